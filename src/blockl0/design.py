@@ -1,0 +1,207 @@
+"""How X is stored: one small interface, so that no solver asks whether X is dense or sparse."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from blockl0.validate import check_X
+
+Floats = NDArray[np.float64]
+
+GRAM_CHUNK = 512
+"""Columns of a sparse X'X formed at a time, which bounds the memory beside the result."""
+
+
+class Design(Protocol):
+    """The matrix X (m, n) through the operations the solvers need."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n_samples, n_features)."""
+        ...
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by the stored entries."""
+        ...
+
+    def matvec(self, w: Floats) -> Floats:
+        """X w, (m,)."""
+        ...
+
+    def rmatvec(self, r: Floats) -> Floats:
+        """X' r, (n,)."""
+        ...
+
+    def columns(self, idx: Any) -> Floats:
+        """X[:, idx] as a new dense Fortran-ordered array (m, k)."""
+        ...
+
+    def column_matvec(self, idx: Any, v: Floats) -> Floats:
+        """X[:, idx] v, (m,)."""
+        ...
+
+    def gram(self, idx: Any, weights: Floats | None = None) -> Floats:
+        """X_B' diag(weights) X_B for the columns B = idx, (k, k)."""
+        ...
+
+    def full_gram(self, weights: Floats | None = None) -> Floats:
+        """X' diag(weights) X, dense (n, n)."""
+        ...
+
+    def sq_norms(self, weights: Floats | None = None) -> Floats:
+        """Σ_i weights_i x_ij² for every column j, (n,)."""
+        ...
+
+
+class Dense:
+    """A dense X, float64 in Fortran order; an array that already is so is not copied.
+
+    matvec, rmatvec and sq_norms cost O(mn); columns O(mk); gram O(mk²); full_gram O(mn²).
+    """
+
+    def __init__(self, X: Floats) -> None:
+        self.X: Floats = np.asfortranarray(X, dtype=np.float64)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n_samples, n_features)."""
+        return self.X.shape
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by the stored entries."""
+        return self.X.nbytes
+
+    def matvec(self, w: Floats) -> Floats:
+        """X w, (m,); columns with w_j = 0 are skipped when most are zero."""
+        support = np.flatnonzero(w)
+        if 4 * support.size < w.size:
+            return self.column_matvec(support, w[support])
+        return self.X @ w
+
+    def rmatvec(self, r: Floats) -> Floats:
+        """X' r, (n,)."""
+        return self.X.T @ r
+
+    def columns(self, idx: Any) -> Floats:
+        """X[:, idx] as a new dense Fortran-ordered array (m, k)."""
+        # taking rows of the C-ordered transpose copies each column in one contiguous run
+        return self.X.T.take(np.asarray(idx, dtype=np.intp), axis=0).T
+
+    def column_matvec(self, idx: Any, v: Floats) -> Floats:
+        """X[:, idx] v, (m,)."""
+        return self.columns(idx) @ v
+
+    def gram(self, idx: Any, weights: Floats | None = None) -> Floats:
+        """X_B' diag(weights) X_B for the columns B = idx, (k, k)."""
+        return _weighted_gram(self.columns(idx), weights)
+
+    def full_gram(self, weights: Floats | None = None) -> Floats:
+        """X' diag(weights) X, dense (n, n)."""
+        return _weighted_gram(self.X, weights)
+
+    def sq_norms(self, weights: Floats | None = None) -> Floats:
+        """Σ_i weights_i x_ij² for every column j, (n,)."""
+        if weights is None:
+            return np.einsum("ij,ij->j", self.X, self.X)
+        return np.einsum("i,ij,ij->j", weights, self.X, self.X)
+
+
+class Csc:
+    """A sparse X by columns: `data`, sorted row `indices`, and `indptr`; it is never densified.
+
+    matvec, rmatvec and sq_norms cost O(nnz). columns and gram densify the k columns asked for.
+    """
+
+    def __init__(
+        self,
+        data: Floats,
+        indices: NDArray[np.integer[Any]],
+        indptr: NDArray[np.integer[Any]],
+        shape: tuple[int, int],
+    ) -> None:
+        # csc_array takes 32-bit indices whenever they suffice: compiled code sees one type
+        self.matrix: Any = sp.csc_array((data, indices, indptr), shape=shape)
+        self.matrix.sort_indices()
+        self.data: Floats = self.matrix.data
+        self.indices = self.matrix.indices
+        self.indptr = self.matrix.indptr
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n_samples, n_features)."""
+        return self.matrix.shape
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by the stored entries and their indices."""
+        return self.data.nbytes + self.indices.nbytes + self.indptr.nbytes
+
+    def matvec(self, w: Floats) -> Floats:
+        """X w, (m,)."""
+        return self.matrix @ w
+
+    def rmatvec(self, r: Floats) -> Floats:
+        """X' r, (n,)."""
+        return self.matrix.T @ r
+
+    def columns(self, idx: Any) -> Floats:
+        """X[:, idx] as a new dense Fortran-ordered array (m, k)."""
+        return self._take(idx).toarray(order="F")
+
+    def column_matvec(self, idx: Any, v: Floats) -> Floats:
+        """X[:, idx] v, (m,)."""
+        return self._take(idx) @ v
+
+    def gram(self, idx: Any, weights: Floats | None = None) -> Floats:
+        """X_B' diag(weights) X_B for the columns B = idx, (k, k)."""
+        X_B = self._take(idx)
+        return (X_B.T @ _scale_rows(X_B, weights)).toarray()
+
+    def full_gram(self, weights: Floats | None = None) -> Floats:
+        """X' diag(weights) X, dense (n, n); formed by sparse products, some columns at a time."""
+        n = self.shape[1]
+        weighted = _scale_rows(self.matrix, weights)
+        G = np.empty((n, n), order="F")
+        for start in range(0, n, GRAM_CHUNK):
+            chunk = slice(start, min(start + GRAM_CHUNK, n))
+            G[:, chunk] = (self.matrix.T @ weighted[:, chunk]).toarray()
+        return G
+
+    def sq_norms(self, weights: Floats | None = None) -> Floats:
+        """Σ_i weights_i x_ij² for every column j, (n,)."""
+        squares = self.data**2 if weights is None else weights[self.indices] * self.data**2
+        # summing by column number, unlike np.add.reduceat, is right for empty columns too
+        column = np.repeat(np.arange(self.shape[1]), np.diff(self.indptr))
+        return np.bincount(column, squares, self.shape[1]).astype(np.float64, copy=False)
+
+    def _take(self, idx: Any) -> Any:
+        return self.matrix[:, np.asarray(idx, dtype=np.intp)]
+
+
+def as_design(X: Any) -> Dense | Csc:
+    """Check X and store it: `Dense` for arrays and array-likes, `Csc` for scipy.sparse."""
+    X = check_X(X)
+    if sp.issparse(X):
+        return Csc(X.data, X.indices, X.indptr, X.shape)
+    return Dense(X)
+
+
+def _weighted_gram(X: Floats, weights: Floats | None) -> Floats:
+    """X' diag(weights) X; with X' X of one and the same array, BLAS does half the work."""
+    if weights is None:
+        return X.T @ X
+    rooted = X * np.sqrt(weights)[:, None]
+    return rooted.T @ rooted
+
+
+def _scale_rows(A: Any, weights: Floats | None) -> Any:
+    """diag(weights) A with the sparsity pattern of A."""
+    if weights is None:
+        return A
+    return sp.csc_array((A.data * weights[A.indices], A.indices, A.indptr), shape=A.shape)

@@ -1,0 +1,127 @@
+"""The problem record: what goes with what, and the objective that every method is judged by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockl0.design import Design, as_design
+from blockl0.losses import Loss, get_loss
+from blockl0.sparsity import Sparsity, as_sparsity
+from blockl0.validate import check_keep, check_nonnegative, check_sample_weight, check_y
+
+Floats = NDArray[np.float64]
+
+
+def _no_columns() -> NDArray[np.int64]:
+    return np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """min_w Σ_i weight_i ℓ(x_i'w, y_i) + ½·ridge·‖w‖² + price·‖w‖₀  subject to  ‖w‖₀ ≤ budget.
+
+    Fields are taken as they are; `as_problem` checks and casts user input.
+
+    Attributes
+    ----------
+    design : Design
+        X (m, n).
+    y : ndarray (m,)
+        Target, in the coding of the loss.
+    loss : Loss
+    sparsity : Sparsity
+    ridge : float
+    sample_weight : ndarray (m,) or None
+        None means all ones.
+    keep : ndarray of int64
+        Columns that must stay in the support, sorted.
+    """
+
+    design: Design
+    y: Floats
+    loss: Loss
+    sparsity: Sparsity
+    ridge: float = 0.0
+    sample_weight: Floats | None = None
+    keep: NDArray[np.int64] = field(default_factory=_no_columns)
+
+    @property
+    def n_samples(self) -> int:
+        """Rows of X."""
+        return self.design.shape[0]
+
+    @property
+    def n_features(self) -> int:
+        """Columns of X."""
+        return self.design.shape[1]
+
+    @property
+    def is_quadratic(self) -> bool:
+        """Whether the smooth part is a quadratic in w, so that block models are exact."""
+        return self.loss.name == "squared"
+
+    def smooth(self, w: Floats, eta: Floats | None = None) -> float:
+        """Σ_i weight_i ℓ(eta_i, y_i) + ½·ridge·‖w‖²; O(m + n) when eta = Xw is given."""
+        values = self.loss.value(self._predictor(w, eta), self.y)
+        total = values.sum() if self.sample_weight is None else self.sample_weight @ values
+        return float(total + 0.5 * self.ridge * (w @ w))
+
+    def objective(self, w: Floats) -> float:
+        """smooth(w) + price·‖w‖₀, recomputed from the data; infinite when ‖w‖₀ > budget."""
+        if not self.sparsity.is_feasible(w):
+            return np.inf
+        return self.smooth(w) + self.sparsity.cost(int(np.count_nonzero(w)))
+
+    def gradient(self, w: Floats, eta: Floats | None = None) -> Floats:
+        """X'(weight ∘ ∂ℓ/∂eta) + ridge·w, (n,); one pass over X when eta is given, else two."""
+        slope = self.loss.gradient(self._predictor(w, eta), self.y)
+        if self.sample_weight is not None:
+            slope = self.sample_weight * slope
+        grad = self.design.rmatvec(slope)
+        return grad + self.ridge * w if self.ridge else grad
+
+    def hessian_bound_weights(self) -> Floats | None:
+        """D (m,) with ∇²smooth ⪯ X' diag(D) X + ridge·I everywhere; None stands for all ones."""
+        bound = self.loss.curvature_bound
+        if not np.isfinite(bound):
+            raise ValueError(
+                f"loss={self.loss.name!r} has unbounded curvature, so there is no global quadratic "
+                "majorizer; use a method that works with local curvature."
+            )
+        if self.sample_weight is None:
+            return None if bound == 1.0 else np.full(self.n_samples, bound)
+        return bound * self.sample_weight
+
+    def _predictor(self, w: Floats, eta: Floats | None) -> Floats:
+        return self.design.matvec(w) if eta is None else eta
+
+
+def as_problem(
+    X: Any,
+    y: Any,
+    *,
+    n_nonzero_coefs: Any = None,
+    alpha: Any = None,
+    ridge: Any = 0.0,
+    loss: Any = "squared",
+    sample_weight: Any = None,
+    keep: Any = None,
+) -> Problem:
+    """Check user input, cast it once, and bind it together; parameters as in `blockl0.solve`."""
+    loss = get_loss(loss)
+    design = as_design(X)
+    m, n = design.shape
+    sparsity = as_sparsity(n_nonzero_coefs, alpha, n)
+    return Problem(
+        design=design,
+        y=loss.check_target(check_y(y, m)),
+        loss=loss,
+        sparsity=sparsity,
+        ridge=check_nonnegative("ridge", ridge),
+        sample_weight=check_sample_weight(sample_weight, m),
+        keep=check_keep(keep, n, sparsity.budget),
+    )

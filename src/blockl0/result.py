@@ -1,0 +1,150 @@
+"""What a solver returns: a status that carries its message, the history, and the answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from blockl0.certificate import Certificate
+
+LISTED_COLUMNS = 12
+"""Columns spelled out in a summary before it says how many more there are."""
+
+
+class Status(Enum):
+    """Why a solver stopped; ``status.message`` says it in a sentence."""
+
+    OPTIMAL = "optimal", "Proven globally optimal."
+    CONVERGED = "converged", "Converged: no further improvement within the tolerance."
+    MAX_ITER = "max_iter", "Stopped at the iteration limit; raise `max_iter` to go on."
+    TIME_LIMIT = "time_limit", "Stopped at the time limit; this is the best point found."
+    NODE_LIMIT = "node_limit", "Stopped at the node limit; optimality is not proven."
+    INTERRUPTED = "interrupted", "Interrupted from the keyboard; this is the best point found."
+    STOPPED = "stopped", "Stopped by the callback; this is the best point found."
+
+    message: str
+
+    def __new__(cls, value: str, message: str) -> Status:
+        """Make a member whose value is its name in lower case and which carries its message."""
+        member = object.__new__(cls)
+        member._value_ = value
+        member.message = message
+        return member
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """The run, one entry per recorded point: objective, seconds since the start, nonzeros."""
+
+    objective: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    seconds: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    n_nonzero: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+
+    def __post_init__(self) -> None:
+        # solvers record into plain lists; here they become arrays, once
+        kinds = {"objective": np.float64, "seconds": np.float64, "n_nonzero": np.int64}
+        for name, kind in kinds.items():
+            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=kind))
+        if not len(self.objective) == len(self.seconds) == len(self.n_nonzero):
+            raise ValueError("objective, seconds and n_nonzero must have equal length.")
+
+    def __len__(self) -> int:
+        return len(self.objective)
+
+    def __repr__(self) -> str:
+        return f"History({len(self)} points)"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Result:
+    """The answer of a solver.
+
+    Attributes
+    ----------
+    coef : ndarray (n,)
+        The coefficients w.
+    objective : float
+        The objective at `coef`, recomputed from the data.
+    status : Status
+        Why the solver stopped.
+    n_iter : int
+        Iterations (blocks, or nodes for ``method="exact"``).
+    seconds : float
+        Wall-clock time of the solve.
+    history : History
+    certificate : Certificate or None
+        How strong a stationary point `coef` is, where that was established.
+    options : dict
+        The method and the options it ran with, defaults included.
+    lower_bound : float or None
+        No feasible point has a smaller objective than this, where a bound is known.
+    """
+
+    coef: NDArray[np.float64]
+    objective: float
+    status: Status
+    n_iter: int = 0
+    seconds: float = 0.0
+    history: History = field(default_factory=History)
+    certificate: Certificate | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    lower_bound: float | None = None
+
+    @property
+    def support(self) -> NDArray[np.int64]:
+        """The columns with a nonzero coefficient, ascending."""
+        return np.flatnonzero(self.coef).astype(np.int64, copy=False)
+
+    @property
+    def n_nonzero(self) -> int:
+        """Number of nonzero coefficients."""
+        return int(np.count_nonzero(self.coef))
+
+    @property
+    def message(self) -> str:
+        """The status in a sentence."""
+        return self.status.message
+
+    @property
+    def gap(self) -> float | None:
+        """(objective − lower_bound) / |objective|, at least 0; None when no bound is known."""
+        if self.lower_bound is None:
+            return None
+        excess = max(self.objective - self.lower_bound, 0.0)
+        if excess == 0.0:
+            return 0.0
+        return excess / abs(self.objective) if self.objective else np.inf
+
+    def __repr__(self) -> str:
+        gap = "" if self.gap is None else f", gap={self.gap:.2g}"
+        return (
+            f"Result(objective={self.objective:.8g}, n_nonzero={self.n_nonzero} of "
+            f"{self.coef.size}, status={self.status}{gap}, n_iter={self.n_iter}, "
+            f"seconds={self.seconds:.3g})"
+        )
+
+    def summary(self) -> str:
+        """The answer in plain words, a few lines."""
+        listed = ", ".join(str(j) for j in self.support[:LISTED_COLUMNS])
+        more = self.n_nonzero - LISTED_COLUMNS
+        columns = (listed or "none") + (f" and {more} more" if more > 0 else "")
+        method = f" by method {self.options['method']!r}" if "method" in self.options else ""
+        lines = [
+            f"{self.n_nonzero} of {self.coef.size} columns selected{method}: {columns}",
+            f"objective   {self.objective:.10g}",
+            f"status      {self.message}",
+            f"effort      {self.n_iter} iterations in {self.seconds:.3g} s",
+        ]
+        if self.gap is not None:
+            lines.insert(2, f"lower bound {self.lower_bound:.10g} (gap {self.gap:.2%})")
+        if self.certificate is not None:
+            lines.append(f"certificate {self.certificate}")
+        return "\n".join(lines)

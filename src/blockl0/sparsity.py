@@ -1,0 +1,46 @@
+"""The sparsity record: a price per nonzero and a budget of nonzeros, in one place."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockl0.validate import check_sparsity
+
+
+class Sparsity(NamedTuple):
+    """The paper's h(w): `price`·‖w‖₀ subject to ‖w‖₀ ≤ `budget`.
+
+    The regularized form is a price with ``budget == n_features``, the constrained form a budget
+    with ``price == 0``; every combination is allowed.
+    """
+
+    price: float
+    budget: int
+
+    def cost(self, nnz: int) -> float:
+        """price · nnz."""
+        return self.price * nnz
+
+    def is_feasible(self, w: NDArray[np.float64]) -> bool:
+        """Whether ‖w‖₀ ≤ budget."""
+        return bool(np.count_nonzero(w) <= self.budget)
+
+    def project(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The nearest feasible point: a copy of w (n,) with its `budget` largest |w_j| kept.
+
+        Ties keep the lowest index. O(n log n).
+        """
+        if self.is_feasible(w):
+            return w.copy()
+        largest = np.argsort(-np.abs(w), kind="stable")[: self.budget]
+        projected = np.zeros_like(w)
+        projected[largest] = w[largest]
+        return projected
+
+
+def as_sparsity(n_nonzero_coefs: Any, alpha: Any, n_features: int) -> Sparsity:
+    """Turn the public pair (`n_nonzero_coefs`, `alpha`) into a record; at least one is needed."""
+    return Sparsity(*check_sparsity(n_nonzero_coefs, alpha, n_features))

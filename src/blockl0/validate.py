@@ -1,0 +1,299 @@
+"""Every check of user input, and every message.
+
+Each function returns the value in the form the library works with, or raises a ``ValueError`` or
+``TypeError`` that names the argument, the value seen and the remedy.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import numbers
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+LARGEST_ENTRY = 1e120
+"""Largest magnitude accepted in data: sums of its squares stay far from overflow (1.8e308)."""
+
+
+def check_X(X: Any) -> Floats | sp.csc_array:
+    """Return X (m, n) as float64: a Fortran-ordered array, or a canonical ``csc_array`` if sparse.
+
+    Nothing is copied when X already is in that form; X itself is never changed.
+    """
+    if sp.issparse(X):
+        return _check_sparse_X(X)
+    X = _as_numeric(X, "X")
+    _check_matrix_shape(X.shape)
+    X = np.asfortranarray(_as_float64(X))
+    _check_entries(X, "X")
+    return X
+
+
+def check_y(y: Any, n_samples: int) -> Floats:
+    """Return the target as a contiguous float64 vector (m,); a single column (m, 1) is ravelled."""
+    if sp.issparse(y):
+        raise TypeError("`y` must be a dense vector, got a sparse matrix; use y.toarray().ravel().")
+    y = _as_numeric(y, "y")
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y.ravel()
+    return _check_vector(y, "y", n_samples, "one value per row of X")
+
+
+def check_sample_weight(sample_weight: Any, n_samples: int) -> Floats | None:
+    """Return weights (m,), finite and nonnegative with a positive sum, or None for all ones."""
+    if sample_weight is None:
+        return None
+    weights = _as_numeric(sample_weight, "sample_weight")
+    weights = _check_vector(weights, "sample_weight", n_samples, "one value per row of X")
+    if weights.min() < 0:
+        i = int(np.argmax(weights < 0))
+        raise ValueError(f"`sample_weight` must be nonnegative, got {weights[i]} in position {i}.")
+    if not weights.any():
+        raise ValueError("`sample_weight` must not be all zero; give at least one positive weight.")
+    return weights
+
+
+def check_init(init: Any, n_features: int, budget: int) -> Floats:
+    """Return a fresh float64 copy of a starting point (n,) with at most `budget` nonzeros."""
+    w = _as_numeric(init, "init")
+    w = np.array(_check_vector(w, "init", n_features, "one value per column of X"))
+    nnz = np.count_nonzero(w)
+    if nnz > budget:
+        raise ValueError(
+            f"`init` must have at most n_nonzero_coefs={budget} nonzeros, got {nnz}; "
+            "set the smallest ones to zero."
+        )
+    return w
+
+
+def check_keep(keep: Any, n_features: int, budget: int) -> Indices:
+    """Return the columns that must stay, sorted; a boolean mask (n,) is accepted as well."""
+    if keep is None:
+        return np.empty(0, dtype=np.int64)
+    columns = np.asarray(keep)
+    if columns.shape == (0,):
+        columns = columns.astype(np.int64)  # an empty list has no integer type of its own
+    if columns.dtype.kind == "b" and columns.shape == (n_features,):
+        columns = np.flatnonzero(columns)
+    if columns.ndim != 1 or columns.dtype.kind not in "iu":
+        raise TypeError(
+            f"`keep` must be a list of column numbers or a boolean mask of length {n_features}, "
+            f"got {_brief(keep)}."
+        )
+    outside = columns[(columns < 0) | (columns >= n_features)]
+    if outside.size:
+        raise ValueError(
+            f"`keep` must hold column numbers between 0 and {n_features - 1}, got {outside[0]}."
+        )
+    unique, counts = np.unique(columns, return_counts=True)
+    if unique.size < columns.size:
+        raise ValueError(f"`keep` must not repeat a column, got {unique[counts > 1][0]} twice.")
+    if unique.size > budget:
+        raise ValueError(
+            f"`keep` must not hold more columns than n_nonzero_coefs={budget}, got {unique.size}; "
+            "raise the budget or keep fewer."
+        )
+    return unique.astype(np.int64)
+
+
+def check_number(name: str, value: Any) -> float:
+    """Return a finite real number as a float; booleans, strings and arrays are refused."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
+        raise TypeError(f"`{name}` must be a number, got {_brief(value)}.")
+    if not math.isfinite(value):
+        raise ValueError(f"`{name}` must be finite, got {float(value)}.")
+    return float(value)
+
+
+def check_nonnegative(name: str, value: Any) -> float:
+    """Return a finite number >= 0 as a float."""
+    number = check_number(name, value)
+    if number < 0:
+        raise ValueError(f"`{name}` must be nonnegative, got {number:g}.")
+    return number
+
+
+def check_positive(name: str, value: Any) -> float:
+    """Return a finite number > 0 as a float."""
+    number = check_number(name, value)
+    if number <= 0:
+        raise ValueError(f"`{name}` must be positive, got {number:g}.")
+    return number
+
+
+def check_integer(
+    name: str, value: Any, low: int = 0, high: int | None = None, high_name: str = ""
+) -> int:
+    """Return an integer in [low, high] as an int; booleans and floats are refused."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"`{name}` must be an integer, got {_brief(value)}.")
+    integer = int(value)
+    if low <= integer and (high is None or integer <= high):
+        return integer
+    upper = f"{high_name}={high}" if high_name else high
+    allowed = f"at least {low}" if high is None else f"between {low} and {upper}"
+    raise ValueError(f"`{name}` must be {allowed}, got {integer}.")
+
+
+def check_sparsity(n_nonzero_coefs: Any, alpha: Any, n_features: int) -> tuple[float, int]:
+    """Return (price, budget) from the public pair; an absent budget is n, an absent price is 0."""
+    if n_nonzero_coefs is None and alpha is None:
+        raise ValueError("No sparsity was asked for: give `n_nonzero_coefs`, `alpha`, or both.")
+    price = 0.0 if alpha is None else check_nonnegative("alpha", alpha)
+    if n_nonzero_coefs is None:
+        return price, n_features
+    return price, check_integer("n_nonzero_coefs", n_nonzero_coefs, 0, n_features, "n_features")
+
+
+def check_time_limit(time_limit: Any) -> float:
+    """Return the limit in seconds; None (and infinity) mean no limit."""
+    if time_limit is None or (isinstance(time_limit, float) and time_limit == math.inf):
+        return math.inf
+    return check_positive("time_limit", time_limit)
+
+
+def check_random_state(random_state: Any) -> np.random.Generator:
+    """Return a Generator: fresh for None, seeded by an int, the same object for a Generator."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if random_state is None:
+        return np.random.default_rng()
+    if isinstance(random_state, bool) or not isinstance(random_state, numbers.Integral):
+        raise TypeError(
+            "`random_state` must be None, an integer or a numpy.random.Generator, "
+            f"got {_brief(random_state)}."
+        )
+    return np.random.default_rng(check_integer("random_state", random_state))
+
+
+def check_choice(name: str, value: Any, known: Iterable[str]) -> str:
+    """Return `value` if it is one of the known names; else list them and suggest the nearest."""
+    names = sorted(known)
+    if isinstance(value, str) and value in names:
+        return value
+    listing = ", ".join(repr(option) for option in names)
+    error = ValueError if isinstance(value, str) else TypeError
+    raise error(f"`{name}` must be one of {listing}, got {_brief(value)}.{_hint(value, names)}")
+
+
+def check_options(method: str, options: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse, by name, the first option that the method does not know."""
+    names = sorted(known)
+    for option in options:
+        if option not in names:
+            listing = ", ".join(names) if names else "none"
+            raise TypeError(
+                f"method={method!r} does not know the option `{option}`.{_hint(option, names)} "
+                f"Its options: {listing}."
+            )
+
+
+def _check_sparse_X(X: Any) -> sp.csc_array:
+    """Return a sparse X as a canonical float64 csc_array, sharing its memory where possible."""
+    _check_kind(X.dtype, "X", None)
+    _check_matrix_shape(X.shape)
+    A: Any = sp.csc_array(X, dtype=np.float64)
+    if not A.has_canonical_format:
+        # sorting and summing duplicates work in place, and the arrays may be the caller's
+        A = A.copy()
+        A.sum_duplicates()
+    if A.nnz and not _is_moderate(A.data):
+        entry = int(np.argmax(~np.isfinite(A.data) | (np.abs(A.data) > LARGEST_ENTRY)))
+        column = int(np.searchsorted(A.indptr, entry, side="right")) - 1
+        _refuse_entry("X", A.data[entry], f"column {column}, row {A.indices[entry]}")
+    return A
+
+
+def _as_numeric(value: ArrayLike, name: str) -> NDArray[Any]:
+    """Return `value` as an array of real numbers of any kind (bool, integer, float)."""
+    if np.ma.is_masked(value):
+        raise ValueError(f"`{name}` must not hold masked entries; fill them or drop their rows.")
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ValueError(f"`{name}` must be rectangular; its rows differ in length.") from error
+    _check_kind(array.dtype, name, array.flat[0] if array.size else None)
+    return array
+
+
+def _check_kind(dtype: np.dtype[Any], name: str, first: Any) -> None:
+    if dtype.kind == "c":
+        raise TypeError(f"`{name}` must be real, got {dtype}; pass its real part, or split it.")
+    if dtype.kind not in "biuf":
+        seen = "" if first is None else f" (first entry {_brief(first)})"
+        raise TypeError(
+            f"`{name}` must hold numbers, got dtype {dtype}{seen}; "
+            "encode categories and convert with .astype(float)."
+        )
+
+
+def _as_float64(array: NDArray[Any]) -> Floats:
+    # a long double beyond float64 becomes inf here and is refused by name right after
+    with np.errstate(over="ignore"):
+        return array.astype(np.float64, copy=False)
+
+
+def _check_matrix_shape(shape: tuple[int, ...]) -> None:
+    if len(shape) != 2:
+        raise ValueError(
+            f"`X` must be 2-D (n_samples, n_features), got shape {shape}; reshape it, for example "
+            "X.reshape(-1, 1) for a single feature or X.reshape(1, -1) for a single sample."
+        )
+    if 0 in shape:
+        raise ValueError(f"`X` must have at least one row and one column, got shape {shape}.")
+
+
+def _check_vector(array: NDArray[Any], name: str, length: int, meaning: str) -> Floats:
+    if array.shape != (length,):
+        raise ValueError(
+            f"`{name}` must have shape ({length},), {meaning}, got shape {array.shape}."
+        )
+    vector = np.ascontiguousarray(_as_float64(array))
+    _check_entries(vector, name)
+    return vector
+
+
+def _is_moderate(values: Floats) -> bool:
+    # min and max propagate NaN, need no temporary array, and a NaN fails the comparison
+    return bool(values.max() <= LARGEST_ENTRY and values.min() >= -LARGEST_ENTRY)
+
+
+def _check_entries(array: Floats, name: str) -> None:
+    """Refuse NaN, infinities and values whose squares overflow, naming the first place."""
+    if _is_moderate(array):
+        return
+    is_bad = ~np.isfinite(array) | (np.abs(array) > LARGEST_ENTRY)
+    if array.ndim == 1:
+        row = int(np.argmax(is_bad))
+        _refuse_entry(name, array[row], f"position {row}")
+    column = int(np.argmax(is_bad.any(axis=0)))
+    row = int(np.argmax(is_bad[:, column]))
+    _refuse_entry(name, array[row, column], f"column {column}, row {row}")
+
+
+def _refuse_entry(name: str, value: float, place: str) -> None:
+    if math.isfinite(value):
+        raise ValueError(
+            f"`{name}` must stay below {LARGEST_ENTRY:g} in magnitude, got {value:g} in {place}; "
+            "rescale it."
+        )
+    raise ValueError(f"`{name}` must be finite, got {value} in {place}; remove or impute it.")
+
+
+def _brief(value: Any) -> str:
+    """A value and its type in one short phrase."""
+    text = repr(value)
+    return f"{text if len(text) <= 40 else text[:37] + '...'} ({type(value).__name__})"
+
+
+def _hint(value: Any, names: list[str]) -> str:
+    near = difflib.get_close_matches(str(value), names, n=1)
+    return f" Did you mean {near[0]!r}?" if near else ""

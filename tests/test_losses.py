@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from blockl0.losses import LOSSES, Huber, Squared, get_loss
+
+STEP = 1e-5
+KINKS = {  # distance of (eta, y) to the nearest kink of the gradient
+    "huber": lambda eta, y: np.abs(np.abs(y - eta) - 1.35),
+    "squared_hinge": lambda eta, y: np.abs(1 - y * eta),
+}
+
+
+@pytest.fixture(params=sorted(LOSSES))
+def loss(request):
+    return LOSSES[request.param]
+
+
+@pytest.fixture
+def points(loss, rng):
+    eta = np.concatenate([3 * rng.standard_normal(400), [0.0, 10.0, -10.0]])
+    y = np.where(rng.random(eta.size) < 0.5, -1.0, 1.0)
+    if loss.name in ("squared", "huber"):
+        y = y + rng.standard_normal(eta.size)
+    return eta, loss.check_target(y)
+
+
+def away_from_kinks(loss, eta, y):
+    distance = KINKS.get(loss.name, lambda eta, y: np.full_like(eta, np.inf))
+    return distance(eta, y) > 10 * STEP
+
+
+def test_registry_names():
+    assert {"squared", "logistic", "huber", "squared_hinge"} <= set(LOSSES)
+    assert all(name == loss.name for name, loss in LOSSES.items())
+
+
+def test_gradient_is_the_finite_difference_of_value(loss, points):
+    eta, y = points
+    slope = (loss.value(eta + STEP, y) - loss.value(eta - STEP, y)) / (2 * STEP)
+    np.testing.assert_allclose(loss.gradient(eta, y), slope, atol=2e-5, rtol=1e-6)
+
+
+def test_curvature_is_the_finite_difference_of_gradient(loss, points):
+    eta, y = points
+    smooth = away_from_kinks(loss, eta, y)
+    assert smooth.sum() > 300
+    bend = (loss.gradient(eta + STEP, y) - loss.gradient(eta - STEP, y)) / (2 * STEP)
+    np.testing.assert_allclose(loss.curvature(eta, y)[smooth], bend[smooth], atol=1e-6)
+
+
+def test_convexity_inequality_and_majorizer(loss, points, rng):
+    eta, y = points
+    other = eta + 2 * rng.standard_normal(eta.size)
+    model = loss.value(eta, y) + loss.gradient(eta, y) * (other - eta)
+    slack = 1e-12 * (1 + np.abs(model))
+    assert (loss.value(other, y) >= model - slack).all()
+    upper = model + 0.5 * loss.curvature_bound * (other - eta) ** 2
+    assert (loss.value(other, y) <= upper + slack).all()
+
+
+def test_curvature_between_zero_and_bound(loss, points):
+    curvature = loss.curvature(*points)
+    assert (curvature >= 0).all()
+    assert (curvature <= loss.curvature_bound).all()
+
+
+def test_extreme_predictors_do_not_overflow(loss):
+    eta, y = np.array([-1e100, -1e4, 1e4, 1e100]), np.ones(4)
+    for values in (loss.value(eta, y), loss.gradient(eta, y), loss.curvature(eta, y)):
+        assert values.dtype == np.float64
+        assert np.isfinite(values).all()
+
+
+def test_inputs_are_not_changed(loss, points):
+    eta, y = points
+    copies = eta.copy(), y.copy()
+    loss.value(eta, y), loss.gradient(eta, y), loss.curvature(eta, y)
+    assert (eta == copies[0]).all()
+    assert (y == copies[1]).all()
+
+
+@pytest.mark.parametrize("name", ["logistic", "squared_hinge"])
+def test_classification_targets(name):
+    loss = LOSSES[name]
+    assert loss.check_target(np.array([0.0, 1, 1])).tolist() == [-1, 1, 1]
+    assert loss.check_target(np.array([-1.0, 1, 1])).tolist() == [-1, 1, 1]
+    assert loss.check_target(np.ones(2)).tolist() == [1, 1]
+    assert loss.check_target(np.zeros(2)).tolist() == [-1, -1]
+    with pytest.raises(ValueError, match=rf"loss='{name}' needs `y` in \{{-1, 1\}}.*got 0, 1, 2\."):
+        loss.check_target(np.array([0.0, 1, 2]))
+
+
+def test_get_loss():
+    assert get_loss("squared") is LOSSES["squared"]
+    assert get_loss(Huber(delta=0.5)).delta == 0.5
+    with pytest.raises(TypeError, match=r"`loss` must be one of 'huber', .*got <class"):
+        get_loss(Squared)
+    with pytest.raises(ValueError, match=r"`delta` must be positive, got 0\."):
+        Huber(delta=0.0)
+
+
+def test_huber_tends_to_half_squares(rng):
+    eta, y = rng.standard_normal((2, 20))
+    np.testing.assert_allclose(Huber(delta=1e6).value(eta, y), Squared().value(eta, y))
