@@ -484,7 +484,8 @@ def examine(tree, level, price, budget, passes):
     if passes is not None:
         if u <= RAISE_AT * tree.count[level, FRESH]:
             raise_curvature(tree, level)
-        relaxed = relax_node(tree, level, price, room, passes)
+        # everything below starts from the root, which therefore converges first
+        relaxed = relax_node(tree, level, price, room, passes if level > 0 else 20 * passes)
         tree.value[level, BOUND] = max(relaxed, tree.value[level, BOUND])
         if relaxed >= cutoff:
             return CLOSED

@@ -84,6 +84,26 @@ class Problem:
         grad = self.design.rmatvec(slope)
         return grad + self.ridge * w if self.ridge else grad
 
+    def fit_on(self, support: NDArray[np.int64]) -> Floats:
+        """The minimizer of a quadratic smooth part on a support, (n,), from the data by least squares.
+
+        Orthogonal factorization of the m x |S| columns: accurate where normal equations are not.
+        """
+        w = np.zeros(self.n_features)
+        X_S, y = self.design.columns(support), self.y
+        if self.sample_weight is not None:
+            root = np.sqrt(self.sample_weight)
+            X_S, y = X_S * root[:, None], y * root
+        # unit columns: the rank decision must not depend on the user's units
+        scale = np.sqrt(np.einsum("ij,ij->j", X_S, X_S) + self.ridge)
+        scale[scale == 0.0] = 1.0
+        X_S = X_S / scale
+        if self.ridge:
+            X_S = np.vstack([X_S, np.diag(np.sqrt(self.ridge) / scale)])
+            y = np.concatenate([y, np.zeros(support.size)])
+        w[support] = np.linalg.lstsq(X_S, y, rcond=None)[0] / scale
+        return w
+
     def hessian_bound_weights(self) -> Floats | None:
         """D (m,) with ∇²smooth ⪯ X' diag(D) X + ridge·I everywhere; None stands for all ones."""
         bound = self.loss.curvature_bound

@@ -1,0 +1,132 @@
+"""Method "dec": Algorithm 1 of the paper, block decomposition with a global search in every block."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockl0.block_search import new_tree, search_block
+from blockl0.problem import Problem
+from blockl0.result import Result, Status
+from blockl0.run import Run
+from blockl0.state import State, start_state
+from blockl0.validate import check_integer, check_nonnegative
+from blockl0.working_set import as_working_set
+
+Floats = NDArray[np.float64]
+
+START_SCALE = 1e-7
+"""The paper's start: this times standard normal numbers, projected to feasible."""
+
+
+def solve_dec(
+    problem: Problem,
+    run: Run,
+    *,
+    init: Floats | None = None,
+    rng: np.random.Generator,
+    working_set: Any = "R10G2",
+    theta: float = 1e-3,
+    tol: float = 1e-5,
+    window: int = 50,
+    max_iter: int = 1000,
+    greedy: str = "split",
+) -> Result:
+    """Repeat: choose a block, search it globally with a proximal term, move.
+
+    Parameters
+    ----------
+    problem : Problem
+        For a loss other than the squared one the block model is the quadratic majorizer, and the
+        limit a Newton block-k stationary point.
+    run : Run
+        Clock, callback and history.
+    init : ndarray (n,), optional
+        Feasible start; by default 1e-7·randn, projected.
+    rng : Generator
+    working_set : str or object
+        "RiGj" (i random and j greedy coordinates), "cyclic", "cyclicK", or an object with
+        ``select(state, rng)``.
+    theta : float
+        Weight of the proximal term ½θ‖z − w‖².
+    tol, window : float, int
+        Stop when the mean relative decrease over `window` iterations is at most `tol`. Fewer
+        iterations than a window are never judged, and a cyclic working set is judged by the round.
+    max_iter : int
+    greedy : {"split", "ranked"}
+        How greedy scores of zeros and of the support are combined; see `RandomGreedy`.
+    """
+    theta = check_nonnegative("theta", theta)
+    tol = check_nonnegative("tol", tol)
+    window = check_integer("window", window, low=1)
+    max_iter = check_integer("max_iter", max_iter, low=1)
+    working_set = as_working_set(working_set, greedy)
+    if hasattr(working_set, "cycle_length"):
+        window = max(window, working_set.cycle_length(problem.n_features))
+
+    state = start_state(problem, _start(problem, init, rng), max_iter)
+    block_solver = BlockSolver(problem, theta)
+    decreases: deque[float] = deque(maxlen=window)
+    status = Status.MAX_ITER
+    run.record(state)
+    try:
+        while state.iteration < max_iter:
+            before = state.objective
+            block = working_set.select(state, rng)  # (S1) find a working set B
+            z = block_solver.search(state, block)  # (S2) solve the subproblem globally
+            if z is not None:
+                state.move(block, z)
+            state.iteration += 1  # (S3)
+
+            decreases.append((before - state.objective) / abs(before) if before else 0.0)
+            if len(decreases) == window and sum(decreases) <= tol * window:
+                status = Status.CONVERGED
+                break
+            if stop := run.record(state):
+                status = stop
+                break
+    except KeyboardInterrupt:
+        status = Status.INTERRUPTED
+    return run.result(state.w, status, state.iteration)
+
+
+class BlockSolver:
+    """(S2): min over z of f + h + ½θ‖z − w_B‖² with everything outside the block fixed."""
+
+    def __init__(self, problem: Problem, theta: float) -> None:
+        self.sparsity = problem.sparsity
+        self.theta = theta
+        self.is_kept = np.zeros(problem.n_features, dtype=np.bool_)
+        self.is_kept[problem.keep] = True
+        self.trees: dict[int, Any] = {}
+
+    def search(self, state: State, block: NDArray[np.int64]) -> Floats | None:
+        """The block's global minimizer, or None when w_B is one already."""
+        H, c = state.block_model(block, self.theta)
+        current = state.w[block]
+        k, used = block.size, int(np.count_nonzero(current))
+        budget = min(k, self.sparsity.budget - state.n_nonzero + used)
+        tree = self.trees.get(k)
+        if tree is None:
+            tree = self.trees[k] = new_tree(k, k + 1)
+        kept = self.is_kept[block]
+        solution = search_block(
+            H, c, self.sparsity.price, budget, current=current, forced=kept, tree=tree
+        )
+        return None if solution.z is current else solution.z
+
+
+def _start(problem: Problem, init: Floats | None, rng: np.random.Generator) -> Floats:
+    """A feasible copy of `init`, or the paper's random start; kept columns are never zero in it."""
+    if init is not None:
+        return init.copy()
+    w = START_SCALE * rng.standard_normal(problem.n_features)
+    if problem.keep.size == 0:
+        return problem.sparsity.project(w)
+    # lift the kept columns over the others, so that the projection leaves them in
+    lifted = w.copy()
+    lifted[problem.keep] += np.where(w[problem.keep] < 0.0, -1.0, 1.0)
+    return np.where(problem.sparsity.project(lifted) != 0.0, w, 0.0)

@@ -1,0 +1,129 @@
+"""What surrounds a method while it runs: the clock, the callback, the history, and the result."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockl0.problem import Problem
+from blockl0.result import History, Result, Status
+
+Floats = NDArray[np.float64]
+logger = logging.getLogger("blockl0")
+
+
+class Progress(NamedTuple):
+    """What a callback sees; returning True from the callback stops the run.
+
+    `coef` is the solver's own array: copy it to keep it.
+    """
+
+    iteration: int
+    objective: float
+    n_nonzero: int
+    seconds: float
+    coef: Floats
+    lower_bound: float | None = None
+
+
+Callback = Callable[[Progress], Any]
+
+
+class Point(Protocol):
+    """A point worth recording."""
+
+    w: Floats
+    iteration: int
+    n_nonzero: int
+
+    @property
+    def objective(self) -> float:
+        """Its objective."""
+        ...
+
+
+class Run:
+    """Clock, callback and history of one solve.
+
+    Parameters
+    ----------
+    problem : Problem
+    time_limit : float
+        Seconds; infinity for none.
+    callback : callable, optional
+    options : dict
+        Recorded in the result.
+    verbose : int
+        Log progress every `verbose` seconds at level INFO; 0 for never.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        time_limit: float = np.inf,
+        callback: Callback | None = None,
+        options: dict[str, Any] | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.problem = problem
+        self.time_limit = time_limit
+        self.callback = callback
+        self.options = options or {}
+        self.verbose = verbose
+        self._start = time.perf_counter()
+        self._next_log = float(verbose) if verbose else np.inf
+        self._objective: list[float] = []
+        self._seconds: list[float] = []
+        self._n_nonzero: list[int] = []
+
+    @property
+    def seconds(self) -> float:
+        """Time since the start."""
+        return time.perf_counter() - self._start
+
+    @property
+    def seconds_left(self) -> float:
+        """Time to the limit."""
+        return self.time_limit - self.seconds
+
+    def record(self, point: Point, lower_bound: float | None = None) -> Status | None:
+        """Add a point to the history; a status when the clock or the callback says stop."""
+        seconds, objective = self.seconds, point.objective
+        self._objective.append(objective)
+        self._seconds.append(seconds)
+        self._n_nonzero.append(point.n_nonzero)
+        if seconds >= self._next_log:
+            self._next_log = seconds + self.verbose
+            bound = "" if lower_bound is None else f", lower bound {lower_bound:.8g}"
+            logger.info(
+                "%7.1f s  iteration %d  objective %.8g%s  nonzeros %d",
+                seconds, point.iteration, objective, bound, point.n_nonzero,
+            )  # fmt: skip
+        if self.callback is not None:
+            progress = Progress(
+                point.iteration, objective, point.n_nonzero, seconds, point.w, lower_bound
+            )
+            if self.callback(progress) is True:
+                return Status.STOPPED
+        return Status.TIME_LIMIT if seconds >= self.time_limit else None
+
+    def result(
+        self, w: Floats, status: Status, n_iter: int, lower_bound: float | None = None, **kw: Any
+    ) -> Result:
+        """The result at w, its objective recomputed from the data."""
+        return Result(
+            coef=w,
+            objective=self.problem.objective(w),
+            status=status,
+            n_iter=n_iter,
+            seconds=self.seconds,
+            history=History(self._objective, self._seconds, self._n_nonzero),  # type: ignore[arg-type]
+            options=self.options,
+            lower_bound=lower_bound,
+            **kw,
+        )
