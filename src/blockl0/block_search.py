@@ -95,13 +95,35 @@ def search_block(
     k = c.size
     if tree is None:
         tree = new_tree(k, min(k, budget) + 1)
-    passes = plant(tree, H, c, price, budget, forced)
     start = current if current is not None else np.zeros(k)
-    set_incumbent(tree, H, c, price, start, feasible=forced is None or bool(start[forced].all()))
-    proven = kernels.search_tree(tree, price, budget, passes, node_limit)
-    z, value = read_solution(tree, H, c, price, start)
-    bound = value if proven else open_bound(tree)
+    z = improve_block(tree, H, c, price, budget, start, forced, node_limit)
+    z = start if z is None else z
+    value = float(z @ (0.5 * (H @ z) + c)) + price * np.count_nonzero(z)
+    proven = tree.count[-1, kernels.LEVEL] < 0
+    bound = value if proven else min(value, open_bound(tree))
     return BlockSolution(z, value, bool(proven), int(tree.count[-1, kernels.NODES]), bound)
+
+
+def improve_block(
+    tree: kernels.Tree,
+    H: Floats,
+    c: Floats,
+    price: float,
+    budget: int,
+    current: Floats,
+    forced: NDArray[np.bool_] | None = None,
+    node_limit: int = NODE_LIMIT,
+) -> Floats | None:
+    """The best point of a block, or None when `current` is one; whether proven stands in the tree."""
+    passes = plant(tree, H, c, price, budget, current, forced)
+    kernels.search_tree(tree, price, budget, passes, node_limit)
+    size = tree.count[-1, kernels.BEST_SIZE]
+    if size < 0:
+        return None
+    support = tree.index[-1, kernels.BEST, :size]
+    z = np.zeros(c.size)
+    z[support] = np.linalg.solve(H[support[:, None], support], -c[support])
+    return z
 
 
 def plant(
@@ -110,37 +132,16 @@ def plant(
     c: Floats,
     price: float,
     budget: int,
+    current: Floats,
     forced: NDArray[np.bool_] | None = None,
 ) -> int | None:
     """Fill the root of the tree; return the passes per node of the relaxation, None for no relaxation."""
     k = c.size
     if forced is None:
         forced = np.zeros(k, dtype=np.bool_)
-    passes = RELAX_PASSES if k >= RELAX_FROM else None
-    relaxes = kernels.plant_tree(tree, H, c, price, budget, forced, passes)
+    passes: int | None = RELAX_PASSES if k >= RELAX_FROM else None
+    relaxes = kernels.plant_tree(tree, H, c, price, budget, forced, current, passes)
     return passes if relaxes else None
-
-
-def set_incumbent(
-    tree: kernels.Tree, H: Floats, c: Floats, price: float, z: Floats, feasible: bool = True
-) -> None:
-    """Let the search look only for points better than z."""
-    value = 0.5 * z @ H @ z + c @ z + price * np.count_nonzero(z) if feasible else np.inf
-    tree.value[-1, kernels.BEST_VALUE] = value
-    tree.count[-1, kernels.BEST_SIZE] = -1
-
-
-def read_solution(
-    tree: kernels.Tree, H: Floats, c: Floats, price: float, start: Floats
-) -> tuple[Floats, float]:
-    """The incumbent, solved afresh on its support, and its value; `start` when nothing better came."""
-    size = int(tree.count[-1, kernels.BEST_SIZE])
-    if size < 0:
-        return start, float(tree.value[-1, kernels.BEST_VALUE])
-    support = tree.index[-1, kernels.BEST, :size]
-    z = np.zeros_like(c)
-    z[support] = np.linalg.solve(H[np.ix_(support, support)], -c[support])
-    return z, float(0.5 * c[support] @ z[support] + price * size)
 
 
 def block_search(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.block_search import new_tree, search_block
+from blockl0.block_search import improve_block, new_tree
 from blockl0.problem import Problem
 from blockl0.result import Result, Status
 from blockl0.run import Run
@@ -99,8 +99,10 @@ class BlockSolver:
     def __init__(self, problem: Problem, theta: float) -> None:
         self.sparsity = problem.sparsity
         self.theta = theta
-        self.is_kept = np.zeros(problem.n_features, dtype=np.bool_)
-        self.is_kept[problem.keep] = True
+        self.is_kept: NDArray[np.bool_] | None = None
+        if problem.keep.size:
+            self.is_kept = np.zeros(problem.n_features, dtype=np.bool_)
+            self.is_kept[problem.keep] = True
         self.trees: dict[int, Any] = {}
 
     def search(self, state: State, block: NDArray[np.int64]) -> Floats | None:
@@ -112,11 +114,8 @@ class BlockSolver:
         tree = self.trees.get(k)
         if tree is None:
             tree = self.trees[k] = new_tree(k, k + 1)
-        kept = self.is_kept[block]
-        solution = search_block(
-            H, c, self.sparsity.price, budget, current=current, forced=kept, tree=tree
-        )
-        return None if solution.z is current else solution.z
+        kept = None if self.is_kept is None else self.is_kept[block]
+        return improve_block(tree, H, c, self.sparsity.price, budget, current, kept)
 
 
 def _start(problem: Problem, init: Floats | None, rng: np.random.Generator) -> Floats:

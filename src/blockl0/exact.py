@@ -69,9 +69,7 @@ def solve_exact(
     if price > 0.0:  # the squared loss is never negative, so more nonzeros than this cannot pay
         levels = min(levels, int(incumbent.objective / price) + 1)
     tree = new_tree(n, levels + 1)
-    passes = plant(tree, H, c, price, budget, kept)
-    tree.value[-1, kernels.BEST_VALUE] = incumbent.objective - constant
-    tree.count[-1, kernels.BEST_SIZE] = -1
+    passes = plant(tree, H, c, price, budget, incumbent.w, kept)
     bound = constant + float(tree.value[0, kernels.F_ALL])
     status = run.record(incumbent, bound)
     quota = 8

@@ -571,8 +571,10 @@ def invert(H, ridge, A, v):
 
 
 @kernel
-def plant_tree(tree, H, c, price, budget, forced, passes):
+def plant_tree(tree, H, c, price, budget, forced, current, passes):
     """Fill the root: M = H, K = inv(H), z = -Kc, nothing decided but the forced coordinates.
+
+    The incumbent is `current`, unless it lacks a forced coordinate.
 
     A nearly singular H gets a tiny ridge on the backward side only, and the rounding allowance grows
     with the condition; the forward side, which makes the incumbents, always uses H itself.
@@ -585,11 +587,17 @@ def plant_tree(tree, H, c, price, budget, forced, passes):
         smallest = max(0.1 * RIDGE, invert(H, RIDGE, K, v))
     copy_upper(H, tree.tableau[0, FORWARD], k)
     tree.slots[0, :, :k] = 0.0
-    f_all, n = 0.0, 0
+    f_all, f_current, n = 0.0, 0.0, 0
     for i in range(k):
         add_column(K, i, k, c[i], z)
     for i in range(k):
         f_all += 0.5 * c[i] * z[i]
+        if current[i] != 0.0:
+            f_current += price + c[i] * current[i]
+            for j in range(k):
+                f_current += 0.5 * current[i] * H[i, j] * current[j]
+        elif forced[i]:
+            f_current = np.inf
         tree.slots[0, GRADIENT, i] = c[i]
         tree.index[0, COORDINATE, i] = i
         tree.slots[-1, TINY, i] = PIVOT_FLOOR * H[i, i]
@@ -604,6 +612,7 @@ def plant_tree(tree, H, c, price, budget, forced, passes):
     tree.value[0, MULTIPLIER] = price
     tree.count[0, SIZE], tree.count[0, N_IN] = k, 0
     tree.count[-1, LEVEL], tree.count[-1, NODES], tree.count[-1, N_ACTIONS] = 0, 0, n
+    tree.value[-1, BEST_VALUE], tree.count[-1, BEST_SIZE] = f_current, -1
     tree.value[-1, SLACK] = (1e-13 + 4e-16 * k / smallest) * abs(f_all)
     if passes is None:
         return False

@@ -49,6 +49,8 @@ class State:
         self.w = w
         self.weights = problem.hessian_bound_weights()
         self.curvature: Floats = problem.design.sq_norms(self.weights) + problem.ridge
+        # a column of zeros has neither slope nor curvature: whatever stands here, it gains nothing
+        self._half_inverse = 0.5 / np.where(self.curvature > 0.0, self.curvature, np.inf)
         self.eta = problem.design.matvec(w)
         self.n_nonzero = int(np.count_nonzero(w))
         self.smooth = problem.smooth(w, self.eta)
@@ -65,6 +67,11 @@ class State:
     def gradient(self) -> Floats:
         """∇smooth(w), (n,)."""
         raise NotImplementedError
+
+    @property
+    def descent(self) -> Floats:
+        """g_j²/2Q_jj, (n,): what the best step along each coordinate alone takes off the model."""
+        return self.gradient**2 * self._half_inverse
 
     def curvature_block(self, block: Ints) -> Floats:
         """Q_BB, (k, k), a fresh array."""

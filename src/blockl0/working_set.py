@@ -62,30 +62,34 @@ class RandomGreedy:
         """Greedy coordinates, found again only after a move, and random others; ascending."""
         n = state.w.size
         if "greedy" not in state.memo:
-            state.memo["greedy"] = np.sort(self._pick(state))
-        picked = state.memo["greedy"]
-        rest = rng.choice(n - picked.size, min(self.n_random, n - picked.size), replace=False)
-        # number the others as if the picked ones were not there, then step over them
-        for j in picked:
-            rest[rest >= j] += 1
-        return np.sort(np.concatenate([picked, rest]))
+            picked = np.sort(self._pick(state))
+            state.memo["greedy"] = picked, picked - np.arange(picked.size)
+        picked, gaps = state.memo["greedy"]
+        n_left = n - picked.size
+        rest = rng.choice(n_left, min(self.n_random, n_left), replace=False, shuffle=False)
+        # drawn as if the picked ones were not there: step over those that come before
+        rest += np.searchsorted(gaps, rest, side="right")
+        block = np.concatenate([picked, rest])
+        block.sort()
+        return block
 
     def _pick(self, state: State) -> Ints:
         if self.n_greedy == 0:
             return np.empty(0, dtype=np.int64)
-        scores = greedy_scores(state.w, state.gradient, state.curvature)
-        n, j = state.w.size, min(self.n_greedy, state.w.size)
         price = state.problem.sparsity.price
-        is_zero = state.w == 0.0
+        support = np.flatnonzero(state.w)
+        j = min(self.n_greedy, state.w.size)
+        # change of F by the best step from zero, (n,), and by the step to zero, on the support
+        enter = price - state.descent
+        leave = state.w[support]
+        leave = leave * (0.5 * state.curvature[support] * leave - state.gradient[support]) - price
         if self.greedy == "ranked":
-            return _lowest(np.where(is_zero, scores + price, scores - price), j)
-        zeros, support = np.flatnonzero(is_zero), np.flatnonzero(~is_zero)
-        n_support = min(j // 2, support.size)
-        n_zeros = min(j - n_support, n - support.size)
-        n_support = j - n_zeros
-        return np.concatenate(
-            [zeros[_lowest(scores[zeros], n_zeros)], support[_lowest(scores[support], n_support)]]
-        )
+            enter[support] = leave
+            return _lowest(enter, j)
+        enter[support] = np.inf
+        n_leave = min(j // 2, support.size)
+        n_enter = min(j - n_leave, state.w.size - support.size)
+        return np.concatenate([_lowest(enter, n_enter), support[_lowest(leave, j - n_enter)]])
 
 
 class Cyclic:
@@ -115,14 +119,6 @@ class Cyclic:
         return np.array(next(self._blocks), dtype=np.int64)
 
 
-def greedy_scores(w: Floats, gradient: Floats, curvature: Floats) -> Floats:
-    """Change of f when one coordinate moves alone: its best step for zeros, to zero on the support."""
-    drop = w * (0.5 * curvature * w - gradient)
-    # a column of zeros has neither slope nor curvature, and nothing to gain
-    gain = np.divide(gradient * gradient, curvature, out=np.zeros_like(w), where=curvature > 0.0)
-    return np.where(w == 0.0, -0.5 * gain, drop)
-
-
 def as_working_set(working_set: Any, greedy: str = "split") -> WorkingSet:
     """Turn "RiGj", "cyclic" or "cyclicK" into an object; an object with `select` is passed through."""
     if callable(getattr(working_set, "select", None)):
@@ -140,8 +136,8 @@ def as_working_set(working_set: Any, greedy: str = "split") -> WorkingSet:
 
 def _lowest(scores: Floats, count: int) -> Ints:
     """Positions of the `count` lowest scores."""
-    if count == 1:
-        return np.array([np.argmin(scores)], dtype=np.int64)
+    if count <= 1:
+        return np.array([np.argmin(scores)] if count else [], dtype=np.int64)
     if count < scores.size:
         return np.argpartition(scores, count)[:count]
     return np.arange(scores.size)

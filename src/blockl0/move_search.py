@@ -1,0 +1,189 @@
+"""The complete search for an improving move among all blocks of k coordinates.
+
+The last two coordinates of a move are scanned at once, O(N²); the ones before by pivots, smallest
+position first, S before its complement. Restricted curvature excludes most of them: with t_j the sum
+of the r − 1 largest |T_ij|, the form of at most r coordinates is at least Σ (T_jj − t_j) δ_j².
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockl0.move_tableau import Tableau
+from blockl0.moves import CHUNK, FLOOR, Move, Node, Rules, best_completion
+
+Floats = NDArray[np.float64]
+
+DENSE_LIMIT = 6000
+"""Most columns for which the whole tableau is held in memory (about 300 MB)."""
+WORK_LIMIT = 3_000_000_000
+"""Tableau entries visited before a complete search gives up; some tens of seconds."""
+
+
+class OutOfReachError(ValueError):
+    """A complete search would exceed the work limit."""
+
+
+def find_move(tableau: Tableau, k: int, price: float, threshold: float) -> Move | None:
+    """A move of at most k coordinates that changes the objective by less than `threshold` < 0.
+
+    None proves that there is none. O(m n²) for k = 2, and O(m n s) when the budget is used up.
+    """
+    refit, root = tableau.refit, tableau.root
+    rules = Rules(price, threshold, -1.0 if refit else 1.0, -1 if refit else 0)
+    if refit and price == 0.0 and root.room == 0 and k > 1:
+        k -= k % 2  # an addition needs a removal, and a removal alone only costs
+    if k <= 2:
+        return best_completion(root, tableau.rows, k, rules)
+    if root.columns.size > DENSE_LIMIT:
+        raise OutOfReachError(f"{root.columns.size} columns exceed the limit of {DENSE_LIMIT}")
+    return Search(rules).run(root, tableau.dense(), k)
+
+
+class Search:
+    """Depth-first search over the first k − 2 coordinates of a move."""
+
+    def __init__(self, rules: Rules):
+        self.rules = rules
+        self.work = 0
+
+    def run(self, node: Node, T: Floats, r: int) -> Move | None:
+        """An improving completion of the node by at most r coordinates, or None if there is none."""
+        self.work += T.size
+        if self.work > WORK_LIMIT:
+            raise OutOfReachError(f"the search visited {WORK_LIMIT:.0e} tableau entries")
+        if r <= 2:
+            return best_completion(node, lambda low, high: T[low:high], r, self.rules)
+        if node.room >= 0 and node.value < self.rules.threshold:
+            return Move(node.value, node.taken, node.dropped)
+        node, T = screen(node, T, r, self.rules)
+        for child, child_T in self.children(node, T, r):
+            move = self.run(child, child_T, r - 1)
+            if move is not None:
+                return move
+        return None
+
+    def children(self, node: Node, T: Floats, r: int) -> Iterator[tuple[Node, Floats]]:
+        """The node with one more coordinate decided, later ones left; drops before the others."""
+        for j in np.flatnonzero(node.drop):
+            yield drop_at(node, T, int(j), self.rules)
+        for i in range(node.columns.size):
+            step = self.rules.step_in if i < node.n_in else 1
+            n_left = max(node.n_in - i - 1, 0) if self.rules.step_in < 0 else 0
+            if node.room - step + min(n_left, r - 1) >= 0:
+                yield free_at(node, T, i, self.rules)
+
+
+def drop_at(node: Node, T: Floats, j: int, rules: Rules) -> tuple[Node, Floats]:
+    """Set w_j to zero with the outside fixed; members of S before j may still change, not drop."""
+    rest = np.delete(np.arange(node.columns.size), j)
+    w, column = node.drop[j], int(node.columns[j])
+    drop = np.where(rest > j, node.drop[rest], 0.0)
+    value = node.value - node.v[j] * w + 0.5 * w * w - rules.price
+    child = Node(
+        node.v[rest] - T[rest, j] * w,
+        drop,
+        node.columns[rest],
+        node.n_in - 1,
+        value,
+        node.room + 1,
+        (*node.taken, column),
+        (*node.dropped, column),
+    )
+    return child, T[np.ix_(rest, rest)]
+
+
+def free_at(node: Node, T: Floats, i: int, rules: Rules) -> tuple[Node, Floats]:
+    """Pivot on position i and keep the later ones, scaled to a unit diagonal again."""
+    inside = i < node.n_in
+    sign, step = (rules.sign_in, rules.step_in) if inside else (1.0, 1)
+    t, n_in, column = T[i + 1 :, i], max(node.n_in - i - 1, 0), int(node.columns[i])
+    T = T[i + 1 :, i + 1 :] - np.outer(sign * t, t)
+    unit = np.sqrt(np.maximum(np.abs(np.diag(T)), FLOOR))
+    T /= unit[:, None]
+    T /= unit
+    np.fill_diagonal(T, np.where(np.arange(unit.size) < n_in, rules.sign_in, 1.0))
+    child = Node(
+        (node.v[i + 1 :] - t * (sign * node.v[i])) / unit,
+        np.zeros(unit.size),
+        node.columns[i + 1 :],
+        n_in,
+        node.value - 0.5 * sign * node.v[i] ** 2 + rules.price * step,
+        node.room - step,
+        (*node.taken, column),
+        (*node.dropped, column) if step < 0 else node.dropped,
+    )
+    return child, T
+
+
+def screen(node: Node, T: Floats, r: int, rules: Rules) -> tuple[Node, Floats]:
+    """Leave out the coordinates that no improving completion by at most r can hold; O(N²) a pass."""
+    while node.columns.size:
+        keep, can_drop = _suspects(node, T, r, rules)
+        node = node._replace(drop=np.where(can_drop, node.drop, 0.0))
+        if keep.all():
+            return node, T
+        v, drop, columns = node.v[keep], node.drop[keep], node.columns[keep]
+        n_in = int(keep[: node.n_in].sum())
+        node, T = node._replace(v=v, drop=drop, columns=columns, n_in=n_in), T[np.ix_(keep, keep)]
+    return node, T
+
+
+def _suspects(
+    node: Node, T: Floats, r: int, rules: Rules
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which coordinates an improving completion may hold, and which of them it may drop.
+
+    A completion costs at least the sum of its terms: −v²/2d for a freed coordinate, v²/2(1 + t) for a
+    removal by toggling, −vw + ½dw² for a drop, where d = 1 − t; plus the prices.
+    """
+    n_in, spread = node.n_in, _largest_sums(T, r - 1)
+    curvature = 1.0 - spread
+    freed = np.where(curvature > 0.0, -0.5 * node.v**2 / np.maximum(curvature, FLOOR), -np.inf)
+    adds, nothing = freed[n_in:] + rules.price, np.empty(0)
+    if rules.step_in < 0:
+        changes, drops = nothing, 0.5 * node.v[:n_in] ** 2 / (1.0 + spread[:n_in]) - rules.price
+        is_open = np.ones(n_in, dtype=bool)
+    else:
+        w, changes = node.drop[:n_in], freed[:n_in]
+        drops = -node.v[:n_in] * w + 0.5 * curvature[:n_in] * w**2 - rules.price
+        is_open = w != 0.0
+    lists = [np.sort(terms)[:r] for terms in (adds, drops[is_open], changes)]
+    limit = rules.threshold - node.value
+    after_drop, after_add, after_change = (
+        _least_cost(lists, r - 1, node.room - step) for step in (-1, 1, 0)
+    )
+    can_drop = is_open & (drops + after_drop < limit)
+    keep = np.zeros(node.v.size, dtype=bool)
+    keep[n_in:] = (adds < limit - after_add) & (after_add < np.inf)
+    keep[:n_in] = can_drop
+    if changes.size:
+        keep[:n_in] |= (changes < limit - after_change) & (after_change < np.inf)
+    return keep, np.concatenate([can_drop, np.zeros(node.v.size - n_in, dtype=bool)])
+
+
+def _largest_sums(T: Floats, count: int) -> Floats:
+    """The sum of the `count` largest |T_ij|, i ≠ j, of every row j; O(N²)."""
+    sums = np.empty(T.shape[0])
+    for low in range(0, T.shape[0], CHUNK):
+        A = np.abs(T[low : low + CHUNK])
+        A[np.arange(A.shape[0]), low + np.arange(A.shape[0])] = 0.0
+        if count < A.shape[1]:
+            A = np.partition(A, A.shape[1] - count, axis=1)[:, -count:]
+        sums[low : low + CHUNK] = A.sum(axis=1)
+    return sums
+
+
+def _least_cost(lists: list[Floats], r: int, room: int) -> float:
+    """The least sum of at most r sorted terms (additions, drops, changes) that `room` allows."""
+    adds, drops, changes = (np.concatenate([[0.0], np.cumsum(terms)]) for terms in lists)
+    best = np.inf
+    for n_adds in range(min(r, adds.size - 1) + 1):
+        for n_drops in range(max(0, n_adds - room), min(r - n_adds, drops.size - 1) + 1):
+            # a change never costs, so as many as fit
+            n_changes = min(r - n_adds - n_drops, changes.size - 1)
+            best = min(best, adds[n_adds] + drops[n_drops] + changes[n_changes])
+    return best
