@@ -380,7 +380,7 @@ def test_node_limit(seed, k, limit, form):
     best = enumerate_supports(H, c, price, budget)
     tolerance = slack + 1e-10 * size_of(H, c)
     assert solution.n_nodes <= limit
-    assert solution.lower_bound <= solution.value + slack
+    assert solution.lower_bound <= solution.value
     assert solution.lower_bound <= best + tolerance
     assert best <= solution.value + tolerance
     if solution.proven:
@@ -409,17 +409,16 @@ def test_a_stopped_search_goes_on(rng):
     H, c = gram(X, X @ rng.standard_normal(24) + 5 * rng.standard_normal(60))
     whole, slack = run(H, c, 0.0, 8)
     tree = new_tree(24, 9)
-    passes = module.plant(tree, H, c, 0.0, 8)
-    module.set_incumbent(tree, H, c, 0.0, np.zeros(24))
+    passes = module.plant(tree, H, c, 0.0, 8, np.zeros(24))
     bounds = [module.open_bound(tree)]
     while not kernels.search_tree(tree, 0.0, 8, passes, 10):
         bounds.append(module.open_bound(tree))
-    z, value = module.read_solution(tree, H, c, 0.0, np.zeros(24))
-    np.testing.assert_array_equal(z, whole.z)
-    assert value == whole.value
+    size = tree.count[-1, kernels.BEST_SIZE]
+    found = np.sort(tree.index[-1, kernels.BEST, :size])
+    np.testing.assert_array_equal(found, np.flatnonzero(whole.z))
     assert tree.count[-1, kernels.NODES] == whole.n_nodes
     assert bounds == sorted(bounds)
-    assert bounds[-1] <= value + slack
+    assert bounds[-1] <= whole.value + slack
 
 
 def test_a_tree_can_be_used_again(rng):
@@ -521,7 +520,7 @@ def test_node_limit_of_large_blocks(seed, limit, form):
     whole, slack = run(H, c, price, budget)
     part, _ = run(H, c, price, budget, node_limit=limit)
     tolerance = slack + 1e-10 * size_of(H, c)
-    assert part.lower_bound <= part.value + slack
+    assert part.lower_bound <= part.value
     assert part.lower_bound <= whole.value + tolerance
     assert part.proven == (whole.n_nodes <= limit)
 

@@ -54,7 +54,7 @@ def new_tree(k: int, levels: int) -> kernels.Tree:
 
 
 def open_bound(tree: kernels.Tree) -> float:
-    """Lower bound over everything a stopped search has left open; the incumbent's value if nothing."""
+    """Lower bound over all a stopped search has left open; the incumbent's value if nothing."""
     level = int(tree.count[-1, kernels.LEVEL])
     if level < 0:
         return float(tree.value[-1, kernels.BEST_VALUE])
@@ -114,7 +114,7 @@ def improve_block(
     forced: NDArray[np.bool_] | None = None,
     node_limit: int = NODE_LIMIT,
 ) -> Floats | None:
-    """The best point of a block, or None when `current` is one; whether proven stands in the tree."""
+    """The best point of a block, or None when `current` is one; the tree says if it is proven."""
     passes = plant(tree, H, c, price, budget, current, forced)
     kernels.search_tree(tree, price, budget, passes, node_limit)
     size = tree.count[-1, kernels.BEST_SIZE]
@@ -135,7 +135,7 @@ def plant(
     current: Floats,
     forced: NDArray[np.bool_] | None = None,
 ) -> int | None:
-    """Fill the root of the tree; return the passes per node of the relaxation, None for no relaxation."""
+    """Fill the root of the tree; return the relaxation's passes per node, None without one."""
     k = c.size
     if forced is None:
         forced = np.zeros(k, dtype=np.bool_)
@@ -149,9 +149,9 @@ def block_search(
 ) -> tuple[Floats, float]:
     """Minimize ½z'Hz + c'z + price·nnz(z) subject to nnz(z) <= budget, to proven global optimality.
 
-    Branch and bound over the 2^k supports with two tableaus that are inverses of each other, so that
-    including or excluding a coordinate is one pivot, O(k²). Blocks of 12 take microseconds, blocks of
-    40 milliseconds; the worst case is exponential in k.
+    Branch and bound over the 2^k supports with two tableaus that are inverses of each other, so
+    that including or excluding a coordinate is one pivot, O(k²). Blocks of 12 take microseconds,
+    blocks of 40 milliseconds; the worst case is exponential in k.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ def block_search(
     solution = search_block(H, c, price, budget)
     if not solution.proven:
         raise RuntimeError(
-            f"the search over {k} coordinates stopped after {solution.n_nodes} nodes without a proof "
+            f"the search over {k} coordinates stopped without a proof after {solution.n_nodes} nodes "
             f"(best {solution.value:.6g}, lower bound {solution.lower_bound:.6g}); "
             "use a smaller block, or search_block, which returns the unproven answer."
         )

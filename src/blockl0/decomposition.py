@@ -1,4 +1,4 @@
-"""Method "dec": Algorithm 1 of the paper, block decomposition with a global search in every block."""
+"""Method "dec": Algorithm 1 of the paper, decomposition with a global search in every block."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Method "exact": the block search with the whole problem as its block, hence the global optimum."""
+"""Method "exact": the block search with the whole problem as its block: the global optimum."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _check_applies(problem: Problem) -> None:
 def _first_support(
     H: Floats, c: Floats, problem: Problem, init: Floats | None, kept: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
-    """The better of two descents: from the kept columns alone, and from `init` or from all columns."""
+    """The better of two descents: from the kept columns alone, and from `init` or a full fit."""
     price, budget = problem.sparsity
     other = np.flatnonzero(init) if init is not None else _backward_start(H, c, budget)
     starts = [problem.keep, np.union1d(problem.keep, other)]
@@ -147,7 +147,7 @@ def _incumbent(problem: Problem, support: NDArray[np.int64], nodes: int = 0) -> 
 
 
 def _follow(tree: kernels.Tree, problem: Problem, incumbent: Incumbent) -> Incumbent:
-    """The incumbent with the node count brought up to date, and a new point if the search has one."""
+    """The incumbent with the node count up to date, or the new point if the search has one."""
     incumbent.iteration = int(tree.count[-1, kernels.NODES])
     size = int(tree.count[-1, kernels.BEST_SIZE])
     if size < 0:

@@ -1,8 +1,8 @@
 """Every compiled function of blockl0, in one file.
 
-Plain functions of arrays, scalars and NamedTuples of arrays with ``cache=True`` are cached on disk, so
-that the next process pays milliseconds. They all live here because an edited callee in another file
-would leave a stale cached caller behind. Symmetric tableaus are kept in their upper triangle.
+Plain functions of arrays, scalars and NamedTuples of arrays with ``cache=True`` are cached on disk,
+so that the next process pays milliseconds. They all live here because an edited callee in another
+file would leave a stale cached caller behind. Symmetric tableaus are kept in their upper triangle.
 """
 
 from __future__ import annotations
@@ -173,19 +173,26 @@ def accept(tree, level, value, first, second):
 
 
 @inner
-def try_few(tree, level, price, room):
-    """Offer I, and I plus the best single slot, as incumbents; O(u)."""
+def scan_slots(tree, level, price, room):
+    """Offer I, and I plus the best single slot, as incumbents; queue redundant slots; O(u).
+
+    A slot whose pivot vanished lies in the span of I and can never help below: it will be excluded.
+    """
+    M, g, tiny = tree.tableau[level, FORWARD], tree.slots[level, GRADIENT], tree.slots[-1, TINY]
     base = tree.value[level, F_IN] + price * tree.count[level, N_IN]
     if base < tree.value[-1, BEST_VALUE]:
         accept(tree, level, base, -1, -1)
-    M, g = tree.tableau[level, FORWARD], tree.slots[level, GRADIENT]
-    top, best = 0.0, -1
-    for j in range(tree.count[level, SIZE]):
-        if g[j] * g[j] > top * M[j, j]:
-            top = g[j] * g[j] / M[j, j]
-            best = j
-    if best >= 0 and room > 0 and base + price - 0.5 * top < tree.value[-1, BEST_VALUE]:
+    top, best, n = 0.0, -1, 0
+    for j in range(tree.count[level, SIZE] - 1, -1, -1):
+        if not M[j, j] > tiny[tree.index[level, COORDINATE, j]]:
+            tree.index[-1, ACTIONS, n] = -(j + 1)
+            n += 1
+        elif g[j] * g[j] > top * M[j, j]:
+            top, best = g[j] * g[j] / M[j, j], j
+    if room > 0 and base + price - 0.5 * top < tree.value[-1, BEST_VALUE]:
         accept(tree, level, base + price - 0.5 * top, best, -1)
+    tree.count[-1, N_ACTIONS] = n
+    return n
 
 
 @inner
@@ -212,7 +219,7 @@ def try_pairs(tree, level, price):
 
 @inner
 def keep_top(top, count, limit, value):
-    """Insert value into the descending list top[:count] of at most `limit`; return the new count."""
+    """Insert value into the descending list top[:count], at most `limit` long; return its length."""
     if count < limit:
         i = count
         count += 1
@@ -228,29 +235,19 @@ def keep_top(top, count, limit, value):
 
 
 @inner
-def most_additions(tree, level, price, room):
-    """How many slots a better solution can still let in: each costs the price and f(I + U) is the best."""
-    most = min(room, tree.count[level, SIZE])
-    if price > 0.0:
-        base = tree.value[level, F_ALL] + price * tree.count[level, N_IN]
-        left = max(0.0, tree.value[-1, BEST_VALUE] - base) / price
-        if left < most:
-            most = int(left)
-    return most
-
-
-@inner
 def node_bounds(tree, level, price, room):
-    """Bound the node from below by single drops; return the bound, and that with three or more additions.
+    """Bound the node from below by single drops: in general, and with three or more additions.
 
-    With t of the u undecided slots let in, the rest is dropped, and dropping a set costs at least the
-    largest single drop z_j²/2K_jj in it. Fills slots[-1, DROP]. O(u t), t the most that can be let in.
+    With t of the u undecided slots let in, the rest is dropped, and dropping a set costs at least
+    the largest single drop z_j²/2K_jj in it. Fills slots[-1, DROP]. O(ut), t the most to be let in.
     """
     u, K, z = tree.count[level, SIZE], tree.tableau[level, BACKWARD], tree.slots[level, POINT]
     drop, top = tree.slots[-1, DROP], tree.slots[-1, TOP]
     base = tree.value[level, F_ALL] + price * tree.count[level, N_IN]
-    most = most_additions(tree, level, price, room)
-    n = 0
+    most, n = min(room, u), 0
+    if price > 0.0:
+        # each addition costs the price, and f(I + U) is the best that can come of it
+        most = int(min(float(most), max(0.0, tree.value[-1, BEST_VALUE] - base) / price))
     for j in range(u):
         drop[j] = 0.5 * z[j] * z[j] / K[j, j]
         n = keep_top(top, n, most + 1, drop[j])
@@ -278,7 +275,7 @@ def relax_coordinate(h, m, d, price):
 
 @inner
 def relax_value(tree, level, price, room):
-    """Lower bound on f(I + A) - f(I) + price·|A| over A in U, |A| <= room, from the relaxed point x.
+    """Lower bound on f(I + A) - f(I) + price·|A|, A in U, |A| <= room, from the relaxed point x.
 
     With b = g + (M - D)x weak duality gives, for every x,
     -½x'(M - D)x - sum of the `room` largest (b_j²/2d_j - price)_+.
@@ -329,10 +326,10 @@ def balance_multiplier(tree, level, room, mu):
 
 @inner
 def relax_node(tree, level, price, room, passes):
-    """Coordinate descent on the perspective relaxation of the node; return the bound of the last pass.
+    """Coordinate descent on the perspective relaxation; return the bound of the last pass.
 
-    The relaxation replaces price·nnz and the budget by memberships t_j in [0, 1]; its point is kept as
-    the warm start of the children. A pass costs O(u) plus O(u) for every coordinate that moves.
+    The relaxation replaces price·nnz and the budget by memberships t_j in [0, 1]; its point is kept
+    as the warm start of the children. A pass costs O(u) plus O(u) for each coordinate that moves.
     """
     u, M = tree.count[level, SIZE], tree.tableau[level, FORWARD]
     x, d, h = tree.slots[level, RELAXED], tree.slots[level, CURVATURE], tree.slots[-1, FIELD]
@@ -363,7 +360,7 @@ def relax_node(tree, level, price, room, passes):
 
 @inner
 def factor_shifted(M, K, d, t, R, u):
-    """R'ER = M - diag(d) - t diag(1/K_jj), unit upper R, pivots E on its diagonal; False if indefinite."""
+    """R'ER = M - diag(d) - t diag(1/K_jj), R unit upper, E on its diagonal; False if indefinite."""
     for i in range(u):
         for j in range(i, u):
             R[i, j] = M[i, j]
@@ -430,31 +427,15 @@ def plan_fixes(tree, level, price, budget, relaxed):
     cutoff = tree.value[-1, BEST_VALUE] + tree.value[-1, SLACK]
     margin = cutoff - tree.value[level, F_ALL] - price * tree.count[level, N_IN]
     drop, score, top = tree.slots[-1, DROP], tree.slots[-1, SCORE], tree.slots[-1, TOP]
-    u, use, gap = tree.count[level, SIZE], relaxed > -np.inf, cutoff - relaxed
+    u, gap = tree.count[level, SIZE], cutoff - relaxed
     most = min(budget - tree.count[level, N_IN], u)
-    last_in = max(0.0, top[most - 1]) if use else 0.0
-    first_out = max(0.0, top[most]) if use else 0.0
+    last_in, first_out = max(0.0, top[most - 1]), max(0.0, top[most])
     n = 0
     for j in range(u - 1, -1, -1):
-        if drop[j] > margin or (use and score[j] - first_out > gap):
+        if drop[j] > margin or score[j] - first_out > gap:
             tree.index[-1, ACTIONS, n] = j + 1
             n += 1
-        elif use and last_in - score[j] > gap:
-            tree.index[-1, ACTIONS, n] = -(j + 1)
-            n += 1
-    tree.count[-1, N_ACTIONS] = n
-    return n
-
-
-@inner
-def plan_redundant(tree, level):
-    """Queue for exclusion the slots in the span of I, whose pivot vanished: they never help below."""
-    n = 0
-    for j in range(tree.count[level, SIZE] - 1, -1, -1):
-        if (
-            not tree.tableau[level, FORWARD, j, j]
-            > tree.slots[-1, TINY, tree.index[level, COORDINATE, j]]
-        ):
+        elif last_in - score[j] > gap:
             tree.index[-1, ACTIONS, n] = -(j + 1)
             n += 1
     tree.count[-1, N_ACTIONS] = n
@@ -467,9 +448,8 @@ def examine(tree, level, price, budget, passes):
     u, room = tree.count[level, SIZE], budget - tree.count[level, N_IN]
     if room < 0:
         return CLOSED
-    if plan_redundant(tree, level) > 0:
+    if scan_slots(tree, level, price, room) > 0:
         return FIXED
-    try_few(tree, level, price, room)
     if u <= 1 or room <= 1:
         return CLOSED
     bound, bound3 = node_bounds(tree, level, price, room)
@@ -477,11 +457,11 @@ def examine(tree, level, price, budget, passes):
     tree.value[level, BOUND] = max(bound, tree.value[level, BOUND])
     if bound >= cutoff:
         return CLOSED
-    if room == 2 or u == 2 or bound3 >= cutoff:
-        try_pairs(tree, level, price)
-        return CLOSED
-    relaxed = -np.inf
+    # closing by pairs, relaxing and fixing pay for large blocks only, and cost compile time
     if passes is not None:
+        if room == 2 or u == 2 or bound3 >= cutoff:
+            try_pairs(tree, level, price)
+            return CLOSED
         if u <= RAISE_AT * tree.count[level, FRESH]:
             raise_curvature(tree, level)
         # everything below starts from the root, which therefore converges first
@@ -489,8 +469,8 @@ def examine(tree, level, price, budget, passes):
         tree.value[level, BOUND] = max(relaxed, tree.value[level, BOUND])
         if relaxed >= cutoff:
             return CLOSED
-    if plan_fixes(tree, level, price, budget, relaxed) > 0:
-        return FIXED
+        if plan_fixes(tree, level, price, budget, relaxed) > 0:
+            return FIXED
     # branch on the largest membership of the relaxation, or without one on the costliest drop
     best, largest = 0, -1.0
     for j in range(u):
@@ -504,7 +484,7 @@ def examine(tree, level, price, budget, passes):
 
 @kernel
 def search_tree(tree, price, budget, passes, node_limit):
-    """Depth-first branch and bound, include first; True when exhausted within `node_limit` more nodes."""
+    """Depth-first branch and bound, include first; True if exhausted in `node_limit` more nodes."""
     level, stop = tree.count[-1, LEVEL], tree.count[-1, NODES] + node_limit
     target = level
     while level >= 0:
@@ -539,7 +519,7 @@ def search_tree(tree, price, budget, passes, node_limit):
 
 @inner
 def sweep(A, j, u, v):
-    """Sweep a symmetric matrix on its j-th diagonal entry: pivot, then row j becomes v/pivot, A_jj -1/pivot."""
+    """Sweep a symmetric matrix on entry j: a pivot, then row j is v/pivot and A_jj = -1/pivot."""
     read_column(A, j, u, v)
     pivot = v[j]
     rank_one_update(A, A, v, pivot, u)
@@ -552,7 +532,7 @@ def sweep(A, j, u, v):
 
 @inner
 def invert(H, ridge, A, v):
-    """A = -inv(H + ridge·diag(H)) by sweeps; return the smallest pivot over its diagonal (0: singular).
+    """A = -inv(H + ridge·diag(H)) by sweeps; return the smallest relative pivot, 0 if singular.
 
     A zero row of H counts as a unit one.
     """
@@ -576,8 +556,8 @@ def plant_tree(tree, H, c, price, budget, forced, current, passes):
 
     The incumbent is `current`, unless it lacks a forced coordinate.
 
-    A nearly singular H gets a tiny ridge on the backward side only, and the rounding allowance grows
-    with the condition; the forward side, which makes the incumbents, always uses H itself.
+    A nearly singular H gets a tiny ridge on the backward side only, and the rounding allowance
+    grows with the condition; the forward side, which makes the incumbents, always uses H itself.
     Returns False when no curvature for the relaxation was found.
     """
     k = H.shape[0]
@@ -586,12 +566,14 @@ def plant_tree(tree, H, c, price, budget, forced, current, passes):
     if smallest < RIDGE:
         smallest = max(0.1 * RIDGE, invert(H, RIDGE, K, v))
     copy_upper(H, tree.tableau[0, FORWARD], k)
-    tree.slots[0, :, :k] = 0.0
     f_all, f_current, n = 0.0, 0.0, 0
+    for i in range(k):
+        z[i] = 0.0
     for i in range(k):
         add_column(K, i, k, c[i], z)
     for i in range(k):
         f_all += 0.5 * c[i] * z[i]
+        tree.slots[0, RELAXED, i] = tree.slots[0, CURVATURE, i] = 0.0
         if current[i] != 0.0:
             f_current += price + c[i] * current[i]
             for j in range(k):
@@ -603,7 +585,8 @@ def plant_tree(tree, H, c, price, budget, forced, current, passes):
         tree.slots[-1, TINY, i] = PIVOT_FLOOR * H[i, i]
         for j in range(i, k):
             K[i, j] = -K[i, j]
-    tree.count[:, BRANCH] = -1
+    for i in range(tree.count.shape[0] - 1):
+        tree.count[i, BRANCH] = -1
     for j in range(k - 1, -1, -1):
         if forced[j]:
             tree.index[-1, ACTIONS, n] = j + 1
@@ -621,7 +604,7 @@ def plant_tree(tree, H, c, price, budget, forced, current, passes):
 
 @inner
 def start_relaxation(tree, price, budget):
-    """Curvature and multiplier at the root; False when M is too close to singular for any curvature."""
+    """Curvature and multiplier at the root; False when M is too close to singular for that."""
     k = tree.count[0, SIZE]
     raise_curvature(tree, 0)
     top, count, most = tree.slots[-1, TOP], 0, min(budget + 1, k)

@@ -1,13 +1,14 @@
 """The complete search for an improving move among all blocks of k coordinates.
 
 The last two coordinates of a move are scanned at once, O(N²); the ones before by pivots, smallest
-position first, S before its complement. Restricted curvature excludes most of them: with t_j the sum
-of the r − 1 largest |T_ij|, the form of at most r coordinates is at least Σ (T_jj − t_j) δ_j².
+position first, S before its complement. Restricted curvature excludes most of them: with t_j the
+sum of the r − 1 largest |T_ij|, the form of at most r coordinates is at least Σ (T_jj − t_j) δ_j².
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,54 +17,68 @@ from blockl0.move_tableau import Tableau
 from blockl0.moves import CHUNK, FLOOR, Move, Node, Rules, best_completion
 
 Floats = NDArray[np.float64]
+Answer = TypeVar("Answer")
 
 DENSE_LIMIT = 6000
 """Most columns for which the whole tableau is held in memory (about 300 MB)."""
 WORK_LIMIT = 3_000_000_000
 """Tableau entries visited before a complete search gives up; some tens of seconds."""
+DEPTH_LIMIT = 100
+"""Coordinates of a move decided one by one before a complete search gives up."""
 
 
 class OutOfReachError(ValueError):
     """A complete search would exceed the work limit."""
 
 
-def find_move(tableau: Tableau, k: int, price: float, threshold: float) -> Move | None:
-    """A move of at most k coordinates that changes the objective by less than `threshold` < 0.
+def find_move(
+    tableau: Tableau,
+    k: int,
+    price: float,
+    threshold: float,
+    accept: Callable[[Move], Answer | None],
+) -> Answer | None:
+    """Search for a move of at most k coordinates that changes the objective by less than `threshold`.
 
-    None proves that there is none. O(m n²) for k = 2, and O(m n s) when the budget is used up.
+    Returns what `accept` makes of it, and goes on when that is None. In the end None proves that
+    there is no such move. O(m n²) for k = 2, and O(m n s) when the budget is used up.
     """
     refit, root = tableau.refit, tableau.root
     rules = Rules(price, threshold, -1.0 if refit else 1.0, -1 if refit else 0)
     if refit and price == 0.0 and root.room == 0 and k > 1:
         k -= k % 2  # an addition needs a removal, and a removal alone only costs
     if k <= 2:
-        return best_completion(root, tableau.rows, k, rules)
+        move = best_completion(root, tableau.rows, k, rules)
+        return None if move is None else accept(move)
     if root.columns.size > DENSE_LIMIT:
         raise OutOfReachError(f"{root.columns.size} columns exceed the limit of {DENSE_LIMIT}")
-    return Search(rules).run(root, tableau.dense(), k)
+    return Search(rules, accept).run(root, tableau.dense(), k)
 
 
-class Search:
+class Search(Generic[Answer]):
     """Depth-first search over the first k − 2 coordinates of a move."""
 
-    def __init__(self, rules: Rules):
-        self.rules = rules
+    def __init__(self, rules: Rules, accept: Callable[[Move], Answer | None]):
+        self.rules, self.accept = rules, accept
         self.work = 0
 
-    def run(self, node: Node, T: Floats, r: int) -> Move | None:
-        """An improving completion of the node by at most r coordinates, or None if there is none."""
+    def run(self, node: Node, T: Floats, r: int) -> Answer | None:
+        """An improving completion of the node by at most r coordinates; None proves none."""
         self.work += T.size
-        if self.work > WORK_LIMIT:
-            raise OutOfReachError(f"the search visited {WORK_LIMIT:.0e} tableau entries")
+        if self.work > WORK_LIMIT or len(node.taken) > DEPTH_LIMIT:
+            raise OutOfReachError(f"the search visited {self.work:.0e} tableau entries")
         if r <= 2:
-            return best_completion(node, lambda low, high: T[low:high], r, self.rules)
+            move = best_completion(node, lambda low, high: T[low:high], r, self.rules)
+            return None if move is None else self.accept(move)
         if node.room >= 0 and node.value < self.rules.threshold:
-            return Move(node.value, node.taken, node.dropped)
+            answer = self.accept(Move(node.value, node.taken, node.dropped))
+            if answer is not None:
+                return answer
         node, T = screen(node, T, r, self.rules)
         for child, child_T in self.children(node, T, r):
-            move = self.run(child, child_T, r - 1)
-            if move is not None:
-                return move
+            answer = self.run(child, child_T, r - 1)
+            if answer is not None:
+                return answer
         return None
 
     def children(self, node: Node, T: Floats, r: int) -> Iterator[tuple[Node, Floats]]:
@@ -120,7 +135,7 @@ def free_at(node: Node, T: Floats, i: int, rules: Rules) -> tuple[Node, Floats]:
 
 
 def screen(node: Node, T: Floats, r: int, rules: Rules) -> tuple[Node, Floats]:
-    """Leave out the coordinates that no improving completion by at most r can hold; O(N²) a pass."""
+    """Leave out coordinates that no improving completion by at most r can hold; O(N²) a pass."""
     while node.columns.size:
         keep, can_drop = _suspects(node, T, r, rules)
         node = node._replace(drop=np.where(can_drop, node.drop, 0.0))
@@ -137,8 +152,8 @@ def _suspects(
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Which coordinates an improving completion may hold, and which of them it may drop.
 
-    A completion costs at least the sum of its terms: −v²/2d for a freed coordinate, v²/2(1 + t) for a
-    removal by toggling, −vw + ½dw² for a drop, where d = 1 − t; plus the prices.
+    A completion costs at least the sum of its terms: −v²/2d for a freed coordinate, v²/2(1 + t) for
+    a removal by toggling, −vw + ½dw² for a drop, where d = 1 − t; plus the prices.
     """
     n_in, spread = node.n_in, _largest_sums(T, r - 1)
     curvature = 1.0 - spread

@@ -3,8 +3,8 @@
 Around a point w with support S the objective is a quadratic with Hessian Q and gradient g. A move
 changes at most k coordinates. Its value is read off one tableau T, scaled to a unit diagonal:
 
-- outside "fixed": T = Q and v = g. A coordinate is freed (an addition, or a change of a member of S),
-  or a member of S is dropped, which shifts the gradient.
+- outside "fixed": T = Q and v = g. A coordinate is freed (an addition, or a change of a member of
+  S), or a member of S is dropped, which shifts the gradient.
 - outside "refit": T is Q swept on S, so that inside S it holds −(Q_SS)⁻¹ and v = −w. Toggling the
   membership of the coordinates B changes the smooth part by −½ v_B' T_BB⁻¹ v_B, additions and
   removals alike, with all of the support re-fitted.

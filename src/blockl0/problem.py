@@ -85,7 +85,7 @@ class Problem:
         return grad + self.ridge * w if self.ridge else grad
 
     def fit_on(self, support: NDArray[np.int64]) -> Floats:
-        """The minimizer of a quadratic smooth part on a support, (n,), from the data by least squares.
+        """The minimizer of a quadratic smooth part on a support, (n,), by least squares.
 
         Orthogonal factorization of the m x |S| columns: accurate where normal equations are not.
         """

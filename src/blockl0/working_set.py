@@ -1,4 +1,4 @@
-"""(S1) Which block to search next: DEC-RiGj of the paper, all blocks in turn, or your own object."""
+"""(S1) Which block to search next: DEC-RiGj of the paper, all in turn, or your own object."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class Cyclic:
 
 
 def as_working_set(working_set: Any, greedy: str = "split") -> WorkingSet:
-    """Turn "RiGj", "cyclic" or "cyclicK" into an object; an object with `select` is passed through."""
+    """Turn "RiGj", "cyclic" or "cyclicK" into an object; pass an object with `select` through."""
     if callable(getattr(working_set, "select", None)):
         return working_set
     text = working_set if isinstance(working_set, str) else ""

@@ -1,0 +1,236 @@
+"""Certificates: how strong a stationary point is a given point, in the paper's hierarchy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import comb
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockl0 import stationarity
+from blockl0.problem import Problem, as_problem
+from blockl0.stationarity import TOL, Better, Point
+from blockl0.validate import (
+    _as_numeric,
+    _check_vector,
+    check_choice,
+    check_integer,
+    check_nonnegative,
+    check_random_state,
+)
+
+Floats = NDArray[np.float64]
+
+SURE = 0.95
+"""Confidence level of a sampled certificate."""
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """The answer of `certify`; ``print`` it for plain words.
+
+    Attributes
+    ----------
+    holds : bool
+        Whether no improvement beyond the tolerance exists (or, if sampled, was found).
+    level : "basic", "L" or int
+    outside : "refit", "fixed", or None for the levels that have no blocks
+    complete : bool
+        Whether every block was examined or excluded by a bound. False: blocks were sampled.
+    confidence : float
+        1 for a complete or refuted certificate. If sampled: with 95 % confidence at least this
+        share of all blocks cannot improve the point, that is 0.05^(1/T) after T blocks.
+    block : tuple of int or None
+        At most `level` sorted columns, a change in which improves the point.
+    better_coef, better_objective : ndarray (n,) and float, or None
+        A feasible point with a lower objective, to go on from: ``solve(..., init=better_coef)``.
+    n_blocks : int
+        Blocks covered: C(n, level) if complete, else the number drawn.
+    objective : float
+        The objective at the point itself.
+    """
+
+    holds: bool
+    level: str | int
+    outside: str | None
+    complete: bool
+    confidence: float
+    block: tuple[int, ...] | None
+    better_coef: Floats | None
+    better_objective: float | None
+    n_blocks: int
+    objective: float
+
+    def __str__(self) -> str:
+        name = f"block-{self.level}" if isinstance(self.level, int) else str(self.level)
+        outside = f" with the outside {self.outside}" if self.outside else ""
+        if not self.holds:
+            columns = ", ".join(str(j) for j in self.block or ())
+            return (
+                f"Not {name} stationary{outside}: changing columns {columns} lowers the objective "
+                f"from {self.objective:.8g} to {self.better_objective:.8g}."
+            )
+        if self.level in ("basic", "L"):
+            return f"{name} stationary (objective {self.objective:.8g})."
+        if self.complete:
+            return f"{name} stationary{outside}: none of {self.n_blocks} blocks can improve it."
+        return (
+            f"No improvement in {self.n_blocks} random blocks of {self.level} columns{outside}: "
+            f"with {SURE:.0%} confidence at least {self.confidence:.2%} of all blocks cannot "
+            "improve it."
+        )
+
+
+def certify(
+    X: Any,
+    y: Any,
+    coef: Any,
+    *,
+    n_nonzero_coefs: Any = None,
+    alpha: Any = None,
+    ridge: Any = 0.0,
+    loss: Any = "squared",
+    level: int | str = 2,
+    outside: str = "refit",
+    n_samples: int | None = None,
+    random_state: Any = None,
+    sample_weight: Any = None,
+    keep: Any = None,
+    tol: float = TOL,
+) -> Certificate:
+    """Tell how strong a stationary point `coef` is, and show a better point if it is not.
+
+    The levels get stronger: "basic" (the best point on its own support), "L" (a fixed point of the
+    proximal gradient step of length 1/L, L the largest eigenvalue of the Hessian), and k = 1, 2, …:
+    no change of k coordinates lowers the objective. Level n is global optimality.
+
+    Parameters
+    ----------
+    X, y, n_nonzero_coefs, alpha, ridge, loss, sample_weight, keep
+        The problem, as in `solve`. For a loss other than "squared" the statement is about its
+        quadratic majorizer at `coef` (the paper's Newton block-k stationary points).
+    coef : array-like (n,)
+        The point; at most `n_nonzero_coefs` nonzeros.
+    level : "basic", "L" or int, default 2
+    outside : "refit" or "fixed"
+        What happens to the support outside the block for every candidate: re-fitted, which is the
+        stronger statement, or kept as it is, the paper's definition.
+    n_samples : int, optional
+        Examine this many blocks drawn uniformly instead of all.
+    random_state : None, int or Generator
+    tol : float, default 1e-8
+        Only a decrease above ``tol * F(coef) + 1e-13 * F(0)`` counts as an improvement.
+
+    Returns
+    -------
+    Certificate
+
+    Raises
+    ------
+    ValueError
+        For bad input, and when a complete answer is out of reach; then give `n_samples`.
+
+    Notes
+    -----
+    With m rows, n columns and s nonzeros, k = 2 costs O(m n s) when the budget is used up and
+    O(m n²) otherwise; each further k multiplies by n what restricted curvature does not exclude.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from blockl0.certificate import certify
+    >>> answer = certify(np.eye(3), [3.0, 2.0, 1.0], [0.0, 2.0, 0.0], n_nonzero_coefs=1)
+    >>> answer.holds, answer.block, answer.better_coef, answer.better_objective
+    (False, (0, 1), array([3., 0., 0.]), 2.5)
+    """
+    problem = as_problem(
+        X,
+        y,
+        n_nonzero_coefs=n_nonzero_coefs,
+        alpha=alpha,
+        ridge=ridge,
+        loss=loss,
+        sample_weight=sample_weight,
+        keep=keep,
+    )
+    return certify_problem(
+        problem,
+        coef,
+        level=level,
+        outside=outside,
+        n_samples=n_samples,
+        random_state=random_state,
+        tol=tol,
+    )
+
+
+def certify_problem(
+    problem: Problem,
+    coef: Any,
+    *,
+    level: int | str = 2,
+    outside: str = "refit",
+    n_samples: int | None = None,
+    random_state: Any = None,
+    tol: float = TOL,
+) -> Certificate:
+    """`certify` for a problem that is already built; parameters as there."""
+    check_choice("outside", outside, ("refit", "fixed"))
+    tol, rng = check_nonnegative("tol", tol), check_random_state(random_state)
+    point = Point(problem, _check_coef(coef, problem), tol)
+    if isinstance(level, str):
+        check_choice("level", level, ("basic", "L"))
+        if n_samples is not None:
+            raise ValueError(
+                f"`n_samples` needs an integer level, got level={level!r}; leave it out."
+            )
+        test = stationarity.improve_basic if level == "basic" else stationarity.improve_l
+        return _certificate(point, test(point), level, None, None)
+    level = check_integer("level", level, low=1)
+    refit = outside == "refit"
+    if n_samples is None:
+        better = stationarity.improve_block(point, level, refit)
+    else:
+        n_samples = check_integer("n_samples", n_samples, low=1)
+        better = stationarity.improve_sampled(point, level, refit, n_samples, rng)
+    return _certificate(point, better, level, outside, n_samples)
+
+
+def _certificate(
+    point: Point,
+    better: Better | None,
+    level: str | int,
+    outside: str | None,
+    n_samples: int | None,
+) -> Certificate:
+    """Put the answer of a test into words."""
+    n = point.problem.n_features
+    n_blocks = comb(n, min(level, n)) if isinstance(level, int) else 0
+    return Certificate(
+        holds=better is None,
+        level=level,
+        outside=outside,
+        complete=n_samples is None,
+        confidence=1.0 if n_samples is None or better else (1.0 - SURE) ** (1.0 / n_samples),
+        block=None if better is None else better.block,
+        better_coef=None if better is None else better.coef,
+        better_objective=None if better is None else better.objective,
+        n_blocks=n_blocks if n_samples is None else n_samples,
+        objective=point.objective,
+    )
+
+
+def _check_coef(coef: Any, problem: Problem) -> Floats:
+    """Return a fresh float64 copy of the point (n,), or say why it is infeasible."""
+    n, budget = problem.n_features, problem.sparsity.budget
+    w = _as_numeric(coef, "coef")
+    w = np.array(_check_vector(w, "coef", n, "one value per column of X"))
+    nnz = np.union1d(np.flatnonzero(w), problem.keep).size
+    if nnz > budget:
+        raise ValueError(
+            f"`coef` must have at most n_nonzero_coefs={budget} nonzeros (columns in `keep` "
+            f"included), got {nnz}; raise the budget or set the smallest ones to zero."
+        )
+    return w

@@ -1,0 +1,122 @@
+"""The hot loops are really compiled, once per kind of call, and do what their Python source says.
+
+Inner kernels have no Python wrapper, so calling one from Python, or a kernel's `.py_func`, crashes:
+the interpreted version runs in a process of its own with NUMBA_DISABLE_JIT=1.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from numba.core.dispatcher import Dispatcher
+
+import blockl0
+from blockl0 import kernels
+
+JIT_IS_OFF = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
+compiled = pytest.mark.skipif(JIT_IS_OFF, reason="NUMBA_DISABLE_JIT is set: nothing is compiled")
+
+# called with and without the perspective relaxation; `passes` is then an int or None
+TWICE = {"search_tree", "plant_tree"}
+
+SCRIPT = """
+import json
+import numpy as np
+import blockl0
+from blockl0.block_search import search_block
+
+answers = []
+cases = [(1, 0, 1), (2, 0.1, 2), (5, 0.3, 5), (7, 0.2, 4), (17, 0, 3), (18, 0.3, 18)]
+for k, price, budget in cases:
+    rng = np.random.default_rng(k)
+    X, y = rng.standard_normal((k + 5, k)), rng.standard_normal(k + 5)
+    X[:, -1] = X[:, 0]
+    forced = np.arange(k) == 1
+    for must in (None, forced):
+        solution = search_block(X.T @ X, -(X.T @ y), float(price), budget, forced=must)
+        answers.append([*solution.z, solution.value, solution.proven, solution.n_nodes])
+X, y = rng.standard_normal((20, 18)), rng.standard_normal(20)
+for method in ("dec", "exact"):
+    result = blockl0.solve(X, y, n_nonzero_coefs=3, method=method, random_state=0)
+    answers.append([*result.coef, result.objective])
+print(json.dumps(answers))
+"""
+
+
+def public_kernels():
+    """The kernels with a Python wrapper: those declared with `kernel`."""
+    return {
+        name: f
+        for name, f in vars(kernels).items()
+        if isinstance(f, Dispatcher) and not f.targetoptions.get("no_cpython_wrapper", False)
+    }
+
+
+def solve_everything():
+    """Reach the kernels from every public side, with every dtype and order a user may bring."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 24)), rng.standard_normal(40)
+    for matrix in (X, np.asfortranarray(X), X.astype(np.float32), X.tolist()):
+        for sparsity in (
+            {"n_nonzero_coefs": 3},
+            {"alpha": 1},
+            {"n_nonzero_coefs": 4, "alpha": 0.5},
+        ):
+            for method in ("dec", "exact"):
+                blockl0.solve(matrix, y, method=method, random_state=0, **sparsity)
+    for k in (3, 20):
+        H = X[:, :k].T @ X[:, :k]
+        blockl0.block_search(H, X[:, :k].T @ y, budget=2)
+        blockl0.block_search(np.asfortranarray(H), (X[:, :k].T @ y).tolist(), price=1)
+        blockl0.block_search(
+            H.astype(int) + 50 * np.eye(k, dtype=int), np.arange(k), 0, np.int32(2)
+        )
+
+
+@compiled
+def test_there_are_kernels():
+    assert set(public_kernels()) >= TWICE
+
+
+@compiled
+def test_every_kernel_is_compiled_once():
+    solve_everything()
+    counts = {name: len(f.signatures) for name, f in public_kernels().items()}
+    allowed = {name: 2 if name in TWICE else 1 for name in counts}
+    assert counts == allowed
+
+
+@compiled
+def test_kernels_are_compiled_not_interpreted():
+    """No object mode, and a cache on disk for all that Python calls."""
+    solve_everything()
+    for name, f in public_kernels().items():
+        assert all(not f.overloads[s].objectmode for s in f.signatures), name
+        assert f.stats.cache_path is not None, name
+        seen = sum(f.stats.cache_hits.values()) + sum(f.stats.cache_misses.values())
+        assert seen >= len(f.signatures), name
+
+
+def run_script(**environment):
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(done.stdout)
+
+
+@pytest.mark.slow
+def test_interpreted_equals_compiled():
+    """The same search in plain Python: same nodes, same answers up to the order of additions."""
+    fast, slow = run_script(NUMBA_DISABLE_JIT="0"), run_script(NUMBA_DISABLE_JIT="1")
+    assert len(fast) == len(slow) == 14
+    for a, b in zip(fast, slow, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
