@@ -3,6 +3,7 @@
 Run with ``python benchmarks/bench_block_search.py``; one thread, compilation excluded.
 """
 
+# ruff: noqa: E402
 import os
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -69,7 +70,7 @@ def real_blocks(how_many: int) -> list[Block]:
 
 
 def made_blocks(k: int, rho: float, sigma: float, how_many: int) -> Iterator[Block]:
-    """Half of the k AR(rho) columns are true, with noise sigma; budgets k/4, k/2 and a price in turn."""
+    """AR(rho) columns, half of them true, with noise sigma; budgets k/4, k/2, a price in turn."""
     rng = np.random.default_rng(k)
     covariance = rho ** np.abs(np.subtract.outer(np.arange(k), np.arange(k)))
     root = np.linalg.cholesky(covariance)
@@ -113,36 +114,47 @@ def seconds(call: Callable[[], object], repeats: int) -> float:
 # --------------------------------------------------------------------------------------------------
 
 
-def report_ratio(how_many: int = 60) -> bool:
-    """Print the table of blocks of 12 met in real runs; True when the target is met."""
+def report_ratio(how_many: int = 120) -> bool:
+    """Print the table of blocks of 12 met in real runs; True when the target is met.
+
+    Both ways of averaging must meet it: the median of the blocks' ratios, and the ratio of total
+    times, which is what a run feels. They differ, because a budget leaves only a few places in a
+    block, so that the enumeration has few subsets to try, where a price leaves all 4095.
+    """
     blocks = [b for b in real_blocks(how_many) if b.budget > 0]
     tree = new_tree(12, 13)
-    slow, fast, bare = [], [], []
+    times = []
     for b in blocks:
-        slow.append(seconds(lambda b=b: enumerate_block(b), 1))
-        fast.append(seconds(lambda b=b: improve_block(tree, *b), 20))
-        bare.append(seconds(lambda b=b: search_block(*b[:4], tree=tree), 20))
+        slow = seconds(lambda b=b: enumerate_block(b), 3)
+        fast = seconds(lambda b=b: improve_block(tree, *b), 20)
+        bare = seconds(lambda b=b: search_block(*b[:4], tree=tree), 20)
+        times.append((slow, fast, bare))
         assert np.isclose(search_block(*b[:4]).value, enumerate_block(b), rtol=1e-7, atol=1e-9)
-    print(f"{len(blocks)} blocks of 12 met by dec R10G2 on random-256-1024 (medians)")
-    print(f"  enumeration, one solve per subset   {np.median(slow) * 1e3:9.3f} ms")
-    ok = True
-    for name, times in [("with the run's incumbent", fast), ("without an incumbent", bare)]:
-        ratio = float(np.median(np.array(slow) / np.array(times)))
-        met = ratio >= RATIO_TARGET
-        ok &= met or times is bare  # a real run always has its incumbent
+    table, priced = np.array(times), np.array([b.price > 0 for b in blocks])
+    print("blocks of 12 met by dec R10G2 on random-256-1024: mean ms, ratio to enumeration")
+    header = f"{'form':8s} {'blocks':>6s} {'enumeration':>12s} {'with incumbent':>23s}"
+    print(f"  {header} {'without':>23s}")
+    for name, rows in [("budget", ~priced), ("price", priced), ("all", priced | True)]:
+        slow, fast, bare = table[rows].mean(axis=0) * 1e3
         print(
-            f"  search, {name:26s}  {np.median(times) * 1e3:9.4f} ms  ratio {ratio:7.0f}x"
-            f"  (target {RATIO_TARGET:.0f}x)  {'PASS' if met else 'FAIL'}"
+            f"  {name:8s} {rows.sum():6d} {slow:12.3f} {fast:14.4f} {slow / fast:7.0f}x"
+            f" {bare:14.4f} {slow / bare:7.0f}x"
         )
-    return ok
+    ratios = {
+        "median over blocks": float(np.median(table[:, 0] / table[:, 1])),
+        "total over total": float(table[:, 0].sum() / table[:, 1].sum()),
+    }
+    for name, ratio in ratios.items():
+        verdict = "PASS" if ratio >= RATIO_TARGET else "FAIL"
+        print(f"  {name:18s} {ratio:7.0f}x  target {RATIO_TARGET:.0f}x  {verdict}")
+    return min(ratios.values()) >= RATIO_TARGET
 
 
 def report_medians() -> bool:
     """Print medians without an incumbent at k = 12, 20, 40; True when every target is met."""
     print("\nmedians over blocks with budgets k/4, k/2 and a price, no incumbent given")
-    print(
-        f"  {'blocks':22s} {'k':>3s} {'median ms':>10s} {'max ms':>10s} {'nodes':>8s} {'target':>7s}"
-    )
+    header = f"{'blocks':22s} {'k':>3s} {'median ms':>10s} {'max ms':>10s} {'nodes':>8s}"
+    print(f"  {header} {'target':>7s}")
     ok = True
     for name, rho, sigma in [("correlated rho=0.9", 0.9, 1.0), ("correlated and noisy", 0.9, 10.0),
                              ("noisy", 0.0, 10.0)]:  # fmt: skip

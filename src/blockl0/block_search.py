@@ -98,8 +98,9 @@ def search_block(
     start = current if current is not None else np.zeros(k)
     z = improve_block(tree, H, c, price, budget, start, forced, node_limit)
     z = start if z is None else z
-    value = float(z @ (0.5 * (H @ z) + c)) + price * np.count_nonzero(z)
+    value = z @ (0.5 * (H @ z) + c) + price * np.count_nonzero(z)
     proven = tree.count[-1, kernels.LEVEL] < 0
+    value = float(value)
     bound = value if proven else min(value, open_bound(tree))
     return BlockSolution(z, value, bool(proven), int(tree.count[-1, kernels.NODES]), bound)
 
@@ -191,7 +192,7 @@ def block_search(
     solution = search_block(H, c, price, budget)
     if not solution.proven:
         raise RuntimeError(
-            f"the search over {k} coordinates stopped without a proof after {solution.n_nodes} nodes "
+            f"search over {k} coordinates stopped without a proof after {solution.n_nodes} nodes "
             f"(best {solution.value:.6g}, lower bound {solution.lower_bound:.6g}); "
             "use a smaller block, or search_block, which returns the unproven answer."
         )

@@ -74,6 +74,8 @@ class Certificate:
             )
         if self.level in ("basic", "L"):
             return f"{name} stationary (objective {self.objective:.8g})."
+        if self.complete and self.n_blocks == 1:
+            return f"{name} stationary: no change of any columns can improve it."
         if self.complete:
             return f"{name} stationary{outside}: none of {self.n_blocks} blocks can improve it."
         return (

@@ -67,10 +67,10 @@ def solve_exact(
     incumbent = _incumbent(problem, support)
     levels = min(n, budget)
     if price > 0.0:  # the squared loss is never negative, so more nonzeros than this cannot pay
-        levels = min(levels, int(incumbent.objective / price) + 1)
+        levels = int(min(levels, incumbent.objective / price + 1.0))
     tree = new_tree(n, levels + 1)
     passes = plant(tree, H, c, price, budget, incumbent.w, kept)
-    bound = constant + float(tree.value[0, kernels.F_ALL])
+    bound = _lower_bound(tree, constant)
     status = run.record(incumbent, bound)
     quota = 8
     try:
@@ -79,7 +79,7 @@ def solve_exact(
             quota = min(quota, node_limit - incumbent.iteration)
             finished = kernels.search_tree(tree, price, budget, passes, quota)
             incumbent = _follow(tree, problem, incumbent)
-            bound = incumbent.objective if finished else constant + open_bound(tree)
+            bound = incumbent.objective if finished else _lower_bound(tree, constant)
             status = run.record(incumbent, bound)
             if finished:
                 status = Status.OPTIMAL
@@ -144,6 +144,11 @@ def _backward_start(H: Floats, c: Floats, budget: int) -> NDArray[np.int64]:
 def _incumbent(problem: Problem, support: NDArray[np.int64], nodes: int = 0) -> Incumbent:
     w = problem.fit_on(support)
     return Incumbent(w, problem.objective(w), int(np.count_nonzero(w)), nodes)
+
+
+def _lower_bound(tree: kernels.Tree, constant: float) -> float:
+    """What is left open, less the rounding allowance; a sum of squares is never below zero."""
+    return max(0.0, constant + open_bound(tree) - float(tree.value[-1, kernels.SLACK]))
 
 
 def _follow(tree: kernels.Tree, problem: Problem, incumbent: Incumbent) -> Incumbent:

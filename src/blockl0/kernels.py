@@ -7,15 +7,16 @@ file would leave a stale cached caller behind. Symmetric tableaus are kept in th
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 # `kernel` is called from Python; `inner` only from kernels, which saves the wrapper's compile time.
-kernel = njit(cache=True, error_model="numpy", nogil=True, no_cfunc_wrapper=True)
-inner = njit(error_model="numpy", nogil=True, no_cfunc_wrapper=True, no_cpython_wrapper=True)
+_options: dict[str, Any] = {"error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
+kernel = njit(cache=True, **_options)  # pyright: ignore[reportCallIssue]
+inner = njit(no_cpython_wrapper=True, **_options)  # pyright: ignore[reportCallIssue]
 
 # --------------------------------------------------------------------------------------------------
 # 1. The exact block search:  min_z  ½ z'Hz + c'z + price·nnz(z)   s.t.  nnz(z) <= budget
@@ -123,50 +124,50 @@ def decide_slot(tree, src, dst, j, include):
 
     Writes level `dst`, which may be `src`. O(u²).
     """
-    u = tree.count[src, SIZE]
-    pivoted, other = (FORWARD, BACKWARD) if include else (BACKWARD, FORWARD)
+    slots, index, value, count = tree.slots[dst], tree.index[dst], tree.value[dst], tree.count[dst]
+    u, v = tree.count[src, SIZE], tree.slots[-1, COLUMN]
+    pivoted = FORWARD if include else BACKWARD
     row = GRADIENT if include else POINT
-    A, v = tree.tableau[src, pivoted], tree.slots[-1, COLUMN]
-    read_column(A, j, u, v)
-    pivot, head = v[j], tree.slots[src, row, j]
-    rank_one_update(A, tree.tableau[dst, pivoted], v, pivot, u)
     if src != dst:
-        copy_upper(tree.tableau[src, other], tree.tableau[dst, other], u)
-        for i in range(u):
-            tree.index[dst, COORDINATE, i] = tree.index[src, COORDINATE, i]
-            for q in range(4):
-                tree.slots[dst, q, i] = tree.slots[src, q, i]
+        copy_upper(tree.tableau[src, 1 - pivoted], tree.tableau[dst, 1 - pivoted], u)
         for q in range(4):
-            tree.value[dst, q] = tree.value[src, q]
-            tree.count[dst, q] = tree.count[src, q]
-        tree.count[dst, BRANCH] = -1
+            value[q] = tree.value[src, q]
+            count[q] = tree.count[src, q]
+            for i in range(u):
+                slots[q, i] = tree.slots[src, q, i]
+        for i in range(u):
+            index[COORDINATE, i] = tree.index[src, COORDINATE, i]
+        count[BRANCH] = -1
+    read_column(tree.tableau[src, pivoted], j, u, v)
+    head, pivot, last = slots[row, j], v[j], u - 1
+    rank_one_update(tree.tableau[src, pivoted], tree.tableau[dst, pivoted], v, pivot, u)
     for i in range(u):
-        tree.slots[dst, row, i] -= v[i] * head / pivot
+        slots[row, i] -= v[i] * head / pivot
     if include:
-        tree.index[-1, CHOSEN, tree.count[src, N_IN]] = tree.index[src, COORDINATE, j]
-        tree.count[dst, N_IN] += 1
-        tree.value[dst, F_IN] -= 0.5 * head * head / pivot
+        tree.index[-1, CHOSEN, count[N_IN]] = index[COORDINATE, j]
+        count[N_IN] += 1
+        value[F_IN] -= 0.5 * head * head / pivot
     else:
-        tree.value[dst, F_ALL] += 0.5 * head * head / pivot
-    remove_slot(tree.tableau[dst, FORWARD], j, u - 1)
-    remove_slot(tree.tableau[dst, BACKWARD], j, u - 1)
+        value[F_ALL] += 0.5 * head * head / pivot
+    for q in range(2):
+        remove_slot(tree.tableau[dst, q], j, last)
     for q in range(4):
-        tree.slots[dst, q, j] = tree.slots[dst, q, u - 1]
-    tree.index[dst, COORDINATE, j] = tree.index[dst, COORDINATE, u - 1]
-    tree.count[dst, SIZE] = u - 1
+        slots[q, j] = slots[q, last]
+    index[COORDINATE, j] = index[COORDINATE, last]
+    count[SIZE] = last
 
 
 @inner
 def accept(tree, level, value, first, second):
     """Make I plus the given slots (or -1) the incumbent."""
-    n = tree.count[level, N_IN]
+    index, n = tree.index[-1], tree.count[level, N_IN]
     for i in range(n):
-        tree.index[-1, BEST, i] = tree.index[-1, CHOSEN, i]
+        index[BEST, i] = index[CHOSEN, i]
     if first >= 0:
-        tree.index[-1, BEST, n] = tree.index[level, COORDINATE, first]
+        index[BEST, n] = tree.index[level, COORDINATE, first]
         n += 1
     if second >= 0:
-        tree.index[-1, BEST, n] = tree.index[level, COORDINATE, second]
+        index[BEST, n] = tree.index[level, COORDINATE, second]
         n += 1
     tree.count[-1, BEST_SIZE] = n
     tree.value[-1, BEST_VALUE] = value
@@ -179,19 +180,19 @@ def scan_slots(tree, level, price, room):
     A slot whose pivot vanished lies in the span of I and can never help below: it will be excluded.
     """
     M, g, tiny = tree.tableau[level, FORWARD], tree.slots[level, GRADIENT], tree.slots[-1, TINY]
-    base = tree.value[level, F_IN] + price * tree.count[level, N_IN]
-    if base < tree.value[-1, BEST_VALUE]:
+    count, best = tree.count[level], tree.value[-1]
+    base = tree.value[level, F_IN] + price * count[N_IN]
+    if base < best[BEST_VALUE]:
         accept(tree, level, base, -1, -1)
-    top, best, n = 0.0, -1, 0
-    for j in range(tree.count[level, SIZE] - 1, -1, -1):
+    top, slot, n = 0.0, -1, 0
+    for j in range(count[SIZE] - 1, -1, -1):
         if not M[j, j] > tiny[tree.index[level, COORDINATE, j]]:
             tree.index[-1, ACTIONS, n] = -(j + 1)
             n += 1
         elif g[j] * g[j] > top * M[j, j]:
-            top, best = g[j] * g[j] / M[j, j], j
-    if room > 0 and base + price - 0.5 * top < tree.value[-1, BEST_VALUE]:
-        accept(tree, level, base + price - 0.5 * top, best, -1)
-    tree.count[-1, N_ACTIONS] = n
+            top, slot = g[j] * g[j] / M[j, j], j
+    if room > 0 and base + price - 0.5 * top < best[BEST_VALUE]:
+        accept(tree, level, base + price - 0.5 * top, slot, -1)
     return n
 
 
@@ -219,7 +220,7 @@ def try_pairs(tree, level, price):
 
 @inner
 def keep_top(top, count, limit, value):
-    """Insert value into the descending list top[:count], at most `limit` long; return its length."""
+    """Insert value into the descending list top[:count] of at most `limit`; return its length."""
     if count < limit:
         i = count
         count += 1
@@ -244,17 +245,21 @@ def node_bounds(tree, level, price, room):
     u, K, z = tree.count[level, SIZE], tree.tableau[level, BACKWARD], tree.slots[level, POINT]
     drop, top = tree.slots[-1, DROP], tree.slots[-1, TOP]
     base = tree.value[level, F_ALL] + price * tree.count[level, N_IN]
-    most, n = min(room, u), 0
+    most, n, first = min(room, u), 0, 0
     if price > 0.0:
         # each addition costs the price, and f(I + U) is the best that can come of it
         most = int(min(float(most), max(0.0, tree.value[-1, BEST_VALUE] - base) / price))
+    else:
+        # without a price more additions never hurt, so only the largest t counts
+        first = most
     for j in range(u):
         drop[j] = 0.5 * z[j] * z[j] / K[j, j]
         n = keep_top(top, n, most + 1, drop[j])
     bound, bound3 = np.inf, np.inf
-    # without a price more additions never hurt, so only the largest t counts
-    for t in range(most if price == 0.0 else 0, most + 1):
-        value = base + price * t + (top[t] if t < u else 0.0)
+    for t in range(first, most + 1):
+        value = base + price * t
+        if t < u:
+            value += top[t]
         bound = min(bound, value)
         if t >= 3:
             bound3 = min(bound3, value)
@@ -445,16 +450,18 @@ def plan_fixes(tree, level, price, budget, relaxed):
 @inner
 def examine(tree, level, price, budget, passes):
     """Bound a node, close it or plan fixes; return CLOSED, FIXED, or the slot to branch on."""
-    u, room = tree.count[level, SIZE], budget - tree.count[level, N_IN]
+    value, u, room = tree.value[level], tree.count[level, SIZE], budget - tree.count[level, N_IN]
     if room < 0:
         return CLOSED
-    if scan_slots(tree, level, price, room) > 0:
+    n = scan_slots(tree, level, price, room)
+    if n > 0:
+        tree.count[-1, N_ACTIONS] = n
         return FIXED
     if u <= 1 or room <= 1:
         return CLOSED
     bound, bound3 = node_bounds(tree, level, price, room)
     cutoff = tree.value[-1, BEST_VALUE] - tree.value[-1, SLACK]
-    tree.value[level, BOUND] = max(bound, tree.value[level, BOUND])
+    value[BOUND] = max(bound, value[BOUND])
     if bound >= cutoff:
         return CLOSED
     # closing by pairs, relaxing and fixing pay for large blocks only, and cost compile time
@@ -466,17 +473,22 @@ def examine(tree, level, price, budget, passes):
             raise_curvature(tree, level)
         # everything below starts from the root, which therefore converges first
         relaxed = relax_node(tree, level, price, room, passes if level > 0 else 20 * passes)
-        tree.value[level, BOUND] = max(relaxed, tree.value[level, BOUND])
+        value[BOUND] = max(relaxed, value[BOUND])
         if relaxed >= cutoff:
             return CLOSED
         if plan_fixes(tree, level, price, budget, relaxed) > 0:
             return FIXED
-    # branch on the largest membership of the relaxation, or without one on the costliest drop
-    best, largest = 0, -1.0
-    for j in range(u):
+    return choose_branch(tree, level, passes)
+
+
+@inner
+def choose_branch(tree, level, passes):
+    """The slot of largest membership in the relaxation, or without one of the costliest drop."""
+    slots, best, largest = tree.slots[level], 0, -1.0
+    for j in range(tree.count[level, SIZE]):
         rank = tree.slots[-1, DROP, j]
         if passes is not None:
-            rank = abs(tree.slots[level, RELAXED, j]) * np.sqrt(tree.slots[level, CURVATURE, j])
+            rank = abs(slots[RELAXED, j]) * np.sqrt(slots[CURVATURE, j])
         if rank > largest:
             best, largest = j, rank
     return best
@@ -485,35 +497,30 @@ def examine(tree, level, price, budget, passes):
 @kernel
 def search_tree(tree, price, budget, passes, node_limit):
     """Depth-first branch and bound, include first; True if exhausted in `node_limit` more nodes."""
-    level, stop = tree.count[-1, LEVEL], tree.count[-1, NODES] + node_limit
+    whole, actions = tree.count[-1], tree.index[-1, ACTIONS]
+    level, stop = whole[LEVEL], whole[NODES] + node_limit
     target = level
     while level >= 0:
-        for a in range(tree.count[-1, N_ACTIONS]):
-            slot = abs(tree.index[-1, ACTIONS, a]) - 1
-            decide_slot(tree, level, target, slot, tree.index[-1, ACTIONS, a] > 0)
-        tree.count[-1, N_ACTIONS] = 0
-        level = target
-        if tree.count[-1, NODES] >= stop:
-            tree.count[-1, LEVEL] = level
+        for a in range(whole[N_ACTIONS]):
+            decide_slot(tree, level, target, abs(actions[a]) - 1, actions[a] > 0)
+        whole[N_ACTIONS], whole[LEVEL], level = 0, target, target
+        if whole[NODES] >= stop:
             return False
-        tree.count[-1, NODES] += 1
+        whole[NODES] += 1
         verdict = examine(tree, level, price, budget, passes)
         if verdict >= 0:
             # the include side one level down; this level keeps the exclude side for later
             tree.count[level, BRANCH] = verdict
-            tree.index[-1, ACTIONS, 0] = verdict + 1
-            tree.count[-1, N_ACTIONS] = 1
-            target = level + 1
+            actions[0], whole[N_ACTIONS], target = verdict + 1, 1, level + 1
         elif verdict == CLOSED:
             level -= 1
             while level >= 0 and tree.count[level, BRANCH] < 0:
                 level -= 1
             target = level
             if level >= 0:
-                tree.index[-1, ACTIONS, 0] = -(tree.count[level, BRANCH] + 1)
-                tree.count[-1, N_ACTIONS] = 1
+                actions[0], whole[N_ACTIONS] = -(tree.count[level, BRANCH] + 1), 1
                 tree.count[level, BRANCH] = -1
-    tree.count[-1, LEVEL] = -1
+    whole[LEVEL] = -1
     return True
 
 

@@ -21,8 +21,8 @@ Answer = TypeVar("Answer")
 
 DENSE_LIMIT = 6000
 """Most columns for which the whole tableau is held in memory (about 300 MB)."""
-WORK_LIMIT = 3_000_000_000
-"""Tableau entries visited before a complete search gives up; some tens of seconds."""
+WORK_LIMIT = 1_000_000_000
+"""Tableau entries visited before a complete search gives up; some twenty seconds."""
 DEPTH_LIMIT = 100
 """Coordinates of a move decided one by one before a complete search gives up."""
 
@@ -38,7 +38,7 @@ def find_move(
     threshold: float,
     accept: Callable[[Move], Answer | None],
 ) -> Answer | None:
-    """Search for a move of at most k coordinates that changes the objective by less than `threshold`.
+    """Search for a move of at most k coordinates with a change of the objective below `threshold`.
 
     Returns what `accept` makes of it, and goes on when that is None. In the end None proves that
     there is no such move. O(m n²) for k = 2, and O(m n s) when the budget is used up.

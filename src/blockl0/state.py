@@ -23,6 +23,8 @@ GRAM_BYTES = 1 << 28
 """A Gram matrix larger than this is not formed."""
 REFRESH_MOVES = 200
 """Moves between two recomputations of the gradient from the data, which bounds the drift."""
+REFRESH_FALL = 1e-4
+"""And at once when the loss fell to this share: what is left of it would be mostly rounding."""
 
 
 class State:
@@ -54,6 +56,7 @@ class State:
         self.eta = problem.design.matvec(w)
         self.n_nonzero = int(np.count_nonzero(w))
         self.smooth = problem.smooth(w, self.eta)
+        self._smooth_refreshed = self.smooth
         self.iteration = 0
         self.version = 0
         self.memo: dict[str, Any] = {}
@@ -104,8 +107,10 @@ class State:
             Q = self.curvature_block(block)
             self.smooth += float(self.block_gradient(block) @ step + 0.5 * step @ (Q @ step))
         self.w[block] = z
-        if self.version % REFRESH_MOVES == 0:
+        fell = self.smooth < REFRESH_FALL * self._smooth_refreshed
+        if fell or self.version % REFRESH_MOVES == 0:
             self.refresh()
+            self._smooth_refreshed = self.smooth
         else:
             self.follow(block, step)
 
