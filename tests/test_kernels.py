@@ -87,8 +87,10 @@ def test_there_are_kernels():
 def test_every_kernel_is_compiled_once():
     solve_everything()
     counts = {name: len(f.signatures) for name, f in public_kernels().items()}
-    allowed = {name: 2 if name in TWICE else 1 for name in counts}
-    assert counts == allowed
+    assert {name: counts[name] for name in TWICE} == dict.fromkeys(TWICE, 2)
+    # a kernel that these calls do not reach has none
+    others = {name: count for name, count in counts.items() if name not in TWICE}
+    assert max(others.values(), default=0) <= 1, others
 
 
 @compiled

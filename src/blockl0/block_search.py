@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from blockl0 import kernels
-from blockl0.validate import check_integer, check_nonnegative
+from blockl0.validate import as_numeric, check_integer, check_nonnegative
 
 Floats = NDArray[np.float64]
 
 NODE_LIMIT = 10_000_000
 """Nodes after which a search gives up the proof, unless told otherwise."""
-RELAX_FROM = 16
+RELAX_FROM = 20
 """Block size from which the perspective relaxation pays for its set-up."""
 RELAX_PASSES = 3
 """Coordinate-descent passes per node on the perspective relaxation."""
@@ -135,14 +135,47 @@ def plant(
     budget: int,
     current: Floats,
     forced: NDArray[np.bool_] | None = None,
+    relax: bool | None = None,
 ) -> int | None:
     """Fill the root of the tree; return the relaxation's passes per node, None without one."""
     k = c.size
     if forced is None:
         forced = np.zeros(k, dtype=np.bool_)
-    passes: int | None = RELAX_PASSES if k >= RELAX_FROM else None
-    relaxes = kernels.plant_tree(tree, H, c, price, budget, forced, current, passes)
-    return passes if relaxes else None
+    elif forced.any():
+        forced = _independent(H, forced)
+    if relax is None:
+        relax = k >= RELAX_FROM
+    passes = RELAX_PASSES if relax else None
+    usable = kernels.plant_tree(tree, H, c, price, budget, forced, current, -np.inf, passes)
+    if not usable:
+        # singular, or too close to it for a curvature: search without the relaxation
+        passes = None
+        kernels.plant_tree(tree, H, c, price, budget, forced, current, _floor(H, c), None)
+    return passes
+
+
+def _independent(H: Floats, forced: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The forced coordinates less those that are combinations of forced ones before them."""
+    chosen: list[int] = []
+    for j in np.flatnonzero(forced):
+        coupling = H[chosen, j]
+        pivot = H[j, j] - coupling @ np.linalg.solve(H[np.ix_(chosen, chosen)], coupling)
+        if pivot > kernels.PIVOT_FLOOR * H[j, j]:
+            chosen.append(int(j))
+    independent = np.zeros_like(forced)
+    independent[chosen] = True
+    return independent
+
+
+def _floor(H: Floats, c: Floats) -> float:
+    """A lower bound on ½z'Hz + c'z over all z, for a singular H with c in its range."""
+    scale = np.sqrt(np.where(np.diag(H) > 0.0, np.diag(H), 1.0))
+    eigenvalues, V = np.linalg.eigh(H / scale[:, None] / scale)
+    slopes = V.T @ (c / scale)
+    # directions flatter than rounding carry no slope when c is in the range
+    real = eigenvalues > 1e-14 * c.size
+    value = -0.5 * float(np.sum(slopes[real] ** 2 / eigenvalues[real]))
+    return value * (1.0 + 1e-6)
 
 
 def block_search(
@@ -168,7 +201,8 @@ def block_search(
     Returns
     -------
     z : ndarray (k,)
-        A global minimizer. Coordinates that are redundant given the others are left at zero.
+        A global minimizer. A coordinate whose pivot given the others is below 1e-10 of its diagonal
+        counts as redundant and is left at zero.
     value : float
         The objective at `z`.
 
@@ -201,16 +235,19 @@ def block_search(
 
 def _check_block(H: Any, c: Any) -> tuple[Floats, Floats]:
     """Check shapes, finiteness, symmetry, definiteness, and that the minimum exists."""
-    H = np.ascontiguousarray(H, dtype=np.float64)
-    c = np.ascontiguousarray(c, dtype=np.float64)
+    H = np.ascontiguousarray(as_numeric(H, "H"), dtype=np.float64)
+    c = np.ascontiguousarray(as_numeric(c, "c"), dtype=np.float64)
     if c.ndim != 1 or c.size == 0 or H.shape != (c.size, c.size):
         raise ValueError(
             f"`H` must be (k, k) and `c` (k,) with k >= 1, got shapes {H.shape} and {c.shape}."
         )
     if not (np.isfinite(H).all() and np.isfinite(c).all()):
         raise ValueError("`H` and `c` must be finite, got NaN or infinity.")
-    scale = np.sqrt(np.maximum(np.diag(H), 0.0))
-    scale[scale == 0.0] = 1.0
+    if np.diag(H).min() < 0.0:
+        raise ValueError(
+            f"`H` must be positive semidefinite, got {np.diag(H).min():.3g} on its diagonal."
+        )
+    scale = np.sqrt(np.where(np.diag(H) > 0.0, np.diag(H), 1.0))
     R, b = H / scale[:, None] / scale, c / scale
     if np.abs(R - R.T).max() > 1e-8:
         raise ValueError("`H` must be symmetric; use (H + H.T) / 2.")

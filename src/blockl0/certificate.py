@@ -13,8 +13,8 @@ from blockl0 import stationarity
 from blockl0.problem import Problem, as_problem
 from blockl0.stationarity import TOL, Better, Point
 from blockl0.validate import (
-    _as_numeric,
-    _check_vector,
+    as_numeric,
+    check_vector,
     check_choice,
     check_integer,
     check_nonnegative,
@@ -227,8 +227,8 @@ def _certificate(
 def _check_coef(coef: Any, problem: Problem) -> Floats:
     """Return a fresh float64 copy of the point (n,), or say why it is infeasible."""
     n, budget = problem.n_features, problem.sparsity.budget
-    w = _as_numeric(coef, "coef")
-    w = np.array(_check_vector(w, "coef", n, "one value per column of X"))
+    w = as_numeric(coef, "coef")
+    w = np.array(check_vector(w, "coef", n, "one value per column of X"))
     nnz = np.union1d(np.flatnonzero(w), problem.keep).size
     if nnz > budget:
         raise ValueError(

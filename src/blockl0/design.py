@@ -45,6 +45,10 @@ class Design(Protocol):
         """X[:, idx] v, (m,)."""
         ...
 
+    def cross(self, V: Floats, part: slice) -> Floats:
+        """V' X[:, part] for V (m, k), (k, c)."""
+        ...
+
     def gram(self, idx: Any, weights: Floats | None = None) -> Floats:
         """X_B' diag(weights) X_B for the columns B = idx, (k, k)."""
         ...
@@ -96,6 +100,10 @@ class Dense:
     def column_matvec(self, idx: Any, v: Floats) -> Floats:
         """X[:, idx] v, (m,)."""
         return self.columns(idx) @ v
+
+    def cross(self, V: Floats, part: slice) -> Floats:
+        """V' X[:, part] for V (m, k), (k, c)."""
+        return V.T @ self.X[:, part]
 
     def gram(self, idx: Any, weights: Floats | None = None) -> Floats:
         """X_B' diag(weights) X_B for the columns B = idx, (k, k)."""
@@ -157,6 +165,10 @@ class Csc:
     def column_matvec(self, idx: Any, v: Floats) -> Floats:
         """X[:, idx] v, (m,)."""
         return self._take(idx) @ v
+
+    def cross(self, V: Floats, part: slice) -> Floats:
+        """V' X[:, part] for V (m, k), (k, c)."""
+        return np.ascontiguousarray((self.matrix[:, part].T @ V).T)
 
     def gram(self, idx: Any, weights: Floats | None = None) -> Floats:
         """X_B' diag(weights) X_B for the columns B = idx, (k, k)."""

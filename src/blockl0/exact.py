@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0 import kernels
-from blockl0.block_search import NODE_LIMIT, new_tree, open_bound, plant
+from blockl0.block_search import NODE_LIMIT, RELAX_FROM, new_tree, open_bound, plant
 from blockl0.problem import Problem
 from blockl0.result import Result, Status
 from blockl0.run import Run
@@ -17,11 +17,17 @@ from blockl0.tableau import descend
 from blockl0.validate import check_integer
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 LARGEST = 1000
 """Columns up to which an exact search is tried; its memory grows with their square."""
 SLICE_SECONDS = 0.02
 """Aim for the time between two looks at the clock."""
+EASY_COLUMNS, EASY_NODES = 100, 2000
+"""Up to this size, that many nodes are searched without the relaxation, which takes seconds to
+compile the first time: most small problems end before they need it."""
+PARALLEL = 1e-12
+"""Columns whose correlation is within this of 1 are the same column."""
 
 
 @dataclass
@@ -59,47 +65,137 @@ def solve_exact(
     """
     node_limit = check_integer("node_limit", node_limit, low=1)
     _check_applies(problem)
-    H, c, constant = normal_equations(problem)
-    n, (price, budget) = c.size, problem.sparsity
-    kept = np.zeros(n, dtype=np.bool_)
-    kept[problem.keep] = True
-    support = _first_support(H, c, problem, init, kept)
-    incumbent = _incumbent(problem, support)
-    levels = min(n, budget)
-    if price > 0.0:  # the squared loss is never negative, so more nonzeros than this cannot pay
-        levels = int(min(levels, incumbent.objective / price + 1.0))
-    tree = new_tree(n, levels + 1)
-    passes = plant(tree, H, c, price, budget, incumbent.w, kept)
-    bound = _lower_bound(tree, constant)
-    status = run.record(incumbent, bound)
+    search = ExactSearch(problem, init)
+    status = run.record(search.incumbent, search.bound)
     quota = 8
     try:
         while status is None:
             started = time.perf_counter()
-            quota = min(quota, node_limit - incumbent.iteration)
-            finished = kernels.search_tree(tree, price, budget, passes, quota)
-            incumbent = _follow(tree, problem, incumbent)
-            bound = incumbent.objective if finished else _lower_bound(tree, constant)
-            status = run.record(incumbent, bound)
-            if finished:
+            search.advance(min(quota, node_limit - search.incumbent.iteration))
+            status = run.record(search.incumbent, search.bound)
+            if search.finished:
                 status = Status.OPTIMAL
-            elif status is None and incumbent.iteration >= node_limit:
+            elif status is None and search.incumbent.iteration >= node_limit:
                 status = Status.NODE_LIMIT
             pace = SLICE_SECONDS / max(time.perf_counter() - started, 1e-6)
-            quota = max(1, int(quota * min(max(pace, 0.25), 4.0)))
+            quota = max(1, int(quota * min(max(pace, 0.1), 2.0)))
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
-    bound = min(bound, incumbent.objective)
-    return run.result(incumbent.w, status or Status.OPTIMAL, incumbent.iteration, bound)
+    best = search.incumbent
+    return run.result(best.w, status, best.iteration, min(search.bound, best.objective))
+
+
+class ExactSearch:
+    """A search tree over all distinct columns, advanced a slice of nodes at a time.
+
+    Attributes
+    ----------
+    incumbent : Incumbent
+    bound : float
+        Lower bound on the optimum, constant included.
+    finished : bool
+        Whether the incumbent is proven optimal.
+    """
+
+    def __init__(self, problem: Problem, init: Floats | None) -> None:
+        self.problem = problem
+        H, c, self.constant = normal_equations(problem)
+        self.columns = distinct_columns(H, problem.keep)
+        self.H, self.c = (
+            np.ascontiguousarray(H[np.ix_(self.columns, self.columns)]),
+            c[self.columns],
+        )
+        self.kept = np.isin(self.columns, problem.keep)
+        self.incumbent = self._fit(self._first_support(init))
+        price, self.budget = problem.sparsity
+        n = self.columns.size
+        self.budget = min(self.budget, n)
+        levels = float(self.budget)
+        if price > 0.0:  # a sum of squares is never negative: more nonzeros than this cannot pay
+            levels = min(levels, self.incumbent.objective / price + 1.0)
+        self.tree = new_tree(n, int(levels) + 1)
+        self.finished = False
+        self._nodes_before = 0
+        self._plant(relax=n > EASY_COLUMNS)
+
+    def advance(self, n_nodes: int) -> None:
+        """Search `n_nodes` more nodes."""
+        price = self.problem.sparsity.price
+        n = self.columns.size
+        if not self._relaxes and n >= RELAX_FROM and self.incumbent.iteration >= EASY_NODES:
+            self._nodes_before = self.incumbent.iteration
+            self._plant(relax=True)
+        self.finished = kernels.search_tree(self.tree, price, self.budget, self._passes, n_nodes)
+        self._follow()
+        self.bound = max(self.bound, self._open_bound())
+        if self.finished:
+            self.bound = self.incumbent.objective
+
+    def _plant(self, relax: bool) -> None:
+        price, current = self.problem.sparsity.price, self.incumbent.w[self.columns]
+        self._relaxes = relax
+        self._passes = plant(
+            self.tree, self.H, self.c, price, self.budget, current, self.kept, relax=relax
+        )
+        self.bound = self._open_bound()
+
+    def _open_bound(self) -> float:
+        """What is left open, less the rounding allowance; a sum of squares is never below zero."""
+        slack = float(self.tree.value[-1, kernels.SLACK])
+        return max(0.0, self.constant + open_bound(self.tree) - slack)
+
+    def _follow(self) -> None:
+        """Bring the node count up to date, and take over a better point if the search has one."""
+        nodes = self._nodes_before + int(self.tree.count[-1, kernels.NODES])
+        self.incumbent.iteration = nodes
+        size = int(self.tree.count[-1, kernels.BEST_SIZE])
+        if size < 0:
+            return
+        self.tree.count[-1, kernels.BEST_SIZE] = -1
+        found = self._fit(np.sort(self.columns[self.tree.index[-1, kernels.BEST, :size]]), nodes)
+        if found.objective < self.incumbent.objective:
+            self.incumbent = found
+
+    def _fit(self, support: Ints, nodes: int = 0) -> Incumbent:
+        w = self.problem.fit_on(support)
+        return Incumbent(w, self.problem.objective(w), int(np.count_nonzero(w)), nodes)
+
+    def _first_support(self, init: Floats | None) -> Ints:
+        """The better of two descents: from the kept columns alone, and from `init` or a full fit."""
+        price, budget = self.problem.sparsity
+        kept = np.flatnonzero(self.kept)
+        if init is None:
+            other = _most_important(self.H, self.c, budget)
+        else:
+            other = np.flatnonzero(init[self.columns])
+        candidates = [
+            descend(self.H, self.c, price, budget, start, self.kept)
+            for start in (kept, np.union1d(kept, other))
+            if start.size <= budget
+        ]
+        best = min(candidates, key=lambda tableau: tableau.value + price * tableau.support.size)
+        return self.columns[best.support]
 
 
 def normal_equations(problem: Problem) -> tuple[Floats, Floats, float]:
     """H, c and constant with smooth(w) = ½w'Hw + c'w + constant, for the squared loss."""
-    weights = problem.sample_weight
-    H = np.ascontiguousarray(problem.design.full_gram(weights))
+    H = np.ascontiguousarray(problem.design.full_gram(problem.sample_weight))
     H.flat[:: problem.n_features + 1] += problem.ridge
     zero = np.zeros(problem.n_features)
     return H, problem.gradient(zero), problem.smooth(zero)
+
+
+def distinct_columns(H: Floats, keep: Ints) -> Ints:
+    """All columns but zero ones and copies (up to scale) of others; kept ones come first."""
+    diagonal = np.diag(H)
+    scale = np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
+    order = np.concatenate([keep, np.setdiff1d(np.arange(diagonal.size), keep)])
+    order = order[diagonal[order] > 0.0]
+    R = np.abs(H[np.ix_(order, order)]) / scale[order, None] / scale[order]
+    is_copy = np.triu(R >= 1.0 - PARALLEL, 1).any(axis=0)
+    distinct = np.sort(order[~is_copy])
+    # a problem without any column still needs one to search over
+    return distinct if distinct.size else np.zeros(1, dtype=np.int64)
 
 
 def _check_applies(problem: Problem) -> None:
@@ -115,49 +211,11 @@ def _check_applies(problem: Problem) -> None:
         )
 
 
-def _first_support(
-    H: Floats, c: Floats, problem: Problem, init: Floats | None, kept: NDArray[np.bool_]
-) -> NDArray[np.int64]:
-    """The better of two descents: from the kept columns alone, and from `init` or a full fit."""
-    price, budget = problem.sparsity
-    other = np.flatnonzero(init) if init is not None else _backward_start(H, c, budget)
-    starts = [problem.keep, np.union1d(problem.keep, other)]
-    candidates = [
-        descend(H, c, price, budget, start, kept) for start in starts if start.size <= budget
-    ]
-    best = min(candidates, key=lambda tableau: tableau.value + price * tableau.support.size)
-    return best.support
-
-
-def _backward_start(H: Floats, c: Floats, budget: int) -> NDArray[np.int64]:
+def _most_important(H: Floats, c: Floats, budget: int) -> Ints:
     """The `budget` columns that matter most in a lightly damped fit on all of them."""
-    diagonal = np.diag(H)
-    scale = np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
+    scale = np.sqrt(np.where(np.diag(H) > 0.0, np.diag(H), 1.0))
     R = H / scale[:, None] / scale
     R.flat[:: c.size + 1] += 1e-3
     importance = np.abs(np.linalg.solve(R, c / scale))
-    importance[diagonal <= 0.0] = 0.0
     top = np.argsort(-importance, kind="stable")[:budget]
     return np.sort(top[importance[top] > 0.0]).astype(np.int64)
-
-
-def _incumbent(problem: Problem, support: NDArray[np.int64], nodes: int = 0) -> Incumbent:
-    w = problem.fit_on(support)
-    return Incumbent(w, problem.objective(w), int(np.count_nonzero(w)), nodes)
-
-
-def _lower_bound(tree: kernels.Tree, constant: float) -> float:
-    """What is left open, less the rounding allowance; a sum of squares is never below zero."""
-    return max(0.0, constant + open_bound(tree) - float(tree.value[-1, kernels.SLACK]))
-
-
-def _follow(tree: kernels.Tree, problem: Problem, incumbent: Incumbent) -> Incumbent:
-    """The incumbent with the node count up to date, or the new point if the search has one."""
-    incumbent.iteration = int(tree.count[-1, kernels.NODES])
-    size = int(tree.count[-1, kernels.BEST_SIZE])
-    if size < 0:
-        return incumbent
-    tree.count[-1, kernels.BEST_SIZE] = -1
-    support = np.sort(tree.index[-1, kernels.BEST, :size])
-    found = _incumbent(problem, support, incumbent.iteration)
-    return found if found.objective < incumbent.objective else incumbent

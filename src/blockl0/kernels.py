@@ -70,7 +70,7 @@ RAISE_AT = 0.85  # raise the curvature again when U has shrunk to this share
 STALL = 0.02  # stop relaxing when a pass closes less than this share of the gap
 DAMPING = 0.3  # of the multiplier; the undamped update swings between none and all active
 PIVOT_FLOOR = 1e-10  # relative: smaller pivots are redundant coordinates
-RIDGE = 1e-9  # relative, on the backward side of a block that is closer to singular than this
+SINGULAR = 1e-9  # relative pivot below which a block has no backward side
 
 
 @inner
@@ -538,46 +538,42 @@ def sweep(A, j, u, v):
 
 
 @inner
-def invert(H, ridge, A, v):
-    """A = -inv(H + ridge·diag(H)) by sweeps; return the smallest relative pivot, 0 if singular.
-
-    A zero row of H counts as a unit one.
-    """
+def invert(H, A, v):
+    """A = -inv(H) by sweeps; return the smallest relative pivot, 0 when it is too small to go on."""
     k = H.shape[0]
     copy_upper(H, A, k)
     smallest = 1.0
     for j in range(k):
-        A[j, j] = A[j, j] * (1.0 + ridge) if H[j, j] > 0.0 else 1.0
-    for j in range(k):
-        if H[j, j] > 0.0:
-            smallest = min(smallest, A[j, j] / H[j, j])
-        if not smallest > 0.1 * RIDGE:
+        smallest = min(smallest, A[j, j] / H[j, j] if H[j, j] > 0.0 else 0.0)
+        if not smallest > SINGULAR:
             return 0.0
         sweep(A, j, k, v)
     return smallest
 
 
 @kernel
-def plant_tree(tree, H, c, price, budget, forced, current, passes):
+def plant_tree(tree, H, c, price, budget, forced, current, f_all, passes):
     """Fill the root: M = H, K = inv(H), z = -Kc, nothing decided but the forced coordinates.
 
-    The incumbent is `current`, unless it lacks a forced coordinate.
-
-    A nearly singular H gets a tiny ridge on the backward side only, and the rounding allowance
-    grows with the condition; the forward side, which makes the incumbents, always uses H itself.
-    Returns False when no curvature for the relaxation was found.
+    The incumbent is `current`, unless it lacks a forced coordinate. A singular H has no backward
+    side: with K = I and z = 0 every drop is free and f(I + U) stays at `f_all`, a lower bound that
+    the caller supplies (it is not read otherwise). Returns whether there is a backward side that
+    the relaxation, if wanted, can use.
     """
     k = H.shape[0]
     K, z, v = tree.tableau[0, BACKWARD], tree.slots[0, POINT], tree.slots[-1, COLUMN]
-    smallest = invert(H, 0.0, K, v)
-    if smallest < RIDGE:
-        smallest = max(0.1 * RIDGE, invert(H, RIDGE, K, v))
+    smallest = invert(H, K, v)
     copy_upper(H, tree.tableau[0, FORWARD], k)
-    f_all, f_current, n = 0.0, 0.0, 0
+    f_current, n = 0.0, 0
     for i in range(k):
         z[i] = 0.0
-    for i in range(k):
-        add_column(K, i, k, c[i], z)
+        if smallest == 0.0:
+            for j in range(i, k):
+                K[i, j] = -1.0 if i == j else 0.0
+    if smallest > 0.0:
+        f_all = 0.0
+        for i in range(k):
+            add_column(K, i, k, c[i], z)
     for i in range(k):
         f_all += 0.5 * c[i] * z[i]
         tree.slots[0, RELAXED, i] = tree.slots[0, CURVATURE, i] = 0.0
@@ -603,9 +599,9 @@ def plant_tree(tree, H, c, price, budget, forced, current, passes):
     tree.count[0, SIZE], tree.count[0, N_IN] = k, 0
     tree.count[-1, LEVEL], tree.count[-1, NODES], tree.count[-1, N_ACTIONS] = 0, 0, n
     tree.value[-1, BEST_VALUE], tree.count[-1, BEST_SIZE] = f_current, -1
-    tree.value[-1, SLACK] = (1e-13 + 4e-16 * k / smallest) * abs(f_all)
-    if passes is None:
-        return False
+    tree.value[-1, SLACK] = (1e-13 + 4e-16 * k / max(smallest, SINGULAR)) * abs(f_all)
+    if passes is None or smallest == 0.0:
+        return smallest > 0.0
     return start_relaxation(tree, price, budget)
 
 
@@ -620,3 +616,94 @@ def start_relaxation(tree, price, budget):
         count = keep_top(top, count, most, 0.5 * g * g / tree.slots[0, CURVATURE, j])
     tree.value[0, MULTIPLIER] = max(price, top[most - 1])
     return tree.slots[0, CURVATURE, 0] > 0.0
+
+
+# --------------------------------------------------------------------------------------------------
+# 2. The swept tableau of a pool of columns: additions, removals and swaps with re-fitted support
+# --------------------------------------------------------------------------------------------------
+
+
+@kernel
+def toggle(A, b, inside, j):
+    """Sweep the symmetric A, bordered by b, on column j: into the support or out of it; O(p²).
+
+    Outside the support A holds the Schur complement M and b the gradient g, inside -inv(H_SS) and
+    -w_S, in the mixed part the regressions W = inv(H_SS) H_SU. Returns the change of the minimum.
+    """
+    p, pivot, head = b.size, A[j, j], b[j]
+    for i in range(p):
+        if i != j:
+            a = A[i, j] / pivot
+            b[i] -= a * head
+            row, pivot_row = A[i], A[j]
+            for l in range(p):
+                row[l] -= a * pivot_row[l]
+    sign = -1.0 if inside[j] else 1.0
+    for i in range(p):
+        A[j, i] *= sign / pivot
+        A[i, j] = A[j, i]
+    A[j, j] = -1.0 / pivot
+    b[j] = sign * head / pivot
+    inside[j] = not inside[j]
+    return -0.5 * head * head / pivot
+
+
+@inner
+def best_swap(A, b, inside, kept, barred, floor):
+    """(change, enters, leaves) of the best swap; O(p |S|).
+
+    Dropping j turns the gradient of i into g_i - W_ij w_j / K_jj and its pivot into
+    M_ii + W_ij² / K_jj, where K = inv(H_SS); the swap then gains half the square over the pivot.
+    """
+    change, enters, leaves = np.inf, -1, -1
+    for j in range(b.size):
+        if not inside[j] or kept[j]:
+            continue
+        row, K, ratio = A[j], -A[j, j], b[j] / A[j, j]
+        top, bottom, best = 0.0, 1.0, -1
+        for i in range(b.size):
+            if inside[i] or barred[i] or A[i, i] <= floor[i]:
+                continue
+            slope = b[i] - row[i] * ratio
+            pivot = A[i, i] + row[i] * row[i] / K
+            if slope * slope * bottom > top * pivot:
+                top, bottom, best = slope * slope, pivot, i
+        value = 0.5 * b[j] * b[j] / K - 0.5 * top / bottom
+        if best >= 0 and value < change:
+            change, enters, leaves = value, best, j
+    return change, enters, leaves
+
+
+@kernel
+def descend(A, b, inside, kept, barred, floor, price, budget, tolerance, max_moves):
+    """Make the best addition, removal or swap until none improves by more than the tolerance.
+
+    `barred` columns do not enter. Returns the change of the smooth minimum.
+    """
+    total, size = 0.0, 0
+    for j in range(b.size):
+        size += inside[j]
+    for _ in range(max_moves):
+        gain, enters, cost, leaves = 0.0, -1, np.inf, -1
+        for j in range(b.size):
+            if inside[j]:
+                value = -0.5 * b[j] * b[j] / A[j, j]
+                if not kept[j] and value < cost:
+                    cost, leaves = value, j
+            elif not barred[j] and A[j, j] > floor[j]:
+                value = 0.5 * b[j] * b[j] / A[j, j]
+                if value > gain:
+                    gain, enters = value, j
+        if size < budget and enters >= 0 and gain > price + tolerance:
+            total += toggle(A, b, inside, enters)
+            size += 1
+        elif leaves >= 0 and cost < price - tolerance:
+            total += toggle(A, b, inside, leaves)
+            size -= 1
+        else:
+            change, enters, leaves = best_swap(A, b, inside, kept, barred, floor)
+            if not change < -tolerance:
+                break
+            total += toggle(A, b, inside, leaves)
+            total += toggle(A, b, inside, enters)
+    return total

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from blockl0.decomposition import solve_dec
 from blockl0.exact import solve_exact
 from blockl0.problem import as_problem
+from blockl0.refit import solve_refit
 from blockl0.result import Result
 from blockl0.run import Callback, Run
 from blockl0.validate import (
@@ -22,7 +23,11 @@ from blockl0.validate import (
     check_time_limit,
 )
 
-METHODS: dict[str, Callable[..., Result]] = {"dec": solve_dec, "exact": solve_exact}
+METHODS: dict[str, Callable[..., Result]] = {
+    "refit": solve_refit,
+    "dec": solve_dec,
+    "exact": solve_exact,
+}
 """Every method by name: called as method(problem, run, init=, rng=, **its own options)."""
 
 _COMMON = ("problem", "run", "init", "rng")

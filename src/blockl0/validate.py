@@ -30,7 +30,7 @@ def check_X(X: Any) -> Floats | sp.csc_array:
     """
     if sp.issparse(X):
         return _check_sparse_X(X)
-    X = _as_numeric(X, "X")
+    X = as_numeric(X, "X")
     _check_matrix_shape(X.shape)
     X = np.asfortranarray(_as_float64(X))
     _check_entries(X, "X")
@@ -41,18 +41,18 @@ def check_y(y: Any, n_samples: int) -> Floats:
     """Return the target as a contiguous float64 vector (m,); a single column (m, 1) is ravelled."""
     if sp.issparse(y):
         raise TypeError("`y` must be a dense vector, got a sparse matrix; use y.toarray().ravel().")
-    y = _as_numeric(y, "y")
+    y = as_numeric(y, "y")
     if y.ndim == 2 and y.shape[1] == 1:
         y = y.ravel()
-    return _check_vector(y, "y", n_samples, "one value per row of X")
+    return check_vector(y, "y", n_samples, "one value per row of X")
 
 
 def check_sample_weight(sample_weight: Any, n_samples: int) -> Floats | None:
     """Return weights (m,), finite and nonnegative with a positive sum, or None for all ones."""
     if sample_weight is None:
         return None
-    weights = _as_numeric(sample_weight, "sample_weight")
-    weights = _check_vector(weights, "sample_weight", n_samples, "one value per row of X")
+    weights = as_numeric(sample_weight, "sample_weight")
+    weights = check_vector(weights, "sample_weight", n_samples, "one value per row of X")
     if weights.min() < 0:
         i = int(np.argmax(weights < 0))
         raise ValueError(f"`sample_weight` must be nonnegative, got {weights[i]} in position {i}.")
@@ -63,8 +63,8 @@ def check_sample_weight(sample_weight: Any, n_samples: int) -> Floats | None:
 
 def check_init(init: Any, n_features: int, budget: int) -> Floats:
     """Return a fresh float64 copy of a starting point (n,) with at most `budget` nonzeros."""
-    w = _as_numeric(init, "init")
-    w = np.array(_check_vector(w, "init", n_features, "one value per column of X"))
+    w = as_numeric(init, "init")
+    w = np.array(check_vector(w, "init", n_features, "one value per column of X"))
     nnz = np.count_nonzero(w)
     if nnz > budget:
         raise ValueError(
@@ -212,7 +212,7 @@ def _check_sparse_X(X: Any) -> sp.csc_array:
     return A
 
 
-def _as_numeric(value: ArrayLike, name: str) -> NDArray[Any]:
+def as_numeric(value: ArrayLike, name: str) -> NDArray[Any]:
     """Return `value` as an array of real numbers of any kind (bool, integer, float)."""
     if np.ma.is_masked(value):
         raise ValueError(f"`{name}` must not hold masked entries; fill them or drop their rows.")
@@ -251,7 +251,7 @@ def _check_matrix_shape(shape: tuple[int, ...]) -> None:
         raise ValueError(f"`X` must have at least one row and one column, got shape {shape}.")
 
 
-def _check_vector(array: NDArray[Any], name: str, length: int, meaning: str) -> Floats:
+def check_vector(array: NDArray[Any], name: str, length: int, meaning: str) -> Floats:
     if array.shape != (length,):
         raise ValueError(
             f"`{name}` must have shape ({length},), {meaning}, got shape {array.shape}."
