@@ -2,11 +2,8 @@
 
 Tolerances. The search proves its answer up to an allowance for rounding, SLACK, of about
 k·eps/(smallest relative pivot of H) times |f(all coordinates)|; `run` reads it from the search and
-every comparison adds it. A block closer to singular than RIDGE is bounded on H + RIDGE·diag(H).
-That lifts the value of a support S by at most RIDGE/2·z'diag(H)z, about RIDGE/(smallest eigenvalue
-of the scaled H_SS) of the value, so for those blocks the search is compared with the lifted
-enumeration. Supports whose smallest scaled eigenvalue is below DEPENDENT may hold a pivot that the
-search calls redundant, so it does not owe them.
+every comparison adds it. Supports whose smallest scaled eigenvalue is below DEPENDENT may hold a
+pivot that the search calls redundant, so it does not owe them.
 """
 
 from __future__ import annotations
@@ -248,7 +245,7 @@ def test_equals_enumeration(family, seed, k, form):
 @settings(max_examples=400)
 @given(seed=SEEDS, k=SIZES, form=FORMS)
 def test_equals_enumeration_when_singular(family, seed, k, form):
-    """Not above the enumeration of independent supports, up to the lift of the backward ridge.
+    """Not above the enumeration of independent supports.
 
     The other side needs no oracle: `check_answer` sees that the value is that of a feasible point.
     """
@@ -257,11 +254,9 @@ def test_equals_enumeration_when_singular(family, seed, k, form):
     price, budget = draw_sparsity(rng, H, c, form)
     solution, slack = run(H, c, price, budget)
     check_answer(H, c, price, budget, solution, slack)
-    ridge = kernels.RIDGE if smallest_eigenvalue(H) < 10 * kernels.RIDGE else 0.0
-    lifted = enumerate_supports(H, c, price, budget, ridge=ridge)
-    assert solution.value <= lifted + slack + 1e-10 * size_of(H, c)
-    # the allowances are not a loophole
     best = enumerate_supports(H, c, price, budget)
+    assert solution.value <= best + slack + 1e-8 * size_of(H, c)
+    # the allowances are not a loophole
     if family in ("duplicated", "zero columns"):
         assert solution.value == pytest.approx(best, rel=1e-4, abs=1e-5 * size_of(H, c))
 
@@ -275,9 +270,6 @@ def nearly_dependent_block(rng):
     return gram(X, Q[:, 1] + Q[:, 2:5] @ rng.uniform(-1, 1, 3))
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the ridge that bounds a singular block lifts f(S) by RIDGE/eigenvalue of S"
-)
 def test_ill_conditioned_supports_of_a_singular_block():
     """Supports with eigenvalues of 1e-9 to 1e-7 are still owed when another column is redundant."""
     for seed in range(400):
@@ -490,8 +482,7 @@ def test_relaxation_on_small_blocks(family, seed, k, form):
         patch.setattr(module, "RELAX_FROM", 1)
         solution, slack = run(H, c, price, budget)
     check_answer(H, c, price, budget, solution, slack)
-    ridge = kernels.RIDGE if family in SINGULAR else 0.0
-    best = enumerate_supports(H, c, price, budget, ridge=ridge)
+    best = enumerate_supports(H, c, price, budget)
     assert solution.value <= best + slack + 1e-10 * size_of(H, c)
 
 
@@ -508,7 +499,6 @@ def test_both_variants_agree(family, seed, k, form):
         plain, _ = run(H, c, price, budget)
     check_answer(H, c, price, budget, relaxed, slack)
     check_answer(H, c, price, budget, plain, slack)
-    # a singular block is proven up to the lift of the backward ridge only
     lift = 1e-5 * abs(plain.value) if family in SINGULAR else 0.0
     assert abs(relaxed.value - plain.value) <= lift + slack + 1e-10 * size_of(H, c)
 
@@ -632,7 +622,7 @@ REFUSED = [
     ((I2, C2, 0.0, -1), ValueError, "`budget` must be between 0 and 2, got -1"),
     ((I2, C2, 0.0, 3), ValueError, "`budget` must be between 0 and 2, got 3"),
     ((I2, C2, 0.0, 1.5), TypeError, "`budget` must be an integer"),
-    ((I2, ["a", "b"]), ValueError, "could not convert string"),
+    ((I2, ["a", "b"]), TypeError, "`c` must hold numbers"),
 ]
 
 
@@ -642,14 +632,12 @@ def test_bad_input_is_refused(arguments, error, pattern):
         block_search(*arguments)
 
 
-@pytest.mark.xfail(strict=True, reason="the imaginary part is dropped with a warning only")
 @pytest.mark.filterwarnings("ignore")
 def test_complex_input_is_refused():
     with pytest.raises((TypeError, ValueError), match="complex"):
         block_search(I2 * (1 + 1j), C2)
 
 
-@pytest.mark.xfail(strict=True, reason="a zero pivot of a forced coordinate poisons the tableau")
 @pytest.mark.parametrize("column", ["duplicate", "zero"])
 def test_forced_coordinate_that_is_redundant(column):
     """The best feasible value is that of the others; the redundant coordinate may stay at zero."""

@@ -125,8 +125,7 @@ SCALES = [1e-12, 1e-6, 1.0, 1e6, 1e12]
 @pytest.mark.parametrize("y_scale", SCALES)
 def test_answers_scale_with_the_data(method, x_scale, y_scale):
     X, y = make()
-    # theta has the unit of X'X
-    options = {"theta": 1e-3 * x_scale**2} if method == "dec" else {}
+    options = {}
     for form in ({"n_nonzero_coefs": 3}, {"alpha": 0.5}, {"n_nonzero_coefs": 5, "alpha": 0.5}):
         scaled = {**form, "alpha": form["alpha"] * y_scale**2} if "alpha" in form else form
         result = solve(x_scale * X, y_scale * y, method, **options, **scaled)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,8 @@ Floats = NDArray[np.float64]
 
 NODE_LIMIT = 10_000_000
 """Nodes after which a search gives up the proof, unless told otherwise."""
+SLICE = 2000
+"""Nodes between two looks at the clock."""
 RELAX_FROM = 20
 """Block size from which the perspective relaxation pays for its set-up."""
 RELAX_PASSES = 3
@@ -99,10 +102,10 @@ def search_block(
     z = improve_block(tree, H, c, price, budget, start, forced, node_limit)
     z = start if z is None else z
     value = z @ (0.5 * (H @ z) + c) + price * np.count_nonzero(z)
-    proven = tree.count[-1, kernels.LEVEL] < 0
+    proven = is_proven(tree)
     value = float(value)
     bound = value if proven else min(value, open_bound(tree))
-    return BlockSolution(z, value, bool(proven), int(tree.count[-1, kernels.NODES]), bound)
+    return BlockSolution(z, value, proven, int(tree.count[-1, kernels.NODES]), bound)
 
 
 def improve_block(
@@ -114,10 +117,12 @@ def improve_block(
     current: Floats,
     forced: NDArray[np.bool_] | None = None,
     node_limit: int = NODE_LIMIT,
+    seconds: float = np.inf,
 ) -> Floats | None:
     """The best point of a block, or None when `current` is one; the tree says if it is proven."""
     passes = plant(tree, H, c, price, budget, current, forced)
-    kernels.search_tree(tree, price, budget, passes, node_limit)
+    if not kernels.search_tree(tree, price, budget, passes, min(node_limit, SLICE)):
+        _search_on(tree, price, budget, passes, node_limit, seconds)
     size = tree.count[-1, kernels.BEST_SIZE]
     if size < 0:
         return None
@@ -125,6 +130,27 @@ def improve_block(
     z = np.zeros(c.size)
     z[support] = np.linalg.solve(H[support[:, None], support], -c[support])
     return z
+
+
+def _search_on(
+    tree: kernels.Tree,
+    price: float,
+    budget: int,
+    passes: int | None,
+    node_limit: int,
+    seconds: float,
+) -> None:
+    """Go on in slices of nodes until the tree, the nodes or the time are exhausted."""
+    deadline = time.perf_counter() + seconds
+    while time.perf_counter() < deadline:
+        n_left = node_limit - int(tree.count[-1, kernels.NODES])
+        if n_left <= 0 or kernels.search_tree(tree, price, budget, passes, min(n_left, SLICE)):
+            return
+
+
+def is_proven(tree: kernels.Tree) -> bool:
+    """Whether the search of this tree was exhausted, so that its answer is the global minimum."""
+    return bool(tree.count[-1, kernels.LEVEL] < 0)
 
 
 def plant(

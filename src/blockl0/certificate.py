@@ -14,11 +14,11 @@ from blockl0.problem import Problem, as_problem
 from blockl0.stationarity import TOL, Better, Point
 from blockl0.validate import (
     as_numeric,
-    check_vector,
     check_choice,
     check_integer,
     check_nonnegative,
     check_random_state,
+    check_vector,
 )
 
 Floats = NDArray[np.float64]

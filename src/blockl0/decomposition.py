@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.block_search import improve_block, new_tree
+from blockl0.block_search import improve_block, is_proven, new_tree
 from blockl0.problem import Problem
 from blockl0.result import Result, Status
 from blockl0.run import Run
@@ -51,7 +51,9 @@ def solve_dec(
         "RiGj" (i random and j greedy coordinates), "cyclic", "cyclicK", or an object with
         ``select(state, rng)``.
     theta : float
-        Weight of the proximal term ½θ‖z − w‖².
+        Weight of the proximal term ½θ‖z − w‖². Where the largest curvature of a single coordinate,
+        max_j Q_jj, is below 1, θ is multiplied by it: in such units the proximal term would
+        otherwise outweigh the loss.
     tol, window : float, int
         Stop when the mean relative decrease over `window` iterations is at most `tol`. Fewer
         iterations than a window are never judged, and a cyclic working set is judged by the round.
@@ -68,12 +70,12 @@ def solve_dec(
         window = max(window, working_set.cycle_length(problem.n_features))
 
     state = start_state(problem, _start(problem, init, rng), max_iter)
-    block_solver = BlockSolver(problem, theta)
+    block_solver = BlockSolver(problem, theta * min(1.0, float(state.curvature.max())), run)
     decreases: deque[float] = deque(maxlen=window)
     status = Status.MAX_ITER
-    run.record(state)
     try:
-        while state.iteration < max_iter:
+        stop = run.record(state)
+        while stop is None and state.iteration < max_iter:
             before = state.objective
             block = working_set.select(state, rng)  # (S1) find a working set B
             z = block_solver.search(state, block)  # (S2) solve the subproblem globally
@@ -85,9 +87,8 @@ def solve_dec(
             if len(decreases) == window and sum(decreases) <= tol * window:
                 status = Status.CONVERGED
                 break
-            if stop := run.record(state):
-                status = stop
-                break
+            stop = run.record(state)
+        status = stop or status
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
     return run.result(state.w, status, state.iteration)
@@ -96,9 +97,10 @@ def solve_dec(
 class BlockSolver:
     """(S2): min over z of f + h + ½θ‖z − w_B‖² with everything outside the block fixed."""
 
-    def __init__(self, problem: Problem, theta: float) -> None:
+    def __init__(self, problem: Problem, theta: float, run: Run) -> None:
         self.sparsity = problem.sparsity
         self.theta = theta
+        self.run = run
         self.is_kept: NDArray[np.bool_] | None = None
         if problem.keep.size:
             self.is_kept = np.zeros(problem.n_features, dtype=np.bool_)
@@ -115,7 +117,12 @@ class BlockSolver:
         if tree is None:
             tree = self.trees[k] = new_tree(k, k + 1)
         kept = None if self.is_kept is None else self.is_kept[block]
-        return improve_block(tree, H, c, self.sparsity.price, budget, current, kept)
+        z = improve_block(
+            tree, H, c, self.sparsity.price, budget, current, kept, seconds=self.run.seconds_left
+        )
+        if not is_proven(tree):
+            self.run.warn_once(f"a block of {k} was left unproven; choose smaller blocks")
+        return z
 
 
 def _start(problem: Problem, init: Floats | None, rng: np.random.Generator) -> Floats:

@@ -66,9 +66,9 @@ def solve_exact(
     node_limit = check_integer("node_limit", node_limit, low=1)
     _check_applies(problem)
     search = ExactSearch(problem, init)
-    status = run.record(search.incumbent, search.bound)
-    quota = 8
+    status, quota = None, 8
     try:
+        status = run.record(search.incumbent, search.bound)
         while status is None:
             started = time.perf_counter()
             search.advance(min(quota, node_limit - search.incumbent.iteration))
@@ -161,7 +161,7 @@ class ExactSearch:
         return Incumbent(w, self.problem.objective(w), int(np.count_nonzero(w)), nodes)
 
     def _first_support(self, init: Floats | None) -> Ints:
-        """The better of two descents: from the kept columns alone, and from `init` or a full fit."""
+        """The better of two descents: from the kept columns, and from `init` or a full fit."""
         price, budget = self.problem.sparsity
         kept = np.flatnonzero(self.kept)
         if init is None:

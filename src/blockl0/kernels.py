@@ -478,7 +478,12 @@ def examine(tree, level, price, budget, passes):
             return CLOSED
         if plan_fixes(tree, level, price, budget, relaxed) > 0:
             return FIXED
-    return choose_branch(tree, level, passes)
+    best = choose_branch(tree, level, passes)
+    if value[F_ALL] + price * tree.count[level, N_IN] + tree.slots[-1, DROP, best] > cutoff:
+        # the other side is closed already: no need to branch
+        tree.index[-1, ACTIONS, 0], tree.count[-1, N_ACTIONS] = best + 1, 1
+        return FIXED
+    return best
 
 
 @inner
@@ -539,7 +544,7 @@ def sweep(A, j, u, v):
 
 @inner
 def invert(H, A, v):
-    """A = -inv(H) by sweeps; return the smallest relative pivot, 0 when it is too small to go on."""
+    """A = -inv(H) by sweeps; return the smallest relative pivot, 0 when too small to go on."""
     k = H.shape[0]
     copy_upper(H, A, k)
     smallest = 1.0

@@ -1,4 +1,4 @@
-"""A pool of columns with its swept tableau: the search of method "refit" between two passes over X."""
+"""A pool of columns with its swept tableau: where method "refit" searches between passes."""
 
 from __future__ import annotations
 

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from blockl0.working_set import draw_distinct
+
 Floats = NDArray[np.float64]
 
 STRICTLY = 1e-13
@@ -40,12 +42,13 @@ def dec_reference(
     """Algorithm 1 as it is written; return w after 0, 1, 2, … iterations. O(2^k) solves each.
 
     Random numbers are drawn as the compiled engine draws them: n standard normal ones for the start
-    (none when `init` is given), then per RiGj block one ``choice`` of i positions, without
-    replacement and without shuffling, among the coordinates that the greedy part left over.
+    (none when `init` is given), then per RiGj block one `draw_distinct` of i positions among the
+    coordinates that the greedy part left over.
     """
     X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
     n, rng = X.shape[1], np.random.default_rng(random_state)
     price = alpha or 0.0
+    theta *= min(1.0, float((X**2).sum(axis=0).max() + ridge))
     budget = n if n_nonzero_coefs is None else n_nonzero_coefs
 
     def F(w: Floats) -> float:
@@ -68,7 +71,7 @@ def dec_reference(
         else:
             block = _greedy(F, X, y, w, ridge, j, greedy)
             rest = np.setdiff1d(np.arange(n), block)
-            drawn = rng.choice(rest.size, min(i, rest.size), replace=False, shuffle=False)
+            drawn = draw_distinct(rng, rest.size, i)
             block = np.sort(np.concatenate([block, rest[drawn]]))
         before = F(w)
         w = _solve_block(F, X, y, w, block, ridge, theta, budget)

@@ -150,12 +150,13 @@ class Search:
         H.flat[:: support.size + 1] += problem.ridge
         K = np.linalg.pinv(H, hermitian=True) if support.size else H
         self.n_passes += 2
+        free = ~np.isin(support, problem.keep)
         change = np.empty(problem.n_features)
         for start in range(0, change.size, PRICE_CHUNK):
             part = slice(start, min(start + PRICE_CHUNK, change.size))
             U = problem.design.cross(weighted, part)
             change[part] = _price_columns(
-                U, K, w[support], gradient[part], self.sq_norms[part], ~np.isin(support, problem.keep),
+                U, K, w[support], gradient[part], self.sq_norms[part], free,
                 price if support.size < budget else np.inf,
             )  # fmt: skip
         change[support] = np.inf
@@ -275,7 +276,7 @@ def solve_refit(
 def kick_round(
     search: Search, incumbent: Incumbent, change: Floats, run: Run, rng: np.random.Generator
 ) -> Any:
-    """Kicks on a wider pool around the incumbent; settle the best of them. None if nothing better."""
+    """Kicks on a wider pool around the incumbent; settle the best. None if nothing better."""
     pool = search.make_pool(incumbent.support, -change, factor=6)
     improved = False
     for _ in range(KICKS):

@@ -77,6 +77,7 @@ class Run:
         self.verbose = verbose
         self._start = time.perf_counter()
         self._next_log = float(verbose) if verbose else np.inf
+        self._warned: set[str] = set()
         self._objective: list[float] = []
         self._seconds: list[float] = []
         self._n_nonzero: list[int] = []
@@ -85,6 +86,12 @@ class Run:
     def seconds(self) -> float:
         """Time since the start."""
         return time.perf_counter() - self._start
+
+    def warn_once(self, message: str) -> None:
+        """Log a warning, the same one only once in a run."""
+        if message not in self._warned:
+            self._warned.add(message)
+            logger.warning(message)
 
     @property
     def seconds_left(self) -> float:

@@ -60,6 +60,7 @@ class State:
         self.iteration = 0
         self.version = 0
         self.memo: dict[str, Any] = {}
+        self._model: tuple[Floats, Floats] = (np.empty((0, 0)), np.empty(0))
 
     @property
     def objective(self) -> float:
@@ -86,33 +87,34 @@ class State:
 
     def block_model(self, block: Ints, theta: float) -> tuple[Floats, Floats]:
         """H = Q_BB + θI and c = g_B − H w_B: the block's ½z'Hz + c'z up to a constant."""
-        H = self.curvature_block(block)
+        Q, gradient = self.curvature_block(block), self.block_gradient(block)
+        self._model = Q, gradient
+        H = Q.copy()
         H.flat[:: block.size + 1] += theta
-        return H, self.block_gradient(block) - H @ self.w[block]
+        return H, gradient - H @ self.w[block]
 
     def block_gradient(self, block: Ints) -> Floats:
         """g_B, (k,)."""
         return self.gradient[block]
 
     def move(self, block: Ints, z: Floats) -> None:
-        """Set w_B = z and bring objective, nonzeros and gradient along."""
+        """Set w_B = z, of the block modelled last, and bring objective, nonzeros, gradient along."""
+        Q, gradient = self._model
         before = self.w[block]
-        changed = np.flatnonzero(z != before)
-        block, z, before = block[changed], z[changed], before[changed]
         step = z - before
-        self.n_nonzero += int(np.count_nonzero(z)) - int(np.count_nonzero(before))
+        self.n_nonzero += np.count_nonzero(z) - np.count_nonzero(before)
         self.version += 1
         self.memo.clear()
         if self.problem.is_quadratic:
-            Q = self.curvature_block(block)
-            self.smooth += float(self.block_gradient(block) @ step + 0.5 * step @ (Q @ step))
+            self.smooth += float(step @ (gradient + 0.5 * (Q @ step)))
         self.w[block] = z
+        changed = step.nonzero()[0]
         fell = self.smooth < REFRESH_FALL * self._smooth_refreshed
         if fell or self.version % REFRESH_MOVES == 0:
             self.refresh()
             self._smooth_refreshed = self.smooth
         else:
-            self.follow(block, step)
+            self.follow(block[changed], step[changed])
 
     def refresh(self) -> None:
         """Recompute everything that `move` updates from w and the data."""

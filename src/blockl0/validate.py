@@ -252,6 +252,7 @@ def _check_matrix_shape(shape: tuple[int, ...]) -> None:
 
 
 def check_vector(array: NDArray[Any], name: str, length: int, meaning: str) -> Floats:
+    """Return a float64 vector of the given length with finite, moderate entries."""
     if array.shape != (length,):
         raise ValueError(
             f"`{name}` must have shape ({length},), {meaning}, got shape {array.shape}."

@@ -65,9 +65,8 @@ class RandomGreedy:
             picked = np.sort(self._pick(state))
             state.memo["greedy"] = picked, picked - np.arange(picked.size)
         picked, gaps = state.memo["greedy"]
-        n_left = n - picked.size
-        rest = rng.choice(n_left, min(self.n_random, n_left), replace=False, shuffle=False)
-        # drawn as if the picked ones were not there: step over those that come before
+        # drawn as if the picked ones were not there, then stepping over those that come before
+        rest = draw_distinct(rng, n - picked.size, self.n_random)
         rest += np.searchsorted(gaps, rest, side="right")
         block = np.concatenate([picked, rest])
         block.sort()
@@ -117,6 +116,19 @@ class Cyclic:
         if state.iteration == 0 or self._blocks is None:
             self._blocks = _all_blocks(n, min(self.size, n))
         return np.array(next(self._blocks), dtype=np.int64)
+
+
+def draw_distinct(rng: np.random.Generator, n: int, count: int) -> Ints:
+    """A uniformly random subset of range(n) of `count` elements (or all), by Floyd's algorithm.
+
+    One call of the generator and a few set look-ups: several times faster than ``rng.choice``.
+    """
+    count = min(count, n)
+    chosen: set[int] = set()
+    for top, u in zip(range(n - count, n), rng.random(count).tolist(), strict=True):
+        j = int(u * (top + 1))
+        chosen.add(top if j in chosen else j)
+    return np.fromiter(chosen, np.int64, count)
 
 
 def as_working_set(working_set: Any, greedy: str = "split") -> WorkingSet:
