@@ -74,32 +74,6 @@ SINGULAR = 1e-9  # relative pivot below which a block has no backward side
 
 
 @inner
-def rank_one_update(A, out, v, pivot, u):
-    """out = A - v v' / pivot on the upper triangle of the leading u x u part; O(u²/2)."""
-    for i in range(u):
-        a = v[i] / pivot
-        for j in range(i, u):
-            out[i, j] = A[i, j] - a * v[j]
-
-
-@inner
-def copy_upper(A, out, u):
-    """Copy the upper triangle of the leading u x u part."""
-    for i in range(u):
-        for j in range(i, u):
-            out[i, j] = A[i, j]
-
-
-@inner
-def read_column(A, j, u, v):
-    """v = A[:u, j] from the upper triangle."""
-    for i in range(j):
-        v[i] = A[i, j]
-    for i in range(j, u):
-        v[i] = A[j, i]
-
-
-@inner
 def add_column(A, j, u, a, v):
     """v += a A[:u, j] from the upper triangle."""
     for i in range(j):
@@ -109,52 +83,50 @@ def add_column(A, j, u, a, v):
 
 
 @inner
-def remove_slot(A, j, last):
-    """Drop row and column j by moving the last slot into its place."""
-    for i in range(j):
-        A[i, j] = A[i, last]
-    for i in range(j + 1, last):
-        A[j, i] = A[i, last]
-    A[j, j] = A[last, last]
-
-
-@inner
 def decide_slot(tree, src, dst, j, include):
     """Move slot j from U to I (pivot M, drop j from K) or to E (pivot K, drop j from M).
 
     Writes level `dst`, which may be `src`. O(u²).
     """
     slots, index, value, count = tree.slots[dst], tree.index[dst], tree.value[dst], tree.count[dst]
-    u, v = tree.count[src, SIZE], tree.slots[-1, COLUMN]
-    pivoted = FORWARD if include else BACKWARD
-    row = GRADIENT if include else POINT
+    u, v, pivoted = tree.count[src, SIZE], tree.slots[-1, COLUMN], FORWARD if include else BACKWARD
+    row, last = GRADIENT if include else POINT, u - 1
+    A, P, Q = tree.tableau[src, pivoted], tree.tableau[dst, pivoted], tree.tableau[dst, 1 - pivoted]
     if src != dst:
-        copy_upper(tree.tableau[src, 1 - pivoted], tree.tableau[dst, 1 - pivoted], u)
         for q in range(4):
-            value[q] = tree.value[src, q]
-            count[q] = tree.count[src, q]
-            for i in range(u):
-                slots[q, i] = tree.slots[src, q, i]
+            value[q], count[q] = tree.value[src, q], tree.count[src, q]
+        count[BRANCH] = -1
         for i in range(u):
             index[COORDINATE, i] = tree.index[src, COORDINATE, i]
-        count[BRANCH] = -1
-    read_column(tree.tableau[src, pivoted], j, u, v)
-    head, pivot, last = slots[row, j], v[j], u - 1
-    rank_one_update(tree.tableau[src, pivoted], tree.tableau[dst, pivoted], v, pivot, u)
+            for q in range(4):
+                slots[q, i] = tree.slots[src, q, i]
+            for l in range(i, u):
+                Q[i, l] = tree.tableau[src, 1 - pivoted, i, l]
     for i in range(u):
-        slots[row, i] -= v[i] * head / pivot
+        v[i] = A[i, j] if i < j else A[j, i]
+    head, pivot = slots[row, j], v[j]
+    # A - v v' / pivot, and the same for the bordering vector
+    for i in range(u):
+        a = v[i] / pivot
+        slots[row, i] -= a * head
+        for l in range(i, u):
+            P[i, l] = A[i, l] - a * v[l]
     if include:
         tree.index[-1, CHOSEN, count[N_IN]] = index[COORDINATE, j]
         count[N_IN] += 1
         value[F_IN] -= 0.5 * head * head / pivot
     else:
         value[F_ALL] += 0.5 * head * head / pivot
-    for q in range(2):
-        remove_slot(tree.tableau[dst, q], j, last)
+    # the last slot moves into the gap
+    for i in range(u):
+        if i < j:
+            P[i, j], Q[i, j] = P[i, last], Q[i, last]
+        elif j < i < last:
+            P[j, i], Q[j, i] = P[i, last], Q[i, last]
+    P[j, j], Q[j, j] = P[last, last], Q[last, last]
     for q in range(4):
         slots[q, j] = slots[q, last]
-    index[COORDINATE, j] = index[COORDINATE, last]
-    count[SIZE] = last
+    index[COORDINATE, j], count[SIZE] = index[COORDINATE, last], last
 
 
 @inner
@@ -171,29 +143,6 @@ def accept(tree, level, value, first, second):
         n += 1
     tree.count[-1, BEST_SIZE] = n
     tree.value[-1, BEST_VALUE] = value
-
-
-@inner
-def scan_slots(tree, level, price, room):
-    """Offer I, and I plus the best single slot, as incumbents; queue redundant slots; O(u).
-
-    A slot whose pivot vanished lies in the span of I and can never help below: it will be excluded.
-    """
-    M, g, tiny = tree.tableau[level, FORWARD], tree.slots[level, GRADIENT], tree.slots[-1, TINY]
-    count, best = tree.count[level], tree.value[-1]
-    base = tree.value[level, F_IN] + price * count[N_IN]
-    if base < best[BEST_VALUE]:
-        accept(tree, level, base, -1, -1)
-    top, slot, n = 0.0, -1, 0
-    for j in range(count[SIZE] - 1, -1, -1):
-        if not M[j, j] > tiny[tree.index[level, COORDINATE, j]]:
-            tree.index[-1, ACTIONS, n] = -(j + 1)
-            n += 1
-        elif g[j] * g[j] > top * M[j, j]:
-            top, slot = g[j] * g[j] / M[j, j], j
-    if room > 0 and base + price - 0.5 * top < best[BEST_VALUE]:
-        accept(tree, level, base + price - 0.5 * top, slot, -1)
-    return n
 
 
 @inner
@@ -236,25 +185,41 @@ def keep_top(top, count, limit, value):
 
 
 @inner
-def node_bounds(tree, level, price, room):
-    """Bound the node from below by single drops: in general, and with three or more additions.
+def scan_slots(tree, level, price, room):
+    """Offer the best single addition; bound the node by single drops; pick a slot; O(ut).
 
-    With t of the u undecided slots let in, the rest is dropped, and dropping a set costs at least
-    the largest single drop z_j²/2K_jj in it. Fills slots[-1, DROP]. O(ut), t the most to be let in.
+    Returns the bound in general and with three or more additions, the slot of the costliest drop,
+    and how many redundant slots were queued for exclusion: a slot whose pivot vanished lies in the
+    span of I and can never help below. With t of the u undecided slots let in, the rest is dropped,
+    and dropping a set costs at least the largest single drop z_j²/2K_jj in it.
     """
-    u, K, z = tree.count[level, SIZE], tree.tableau[level, BACKWARD], tree.slots[level, POINT]
-    drop, top = tree.slots[-1, DROP], tree.slots[-1, TOP]
-    base = tree.value[level, F_ALL] + price * tree.count[level, N_IN]
-    most, n, first = min(room, u), 0, 0
+    M, K, slots = tree.tableau[level, FORWARD], tree.tableau[level, BACKWARD], tree.slots[level]
+    index, whole, top = tree.index[level, COORDINATE], tree.slots[-1], tree.slots[-1, TOP]
+    u, n_in, cutoff = tree.count[level, SIZE], tree.count[level, N_IN], tree.value[-1, BEST_VALUE]
+    base = tree.value[level, F_ALL] + price * n_in
+    most, n_top, first = min(room, u), 0, 0
     if price > 0.0:
         # each addition costs the price, and f(I + U) is the best that can come of it
-        most = int(min(float(most), max(0.0, tree.value[-1, BEST_VALUE] - base) / price))
+        most = int(min(float(most), max(0.0, cutoff - base) / price))
     else:
         # without a price more additions never hurt, so only the largest t counts
         first = most
-    for j in range(u):
-        drop[j] = 0.5 * z[j] * z[j] / K[j, j]
-        n = keep_top(top, n, most + 1, drop[j])
+    gain, single, cost, branch, n_redundant = 0.0, -1, -1.0, 0, 0
+    for j in range(u - 1, -1, -1):
+        g, z, pivot = slots[GRADIENT, j], slots[POINT, j], M[j, j]
+        if not pivot > whole[TINY, index[j]]:
+            tree.index[-1, ACTIONS, n_redundant] = -(j + 1)
+            n_redundant += 1
+        elif 0.5 * g * g > gain * pivot:
+            gain, single = 0.5 * g * g / pivot, j
+        drop = 0.5 * z * z / K[j, j]
+        whole[DROP, j] = drop
+        n_top = keep_top(top, n_top, most + 1, drop)
+        if drop > cost:
+            cost, branch = drop, j
+    value = tree.value[level, F_IN] + price * (n_in + 1) - gain
+    if single >= 0 and room > 0 and value < cutoff:
+        accept(tree, level, value, single, -1)
     bound, bound3 = np.inf, np.inf
     for t in range(first, most + 1):
         value = base + price * t
@@ -263,7 +228,7 @@ def node_bounds(tree, level, price, room):
         bound = min(bound, value)
         if t >= 3:
             bound3 = min(bound3, value)
-    return bound, bound3
+    return bound, bound3, branch, n_redundant
 
 
 @inner
@@ -450,26 +415,26 @@ def plan_fixes(tree, level, price, budget, relaxed):
 @inner
 def examine(tree, level, price, budget, passes):
     """Bound a node, close it or plan fixes; return CLOSED, FIXED, or the slot to branch on."""
-    value, u, room = tree.value[level], tree.count[level, SIZE], budget - tree.count[level, N_IN]
+    value, count, whole = tree.value[level], tree.count[level], tree.value[-1]
+    u, room, paid = count[SIZE], budget - count[N_IN], price * count[N_IN]
     if room < 0:
         return CLOSED
-    n = scan_slots(tree, level, price, room)
+    if value[F_IN] + paid < whole[BEST_VALUE]:
+        accept(tree, level, value[F_IN] + paid, -1, -1)
+    bound, bound3, branch, n = scan_slots(tree, level, price, room)
     if n > 0:
         tree.count[-1, N_ACTIONS] = n
         return FIXED
-    if u <= 1 or room <= 1:
-        return CLOSED
-    bound, bound3 = node_bounds(tree, level, price, room)
-    cutoff = tree.value[-1, BEST_VALUE] - tree.value[-1, SLACK]
+    cutoff = whole[BEST_VALUE] - whole[SLACK]
     value[BOUND] = max(bound, value[BOUND])
-    if bound >= cutoff:
+    if u <= 1 or room <= 1 or bound >= cutoff:
         return CLOSED
     # closing by pairs, relaxing and fixing pay for large blocks only, and cost compile time
     if passes is not None:
         if room == 2 or u == 2 or bound3 >= cutoff:
             try_pairs(tree, level, price)
             return CLOSED
-        if u <= RAISE_AT * tree.count[level, FRESH]:
+        if u <= RAISE_AT * count[FRESH]:
             raise_curvature(tree, level)
         # everything below starts from the root, which therefore converges first
         relaxed = relax_node(tree, level, price, room, passes if level > 0 else 20 * passes)
@@ -478,22 +443,20 @@ def examine(tree, level, price, budget, passes):
             return CLOSED
         if plan_fixes(tree, level, price, budget, relaxed) > 0:
             return FIXED
-    best = choose_branch(tree, level, passes)
-    if value[F_ALL] + price * tree.count[level, N_IN] + tree.slots[-1, DROP, best] > cutoff:
+        branch = largest_membership(tree, level)
+    if value[F_ALL] + paid + tree.slots[-1, DROP, branch] > cutoff:
         # the other side is closed already: no need to branch
-        tree.index[-1, ACTIONS, 0], tree.count[-1, N_ACTIONS] = best + 1, 1
+        tree.index[-1, ACTIONS, 0], tree.count[-1, N_ACTIONS] = branch + 1, 1
         return FIXED
-    return best
+    return branch
 
 
 @inner
-def choose_branch(tree, level, passes):
-    """The slot of largest membership in the relaxation, or without one of the costliest drop."""
+def largest_membership(tree, level):
+    """The slot with the largest membership in the relaxation."""
     slots, best, largest = tree.slots[level], 0, -1.0
     for j in range(tree.count[level, SIZE]):
-        rank = tree.slots[-1, DROP, j]
-        if passes is not None:
-            rank = abs(slots[RELAXED, j]) * np.sqrt(slots[CURVATURE, j])
+        rank = abs(slots[RELAXED, j]) * np.sqrt(slots[CURVATURE, j])
         if rank > largest:
             best, largest = j, rank
     return best
@@ -530,29 +493,26 @@ def search_tree(tree, price, budget, passes, node_limit):
 
 
 @inner
-def sweep(A, j, u, v):
-    """Sweep a symmetric matrix on entry j: a pivot, then row j is v/pivot and A_jj = -1/pivot."""
-    read_column(A, j, u, v)
-    pivot = v[j]
-    rank_one_update(A, A, v, pivot, u)
-    for i in range(j):
-        A[i, j] = v[i] / pivot
-    for i in range(j + 1, u):
-        A[j, i] = v[i] / pivot
-    A[j, j] = -1.0 / pivot
-
-
-@inner
 def invert(H, A, v):
     """A = -inv(H) by sweeps; return the smallest relative pivot, 0 when too small to go on."""
-    k = H.shape[0]
-    copy_upper(H, A, k)
-    smallest = 1.0
+    k, smallest = H.shape[0], 1.0
+    for i in range(k):
+        for l in range(i, k):
+            A[i, l] = H[i, l]
     for j in range(k):
         smallest = min(smallest, A[j, j] / H[j, j] if H[j, j] > 0.0 else 0.0)
         if not smallest > SINGULAR:
             return 0.0
-        sweep(A, j, k, v)
+        for i in range(k):
+            v[i] = A[i, j] if i < j else A[j, i]
+        pivot = v[j]
+        for i in range(k):
+            a = v[i] / pivot
+            for l in range(i, k):
+                A[i, l] -= a * v[l]
+        for i in range(k):
+            A[min(i, j), max(i, j)] = v[i] / pivot
+        A[j, j] = -1.0 / pivot
     return smallest
 
 
@@ -566,31 +526,31 @@ def plant_tree(tree, H, c, price, budget, forced, current, f_all, passes):
     the relaxation, if wanted, can use.
     """
     k = H.shape[0]
-    K, z, v = tree.tableau[0, BACKWARD], tree.slots[0, POINT], tree.slots[-1, COLUMN]
-    smallest = invert(H, K, v)
-    copy_upper(H, tree.tableau[0, FORWARD], k)
+    M, K, slots = tree.tableau[0, FORWARD], tree.tableau[0, BACKWARD], tree.slots[0]
+    smallest = invert(H, K, tree.slots[-1, COLUMN])
     f_current, n = 0.0, 0
-    for i in range(k):
-        z[i] = 0.0
-        if smallest == 0.0:
-            for j in range(i, k):
-                K[i, j] = -1.0 if i == j else 0.0
     if smallest > 0.0:
         f_all = 0.0
-        for i in range(k):
-            add_column(K, i, k, c[i], z)
     for i in range(k):
-        f_all += 0.5 * c[i] * z[i]
-        tree.slots[0, RELAXED, i] = tree.slots[0, CURVATURE, i] = 0.0
+        z = 0.0
+        for j in range(k):
+            if smallest == 0.0:
+                K[i, j] = -1.0 if i == j else 0.0
+            else:
+                z += K[min(i, j), max(i, j)] * c[j]
+            M[i, j] = H[i, j]
+            f_current += 0.5 * current[i] * H[i, j] * current[j]
+        if smallest > 0.0:
+            f_all += 0.5 * c[i] * z
         if current[i] != 0.0:
             f_current += price + c[i] * current[i]
-            for j in range(k):
-                f_current += 0.5 * current[i] * H[i, j] * current[j]
         elif forced[i]:
             f_current = np.inf
-        tree.slots[0, GRADIENT, i] = c[i]
+        slots[POINT, i], slots[GRADIENT, i] = z, c[i]
+        slots[RELAXED, i] = slots[CURVATURE, i] = 0.0
         tree.index[0, COORDINATE, i] = i
         tree.slots[-1, TINY, i] = PIVOT_FLOOR * H[i, i]
+    for i in range(k):
         for j in range(i, k):
             K[i, j] = -K[i, j]
     for i in range(tree.count.shape[0] - 1):

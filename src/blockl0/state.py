@@ -60,7 +60,8 @@ class State:
         self.iteration = 0
         self.version = 0
         self.memo: dict[str, Any] = {}
-        self._model: tuple[Floats, Floats] = (np.empty((0, 0)), np.empty(0))
+        # block, Q_BB and g_B of the last model: a move into that block needs them again
+        self._model: tuple[Ints, Floats, Floats] = (np.empty(0, np.int64), np.empty(0), np.empty(0))
 
     @property
     def objective(self) -> float:
@@ -88,7 +89,7 @@ class State:
     def block_model(self, block: Ints, theta: float) -> tuple[Floats, Floats]:
         """H = Q_BB + θI and c = g_B − H w_B: the block's ½z'Hz + c'z up to a constant."""
         Q, gradient = self.curvature_block(block), self.block_gradient(block)
-        self._model = Q, gradient
+        self._model = block, Q, gradient
         H = Q.copy()
         H.flat[:: block.size + 1] += theta
         return H, gradient - H @ self.w[block]
@@ -98,8 +99,10 @@ class State:
         return self.gradient[block]
 
     def move(self, block: Ints, z: Floats) -> None:
-        """Set w_B = z, of the block modelled last, and bring objective, nonzeros, gradient along."""
-        Q, gradient = self._model
+        """Set w_B = z and bring objective, nonzeros and gradient along."""
+        if self._model[0] is not block:
+            self.block_model(block, 0.0)
+        _, Q, gradient = self._model
         before = self.w[block]
         step = z - before
         self.n_nonzero += np.count_nonzero(z) - np.count_nonzero(before)
