@@ -2,7 +2,7 @@
 
 Plain functions of arrays, scalars and NamedTuples of arrays with ``cache=True`` are cached on disk,
 so that the next process pays milliseconds. They all live here because an edited callee in another
-file would leave a stale cached caller behind. Symmetric tableaus are kept in their upper triangle.
+file would leave a stale cached caller behind.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ class Tree(NamedTuple):
 
 
 # Few arrays, because every call compiles the passing of each. At a level they hold:
-# tableau: the Schur complement M of H on U after eliminating I, and K = inv(M)
+# tableau: the Schur complement M of H on U after eliminating I, and K = inv(M); of K only the upper
+# triangle is kept, of M both, for the relaxation reads whole rows
 FORWARD, BACKWARD = 0, 1
 # slots: gradient g on U at the best point on I; z = -K g, the point with all of U let in; the point
 # of the perspective relaxation; d > 0 with M - diag(d) positive semidefinite
@@ -74,15 +75,6 @@ SINGULAR = 1e-9  # relative pivot below which a block has no backward side
 
 
 @inner
-def add_column(A, j, u, a, v):
-    """v += a A[:u, j] from the upper triangle."""
-    for i in range(j):
-        v[i] += a * A[i, j]
-    for i in range(j, u):
-        v[i] += a * A[j, i]
-
-
-@inner
 def decide_slot(tree, src, dst, j, include):
     """Move slot j from U to I (pivot M, drop j from K) or to E (pivot K, drop j from M).
 
@@ -100,7 +92,7 @@ def decide_slot(tree, src, dst, j, include):
             index[COORDINATE, i] = tree.index[src, COORDINATE, i]
             for q in range(4):
                 slots[q, i] = tree.slots[src, q, i]
-            for l in range(i, u):
+            for l in range(i if include else 0, u):
                 Q[i, l] = tree.tableau[src, 1 - pivoted, i, l]
     for i in range(u):
         v[i] = A[i, j] if i < j else A[j, i]
@@ -109,7 +101,7 @@ def decide_slot(tree, src, dst, j, include):
     for i in range(u):
         a = v[i] / pivot
         slots[row, i] -= a * head
-        for l in range(i, u):
+        for l in range(0 if include else i, u):
             P[i, l] = A[i, l] - a * v[l]
     if include:
         tree.index[-1, CHOSEN, count[N_IN]] = index[COORDINATE, j]
@@ -124,6 +116,9 @@ def decide_slot(tree, src, dst, j, include):
         elif j < i < last:
             P[j, i], Q[j, i] = P[i, last], Q[i, last]
     P[j, j], Q[j, j] = P[last, last], Q[last, last]
+    M = tree.tableau[dst, FORWARD]
+    for i in range(last):
+        M[max(i, j), min(i, j)] = M[min(i, j), max(i, j)]
     for q in range(4):
         slots[q, j] = slots[q, last]
     index[COORDINATE, j], count[SIZE] = index[COORDINATE, last], last
@@ -249,21 +244,28 @@ def relax_value(tree, level, price, room):
 
     With b = g + (M - D)x weak duality gives, for every x,
     -½x'(M - D)x - sum of the `room` largest (b_j²/2d_j - price)_+.
-    Fills work[SCORE] with b_j²/2d_j - price, the largest in work[TOP]; needs work[FIELD] = g + Mx.
+    Needs slots[-1, FIELD] = g + Mx; fills slots[-1, SCORE] with b_j²/2d_j - price and, if the
+    budget binds, slots[-1, TOP] with the largest.
     """
     u, x, d = tree.count[level, SIZE], tree.slots[level, RELAXED], tree.slots[level, CURVATURE]
     h, score, top = tree.slots[-1, FIELD], tree.slots[-1, SCORE], tree.slots[-1, TOP]
-    value, count, most = 0.0, 0, min(room, u)
+    value, positive, n_positive, count, most = 0.0, 0.0, 0, 0, min(room, u)
     for j in range(u):
         b = h[j] - d[j] * x[j]
         value -= 0.5 * x[j] * (b - tree.slots[level, GRADIENT, j])
         score[j] = 0.5 * b * b / d[j] - price
-        count = keep_top(top, count, most + 1, score[j])
-    if count <= most:
-        top[most] = 0.0
-    for i in range(most):
-        value -= max(0.0, top[i])
-    return value
+        if score[j] > 0.0:
+            positive += score[j]
+            n_positive += 1
+    top[most - 1] = top[most] = 0.0
+    if n_positive > most:
+        # the budget binds: only the largest scores count
+        positive = 0.0
+        for j in range(u):
+            count = keep_top(top, count, most + 1, score[j])
+        for i in range(most):
+            positive += top[i]
+    return value - positive
 
 
 @inner
@@ -316,7 +318,9 @@ def relax_node(tree, level, price, room, passes):
                 step = relax_coordinate(h[j] - M[j, j] * x[j], M[j, j], d[j], mu) - x[j]
                 x[j] += step
             if step != 0.0:
-                add_column(M, j, u, step, h)
+                row = M[j]
+                for i in range(u):
+                    h[i] += step * row[i]
         if sweep == 0:
             continue
         value = base + relax_value(tree, level, price, room)
