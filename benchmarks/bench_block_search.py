@@ -53,9 +53,9 @@ def real_blocks(how_many: int) -> list[Block]:
     """Blocks met by method "dec" (R10G2) on random-256-1024, an even sample over whole runs."""
     met: list[Block] = []
 
-    def record(tree, H, c, price, budget, current, forced=None):
+    def record(tree, H, c, price, budget, current, forced=None, **options):
         met.append(Block(H.copy(), c.copy(), price, budget, current.copy()))
-        return improve_block(tree, H, c, price, budget, current, forced)
+        return improve_block(tree, H, c, price, budget, current, forced, **options)
 
     X, y = random_256_1024(np.random.default_rng(0))
     with mock.patch.object(decomposition, "improve_block", record):

@@ -324,3 +324,30 @@ def test_out_of_reach_says_what_to_do(rng, monkeypatch):
         w = answer.better_coef
     with pytest.raises(ValueError, match="Give `n_samples`"):
         certify(X, y, w, alpha=1.0, level=4)
+
+
+def test_rounding_of_the_gram_matrix_does_not_feign_optimality():
+    # a nearly perfect fit on dependent columns: what matters is lost in the rounding of X'X
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((100, 20))
+    X[:, 5] = X[:, 2] - X[:, 3] + 0.01 * rng.standard_normal(100)
+    y = X[:, 0] + 1e-4 * (X[:, 2] - X[:, 3]) + 1e-7 * rng.standard_normal(100)
+    w = np.zeros(20)
+    w[[0, 5, 9]] = np.linalg.lstsq(X[:, [0, 5, 9]], y, rcond=None)[0]
+    for level in (4, 20):
+        answer = certify(X, y, w, n_nonzero_coefs=3, level=level)
+        assert not answer.holds
+        assert answer.better_objective < 0.1 * answer.objective
+
+
+def test_a_failure_shows_a_gain_above_the_tolerance(rng):
+    # integer data with many dependent columns and a perfect fit: gains of rounding size abound
+    for _ in range(100):
+        X = rng.integers(-1, 2, (6, 6)).astype(float)
+        X[:, 5] = X[:, 0] + X[:, 1]
+        y = X @ rng.integers(-2, 3, 6)
+        w = np.linalg.lstsq(X, y, rcond=None)[0]
+        for level in ("basic", "L", 1, 2, 6):
+            answer = certify(X, y, w, n_nonzero_coefs=6, level=level)
+            slack = 1e-8 * answer.objective + 1e-13 * 0.5 * (y @ y)
+            assert answer.holds or answer.better_objective < answer.objective - slack

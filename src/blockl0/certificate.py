@@ -142,7 +142,7 @@ def certify(
     Examples
     --------
     >>> import numpy as np
-    >>> from blockl0.certificate import certify
+    >>> from blockl0 import certify
     >>> answer = certify(np.eye(3), [3.0, 2.0, 1.0], [0.0, 2.0, 0.0], n_nonzero_coefs=1)
     >>> answer.holds, answer.block, answer.better_coef, answer.better_objective
     (False, (0, 1), array([3., 0., 0.]), 2.5)

@@ -29,7 +29,6 @@ class Tableau:
         self.K = inverse(self.U[members])
         self.W = self.U @ self.K
         g, w_in = grad / self.scale, (w * self.scale)[members]
-        self.fit_gain = 0.5 * float(g[members] @ self.K @ g[members])
         diag = np.where(norms > 0.0, 1.0, 0.0)
         can_drop = ~np.isin(members, problem.keep)
         if refit:

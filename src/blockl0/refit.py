@@ -10,12 +10,16 @@ Rounds of kicks (drop part of the support, refill differently, search again) div
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from math import comb
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from blockl0.certificate import Certificate
+from blockl0.losses import LOSSES
+from blockl0.newton import newton_on
 from blockl0.pool import Pool
 from blockl0.problem import Problem
 from blockl0.result import Result, Status
@@ -29,57 +33,78 @@ EFFORTS = {"fast": 0, "balanced": 4, "thorough": 40}
 """Rounds of kicks by name."""
 KICKS = 12
 """Kicks in a round."""
+POOL_FACTOR, KICK_FACTOR = 3, 6
+"""Size of the pool in supports: between pricings, and for kicks."""
 PRICE_CHUNK = 8192
 """Columns priced at a time, which bounds the memory beside X."""
 RELATIVE_TOLERANCE = 1e-9
 """Of ½‖y‖²: smaller improvements are rounding."""
 MAX_PRICINGS = 50
+MAX_MODELS = 50
+"""Local models of a loss before its search is given up; each lowers the objective."""
+LEAST_CURVATURE = 1e-3
+"""Share of the curvature bound below which a local model would be too flat to be trusted."""
+
+
+class SearchOptions(NamedTuple):
+    """How a pool is searched; see `solve_refit`."""
+
+    n_outside: int
+    n_support: int
+    n_random: int
+    pool: int | None
+    patience: int
 
 
 @dataclass
 class Incumbent:
-    """The best support so far with its fit, in the shape `Run.record` wants."""
+    """The best point so far, in the shape `Run.record` wants.
+
+    `prices` holds, for every column, the change of the objective by the best addition or swap that
+    brings it in, once the point has been priced; `is_settled` says that none of them improves.
+    """
 
     w: Floats
     objective: float
-    support: Ints
+    n_nonzero: int
     iteration: int = 0
+    prices: Floats | None = None
+    is_settled: bool = False
 
     @property
-    def n_nonzero(self) -> int:
-        """Size of the support."""
-        return self.support.size
+    def support(self) -> Ints:
+        """The columns with a nonzero coefficient."""
+        return np.flatnonzero(self.w)
 
 
-class Search:
-    """The squared-loss problem between pricings: scores, pools, descents and kicks."""
+class QuadraticSearch:
+    """The squared loss: pools, descents, kicks and pricing."""
 
-    def __init__(
-        self, problem: Problem, block: tuple[int, int, int], pool: int | None, patience: int
-    ) -> None:
+    def __init__(self, problem: Problem, options: SearchOptions) -> None:
         self.problem = problem
-        self.block = block
-        self.pool_size = pool
-        self.patience = patience
+        self.options = options
         self.sq_norms: Floats = problem.design.sq_norms(problem.sample_weight) + problem.ridge
         zero = np.zeros(problem.n_features)
         self.target = problem.gradient(zero)
         self.constant = problem.smooth(zero)
         self.tolerance = RELATIVE_TOLERANCE * self.constant
-        self.n_passes = 3
-        """Passes over X so far: the norms, X'y, and y itself against its fit."""
+
+    def start(self, w: Floats) -> Incumbent:
+        """The fit on the support of w and the kept columns."""
+        support = np.union1d(np.flatnonzero(w), self.problem.keep).astype(np.int64)
+        return self.fit(support, 0)
 
     # pool ------------------------------------------------------------------------------------
 
-    def make_pool(self, support: Ints, merit: Floats, factor: int = 3) -> Pool:
-        """The support, the kept columns, and the columns of highest merit."""
+    def make_pool(self, incumbent: Incumbent, factor: int = POOL_FACTOR) -> Pool:
+        """The support, the kept columns, and the columns with the best prices."""
         n, budget = self.problem.n_features, self.problem.sparsity.budget
-        size = self.pool_size or max(factor * min(budget, max(support.size, 20)), 60)
-        must = np.union1d(support, self.problem.keep).astype(np.int64)
-        size = min(n, max(size, must.size))
-        merit = merit.copy()
-        merit[must] = np.inf
-        columns = np.sort(np.argpartition(-merit, size - 1)[:size]) if size < n else np.arange(n)
+        must = np.union1d(incumbent.support, self.problem.keep).astype(np.int64)
+        wanted = self.options.pool or max(factor * min(budget, max(must.size, 20)), 60)
+        size = min(n, max(wanted, must.size))
+        prices = np.array(incumbent.prices)
+        prices[must] = -np.inf
+        columns = np.sort(np.argpartition(prices, size - 1)[:size]) if size < n else np.arange(n)
         pool = Pool(self.problem, columns, self.target[columns])
         pool.tolerance = self.tolerance
         pool.load(must)
@@ -91,7 +116,7 @@ class Search:
         """Descend by single moves, then by exact blocks, until `patience` blocks bring nothing."""
         pool.descend()
         failures = 0
-        while failures < self.patience:
+        while failures < self.options.patience:
             block = self.choose_block(pool, rng)
             if block.size and pool.search_block(block):
                 pool.descend()
@@ -101,7 +126,7 @@ class Search:
 
     def choose_block(self, pool: Pool, rng: np.random.Generator) -> Ints:
         """The weakest of the support with the strongest outside it, and a few at random."""
-        n_outside, n_support, n_random = self.block
+        n_outside, n_support, n_random = self.options[:3]
         costs, gains = pool.drop_costs(), pool.add_gains()
         # noise of up to a factor four keeps successive blocks different
         costs = costs * rng.uniform(0.25, 1.0, costs.size)
@@ -148,8 +173,7 @@ class Search:
         weighted = X_S if problem.sample_weight is None else X_S * problem.sample_weight[:, None]
         H = weighted.T @ X_S
         H.flat[:: support.size + 1] += problem.ridge
-        K = np.linalg.pinv(H, hermitian=True) if support.size else H
-        self.n_passes += 2
+        K: Floats = np.linalg.pinv(H, hermitian=True).astype(np.float64, copy=False)
         free = ~np.isin(support, problem.keep)
         change = np.empty(problem.n_features)
         for start in range(0, change.size, PRICE_CHUNK):
@@ -162,31 +186,43 @@ class Search:
         change[support] = np.inf
         return change
 
-    def settle(
-        self, incumbent: Incumbent, run: Run, rng: np.random.Generator
-    ) -> tuple[Incumbent, Floats]:
-        """Pool, search, price, until no column prices out; the point and the last prices."""
-        merit = self.target**2 / np.where(self.sq_norms > 0.0, self.sq_norms, np.inf)
-        change = -merit
+    def settle(self, incumbent: Incumbent, run: Run, rng: np.random.Generator) -> Incumbent:
+        """Pool, search, price, until no column prices out."""
         for _ in range(MAX_PRICINGS):
             if incumbent.support.size:
-                change = self.price(incumbent.w, incumbent.support)
-                if not np.any(change < -self.tolerance):
-                    break
-            pool = self.make_pool(incumbent.support, -change)
+                incumbent.prices = self.price(incumbent.w, incumbent.support)
+            else:
+                safe = np.where(self.sq_norms > 0.0, self.sq_norms, np.inf)
+                incumbent.prices = self.problem.sparsity.price - 0.5 * self.target**2 / safe
+            incumbent.is_settled = not np.any(incumbent.prices < -self.tolerance)
+            if incumbent.is_settled or run.seconds_left <= 0.0:
+                break
+            pool = self.make_pool(incumbent)
             self.search(pool, rng)
             found = self.fit(pool.support, incumbent.iteration + 1)
-            improved = found.objective < incumbent.objective - self.tolerance
-            if found.objective <= incumbent.objective:
-                incumbent = found
-            if not improved or run.seconds_left <= 0.0:
+            if not found.objective < incumbent.objective:
                 break
-        return incumbent, change
+            incumbent = found
+        return incumbent
 
     def fit(self, support: Ints, iteration: int) -> Incumbent:
         """The incumbent on a support, its objective from the data."""
         w = self.problem.fit_on(support)
-        return Incumbent(w, self.problem.objective(w), np.flatnonzero(w), iteration)
+        return Incumbent(w, self.problem.objective(w), int(np.count_nonzero(w)), iteration)
+
+    def kick_round(self, incumbent: Incumbent, run: Run, rng: np.random.Generator) -> Incumbent:
+        """Kicks on a wider pool around the incumbent; the best, settled, or the incumbent."""
+        pool = self.make_pool(incumbent, factor=KICK_FACTOR)
+        improved = False
+        for _ in range(KICKS):
+            improved |= self.kick(pool, rng)
+            if run.seconds_left <= 0.0:
+                break
+        if not improved:
+            return incumbent
+        self.search(pool, rng)
+        found = self.settle(self.fit(pool.support, incumbent.iteration), run, rng)
+        return found if found.objective < incumbent.objective else incumbent
 
 
 def _price_columns(
@@ -216,6 +252,70 @@ def _first(keys: Floats, count: int) -> Ints:
     return np.argpartition(keys, count)[:count] if count < keys.size else np.arange(keys.size)
 
 
+class LocalSearch:
+    """Other losses: search the quadratic model at the incumbent, polish on the true objective.
+
+    At w the model is a weighted squared loss: weights D, the curvatures of the loss at eta = Xw,
+    and target eta − slope/D. A support that does not lower the true objective is rejected; then the
+    global majorizer, whose minimizer always does, has the last word where there is one.
+    """
+
+    def __init__(self, problem: Problem, options: SearchOptions) -> None:
+        self.problem = problem
+        self.options = options
+
+    def start(self, w: Floats) -> Incumbent:
+        """The true minimizer on the support of w and the kept columns."""
+        support = np.union1d(np.flatnonzero(w), self.problem.keep).astype(np.int64)
+        return self._polish(w, support, 0)
+
+    def settle(self, incumbent: Incumbent, run: Run, rng: np.random.Generator) -> Incumbent:
+        """Model, search, polish, until neither the local nor the global model finds better."""
+        is_global = False
+        for _ in range(MAX_MODELS):
+            if run.seconds_left <= 0.0:
+                break
+            search = QuadraticSearch(self._model(incumbent.w, is_global), self.options)
+            found = search.settle(search.start(incumbent.w), run, rng)
+            found = self._polish(found.w, found.support, incumbent.iteration + 1)
+            if found.objective < incumbent.objective - self._tolerance(incumbent):
+                incumbent, is_global = found, False
+            elif is_global or not np.isfinite(self.problem.loss.curvature_bound):
+                break
+            else:
+                is_global = True
+        return incumbent
+
+    def kick_round(self, incumbent: Incumbent, run: Run, rng: np.random.Generator) -> Incumbent:
+        """Kicks on the local model; what they find counts only by its true objective."""
+        search = QuadraticSearch(self._model(incumbent.w), self.options)
+        here = search.settle(search.start(incumbent.w), run, rng)
+        found = search.kick_round(here, run, rng)
+        found = self._polish(found.w, found.support, incumbent.iteration)
+        if not found.objective < incumbent.objective - self._tolerance(incumbent):
+            return incumbent
+        return self.settle(found, run, rng)
+
+    def _tolerance(self, incumbent: Incumbent) -> float:
+        return RELATIVE_TOLERANCE * abs(incumbent.objective)
+
+    def _model(self, w: Floats, is_global: bool = False) -> Problem:
+        problem = self.problem
+        eta = problem.design.matvec(w)
+        curvature, bound = problem.loss.curvature(eta, problem.y), problem.loss.curvature_bound
+        if is_global:
+            curvature = np.full_like(eta, bound)
+        ceiling = bound if np.isfinite(bound) else max(float(curvature.max()), 1e-300)
+        curvature = np.maximum(curvature, LEAST_CURVATURE * ceiling)
+        target = eta - problem.loss.gradient(eta, problem.y) / curvature
+        weights = curvature if problem.sample_weight is None else curvature * problem.sample_weight
+        return replace(problem, y=target, loss=LOSSES["squared"], sample_weight=weights)
+
+    def _polish(self, w: Floats, support: Ints, iteration: int) -> Incumbent:
+        w = newton_on(self.problem, w, support)
+        return Incumbent(w, self.problem.objective(w), int(np.count_nonzero(w)), iteration)
+
+
 def solve_refit(
     problem: Problem,
     run: Run,
@@ -225,66 +325,72 @@ def solve_refit(
     effort: str | int = "balanced",
     block: tuple[int, int, int] = (8, 8, 2),
     pool: int | None = None,
-    patience: int | None = None,
+    patience: int = 2,
 ) -> Result:
     """Pool, search, price; then rounds of kicks, each followed by pricing, keeping the best.
 
     Parameters
     ----------
     problem : Problem
-        Squared loss.
+        A loss other than the squared one is searched through its local quadratic model, and every
+        step is verified on the true objective.
     run : Run
     init : ndarray (n,), optional
         Its support is the first one.
     rng : Generator
     effort : "fast", "balanced", "thorough" or int
-        Rounds of kicks. A run with more effort goes through the same rounds first, so for the same
-        seed it is never worse.
+        Rounds of kicks: 0, 4, 40, or as given. A run with more effort goes through the same rounds
+        first, so for the same seed it is never worse.
     block : (int, int, int)
         Columns of an exact block: from outside the support, from the support, at random.
     pool : int, optional
         Columns in the pool; a few times the support by default.
-    patience : int, optional
-        Blocks without improvement that end a search; by default 1 without kicks and 4 with them.
+    patience : int
+        Blocks without improvement that end a search.
     """
-    if isinstance(effort, str):
-        check_choice("effort", effort, tuple(EFFORTS))
-        rounds = EFFORTS[effort]
-    else:
-        rounds = check_integer("effort", effort, low=0)
-    patience = 2 if patience is None else check_integer("patience", patience, low=0)
-    search = Search(problem, block, pool, patience)
-    first = np.flatnonzero(init) if init is not None else problem.keep
-    incumbent = search.fit(np.union1d(first, problem.keep).astype(np.int64), 0)
+    rounds = _rounds(effort)
+    options = SearchOptions(
+        *(check_integer("block", size, low=0) for size in block),
+        pool=None if pool is None else check_integer("pool", pool, low=1),
+        patience=check_integer("patience", patience, low=0),
+    )
+    search = (QuadraticSearch if problem.is_quadratic else LocalSearch)(problem, options)
+    incumbent = search.start(np.zeros(problem.n_features) if init is None else init)
     status: Status | None = None
     try:
-        incumbent, change = search.settle(incumbent, run, rng)
+        incumbent = search.settle(incumbent, run, rng)
         status = run.record(incumbent)
         for _ in range(rounds):
             if status is not None:
                 break
-            found = kick_round(search, incumbent, change, run, rng)
-            if found is not None:
-                incumbent, change = found
+            incumbent = search.kick_round(incumbent, run, rng)
             incumbent.iteration += 1
             status = run.record(incumbent)
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
-    return run.result(incumbent.w, status or Status.CONVERGED, incumbent.iteration)
+    return run.result(
+        incumbent.w,
+        status or Status.CONVERGED,
+        incumbent.iteration,
+        certificate=_certificate(problem, incumbent),
+    )
 
 
-def kick_round(
-    search: Search, incumbent: Incumbent, change: Floats, run: Run, rng: np.random.Generator
-) -> Any:
-    """Kicks on a wider pool around the incumbent; settle the best. None if nothing better."""
-    pool = search.make_pool(incumbent.support, -change, factor=6)
-    improved = False
-    for _ in range(KICKS):
-        improved |= search.kick(pool, rng)
-        if run.seconds_left <= 0.0:
-            break
-    if not improved:
+def _rounds(effort: str | int) -> int:
+    if isinstance(effort, str):
+        return EFFORTS[check_choice("effort", effort, tuple(EFFORTS))]
+    return check_integer("effort", effort, low=0)
+
+
+def _certificate(problem: Problem, incumbent: Incumbent) -> Certificate | None:
+    """What the last pricing proved: no single change, and under a full budget no swap, improves."""
+    if not incumbent.is_settled:
         return None
-    search.search(pool, rng)
-    found, change = search.settle(search.fit(pool.support, incumbent.iteration), run, rng)
-    return (found, change) if found.objective < incumbent.objective else None
+    price, budget = problem.sparsity
+    # without a price and without room every change of two is a swap, and those were priced
+    level = 2 if price == 0.0 and incumbent.n_nonzero == budget else 1
+    return Certificate(
+        holds=True, level=level, outside="refit", complete=True, confidence=1.0, block=None,
+        better_coef=None, better_objective=None, n_blocks=comb(problem.n_features, level),
+        objective=incumbent.objective,
+    )  # fmt: skip

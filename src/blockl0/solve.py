@@ -41,7 +41,7 @@ def solve(
     alpha: float | None = None,
     ridge: float = 0.0,
     loss: Any = "squared",
-    method: str = "dec",
+    method: str = "refit",
     keep: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     init: ArrayLike | None = None,
@@ -70,11 +70,15 @@ def solve(
     loss : str or Loss
         "squared", "logistic", "huber", "squared_hinge".
     method : str
-        "dec", the paper's block decomposition, with options ``working_set="R10G2"``,
-        ``theta=1e-3``, ``tol=1e-5``, ``window=50``, ``max_iter=1000``, ``greedy="split"``; or
-        "exact", the proven global optimum of small problems, with ``node_limit``.
+        "refit", blocks whose outside support is re-fitted, with options
+        ``effort="fast" | "balanced" | "thorough"`` or a number of rounds, ``block=(8, 8, 2)``,
+        ``pool``, ``patience``; "dec", the paper's block decomposition, with
+        ``working_set="R10G2"``, ``theta=1e-3``, ``tol=1e-5``, ``window=50``, ``max_iter=1000``,
+        ``greedy="split"``; or "exact", the proven global optimum of small problems, with
+        ``node_limit``.
     keep : array-like, optional
-        Columns that always stay; they count towards the budget.
+        Columns that always stay; they count towards the budget. One that is zero, or a combination
+        of other kept ones, may get the coefficient 0.
     sample_weight : array-like (m,), optional
     init : array-like (n,), optional
         Feasible starting point.

@@ -105,7 +105,7 @@ class State:
         _, Q, gradient = self._model
         before = self.w[block]
         step = z - before
-        self.n_nonzero += np.count_nonzero(z) - np.count_nonzero(before)
+        self.n_nonzero += int(np.count_nonzero(z) - np.count_nonzero(before))
         self.version += 1
         self.memo.clear()
         if self.problem.is_quadratic:

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from blockl0.block_search import search_block
+from blockl0 import kernels
+from blockl0.block_search import new_tree, search_block
 from blockl0.move_search import OutOfReachError, find_move
 from blockl0.move_tableau import Tableau, inverse
 from blockl0.moves import Move
@@ -34,16 +35,10 @@ GLOBAL_BYTES = 500_000_000
 """Most memory of that search."""
 GLOBAL_WORK = 1_000_000_000
 """Its nodes times the squared number of columns: about a second."""
+LEAST_NODES = 100
+"""Its nodes at least, however many columns there are."""
 FULL_WORK = 30 * GLOBAL_WORK
 """The same when the block holds all columns, so that hardly anything else can answer."""
-
-
-NEARLY_PERFECT = 1e-3
-"""Objective, relative to the one at zero, below which a proof from the Gram matrix is not used."""
-
-
-FEW = 12
-"""Number of columns up to which all supports are searched by moves then."""
 
 
 class Better(NamedTuple):
@@ -90,9 +85,9 @@ class Point:
         return z
 
     def confirm(self, block: NDArray[np.integer], z: Floats) -> Better | None:
-        """The better point, if it is better on the data."""
+        """The better point, if it is better on the data by more than the slack."""
         objective = self.problem.objective(z)
-        if not objective < self.objective:
+        if not objective < self.objective - self.slack:
             return None
         return Better(tuple(sorted(int(j) for j in block)), z, objective)
 
@@ -156,9 +151,7 @@ def improve_block(point: Point, k: int, refit: bool) -> Better | None:
             return better
     if k >= n or k >= GLOBAL_FROM:
         better, is_optimal = improve_global(point, FULL_WORK if k >= n else GLOBAL_WORK)
-        # rounding in the Gram matrix could hide what matters to a nearly perfect fit
-        is_safe = point.objective >= NEARLY_PERFECT * point.at_zero or (k >= n and n > FEW)
-        if (is_optimal and is_safe) or (better is not None and k >= n):
+        if is_optimal or (better is not None and k >= n):
             return better
     return _improve_by_moves(point, tableau, min(k, n))
 
@@ -182,19 +175,24 @@ def _improve_by_moves(point: Point, tableau: Tableau, k: int) -> Better | None:
 
 
 def improve_global(point: Point, work: int) -> tuple[Better | None, bool]:
-    """(better point or None, whether it is proven that nothing is better than the outcome)."""
+    """(better point or None, whether it is proven that no point is better than this one).
+
+    The search prunes within an allowance for the rounding of the Gram matrix. Where that exceeds
+    the slack, as for a nearly perfect fit on dependent columns, it proves nothing.
+    """
     n, (price, budget) = point.w.size, point.problem.sparsity
     if 16 * (min(n, budget) + 2) * n**2 > GLOBAL_BYTES:
         return None, False
     H = np.ascontiguousarray(point.gram(np.arange(n)))
     c = point.grad - H @ point.w
     forced = _mask(point.problem.keep, np.arange(n))
+    tree, node_limit = new_tree(n, min(n, budget) + 1), max(LEAST_NODES, work // n**2)
     found = search_block(
-        H, c, price, budget, current=point.w, forced=forced, node_limit=max(100, work // n**2)
+        H, c, price, budget, current=point.w, forced=forced, node_limit=node_limit, tree=tree
     )
     here = 0.5 * point.w @ (point.grad + c) + price * np.count_nonzero(point.w)
     if not found.value < here - point.slack:
-        return None, found.proven
+        return None, found.proven and float(tree.value[-1, kernels.SLACK]) <= point.slack
     support = np.flatnonzero(found.z)
     z = point.fit(support, np.setdiff1d(point.members, support))
     return point.confirm(np.flatnonzero(z != point.w), z), False
