@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from blockl0 import kernels
 from blockl0.block_search import NODE_LIMIT, RELAX_FROM, new_tree, open_bound, plant
 from blockl0.problem import Problem
+from blockl0.refit import solve_refit
 from blockl0.result import Result, Status
 from blockl0.run import Run
-from blockl0.tableau import descend
 from blockl0.validate import check_integer
 
 Floats = NDArray[np.float64]
@@ -26,6 +26,8 @@ SLICE_SECONDS = 0.02
 EASY_COLUMNS, EASY_NODES = 100, 2000
 """Up to this size, that many nodes are searched without the relaxation, which takes seconds to
 compile the first time: most small problems end before they need it."""
+HEURISTIC_EFFORT = 1
+"""Rounds of kicks that method "refit" spends on the first incumbent."""
 PARALLEL = 1e-12
 """Columns whose correlation is within this of 1 are the same column."""
 
@@ -48,7 +50,7 @@ def solve_exact(
     rng: np.random.Generator,
     node_limit: int = 100 * NODE_LIMIT,
 ) -> Result:
-    """Branch and bound over all supports, from a 1-swap stationary incumbent to the proof.
+    """Branch and bound over all supports, from the incumbent of method "refit" to the proof.
 
     Parameters
     ----------
@@ -57,18 +59,22 @@ def solve_exact(
     run : Run
         Its time limit is honoured; the result then carries the lower bound reached.
     init : ndarray (n,), optional
-        Another start for the incumbent.
+        Start of the heuristic.
     rng : Generator
-        Unused: the search is deterministic.
+        For the heuristic; the search itself is deterministic.
     node_limit : int
         Nodes after which the search stops without a proof.
     """
     node_limit = check_integer("node_limit", node_limit, low=1)
     _check_applies(problem)
-    search = ExactSearch(problem, init)
+    clock = Run(problem, max(run.seconds_left, 0.0))
+    first = solve_refit(problem, clock, init=init, rng=rng, effort=HEURISTIC_EFFORT)
+    search = ExactSearch(problem, first.support)
     status, quota = None, 8
     try:
         status = run.record(search.incumbent, search.bound)
+        if first.status is Status.INTERRUPTED:
+            status = Status.INTERRUPTED
         while status is None:
             started = time.perf_counter()
             search.advance(min(quota, node_limit - search.incumbent.iteration))
@@ -97,7 +103,7 @@ class ExactSearch:
         Whether the incumbent is proven optimal.
     """
 
-    def __init__(self, problem: Problem, init: Floats | None) -> None:
+    def __init__(self, problem: Problem, support: Ints) -> None:
         self.problem = problem
         H, c, self.constant = normal_equations(problem)
         self.columns = distinct_columns(H, problem.keep)
@@ -106,7 +112,7 @@ class ExactSearch:
             c[self.columns],
         )
         self.kept = np.isin(self.columns, problem.keep)
-        self.incumbent = self._fit(self._first_support(init))
+        self.incumbent = self._fit(support)
         price, self.budget = problem.sparsity
         n = self.columns.size
         self.budget = min(self.budget, n)
@@ -160,22 +166,6 @@ class ExactSearch:
         w = self.problem.fit_on(support)
         return Incumbent(w, self.problem.objective(w), int(np.count_nonzero(w)), nodes)
 
-    def _first_support(self, init: Floats | None) -> Ints:
-        """The better of two descents: from the kept columns, and from `init` or a full fit."""
-        price, budget = self.problem.sparsity
-        kept = np.flatnonzero(self.kept)
-        if init is None:
-            other = _most_important(self.H, self.c, budget)
-        else:
-            other = np.flatnonzero(init[self.columns])
-        candidates = [
-            descend(self.H, self.c, price, budget, start, self.kept)
-            for start in (kept, np.union1d(kept, other))
-            if start.size <= budget
-        ]
-        best = min(candidates, key=lambda tableau: tableau.value + price * tableau.support.size)
-        return self.columns[best.support]
-
 
 def normal_equations(problem: Problem) -> tuple[Floats, Floats, float]:
     """H, c and constant with smooth(w) = ½w'Hw + c'w + constant, for the squared loss."""
@@ -209,13 +199,3 @@ def _check_applies(problem: Problem) -> None:
             f"method='exact' takes at most {LARGEST} columns, got {problem.n_features}; "
             "select columns first, or use method='dec'."
         )
-
-
-def _most_important(H: Floats, c: Floats, budget: int) -> Ints:
-    """The `budget` columns that matter most in a lightly damped fit on all of them."""
-    scale = np.sqrt(np.where(np.diag(H) > 0.0, np.diag(H), 1.0))
-    R = H / scale[:, None] / scale
-    R.flat[:: c.size + 1] += 1e-3
-    importance = np.abs(np.linalg.solve(R, c / scale))
-    top = np.argsort(-importance, kind="stable")[:budget]
-    return np.sort(top[importance[top] > 0.0]).astype(np.int64)
