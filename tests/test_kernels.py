@@ -67,7 +67,7 @@ def solve_everything():
             {"alpha": 1},
             {"n_nonzero_coefs": 4, "alpha": 0.5},
         ):
-            for method in ("dec", "exact"):
+            for method in ("dec", "exact", "refit"):
                 blockl0.solve(matrix, y, method=method, random_state=0, **sparsity)
     for k in (3, 20):
         H = X[:, :k].T @ X[:, :k]

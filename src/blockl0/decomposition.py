@@ -128,7 +128,10 @@ class BlockSolver:
 def _start(problem: Problem, init: Floats | None, rng: np.random.Generator) -> Floats:
     """A feasible copy of `init`, or the paper's random start; kept columns are never zero in it."""
     if init is not None:
-        return init.copy()
+        # a kept column that the start lacks comes in with a negligible coefficient
+        return np.where(
+            (init == 0.0) & np.isin(np.arange(init.size), problem.keep), START_SCALE, init
+        )
     w = START_SCALE * rng.standard_normal(problem.n_features)
     if problem.keep.size == 0:
         return problem.sparsity.project(w)

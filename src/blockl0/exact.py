@@ -28,6 +28,8 @@ EASY_COLUMNS, EASY_NODES = 100, 2000
 compile the first time: most small problems end before they need it."""
 HEURISTIC_EFFORT = 1
 """Rounds of kicks that method "refit" spends on the first incumbent."""
+ROUNDING = 1e-9
+"""Share of the objective up to which the rounding of the search is left out of the gap."""
 PARALLEL = 1e-12
 """Columns whose correlation is within this of 1 are the same column."""
 
@@ -135,7 +137,10 @@ class ExactSearch:
         self._follow()
         self.bound = max(self.bound, self._open_bound())
         if self.finished:
-            self.bound = self.incumbent.objective
+            # the search cannot tell values apart that are closer than its rounding allowance
+            slack = float(self.tree.value[-1, kernels.SLACK])
+            blurred = slack > ROUNDING * self.incumbent.objective
+            self.bound = max(0.0, self.incumbent.objective - (slack if blurred else 0.0))
 
     def _plant(self, relax: bool) -> None:
         price, current = self.problem.sparsity.price, self.incumbent.w[self.columns]

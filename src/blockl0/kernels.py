@@ -71,6 +71,7 @@ RAISE_AT = 0.85  # raise the curvature again when U has shrunk to this share
 STALL = 0.02  # stop relaxing when a pass closes less than this share of the gap
 DAMPING = 0.3  # of the multiplier; the undamped update swings between none and all active
 PIVOT_FLOOR = 1e-10  # relative: smaller pivots are redundant coordinates
+ROUNDING, EPSILON = 1e-13, 4e-16  # of values, relative; of one operation on the tableau
 SINGULAR = 1e-9  # relative pivot below which a block has no backward side
 
 
@@ -568,7 +569,9 @@ def plant_tree(tree, H, c, price, budget, forced, current, f_all, passes):
     tree.count[0, SIZE], tree.count[0, N_IN] = k, 0
     tree.count[-1, LEVEL], tree.count[-1, NODES], tree.count[-1, N_ACTIONS] = 0, 0, n
     tree.value[-1, BEST_VALUE], tree.count[-1, BEST_SIZE] = f_current, -1
-    tree.value[-1, SLACK] = (1e-13 + 4e-16 * k / max(smallest, SINGULAR)) * abs(f_all)
+    # the backward side loses digits with the condition; without one there is nothing to lose
+    blur = ROUNDING + (EPSILON * k / smallest if smallest > 0.0 else 0.0)
+    tree.value[-1, SLACK] = blur * abs(f_all)
     if passes is None or smallest == 0.0:
         return smallest > 0.0
     return start_relaxation(tree, price, budget)

@@ -11,13 +11,18 @@ Floats = NDArray[np.float64]
 
 MAX_STEPS = 50
 TOLERANCE = 1e-12
-"""Stop when a step promises less than this share of the objective."""
+"""Stop when a step promises less than this share of the objective, or of a hundredth of F(0)."""
 DAMPING = 1e-10
 """Share of the largest diagonal added to the Hessian: dependent columns, flat losses."""
+LENGTHS = 0.5 ** np.arange(27)
+"""Shares of a step that are tried, the longest first."""
 
 
 def newton_on(problem: Problem, w: Floats, support: NDArray[np.int64]) -> Floats:
     """Minimize the smooth part over w with the given support, from w; damped by halving.
+
+    Where no part of a Newton step helps, as on the flat parts of a loss, a step on the global
+    majorizer does.
 
     O(m|S|² + |S|³) a step. Never ends above its start on that support. On separable data the
     minimizer is at infinity; the steps are bounded in number.
@@ -27,30 +32,46 @@ def newton_on(problem: Problem, w: Floats, support: NDArray[np.int64]) -> Floats
         return point
     X_S = problem.design.columns(support)
     sample_weight = 1.0 if problem.sample_weight is None else problem.sample_weight
-    v = w[support].copy()
+    # unit columns: damping and rank decisions must not depend on the user's units
+    scale = np.sqrt(np.einsum("ij,ij->j", X_S, X_S))
+    scale[scale == 0.0] = 1.0
+    X_S = X_S / scale
+    ridge = problem.ridge / scale**2
+    v = w[support] * scale
 
     def value(v: Floats) -> float:
         loss = sample_weight * problem.loss.value(X_S @ v, problem.y)
-        return float(loss.sum() + 0.5 * problem.ridge * (v @ v))
+        return float(loss.sum() + 0.5 * (ridge * v @ v))
 
-    here = value(v)
+    def newton_step(slope: Floats, weights: Floats) -> Floats:
+        H = (X_S * weights[:, None]).T @ X_S
+        H.flat[:: v.size + 1] += ridge
+        flattest = max(float(H.diagonal().max()), least)
+        H.flat[:: v.size + 1] += DAMPING * flattest
+        return np.asarray(-np.linalg.lstsq(H, slope, rcond=None)[0])
+
+    def shorten(step: Floats) -> tuple[Floats, float]:
+        for length in LENGTHS:
+            if (there := value(v + length * step)) < here:
+                return v + length * step, there
+        return v, here
+
+    bound = problem.loss.curvature_bound
+    majorizer = sample_weight * bound * np.ones(problem.n_samples)
+    # of the largest curvature a column can have: a flat loss must not make a step infinite
+    least = float(majorizer.max()) if np.isfinite(bound) else 1e-300
+    here, at_zero = value(v), value(0.0 * v)
     for _ in range(MAX_STEPS):
         eta = X_S @ v
-        gradient = X_S.T @ (sample_weight * problem.loss.gradient(eta, problem.y))
-        gradient += problem.ridge * v
-        weights = sample_weight * problem.loss.curvature(eta, problem.y)
-        H = (X_S * weights[:, None]).T @ X_S
-        H.flat[:: v.size + 1] += problem.ridge
-        H.flat[:: v.size + 1] += DAMPING * max(float(H.diagonal().max()), 1e-300)
-        step = -np.linalg.lstsq(H, gradient, rcond=None)[0]
-        promise = -float(gradient @ step)
-        if promise <= TOLERANCE * abs(here):
+        slope = X_S.T @ (sample_weight * problem.loss.gradient(eta, problem.y)) + ridge * v
+        step = newton_step(slope, sample_weight * problem.loss.curvature(eta, problem.y))
+        if -float(slope @ step) <= TOLERANCE * max(here, 0.01 * at_zero):
             break
-        length = 1.0
-        while length > 1e-8 and not (there := value(v + length * step)) < here:
-            length *= 0.5
-        if length <= 1e-8:
+        before = here
+        v, here = shorten(step)
+        if not here < before and np.isfinite(bound):
+            v, here = shorten(newton_step(slope, majorizer))
+        if not here < before:
             break
-        v, here = v + length * step, there
-    point[support] = v
+    point[support] = v / scale
     return point

@@ -14,7 +14,8 @@ Ints = NDArray[np.int64]
 
 PIVOT_FLOOR = 1e-10
 """Relative to the diagonal: columns with smaller pivots are in the span of the support."""
-MAX_MOVES = 1_000_000
+MAX_MOVES = 10_000
+"""Moves of one descent; a bound against rounding that feigns progress."""
 
 
 class Pool:
@@ -63,7 +64,9 @@ class Pool:
         self.A, self.b = self.H.copy(), self.c.copy()
         self.inside = np.zeros(self.columns.size, dtype=np.bool_)
         self.value = 0.0
-        for j in np.searchsorted(self.columns, support):
+        positions = np.searchsorted(self.columns, support)
+        # kept columns first: of two dependent ones the other is left out
+        for j in positions[np.argsort(~self.kept[positions], kind="stable")]:
             if self.A[j, j] > self.floor[j]:
                 self.toggle(j)
 

@@ -18,7 +18,7 @@ logger = logging.getLogger("blockl0")
 
 
 class Progress(NamedTuple):
-    """What a callback sees; returning True from the callback stops the run.
+    """What a callback sees; returning something true from the callback stops the run.
 
     `coef` is the solver's own array: copy it to keep it.
     """
@@ -115,7 +115,7 @@ class Run:
             progress = Progress(
                 point.iteration, objective, point.n_nonzero, seconds, point.w, lower_bound
             )
-            if self.callback(progress) is True:
+            if self.callback(progress):
                 return Status.STOPPED
         return Status.TIME_LIMIT if seconds >= self.time_limit else None
 

@@ -15,6 +15,7 @@ from blockl0.refit import solve_refit
 from blockl0.result import Result
 from blockl0.run import Callback, Run
 from blockl0.validate import (
+    check_callback,
     check_choice,
     check_init,
     check_integer,
@@ -48,7 +49,7 @@ def solve(
     random_state: Any = None,
     time_limit: float | None = None,
     callback: Callback | None = None,
-    verbose: int = 0,
+    verbose: int | bool = 0,
     **method_options: Any,
 ) -> Result:
     """Minimize Σ_i ℓ(x_i'w, y_i) + ½·ridge·‖w‖² + alpha·‖w‖₀ subject to ‖w‖₀ <= n_nonzero_coefs.
@@ -88,7 +89,7 @@ def solve(
         Seconds; the best point so far is returned with status TIME_LIMIT. Ctrl-C likewise.
     callback : callable, optional
         Called with a `Progress` after every iteration; returning True stops.
-    verbose : int
+    verbose : int or bool
         Log progress (logger "blockl0", level INFO) every so many seconds; 0 for never.
     **method_options
         An option the method does not know is refused by name.
@@ -129,9 +130,10 @@ def solve(
     run = Run(
         problem,
         check_time_limit(time_limit),
-        callback,
+        check_callback(callback),
         {"method": method, **options},
-        check_integer("verbose", verbose, low=0),
+        check_integer("verbose", int(verbose) if isinstance(verbose, bool) else verbose, low=0),
     )
-    start = None if init is None else check_init(init, problem.n_features, problem.sparsity.budget)
+    n, budget = problem.n_features, problem.sparsity.budget
+    start = None if init is None else check_init(init, n, budget, problem.keep)
     return solver(problem, run, init=start, rng=check_random_state(random_state), **options)

@@ -76,7 +76,7 @@ class State:
     @property
     def descent(self) -> Floats:
         """g_j²/2Q_jj, (n,): what the best step along each coordinate alone takes off the model."""
-        return self.gradient**2 * self._half_inverse
+        return self.gradient * (self._half_inverse * self.gradient)
 
     def curvature_block(self, block: Ints) -> Floats:
         """Q_BB, (k, k), a fresh array."""

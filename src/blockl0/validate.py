@@ -61,8 +61,8 @@ def check_sample_weight(sample_weight: Any, n_samples: int) -> Floats | None:
     return weights
 
 
-def check_init(init: Any, n_features: int, budget: int) -> Floats:
-    """Return a fresh float64 copy of a starting point (n,) with at most `budget` nonzeros."""
+def check_init(init: Any, n_features: int, budget: int, keep: Indices | None = None) -> Floats:
+    """Return a fresh float64 copy of a starting point (n,) that leaves room for kept columns."""
     w = as_numeric(init, "init")
     w = np.array(check_vector(w, "init", n_features, "one value per column of X"))
     nnz = np.count_nonzero(w)
@@ -71,7 +71,20 @@ def check_init(init: Any, n_features: int, budget: int) -> Floats:
             f"`init` must have at most n_nonzero_coefs={budget} nonzeros, got {nnz}; "
             "set the smallest ones to zero."
         )
+    n_kept = 0 if keep is None else int(np.count_nonzero(w[keep] == 0.0))
+    if nnz + n_kept > budget:
+        raise ValueError(
+            f"`init` must leave room for the columns in `keep`: it has {nnz} nonzeros, {n_kept} of "
+            f"the kept columns are zero in it, and n_nonzero_coefs={budget}; set others to zero."
+        )
     return w
+
+
+def check_callback(callback: Any) -> Any:
+    """Return a callback, or None for none."""
+    if callback is not None and not callable(callback):
+        raise TypeError(f"`callback` must be callable, got {_brief(callback)}.")
+    return callback
 
 
 def check_keep(keep: Any, n_features: int, budget: int) -> Indices:

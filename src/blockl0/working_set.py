@@ -118,6 +118,26 @@ class Cyclic:
         return np.array(next(self._blocks), dtype=np.int64)
 
 
+class Checked:
+    """A user's working set, its blocks checked before they are used."""
+
+    def __init__(self, working_set: WorkingSet) -> None:
+        self.working_set = working_set
+        if hasattr(working_set, "cycle_length"):
+            self.cycle_length = working_set.cycle_length  # type: ignore[attr-defined]
+
+    def select(self, state: State, rng: np.random.Generator) -> Ints:
+        """The user's block, sorted; a ValueError unless it is distinct columns in range."""
+        given = np.asarray(self.working_set.select(state, rng))
+        block, n = np.unique(given), state.w.size
+        is_integer = np.issubdtype(given.dtype, np.integer) and block.size > 0
+        if not (is_integer and 0 <= block[0] and block[-1] < n and block.size == given.size):
+            raise ValueError(
+                f"`working_set` must select distinct columns between 0 and {n - 1}, got {given!r}."
+            )
+        return block.astype(np.int64)
+
+
 def draw_distinct(rng: np.random.Generator, n: int, count: int) -> Ints:
     """A uniformly random subset of range(n) of `count` elements (or all), by Floyd's algorithm.
 
@@ -133,8 +153,11 @@ def draw_distinct(rng: np.random.Generator, n: int, count: int) -> Ints:
 
 def as_working_set(working_set: Any, greedy: str = "split") -> WorkingSet:
     """Turn "RiGj", "cyclic" or "cyclicK" into an object; pass an object with `select` through."""
-    if callable(getattr(working_set, "select", None)):
+    check_choice("greedy", greedy, ("ranked", "split"))
+    if isinstance(working_set, RandomGreedy | Cyclic):
         return working_set
+    if callable(getattr(working_set, "select", None)):
+        return Checked(working_set)
     text = working_set if isinstance(working_set, str) else ""
     if match := re.fullmatch(r"R(\d+)G(\d+)", text):
         return RandomGreedy(int(match[1]), int(match[2]), greedy)

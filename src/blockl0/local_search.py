@@ -1,0 +1,102 @@
+"""The search of method "refit" for other losses, through their local quadratic models."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockl0.losses import LOSSES
+from blockl0.newton import newton_on
+from blockl0.problem import Problem
+from blockl0.quadratic_search import (
+    RELATIVE_TOLERANCE,
+    Incumbent,
+    QuadraticSearch,
+    SearchOptions,
+)
+from blockl0.run import Run
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+MAX_MODELS = 50
+"""Local models of a loss before its search is given up; each lowers the objective."""
+LEAST_CURVATURE = 1e-3
+"""Share of the curvature bound below which a local model would be too flat to be trusted."""
+
+
+class LocalSearch:
+    """Other losses: search the quadratic model at the incumbent, polish on the true objective.
+
+    At w the model is a weighted squared loss: weights D, the curvatures of the loss at eta = Xw,
+    and target eta − slope/D. A support that does not lower the true objective is rejected; then the
+    global majorizer, whose minimizer always does, has the last word where there is one.
+    """
+
+    def __init__(self, problem: Problem, options: SearchOptions) -> None:
+        self.problem = problem
+        self.options = options
+        # not of the incumbent's objective: on separable data that goes to zero
+        self.tolerance = RELATIVE_TOLERANCE * problem.smooth(np.zeros(problem.n_features))
+
+    def start(self, w: Floats) -> Incumbent:
+        """The true minimizer on the support of w and the kept columns."""
+        support = np.union1d(np.flatnonzero(w), self.problem.keep).astype(np.int64)
+        return self._polish(w, support, 0)
+
+    def settle(self, incumbent: Incumbent, run: Run, rng: np.random.Generator) -> Incumbent:
+        """Model, search, polish, until neither the local nor the global model finds better."""
+        is_global = False
+        for _ in range(MAX_MODELS):
+            if run.seconds_left <= 0.0:
+                break
+            search = QuadraticSearch(self._model(incumbent.w, is_global), self.options)
+            found = search.settle(search.start(incumbent.w), run, rng)
+            found = self._polish(found.w, found.support, incumbent.iteration + 1)
+            if found.objective < incumbent.objective - self.tolerance:
+                incumbent, is_global = found, False
+            elif is_global or not np.isfinite(self.problem.loss.curvature_bound):
+                break
+            else:
+                is_global = True
+        return incumbent
+
+    def kick_round(self, incumbent: Incumbent, run: Run, rng: np.random.Generator) -> Incumbent:
+        """Kicks on the local model, then on the point itself; only the true objective counts."""
+        search = QuadraticSearch(self._model(incumbent.w), self.options)
+        here = search.settle(search.start(incumbent.w), run, rng)
+        found = search.kick_round(here, run, rng)
+        found = self._polish(found.w, found.support, incumbent.iteration)
+        if found.objective < incumbent.objective - self.tolerance:
+            incumbent = self.settle(found, run, rng)
+        return self._kick(incumbent, run, rng)
+
+    def _kick(self, incumbent: Incumbent, run: Run, rng: np.random.Generator) -> Incumbent:
+        """Drop a part of the support, exchange it on the model there, and settle; if better."""
+        movable = np.setdiff1d(incumbent.support, self.problem.keep)
+        if movable.size == 0 or run.seconds_left <= 0.0:
+            return incumbent
+        n_drop = max(1, int(movable.size * rng.uniform(0.1, 0.7)))
+        w = incumbent.w.copy()
+        w[rng.choice(movable, n_drop, replace=False)] = 0.0
+        start = self._polish(w, np.flatnonzero(w), incumbent.iteration)
+        found = self.settle(start, run, rng)
+        return found if found.objective < incumbent.objective else incumbent
+
+    def _model(self, w: Floats, is_global: bool = False) -> Problem:
+        problem = self.problem
+        eta = problem.design.matvec(w)
+        curvature, bound = problem.loss.curvature(eta, problem.y), problem.loss.curvature_bound
+        if is_global:
+            curvature = np.full_like(eta, bound)
+        ceiling = bound if np.isfinite(bound) else max(float(curvature.max()), 1e-300)
+        curvature = np.maximum(curvature, LEAST_CURVATURE * ceiling)
+        target = eta - problem.loss.gradient(eta, problem.y) / curvature
+        weights = curvature if problem.sample_weight is None else curvature * problem.sample_weight
+        return replace(problem, y=target, loss=LOSSES["squared"], sample_weight=weights)
+
+    def _polish(self, w: Floats, support: Ints, iteration: int) -> Incumbent:
+        w = newton_on(self.problem, w, support)
+        return Incumbent(w, self.problem.objective(w), int(np.count_nonzero(w)), iteration)

@@ -1,0 +1,104 @@
+"""Kept columns, starts that conflict with them, callbacks and working sets that users write."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import blockl0
+
+METHODS = ("dec", "exact", "refit")
+
+
+def make(m=30, n=10, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((m, n))
+    return X, X[:, [4, 7]] @ [2.0, -1.0] + 0.1 * rng.standard_normal(m)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("m", [1, 2, 3, 30])
+def test_kept_columns_stay_also_with_few_samples(method, m):
+    for seed in range(20):
+        X, y = make(m=m, seed=seed)
+        result = blockl0.solve(X, y, n_nonzero_coefs=3, keep=[3], method=method, random_state=seed)
+        assert 3 in result.support
+        assert np.isfinite(result.objective)
+        assert result.n_nonzero <= 3
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_start_without_room_for_kept_columns_is_refused(method):
+    X, y = make()
+    start = np.zeros(10)
+    start[[5, 6]] = 1.0
+    with pytest.raises(ValueError, match="`init` must leave room for the columns in `keep`"):
+        blockl0.solve(X, y, n_nonzero_coefs=2, keep=[0, 1], init=start, method=method)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_start_that_lacks_a_kept_column_gets_it(method):
+    start = np.zeros(10)
+    start[5] = 1.0
+    for seed in range(20):
+        X, y = make(seed=seed)
+        result = blockl0.solve(
+            X, y, n_nonzero_coefs=3, keep=[0], init=start, method=method, random_state=seed
+        )
+        assert 0 in result.support
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("answer", [True, np.True_, 1])
+def test_anything_true_from_the_callback_stops(method, answer):
+    X, y = make()
+    result = blockl0.solve(
+        X, y, n_nonzero_coefs=3, method=method, callback=lambda progress: answer, random_state=0
+    )
+    assert result.status is blockl0.Status.STOPPED
+
+
+def test_a_callback_that_cannot_be_called_is_refused():
+    X, y = make()
+    with pytest.raises(TypeError, match="`callback` must be callable, got 3"):
+        blockl0.solve(X, y, n_nonzero_coefs=3, callback=3)
+
+
+def test_verbose_may_be_a_bool():
+    X, y = make()
+    assert blockl0.solve(X, y, n_nonzero_coefs=2, verbose=True, random_state=0).n_nonzero == 2
+
+
+class Fixed:
+    def __init__(self, block):
+        self.block = block
+
+    def select(self, state, rng):
+        return self.block
+
+
+def test_a_working_set_may_return_a_list():
+    X, y = make()
+    result = blockl0.solve(
+        X, y, n_nonzero_coefs=2, method="dec", working_set=Fixed([7, 4, 1]), init=np.zeros(10)
+    )
+    assert result.support.tolist() == [4, 7]
+
+
+@pytest.mark.parametrize("block", [[], [1, 1], [-1, 2], [3, 10], [0.5, 1.0], ["a"]])
+def test_a_working_set_that_selects_nonsense_is_refused(block):
+    X, y = make()
+    with pytest.raises(ValueError, match="`working_set` must select distinct columns"):
+        blockl0.solve(X, y, n_nonzero_coefs=2, method="dec", working_set=Fixed(block))
+
+
+def test_the_gap_of_a_nearly_perfect_fit_is_honest():
+    """Values closer than the rounding of the search cannot be told apart: the gap says so."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((100, 20))
+    X[:, 5] = X[:, 2] - X[:, 3] + 0.01 * rng.standard_normal(100)
+    y = X[:, 0] + 1e-6 * (X[:, 2] - X[:, 3]) + 1e-9 * rng.standard_normal(100)
+    result = blockl0.solve(X, y, n_nonzero_coefs=2, method="exact")
+    better = np.zeros(20)
+    better[[0, 5]] = np.linalg.lstsq(X[:, [0, 5]], y, rcond=None)[0]
+    assert result.lower_bound <= 0.5 * np.sum((y - X @ better) ** 2)

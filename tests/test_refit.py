@@ -1,0 +1,482 @@
+"""Method "refit": no single move improves it, effort never hurts, and the tableau is right."""
+
+from __future__ import annotations
+
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import blockl0
+import oracles
+from blockl0 import Status, kernels
+from blockl0.pool import Pool
+from blockl0.problem import as_problem
+
+FORMS = [{"n_nonzero_coefs": 4}, {"alpha": 0.8}, {"n_nonzero_coefs": 4, "alpha": 0.3}]
+FORM_IDS = ["budget", "price", "both"]
+forms = pytest.mark.parametrize("form", FORMS, ids=FORM_IDS)
+LOSSES = ["logistic", "huber", "squared_hinge"]
+
+
+def make(m=30, n=12, seed=0, noise=1.0):
+    """Correlated columns, four of them in the target."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((m, n)) + 0.7 * rng.standard_normal((m, 1))
+    return X, X[:, : min(n, 4)].sum(axis=1) + noise * rng.standard_normal(m)
+
+
+def target_of(loss, y, seed=0):
+    """The data's target made fit for a loss: noisy labels, or outliers."""
+    rng = np.random.default_rng(seed)
+    if loss == "huber":
+        return y + 10.0 * (rng.random(y.size) < 0.1)
+    return np.where(y + 2.0 * rng.standard_normal(y.size) > 0, 1.0, -1.0)
+
+
+def solve(X, y, **options):
+    result = blockl0.solve(X, y, **{"random_state": 0, **options})
+    assert np.isfinite(result.coef).all() and np.isfinite(result.objective)
+    assert result.n_nonzero <= options.get("n_nonzero_coefs", result.coef.size)
+    return result
+
+
+def value_on(X, y, support, alpha=0.0, ridge=0.0):
+    """The least objective on a support, by least squares on scaled columns."""
+    S = list(support)
+    A = np.vstack([X[:, S], np.sqrt(ridge) * np.eye(len(S))])
+    b = np.append(y, np.zeros(len(S)))
+    norms = np.linalg.norm(A, axis=0)
+    A = A / np.where(norms > 0, norms, 1.0)
+    r = b - A @ np.linalg.lstsq(A, b, rcond=None)[0]
+    return 0.5 * r @ r + alpha * len(S)
+
+
+def best_neighbour(X, y, support, n_nonzero_coefs=None, alpha=0.0, ridge=0.0, keep=()):
+    """The least objective after one addition, removal or swap, the whole support re-fitted."""
+    n = X.shape[1]
+    inside, budget = set(map(int, support)), n if n_nonzero_coefs is None else n_nonzero_coefs
+    out = [inside - {j} for j in inside - set(keep)]
+    near = out + [inside | {i} for i in range(n)] + [s | {i} for s, i in product(out, range(n))]
+    return min(
+        (value_on(X, y, sorted(s), alpha, ridge) for s in near if len(s) <= budget), default=np.inf
+    )
+
+
+# -- stationarity ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ridge", [0.0, 2.0])
+@pytest.mark.parametrize("shape", [(40, 25), (12, 25)], ids=["tall", "wide"])
+@forms
+def test_no_single_move_improves(form, shape, ridge):
+    for seed in range(4):
+        X, y = make(*shape, seed)
+        for options in ({"effort": "fast"}, {"effort": 1, "pool": 6}, {}):
+            result = solve(X, y, ridge=ridge, **form, **options)
+            near = best_neighbour(X, y, result.support, ridge=ridge, **form)
+            assert result.objective <= near + 1e-8 * (0.5 * y @ y)
+
+
+@forms
+def test_objective_is_that_of_the_coefficients_on_their_support(form):
+    X, y = make(seed=3)
+    result = solve(X, y, ridge=0.5, **form)
+    w, alpha = result.coef, form.get("alpha", 0.0)
+    by_hand = 0.5 * np.sum((y - X @ w) ** 2) + 0.25 * w @ w + alpha * np.count_nonzero(w)
+    assert result.objective == pytest.approx(by_hand, rel=1e-12)
+    assert result.objective == pytest.approx(value_on(X, y, result.support, alpha, 0.5), rel=1e-10)
+    assert np.array_equal(result.support, np.flatnonzero(w))
+
+
+@forms
+def test_thorough_is_mostly_the_global_optimum(form):
+    hits = 0
+    for seed in range(12):
+        X, y = make(20, 12, seed, noise=3.0)
+        found = solve(X, y, effort="thorough", **form).objective
+        best = solve(X, y, method="exact", **form).objective
+        assert found >= best * (1 - 1e-9)
+        hits += found <= best * (1 + 1e-7)
+    assert hits >= 10
+
+
+@forms
+def test_more_effort_is_never_worse(form):
+    for seed in range(3):
+        X, y = make(40, 120, seed, noise=2.0)
+        values = [
+            solve(X, y, effort=effort, random_state=seed, **form).objective
+            for effort in (0, 1, 2, 5)
+        ]
+        assert all(b <= a for a, b in pairwise(values))
+
+
+def test_effort_by_name_is_a_number_of_rounds():
+    X, y = make(40, 60, noise=2.0)
+    for name, rounds in {"fast": 0, "balanced": 4}.items():
+        named, counted = (solve(X, y, n_nonzero_coefs=6, effort=e) for e in (name, rounds))
+        assert np.array_equal(named.coef, counted.coef)
+        assert named.history.objective.size == rounds + 1
+
+
+@forms
+def test_same_seed_same_result(form):
+    X, y = make(40, 80, noise=2.0)
+    a, b = (solve(X, y, random_state=5, **form) for _ in range(2))
+    assert np.array_equal(a.coef, b.coef) and a.objective == b.objective
+
+
+@pytest.mark.parametrize("loss", ["squared", *LOSSES])
+def test_history_does_not_increase(loss):
+    X, y = make(40, 60, seed=1, noise=2.0)
+    y = y if loss == "squared" else target_of(loss, y)
+    result = solve(X, y, loss=loss, n_nonzero_coefs=4)
+    assert np.all(np.diff(result.history.objective) <= 0.0)
+    assert result.history.objective[-1] == result.objective
+
+
+# -- equivalent problems ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", ["squared", *LOSSES])
+@forms
+def test_dense_and_sparse_agree(form, loss):
+    X, y = make(80, 20, seed=2)
+    X = X * (np.abs(X) > 0.8)
+    y = y if loss == "squared" else target_of(loss, y)
+    dense = solve(X, y, loss=loss, **form)
+    for convert in (sp.csc_array, sp.csr_matrix, sp.coo_array):
+        sparse = solve(convert(X), y, loss=loss, **form)
+        assert np.array_equal(dense.support, sparse.support)
+        np.testing.assert_allclose(dense.coef, sparse.coef, rtol=1e-6, atol=1e-8)
+
+
+@forms
+def test_ridge_is_rows_below_the_data(form):
+    X, y = make()
+    below = np.vstack([X, np.sqrt(3.0) * np.eye(12)]), np.append(y, np.zeros(12))
+    a, b = solve(X, y, ridge=3.0, **form), solve(*below, **form)
+    assert np.array_equal(a.support, b.support)
+    np.testing.assert_allclose(a.coef, b.coef, rtol=1e-9)
+    assert a.objective == pytest.approx(b.objective)
+
+
+@pytest.mark.parametrize("loss", ["squared", *LOSSES])
+@forms
+def test_integer_weights_are_repeated_rows(form, loss):
+    X, y = make(80, 12)
+    y = y if loss == "squared" else target_of(loss, y)
+    weights = np.arange(80) % 4
+    a = solve(X, y, sample_weight=weights, loss=loss, **form)
+    b = solve(np.repeat(X, weights, axis=0), np.repeat(y, weights), loss=loss, **form)
+    assert np.array_equal(a.support, b.support)
+    np.testing.assert_allclose(a.coef, b.coef, rtol=1e-5, atol=1e-7)
+
+
+# -- keep and init ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@forms
+def test_kept_columns_stay(form, loss):
+    X, y = make(40, 30, seed=4)
+    keep = [9, 21]
+    y = y if loss == "squared" else target_of(loss, y)
+    result = solve(X, y, keep=keep, loss=loss, **form)
+    assert set(keep) <= set(result.support.tolist())
+    if loss == "squared":
+        near = best_neighbour(X, y, result.support, keep=keep, **form)
+        assert result.objective <= near + 1e-8 * (0.5 * y @ y)
+
+
+def test_a_kept_column_stays_when_init_holds_its_copy():
+    X, y = make()
+    init = np.eye(24)[0]
+    result = solve(np.hstack([X, X]), y, alpha=0.5, keep=[12], init=init)
+    assert 12 in result.support and 0 not in result.support
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@forms
+def test_never_worse_than_the_fit_on_the_support_of_init(form, loss):
+    X, y = make(30, 30, seed=6, noise=2.0)
+    y = y if loss == "squared" else target_of(loss, y)
+    best = solve(X, y, loss=loss, **form)
+    again = solve(X, y, loss=loss, init=best.coef, effort="fast", **form)
+    assert again.objective <= best.objective * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("alpha", [0.8, 5.0, 1e9])
+def test_what_init_has_too_much_is_removed(alpha):
+    X, y = make()
+    result = solve(X, y, alpha=alpha, init=np.ones(12), effort="fast")
+    assert result.objective <= best_neighbour(X, y, result.support, alpha=alpha) + 1e-8 * (y @ y)
+    if alpha == 1e9:
+        assert result.n_nonzero == 0
+
+
+def test_init_with_dependent_columns():
+    X, y = make()
+    init = np.r_[1.0, np.zeros(11), 1.0, np.zeros(11)]
+    result = solve(np.hstack([X, X]), y, alpha=0.5, init=init, effort="fast")
+    assert result.objective == pytest.approx(solve(X, y, alpha=0.5, method="exact").objective)
+
+
+# -- degenerate data -------------------------------------------------------------------------------
+
+
+@forms
+def test_zero_and_duplicate_columns(form):
+    X, y = make()
+    single = solve(X, y, method="exact", **form)
+    X = np.hstack([X, 0.0 * X[:, :3], X, -2.0 * X])
+    result = solve(X, y, **form)
+    assert not set(result.support) & {12, 13, 14}
+    assert result.objective == pytest.approx(single.objective, rel=1e-9)
+
+
+@forms
+def test_a_kept_zero_column_is_harmless(form):
+    X, y = make()
+    X[:, 5] = 0.0
+    assert solve(X, y, keep=[5], **form).objective <= solve(X, y, **form).objective * (1 + 1e-9) + (
+        form.get("alpha", 0.0)
+    )
+
+
+@forms
+def test_zero_target(form):
+    X, y = make()
+    result = solve(X, 0.0 * y, **form)
+    assert result.objective == 0.0 and result.n_nonzero == 0
+
+
+@forms
+def test_one_column_and_one_row(form):
+    X, y = make()
+    one = {**form, "n_nonzero_coefs": 1}
+    assert solve(X[:, :1], y, **one).support.tolist() == [0]
+    result = solve(X[:1], 10.0 * y[:1], **form)
+    assert result.objective == pytest.approx(form.get("alpha", 0.0), abs=1e-9)
+
+
+def test_no_budget_full_budget_no_price_and_a_huge_price():
+    X, y = make()
+    full = np.linalg.lstsq(X, y, rcond=None)[0]
+    nothing = solve(X, y, n_nonzero_coefs=0)
+    assert nothing.n_nonzero == 0 and nothing.certificate.holds
+    assert solve(X, y, alpha=1e12).n_nonzero == 0
+    for form in ({"n_nonzero_coefs": 12}, {"alpha": 0.0}, {"alpha": 0.0, "n_nonzero_coefs": 12}):
+        np.testing.assert_allclose(solve(X, y, **form).coef, full, rtol=1e-8)
+    free = solve(X, y, alpha=0.0, n_nonzero_coefs=4)
+    assert np.array_equal(free.coef, solve(X, y, n_nonzero_coefs=4).coef)
+
+
+@pytest.mark.parametrize("x_scale", [1e-12, 1e-6, 1e6, 1e12])
+@pytest.mark.parametrize("y_scale", [1e-12, 1e12])
+@forms
+def test_scale_of_the_data(form, x_scale, y_scale):
+    X, y = make()
+    scaled = {**form, "alpha": form["alpha"] * y_scale**2} if "alpha" in form else form
+    a, b = solve(X, y, **form), solve(x_scale * X, y_scale * y, **scaled)
+    assert np.array_equal(a.support, b.support)
+    np.testing.assert_allclose(b.coef * (x_scale / y_scale), a.coef, rtol=1e-8)
+    assert b.certificate is not None
+
+
+@pytest.mark.parametrize("loss", ["squared", *LOSSES])
+@forms
+def test_scale_of_the_columns(form, loss):
+    X, y = make(60, 12)
+    y = y if loss == "squared" else target_of(loss, y)
+    scale = np.geomspace(1e-6, 1e6, 12)[np.random.default_rng(1).permutation(12)]
+    a, b = solve(X, y, loss=loss, **form), solve(X * scale, y, loss=loss, **form)
+    assert np.array_equal(a.support, b.support)
+    np.testing.assert_allclose(b.coef * scale, a.coef, rtol=1e-5)
+
+
+@pytest.mark.parametrize("spread", [1e-2, 1e-4, 1e-6])
+@forms
+def test_nearly_collinear_columns(form, spread):
+    X, y = make(seed=8)
+    X = X[:, :1] + spread * X
+    result = solve(X, y, **form)
+    exact = solve(X, y, method="exact", **form)
+    assert exact.objective <= result.objective * (1 + 1e-6)
+    assert result.objective <= exact.objective * 1.05
+
+
+# -- stopping and arguments ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_time_limit(loss):
+    X, y = make(60, 300, noise=3.0)
+    y = y if loss == "squared" else target_of(loss, y)
+    result = solve(X, y, loss=loss, n_nonzero_coefs=5, time_limit=0.2, effort=10**9)
+    assert result.status is Status.TIME_LIMIT and result.seconds < 3.0
+    assert solve(X, y, loss=loss, n_nonzero_coefs=5, time_limit=1e-9).status is Status.TIME_LIMIT
+
+
+def test_callback_stops_and_sees_the_objective():
+    X, y = make(40, 60, noise=2.0)
+    seen = []
+
+    def stop_at_third(progress):
+        seen.append(progress.objective)
+        return len(seen) == 3
+
+    result = solve(X, y, n_nonzero_coefs=4, effort=20, callback=stop_at_third)
+    assert result.status is Status.STOPPED and len(seen) == 3
+    assert np.array_equal(seen, result.history.objective)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_ctrl_c_returns_the_best_so_far(loss):
+    X, y = make(40, 60, noise=2.0)
+    y = y if loss == "squared" else target_of(loss, y)
+
+    def interrupt(progress):
+        raise KeyboardInterrupt
+
+    result = solve(X, y, loss=loss, n_nonzero_coefs=4, callback=interrupt)
+    assert result.status is Status.INTERRUPTED
+    fast = solve(X, y, loss=loss, n_nonzero_coefs=4, effort="fast")
+    assert np.array_equal(result.coef, fast.coef)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"effort": "throough"}, "effort"),
+        ({"effort": -1}, "effort"),
+        ({"pool": 0}, "pool"),
+        ({"pool": -5}, "pool"),
+        ({"patience": -1}, "patience"),
+        ({"block": (8, -1, 2)}, "block"),
+        ({"block": (8, 8)}, "three sizes"),
+        ({"block": 8}, "three sizes"),
+        ({"working_set": "R4"}, "working_set"),
+    ],
+)
+def test_wrong_options_are_refused_by_name(options, words):
+    X, y = make()
+    with pytest.raises((ValueError, TypeError), match=words):
+        blockl0.solve(X, y, n_nonzero_coefs=3, **options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"pool": 1}, {"pool": 10**6}, {"patience": 0}, {"block": (0, 0, 0)}, {"block": (12, 0, 0)}],
+    ids=str,
+)
+def test_extreme_options_keep_the_guarantee(options):
+    X, y = make(40, 25)
+    result = solve(X, y, n_nonzero_coefs=4, **options)
+    near = best_neighbour(X, y, result.support, n_nonzero_coefs=4)
+    assert result.objective <= near + 1e-8 * (0.5 * y @ y)
+
+
+# -- certificate -----------------------------------------------------------------------------------
+
+
+@forms
+def test_certificate_agrees_with_certify(form):
+    for seed in range(4):
+        X, y = make(50, 40, seed, noise=2.0)
+        for more in ({}, {"ridge": 1.0, "keep": [30]}):
+            result = solve(X, y, **form, **more)
+            told = result.certificate
+            assert told.holds and told.complete and told.outside == "refit"
+            assert told.level == (2 if "alpha" not in form else 1)
+            asked = blockl0.certify(X, y, result.coef, level=told.level, **form, **more)
+            assert asked.holds and asked.n_blocks == told.n_blocks
+            assert told.objective == result.objective
+
+
+# -- other losses ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@forms
+def test_other_losses_are_never_worse_than_dec(form, loss):
+    for seed in range(3):
+        X, y = make(50, 20, seed)
+        y = target_of(loss, y, seed)
+        refit = solve(X, y, loss=loss, **form)
+        dec = solve(X, y, loss=loss, method="dec", **form)
+        assert refit.objective <= dec.objective * (1 + 1e-6)
+        slope = as_problem(X, y, loss=loss, **form).gradient(refit.coef)[refit.support]
+        assert np.abs(slope).max(initial=0.0) <= 1e-5 * np.abs(X.T @ y).max()
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+@pytest.mark.parametrize("x_scale", [1e-6, 1.0, 1e8])
+@forms
+def test_separable_labels_end_without_overflow(form, loss, x_scale):
+    X, _ = make()
+    y = np.where(X[:, 0] - X[:, 1] > 0, 1.0, -1.0)
+    result = solve(x_scale * X, y, loss=loss, **form)
+    assert result.objective <= 1e-6 + form.get("alpha", 0.0) * result.n_nonzero
+
+
+# -- the tableau -----------------------------------------------------------------------------------
+
+
+def pool_of(X, y, **form):
+    problem = as_problem(X, y, **form)
+    return Pool(problem, np.arange(X.shape[1]), problem.gradient(np.zeros(X.shape[1])))
+
+
+def test_toggling_twice_changes_nothing():
+    X, y = make()
+    A, b, inside = np.ascontiguousarray(X.T @ X), -X.T @ y, np.zeros(12, dtype=bool)
+    kernels.toggle(A, b, inside, 2)
+    before, value = (A.copy(), b.copy(), inside.copy()), 0.0
+    for j in (5, 7, 5, 7):
+        value += kernels.toggle(A, b, inside, j)
+    np.testing.assert_allclose(A, before[0], atol=1e-11)
+    np.testing.assert_allclose(b, before[1], atol=1e-11)
+    assert np.array_equal(inside, before[2]) and value == pytest.approx(0.0, abs=1e-10)
+
+
+def test_a_swept_tableau_holds_what_it_says():
+    X, y = make()
+    pool = pool_of(X, y, alpha=0.5, ridge=0.3)
+    S, U = [1, 4, 6], [0, 2, 3, 5, 7, 8, 9, 10, 11]
+    pool.load(np.array(S))
+    Q, p, _ = oracles.quadratic_of(X, y, 0.3)
+    K = np.linalg.inv(Q[np.ix_(S, S)])
+    w = oracles.fit_on(Q, p, S)
+    np.testing.assert_allclose(pool.A[np.ix_(S, S)], -K, atol=1e-12)
+    np.testing.assert_allclose(pool.A[np.ix_(S, U)], K @ Q[np.ix_(S, U)], atol=1e-12)
+    schur = Q[np.ix_(U, U)] - Q[np.ix_(U, S)] @ K @ Q[np.ix_(S, U)]
+    np.testing.assert_allclose(pool.A[np.ix_(U, U)], schur, atol=1e-11)
+    np.testing.assert_allclose(pool.b[S], -w[S], atol=1e-12)
+    np.testing.assert_allclose(pool.b[U], (Q @ w + p)[U], atol=1e-10)
+    assert pool.value == pytest.approx(oracles.smooth(Q, p, w))
+
+
+@forms
+def test_a_block_search_is_brute_force_over_the_block(form):
+    for seed in range(8):
+        X, y = make(seed=seed, noise=3.0)
+        rng = np.random.default_rng(seed)
+        pool = pool_of(X, y, **form)
+        support = np.sort(rng.choice(12, 4, replace=False))
+        block = np.sort(rng.choice(12, 6, replace=False))
+        pool.load(support)
+        before = pool.objective
+        rest = sorted(set(support.tolist()) - set(block.tolist()))
+        room = form.get("n_nonzero_coefs", 12) - len(rest)
+        alpha, constant = form.get("alpha", 0.0), 0.5 * y @ y
+        best = min(
+            value_on(X, y, sorted((*rest, *kept)), alpha) - constant
+            for kept in oracles.subsets(block.tolist(), room)
+        )
+        improved = pool.search_block(block)
+        assert improved == (best < before - 1e-9)
+        assert pool.objective == pytest.approx(best, rel=1e-9)
+        assert set(rest) <= set(pool.support.tolist())
