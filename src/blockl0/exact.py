@@ -28,6 +28,8 @@ EASY_COLUMNS, EASY_NODES = 100, 2000
 compile the first time: most small problems end before they need it."""
 HEURISTIC_EFFORT = 1
 """Rounds of kicks that method "refit" spends on the first incumbent."""
+FLOOR_ROUNDING = 1e-5
+"""Share of ½‖y‖² by which the bound at the root of a singular problem may lie below zero."""
 ROUNDING = 1e-9
 """Share of the objective up to which the rounding of the search is left out of the gap."""
 PARALLEL = 1e-12
@@ -119,8 +121,10 @@ class ExactSearch:
         n = self.columns.size
         self.budget = min(self.budget, n)
         levels = float(self.budget)
-        if price > 0.0:  # a sum of squares is never negative: more nonzeros than this cannot pay
-            levels = min(levels, self.incumbent.objective / price + 1.0)
+        if price > 0.0:
+            # a sum of squares is never negative (but for rounding): more nonzeros cannot pay
+            most = self.incumbent.objective + FLOOR_ROUNDING * self.constant
+            levels = min(levels, most / price + 1.0)
         self.tree = new_tree(n, int(levels) + 1)
         self.finished = False
         self._nodes_before = 0
@@ -138,9 +142,9 @@ class ExactSearch:
         self.bound = max(self.bound, self._open_bound())
         if self.finished:
             # the search cannot tell values apart that are closer than its rounding allowance
-            slack = float(self.tree.value[-1, kernels.SLACK])
-            blurred = slack > ROUNDING * self.incumbent.objective
-            self.bound = max(0.0, self.incumbent.objective - (slack if blurred else 0.0))
+            slack, best = float(self.tree.value[-1, kernels.SLACK]), self.incumbent.objective
+            is_blurred = ROUNDING * best < slack < best  # below the slack a fit is perfect
+            self.bound = best - slack if is_blurred else best
 
     def _plant(self, relax: bool) -> None:
         price, current = self.problem.sparsity.price, self.incumbent.w[self.columns]
