@@ -30,6 +30,8 @@ HEURISTIC_EFFORT = 1
 """Rounds of kicks that method "refit" spends on the first incumbent."""
 FLOOR_ROUNDING = 1e-5
 """Share of ½‖y‖² by which the bound at the root of a singular problem may lie below zero."""
+PERFECT = 1e-20
+"""Share of ½‖y‖² below which a loss is zero but for the rounding of the data."""
 ROUNDING = 1e-9
 """Share of the objective up to which the rounding of the search is left out of the gap."""
 PARALLEL = 1e-12
@@ -143,8 +145,8 @@ class ExactSearch:
         if self.finished:
             # the search cannot tell values apart that are closer than its rounding allowance
             slack, best = float(self.tree.value[-1, kernels.SLACK]), self.incumbent.objective
-            is_blurred = ROUNDING * best < slack < best  # below the slack a fit is perfect
-            self.bound = best - slack if is_blurred else best
+            is_blurred = slack > ROUNDING * best > ROUNDING * PERFECT * self.constant
+            self.bound = max(0.0, best - slack) if is_blurred else best
 
     def _plant(self, relax: bool) -> None:
         price, current = self.problem.sparsity.price, self.incumbent.w[self.columns]
