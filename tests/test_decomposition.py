@@ -46,8 +46,6 @@ def trajectory(X, y, **options):
     result = blockl0.solve(
         X, y, method="dec", callback=lambda progress: points.append(progress.coef.copy()), **options
     )
-    if result.status is Status.CONVERGED:  # a converged run ends before its last callback
-        points.append(result.coef)
     return result, np.array(points)
 
 
@@ -58,7 +56,13 @@ def trajectory(X, y, **options):
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(
     ("working_set", "greedy"),
-    [("R3G2", "split"), ("R3G2", "ranked"), ("R0G4", "split"), ("R4G0", "split"), ("cyclic", "")],
+    [
+        ("R3G2", "split"),
+        ("R3G2", "ranked"),
+        ("R0G4", "split"),
+        ("R4G0", "split"),
+        ("cyclic", "split"),
+    ],
 )
 def test_whole_trajectories_agree_with_the_specification(
     engine, storage, form, working_set, greedy
@@ -131,9 +135,8 @@ def test_objective_never_rises_and_every_point_is_feasible(engine, loss, form):
     values = np.array([problem.objective(w) for w in points])
     assert np.isfinite(values).all()
     assert np.all(np.diff(values) <= 1e-12 * values[0])
-    recorded = len(result.history)
-    np.testing.assert_allclose(result.history.objective, values[:recorded], rtol=1e-10)
-    assert np.array_equal(result.history.n_nonzero, (points != 0).sum(axis=1)[:recorded])
+    np.testing.assert_allclose(result.history.objective, values, rtol=1e-10)
+    assert np.array_equal(result.history.n_nonzero, (points != 0).sum(axis=1))
     assert np.all(np.diff(result.history.seconds) >= 0.0)
     assert result.objective == problem.objective(result.coef)
     assert result.objective < values[0]

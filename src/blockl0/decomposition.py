@@ -72,7 +72,7 @@ def solve_dec(
     state = start_state(problem, _start(problem, init, rng), max_iter)
     block_solver = BlockSolver(problem, theta * min(1.0, float(state.curvature.max())), run)
     decreases: deque[float] = deque(maxlen=window)
-    status = Status.MAX_ITER
+    stop: Status | None = None
     try:
         stop = run.record(state)
         while stop is None and state.iteration < max_iter:
@@ -83,15 +83,13 @@ def solve_dec(
                 state.move(block, z)
             state.iteration += 1  # (S3)
 
+            stop = run.record(state)
             decreases.append((before - state.objective) / abs(before) if before else 0.0)
             if len(decreases) == window and sum(decreases) <= tol * window:
-                status = Status.CONVERGED
-                break
-            stop = run.record(state)
-        status = stop or status
+                stop = Status.CONVERGED
     except KeyboardInterrupt:
-        status = Status.INTERRUPTED
-    return run.result(state.w, status, state.iteration)
+        stop = Status.INTERRUPTED
+    return run.result(state.w, stop or Status.MAX_ITER, state.iteration)
 
 
 class BlockSolver:

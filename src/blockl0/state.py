@@ -9,6 +9,7 @@ put off until the gradient is asked for.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ REFRESH_FALL = 1e-4
 """And at once when the loss fell to this share: what is left of it would be mostly rounding."""
 
 
-class State:
+class State(ABC):
     """w with everything the decomposition reads; changed only by `move`.
 
     Attributes
@@ -69,22 +70,22 @@ class State:
         return self.smooth + self.problem.sparsity.cost(self.n_nonzero)
 
     @property
+    @abstractmethod
     def gradient(self) -> Floats:
         """∇smooth(w), (n,)."""
-        raise NotImplementedError
 
     @property
     def descent(self) -> Floats:
         """g_j²/2Q_jj, (n,): what the best step along each coordinate alone takes off the model."""
         return self.gradient * (self._half_inverse * self.gradient)
 
+    @abstractmethod
     def curvature_block(self, block: Ints) -> Floats:
         """Q_BB, (k, k), a fresh array."""
-        raise NotImplementedError
 
+    @abstractmethod
     def follow(self, block: Ints, step: Floats) -> None:
         """Bring the gradient to w + step on the block."""
-        raise NotImplementedError
 
     def block_model(self, block: Ints, theta: float) -> tuple[Floats, Floats]:
         """H = Q_BB + θI and c = g_B − H w_B: the block's ½z'Hz + c'z up to a constant."""
@@ -119,9 +120,9 @@ class State:
         else:
             self.follow(block[changed], step[changed])
 
+    @abstractmethod
     def refresh(self) -> None:
         """Recompute everything that `move` updates from w and the data."""
-        raise NotImplementedError
 
 
 class GramState(State):
