@@ -667,15 +667,15 @@ def descend(A, b, inside, kept, barred, floor, price, budget, tolerance, max_mov
                 if value > gain:
                     gain, enters = value, j
         if size < budget and enters >= 0 and gain > price + tolerance:
-            total += toggle(A, b, inside, enters)
-            size += 1
+            leaves = -1
         elif leaves >= 0 and cost < price - tolerance:
-            total += toggle(A, b, inside, leaves)
-            size -= 1
+            enters = -1
         else:
             change, enters, leaves = best_swap(A, b, inside, kept, barred, floor)
             if not change < -tolerance:
                 break
-            total += toggle(A, b, inside, leaves)
-            total += toggle(A, b, inside, enters)
+        for j in (leaves, enters):
+            if j >= 0:
+                size += -1 if inside[j] else 1
+                total += toggle(A, b, inside, j)
     return total

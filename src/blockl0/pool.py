@@ -98,7 +98,7 @@ class Pool:
         Schur complement with the rest of the support eliminated.
         """
         price, budget = self.sparsity
-        H, c = self.A[np.ix_(block, block)], self.b[block]
+        H, c = np.ascontiguousarray(self.A[np.ix_(block, block)]), self.b[block]
         inside = self.inside[block]
         current = np.where(inside, -c, 0.0)
         small = inside.copy()
