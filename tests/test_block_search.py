@@ -255,7 +255,7 @@ def test_equals_enumeration_when_singular(family, seed, k, form):
     solution, slack = run(H, c, price, budget)
     check_answer(H, c, price, budget, solution, slack)
     best = enumerate_supports(H, c, price, budget)
-    assert solution.value <= best + slack + 1e-8 * size_of(H, c)
+    assert solution.value <= best + slack + 1e-10 * size_of(H, c)
     # the allowances are not a loophole
     if family in ("duplicated", "zero columns"):
         assert solution.value == pytest.approx(best, rel=1e-4, abs=1e-5 * size_of(H, c))

@@ -71,9 +71,7 @@ def test_equals_brute_force(rng, case, form, ridge):
     expected = brute_force(X, y, ridge=ridge, **form)
     assert result.status is Status.OPTIMAL
     assert result.objective == pytest.approx(expected, rel=1e-8, abs=1e-10)
-    # equal, or closer than the search can tell apart
-    assert result.lower_bound == pytest.approx(result.objective, rel=1e-12, abs=1e-9 * (y @ y))
-    assert result.lower_bound <= result.objective
+    assert result.lower_bound == result.objective and result.gap == 0.0
     assert result.n_nonzero <= form.get("n_nonzero_coefs", 9)
     assert result.objective == as_problem(X, y, ridge=ridge, **form).objective(result.coef)
 

@@ -12,8 +12,6 @@ from blockl0.problem import Problem
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-PIVOT_FLOOR = 1e-10
-"""Relative to the diagonal: columns with smaller pivots are in the span of the support."""
 MAX_MOVES = 10_000
 """Moves of one descent; a bound against rounding that feigns progress."""
 
@@ -42,7 +40,8 @@ class Pool:
         self.H = np.ascontiguousarray(problem.design.gram(columns, problem.sample_weight))
         self.H.flat[:: columns.size + 1] += problem.ridge
         self.c = target
-        self.floor = PIVOT_FLOOR * np.diag(self.H)
+        # columns with smaller pivots are in the span of the support
+        self.floor = kernels.PIVOT_FLOOR * np.diag(self.H)
         self.kept = np.isin(columns, problem.keep)
         self.tolerance = 0.0
         self._open = np.zeros(columns.size, dtype=np.bool_)
