@@ -44,6 +44,12 @@ def test_operations_equal_numpy(pair, rng, idx):
     allclose(design.full_gram(weights), X.T @ (weights[:, None] * X), atol=1e-13)
     allclose(design.sq_norms(), (X**2).sum(axis=0))
     allclose(design.sq_norms(weights), weights @ X**2)
+    part = design.take(idx)
+    assert type(part) is type(design) and part.shape == X_B.shape
+    allclose(part.columns(range(len(idx))), X_B)
+    V = rng.random((M, 3))
+    allclose(design.cross(V, slice(2, 11)), V.T @ X[:, 2:11])
+    allclose(part.cross(V, slice(None)), V.T @ X_B)
 
 
 def test_results_are_float64_and_columns_are_fresh_fortran(pair):
@@ -68,6 +74,19 @@ def test_sparse_full_gram_in_chunks(rng, monkeypatch):
     monkeypatch.setattr(design_module, "GRAM_CHUNK", 5)
     X = make_matrix(rng)
     np.testing.assert_allclose(as_design(sp.csc_array(X)).full_gram(), X.T @ X, atol=1e-13)
+
+
+def test_sums_in_parts_equal_sums_at_once(rng, monkeypatch):
+    X, weights = make_matrix(rng), rng.random(M)
+    monkeypatch.setattr(design_module, "GRAM_BYTES", 200)
+    monkeypatch.setattr(Csc, "chunk", 4)
+    for design in (as_design(X), as_design(sp.csc_array(X))):
+        idx = [4, 0, 9, 9]
+        expected = X[:, idx].T @ (weights[:, None] * X[:, idx])
+        np.testing.assert_allclose(design.gram(idx, weights), expected, atol=1e-13)
+        np.testing.assert_allclose(design.gram(idx), X[:, idx].T @ X[:, idx], atol=1e-13)
+        np.testing.assert_allclose(design.sq_norms(weights), weights @ X**2)
+        np.testing.assert_allclose(design.sq_norms(), (X**2).sum(axis=0))
 
 
 def test_fortran_float64_is_not_copied(rng):

@@ -12,12 +12,17 @@ from blockl0.validate import check_X
 
 Floats = NDArray[np.float64]
 
+GRAM_BYTES = 32 << 20
+"""Bytes of columns that are copied to form a Gram matrix of some of them."""
 GRAM_CHUNK = 512
 """Columns of a sparse X'X formed at a time, which bounds the memory beside the result."""
 
 
 class Design(Protocol):
     """The matrix X (m, n) through the operations the solvers need."""
+
+    chunk: int
+    """Columns that are best handled at a time in a pass over X."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -45,6 +50,10 @@ class Design(Protocol):
         """X[:, idx] v, (m,)."""
         ...
 
+    def take(self, idx: Any) -> Design:
+        """X[:, idx] as a design of its own, stored as X is."""
+        ...
+
     def cross(self, V: Floats, part: slice) -> Floats:
         """V' X[:, part] for V (m, k), (k, c)."""
         ...
@@ -67,6 +76,9 @@ class Dense:
 
     matvec, rmatvec and sq_norms cost O(mn); columns O(mk); gram O(mk²); full_gram O(mn²).
     """
+
+    # small temporaries stay in cache and in memory that is used again
+    chunk = 2048
 
     def __init__(self, X: Floats) -> None:
         self.X: Floats = np.asfortranarray(X, dtype=np.float64)
@@ -101,13 +113,26 @@ class Dense:
         """X[:, idx] v, (m,)."""
         return self.columns(idx) @ v
 
+    def take(self, idx: Any) -> Dense:
+        """X[:, idx] as a design of its own, stored as X is."""
+        return Dense(self.columns(idx))
+
     def cross(self, V: Floats, part: slice) -> Floats:
         """V' X[:, part] for V (m, k), (k, c)."""
         return V.T @ self.X[:, part]
 
     def gram(self, idx: Any, weights: Floats | None = None) -> Floats:
         """X_B' diag(weights) X_B for the columns B = idx, (k, k)."""
-        return _weighted_gram(self.columns(idx), weights)
+        m, k = self.shape[0], len(idx)
+        if 8 * m * k <= GRAM_BYTES:
+            return _weighted_gram(self.columns(idx), weights)
+        # tall: some rows at a time, so that the columns are not all copied
+        step, G = max(1, GRAM_BYTES // (8 * k)), np.zeros((k, k))
+        for start in range(0, m, step):
+            rows = slice(start, min(start + step, m))
+            part = self.X[rows][:, idx]
+            G += _weighted_gram(part, None if weights is None else weights[rows])
+        return G
 
     def full_gram(self, weights: Floats | None = None) -> Floats:
         """X' diag(weights) X, dense (n, n)."""
@@ -125,6 +150,9 @@ class Csc:
 
     matvec, rmatvec and sq_norms cost O(nnz). columns and gram densify the k columns asked for.
     """
+
+    # slicing columns costs more than the memory saved
+    chunk = 16384
 
     def __init__(
         self,
@@ -151,7 +179,10 @@ class Csc:
         return self.data.nbytes + self.indices.nbytes + self.indptr.nbytes
 
     def matvec(self, w: Floats) -> Floats:
-        """X w, (m,)."""
+        """X w, (m,); columns with w_j = 0 are skipped when most are zero."""
+        support = np.flatnonzero(w)
+        if 4 * support.size < w.size:
+            return self.column_matvec(support, w[support])
         return self.matrix @ w
 
     def rmatvec(self, r: Floats) -> Floats:
@@ -165,6 +196,11 @@ class Csc:
     def column_matvec(self, idx: Any, v: Floats) -> Floats:
         """X[:, idx] v, (m,)."""
         return self._take(idx) @ v
+
+    def take(self, idx: Any) -> Csc:
+        """X[:, idx] as a design of its own, stored as X is."""
+        part = self._take(idx)
+        return Csc(part.data, part.indices, part.indptr, part.shape)
 
     def cross(self, V: Floats, part: slice) -> Floats:
         """V' X[:, part] for V (m, k), (k, c)."""
@@ -187,10 +223,18 @@ class Csc:
 
     def sq_norms(self, weights: Floats | None = None) -> Floats:
         """Σ_i weights_i x_ij² for every column j, (n,)."""
-        squares = self.data**2 if weights is None else weights[self.indices] * self.data**2
-        # summing by column number, unlike np.add.reduceat, is right for empty columns too
-        column = np.repeat(np.arange(self.shape[1]), np.diff(self.indptr))
-        return np.bincount(column, squares, self.shape[1]).astype(np.float64, copy=False)
+        n, result = self.shape[1], np.empty(self.shape[1])
+        # in chunks, which bounds the memory beside X
+        for start in range(0, n, self.chunk):
+            stop = min(start + self.chunk, n)
+            entries = slice(self.indptr[start], self.indptr[stop])
+            squares = self.data[entries] ** 2
+            if weights is not None:
+                squares *= weights[self.indices[entries]]
+            # summing by column number, unlike np.add.reduceat, is right for empty columns too
+            column = np.repeat(np.arange(stop - start), np.diff(self.indptr[start : stop + 1]))
+            result[start:stop] = np.bincount(column, squares, stop - start)
+        return result
 
     def _take(self, idx: Any) -> Any:
         return self.matrix[:, np.asarray(idx, dtype=np.intp)]

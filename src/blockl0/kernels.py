@@ -594,88 +594,255 @@ def start_relaxation(tree, price, budget):
 # 2. The swept tableau of a pool of columns: additions, removals and swaps with re-fitted support
 # --------------------------------------------------------------------------------------------------
 
+# long loops over the pool, free of NaN: sums may be reordered, so that they run on vector registers
+_reordered = {"nnan", "nsz", "reassoc", "contract", "arcp"}
+wide = njit(cache=True, fastmath=_reordered, **_options)  # pyright: ignore[reportCallIssue]
+wide_inner = njit(no_cpython_wrapper=True, fastmath=_reordered, **_options)  # pyright: ignore[reportCallIssue]
 
-@kernel
-def toggle(A, b, inside, j):
-    """Sweep the symmetric A, bordered by b, on column j: into the support or out of it; O(p²).
 
-    Outside the support A holds the Schur complement M and b the gradient g, inside -inv(H_SS) and
-    -w_S, in the mixed part the regressions W = inv(H_SS) H_SU. Returns the change of the minimum.
+class Tableau(NamedTuple):
+    """The Gram matrix H of p columns, bordered by the gradient c at zero, swept on a support S.
+
+    Only the rows of the support are kept, so that a move costs O(p |S|) and not O(p²); the row of a
+    column that enters is made from its row of H, and only then must that be known.
     """
-    p, pivot, head = b.size, A[j, j], b[j]
-    for i in range(p):
-        if i != j:
-            a = A[i, j] / pivot
-            b[i] -= a * head
-            row, pivot_row = A[i], A[j]
+
+    gram: NDArray[np.float64]  # (p, p): H, row i valid where known[i]
+    known: NDArray[np.bool_]  # (p,)
+    kept: NDArray[np.bool_]  # (p,): never leaves
+    rows: NDArray[np.float64]  # (capacity + 1, p): W = K H_SU outside S, -K = -inv(H_SS) inside
+    border: NDArray[np.float64]  # (5, p), see below
+    slot: NDArray[np.int64]  # (p,): the row of a column in the support, -1 outside
+    member: NDArray[np.int64]  # (capacity + 1,): the column of each row; last, |S|
+    value: NDArray[np.float64]  # (4,): the minimum on S; the largest drift of a pivot seen; where a
+    # descent that was left to make a row of H known goes on, and its failures in a row
+
+
+# border: the gradient g outside S, -w inside; the diagonal of the tableau, M_ii outside, -K_jj
+# inside; pivots up to which a column is in the span of S; and two lines of scratch for the scan
+EDGE, PIVOT, LEAST, SCAN_EDGE, SCAN_PIVOT = 0, 1, 2, 3, 4
+MAX_DRIFT = 1e-10  # of a pivot, relative to its column's squared norm, before a table is made anew
+BARRED = 1e200  # stands for the pivot of a column that may not enter
+
+
+@wide_inner
+def sweep(table, i, j):
+    """Sweep on i, which enters the support, and on j, which leaves it; either may be -1; O(p |S|).
+
+    The row of H at i must be known. Both changes are made in one pass over the rows: they are long,
+    and reading them is what takes the time. Returns False, and changes nothing but its pivot, when
+    i turns out to be in the span of the support, or when there is no room for it.
+    """
+    rows, member, slot, p = table.rows, table.member, table.slot, table.slot.size
+    edge, pivots = table.border[EDGE], table.border[PIVOT]
+    size, new = member[-1], rows[member[-1]]
+    old, out, inn = new, 0.0, 0.0
+    if i >= 0:
+        # the tableau's row of i outside the support, M_i = H_i - H_iS W, from H itself
+        gram = table.gram[i]
+        for l in range(p):
+            new[l] = gram[l]
+        for a in range(size):
+            row, factor = rows[a], gram[member[a]]
             for l in range(p):
-                row[l] -= a * pivot_row[l]
-    sign = -1.0 if inside[j] else 1.0
-    for i in range(p):
-        A[j, i] *= sign / pivot
-        A[i, j] = A[j, i]
-    A[j, j] = -1.0 / pivot
-    b[j] = sign * head / pivot
-    inside[j] = not inside[j]
-    return -0.5 * head * head / pivot
+                new[l] -= factor * row[l]
+        for a in range(size):
+            new[member[a]] = rows[a, i]
+        table.value[1] = max(table.value[1], abs(new[i] - pivots[i]) / gram[i])
+        fresh = new[i]
+        if j >= 0:
+            fresh -= rows[slot[j], i] * rows[slot[j], i] / rows[slot[j], j]
+        if not fresh > table.border[LEAST, i] or (j < 0 and size + 1 >= rows.shape[0]):
+            pivots[i] = new[i]
+            return False
+    if j >= 0:
+        # the row of j goes behind those that stay, where it is freed
+        a, last = slot[j], size - 1
+        old = rows[last]
+        if a != last:
+            moved, row = member[last], rows[a]
+            for l in range(p):
+                row[l], old[l] = old[l], row[l]
+            member[a], slot[moved] = moved, a
+        out, step_out = 1.0 / old[j], edge[j] / old[j]
+        table.value[0] -= 0.5 * edge[j] * step_out
+        for l in range(p):
+            pivots[l] -= old[l] * old[l] * out
+            edge[l] -= old[l] * step_out
+        pivots[j], edge[j] = -out, -step_out
+        slot[j], size = -1, last
+        if i >= 0:
+            # the row of i as it is once j has left
+            factor = old[i] * out
+            for l in range(p):
+                new[l] -= factor * old[l]
+            new[j] = -factor
+    if i >= 0:
+        inn, step_in = 1.0 / new[i], edge[i] / new[i]
+        table.value[0] -= 0.5 * edge[i] * step_in
+        for l in range(p):
+            pivots[l] -= new[l] * new[l] * inn
+            edge[l] -= new[l] * step_in
+        pivots[i], edge[i] = -inn, step_in
+    for a in range(size):
+        row, factor_out, factor_in = rows[a], 0.0, 0.0
+        if j >= 0:
+            factor_out = row[j] * out
+        if i >= 0:
+            # what row[i] is once j has left, over the pivot
+            factor_in = (row[i] - factor_out * old[i] if j >= 0 else row[i]) * inn
+        if i >= 0 and j >= 0:
+            for l in range(p):
+                row[l] -= factor_out * old[l] + factor_in * new[l]
+            row[j] = -factor_out - factor_in * new[j]
+        elif i >= 0:
+            for l in range(p):
+                row[l] -= factor_in * new[l]
+        else:
+            for l in range(p):
+                row[l] -= factor_out * old[l]
+            row[j] = -factor_out
+        if i >= 0:
+            row[i] = factor_in
+    if i >= 0:
+        row = rows[size]
+        for l in range(p):
+            row[l] = new[l] * inn
+        row[i] = -inn
+        slot[i], member[size] = size, i
+        size += 1
+    member[-1] = size
+    return True
 
 
-@inner
-def best_swap(A, b, inside, kept, barred, floor):
-    """(change, enters, leaves) of the best swap; O(p |S|).
+@wide_inner
+def best_replacement(table, a, tolerance):
+    """The column that best replaces the a-th member, -1 when none improves; O(p).
 
     Dropping j turns the gradient of i into g_i - W_ij w_j / K_jj and its pivot into
     M_ii + W_ij² / K_jj, where K = inv(H_SS); the swap then gains half the square over the pivot.
     """
-    change, enters, leaves = np.inf, -1, -1
-    for j in range(b.size):
-        if not inside[j] or kept[j]:
-            continue
-        row, K, ratio = A[j], -A[j, j], b[j] / A[j, j]
-        top, bottom, best = 0.0, 1.0, -1
-        for i in range(b.size):
-            if inside[i] or barred[i] or A[i, i] <= floor[i]:
-                continue
-            slope = b[i] - row[i] * ratio
-            pivot = A[i, i] + row[i] * row[i] / K
-            if slope * slope * bottom > top * pivot:
-                top, bottom, best = slope * slope, pivot, i
-        value = 0.5 * b[j] * b[j] / K - 0.5 * top / bottom
-        if best >= 0 and value < change:
-            change, enters, leaves = value, best, j
-    return change, enters, leaves
+    j, row = table.member[a], table.rows[a]
+    slopes, pivots = table.border[SCAN_EDGE], table.border[SCAN_PIVOT]
+    inverse, w = -1.0 / table.border[PIVOT, j], -table.border[EDGE, j]
+    ratio = w * inverse
+    least = w * ratio + 2.0 * tolerance
+    # whether any improves is counted without a division or a jump, which the compiler can widen
+    count, best = 0, -1
+    for i in range(row.size):
+        slope = slopes[i] - row[i] * ratio
+        count += slope * slope > least * (pivots[i] + row[i] * row[i] * inverse)
+    if count > 0:
+        for i in range(row.size):
+            slope = slopes[i] - row[i] * ratio
+            pivot = pivots[i] + row[i] * row[i] * inverse
+            usable = table.slot[i] < 0 and pivots[i] < BARRED and pivot > table.border[LEAST, i]
+            if usable and slope * slope > least * pivot:
+                best, least = i, slope * slope / pivot
+    return best
 
 
-@kernel
-def descend(A, b, inside, kept, barred, floor, price, budget, tolerance, max_moves):
-    """Make the best addition, removal or swap until none improves by more than the tolerance.
+@wide_inner
+def best_single(table, weight, price, budget, tolerance):
+    """The best addition, or the best removal, or -1 when neither improves; O(p)."""
+    edge, pivots, size = table.border[EDGE], table.border[PIVOT], table.member[-1]
+    top, best = 0.0, -1
+    if size < budget:
+        least, least_gain = table.border[LEAST], 2.0 * (price + tolerance)
+        for i in range(edge.size):
+            if table.slot[i] < 0 and pivots[i] > least[i]:
+                gain = edge[i] * edge[i] / pivots[i]
+                if gain > least_gain and gain * weight[i] > top:
+                    top, best = gain * weight[i], i
+    if best < 0 and price > 0.0:
+        least_cost = 2.0 * (price - tolerance)
+        for a in range(size):
+            j = table.member[a]
+            cost = -edge[j] * edge[j] / pivots[j]
+            if cost < least_cost and not table.kept[j]:
+                least_cost, best = cost, j
+    return best
 
-    `barred` columns do not enter. Returns the change of the smooth minimum.
+
+@wide_inner
+def prepare_scan(table, weight):
+    """Gradients and pivots for `best_replacement`, with the columns that may not enter masked."""
+    slopes, pivots = table.border[SCAN_EDGE], table.border[SCAN_PIVOT]
+    for i in range(weight.size):
+        pivot = table.border[PIVOT, i]
+        slopes[i], pivots[i] = table.border[EDGE, i], pivot
+        if table.slot[i] >= 0 or weight[i] == 0.0:
+            slopes[i], pivots[i] = 0.0, BARRED
+        elif pivot <= table.border[LEAST, i]:
+            pivots[i] = 0.0
+
+
+@wide
+def descend(table, columns, weight, price, budget, tolerance, max_moves):
+    """Toggle `columns`; then additions and removals, the best first, and swaps, while one improves.
+
+    Of the columns, members leave and others enter, in this order; dependent ones stay out. Swaps go
+    around the members in turn: each is replaced by the best column for it, at once. Columns of
+    weight zero do not enter; the gains of additions are ranked after multiplication by the weight.
+    Returns -1 when done, -2 after `max_moves`, -3 when the pivots have drifted too far, or a column
+    whose row of H must be known to go on.
     """
-    total, size = 0.0, 0
-    for j in range(b.size):
-        size += inside[j]
-    for _ in range(max_moves):
-        gain, enters, cost, leaves = 0.0, -1, np.inf, -1
-        for j in range(b.size):
-            if inside[j]:
-                value = -0.5 * b[j] * b[j] / A[j, j]
-                if not kept[j] and value < cost:
-                    cost, leaves = value, j
-            elif not barred[j] and A[j, j] > floor[j]:
-                value = 0.5 * b[j] * b[j] / A[j, j]
-                if value > gain:
-                    gain, enters = value, j
-        if size < budget and enters >= 0 and gain > price + tolerance:
-            leaves = -1
-        elif leaves >= 0 and cost < price - tolerance:
-            enters = -1
+    a, n_failed, is_fresh = int(table.value[2]), int(table.value[3]), False
+    for move in range(columns.size + max_moves):
+        enters, leaves = -1, -1
+        if move < columns.size:
+            j = columns[move]
+            if table.slot[j] >= 0:
+                leaves = j
+            elif table.border[PIVOT, j] > table.border[LEAST, j]:
+                enters = j
+            else:
+                continue
         else:
-            change, enters, leaves = best_swap(A, b, inside, kept, barred, floor)
-            if not change < -tolerance:
-                break
-        for j in (leaves, enters):
-            if j >= 0:
-                size += -1 if inside[j] else 1
-                total += toggle(A, b, inside, j)
-    return total
+            single = best_single(table, weight, price, budget, tolerance)
+            if single >= 0 and table.slot[single] < 0:
+                enters = single
+            elif single >= 0:
+                leaves = single
+            if single < 0 and not is_fresh:
+                prepare_scan(table, weight)
+                is_fresh = True
+            while single < 0 and enters < 0:
+                if n_failed >= table.member[-1]:
+                    return -1
+                a = a + 1 if a + 1 < table.member[-1] else 0
+                n_failed += 1
+                leaves = table.member[a]
+                if not table.kept[leaves]:
+                    enters = best_replacement(table, a, tolerance)
+            if enters >= 0 and not table.known[enters]:
+                # what is known must not change the order of moves: go on with the same member
+                back = 1 if single < 0 else 0
+                table.value[2], table.value[3] = a - back, n_failed - back
+                return enters
+        if sweep(table, enters, leaves):
+            n_failed = 0
+        is_fresh = False
+        if move >= columns.size and table.value[1] > MAX_DRIFT:
+            return -3
+    return -2
+
+
+@wide
+def price_swaps(W, diagonal, w, free, slopes, pivots, least, change):
+    """Lower `change`, per column outside the support, to its best swap for a free member; O(s c).
+
+    W (s, c) are the regressions of c columns on the support, `diagonal` that of K = inv(H_SS), w
+    the coefficients; `slopes`, `pivots` and `least` the gradient, the pivots M_ii and the smallest
+    pivots that count.
+    """
+    for a in range(w.size):
+        if not free[a]:
+            continue
+        row, inverse = W[a], 1.0 / diagonal[a]
+        ratio = w[a] * inverse
+        cost = 0.5 * w[a] * ratio
+        for i in range(row.size):
+            slope = slopes[i] - row[i] * ratio
+            pivot = max(pivots[i] + row[i] * row[i] * inverse, least[i])
+            change[i] = min(change[i], cost - 0.5 * slope * slope / pivot)

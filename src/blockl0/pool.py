@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from blockl0 import kernels
-from blockl0.block_search import improve_block, new_tree
+from blockl0.block_search import improve_block, is_proven, new_tree
+from blockl0.design import Design
 from blockl0.problem import Problem
 
 Floats = NDArray[np.float64]
@@ -14,6 +17,26 @@ Ints = NDArray[np.int64]
 
 MAX_MOVES = 10_000
 """Moves of one descent; a bound against rounding that feigns progress."""
+CACHED_BYTES, GRAM_BATCH, MAX_BATCH = 8 << 20, 8, 256
+"""Rows of the Gram matrix are made one by one from a pool in cache, otherwise 8 at a time or more:
+the more are known the more are made together, so that a long search makes few large products."""
+MAX_REBUILDS = 3
+"""Times in one descent that a drifted tableau is built anew."""
+BLOCK_NODES = 100_000
+"""Nodes of a block's search, so that a block of unusual size ends in time."""
+
+
+_NONE = np.empty(0, dtype=np.int64)
+
+
+class Saved(NamedTuple):
+    """A copy of what moves in a tableau."""
+
+    rows: Floats
+    border: Floats
+    slot: Ints
+    member: Ints
+    value: Floats
 
 
 class Pool:
@@ -21,120 +44,290 @@ class Pool:
 
     Sweeping the Gram matrix H of the pool, bordered by c = −X'y, on the support S leaves the Schur
     complement M and the gradient outside S, −inv(H_SS) and −w_S inside, and the regressions
-    inv(H_SS) H_SU in the mixed part: all moves are priced by reading entries, and making one is a
-    sweep, O(p²).
+    W = inv(H_SS) H_SU in the mixed part: all moves are priced by reading entries. Kept are the rows
+    of S, the diagonal and the border, so that a move costs O(p|S|); see `kernels.Tableau`. Rows of
+    H are made when a column first enters.
 
-    Attributes
+    Parameters
     ----------
+    problem : Problem
+        With a squared loss.
     columns : ndarray (p,)
         The pool, ascending.
-    inside : ndarray of bool (p,)
-        Which of its columns are in the support.
-    value : float
-        Smooth minimum on the support, less the constant ½‖y‖².
+    target, sq_norms : ndarray (p,)
+        The gradient at zero and the diagonal of H, of these columns.
+    tolerance : float
+        Smaller improvements do not count.
+    like : Pool, optional
+        A pool of the same columns, whose rows of H are shared.
     """
 
-    def __init__(self, problem: Problem, columns: Ints, target: Floats) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        columns: Ints,
+        target: Floats,
+        sq_norms: Floats,
+        tolerance: float = 0.0,
+        like: Pool | None = None,
+    ) -> None:
+        p = columns.size
         self.columns = columns
         self.sparsity = problem.sparsity
-        self.H = np.ascontiguousarray(problem.design.gram(columns, problem.sample_weight))
-        self.H.flat[:: columns.size + 1] += problem.ridge
-        self.c = target
-        # columns with smaller pivots are in the span of the support
-        self.floor = kernels.PIVOT_FLOOR * np.diag(self.H)
-        self.kept = np.isin(columns, problem.keep)
-        self.tolerance = 0.0
-        self._open = np.zeros(columns.size, dtype=np.bool_)
+        self.target, self.sq_norms = target, sq_norms
+        self.tolerance = tolerance
+        self.drift = 0.0
+        self.is_proven = False
+        self._weights = problem.sample_weight
+        self._problem = problem
+        self._design: Design | None = None
+        share = p / problem.n_features
+        self._batch = 1 if share * problem.design.nbytes <= CACHED_BYTES else GRAM_BATCH
         self._trees: dict[int, kernels.Tree] = {}
-        self.load(np.empty(0, dtype=np.int64))
+        self._equal = np.ones(p)
+        capacity = min(p, self.sparsity.budget)
+        border = np.empty((5, p))
+        border[kernels.LEAST] = kernels.PIVOT_FLOOR * sq_norms
+        self.table = kernels.Tableau(
+            gram=np.empty((p, p)) if like is None else like.table.gram,
+            known=np.zeros(p, dtype=np.bool_) if like is None else like.table.known,
+            kept=np.isin(columns, problem.keep),
+            rows=np.empty((capacity + 1, p)),
+            border=border,
+            slot=np.empty(p, dtype=np.int64),
+            member=np.empty(capacity + 1, dtype=np.int64),
+            value=np.zeros(4),
+        )
+        self.clear()
+
+    # the support -----------------------------------------------------------------------------
+
+    @property
+    def size(self) -> int:
+        """|S|."""
+        return int(self.table.member[-1])
+
+    @property
+    def members(self) -> Ints:
+        """Positions in the pool of the support, (|S|,), in no order."""
+        return self.table.member[: self.size].copy()
 
     @property
     def support(self) -> Ints:
         """The columns of X in the support, ascending."""
-        return self.columns[self.inside]
+        return np.sort(self.columns[self.members])
+
+    @property
+    def coef(self) -> Floats:
+        """The coefficients on `members`, (|S|,)."""
+        return -self.table.border[kernels.EDGE, self.members]
+
+    @property
+    def value(self) -> float:
+        """Smooth minimum on the support, less the constant ½‖y‖²."""
+        return float(self.table.value[0])
 
     @property
     def objective(self) -> float:
         """value + price·|S|."""
-        return self.value + self.sparsity.cost(int(np.count_nonzero(self.inside)))
+        return self.value + self.sparsity.cost(self.size)
+
+    @property
+    def movable(self) -> Ints:
+        """Positions of the support that may leave it."""
+        members = self.members
+        return members[~self.table.kept[members]]
+
+    # moves -----------------------------------------------------------------------------------
+
+    def clear(self) -> None:
+        """The empty support."""
+        table = self.table
+        table.border[kernels.EDGE], table.border[kernels.PIVOT] = self.target, self.sq_norms
+        table.slot[:], table.member[-1], table.value[:] = -1, 0, 0.0
 
     def load(self, support: Ints) -> None:
-        """Start afresh from a support (columns of X in the pool), O(|S| p²)."""
-        self.A, self.b = self.H.copy(), self.c.copy()
-        self.inside = np.zeros(self.columns.size, dtype=np.bool_)
-        self.value = 0.0
+        """Start afresh from a support (columns of X in the pool), O(|S|² p)."""
+        self.clear()
         positions = np.searchsorted(self.columns, support)
         # kept columns first: of two dependent ones the other is left out
-        for j in positions[np.argsort(~self.kept[positions], kind="stable")]:
-            if self.A[j, j] > self.floor[j]:
-                self.toggle(j)
+        self.toggle(positions[np.argsort(~self.table.kept[positions], kind="stable")])
 
-    def toggle(self, j: int) -> None:
-        """Add the pool's j-th column to the support, or take it out."""
-        self.value += kernels.toggle(self.A, self.b, self.inside, j)
-
-    def save(self) -> tuple[Floats, Floats, NDArray[np.bool_], float]:
-        """A copy of the state, for `restore`."""
-        return self.A.copy(), self.b.copy(), self.inside.copy(), self.value
-
-    def restore(self, state: tuple[Floats, Floats, NDArray[np.bool_], float]) -> None:
-        """Return to a saved state."""
-        A, b, inside, self.value = state
-        self.A[:], self.b[:], self.inside[:] = A, b, inside
-
-    def descend(self, barred: NDArray[np.bool_] | None = None) -> None:
-        """Best addition, removal or swap, until none improves; `barred` columns do not enter."""
+    def toggle(self, positions: Ints) -> None:
+        """Move columns (positions in the pool) into the support or out of it, in this order."""
+        self.know(positions[self.table.slot[positions] < 0])
         price, budget = self.sparsity
-        self.value += kernels.descend(
-            self.A, self.b, self.inside, self.kept, self._open if barred is None else barred,
-            self.floor, price, budget, self.tolerance, MAX_MOVES,
-        )  # fmt: skip
+        kernels.descend(self.table, positions, self._equal, price, budget, self.tolerance, 0)
 
-    def search_block(self, block: Ints) -> bool:
-        """Search a block of the pool exactly, the support outside it re-fitted; True if improved.
+    def descend(self, weight: Floats | None = None, dropped: Ints | None = None) -> None:
+        """Best additions, removals and swaps, until none improves; first some members are dropped.
 
-        The block's part of the tableau, swept out of the support inside that small matrix, is the
-        Schur complement with the rest of the support eliminated.
+        Columns of weight 0 do not enter; other weights scale the gains that rank the additions.
         """
         price, budget = self.sparsity
-        H, c = np.ascontiguousarray(self.A[np.ix_(block, block)]), self.b[block]
-        inside = self.inside[block]
-        current = np.where(inside, -c, 0.0)
-        small = inside.copy()
-        for j in np.flatnonzero(inside):
-            kernels.toggle(H, c, small, j)
-        room = budget - int(np.count_nonzero(self.inside)) + int(np.count_nonzero(inside))
-        k = block.size
+        weight = self._equal if weight is None else weight
+        first, n_rebuilt = _NONE if dropped is None else dropped, 0
+        self.table.value[2:] = -1.0, 0.0
+        while True:
+            wanted = kernels.descend(
+                self.table, first, weight, price, budget, self.tolerance, MAX_MOVES
+            )
+            first = _NONE
+            if wanted >= 0:
+                self.know(np.array([wanted]), weight)
+            elif wanted == -3 and n_rebuilt < MAX_REBUILDS:
+                self.refresh()
+                self.table.value[2:] = -1.0, 0.0
+                n_rebuilt += 1
+            else:
+                break
+
+    def save(self) -> Saved:
+        """A copy of the state, for `restore`."""
+        t, size = self.table, self.size
+        return Saved(
+            t.rows[:size].copy(), t.border[:2].copy(), t.slot.copy(), t.member.copy(),
+            t.value.copy(),
+        )  # fmt: skip
+
+    def restore(self, state: Saved) -> None:
+        """Return to a saved state."""
+        t = self.table
+        t.rows[: state.member[-1]], t.border[:2] = state.rows, state.border
+        t.slot[:], t.member[:], t.value[:] = state.slot, state.member, state.value
+
+    def refresh(self) -> None:
+        """Record the drift; build the tableau anew where rounding has moved its pivots too far."""
+        self.drift = max(self.drift, float(self.table.value[1]))
+        if self.table.value[1] > kernels.MAX_DRIFT:
+            self.load(self.support)
+
+    def know_all(self) -> None:
+        """Make all of H in one product, unless it is known."""
+        if self.table.known.all():
+            return
+        self.table.gram[:] = self._problem.design.gram(self.columns, self._weights)
+        self.table.gram.flat[:: self.columns.size + 1] = self.sq_norms
+        self.table.known[:] = True
+
+    def know(self, positions: Ints, weight: Floats | None = None) -> None:
+        """Make the rows of H at these positions; with a weight, also of likely next columns."""
+        table = self.table
+        missing = positions[~table.known[positions]]
+        if missing.size == 0:
+            return
+        batch = min(max(self._batch, int(table.known.sum()) // 4), MAX_BATCH)
+        if weight is not None and missing.size < batch:
+            gains = np.where(table.known | (weight == 0.0), -np.inf, self.add_gains())
+            gains[missing] = np.inf
+            missing = _first(-gains, batch)
+            missing = missing[~table.known[missing]]
+        if self._design is None:
+            design, is_all = self._problem.design, self.columns.size == self._problem.n_features
+            self._design = design if is_all else design.take(self.columns)
+        V = self._design.columns(missing)
+        if self._weights is not None:
+            V = V * self._weights[:, None]
+        table.gram[missing] = self._design.cross(V, slice(None))
+        # the ridge, and one value for the diagonal wherever it is read
+        table.gram[missing, missing] = self.sq_norms[missing]
+        table.known[missing] = True
+
+    # blocks ----------------------------------------------------------------------------------
+
+    def search_block(self, block: Ints) -> bool:
+        """Search a block exactly, the support outside it re-fitted; True if that improved.
+
+        `is_proven` then says whether the search was exhausted.
+        """
+        price, budget = self.sparsity
+        inside = self.table.slot[block] >= 0
+        problem = self._block_problem(block, inside)
+        if problem is None:
+            return False
+        H, c = problem
+        current = np.where(inside, -self.table.border[kernels.EDGE, block], 0.0)
+        k, room = block.size, budget - self.size + int(np.count_nonzero(inside))
         tree = self._trees.setdefault(k, new_tree(k, k + 1))
-        z = improve_block(tree, H, c, price, min(k, room), current, self.kept[block])
+        z = improve_block(
+            tree, H, c, price, min(k, room), current, self.table.kept[block], BLOCK_NODES
+        )
+        self.is_proven = is_proven(tree)
         if z is None:
             return False
-        before = self.objective
-        state = self.save()
+        before, state, chosen = self.objective, self.save(), z != 0.0
         # removals first: a support never exceeds the budget, and pivots stay away from zero
-        for leaving in (True, False):
-            for i, j in enumerate(block):
-                if inside[i] == leaving and (z[i] != 0.0) != leaving:
-                    if not leaving and self.A[j, j] <= self.floor[j]:
-                        continue
-                    self.toggle(j)
+        self.toggle(np.concatenate([block[inside & ~chosen], block[chosen & ~inside]]))
         if self.objective < before - self.tolerance:
             return True
         self.restore(state)
         return False
 
-    def drop_costs(self) -> Floats:
-        """By how much taking out each column raises the minimum, (p,); inf where not possible."""
-        diagonal = np.diag(self.A)
-        costs = np.full(self.b.size, np.inf)
-        free = self.inside & ~self.kept
-        costs[free] = -0.5 * self.b[free] ** 2 / diagonal[free]
-        return costs
+    def _block_problem(
+        self, block: Ints, inside: NDArray[np.bool_]
+    ) -> tuple[Floats, Floats] | None:
+        """(H, c) of a block with the rest of the support eliminated; None if that is singular.
+
+        The block's part of the tableau is A = (−K W; W' M), b = (−w, g). Sweeping its members out
+        gives H = (R RW; W'R M + W'RW) and c = (Rb_I, b_O + W'Rb_I) with R = inv(K).
+        """
+        table, members, n_in = self.table, self.members, int(np.count_nonzero(inside))
+        order = np.argsort(~inside, kind="stable")
+        ins, out = block[inside], block[~inside]
+        self.know(out)
+        rows, edge = table.rows, table.border[kernels.EDGE]
+        M = table.gram[np.ix_(out, out)]
+        if members.size:
+            M = M - table.gram[np.ix_(out, members)] @ rows[: members.size, out]
+        H, c = np.empty((block.size, block.size)), edge[np.concatenate([ins, out])]
+        H[n_in:, n_in:] = 0.5 * (M + M.T)
+        if n_in:
+            lines = rows[table.slot[ins]]
+            W = lines[:, out]
+            try:
+                R = np.linalg.inv(-lines[:, ins])
+            except np.linalg.LinAlgError:
+                return None
+            H[:n_in, :n_in] = R = 0.5 * (R + R.T)
+            H[:n_in, n_in:] = RW = R @ W
+            H[n_in:, :n_in] = RW.T
+            H[n_in:, n_in:] += W.T @ RW
+            c[n_in:] += RW.T @ c[:n_in]
+            c[:n_in] = R @ c[:n_in]
+        # back to the order of the block
+        back = np.argsort(order)
+        if not (np.isfinite(H).all() and np.isfinite(c).all()):
+            return None
+        return np.ascontiguousarray(H[np.ix_(back, back)]), c[back]
+
+    def drop_costs(self, positions: Ints) -> Floats:
+        """By how much taking out each of these members raises the minimum."""
+        edge, pivots = self.table.border[:2, positions]
+        return -0.5 * edge**2 / pivots
+
+    def prices(self) -> Floats:
+        """Change of the objective by the best addition or swap that brings in each column, (p,)."""
+        price, budget = self.sparsity
+        table, members = self.table, self.members
+        edge, pivots, least = table.border[:3]
+        change = np.full(edge.size, np.inf)
+        if members.size < budget:
+            change = price - self.add_gains()
+        kernels.price_swaps(
+            table.rows[: members.size], -pivots[members], -edge[members], ~table.kept[members],
+            edge, pivots, least + 1e-300, change,
+        )  # fmt: skip
+        change[members] = np.inf
+        return change
 
     def add_gains(self) -> Floats:
         """By how much adding each column lowers the minimum, (p,); −inf where not possible."""
-        diagonal = np.diag(self.A)
-        gains = np.full(self.b.size, -np.inf)
-        free = ~self.inside & (diagonal > self.floor)
-        gains[free] = 0.5 * self.b[free] ** 2 / diagonal[free]
-        return gains
+        edge, pivots, least = self.table.border[:3]
+        free = (self.table.slot < 0) & (pivots > least)
+        safe = np.where(free, pivots, 1.0)
+        return np.where(free, 0.5 * edge**2 / safe, -np.inf)
+
+
+def _first(keys: Floats, count: int) -> Ints:
+    """Positions of the `count` smallest keys."""
+    return np.argpartition(keys, count)[:count] if count < keys.size else np.arange(keys.size)

@@ -2,25 +2,48 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.pool import Pool
+from blockl0 import kernels
+from blockl0.pool import Pool, Saved
 from blockl0.problem import Problem
 from blockl0.run import Run
+from blockl0.sparsity import Sparsity
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-KICKS = 12
-"""Kicks in a round."""
-POOL_FACTOR, KICK_FACTOR = 3, 6
-"""Size of the pool in supports: between pricings, and for kicks."""
-PRICE_CHUNK = 8192
-"""Columns priced at a time, which bounds the memory beside X."""
+KICKS, NARROW_KICKS, FEWEST_KICKS = 24, 12, 6
+"""Kicks in a round, in one on a narrow pool, and in one of supports so large that each is slow."""
+LARGE_SUPPORT = 50
+"""Columns in the support beyond which a round has fewer kicks, so that its time grows less."""
+NARROW_POOL, NARROW_FACTOR = 160, 8
+"""Columns in the narrow pool of the start and the first round: this many, or so many supports."""
+DROPPED = 0.5
+"""Share of the support that a kick drops at most."""
+SLACK = 0.04
+"""By how much of the best objective a wide search may walk above it."""
+POOL_SIZE, POOL_FACTOR = 1024, 8
+"""Columns in the pool: this many, or so many supports if that is more."""
+POOL_BYTES, WHOLE_BYTES = 64 << 20, 128 << 20
+"""Bytes of a pool's columns, unless so many supports need more, and of an X that is one pool."""
+KICK_WORK = 2e9
+"""Operations spent at most on the Gram matrix of a pool for kicks."""
+GAIN_CHUNK = 256
+"""Columns whose residuals are computed at a time."""
+LARGEST_POOL = 4096
+"""Columns in any pool that is not all of X."""
+INDEPENDENT = 1e-9
+"""Least eigenvalue of the correlations of all columns with which a proof by blocks is trusted."""
+STAGES = 4
+"""Parts in which a large X is first asked for its columns, each priced at what the last found."""
+LARGEST_BLOCK = 19
+"""Columns of a block that joins two supports; larger ones need the relaxation to be searched."""
 RELATIVE_TOLERANCE = 1e-11
 """Of ½‖y‖²: smaller improvements are rounding."""
 MAX_PRICINGS = 50
@@ -42,7 +65,8 @@ class Incumbent:
     """The best point so far, in the shape `Run.record` wants.
 
     `prices` holds, for every column, the change of the objective by the best addition or swap that
-    brings it in, once the point has been priced; `is_settled` says that none of them improves.
+    brings it in, once the point has been priced; `is_settled` says that none of them improves,
+    `is_proven` that nothing at all does.
     """
 
     w: Floats
@@ -51,6 +75,7 @@ class Incumbent:
     iteration: int = 0
     prices: Floats | None = None
     is_settled: bool = False
+    is_proven: bool = False
 
     @property
     def support(self) -> Ints:
@@ -58,52 +83,175 @@ class Incumbent:
         return np.flatnonzero(self.w)
 
 
-class QuadraticSearch:
-    """The squared loss: pools, descents, kicks and pricing."""
+@dataclass
+class Tally:
+    """Full passes over X so far (a pool of all columns is one), and the largest drift seen."""
 
-    def __init__(self, problem: Problem, options: SearchOptions) -> None:
+    n_passes: int = 0
+    drift: float = 0.0
+
+
+class QuadraticSearch:
+    """The squared loss: pools, descents, kicks and pricing.
+
+    Attributes
+    ----------
+    tolerance : float
+        Smaller improvements are rounding.
+    tally : Tally
+        Shared with the searches made from this one.
+    """
+
+    def __init__(
+        self, problem: Problem, options: SearchOptions, tally: Tally | None = None
+    ) -> None:
         self.problem = problem
         self.options = options
+        self.tally = Tally() if tally is None else tally
         self.sq_norms: Floats = problem.design.sq_norms(problem.sample_weight) + problem.ridge
         zero = np.zeros(problem.n_features)
-        self.target = problem.gradient(zero)
-        self.constant = problem.smooth(zero)
+        eta = np.zeros(problem.n_samples)
+        self.target = problem.gradient(zero, eta)
+        self.constant = problem.smooth(zero, eta)
         self.tolerance = RELATIVE_TOLERANCE * self.constant
+        self.tally.n_passes += 2
+        self._whole: Pool | None = None
+        # the last pool with the point and the size it was made for, and where a walk has come to
+        self._last: tuple[Incumbent, int, Pool] | None = None
+        self._walk: tuple[Incumbent, Pool, Saved] | None = None
+
+    def for_sparsity(self, sparsity: Sparsity) -> QuadraticSearch:
+        """The search of the same data under another price and budget; it shares what it can."""
+        other = copy(self)
+        other.problem = replace(self.problem, sparsity=sparsity)
+        other._last = other._walk = None
+        other._whole = None
+        n = self.problem.n_features
+        if other.pool_size == n:
+            # one Gram matrix for all
+            if self._whole is None:
+                self._whole = self._pool_of(np.arange(n))
+                self.tally.n_passes += 1
+            other._whole = other._pool_of(self._whole.columns, like=self._whole)
+        return other
 
     def start(self, w: Floats) -> Incumbent:
         """The fit on the support of w and the kept columns, less what is not worth its price."""
-        support = np.union1d(np.flatnonzero(w), self.problem.keep).astype(np.int64)
+        support = self._with_kept(w)
         if support.size == 0:
-            return self.fit(support, 0)
+            return self.first()
         # pricing looks at what enters; removals, and columns that depend on others, are seen here
-        pool = Pool(self.problem, support, self.target[support])
-        pool.tolerance = self.tolerance
+        pool = self._pool_of(support)
         pool.load(support)
         pool.descend()
         fits = self.fit(support, 0), self.fit(pool.support, 0)
         return min(fits, key=lambda fit: fit.objective)
 
+    def first(self) -> Incumbent:
+        """A start from nothing, most of the way on few columns, where moves are cheap.
+
+        Of many columns those that matter late do not stand out at first: the support is then grown
+        in stages, with new prices before each.
+        """
+        point = Incumbent(np.zeros(self.problem.n_features), self.constant, 0)
+        price, budget = self.problem.sparsity
+        # a price alone stops by itself
+        is_staged = budget <= self.pool_size < self.problem.n_features
+        stages = range(1, STAGES + 1) if is_staged else [STAGES]
+        for part in [-(-budget * stage // STAGES) for stage in stages]:
+            search = self if part == budget else self.for_sparsity(Sparsity(price, part))
+            pool = search.make_pool(point, self.narrow_size(point))
+            pool.descend()
+            point = self.fit(pool.support, 0)
+        return point
+
+    def scatter(self, rng: np.random.Generator) -> Incumbent:
+        """A start elsewhere: additions ranked by gains times random numbers, then a descent."""
+        zero = Incumbent(np.zeros(self.problem.n_features), self.constant, 0)
+        pool = self.make_pool(zero, self.kick_size)
+        pool.descend(rng.uniform(0.0, 1.0, pool.columns.size))
+        pool.descend()
+        return self.fit(pool.support, 0)
+
+    def shrink(self, w: Floats, size: int) -> Floats:
+        """Take out the least missed column, re-fitted, until `size` are left; kept ones stay."""
+        support = np.flatnonzero(w)
+        problem = replace(self.problem, sparsity=Sparsity(0.0, support.size))
+        target, sq_norms = self.target[support], self.sq_norms[support]
+        pool = Pool(problem, support, target, sq_norms, self.tolerance)
+        pool.load(support)
+        while pool.size > size and pool.movable.size:
+            movable = pool.movable
+            pool.toggle(movable[[np.argmin(pool.drop_costs(movable))]])
+        return self.problem.fit_on(pool.support)
+
     # pool ------------------------------------------------------------------------------------
 
-    def make_pool(self, incumbent: Incumbent, factor: int = POOL_FACTOR) -> Pool:
-        """The support, the kept columns, and the columns with the best prices."""
+    @property
+    def pool_size(self) -> int:
+        """Columns in a pool; all of them when they are not many."""
         n, budget = self.problem.n_features, self.problem.sparsity.budget
-        must = np.union1d(incumbent.support, self.problem.keep).astype(np.int64)
-        wanted = self.options.pool or max(factor * min(budget, max(must.size, 20)), 60)
-        size = min(n, max(wanted, must.size + 1))
-        prices = self.prices_at(incumbent) if incumbent.prices is None else incumbent.prices.copy()
-        prices[must] = -np.inf
-        columns = np.sort(np.argpartition(prices, size - 1)[:size]) if size < n else np.arange(n)
-        pool = Pool(self.problem, columns, self.target[columns])
-        pool.tolerance = self.tolerance
+        if self.options.pool is not None:
+            return min(n, self.options.pool)
+        m, design = self.problem.n_samples, self.problem.design
+        affordable = int(POOL_BYTES * n / max(design.nbytes, 1))
+        most = min(POOL_FACTOR * min(budget, m), LARGEST_POOL)
+        wanted = max(min(POOL_SIZE, affordable), most, NARROW_POOL)
+        is_whole = n <= 2 * wanted and design.nbytes <= WHOLE_BYTES
+        return n if is_whole else min(n, wanted)
+
+    def narrow_size(self, incumbent: Incumbent) -> int:
+        """Columns in the pool of the start and of the first round, where moves are cheapest."""
+        return min(self.pool_size, max(NARROW_POOL, NARROW_FACTOR * incumbent.n_nonzero))
+
+    @property
+    def kick_size(self) -> int:
+        """Columns in a pool for kicks, which come to need its whole Gram matrix."""
+        m, budget = self.problem.n_samples, self.problem.sparsity.budget
+        affordable = int(np.sqrt(KICK_WORK / m))
+        most = min(POOL_FACTOR * min(budget, m), LARGEST_POOL)
+        return min(self.pool_size, max(affordable, most))
+
+    def make_pool(self, incumbent: Incumbent, most: int | None = None) -> Pool:
+        """The support, the kept columns, and the columns with the best prices, loaded.
+
+        There are at most `most` of them, unless the support needs more; `pool_size` by default.
+        """
+        n, must = self.problem.n_features, self._with_kept(incumbent.w)
+        size = min(n, max(self.pool_size if most is None else most, must.size + 1))
+        if size == n:
+            if self._whole is None:
+                self._whole = self._pool_of(np.arange(n))
+                self.tally.n_passes += 1
+            pool = self._whole
+        elif self._last is not None and self._last[0] is incumbent and self._last[1] == size:
+            pool = self._last[2]
+        else:
+            prices = self.prices_at(incumbent).copy()
+            prices[must] = -np.inf
+            pool = self._pool_of(np.sort(np.argpartition(prices, size - 1)[:size]))
+            self._last = incumbent, size, pool
+        # a product of all is quicker than many of a few, and needs no copy of the columns
+        if pool is not self._whole and size <= self.kick_size:
+            pool.know_all()
         pool.load(must)
         return pool
 
+    def _with_kept(self, w: Floats) -> Ints:
+        chosen = w != 0.0
+        chosen[self.problem.keep] = True
+        return np.flatnonzero(chosen)
+
+    def _pool_of(self, columns: Ints, like: Pool | None = None) -> Pool:
+        return Pool(
+            self.problem, columns, self.target[columns], self.sq_norms[columns], self.tolerance,
+            like,
+        )  # fmt: skip
+
     # search ----------------------------------------------------------------------------------
 
-    def search(self, pool: Pool, rng: np.random.Generator) -> None:
-        """Descend by single moves, then by exact blocks, until `patience` blocks bring nothing."""
-        pool.descend()
+    def search_blocks(self, pool: Pool, rng: np.random.Generator) -> None:
+        """Exact blocks, each followed by a descent, until `patience` of them bring nothing."""
         failures = 0
         while failures < self.options.patience:
             block = self.choose_block(pool, rng)
@@ -116,35 +264,51 @@ class QuadraticSearch:
     def choose_block(self, pool: Pool, rng: np.random.Generator) -> Ints:
         """The weakest of the support with the strongest outside it, and a few at random."""
         n_outside, n_support, n_random = self.options[:3]
-        costs, gains = pool.drop_costs(), pool.add_gains()
+        members, gains = pool.movable, pool.add_gains()
         # noise of up to a factor four keeps successive blocks different
-        costs = costs * rng.uniform(0.25, 1.0, costs.size)
-        gains = gains * rng.uniform(0.25, 1.0, gains.size)
-        weak = _first(costs, n_support)
+        costs = pool.drop_costs(members) * rng.uniform(0.25, 1.0, members.size)
+        gains *= rng.uniform(0.25, 1.0, gains.size)
+        chosen = np.zeros(gains.size, dtype=np.bool_)
+        chosen[members[_first(costs, n_support)]] = True
         strong = _first(-gains, n_outside)
-        chosen = np.union1d(weak[np.isfinite(costs[weak])], strong[np.isfinite(gains[strong])])
-        rest = np.setdiff1d(np.flatnonzero(~pool.kept | pool.inside), chosen)
-        more = rng.choice(rest, min(n_random, rest.size), replace=False)
-        return np.union1d(chosen, more).astype(np.int64)
+        chosen[strong[gains[strong] > -np.inf]] = True
+        chosen[rng.integers(0, gains.size, n_random)] = True
+        # a kept column that depends on others can be neither added nor taken out
+        chosen &= ~pool.table.kept | (pool.table.slot >= 0)
+        return np.flatnonzero(chosen)
 
-    def kick(self, pool: Pool, rng: np.random.Generator) -> bool:
-        """Drop a part of the support, refill without half of it, search again; keep if better."""
-        state, before = pool.save(), pool.objective
-        movable = np.flatnonzero(pool.inside & ~pool.kept)
+    def kick(self, pool: Pool, rng: np.random.Generator, ceiling: float) -> None:
+        """Drop a part of the support, refill without half of it, descend again.
+
+        A point that is better, or below the ceiling, stays; from another one the pool returns, and
+        searches what differs as a block.
+        """
+        movable = pool.movable
         if movable.size == 0:
-            return False
-        n_drop = max(1, int(movable.size * rng.uniform(0.1, 0.5)))
-        dropped = rng.choice(movable, n_drop, replace=False)
-        for j in dropped:
-            pool.toggle(j)
-        barred = np.zeros(pool.inside.size, dtype=np.bool_)
-        barred[dropped[: max(1, n_drop // 2)]] = True
-        pool.descend(barred)
+            return
+        state, before = pool.save(), pool.objective
+        if ceiling == -np.inf:
+            n_drop = int(movable.size * rng.uniform(0.2, 1.0) * DROPPED)
+        else:
+            # small ones, since these can be followed by others from where they lead
+            n_drop = int(2.0 * (0.5 * DROPPED * movable.size + 0.5) ** rng.uniform())
+        dropped = rng.permutation(movable)[: max(1, n_drop)]
+        weight = rng.uniform(0.5, 1.0, pool.columns.size)
+        weight[dropped[: (dropped.size + 1) // 2]] = 0.0
+        pool.descend(weight, dropped)
         pool.descend()
-        if pool.objective < before - self.tolerance:
-            return True
+        if pool.objective < max(before - self.tolerance, ceiling):
+            pool.refresh()
+            return
+        other = pool.table.slot >= 0
         pool.restore(state)
-        return False
+        self.join(pool, other)
+
+    def join(self, pool: Pool, other: NDArray[np.bool_]) -> None:
+        """Search the columns in which another support differs from the pool's as one block."""
+        block = np.flatnonzero((pool.table.slot >= 0) != other)
+        if 2 < block.size <= LARGEST_BLOCK:
+            pool.search_block(block)
 
     # price -----------------------------------------------------------------------------------
 
@@ -153,14 +317,18 @@ class QuadraticSearch:
 
         With u = X_S'x_i, K = inv(X_S'X_S + ridge) and W = K u, the pivot of column i is
         M_ii = ‖x_i‖² − u'W; swapping it for j changes the minimum by
-        w_j²/2K_jj − (g_i − W_j w_j/K_jj)² / 2(M_ii + W_j²/K_jj). One pass over X, O(mns).
+        w_j²/2K_jj − (g_i − W_j w_j/K_jj)² / 2(M_ii + W_j²/K_jj). O(mns), one pass over X.
         """
         problem = self.problem
         budget, price = problem.sparsity.budget, problem.sparsity.price
-        gradient = problem.gradient(w)
+        self.tally.n_passes += 1
         X_S = problem.design.columns(support)
-        weighted = X_S if problem.sample_weight is None else X_S * problem.sample_weight[:, None]
-        H = weighted.T @ X_S
+        # the residual rides along, so that gradient and regressions take one pass
+        eta = X_S @ w[support]
+        weighted = np.column_stack([X_S, problem.loss.gradient(eta, problem.y)])
+        if problem.sample_weight is not None:
+            weighted *= problem.sample_weight[:, None]
+        H = weighted[:, :-1].T @ X_S
         H.flat[:: support.size + 1] += problem.ridge
         # unit diagonal: what counts as dependent must not depend on the user's units
         scale = np.sqrt(np.where(H.diagonal() > 0.0, H.diagonal(), 1.0))
@@ -168,58 +336,131 @@ class QuadraticSearch:
         K = K / scale / scale[:, None]
         free = ~np.isin(support, problem.keep)
         change = np.empty(problem.n_features)
-        for start in range(0, change.size, PRICE_CHUNK):
-            part = slice(start, min(start + PRICE_CHUNK, change.size))
+        for start in range(0, change.size, problem.design.chunk):
+            part = slice(start, min(start + problem.design.chunk, change.size))
             U = problem.design.cross(weighted, part)
             change[part] = _price_columns(
-                U, K, w[support], gradient[part], self.sq_norms[part], free,
+                U[:-1], K, w[support], U[-1], self.sq_norms[part], free,
                 price if support.size < budget else np.inf,
             )  # fmt: skip
         change[support] = np.inf
         return change
 
     def prices_at(self, incumbent: Incumbent) -> Floats:
-        """The prices of all columns at an incumbent, (n,)."""
-        price, budget = self.problem.sparsity
-        if incumbent.support.size:
-            return self.price(incumbent.w, incumbent.support)
-        if budget == 0:
-            return np.full(self.target.size, np.inf)
-        safe = np.where(self.sq_norms > 0.0, self.sq_norms, np.inf)
-        return price - 0.5 * self.target**2 / safe
+        """The prices of all columns at an incumbent, (n,), computed once."""
+        if incumbent.prices is None:
+            price, budget = self.problem.sparsity
+            if incumbent.support.size:
+                incumbent.prices = self.price(incumbent.w, incumbent.support)
+            elif budget == 0:
+                incumbent.prices = np.full(self.target.size, np.inf)
+            else:
+                safe = np.where(self.sq_norms > 0.0, self.sq_norms, np.inf)
+                incumbent.prices = price - 0.5 * self.target**2 / safe
+        return incumbent.prices
 
     def settle(self, incumbent: Incumbent, run: Run, rng: np.random.Generator) -> Incumbent:
         """Pool, search, price, until no column prices out."""
         for _ in range(MAX_PRICINGS):
-            incumbent.prices = self.prices_at(incumbent)
-            incumbent.is_settled = not np.any(incumbent.prices < -self.tolerance)
-            if incumbent.is_settled or run.seconds_left <= 0.0:
+            if run.seconds_left <= 0.0:
                 break
             pool = self.make_pool(incumbent)
-            self.search(pool, rng)
+            pool.descend()
+            if is_small := pool is self._whole and pool.columns.size <= LARGEST_BLOCK:
+                pool.search_block(np.arange(pool.columns.size))
             found = self.fit(pool.support, incumbent.iteration + 1)
-            if not found.objective < incumbent.objective:
+            if found.objective > incumbent.objective:
                 break
+            found.is_proven = is_small and pool.is_proven and self.are_independent(pool)
+            found.is_settled = self.is_stationary(found, pool)
+            stalled = found.objective == incumbent.objective
             incumbent = found
+            if found.is_settled or stalled:
+                break
         return incumbent
+
+    def is_stationary(self, incumbent: Incumbent, pool: Pool) -> bool:
+        """Whether no single move over all columns improves a point that has none in its pool."""
+        pool.refresh()
+        self.tally.drift = max(self.tally.drift, pool.drift)
+        if pool is self._whole:
+            incumbent.prices = pool.prices()
+        if np.any(self.prices_at(incumbent) < -self.tolerance):
+            return False
+        return pool is not self._whole or not self.has_hidden_gain(incumbent, pool)
+
+    def are_independent(self, pool: Pool) -> bool:
+        """Whether no column of a small pool nearly depends on others, so that pivots are right."""
+        pool.know_all()
+        real = np.flatnonzero(self.sq_norms[pool.columns] > 0.0)
+        scale = np.sqrt(self.sq_norms[pool.columns][real])
+        R = pool.table.gram[np.ix_(real, real)] / scale / scale[:, None]
+        return real.size == 0 or bool(np.linalg.eigvalsh(R)[0] > INDEPENDENT)
+
+    def has_hidden_gain(self, incumbent: Incumbent, pool: Pool) -> bool:
+        """Whether a column that counts as dependent on the support would improve after all.
+
+        Its pivot is too small to be trusted; its residual by orthogonal projection is not.
+        """
+        problem, support = self.problem, incumbent.support
+        price, budget = problem.sparsity
+        _, pivots, least = pool.table.border[:3]
+        dependent = np.flatnonzero((pool.table.slot < 0) & (pivots <= least) & (self.sq_norms > 0))
+        if dependent.size == 0 or problem.ridge > 0.0 or support.size >= budget:
+            return False
+        root = 1.0 if problem.sample_weight is None else np.sqrt(problem.sample_weight)[:, None]
+        Q = np.linalg.qr(problem.design.columns(support) * root)[0]
+        r = (problem.y - problem.design.matvec(incumbent.w)) * np.ravel(root)
+        for start in range(0, dependent.size, GAIN_CHUNK):
+            columns = problem.design.columns(dependent[start : start + GAIN_CHUNK]) * root
+            norms = np.linalg.norm(columns, axis=0)
+            columns = columns / norms
+            for _ in range(2):
+                columns = columns - Q @ (Q.T @ columns)
+            lengths = np.linalg.norm(columns, axis=0)
+            real = lengths > 1e-12
+            gains = 0.5 * (r @ columns[:, real]) ** 2 / lengths[real] ** 2
+            if np.any(gains > price + self.tolerance):
+                return True
+        return False
 
     def fit(self, support: Ints, iteration: int) -> Incumbent:
         """The incumbent on a support, its objective from the data."""
         w = self.problem.fit_on(support)
         return Incumbent(w, self.problem.objective(w), int(np.count_nonzero(w)), iteration)
 
-    def kick_round(self, incumbent: Incumbent, run: Run, rng: np.random.Generator) -> Incumbent:
-        """Kicks on a wider pool around the incumbent; the best, settled, or the incumbent."""
-        pool = self.make_pool(incumbent, factor=KICK_FACTOR)
-        improved = False
-        for _ in range(KICKS):
-            improved |= self.kick(pool, rng)
+    def kick_round(
+        self, incumbent: Incumbent, run: Run, rng: np.random.Generator, is_narrow: bool = False
+    ) -> Incumbent:
+        """Blocks and kicks on a pool around the incumbent; the best, settled, or the incumbent.
+
+        On a narrow pool only better points are accepted. On a wide one also those that are not much
+        worse: the search walks away from the incumbent, and the next wide round goes on from there.
+        """
+        pool = self.make_pool(
+            incumbent, self.narrow_size(incumbent) if is_narrow else self.kick_size
+        )
+        best, best_support = pool.objective, None
+        slack = -np.inf
+        if not is_narrow:
+            slack = SLACK * abs(incumbent.objective)
+            if self._walk is not None and self._walk[0] is incumbent and self._walk[1] is pool:
+                pool.restore(self._walk[2])
+        self.search_blocks(pool, rng)
+        n_kicks = NARROW_KICKS if is_narrow else KICKS
+        for _ in range(max(FEWEST_KICKS, n_kicks * LARGE_SUPPORT // max(pool.size, LARGE_SUPPORT))):
+            if pool.objective < best - self.tolerance:
+                best, best_support = pool.objective, pool.support
             if run.seconds_left <= 0.0:
                 break
-        if not improved:
+            self.kick(pool, rng, best + slack)
+        if pool.objective < best - self.tolerance:
+            best_support = pool.support
+        self._walk = None if is_narrow else (incumbent, pool, pool.save())
+        if best_support is None:
             return incumbent
-        self.search(pool, rng)
-        found = self.settle(self.fit(pool.support, incumbent.iteration), run, rng)
+        self._walk = None
+        found = self.settle(self.fit(best_support, incumbent.iteration), run, rng)
         return found if found.objective < incumbent.objective else incumbent
 
 
@@ -229,20 +470,11 @@ def _price_columns(
     """The prices of a chunk of columns; U = X_S' X_chunk, (s, c)."""
     W = K @ U
     M = np.maximum(sq - np.einsum("ij,ij->j", U, W), 0.0)
-    usable = M > 1e-9 * sq
-    safe = np.where(usable, M, np.inf)
-    best = price - 0.5 * g * g / safe
-    diagonal = np.diag(K)[free]
-    if diagonal.size:
-        W, w = W[free], w[free]
-        slope = g - W * (w / diagonal)[:, None]
-        pivot = M + W * W / diagonal[:, None]
-        swap = (0.5 * w * w / diagonal)[:, None] - 0.5 * slope * slope / np.maximum(
-            pivot, 1e-9 * sq + 1e-300
-        )
-        best = np.minimum(best, swap.min(axis=0))
-    best[~usable & (sq <= 0.0)] = np.inf
-    return best
+    least = 1e-9 * sq
+    change = price - 0.5 * g * g / np.where(M > least, M, np.inf)
+    kernels.price_swaps(W, np.diag(K).copy(), w, free, g, M, least + 1e-300, change)
+    change[sq <= 0.0] = np.inf
+    return change
 
 
 def _first(keys: Floats, count: int) -> Ints:

@@ -1,11 +1,12 @@
 """Method "refit": a pool of columns, blocks with re-fitted outside, and pricing over all of X.
 
-    pool:   the support and the columns that look best from it; its Gram matrix, its tableau
-    search: additions, removals, swaps and exact blocks inside the pool, support always re-fitted
-    price:  one pass over all columns: would any addition or swap improve? then it joins the pool
+    pool:   the support and the columns that look best from it; their swept tableau
+    search: additions, removals and swaps inside the pool, support always re-fitted
+    price:  all columns: would any addition or swap improve? then it joins the pool
 
 until no column prices out: the point is then 1-swap stationary over all columns, re-fit included.
-Rounds of kicks (drop part of the support, refill differently, search again) diversify.
+Rounds of exact blocks and of kicks (drop part of the support, refill differently, descend again,
+search the difference as a block) diversify, first among few columns, then among all.
 """
 
 from __future__ import annotations
@@ -17,21 +18,29 @@ from numpy.typing import NDArray
 
 from blockl0.certificate import Certificate
 from blockl0.local_search import LocalSearch
+from blockl0.multinomial import MultinomialProblem, MultinomialSearch
 from blockl0.problem import Problem
-from blockl0.quadratic_search import RELATIVE_TOLERANCE, Incumbent, QuadraticSearch, SearchOptions
+from blockl0.quadratic_search import Incumbent, QuadraticSearch, SearchOptions
 from blockl0.result import Result, Status
 from blockl0.run import Run
+from blockl0.sparsity import Sparsity
 from blockl0.stationarity import TOL
 from blockl0.validate import check_choice, check_integer
 
 Floats = NDArray[np.float64]
 
-EFFORTS = {"fast": 0, "balanced": 4, "thorough": 40}
-"""Rounds of kicks by name."""
+EFFORTS = {"fast": 0, "balanced": 16, "thorough": 60}
+"""Rounds in a row without improvement, beyond the first round, that end a run, by name."""
+ELSEWHERE = 15
+"""After so many rounds in a row without improvement, and again after as many, look elsewhere."""
+ELSEWHERE_ROUNDS = 3
+"""Rounds in a row without improvement that end a search elsewhere."""
+
+Search = QuadraticSearch | LocalSearch | MultinomialSearch
 
 
 def solve_refit(
-    problem: Problem,
+    problem: Problem | MultinomialProblem,
     run: Run,
     *,
     init: Floats | None = None,
@@ -41,7 +50,7 @@ def solve_refit(
     pool: int | None = None,
     patience: int = 2,
 ) -> Result:
-    """Pool, search, price; then rounds of kicks, each followed by pricing, keeping the best.
+    """Pool, search, price; then rounds of blocks and kicks, each settled, keeping the best.
 
     Parameters
     ----------
@@ -53,41 +62,122 @@ def solve_refit(
         Its support is the first one.
     rng : Generator
     effort : "fast", "balanced", "thorough" or int
-        Rounds of kicks: 0, 4, 40, or as given. A run with more effort goes through the same rounds
-        first, so for the same seed it is never worse.
+        After the first round of kicks, the rounds in a row without improvement that end the run: 0,
+        16, 60, or as given; after many of them other starts and neighbouring budgets are tried. A
+        run with more effort goes through the same rounds first, so for the same seed it is never
+        worse.
     block : (int, int, int)
         Columns of an exact block: from outside the support, from the support, at random.
     pool : int, optional
-        Columns in the pool; a few times the support by default.
+        Columns in the pool; about a thousand by default, or all when there are not many more.
     patience : int
-        Blocks without improvement that end a search.
+        Exact blocks in a row without improvement that end their part of a round.
     """
-    rounds = _rounds(effort)
+    options, rounds = refit_options(effort, block, pool, patience)
+    search = make_search(problem, options)
+    incumbent, status = improve(search, init, run, rng, rounds)
+    return finish(search, incumbent, status, run)
+
+
+def refit_options(
+    effort: str | int = "balanced",
+    block: tuple[int, int, int] = (8, 8, 2),
+    pool: int | None = None,
+    patience: int = 2,
+) -> tuple[SearchOptions, int]:
+    """The options checked: how to search, and for how many fruitless rounds."""
     options = SearchOptions(
         *_sizes(block),
         pool=None if pool is None else check_integer("pool", pool, low=1),
         patience=check_integer("patience", patience, low=0),
     )
-    search = (QuadraticSearch if problem.is_quadratic else LocalSearch)(problem, options)
-    incumbent = search.start(np.zeros(problem.n_features) if init is None else init)
+    return options, _rounds(effort)
+
+
+def make_search(problem: Problem | MultinomialProblem, options: SearchOptions) -> Search:
+    """The search for the problem's loss."""
+    if isinstance(problem, MultinomialProblem):
+        return MultinomialSearch(problem, options)
+    return (QuadraticSearch if problem.is_quadratic else LocalSearch)(problem, options)
+
+
+def improve(
+    search: Search, init: Floats | None, run: Run, rng: np.random.Generator, rounds: int
+) -> tuple[Incumbent, Status]:
+    """Settle a start, then rounds of blocks and kicks until `rounds` in a row bring nothing."""
+    incumbent = search.start(np.zeros(search.problem.n_features) if init is None else init)
     status: Status | None = None
     try:
         incumbent = search.settle(incumbent, run, rng)
         status = run.record(incumbent)
-        for _ in range(rounds):
-            if status is not None:
-                break
-            incumbent = search.kick_round(incumbent, run, rng)
+        # the first round is always made, and is narrow
+        fruitless, n_elsewhere = -1, 0
+        while status is None and fruitless < rounds and not incumbent.is_proven:
+            if incumbent.objective <= search.tolerance:
+                break  # a perfect fit
+            before = incumbent.objective
+            if fruitless > 0 and fruitless % ELSEWHERE == 0:
+                look = restart if n_elsewhere % 2 == 0 else ask_neighbours
+                incumbent = look(search, incumbent, run, rng)
+                n_elsewhere += 1
+            else:
+                incumbent = search.kick_round(incumbent, run, rng, is_narrow=fruitless < 0)
+            fruitless = 0 if incumbent.objective < before else fruitless + 1
             incumbent.iteration += 1
             status = run.record(incumbent)
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
+    if status is None:
+        status = Status.OPTIMAL if incumbent.is_proven else Status.CONVERGED
+    return incumbent, status
+
+
+def finish(search: Search, incumbent: Incumbent, status: Status, run: Run) -> Result:
+    """The result at an incumbent, its objective recomputed from the data."""
     return run.result(
         incumbent.w,
-        status or Status.CONVERGED,
+        status,
         incumbent.iteration,
-        certificate=_certificate(problem, incumbent),
+        lower_bound=incumbent.objective if incumbent.is_proven else None,
+        certificate=_certificate(search.problem, incumbent, search.tolerance),
+        n_passes=search.tally.n_passes,
+        drift=search.tally.drift,
     )
+
+
+def restart(search: Search, incumbent: Incumbent, run: Run, rng: np.random.Generator) -> Incumbent:
+    """A search of its own from a start elsewhere; the better of the two."""
+    found, fruitless = search.settle(search.scatter(rng), run, rng), 0
+    while fruitless < ELSEWHERE_ROUNDS and run.seconds_left > 0.0:
+        before = found.objective
+        found = search.kick_round(found, run, rng)
+        fruitless = 0 if found.objective < before else fruitless + 1
+    return _better(found, incumbent)
+
+
+def _better(found: Incumbent, incumbent: Incumbent) -> Incumbent:
+    if found.objective < incumbent.objective:
+        found.iteration = incumbent.iteration
+        return found
+    return incumbent
+
+
+def ask_neighbours(
+    search: Search, incumbent: Incumbent, run: Run, rng: np.random.Generator
+) -> Incumbent:
+    """Solve with one nonzero fewer and one more, and settle from there; the best of all."""
+    price, budget = search.problem.sparsity
+    n_kept, n = search.problem.keep.size, search.problem.n_features
+    for other in (budget - 1, budget + 1):
+        if budget == n or not max(n_kept, 1) <= other <= n or incumbent.n_nonzero < budget:
+            continue
+        neighbour = search.for_sparsity(Sparsity(price, other))
+        w = incumbent.w if other > budget else search.shrink(incumbent.w, other)
+        point = neighbour.settle(neighbour.start(w), run, rng)
+        point = neighbour.kick_round(point, run, rng, is_narrow=True)
+        back = point.w if point.n_nonzero <= budget else search.shrink(point.w, budget)
+        incumbent = _better(search.settle(search.start(back), run, rng), incumbent)
+    return incumbent
 
 
 def _sizes(block: tuple[int, int, int]) -> tuple[int, int, int]:
@@ -106,10 +196,11 @@ def _rounds(effort: str | int) -> int:
     return check_integer("effort", effort, low=0)
 
 
-def _certificate(problem: Problem, incumbent: Incumbent) -> Certificate | None:
+def _certificate(
+    problem: Problem | MultinomialProblem, incumbent: Incumbent, rounding: float
+) -> Certificate | None:
     """What the last pricing proved: no single change, and under a full budget no swap, improves."""
     # on a nearly perfect fit the search rounds more coarsely than a certificate may
-    rounding = RELATIVE_TOLERANCE * problem.smooth(np.zeros(problem.n_features))
     if not incumbent.is_settled or rounding > TOL * incumbent.objective:
         return None
     price, budget = problem.sparsity

@@ -70,7 +70,7 @@ class Result:
     Attributes
     ----------
     coef : ndarray (n,)
-        The coefficients w.
+        The coefficients w; (n, C) for the softmax loss of C classes.
     objective : float
         The objective at `coef`, recomputed from the data.
     status : Status
@@ -86,6 +86,11 @@ class Result:
         The method and the options it ran with, defaults included.
     lower_bound : float or None
         No feasible point has a smaller objective than this, where a bound is known.
+    n_passes : int or None
+        Full passes over X, where they are counted.
+    drift : float or None
+        Largest rounding seen in a pivot of the search, relative to its column's squared norm, where
+        it is measured. It touches only the ranking of moves: `coef` and `objective` come from X.
     """
 
     coef: NDArray[np.float64]
@@ -97,16 +102,19 @@ class Result:
     certificate: Certificate | None = None
     options: dict[str, Any] = field(default_factory=dict)
     lower_bound: float | None = None
+    n_passes: int | None = None
+    drift: float | None = None
 
     @property
     def support(self) -> NDArray[np.int64]:
         """The columns with a nonzero coefficient, ascending."""
-        return np.flatnonzero(self.coef).astype(np.int64, copy=False)
+        chosen = self.coef if self.coef.ndim == 1 else self.coef.any(axis=1)
+        return np.flatnonzero(chosen).astype(np.int64, copy=False)
 
     @property
     def n_nonzero(self) -> int:
-        """Number of nonzero coefficients."""
-        return int(np.count_nonzero(self.coef))
+        """Number of columns with a nonzero coefficient."""
+        return int(self.support.size)
 
     @property
     def message(self) -> str:
@@ -127,7 +135,7 @@ class Result:
         gap = "" if self.gap is None else f", gap={self.gap:.2g}"
         return (
             f"Result(objective={self.objective:.8g}, n_nonzero={self.n_nonzero} of "
-            f"{self.coef.size}, status={self.status}{gap}, n_iter={self.n_iter}, "
+            f"{self.coef.shape[0]}, status={self.status}{gap}, n_iter={self.n_iter}, "
             f"seconds={self.seconds:.3g})"
         )
 
@@ -137,11 +145,12 @@ class Result:
         more = self.n_nonzero - LISTED_COLUMNS
         columns = (listed or "none") + (f" and {more} more" if more > 0 else "")
         method = f" by method {self.options['method']!r}" if "method" in self.options else ""
+        passes = "" if self.n_passes is None else f", {self.n_passes} passes over X"
         lines = [
-            f"{self.n_nonzero} of {self.coef.size} columns selected{method}: {columns}",
+            f"{self.n_nonzero} of {self.coef.shape[0]} columns selected{method}: {columns}",
             f"objective   {self.objective:.10g}",
             f"status      {self.message}",
-            f"effort      {self.n_iter} iterations in {self.seconds:.3g} s",
+            f"effort      {self.n_iter} iterations in {self.seconds:.3g} s{passes}",
         ]
         if self.gap is not None:
             lines.insert(2, f"lower bound {self.lower_bound:.10g} (gap {self.gap:.2%})")
