@@ -69,7 +69,7 @@ def solve_dec(
     if hasattr(working_set, "cycle_length"):
         window = max(window, working_set.cycle_length(problem.n_features))
 
-    state = start_state(problem, _start(problem, init, rng), max_iter)
+    state = start_state(problem, starting_point(problem, init, rng), max_iter)
     block_solver = BlockSolver(problem, theta * min(1.0, float(state.curvature.max())), run)
     decreases: deque[float] = deque(maxlen=window)
     stop: Status | None = None
@@ -123,7 +123,7 @@ class BlockSolver:
         return z
 
 
-def _start(problem: Problem, init: Floats | None, rng: np.random.Generator) -> Floats:
+def starting_point(problem: Problem, init: Floats | None, rng: np.random.Generator) -> Floats:
     """A feasible copy of `init`, or the paper's random start; kept columns are never zero in it."""
     if init is not None:
         # a kept column that the start lacks comes in with a negligible coefficient

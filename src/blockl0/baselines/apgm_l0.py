@@ -1,0 +1,50 @@
+"""Method "apgm-l0": accelerated proximal gradient with a price per nonzero."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockl0.baselines.common import Patience, check_price_form, iterate, lipschitz_estimate
+from blockl0.baselines.pgm_l0 import Count
+from blockl0.baselines.proximal_gradient import AcceleratedProximalGradient
+from blockl0.decomposition import starting_point
+from blockl0.problem import Problem
+from blockl0.result import Result
+from blockl0.run import Run
+
+Floats = NDArray[np.float64]
+
+
+def solve_apgm_l0(
+    problem: Problem,
+    run: Run,
+    *,
+    init: Floats | None = None,
+    rng: np.random.Generator,
+    tol: float = 1e-5,
+    window: int = 50,
+    max_iter: int = 1000,
+) -> Result:
+    """Method "pgm-l0" at extrapolated points, with a plain step where that does not descend.
+
+    Sources as for `solve_apgm`. The objective never rises. Two passes over X each time, four where
+    the momentum starts afresh.
+
+    Parameters
+    ----------
+    problem : Problem
+        A price; any loss of bounded curvature.
+    run : Run
+    init : ndarray (n,), optional
+        Start; by default 1e-7·randn as in the paper.
+    rng : Generator
+    tol, window, max_iter : float, int, int
+        As in `solve_pgm`.
+    """
+    check_price_form(problem, "apgm-l0")
+    patience = Patience(tol, window)
+    w = starting_point(problem, init, rng)
+    lipschitz = lipschitz_estimate(problem, rng)
+    method = AcceleratedProximalGradient(problem, Count(problem), w, lipschitz)
+    return iterate(method, run, max_iter, patience)

@@ -1,0 +1,265 @@
+"""What the baselines share: checks, driver, stopping rule, fits, and the Lipschitz constant.
+
+A method is an object with a feasible point, a merit, and `advance`; `iterate` runs it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+
+from blockl0.problem import Problem
+from blockl0.result import Result, Status
+from blockl0.run import Run
+from blockl0.validate import check_integer, check_nonnegative
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+POWER_STEPS, POWER_TOL = 60, 1e-3
+"""The power iteration ends after so many steps, or when one adds less than this share."""
+POWER_MARGIN = 1.02
+"""What the power iteration finds is too small by a little: the step is chosen that much shorter."""
+WEAK_PIVOT = 1e-5
+"""Normal equations of unit columns are not trusted below this diagonal entry of their factor."""
+ROUNDING = 1e-13
+"""Correlations with the residual below this share of ‖y‖ are rounding."""
+
+
+# -- what a method accepts -------------------------------------------------------------------------
+
+
+def check_budget_form(problem: Problem, method: str) -> None:
+    """Refuse a price: the method knows only ‖w‖₀ <= n_nonzero_coefs."""
+    if problem.sparsity.price > 0.0:
+        raise ValueError(
+            f"method={method!r} takes a budget (`n_nonzero_coefs`) and no price, got "
+            f"alpha={problem.sparsity.price:g}; leave `alpha` out, or use method='refit', 'dec' or "
+            "'pgm-l0'."
+        )
+
+
+def check_price_form(problem: Problem, method: str) -> None:
+    """Refuse a budget: the method knows only alpha·‖w‖₀."""
+    budget = problem.sparsity.budget
+    if budget < problem.n_features:
+        raise ValueError(
+            f"method={method!r} takes a price (`alpha`) and no budget, got n_nonzero_coefs="
+            f"{budget}; leave `n_nonzero_coefs` out, or use method='refit', 'dec' or 'pgm'."
+        )
+
+
+def check_squared(problem: Problem, method: str) -> None:
+    """Refuse losses that least squares cannot fit."""
+    if not problem.is_quadratic:
+        raise ValueError(
+            f"method={method!r} solves loss='squared' only, got loss={problem.loss.name!r}; "
+            "use method='refit', 'dec' or 'pgm'."
+        )
+
+
+def check_no_init(init: Floats | None, method: str) -> None:
+    """Refuse a start: by its definition the method begins at zero."""
+    if init is not None:
+        raise ValueError(f"method={method!r} always starts at zero; leave `init` out.")
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """Return True or False; anything else is refused."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"`{name}` must be True or False, got {value!r}.")
+    return bool(value)
+
+
+# -- the driver ------------------------------------------------------------------------------------
+
+
+class Method(Protocol):
+    """A method under way, at a feasible point."""
+
+    w: Floats
+    n_nonzero: int
+    iteration: int
+
+    @property
+    def objective(self) -> float:
+        """The ℓ0 objective at w."""
+        ...
+
+    @property
+    def merit(self) -> float:
+        """What the method itself decreases, by which its progress is judged."""
+        ...
+
+    def advance(self) -> bool:
+        """Make an iteration; False when there will be nothing left to do."""
+        ...
+
+
+class Patience:
+    """The paper's stopping rule: the mean relative decrease over `window` iterations <= `tol`."""
+
+    def __init__(self, tol: Any, window: Any) -> None:
+        self.tol = check_nonnegative("tol", tol)
+        self.window = check_integer("window", window, low=1)
+        self._decreases: deque[float] = deque(maxlen=self.window)
+        self._last: float | None = None
+
+    def is_over(self, merit: float) -> bool:
+        """Take the merit after one more iteration (or, first, at the start) and judge."""
+        if self._last is not None:
+            fall = self._last - merit
+            self._decreases.append(fall / abs(self._last) if self._last else 0.0)
+        self._last = merit
+        full = len(self._decreases) == self.window
+        return full and sum(self._decreases) <= self.tol * self.window
+
+
+def iterate(
+    method: Method, run: Run, max_iter: Any = None, patience: Patience | None = None
+) -> Result:
+    """Advance until the method is done, patience or iterations run out, or someone says stop."""
+    most = np.inf if max_iter is None else check_integer("max_iter", max_iter, low=1)
+    stop: Status | None = None
+    try:
+        stop = run.record(method)
+        if patience is not None:
+            patience.is_over(method.merit)
+        while stop is None and method.iteration < most:
+            goes_on = method.advance()
+            method.iteration += 1
+            stop = run.record(method)
+            if patience is not None and patience.is_over(method.merit):
+                goes_on = False
+            if stop is None and not goes_on:
+                stop = Status.CONVERGED
+    except KeyboardInterrupt:
+        stop = Status.INTERRUPTED
+    return run.result(method.w, stop or Status.MAX_ITER, method.iteration)
+
+
+class Incumbent:
+    """The best fit among the supports that a method has visited; never gets worse.
+
+    Attributes
+    ----------
+    w : ndarray (n,)
+    objective : float
+    n_nonzero : int
+    iteration : int
+    """
+
+    def __init__(self, problem: Problem, w: Floats) -> None:
+        self.problem = problem
+        self.iteration = 0
+        self._take(w, problem.objective(w))
+
+    @property
+    def merit(self) -> float:
+        """The objective."""
+        return self.objective
+
+    def offer(self, w: Floats) -> bool:
+        """Take w over if it is better."""
+        objective = self.problem.objective(w)
+        if not objective < self.objective:
+            return False
+        self._take(w, objective)
+        return True
+
+    def _take(self, w: Floats, objective: float) -> None:
+        self.w, self.objective, self.n_nonzero = w, objective, int(np.count_nonzero(w))
+
+
+# -- selection and fits ----------------------------------------------------------------------------
+
+
+def largest(scores: Floats, k: int) -> Ints:
+    """The positions of the k largest positive scores, ascending; ties go to the first. O(n)."""
+    k = min(k, scores.size)
+    if k <= 0:
+        return np.empty(0, dtype=np.int64)
+    bar = max(np.partition(scores, scores.size - k)[scores.size - k], 0.0)
+    above = np.flatnonzero(scores > bar)
+    if bar == 0.0 or above.size == k:
+        return above
+    ties = np.flatnonzero(scores == bar)[: k - above.size]
+    return np.sort(np.concatenate([above, ties]))
+
+
+def largest_and_kept(scores: Floats, k: int, keep: Ints) -> Ints:
+    """The kept columns and the best-scored others, k in all, ascending."""
+    if keep.size == 0:
+        return largest(scores, k)
+    others = scores.copy()
+    others[keep] = 0.0
+    return np.union1d(keep, largest(others, k - keep.size))
+
+
+def column_lengths(problem: Problem) -> Floats:
+    """√(Σ_i weight_i x_ij² + ridge) for every column, (n,); one in place of zero."""
+    lengths = np.sqrt(problem.design.sq_norms(problem.sample_weight) + problem.ridge)
+    lengths[lengths == 0.0] = 1.0
+    return lengths
+
+
+def fit_support(problem: Problem, support: Ints) -> Floats:
+    """The least squares fit on a support, (n,): normal equations, O(m|S|² + |S|³).
+
+    Columns of zeros stay out; an ill-conditioned or singular rest falls back to an orthogonal
+    factorization.
+    """
+    G = problem.design.gram(support, problem.sample_weight)
+    is_zero = np.diag(G) == 0.0
+    if is_zero.any():
+        return fit_support(problem, support[~is_zero])
+    w = np.zeros(problem.n_features)
+    if support.size == 0:
+        return w
+    G.flat[:: support.size + 1] += problem.ridge
+    scale = np.sqrt(np.diag(G))
+    try:
+        factor = cho_factor(G / np.outer(scale, scale), lower=True, check_finite=False)
+    except np.linalg.LinAlgError:
+        return problem.fit_on(support)
+    if np.diag(factor[0]).min() < WEAK_PIVOT:
+        return problem.fit_on(support)
+    target = problem.y if problem.sample_weight is None else problem.sample_weight * problem.y
+    right = problem.design.columns(support).T @ target
+    w[support] = cho_solve(factor, right / scale, check_finite=False) / scale
+    return w
+
+
+# -- the Lipschitz constant ------------------------------------------------------------------------
+
+
+def lipschitz_estimate(problem: Problem, rng: np.random.Generator) -> float:
+    """Largest eigenvalue of X' diag(D) X + ridge·I, D the curvature bound, by power iteration.
+
+    Two passes over X per step. The estimate carries a margin but is no proven bound: users must
+    check each step, see `ProximalGradient`. One for a problem without any curvature.
+    """
+    weights = problem.hessian_bound_weights()
+    root = None if weights is None else np.sqrt(weights)
+    v = rng.standard_normal(problem.n_features)
+    length, before = float(np.linalg.norm(v)), 0.0
+    sigma = 0.0
+    for _ in range(POWER_STEPS):
+        # u = D^½ X v / ‖·‖ and v = X' D^½ u: normalized on both sides, so that squares of
+        # eigenvalues never appear
+        u = problem.design.matvec(v / length)
+        u = u if root is None else root * u
+        size = float(np.linalg.norm(u))
+        if size == 0.0:
+            break
+        u /= size
+        v = problem.design.rmatvec(u if root is None else root * u)
+        length = sigma = float(np.linalg.norm(v))
+        if sigma - before <= POWER_TOL * sigma:
+            break
+        before = sigma
+    return POWER_MARGIN * sigma**2 + problem.ridge or 1.0

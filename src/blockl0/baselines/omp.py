@@ -1,0 +1,106 @@
+"""Method "omp": orthogonal matching pursuit."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockl0.baselines.common import (
+    ROUNDING,
+    check_budget_form,
+    check_flag,
+    check_no_init,
+    check_squared,
+    column_lengths,
+    iterate,
+)
+from blockl0.baselines.growing_fit import GrowingFit
+from blockl0.problem import Problem
+from blockl0.result import Result
+from blockl0.run import Run
+
+Floats = NDArray[np.float64]
+
+
+class MatchingPursuit:
+    """Columns enter one by one, kept ones first; what enters next is for `choose` to say."""
+
+    def __init__(self, problem: Problem, normalize: bool = True) -> None:
+        self.problem = problem
+        self.fit = GrowingFit(problem, problem.sparsity.budget)
+        self.lengths = column_lengths(problem)
+        self.normalize = normalize
+        self.smallest = ROUNDING * np.sqrt(2.0 * self.fit.smooth)
+        self.is_closed = np.zeros(problem.n_features, dtype=np.bool_)
+        self.w, self.n_nonzero, self.iteration = self.fit.coef, 0, 0
+        for column in problem.keep:
+            self.add(int(column))
+
+    @property
+    def objective(self) -> float:
+        """½‖residual‖², ridge included."""
+        return self.fit.smooth
+
+    @property
+    def merit(self) -> float:
+        """The objective."""
+        return self.fit.smooth
+
+    def add(self, column: int) -> bool:
+        """Let a column in; False when it depends on those that are in. It never comes up again."""
+        self.is_closed[column] = True
+        entered = self.fit.add(column)
+        self.w, self.n_nonzero = self.fit.coef, int(np.count_nonzero(self.fit.coef))
+        return entered
+
+    def choose(self) -> int | None:
+        """The open column with the largest |x_j'r|/‖x_j‖, or |x_j'r|; None when all are zero."""
+        correlation = self.problem.design.rmatvec(self.fit.residual)
+        np.abs(correlation, out=correlation)
+        correlation[self.is_closed] = 0.0
+        best = int((correlation / self.lengths if self.normalize else correlation).argmax())
+        return best if correlation[best] > self.smallest * self.lengths[best] else None
+
+    def advance(self) -> bool:
+        """Let the best column in; False when the budget is used up or nothing correlates."""
+        while self.fit.size < self.problem.sparsity.budget:
+            column = self.choose()
+            if column is None:
+                return False
+            if self.add(column):
+                return self.fit.size < self.problem.sparsity.budget
+        return False
+
+
+def solve_omp(
+    problem: Problem,
+    run: Run,
+    *,
+    init: Floats | None = None,
+    rng: np.random.Generator,
+    normalize: bool = True,
+) -> Result:
+    """Repeat: the column most correlated with the residual enters, and all are re-fitted.
+
+    Y. C. Pati, R. Rezaiifar and P. S. Krishnaprasad, "Orthogonal matching pursuit", Asilomar
+    Conference (1993); J. A. Tropp and A. C. Gilbert, "Signal recovery from random measurements via
+    orthogonal matching pursuit", IEEE Transactions on Information Theory 53 (2007). One pass over X
+    and O(mk) per column, by a growing orthonormal basis.
+
+    Parameters
+    ----------
+    problem : Problem
+        A budget; squared loss. Kept columns enter first.
+    run : Run
+    init : None
+        The method starts at zero.
+    rng : Generator
+        Not used: the method is deterministic.
+    normalize : bool
+        Compare |x_j'r|/‖x_j‖, as for columns of length one, which the definition assumes; False
+        compares |x_j'r| as scikit-learn does.
+    """
+    check_budget_form(problem, "omp")
+    check_squared(problem, "omp")
+    check_no_init(init, "omp")
+    return iterate(MatchingPursuit(problem, check_flag("normalize", normalize)), run)

@@ -1,0 +1,203 @@
+"""The paper's data: random designs, and e2006 from a local file, either of them with outliers."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from blockl0.validate import check_integer, check_nonnegative, check_random_state
+
+Floats = NDArray[np.float64]
+
+CORRUPTED_SHARE, CORRUPTED_FACTOR = 0.02, 100.0
+"""The paper's outliers: this share of all entries is multiplied by this factor."""
+E2006_VARIABLE = "BLOCKL0_E2006"
+"""The environment variable that may hold the path of the e2006 file."""
+E2006_SOURCE = (
+    "either 'E2006_5000_10000.mat', which the authors of the paper distribute with their code, or "
+    "'E2006.train' (also compressed) of the data set E2006-tfidf in the regression section of the "
+    "LIBSVM data collection"
+)
+"""Where to get e2006."""
+LARGEST_HYPERGEOMETRIC = 10**9
+"""NumPy draws hypergeometric numbers only below this population."""
+
+
+def make_random(
+    m: int,
+    n: int,
+    *,
+    n_nonzero: int = 100,
+    noise: float = 10.0,
+    corrupted: bool = False,
+    corrupted_noise: bool = False,
+    return_coef: bool = False,
+    random_state: Any = None,
+) -> tuple[Floats, ...]:
+    """Make the paper's 'random-m-n': X = randn(m, n), y = Xw + noise·randn(m).
+
+    w has `n_nonzero` standard normal entries at random places.
+
+    Parameters
+    ----------
+    m, n : int
+        Rows and columns.
+    n_nonzero : int
+        Nonzeros of w, at most n.
+    noise : float
+        Standard deviation of the noise.
+    corrupted : bool
+        Multiply 2 % of the entries of X by 100 before y is formed: 'random-m-n-C'.
+    corrupted_noise : bool
+        Multiply 2 % of the entries of the noise by 100 as well. The paper does not mention this,
+        but what it prints for a method that stayed at its start agrees with such a y alone.
+    return_coef : bool
+        Return w too.
+    random_state : int, Generator or None
+
+    Returns
+    -------
+    X : ndarray (m, n)
+        In Fortran order, so that `solve` does not copy it.
+    y : ndarray (m,)
+    w : ndarray (n,)
+        Only with ``return_coef=True``.
+
+    Examples
+    --------
+    >>> X, y, w = make_random(256, 1024, return_coef=True, random_state=0)
+    >>> X.shape, y.shape, int((w != 0).sum())
+    ((256, 1024), (256,), 100)
+    """
+    m, n = check_integer("m", m, low=1), check_integer("n", n, low=1)
+    n_nonzero = check_integer("n_nonzero", n_nonzero, 0, n, "n")
+    noise = check_nonnegative("noise", noise)
+    rng = check_random_state(random_state)
+    X = rng.standard_normal((n, m)).T
+    if corrupted:
+        _corrupt(X.T.reshape(-1), rng)
+    w = np.zeros(n)
+    w[rng.choice(n, n_nonzero, replace=False)] = rng.standard_normal(n_nonzero)
+    error = noise * rng.standard_normal(m)
+    if corrupted_noise:
+        _corrupt(error, rng)
+    y = X @ w + error
+    return (X, y, w) if return_coef else (X, y)
+
+
+def load_e2006(
+    m: int | None = None,
+    n: int | None = None,
+    *,
+    corrupted: bool = False,
+    random_state: Any = None,
+    path: str | os.PathLike[str] | None = None,
+) -> tuple[sp.csc_array, Floats]:
+    """Draw the paper's 'e2006-m-n': m rows and n columns, uniformly, of financial reports' tf-idf.
+
+    Columns that are zero in the rows drawn are kept, as in the paper.
+
+    Parameters
+    ----------
+    m, n : int, optional
+        Rows and columns to draw; all of them by default. Rows and columns stay in their order.
+    corrupted : bool
+        Multiply 2 % of the m·n entries, zeros included, by 100: 'e2006-m-n-C'.
+    random_state : int, Generator or None
+    path : path-like, optional
+        The file, see `read_e2006`.
+
+    Returns
+    -------
+    X : scipy.sparse.csc_array (m, n)
+    y : ndarray (m,)
+    """
+    rng = check_random_state(random_state)
+    everything, target = read_e2006(path)
+    n_rows, n_columns = everything.shape
+    rows = _draw("m", m, n_rows, "n_rows", rng)
+    columns = _draw("n", n, n_columns, "n_columns", rng)
+    X, y = everything[:, columns][rows], target[rows]
+    if corrupted:
+        _corrupt(X.data, rng, n_entries=rows.size * columns.size)
+    return X, y
+
+
+def read_e2006(path: str | os.PathLike[str] | None = None) -> tuple[Any, Floats]:
+    """Read all of e2006 from a local file.
+
+    Parameters
+    ----------
+    path : path-like, optional
+        By default the environment variable BLOCKL0_E2006. A name that ends in ``.mat`` is read as
+        the authors' MATLAB file (5000 x 10000, variables ``x`` and ``y``), any other as LIBSVM
+        text, which may be compressed (``.bz2``, ``.gz``).
+
+    Returns
+    -------
+    X : scipy.sparse.csc_array
+    y : ndarray
+    """
+    if path is None:
+        path = os.environ.get(E2006_VARIABLE) or None
+    if path is None:
+        raise FileNotFoundError(
+            f"The file of e2006 is needed: give `path`, or set the environment variable "
+            f"{E2006_VARIABLE}, to {E2006_SOURCE}."
+        )
+    file = Path(path).expanduser()
+    if not file.is_file():
+        raise FileNotFoundError(f"There is no file {str(path)!r}; e2006 is {E2006_SOURCE}.")
+    matrix, y = _read_mat(file) if file.suffix.lower() == ".mat" else _read_libsvm(file)
+    X: Any = sp.csc_array(matrix, dtype=np.float64)
+    X.sum_duplicates()
+    return X, np.asarray(y, dtype=np.float64).ravel()
+
+
+def _read_mat(file: Path) -> tuple[Any, Any]:
+    from scipy.io import loadmat
+
+    content = loadmat(file)
+    if "x" not in content or "y" not in content:
+        found = sorted(name for name in content if not name.startswith("__"))
+        raise ValueError(f"{file.name!r} must hold the variables 'x' and 'y', got {found}.")
+    return content["x"], content["y"]
+
+
+def _read_libsvm(file: Path) -> tuple[Any, Any]:
+    from sklearn.datasets import load_svmlight_file
+
+    X, y = load_svmlight_file(str(file))[:2]
+    return X, y
+
+
+def _draw(
+    name: str, size: int | None, total: int, total_name: str, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """`size` of `total` numbers, ascending, every subset equally likely."""
+    if size is None:
+        return np.arange(total)
+    size = check_integer(name, size, 1, total, total_name)
+    return np.sort(rng.choice(total, size, replace=False))
+
+
+def _corrupt(entries: Floats, rng: np.random.Generator, n_entries: int | None = None) -> None:
+    """Multiply the chosen share of `n_entries` by the factor, in place.
+
+    Only `entries`, the ones that are stored, can change: scaling a zero does nothing. So it is
+    enough to draw how many of the chosen ones are stored, and then which.
+    """
+    total = entries.size if n_entries is None else n_entries
+    chosen = round(CORRUPTED_SHARE * total)
+    if entries.size == total:
+        hit = chosen
+    elif total < LARGEST_HYPERGEOMETRIC:
+        hit = rng.hypergeometric(entries.size, total - entries.size, chosen)
+    else:
+        hit = rng.binomial(entries.size, CORRUPTED_SHARE)  # the same to all intents at this size
+    entries[rng.choice(entries.size, int(hit), replace=False)] *= CORRUPTED_FACTOR
