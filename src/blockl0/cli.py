@@ -1,0 +1,76 @@
+"""The command line. Heavy imports are inside the commands, so that help comes at once."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+
+try:
+    import click
+except ImportError as error:  # pragma: no cover
+    raise SystemExit("The command line needs click: pip install 'blockl0[cli]'.") from error
+
+EXPERIMENTS = ("table1", "table2", "table3", "figure1", "figure2", "differences")
+"""As in `blockl0.experiments.reproduce`, which takes too long to import for a help text."""
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, by convention."""
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="blockl0")
+def main() -> None:
+    """Best-subset selection and l0-sparse optimization by block decomposition."""
+
+
+@main.command()
+@click.argument("what", type=click.Choice([*EXPERIMENTS, "all"]))
+@click.option("--quick", is_flag=True, help="About two minutes: one start, fewer problems.")
+@click.option("--seeds", type=click.IntRange(min=1), help="Random starts (5; with --quick 1).")
+@click.option("--jobs", type=click.IntRange(min=1), help="Processes (one for each core).")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("reproduction"),
+    show_default=True,
+    help="Folder for the page, CSV, PNG, SVG and the finished cells.",
+)
+def reproduce(what: str, quick: bool, seeds: int | None, jobs: int | None, out: Path) -> None:
+    """Recompute the paper's tables and figures beside the printed numbers.
+
+    Every finished cell is saved at once: the same command resumes after an interruption. The sets
+    of e2006 need their file, given by the environment variable BLOCKL0_E2006; without it they are
+    skipped.
+    """
+    # one thread for each process, before anything loads a linear algebra library
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    from dataclasses import replace
+
+    from joblib import cpu_count
+
+    from blockl0.experiments import profile as profiles
+    from blockl0.experiments.reproduce import reproduce as run
+
+    profile = profiles.QUICK if quick else profiles.FULL
+    if seeds is not None:
+        profile = replace(profile, seeds=seeds)
+    names = EXPERIMENTS if what == "all" else (what,)
+    try:
+        path = run(names, profile, out, jobs=jobs or cpu_count(), echo=click.echo)
+    except KeyboardInterrupt:
+        click.echo(f"\nStopped. Finished cells are in {out}; to resume:\n  {_again()}")
+        raise SystemExit(INTERRUPTED) from None
+    except ModuleNotFoundError as error:
+        raise click.ClickException(str(error)) from error
+    click.echo(f"The page is {path}")
+
+
+def _again() -> str:
+    """The command line as it was typed."""
+    import sys
+
+    return shlex.join(["blockl0", *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""Figure 1 of the paper: convergence curves under a budget, against time and iterations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from blockl0.experiments import drawing, markup
+from blockl0.experiments.cells import Cell
+from blockl0.experiments.profile import Profile
+from blockl0.experiments.samples import sci, short, write_csv
+from blockl0.experiments.store import Store
+
+NAME = "figure1"
+TITLE = "Figure 1: convergence under a budget of nonzeros"
+
+PAPER_METHODS = (
+    "PGM", "APGM", "QPM", "DEC-R2G0", "DEC-R0G2", "DEC-R2G2", "DEC-R5G5", "DEC-R10G2",
+)  # fmt: skip
+HEAD = ("set", "s", "method", "iteration", "seconds", "objective")
+
+Curves = dict[tuple[str, int, str], dict[str, Any]]
+
+
+def methods(profile: Profile) -> tuple[str, ...]:
+    """The paper's and ours."""
+    return (*PAPER_METHODS, profile.refit)
+
+
+def cells(profile: Profile) -> list[Cell]:
+    """One start each."""
+    return [
+        Cell(dataset, method, "budget", budget, has_curve=True)
+        for dataset in profile.curve_sets
+        for budget in profile.curve_budgets
+        for method in methods(profile)
+    ]
+
+
+def collect(store: Store, profile: Profile) -> Curves:
+    """The records that are there, by set, budget and method."""
+    return {
+        (cell.dataset, int(cell.value), cell.method): store[cell]
+        for cell in cells(profile)
+        if cell in store
+    }
+
+
+def write(store: Store, profile: Profile, out: Path) -> str:
+    """Write CSV and drawings and return the section of the page."""
+    records = collect(store, profile)
+    if not records:
+        return ""
+    write_csv(out / "figure1.csv", HEAD, _csv_rows(records))
+    by_time = make_panels(records, profile, "seconds")
+    by_iteration = make_panels(records, profile, "iteration")
+    drawing.save(by_time, out / "figure1-time")
+    drawing.save(by_iteration, out / "figure1-iteration")
+    pairs = [
+        drawing.svg(panel) for both in zip(by_time, by_iteration, strict=True) for panel in both
+    ]
+    text = (
+        "<p>Objective ½‖Xw − y‖² against time and against iterations, from one random start, "
+        "projected to s nonzeros. An iteration of refit is a whole round of kicks and searches; "
+        "its first point is the end of its first search.</p>"
+    )
+    return markup.section(
+        NAME, TITLE, text, drawing.legend(methods(profile)), markup.panels(pairs),
+        markup.details("Where the curves end", _final_table(records, profile)),
+    )  # fmt: skip
+
+
+def make_panels(records: Curves, profile: Profile, axis: str) -> list[drawing.Panel]:
+    """One panel for each set and budget; `axis` is "seconds" or "iteration"."""
+    panels = []
+    for dataset in profile.curve_sets:
+        for budget in profile.curve_budgets:
+            curves = {
+                method: _curve(records[dataset, budget, method]["curve"], axis)
+                for method in methods(profile)
+                if (dataset, budget, method) in records
+            }
+            if curves:
+                label = "seconds" if axis == "seconds" else "iteration + 1"
+                panels.append(drawing.Panel(f"s = {budget} on {dataset}", label, curves, True))
+    return panels
+
+
+def _curve(curve: dict[str, list[float]], axis: str) -> tuple[list[float], list[float]]:
+    shift = 0.0 if axis == "seconds" else 1.0  # the axis is logarithmic
+    return [value + shift for value in curve[axis]], curve["objective"]
+
+
+def _final_table(records: Curves, profile: Profile) -> str:
+    labels = methods(profile)
+    rows = [
+        [
+            f"{dataset}, s = {budget}",
+            *(_final_cell(records.get((dataset, budget, method))) for method in labels),
+        ]
+        for dataset in profile.curve_sets
+        for budget in profile.curve_budgets
+        if any((dataset, budget, method) in records for method in labels)
+    ]
+    caption = "Final objective, seconds, iterations."
+    return markup.table(["", *map(markup.title_of, labels)], rows, caption=caption)
+
+
+def _final_cell(record: dict[str, Any] | None) -> str:
+    if record is None:
+        return markup.number("–")
+    return markup.number(
+        sci(record["objective"]), f"{short(record['seconds'])} s", f"{record['n_iter']} it."
+    )
+
+
+def _csv_rows(records: Curves) -> list[list[object]]:
+    return [
+        [dataset, budget, method, *point]
+        for (dataset, budget, method), record in records.items()
+        for point in zip(
+            record["curve"]["iteration"],
+            record["curve"]["seconds"],
+            record["curve"]["objective"],
+            strict=True,
+        )
+    ]

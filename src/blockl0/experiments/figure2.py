@@ -1,0 +1,128 @@
+"""Figure 2 of the paper: objective against the budget s, by set and method."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from blockl0.experiments import drawing, markup
+from blockl0.experiments.cells import Cell
+from blockl0.experiments.profile import Profile
+from blockl0.experiments.samples import Sample, gather, places, sci, starts, write_csv
+from blockl0.experiments.store import Store
+
+NAME = "figure2"
+TITLE = "Figure 2: objective against the number of nonzeros"
+
+PAPER_METHODS = (
+    "PGM", "APGM", "QPM", "SSP", "ROMP", "OMP", "CoSaMP", "CVX-l1", "DEC-R10G2",
+)  # fmt: skip
+HEAD = ("set", "s", "method", "starts", "objective", "std", "place", "seconds")
+
+Samples = dict[tuple[str, int, str], Sample]
+
+
+def methods(profile: Profile) -> tuple[str, ...]:
+    """The paper's nine and ours."""
+    return (*PAPER_METHODS, profile.refit)
+
+
+def cells(profile: Profile) -> list[Cell]:
+    """What has to be computed."""
+    return [
+        cell
+        for dataset in profile.sets
+        for budget in profile.budgets
+        for method in methods(profile)
+        for cell in starts(dataset, method, "budget", budget, profile.seeds)
+    ]
+
+
+def collect(store: Store, profile: Profile) -> Samples:
+    """All numbers that are there, by set, budget and method."""
+    return {
+        (dataset, budget, method): sample
+        for dataset in profile.sets
+        for budget in profile.budgets
+        for method in methods(profile)
+        if (sample := gather(store, starts(dataset, method, "budget", budget, profile.seeds)))
+    }
+
+
+def write(store: Store, profile: Profile, out: Path) -> str:
+    """Write CSV and drawings and return the section of the page."""
+    samples = collect(store, profile)
+    if not samples:
+        return ""
+    ranks = _ranks(samples)
+    write_csv(out / "figure2.csv", HEAD, _csv_rows(samples, ranks))
+    panels = make_panels(samples, profile)
+    drawing.save(panels, out / "figure2")
+    text = (
+        f"<p>Objective ½‖Xw − y‖² with at most s nonzeros, mean over {profile.seeds} random "
+        "start(s). SSP, ROMP, OMP and CoSaMP start at zero and CVX-ℓ1 is convex: their start makes "
+        "no difference. The paper shows curves and prints no numbers.</p>"
+    )
+    return markup.section(
+        NAME, TITLE, text, drawing.legend(methods(profile)),
+        markup.panels(map(drawing.svg, panels)),
+        markup.details("The numbers", _table(samples, ranks, profile)),
+    )  # fmt: skip
+
+
+def make_panels(samples: Samples, profile: Profile) -> list[drawing.Panel]:
+    """One panel for each set."""
+    panels = []
+    for dataset in profile.sets:
+        curves = {}
+        for method in methods(profile):
+            points = [
+                (float(budget), samples[dataset, budget, method].objective)
+                for budget in profile.budgets
+                if (dataset, budget, method) in samples
+            ]
+            if points:
+                curves[method] = tuple(zip(*points, strict=True))
+        if curves:
+            panels.append(drawing.Panel(dataset, "s, nonzeros allowed", curves))
+    return panels
+
+
+def _ranks(samples: Samples) -> dict[tuple[str, int, str], int]:
+    problems = dict.fromkeys((dataset, budget) for dataset, budget, _ in samples)
+    ranks = {}
+    for problem in problems:
+        values = {key[2]: sample.objective for key, sample in samples.items() if key[:2] == problem}
+        ranks |= {(*problem, method): place for method, place in places(values).items()}
+    return ranks
+
+
+def _table(samples: Samples, ranks: dict[tuple[str, int, str], int], profile: Profile) -> str:
+    labels = methods(profile)
+    rows: list[list[str]] = []
+    for dataset in profile.sets:
+        budgets = [
+            s for s in profile.budgets if any((dataset, s, name) in samples for name in labels)
+        ]
+        rows += [[dataset]] if budgets else []
+        for s in budgets:
+            keys = [(dataset, s, name) for name in labels]
+            rows.append([f"s = {s}", *(_html_cell(samples.get(k), ranks.get(k, 0)) for k in keys)])
+    head = ["", *map(markup.title_of, labels)]
+    caption = "Mean objective; the three best of each row are marked as in Table 2."
+    return markup.table(head, rows, caption=caption)
+
+
+def _html_cell(sample: Sample | None, place: int) -> str:
+    return (
+        markup.number("–") if sample is None else markup.number(sci(sample.objective), place=place)
+    )
+
+
+def _csv_rows(samples: Samples, ranks: dict[tuple[str, int, str], int]) -> list[list[object]]:
+    return [
+        [
+            *key, len(sample.objectives), sample.objective, sample.spread, ranks[key] or None,
+            sum(sample.seconds) / len(sample.seconds),
+        ]
+        for key, sample in samples.items()
+    ]  # fmt: skip

@@ -1,0 +1,76 @@
+"""Pieces of the page: tables that scroll in their own box, figures that follow the theme."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from blockl0.experiments.cells import SETTINGS
+
+BADGES = {0: "", 1: "①", 2: "②", 3: "③"}
+"""Places, for those who do not see colours; in front, where they are not taken for an exponent."""
+
+
+def tag(name: str, content: str, **attributes: str) -> str:
+    """An element; `content` is markup already, `class_` becomes class."""
+    text = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"'
+        for key, value in attributes.items()
+        if value
+    )
+    return f"<{name}{text}>{content}</{name}>"
+
+
+def title_of(method: str) -> str:
+    """A method's name on paper."""
+    return escape(SETTINGS[method].title)
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, caption: str) -> str:
+    """A table of numbers; every row begins with its header, a row of one cell spans the table.
+
+    The caption stays outside the box that scrolls.
+    """
+    columns = "".join(tag("th", cell, scope="col") for cell in head)
+    lines = []
+    for first, *rest in rows:
+        if rest:
+            cells = tag("th", first, scope="row") + "".join(_cell(cell) for cell in rest)
+            lines.append(tag("tr", cells))
+        else:
+            spanning = tag("th", tag("span", first), scope="colgroup", colspan=str(len(head)))
+            lines.append(tag("tr", spanning, class_="group"))
+    body = tag("thead", tag("tr", columns)) + tag("tbody", "".join(lines))
+    box = tag("div", tag("table", body), class_="scroll", tabindex="0")
+    return tag("figure", box + tag("figcaption", caption), class_="table")
+
+
+def _cell(content: str) -> str:
+    return content if content.startswith("<td") else tag("td", content)
+
+
+def badge(place: int) -> str:
+    """The mark of the first three places."""
+    return f"{BADGES[place]} " if place else ""
+
+
+def number(main: str, *below: str, place: int = 0) -> str:
+    """A cell: a number, coloured and marked by its place, and small lines under it."""
+    small = "".join(tag("small", line) for line in below if line)
+    name = "b" if place else "span"
+    return f"<td>{tag(name, badge(place) + main, class_=f'place{place}')}{small}</td>"
+
+
+def section(name: str, title: str, *content: str) -> str:
+    """A part of the page."""
+    return tag("section", tag("h2", escape(title)) + "".join(content), id=name)
+
+
+def details(summary: str, content: str) -> str:
+    """Something to unfold."""
+    return tag("details", tag("summary", summary) + content)
+
+
+def panels(drawings: Iterable[str]) -> str:
+    """A grid of drawings."""
+    return tag("div", "".join(tag("figure", svg) for svg in drawings), class_="panels")

@@ -1,0 +1,174 @@
+"""The page: one HTML file that needs nothing else, for a desk or a phone, light or dark."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from datetime import date
+from html import escape
+from importlib.metadata import version
+from pathlib import Path
+
+from blockl0 import __version__
+from blockl0.datasets import E2006_SOURCE, E2006_VARIABLE
+from blockl0.experiments import markup
+from blockl0.experiments.claims import Claim
+from blockl0.experiments.profile import Profile
+
+FILE_NAME = "index.html"
+
+STYLE = """
+:root { color-scheme: light dark; --text: #1b1e23; --soft: #5b6470; --back: #ffffff;
+  --band: #f2f4f7; --line: #d5dae1; --first: #b3361a; --second: #0a5fa8; --third: #00704f;
+  --good: #00704f; --bad: #b3361a; --so: #7a5b00; --ink: #1b1e23; --blue: #0072b2;
+  --sky: #56b4e9; --green: #009e73; --orange: #e69f00; --red: #d55e00; --pink: #cc79a7;
+  --grey: #8a8f98; --brown: #8c6510; }
+@media (prefers-color-scheme: dark) { :root { --text: #e6e8eb; --soft: #a3abb5; --back: #15181c;
+  --band: #1f242b; --line: #39414b; --first: #ff9075; --second: #7cc0ff; --third: #5cd6ae;
+  --good: #5cd6ae; --bad: #ff9075; --so: #f0c75e; --ink: #e6e8eb; --blue: #2f9be0;
+  --sky: #8fd0f7; --green: #1fc796; --orange: #f0b429; --red: #f27a2c; --pink: #e29cc4;
+  --grey: #a3a9b2; --brown: #c79a3b; } }
+* { box-sizing: border-box; }
+html { -webkit-text-size-adjust: 100%; }
+body { margin: 0 auto; max-width: 84rem; padding: 1.2rem clamp(.8rem, 3vw, 2.5rem) 4rem;
+  font: 1rem/1.5 system-ui, sans-serif; color: var(--text); background: var(--back); }
+h1 { font-size: clamp(1.4rem, 4vw, 2rem); line-height: 1.2; margin: .3rem 0 .6rem; }
+h2 { font-size: 1.25rem; margin: 2.4rem 0 .6rem; }
+h3 { font-size: 1.05rem; margin: 1.4rem 0 .4rem; }
+p { max-width: 62rem; }
+a { color: var(--second); }
+nav ul { display: flex; flex-wrap: wrap; gap: .3rem 1.1rem; list-style: none; padding: 0; }
+.scroll { overflow-x: auto; border: 1px solid var(--line); border-radius: .5rem;
+  max-width: max-content; }
+figure { margin: .8rem 0; }
+figcaption { color: var(--soft); font-size: .9rem; max-width: 62rem; margin-top: .4rem; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+th, td { padding: .35rem .8rem; vertical-align: top; text-align: right; white-space: nowrap; }
+thead th { border-bottom: 2px solid var(--line); }
+tbody tr + tr { border-top: 1px solid var(--line); }
+th:first-child { text-align: left; font-weight: 600; position: sticky; left: 0;
+  background: var(--back); }
+@media (max-width: 40rem) { th, td { padding: .3rem .5rem; font-size: .92rem; } }
+tr.group th { background: var(--band); }
+tr.group span { position: sticky; left: .8rem; }
+td > * { display: block; }
+small { color: var(--soft); font-size: .78rem; line-height: 1.3; }
+.place1 { color: var(--first); } .place2 { color: var(--second); } .place3 { color: var(--third); }
+.claims { list-style: none; padding: 0; max-width: 62rem; }
+.claims > li { padding: .6rem 0; border-top: 1px solid var(--line); }
+.claims p { margin: .15rem 0 0; color: var(--soft); overflow-wrap: anywhere; }
+.claims details { margin: .15rem 0 0; } .claims details ul { margin: .3rem 0; }
+.verdict { font-weight: 700; margin-right: .5rem; }
+.good { color: var(--good); } .bad { color: var(--bad); } .so { color: var(--so); }
+.note { border-left: 4px solid var(--so); padding: .3rem .8rem; background: var(--band); }
+.panels { display: grid; gap: 1rem; grid-template-columns: 1fr; }
+@media (min-width: 40rem) { .panels { grid-template-columns: 1fr 1fr; } }
+@media (min-width: 75rem) { .panels { grid-template-columns: repeat(4, 1fr); } }
+.panels figure { margin: 0; min-width: 0; }
+.panels svg { width: 100%; height: auto; display: block; }
+.legend { display: flex; flex-wrap: wrap; gap: .25rem 1.1rem; list-style: none; padding: .4rem 0;
+  margin: 0; position: sticky; top: 0; background: var(--back); z-index: 1; font-size: .9rem; }
+.legend svg { width: 2.4rem; height: 1rem; margin-right: .35rem; vertical-align: middle; }
+details { margin: .8rem 0; } summary { cursor: pointer; color: var(--second); }
+code { background: var(--band); padding: .1em .3em; border-radius: .25em; overflow-wrap: anywhere; }
+footer { margin-top: 3rem; color: var(--soft); font-size: .9rem; }
+"""
+
+VERDICT_CLASSES = {
+    "PASS": "good", "reproduces": "good", "FAIL": "bad", "does not reproduce": "bad",
+}  # fmt: skip
+
+
+def write_page(
+    out: Path,
+    profile: Profile,
+    sections: dict[str, str],
+    promises: Sequence[Claim],
+    observations: Sequence[Claim],
+    *,
+    skipped: Sequence[str],
+    jobs: Sequence[int],
+) -> Path:
+    """Put the sections together; `skipped` are sets whose data was not there."""
+    judged = {
+        "promises": _claims("promises", "What this run shows", promises),
+        "observations": _claims(
+            "observations", "The paper's observations, recounted", observations
+        ),
+    }
+    parts = {name: text for name, text in (judged | sections).items() if text}
+    body = "".join(
+        [_header(profile), _skipped(skipped), _contents(parts), *parts.values(), _footer(jobs)]
+    )
+    path = out / FILE_NAME
+    path.write_text(
+        "<!doctype html>\n"
+        '<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<link rel="icon" href="data:,">'  # or the browser would ask a server for one
+        f"<title>blockl0: the paper reproduced</title><style>{STYLE}</style></head>"
+        f"<body>{body}</body></html>\n",
+        encoding="utf-8",
+    )
+    return path
+
+
+def _header(profile: Profile) -> str:
+    text = (
+        "<h1>A Block Decomposition Algorithm for Sparse Optimization, recomputed</h1>"
+        "<p>The tables and figures of Yuan, Shen and Zheng (KDD 2020), computed by blockl0 "
+        f"{escape(__version__)}: our runs of the paper's methods, the printed numbers beside them, "
+        "and blockl0's default method, <b>refit</b>. Lower objectives are better.</p>"
+    )
+    if profile.name == "quick":
+        text += (
+            '<p class="note">A quick run: one random start, fewer budgets and curves, and refit '
+            'with <code>effort="fast"</code>. Without <code>--quick</code> everything is '
+            "computed.</p>"
+        )
+    return text
+
+
+def _skipped(names: Sequence[str]) -> str:
+    if not names:
+        return ""
+    return (
+        f'<p class="note"><b>Skipped: {escape(", ".join(names))}.</b> Their data is not here. Set '
+        f"<code>{E2006_VARIABLE}</code> to the path of {escape(E2006_SOURCE)}.</p>"
+    )
+
+
+def _contents(parts: dict[str, str]) -> str:
+    titles = (
+        (name, text[text.index("<h2>") + 4 : text.index("</h2>")]) for name, text in parts.items()
+    )
+    links = "".join(f'<li><a href="#{name}">{title}</a></li>' for name, title in titles)
+    return f'<nav aria-label="Contents"><ul>{links}</ul></nav>'
+
+
+def _claims(name: str, title: str, claims: Sequence[Claim]) -> str:
+    if not claims:
+        return ""
+    items = "".join(markup.tag("li", _claim(claim)) for claim in claims)
+    return markup.section(name, title, markup.tag("ul", items, class_="claims"))
+
+
+def _claim(claim: Claim) -> str:
+    colour = VERDICT_CLASSES.get(claim.verdict, "so")
+    text = markup.tag("span", claim.verdict, class_=f"verdict {colour}") + escape(claim.text)
+    text += markup.tag("p", escape(claim.detail))
+    if claim.exceptions:
+        cases = "".join(markup.tag("li", escape(case)) for case in claim.exceptions)
+        text += markup.details("Which", markup.tag("ul", cases))
+    return text
+
+
+def _footer(jobs: Sequence[int]) -> str:
+    versions = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "numba"))
+    at_once = " or ".join(map(str, jobs)) or "1"
+    return (
+        f"<footer>{date.today().isoformat()}; Python {platform.python_version()}, {versions}; "
+        f"{escape(platform.system())} {escape(platform.machine())}; one thread for each run, "
+        f"{at_once} run(s) at a time. All finished cells are in <code>cells.jsonl</code>, the "
+        "tables in CSV files beside this page.</footer>"
+    )

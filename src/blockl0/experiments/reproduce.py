@@ -1,0 +1,121 @@
+"""One command for the paper: compute what is missing, then write CSV, drawings and the page."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from blockl0.datasets import E2006_SOURCE, E2006_VARIABLE
+from blockl0.experiments import (
+    claims,
+    differences,
+    drawing,
+    figure1,
+    figure2,
+    page,
+    table1_report,
+    table2,
+    table3,
+)
+from blockl0.experiments.cells import is_e2006
+from blockl0.experiments.profile import Profile
+from blockl0.experiments.progress import make_progress
+from blockl0.experiments.runner import run_cells
+from blockl0.experiments.samples import write_csv
+from blockl0.experiments.store import Store
+
+EXPERIMENTS: dict[str, ModuleType] = {
+    module.NAME: module for module in (table1_report, table2, table3, figure1, figure2, differences)
+}
+"""In the order of the page. Each has NAME, TITLE, cells(profile) and write(store, profile, out)."""
+LISTED = 8
+"""Exceptions printed of each claim; the page has all of them."""
+
+
+def reproduce(
+    names: Sequence[str], profile: Profile, out: Path, *, jobs: int, echo: Callable[[str], Any]
+) -> Path:
+    """Compute the experiments and write everything; returns the path of the page.
+
+    The page shows all that the folder holds for this profile, not only what was asked for now.
+    """
+    drawing.need_matplotlib()
+    profile, skipped = without_missing_data(profile)
+    if skipped:
+        echo(f"Skipped: {', '.join(skipped)}. Set {E2006_VARIABLE} to the path of {E2006_SOURCE}.")
+    store = Store(out)
+    if store.n_stale:
+        echo(f"{store.n_stale} cells in {store.path} are of other code or data: not used.")
+    for name in names:
+        cells = dict.fromkeys(EXPERIMENTS[name].cells(profile))
+        done = sum(cell in store for cell in cells)
+        if cells:
+            echo(f"{name}: {len(cells)} cells" + (f", {done} of them on file" if done else ""))
+        run_cells(list(cells), store, jobs, make_progress(name, echo))
+    return write_all(names, profile, out, store, skipped=skipped, echo=echo)
+
+
+def write_all(
+    names: Sequence[str],
+    profile: Profile,
+    out: Path,
+    store: Store,
+    *,
+    skipped: Sequence[str],
+    echo: Callable[[str], Any],
+) -> Path:
+    """Write CSV, drawings and the page from what is on file."""
+    has_table1 = "table1" in names or (out / "table1.csv").exists()
+    sections = {
+        name: module.write(store, profile, out)
+        for name, module in EXPERIMENTS.items()
+        if name != "table1" or has_table1
+    }
+    promises = claims.promises(store, profile)
+    observations = claims.observations(store, profile, has_table1)
+    rows = [
+        (claim.text, claim.verdict, claim.detail, "; ".join(claim.exceptions))
+        for claim in [*promises, *observations]
+    ]
+    write_csv(out / "claims.csv", ("claim", "verdict", "detail", "exceptions"), rows)
+    _tell(promises, observations, echo)
+    return page.write_page(
+        out, profile, sections, promises, observations, skipped=skipped, jobs=store.jobs()
+    )
+
+
+def _tell(
+    promises: Sequence[claims.Claim],
+    observations: Sequence[claims.Claim],
+    echo: Callable[[str], Any],
+) -> None:
+    for title, found in {
+        "What it shows": promises,
+        "The paper's observations": observations,
+    }.items():
+        if found:
+            echo(f"\n{title}")
+        for claim in found:
+            echo(f"  {claim.verdict:<18}  {claim.text}. {claim.detail}")
+            for case in claim.exceptions[:LISTED]:
+                echo(f"  {'':<18}    {case}")
+            if len(claim.exceptions) > LISTED:
+                echo(f"  {'':<18}    and {len(claim.exceptions) - LISTED} more, see claims.csv")
+    echo("")
+
+
+def without_missing_data(profile: Profile) -> tuple[Profile, list[str]]:
+    """The profile without the sets of e2006 when its file is not there, and their names."""
+    if os.path.isfile(os.path.expanduser(os.environ.get(E2006_VARIABLE, ""))):
+        return profile, []
+    everything = dict.fromkeys([*profile.sets, *profile.curve_sets])
+    smaller = replace(
+        profile,
+        sets=tuple(name for name in profile.sets if not is_e2006(name)),
+        curve_sets=tuple(name for name in profile.curve_sets if not is_e2006(name)),
+    )
+    return smaller, [name for name in everything if is_e2006(name)]

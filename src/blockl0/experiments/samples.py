@@ -1,0 +1,96 @@
+"""Cells gathered over their starts, and how numbers are written."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from blockl0.experiments.cells import FACTS, SETTINGS, Cell
+from blockl0.experiments.store import Store
+
+SAME = 1e-6
+"""Objectives closer than this share are the same."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What the starts of one method on one problem gave."""
+
+    objectives: tuple[float, ...]
+    seconds: tuple[float, ...]
+    n_nonzero: tuple[int, ...]
+
+    @property
+    def objective(self) -> float:
+        """Mean over the starts."""
+        return float(np.mean(self.objectives))
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation over the starts."""
+        return float(np.std(self.objectives))
+
+
+def starts(
+    dataset: str, method: str, form: str, value: float, seeds: int, **more: Any
+) -> list[Cell]:
+    """The cells of one method on one problem: one if its start makes no difference."""
+    is_seeded = method not in FACTS and SETTINGS[method].is_seeded
+    count = seeds if is_seeded else 1
+    return [Cell(dataset, method, form, value, seed, **more) for seed in range(count)]
+
+
+def gather(store: Store, cells: Iterable[Cell]) -> Sample | None:
+    """The finished ones of these cells, None when there are none."""
+    records = [store[cell] for cell in cells if cell in store]
+    if not records:
+        return None
+    return Sample(
+        tuple(record["objective"] for record in records),
+        tuple(record["seconds"] for record in records),
+        tuple(record["n_nonzero"] for record in records),
+    )
+
+
+def places(values: Mapping[str, float]) -> dict[str, int]:
+    """1, 2, 3 for the three smallest different values, 0 for the rest; equal ones share a place."""
+    place, last, ranked = 0, -np.inf, {}
+    for name in sorted(values, key=values.__getitem__):
+        if values[name] - last > SAME * abs(values[name]):
+            place, last = place + 1, values[name]
+        ranked[name] = place if place <= 3 else 0
+    return ranked
+
+
+def sci(value: float, digits: int = 3) -> str:
+    """A number as the paper writes it, '6.9e+2'."""
+    mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
+    return f"{mantissa}e{int(exponent):+d}"
+
+
+def short(value: float) -> str:
+    """A time or a ratio with two digits: '0.0021', '0.43', '12', '340'."""
+    if value == 0.0:
+        return "0"
+    rounded = float(f"{value:.2g}")
+    return (
+        f"{rounded:.0f}" if rounded >= 10 else f"{rounded:g}" if rounded >= 1e-4 else sci(value, 2)
+    )
+
+
+def multiple(value: float) -> str:
+    """A ratio: '1.03', '0.87', '0.0021'."""
+    return f"{value:.2f}" if value >= 0.1 else f"{value:.2g}"
+
+
+def write_csv(path: Path, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Write a table; None becomes an empty field."""
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(head)
+        writer.writerows(["" if value is None else value for value in row] for row in rows)

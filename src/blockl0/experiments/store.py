@@ -1,0 +1,101 @@
+"""Finished cells on disk: one JSON line each, appended at once, so that a killed run resumes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import asdict
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import blockl0
+from blockl0.datasets import E2006_VARIABLE
+from blockl0.experiments.cells import Cell, is_e2006
+
+FILE_NAME = "cells.jsonl"
+NOT_IN_CELLS = ("cli.py", "experiments")
+"""Parts of the package that no cell depends on, `experiments/cells.py` apart."""
+
+
+class Store:
+    """The finished cells of a folder.
+
+    A line that was torn when a run was killed is skipped. A cell computed by another version of
+    the code, or from another file of e2006, stays in the file but is computed afresh.
+
+    Parameters
+    ----------
+    folder : Path
+        Made when it is not there.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.path = folder / FILE_NAME
+        self.n_stale = 0
+        self._records: dict[Cell, dict[str, Any]] = {}
+        text = self.path.read_bytes() if self.path.exists() else b""
+        self._is_torn = bool(text) and not text.endswith(b"\n")
+        for line in text.splitlines():
+            self._read(line)
+
+    def _read(self, line: bytes) -> None:
+        try:
+            record = json.loads(line)
+            cell = Cell(**record.pop("cell"))
+        except (ValueError, KeyError, TypeError):
+            return  # torn
+        if record.pop("origin", None) == origin(cell):
+            self._records[cell] = record
+        else:
+            self.n_stale += 1
+
+    def add(self, cell: Cell, record: dict[str, Any]) -> None:
+        """Write a finished cell, and be sure that it is on disk."""
+        line = json.dumps({"cell": asdict(cell), "origin": origin(cell)} | record) + "\n"
+        if self._is_torn:
+            line, self._is_torn = "\n" + line, False
+        with open(self.path, "ab") as file:
+            file.write(line.encode())
+            file.flush()
+            os.fsync(file.fileno())
+        self._records[cell] = record
+
+    def __contains__(self, cell: Cell) -> bool:
+        return cell in self._records
+
+    def __getitem__(self, cell: Cell) -> dict[str, Any]:
+        return self._records[cell]
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def jobs(self) -> list[int]:
+        """How many cells were computed at a time, in the runs that filled the store."""
+        return sorted({record["jobs"] for record in self._records.values()})
+
+
+def origin(cell: Cell) -> str:
+    """What a cell's number depends on besides its key: the code, and for e2006 the file."""
+    return fingerprint() + (f" {_file_size()}" if is_e2006(cell.dataset) else "")
+
+
+@lru_cache(maxsize=1)
+def fingerprint() -> str:
+    """A hash of the code that cells run."""
+    root = Path(blockl0.__file__).parent
+    files = [
+        file for file in root.rglob("*.py") if file.relative_to(root).parts[0] not in NOT_IN_CELLS
+    ]
+    digest = hashlib.sha256()
+    for file in sorted([*files, root / "experiments" / "cells.py"]):
+        digest.update(file.relative_to(root).as_posix().encode() + file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+@lru_cache(maxsize=1)
+def _file_size() -> int:
+    path = os.environ.get(E2006_VARIABLE, "")
+    return os.path.getsize(path) if os.path.isfile(path) else 0

@@ -1,0 +1,120 @@
+"""Table 3 of the paper: seconds of the runs of Table 2, by set and method."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from blockl0.experiments import markup, paper, table2
+from blockl0.experiments.cells import Cell
+from blockl0.experiments.profile import Profile
+from blockl0.experiments.samples import gather, short, starts, write_csv
+from blockl0.experiments.store import Store
+
+NAME = "table3"
+TITLE = "Table 3: seconds of the runs of Table 2"
+
+HEAD = (
+    "set",
+    "method",
+    "runs",
+    "seconds",
+    "std",
+    "longest",
+    "paper",
+    "paper_std",
+    "paper_over_ours",
+)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Seconds of one method on one set, over all prices and starts."""
+
+    dataset: str
+    method: str
+    seconds: tuple[float, ...]
+    printed: paper.Seconds | None
+
+    @property
+    def mean(self) -> float:
+        """Mean."""
+        return float(np.mean(self.seconds))
+
+    @property
+    def std(self) -> float:
+        """Standard deviation."""
+        return float(np.std(self.seconds))
+
+    @property
+    def ratio(self) -> float | None:
+        """The paper's mean over ours."""
+        return None if self.printed is None else self.printed.mean / self.mean
+
+
+def cells(profile: Profile) -> list[Cell]:
+    """Those of Table 2."""
+    return table2.cells(profile)
+
+
+def collect(store: Store, profile: Profile) -> list[Entry]:
+    """All times that are there."""
+    entries = []
+    for dataset in profile.sets:
+        for method in table2.methods(profile):
+            wanted = [
+                cell
+                for price in profile.prices
+                for cell in starts(dataset, method, "price", price, profile.seeds)
+            ]
+            sample = gather(store, wanted)
+            if sample is not None:
+                printed = paper.SECONDS.get((dataset, method))
+                entries.append(Entry(dataset, method, sample.seconds, printed))
+    return entries
+
+
+def write(store: Store, profile: Profile, out: Path) -> str:
+    """Write the CSV file and return the section of the page."""
+    entries = collect(store, profile)
+    if not entries:
+        return ""
+    write_csv(out / "table3.csv", HEAD, (_csv_row(entry) for entry in entries))
+    found = {(entry.dataset, entry.method): entry for entry in entries}
+    labels = table2.methods(profile)
+    rows = [
+        [dataset, *(_html_cell(found.get((dataset, method))) for method in labels)]
+        for dataset in profile.sets
+        if any((dataset, method) in found for method in labels)
+    ]
+    caption = (
+        "Seconds, mean ± standard deviation over all prices and starts; below: the paper's "
+        "(MATLAB, 3.2 GHz). The paper prints no times for the sets with outliers."
+    )
+    head = ["", *map(markup.title_of, labels)]
+    return markup.section(NAME, TITLE, markup.table(head, rows, caption=caption))
+
+
+def _html_cell(entry: Entry | None) -> str:
+    if entry is None:
+        return markup.number("–")
+    below = []
+    if entry.printed is not None and entry.ratio is not None:
+        below = [f"paper {entry.printed.mean:g} ± {entry.printed.std:g}", faster(entry.ratio)]
+    return markup.number(f"{short(entry.mean)} ± {short(entry.std)}", *below)
+
+
+def faster(ratio: float) -> str:
+    """In words: '160× faster'."""
+    return f"{short(ratio)}× faster" if ratio >= 1.0 else f"{short(1.0 / ratio)}× slower"
+
+
+def _csv_row(entry: Entry) -> list[object]:
+    printed = entry.printed
+    return [
+        entry.dataset, entry.method, len(entry.seconds), entry.mean, entry.std, max(entry.seconds),
+        None if printed is None else printed.mean, None if printed is None else printed.std,
+        entry.ratio,
+    ]  # fmt: skip

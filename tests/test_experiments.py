@@ -1,0 +1,545 @@
+"""`blockl0 reproduce` on tiny cells: numbers, resuming, processes, files, page, browser."""
+
+from __future__ import annotations
+
+import csv
+import html
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("click", reason="the command line needs blockl0[cli]")
+pytest.importorskip("matplotlib", reason="figures need blockl0[plot]")
+
+from click.testing import CliRunner
+
+from blockl0 import cli
+from blockl0.datasets import E2006_VARIABLE
+from blockl0.experiments import cells as cells_module
+from blockl0.experiments import (
+    claims,
+    differences,
+    drawing,
+    figure1,
+    figure2,
+    paper,
+    reproduce,
+    table2,
+    table3,
+)
+from blockl0.experiments.cells import SETTINGS, Cell, compute, load, start_objective
+from blockl0.experiments.profile import FULL, QUICK, Profile
+from blockl0.experiments.progress import Forecast, Progress, duration
+from blockl0.experiments.runner import run_cells
+from blockl0.experiments.samples import places, sci, short
+from blockl0.experiments.store import Store
+from blockl0.result import Result, Status
+
+TINY = Profile(
+    name="tiny",
+    sets=("random-20-30", "random-20-30-C"),
+    curve_sets=("random-20-30",),
+    prices=(10.0, 1000.0),
+    budgets=(2, 4),
+    curve_budgets=(3,),
+    seeds=2,
+    draws=1,
+    refit="refit-fast",
+)
+SOME = [
+    Cell("random-20-30", method, "price", 100.0, seed)
+    for method in ("PGM-l0", "DEC-R10G2", "refit-fast")
+    for seed in (0, 1)
+]
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("chrome")
+
+
+def silent(_: str) -> None:
+    pass
+
+
+def run(cells, folder: Path, jobs: int = 1) -> Store:
+    store = Store(folder)
+    run_cells(cells, store, jobs, Progress("test", silent))
+    return store
+
+
+def numbers(store: Store, cells) -> list[tuple]:
+    """All but the seconds."""
+    return [
+        tuple(store[cell][key] for key in ("objective", "n_nonzero", "n_iter", "status"))
+        for cell in cells
+    ]
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    with open(path, encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def printed_store(folder: Path, **changes: float) -> Store:
+    """The paper's own numbers as if they were ours, refit half of DEC; `changes` by method."""
+    store = Store(folder)
+    for (dataset, price, method), printed in paper.OBJECTIVES.items():
+        factor = changes.get(method, 1.0)
+        seconds = paper.SECONDS.get((dataset, method), paper.Seconds(20.0, 1.0)).mean / 10.0
+        record = {"seconds": seconds, "n_nonzero": 7, "jobs": 1}
+        store.add(
+            Cell(dataset, method, "price", price),
+            record | {"objective": factor * printed.objective},
+        )
+        if method == "DEC-R10G2":
+            value = changes.get("refit", 0.5) * printed.objective
+            store.add(Cell(dataset, "refit", "price", price), record | {"objective": value})
+    return store
+
+
+ONE = replace(FULL, seeds=1)
+
+
+@pytest.fixture(scope="module")
+def reproduced(tmp_path_factory) -> tuple[Path, list[str]]:
+    """Everything at the tiny size, and what was said."""
+    folder = tmp_path_factory.mktemp("tiny")
+    said: list[str] = []
+    reproduce.reproduce(tuple(reproduce.EXPERIMENTS), TINY, folder, jobs=1, echo=said.append)
+    return folder, said
+
+
+# -- the paper's numbers ---------------------------------------------------------------------------
+
+
+def test_printed_tables_are_complete():
+    assert len(paper.OBJECTIVES) == 8 * 4 * 5 and len(paper.SECONDS) == 4 * 5
+    assert paper.OBJECTIVES["random-256-1024", 10.0, "DEC-R10G2"] == (2200.0, 2)
+    assert paper.OBJECTIVES["e2006-5000-2048-C", 1000.0, "APGM-l0"] == (2.1e6, 2)
+    assert paper.SECONDS["e2006-5000-2048", "PGM-lp"] == (5.0, 3.0)
+
+
+def test_the_full_run_is_the_papers():
+    assert FULL.budgets == (3, 8, 13, 18, 23, 28, 33, 38, 43, 48) and FULL.seeds == 5
+    assert len(FULL.sets) == 8 and len(FULL.curve_sets) == 6 and FULL.curve_budgets == (20, 40)
+    assert set(QUICK.sets) <= set(FULL.sets) and set(QUICK.budgets) <= set(FULL.budgets)
+    assert len(figure2.methods(FULL)) == 10 and table2.methods(FULL)[:5] == paper.METHODS
+    assert len(table2.cells(FULL)) == 8 * 4 * 6 * 5
+    assert table3.cells(FULL) == table2.cells(FULL)
+    for module in reproduce.EXPERIMENTS.values():
+        assert all(c.method in {**SETTINGS, **cells_module.FACTS} for c in module.cells(FULL))
+
+
+# -- a cell is a function of its key ---------------------------------------------------------------
+
+
+def test_a_cell_is_a_function_of_its_key():
+    cell = Cell("random-20-30-C", "DEC-R10G2", "budget", 4, seed=3)
+    first, second = compute(cell), compute(cell)
+    assert first["seconds"] > 0.0 and first["n_nonzero"] <= 4
+    del first["seconds"], second["seconds"]
+    assert first == second == json.loads(json.dumps(first))
+    assert compute(replace(cell, draw=1))["objective"] != first["objective"]
+
+
+def test_data_depend_on_the_draw_alone():
+    X, y = load("random-20-30", 5)
+    assert X.shape == (20, 30)
+    assert np.array_equal(y, load("random-20-30", 5)[1])
+    assert not np.array_equal(y, load("random-20-30-C", 5)[1])
+    with pytest.raises(ValueError, match=r"'random-m-n'.*got 'random'"):
+        load("random", 0)
+
+
+def test_facts_about_the_data():
+    X, y = load("random-20-30", 0)
+    cell = Cell("random-20-30", "start", "price", 7.0)
+    assert start_objective(cell, X, y) == pytest.approx(0.5 * y @ y + 7.0 * 30, rel=1e-6)
+    X = np.column_stack([np.ones(8), np.arange(8.0) - 3.5, np.zeros(8)])
+    assert cells_module.strong_columns(cell, X, np.ones(8)) == 1.0
+
+
+def test_theta_is_the_papers_to_the_letter_where_curvatures_are_small(monkeypatch):
+    seen = {}
+
+    def solve(X, y, **options):
+        seen.update(options)
+        return Result(np.zeros(2), 1.0, Status.CONVERGED)
+
+    monkeypatch.setattr(cells_module.blockl0, "solve", solve)
+    X = np.full((4, 2), 0.1)
+    cells_module._solve(Cell("", "DEC-theta5", "price", 1.0), X, np.ones(4))
+    assert seen["theta"] == pytest.approx(1e-5 / 0.04)
+    cells_module._solve(Cell("", "DEC-zero", "price", 1.0), X, np.ones(4))
+    assert not seen["init"].any()
+
+
+def test_an_interrupted_cell_is_not_a_result(monkeypatch, tmp_path):
+    interrupted = Result(np.zeros(30), 1.0, Status.INTERRUPTED)
+    monkeypatch.setattr(cells_module.blockl0, "solve", lambda *_, **__: interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run(SOME[:1], tmp_path)
+    assert len(Store(tmp_path)) == 0
+
+
+def test_a_curve_is_thin_and_keeps_its_ends():
+    record = compute(Cell("random-20-30", "DEC-R2G2", "budget", 3, has_curve=True))
+    curve = record["curve"]
+    assert len(curve["objective"]) <= cells_module.CURVE_POINTS
+    assert curve["iteration"][0] == 0 and curve["iteration"][-1] == record["n_iter"]
+    assert curve["objective"][-1] == pytest.approx(record["objective"])
+
+
+# -- saving, resuming, processes -------------------------------------------------------------------
+
+
+def test_a_killed_run_resumes_and_loses_nothing(tmp_path):
+    script = f"""
+import os, sys
+from pathlib import Path
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from test_experiments import SOME, Progress, Store, run_cells, silent
+class Killer(Progress):
+    def show(self, cell):
+        if self.done == 4:
+            os.kill(os.getpid(), 9)
+run_cells(SOME, Store(Path({str(tmp_path)!r})), 1, Killer("", silent))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
+    assert done.returncode != 0
+    before = Store(tmp_path)
+    assert len(before) == 4, done.stderr
+    with open(before.path, "ab") as file:
+        file.write(b'{"cell": {"dataset": "random-20-')  # as if killed while writing
+    again: list[Cell] = []
+
+    class Watch(Progress):
+        def show(self, cell):
+            again.append(cell)
+
+    store = Store(tmp_path)
+    run_cells(SOME, store, 1, Watch("", silent))
+    assert again == SOME[4:]
+    assert numbers(Store(tmp_path), SOME) == numbers(run(SOME, tmp_path / "afresh"), SOME)
+
+
+def test_two_processes_give_the_same_numbers_as_one(tmp_path):
+    one, two = run(SOME, tmp_path / "one"), run(SOME, tmp_path / "two", jobs=2)
+    assert numbers(one, SOME) == numbers(two, SOME)
+    assert two.jobs() == [2]
+    assert numbers(Store(tmp_path / "two"), SOME) == numbers(one, SOME)
+
+
+def test_cells_of_other_code_are_not_used(tmp_path):
+    store = run(SOME[:2], tmp_path)
+    first, second = store.path.read_text().splitlines()
+    store.path.write_text(first.replace('"origin": "', '"origin": "x') + "\n" + second + "\n")
+    again = Store(tmp_path)
+    assert again.n_stale == 1 and SOME[0] not in again and SOME[1] in again
+
+
+def wait_for_a_cell(process: subprocess.Popen, folder: Path) -> None:
+    for _ in range(600):
+        file = folder / "cells.jsonl"
+        if file.exists() and file.read_bytes().count(b"\n") >= 2:
+            return
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    pytest.fail("no cell was finished")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="Ctrl-C is another thing there")
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_ctrl_c_keeps_what_is_finished_and_says_how_to_resume(tmp_path, jobs):
+    command = [sys.executable, "-m", "blockl0.cli", "reproduce", "table2", "--quick"]
+    process = subprocess.Popen(
+        [*command, "--jobs", str(jobs), "--out", str(tmp_path)],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+    )  # fmt: skip
+    try:
+        wait_for_a_cell(process, tmp_path)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        said, _ = process.communicate(timeout=60)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+    assert process.returncode == 130, said
+    assert "to resume" in said and "reproduce table2 --quick" in said and "Traceback" not in said
+    store = Store(tmp_path)
+    assert len(store) >= 2 and store.n_stale == 0
+
+
+# -- progress --------------------------------------------------------------------------------------
+
+
+def test_durations_in_words():
+    assert [duration(s) for s in (0.2, 59.4, 60, 200, 7500)] == [
+        "0 s", "59 s", "1 min", "3 min 20 s", "2 h 5 min",
+    ]  # fmt: skip
+
+
+def test_the_forecast_knows_which_methods_are_slow():
+    cells = [Cell("a", method, "price", 1.0, s) for method in ("slow", "fast") for s in range(4)]
+    forecast = Forecast([*cells, Cell("a", "start", "price", 1.0)])
+    forecast.done(Cell("a", "start", "price", 1.0), 0.0)
+    assert np.isnan(forecast.seconds(elapsed=0.1))
+    forecast.done(cells[0], 10.0)
+    forecast.done(cells[4], 1.0)
+    # three of each are left, 33 s of work, at twice the pace of one process
+    assert forecast.seconds(elapsed=5.5) == pytest.approx(16.5)
+
+
+def test_a_bar_is_drawn_with_rich(tmp_path, capsys):
+    pytest.importorskip("rich")
+    from blockl0.experiments.progress import RichProgress
+
+    run_cells(SOME[:2], Store(tmp_path), 1, RichProgress("table2", silent))
+    assert "2/2" in capsys.readouterr().out
+
+
+# -- how numbers are written -----------------------------------------------------------------------
+
+
+def test_numbers_are_written_as_in_the_paper():
+    assert sci(2200.0, 2) == "2.2e+3" and sci(0.0123) == "1.23e-2"
+    assert [short(v) for v in (0.0, 0.00123, 0.432, 12.3, 350.0)] == [
+        "0", "0.0012", "0.43", "12", "350",
+    ]  # fmt: skip
+
+
+def test_equal_values_share_a_place():
+    values = {"a": 1.0, "b": 1.0 + 1e-9, "c": 2.0, "d": 3.0, "e": 4.0}
+    assert places(values) == {"a": 1, "b": 1, "c": 2, "d": 3, "e": 0}
+
+
+# -- claims ----------------------------------------------------------------------------------------
+
+
+def verdicts(store: Store, profile: Profile = ONE) -> list[str]:
+    return [claim.verdict for claim in claims.promises(store, profile)]
+
+
+def test_promises_hold_for_numbers_that_keep_them(tmp_path):
+    store = printed_store(tmp_path)
+    assert verdicts(store) == ["PASS", "PASS", "PASS"]
+    observed = {c.text: c.verdict for c in claims.observations(store, ONE, has_table1=False)}
+    assert observed["Table 2: APGM-ℓ0 ends far above PGM-ℓ0 (printed: twice to hundreds of times)"]
+    assert observed["Table 2: DEC outperforms the other four"] == "reproduces"  # 30 of 32
+
+
+def test_broken_promises_are_named(tmp_path):
+    store = printed_store(tmp_path, **{"DEC-R10G2": 1.2, "refit": 1.3})
+    dec, lowest, faster = claims.promises(store, ONE)
+    assert (dec.verdict, lowest.verdict, faster.verdict) == ("FAIL", "FAIL", "PASS")
+    assert len(dec.exceptions) == 16
+    assert "random-256-1024 λ = 10: 2.64e+3, printed 2.2e+3" in dec.exceptions
+    assert any("DEC-R10G2 is lower (ours × 1.08333)" in case for case in lowest.exceptions)
+    assert "From 10 to 10 times faster" in faster.detail
+
+
+def test_a_difference_below_the_printed_digits_is_none(tmp_path):
+    assert verdicts(printed_store(tmp_path, **{"DEC-R10G2": 1.004}))[0] == "PASS"
+
+
+def test_a_range_explains_what_lies_in_it():
+    one = differences.Range("DEC", "random-256-1024", 10.0, "DEC-zero", (1900.0, 2140.0), 2200.0)
+    assert not one.explains
+    assert replace(one, values=(1900.0, 2160.0)).explains  # rounds to 2.2e+3
+
+
+# -- files and page --------------------------------------------------------------------------------
+
+
+def test_everything_is_written(reproduced):
+    folder, said = reproduced
+    names = {path.name for path in folder.iterdir()}
+    assert {f"{name}.csv" for name in ("table1", "table2", "table3", "claims")} <= names
+    for stem in ("figure1-time", "figure1-iteration", "figure2"):
+        assert (folder / f"{stem}.png").read_bytes().startswith(b"\x89PNG")
+        assert "<svg" in (folder / f"{stem}.svg").read_text(encoding="utf-8")
+    assert {"figure1.csv", "figure2.csv", "differences.csv", "index.html"} <= names
+    assert any("PASS" in line or "FAIL" in line for line in said)
+    assert len(read_csv(folder / "table2.csv")) == 2 * 2 * 6
+    assert len(read_csv(folder / "figure2.csv")) == 2 * 2 * 10
+
+
+def test_the_page_contains_every_number(reproduced):
+    folder, _ = reproduced
+    page = (folder / "index.html").read_text(encoding="utf-8")
+    for name in ("table2", "figure2"):
+        for row in read_csv(folder / f"{name}.csv"):
+            assert sci(float(row["objective"])) in page, row
+    for row in read_csv(folder / "table3.csv"):
+        assert f"{short(float(row['seconds']))} ± {short(float(row['std']))}" in page
+    for row in read_csv(folder / "differences.csv"):
+        assert sci(float(row["mean"])) in page
+    ends = {
+        (r["set"], r["s"], r["method"]): r["objective"] for r in read_csv(folder / "figure1.csv")
+    }
+    assert len(ends) == 9
+    for value in ends.values():
+        assert sci(float(value)) in page
+    for row in read_csv(folder / "claims.csv"):
+        assert html.escape(row["claim"]) in page and row["verdict"] in page
+
+
+def test_the_printed_numbers_stand_beside_ours(tmp_path):
+    store = printed_store(tmp_path, **{"PGM-l0": 2.0})
+    text = table2.write(store, ONE, tmp_path) + table3.write(store, ONE, tmp_path)
+    for printed in paper.OBJECTIVES.values():
+        assert f"{sci(printed.objective, 2)}<" in text
+    assert "× 2.00" in text and "paper ② 4.8e+2" in text
+    for printed in paper.SECONDS.values():
+        assert f"paper {printed.mean:g} ± {printed.std:g}" in text
+    assert "10× faster" in text
+    rows = read_csv(tmp_path / "table2.csv")
+    assert {row["ours_over_paper"] for row in rows if row["method"] == "PGM-l0"} == {"2.0"}
+
+
+def test_the_page_needs_nothing_else(reproduced):
+    page = (reproduced[0] / "index.html").read_text(encoding="utf-8")
+    links = re.findall(r'(?:src|href)="([^"]*)"', page)
+    assert links and all(link.startswith(("#", "data:")) for link in links)
+    assert "<script" not in page and "url(" not in page.replace("url(#", "")
+    ids = re.findall(r'<section id="([^"]*)"', page)
+    assert set(ids) >= {"promises", "observations", *reproduce.EXPERIMENTS}
+    assert [link[1:] for link in links if link[1:] in ids] == ids
+
+
+def test_the_same_folder_twice_computes_nothing(reproduced):
+    folder, _ = reproduced
+    before = (folder / "cells.jsonl").read_bytes()
+    said: list[str] = []
+    reproduce.reproduce(["table2"], TINY, folder, jobs=1, echo=said.append)
+    assert (folder / "cells.jsonl").read_bytes() == before
+    assert said[0] == "table2: 48 cells, 48 of them on file"
+    assert 'id="figure2"' in (folder / "index.html").read_text(encoding="utf-8")
+
+
+def test_without_the_file_e2006_is_skipped_and_said_so(tmp_path, monkeypatch):
+    monkeypatch.delenv(E2006_VARIABLE, raising=False)
+    said: list[str] = []
+    profile = replace(TINY, sets=("random-20-30", "e2006-5000-1024"), prices=(1.0,), seeds=1)
+    path = reproduce.reproduce(["table3"], profile, tmp_path, jobs=1, echo=said.append)
+    assert "Skipped: e2006-5000-1024" in said[0] and E2006_VARIABLE in said[0]
+    page = path.read_text(encoding="utf-8")
+    assert "Skipped: e2006-5000-1024" in page and E2006_VARIABLE in page
+    assert {row["set"] for row in read_csv(tmp_path / "table3.csv")} == {"random-20-30"}
+
+
+def test_curves_can_be_told_apart_without_colour():
+    for methods in (figure1.methods(FULL), figure2.methods(FULL)):
+        looks = [drawing.STYLES[method][1:] for method in methods]
+        assert len(set(looks)) == len(looks)
+        assert len({drawing.STYLES[method] for method in methods}) == len(methods)
+
+
+# -- the command -----------------------------------------------------------------------------------
+
+
+def test_table1_by_the_command(tmp_path):
+    done = CliRunner().invoke(
+        cli.main, ["reproduce", "table1", "--quick", "--jobs", "1", "--out", str(tmp_path)]
+    )
+    assert done.exit_code == 0, done.output
+    rows = read_csv(tmp_path / "table1.csv")
+    assert [row["L"] for row in rows] == ["14", "14", "58", "56"]
+    assert "57" in (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert str(tmp_path / "index.html") in done.output
+
+
+def test_the_command_knows_every_experiment():
+    assert tuple(reproduce.EXPERIMENTS) == cli.EXPERIMENTS
+
+
+@pytest.mark.parametrize(
+    ("arguments", "pattern"),
+    [
+        (["reproduce"], "Missing argument"),
+        (["reproduce", "table4"], "'table4' is not one of 'table1'"),
+        (["reproduce", "all", "--seeds", "0"], "--seeds"),
+        (["reproduce", "all", "--jobs", "none"], "--jobs"),
+    ],
+)
+def test_a_wrong_command_is_explained(arguments, pattern):
+    done = CliRunner().invoke(cli.main, arguments)
+    assert done.exit_code == 2 and pattern in done.output
+
+
+def test_help_does_not_wait_for_the_compiler():
+    code = (
+        "import sys; from blockl0.cli import main\n"
+        "try: main(['reproduce', '--help'])\n"
+        "except SystemExit: pass\n"
+        "print(sorted({'numba', 'numpy', 'scipy', 'sklearn'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "--quick" in done.stdout and done.stdout.splitlines()[-1] == "[]"
+
+
+def test_public_names_are_loaded_when_first_used():
+    """Also where a submodule has the name of a function."""
+    code = (
+        "import blockl0.solve, blockl0.block_search, blockl0\n"
+        "assert set(blockl0._LAZY) | {'__version__'} == set(blockl0.__all__) <= set(dir(blockl0))\n"
+        "assert all(getattr(blockl0, name) is not None for name in blockl0.__all__)\n"
+        "assert callable(blockl0.solve) and callable(blockl0.block_search)\n"
+        "from blockl0 import solve, datasets; import blockl0.path\n"
+        "assert callable(solve) and callable(datasets.make_random)\n"
+        "assert not hasattr(blockl0, 'nothing')"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# -- a real browser --------------------------------------------------------------------------------
+
+PROBE = """<script>
+addEventListener('error', e => parent.postMessage('error ' + e.message, '*'));
+addEventListener('load', () => parent.postMessage(JSON.stringify({
+  width: innerWidth, needed: document.documentElement.scrollWidth,
+  drawings: [...document.querySelectorAll('.panels svg')].map(e => e.getBoundingClientRect().width),
+  requests: performance.getEntriesByType('resource').map(e => e.name),
+  text: document.body.innerText.length}), '*'));
+</script></head>"""
+FRAME = """<!doctype html><meta charset="utf-8"><body><pre></pre><script>
+addEventListener('message', e => document.querySelector('pre').append(e.data + '\\n'));
+</script><iframe src="probe.html" style="width: {width}px; height: 900px; border: 0"></iframe>"""
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed: the page was NOT checked")
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_page_in_a_browser(reproduced, tmp_path, width):
+    page = (reproduced[0] / "index.html").read_text(encoding="utf-8")
+    (tmp_path / "probe.html").write_text(page.replace("</head>", PROBE, 1), encoding="utf-8")
+    frame = tmp_path / "frame.html"
+    frame.write_text(FRAME.format(width=width), encoding="utf-8")
+    flags = (
+        "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run "
+        "--disable-background-networking --disable-component-update --disable-sync "
+        "--enable-logging=stderr --virtual-time-budget=5000 --dump-dom "
+        f"--user-data-dir={tmp_path / 'browser'}"
+    )
+    done = subprocess.run(
+        [str(CHROMIUM), *flags.split(), frame.as_uri()],
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    assert "CONSOLE" not in done.stderr, done.stderr
+    found = re.search(r"<pre>(.*?)</pre>", done.stdout, flags=re.DOTALL)
+    assert found, done.stdout[:500]
+    messages = html.unescape(found[1]).strip().splitlines()
+    assert len(messages) == 1, messages  # one report and no error
+    seen = json.loads(messages[0])
+    assert seen["width"] == width and seen["needed"] <= width  # nothing scrolls sideways but boxes
+    assert seen["requests"] == [] and seen["text"] > 1000
+    assert len(seen["drawings"]) == 2 * len(TINY.curve_sets) + len(TINY.sets)
+    assert all(width / 5 < size <= width for size in islice(seen["drawings"], 4))
