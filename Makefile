@@ -28,10 +28,10 @@ $(STAMP): pyproject.toml
 	@touch $@
 
 test: $(STAMP)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2
 
 test-fast: $(STAMP)
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -n 2 -m "not slow"
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py

@@ -23,6 +23,8 @@ def points(loss, rng):
     y = np.where(rng.random(eta.size) < 0.5, -1.0, 1.0)
     if loss.name in ("squared", "huber"):
         y = y + rng.standard_normal(eta.size)
+    if loss.name == "poisson":
+        y = rng.poisson(2.0, eta.size).astype(float)
     return eta, loss.check_target(y)
 
 
@@ -32,7 +34,7 @@ def away_from_kinks(loss, eta, y):
 
 
 def test_registry_names():
-    assert {"squared", "logistic", "huber", "squared_hinge"} <= set(LOSSES)
+    assert {"squared", "logistic", "huber", "squared_hinge", "poisson"} <= set(LOSSES)
     assert all(name == loss.name for name, loss in LOSSES.items())
 
 
@@ -104,3 +106,16 @@ def test_get_loss():
 def test_huber_tends_to_half_squares(rng):
     eta, y = rng.standard_normal((2, 20))
     np.testing.assert_allclose(Huber(delta=1e6).value(eta, y), Squared().value(eta, y))
+
+
+def test_poisson_is_half_the_deviance_and_its_target_is_checked(rng):
+    from sklearn.metrics import mean_poisson_deviance
+
+    loss = LOSSES["poisson"]
+    eta, y = rng.standard_normal(30), rng.poisson(1.0, 30).astype(float)
+    deviance = mean_poisson_deviance(y, np.exp(eta))
+    assert 2 * loss.value(eta, y).mean() == pytest.approx(deviance)
+    with pytest.raises(ValueError, match=r"needs nonnegative `y`, got -2 in position 1"):
+        loss.check_target(np.array([1.0, -2.0]))
+    with pytest.raises(ValueError, match=r"needs a positive value in `y`, got only zeros"):
+        loss.check_target(np.zeros(2))

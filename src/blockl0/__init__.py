@@ -3,19 +3,88 @@
 min_w f(Xw; y) + ½·ridge·‖w‖² + alpha·‖w‖₀  subject to  ‖w‖₀ <= n_nonzero_coefs
 """
 
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
 from blockl0._version import __version__
-from blockl0.block_search import block_search
-from blockl0.certificate import Certificate, certify
-from blockl0.result import History, Result, Status
-from blockl0.solve import solve
+
+if TYPE_CHECKING:
+    from blockl0 import datasets
+    from blockl0.block_search import block_search
+    from blockl0.certificate import Certificate, certify
+    from blockl0.coding import SINDyL0, sparse_encode
+    from blockl0.estimators import BestSubsetSelector, L0Classifier, L0Regressor
+    from blockl0.model_selection import L0ClassifierCV, L0RegressorCV
+    from blockl0.path import Path, l0_path
+    from blockl0.result import History, Result, Status
+    from blockl0.solve import solve
 
 __all__ = [
+    "BestSubsetSelector",
     "Certificate",
     "History",
+    "L0Classifier",
+    "L0ClassifierCV",
+    "L0Regressor",
+    "L0RegressorCV",
+    "Path",
     "Result",
+    "SINDyL0",
     "Status",
     "__version__",
     "block_search",
     "certify",
+    "datasets",
+    "l0_path",
     "solve",
+    "sparse_encode",
 ]
+
+# loaded when first used: the compiler and scikit-learn take a second each to import, for which
+# `blockl0 --help` should not wait
+_LAZY = {
+    "BestSubsetSelector": "blockl0.estimators",
+    "Certificate": "blockl0.certificate",
+    "History": "blockl0.result",
+    "L0Classifier": "blockl0.estimators",
+    "L0ClassifierCV": "blockl0.model_selection",
+    "L0Regressor": "blockl0.estimators",
+    "L0RegressorCV": "blockl0.model_selection",
+    "Path": "blockl0.path",
+    "Result": "blockl0.result",
+    "SINDyL0": "blockl0.coding",
+    "Status": "blockl0.result",
+    "block_search": "blockl0.block_search",
+    "certify": "blockl0.certificate",
+    "datasets": "blockl0.datasets",
+    "l0_path": "blockl0.path",
+    "solve": "blockl0.solve",
+    "sparse_encode": "blockl0.coding",
+}
+
+
+class _Package(ModuleType):
+    """The package: a submodule with the name of a public function never takes its place."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # the import system binds every submodule that it has loaded, `solve` over solve
+        if isinstance(value, ModuleType) and name in _LAZY:
+            value = getattr(value, name, value)
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'blockl0' has no attribute {name!r}")
+    module = import_module(_LAZY[name])
+    value = globals()[name] = getattr(module, name, module)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

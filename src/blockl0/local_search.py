@@ -9,14 +9,17 @@ from numpy.typing import NDArray
 
 from blockl0.losses import LOSSES
 from blockl0.newton import newton_on
+from blockl0.preprocess import Centered
 from blockl0.problem import Problem
 from blockl0.quadratic_search import (
     RELATIVE_TOLERANCE,
     Incumbent,
     QuadraticSearch,
     SearchOptions,
+    Tally,
 )
 from blockl0.run import Run
+from blockl0.sparsity import Sparsity
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -25,6 +28,8 @@ MAX_MODELS = 50
 """Local models of a loss before its search is given up; each lowers the objective."""
 LEAST_CURVATURE = 1e-3
 """Share of the curvature bound below which a local model would be too flat to be trusted."""
+LARGEST_STEP = 3.0
+"""Of a predictor, in a local model of a loss without curvature bound: e³ is a factor of twenty."""
 
 
 class LocalSearch:
@@ -35,11 +40,29 @@ class LocalSearch:
     global majorizer, whose minimizer always does, has the last word where there is one.
     """
 
-    def __init__(self, problem: Problem, options: SearchOptions) -> None:
+    def __init__(
+        self, problem: Problem, options: SearchOptions, tally: Tally | None = None
+    ) -> None:
         self.problem = problem
         self.options = options
+        self.tally = Tally() if tally is None else tally
         # not of the incumbent's objective: on separable data that goes to zero
         self.tolerance = RELATIVE_TOLERANCE * problem.smooth(np.zeros(problem.n_features))
+
+    def for_sparsity(self, sparsity: Sparsity) -> LocalSearch:
+        """The search of the same data under another price and budget."""
+        return LocalSearch(replace(self.problem, sparsity=sparsity), self.options, self.tally)
+
+    def scatter(self, rng: np.random.Generator) -> Incumbent:
+        """A start elsewhere, on the model at zero."""
+        zero = np.zeros(self.problem.n_features)
+        found = QuadraticSearch(self._model(zero), self.options, self.tally).scatter(rng)
+        return self._polish(found.w, found.support, 0)
+
+    def shrink(self, w: Floats, size: int) -> Floats:
+        """Take out the least missed column of the model at w until `size` are left."""
+        reduced = QuadraticSearch(self._model(w), self.options, self.tally).shrink(w, size)
+        return newton_on(self.problem, reduced, np.flatnonzero(reduced))
 
     def start(self, w: Floats) -> Incumbent:
         """The true minimizer on the support of w and the kept columns."""
@@ -52,7 +75,7 @@ class LocalSearch:
         for _ in range(MAX_MODELS):
             if run.seconds_left <= 0.0:
                 break
-            search = QuadraticSearch(self._model(incumbent.w, is_global), self.options)
+            search = QuadraticSearch(self._model(incumbent.w, is_global), self.options, self.tally)
             found = search.settle(search.start(incumbent.w), run, rng)
             found = self._polish(found.w, found.support, incumbent.iteration + 1)
             if found.objective < incumbent.objective - self.tolerance:
@@ -63,11 +86,13 @@ class LocalSearch:
                 is_global = True
         return incumbent
 
-    def kick_round(self, incumbent: Incumbent, run: Run, rng: np.random.Generator) -> Incumbent:
+    def kick_round(
+        self, incumbent: Incumbent, run: Run, rng: np.random.Generator, is_narrow: bool = False
+    ) -> Incumbent:
         """Kicks on the local model, then on the point itself; only the true objective counts."""
-        search = QuadraticSearch(self._model(incumbent.w), self.options)
+        search = QuadraticSearch(self._model(incumbent.w), self.options, self.tally)
         here = search.settle(search.start(incumbent.w), run, rng)
-        found = search.kick_round(here, run, rng)
+        found = search.kick_round(here, run, rng, is_narrow)
         found = self._polish(found.w, found.support, incumbent.iteration)
         if found.objective < incumbent.objective - self.tolerance:
             incumbent = self.settle(found, run, rng)
@@ -88,14 +113,31 @@ class LocalSearch:
     def _model(self, w: Floats, is_global: bool = False) -> Problem:
         problem = self.problem
         eta = problem.design.matvec(w)
-        curvature, bound = problem.loss.curvature(eta, problem.y), problem.loss.curvature_bound
-        if is_global:
-            curvature = np.full_like(eta, bound)
-        ceiling = bound if np.isfinite(bound) else max(float(curvature.max()), 1e-300)
-        curvature = np.maximum(curvature, LEAST_CURVATURE * ceiling)
-        target = eta - problem.loss.gradient(eta, problem.y) / curvature
+        if problem.has_intercept:
+            eta = eta + problem.best_intercept(eta)
+        slope, curvature = problem.loss.gradient(eta, problem.y), self._curvature(eta, is_global)
+        target = eta - slope / curvature
         weights = curvature if problem.sample_weight is None else curvature * problem.sample_weight
-        return replace(problem, y=target, loss=LOSSES["squared"], sample_weight=weights)
+        design = problem.design
+        if isinstance(design, Centered):
+            # the model's own weights: its best intercept is then zero, whatever the coefficients
+            design, target = design.recentred(weights), target - np.average(target, weights=weights)
+        return replace(
+            problem, design=design, y=target, loss=LOSSES["squared"], sample_weight=weights,
+            has_intercept=False,
+        )  # fmt: skip
+
+    def _curvature(self, eta: Floats, is_global: bool) -> Floats:
+        """The curvatures of a model: those at eta, safeguarded, or the global bound."""
+        loss, y = self.problem.loss, self.problem.y
+        if is_global:
+            return np.full_like(eta, loss.curvature_bound)
+        curvature = loss.curvature(eta, y)
+        if np.isfinite(loss.curvature_bound):
+            return np.maximum(curvature, LEAST_CURVATURE * loss.curvature_bound)
+        # the model must not ask for more than a moderate step of a predictor
+        curvature = np.maximum(curvature, np.abs(loss.gradient(eta, y)) / LARGEST_STEP)
+        return np.maximum(curvature, 1e-12 * float(curvature.max()) + 1e-300)
 
     def _polish(self, w: Floats, support: Ints, iteration: int) -> Incumbent:
         w = newton_on(self.problem, w, support)

@@ -12,11 +12,18 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
+from scipy.special import expit, xlogy
 
 from blockl0.validate import check_choice, check_positive
 
 Floats = NDArray[np.float64]
+
+LARGEST_LOG_MEAN = 300.0
+"""Where the Poisson loss goes on linearly: its sums stay far from overflow."""
+MAX_INTERCEPT_STEPS, INTERCEPT_TOLERANCE = 200, 1e-14
+"""Steps towards the best intercept, and the share of the absolute slopes that counts as zero."""
+FAR_INTERCEPT = 30.0
+"""Beyond this, and twice the largest predictor, a flat loss is flat for good."""
 
 
 @runtime_checkable
@@ -152,9 +159,82 @@ class SquaredHinge:
         return _as_signs(y, self.name)
 
 
+@dataclass(frozen=True)
+class Poisson:
+    """exp(eta) − y·eta + y·log(y) − y: half the deviance of counts with mean exp(eta).
+
+    Its curvature exp(eta) is unbounded, so there is no global majorizer: methods that need one
+    refuse it, and method "refit" takes safeguarded steps. Above eta = 300 it goes on linearly.
+    """
+
+    name = "poisson"
+    curvature_bound = np.inf
+
+    def value(self, eta: Floats, y: Floats) -> Floats:
+        """exp(eta) − y·eta + y·log(y) − y, which is never negative."""
+        mean = np.exp(np.minimum(eta, LARGEST_LOG_MEAN))
+        mean *= 1.0 + np.maximum(eta - LARGEST_LOG_MEAN, 0.0)
+        return (mean - y) - y * eta + xlogy(y, y)
+
+    def gradient(self, eta: Floats, y: Floats) -> Floats:
+        """exp(eta) − y."""
+        return np.exp(np.minimum(eta, LARGEST_LOG_MEAN)) - y
+
+    def curvature(self, eta: Floats, y: Floats) -> Floats:
+        """exp(eta)."""
+        return np.exp(np.minimum(eta, LARGEST_LOG_MEAN))
+
+    def check_target(self, y: Floats) -> Floats:
+        """Counts, or other nonnegative numbers, not all zero."""
+        if y.min() < 0.0:
+            i = int(np.argmax(y < 0.0))
+            raise ValueError(
+                f"loss={self.name!r} needs nonnegative `y`, got {y[i]:g} in position {i}."
+            )
+        if not y.any():
+            raise ValueError(
+                f"loss={self.name!r} needs a positive value in `y`, got only zeros; "
+                "the best rate is then zero, whatever the features."
+            )
+        return y
+
+
 LOSSES: dict[str, Loss] = {
-    loss.name: loss for loss in (Squared(), Logistic(), Huber(), SquaredHinge())
+    loss.name: loss for loss in (Squared(), Logistic(), Huber(), SquaredHinge(), Poisson())
 }
+
+
+def best_intercept(loss: Loss, eta: Floats, y: Floats, weights: Floats | None = None) -> float:
+    """argmin_b Σ_i weights_i ℓ(eta_i + b, y_i): Newton's method inside a bracket, O(m) a step.
+
+    Where the minimum is at infinity, as for one class only, the answer is where it is nearly flat.
+    """
+
+    def total(values: Floats) -> float:
+        return float(values.sum() if weights is None else weights @ values)
+
+    if loss.name == "squared":
+        return float(np.average(y - eta, weights=weights))
+    b, low, high, reach = 0.0, -np.inf, np.inf, 1.0
+    first = total(np.abs(loss.gradient(eta, y)))
+    far = FAR_INTERCEPT + 2.0 * float(np.abs(eta).max())
+    for _ in range(MAX_INTERCEPT_STEPS):
+        slopes = loss.gradient(eta + b, y)
+        slope = total(slopes)
+        is_lost = abs(b) > far and abs(slope) <= INTERCEPT_TOLERANCE * first
+        if is_lost or abs(slope) <= INTERCEPT_TOLERANCE * total(np.abs(slopes)):
+            break
+        low, high = (low, b) if slope > 0.0 else (b, high)
+        bend = total(loss.curvature(eta + b, y))
+        step = -slope / bend if bend * reach > abs(slope) else -np.copysign(reach, slope)
+        reach *= 2.0
+        there = b + step
+        if not low < there < high:
+            there = 0.5 * (low + high)
+        if there in (b, low, high):
+            break
+        b = there
+    return b
 
 
 def get_loss(loss: Any) -> Loss:

@@ -12,6 +12,8 @@ Floats = NDArray[np.float64]
 MAX_STEPS = 50
 TOLERANCE = 1e-12
 """Stop when a step promises less than this share of the objective, or of a hundredth of F(0)."""
+ROUNDING = 1e-14
+"""Share of the objective that a last step may seem to raise it by."""
 DAMPING = 1e-10
 """Share of the largest diagonal added to the Hessian: dependent columns, flat losses."""
 LENGTHS = 0.5 ** np.arange(27)
@@ -30,14 +32,20 @@ def newton_on(problem: Problem, w: Floats, support: NDArray[np.int64]) -> Floats
     point = np.zeros_like(w)
     if support.size == 0:
         return point
-    X_S = problem.design.columns(support)
+    X_S, n_free = problem.design.columns(support), 0
+    v = w[support]
+    if problem.has_intercept:
+        # a coordinate of its own, without ridge; the objective finds it again by itself
+        X_S, n_free = np.column_stack([np.ones(problem.n_samples), X_S]), 1
+        v = np.concatenate([[problem.best_intercept(X_S[:, 1:] @ v)], v])
     sample_weight = 1.0 if problem.sample_weight is None else problem.sample_weight
     # unit columns: damping and rank decisions must not depend on the user's units
-    scale = np.sqrt(np.einsum("ij,ij->j", X_S, X_S))
+    scale = np.sqrt(np.einsum("i,ij,ij->j", sample_weight * np.ones(len(X_S)), X_S, X_S))
     scale[scale == 0.0] = 1.0
     X_S = X_S / scale
     ridge = problem.ridge / scale**2
-    v = w[support] * scale
+    ridge[:n_free] = 0.0
+    v = v * scale
 
     def value(v: Floats) -> float:
         loss = sample_weight * problem.loss.value(X_S @ v, problem.y)
@@ -65,7 +73,10 @@ def newton_on(problem: Problem, w: Floats, support: NDArray[np.int64]) -> Floats
         eta = X_S @ v
         slope = X_S.T @ (sample_weight * problem.loss.gradient(eta, problem.y)) + ridge * v
         step = newton_step(slope, sample_weight * problem.loss.curvature(eta, problem.y))
-        if -float(slope @ step) <= TOLERANCE * max(here, 0.01 * at_zero):
+        size = max(here, 0.01 * at_zero)
+        if -float(slope @ step) <= TOLERANCE * size:
+            # known already, it doubles the digits of v, where those of the value are exhausted
+            v = v + step if value(v + step) <= here + ROUNDING * size else v
             break
         before = here
         v, here = shorten(step)
@@ -73,5 +84,5 @@ def newton_on(problem: Problem, w: Floats, support: NDArray[np.int64]) -> Floats
             v, here = shorten(newton_step(slope, majorizer))
         if not here < before:
             break
-    point[support] = v / scale
+    point[support] = (v / scale)[n_free:]
     return point

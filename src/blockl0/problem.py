@@ -7,13 +7,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
 
 from blockl0.design import Design, as_design
-from blockl0.losses import Loss, get_loss
+from blockl0.losses import Loss, best_intercept, get_loss
 from blockl0.sparsity import Sparsity, as_sparsity
 from blockl0.validate import check_keep, check_nonnegative, check_sample_weight, check_y
 
 Floats = NDArray[np.float64]
+
+FULL_RANK = 1e-8
+"""Diagonal of the triangular factor of unit columns above which they count as independent."""
 
 
 def _no_columns() -> NDArray[np.int64]:
@@ -39,6 +43,9 @@ class Problem:
         None means all ones.
     keep : ndarray of int64
         Columns that must stay in the support, sorted.
+    has_intercept : bool
+        Whether the smooth part is the minimum over an intercept b of f(Xw + b), which is not
+        penalized and not counted. Method "refit" knows it; see `blockl0.preprocess`.
     """
 
     design: Design
@@ -48,6 +55,7 @@ class Problem:
     ridge: float = 0.0
     sample_weight: Floats | None = None
     keep: NDArray[np.int64] = field(default_factory=_no_columns)
+    has_intercept: bool = False
 
     @property
     def n_samples(self) -> int:
@@ -69,6 +77,10 @@ class Problem:
         values = self.loss.value(self._predictor(w, eta), self.y)
         total = values.sum() if self.sample_weight is None else self.sample_weight @ values
         return float(total + 0.5 * self.ridge * (w @ w))
+
+    def data_loss(self, w: Floats) -> float:
+        """Σ_i weight_i ℓ(eta_i, y_i), without the ridge."""
+        return self.smooth(w) - 0.5 * self.ridge * float(w @ w)
 
     def objective(self, w: Floats) -> float:
         """smooth(w) + price·‖w‖₀, recomputed from the data; infinite when ‖w‖₀ > budget."""
@@ -101,7 +113,7 @@ class Problem:
         if self.ridge:
             X_S = np.vstack([X_S, np.diag(np.sqrt(self.ridge) / scale)])
             y = np.concatenate([y, np.zeros(support.size)])
-        w[support] = np.linalg.lstsq(X_S, y, rcond=None)[0] / scale
+        w[support] = _least_squares(X_S, y) / scale
         return w
 
     def hessian_bound_weights(self) -> Floats | None:
@@ -116,8 +128,21 @@ class Problem:
             return None if bound == 1.0 else np.full(self.n_samples, bound)
         return bound * self.sample_weight
 
+    def best_intercept(self, eta: Floats) -> float:
+        """argmin_b Σ_i weight_i ℓ(eta_i + b, y_i)."""
+        return best_intercept(self.loss, eta, self.y, self.sample_weight)
+
     def _predictor(self, w: Floats, eta: Floats | None) -> Floats:
-        return self.design.matvec(w) if eta is None else eta
+        eta = self.design.matvec(w) if eta is None else eta
+        return eta + self.best_intercept(eta) if self.has_intercept else eta
+
+
+def _least_squares(A: Floats, b: Floats) -> Floats:
+    """argmin ‖b − Av‖ for A with unit columns, the shortest one where it is not unique."""
+    Q, R = np.linalg.qr(A)
+    if A.shape[0] >= A.shape[1] and np.abs(R.diagonal()).min(initial=1.0) > FULL_RANK:
+        return solve_triangular(R, Q.T @ b, check_finite=False)
+    return np.asarray(np.linalg.lstsq(A, b, rcond=None)[0], dtype=np.float64)
 
 
 def as_problem(

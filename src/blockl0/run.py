@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.problem import Problem
 from blockl0.result import History, Result, Status
 
 Floats = NDArray[np.float64]
@@ -64,7 +63,7 @@ class Run:
 
     def __init__(
         self,
-        problem: Problem,
+        problem: Any,
         time_limit: float = np.inf,
         callback: Callback | None = None,
         options: dict[str, Any] | None = None,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from numpy.typing import ArrayLike
 
+from blockl0.baselines import BUDGET_BASELINES, PRICE_BASELINES
 from blockl0.decomposition import solve_dec
 from blockl0.exact import solve_exact
 from blockl0.problem import as_problem
@@ -18,16 +20,18 @@ from blockl0.validate import (
     check_callback,
     check_choice,
     check_init,
-    check_integer,
     check_options,
     check_random_state,
     check_time_limit,
+    check_verbose,
 )
 
 METHODS: dict[str, Callable[..., Result]] = {
     "refit": solve_refit,
     "dec": solve_dec,
     "exact": solve_exact,
+    **BUDGET_BASELINES,
+    **PRICE_BASELINES,
 }
 """Every method by name: called as method(problem, run, init=, rng=, **its own options)."""
 
@@ -76,7 +80,9 @@ def solve(
         ``pool``, ``patience``; "dec", the paper's block decomposition, with
         ``working_set="R10G2"``, ``theta=1e-3``, ``tol=1e-5``, ``window=50``, ``max_iter=1000``,
         ``greedy="split"``; or "exact", the proven global optimum of small problems, with
-        ``node_limit``.
+        ``node_limit``. For comparison, see `blockl0.baselines`: with a budget "pgm" (iterative hard
+        thresholding), "apgm", "qpm", "ssp", "romp", "omp", "cosamp", "cvx-l1", "forward"; with a
+        price "pgm-l0", "apgm-l0", "pgm-l1", "pgm-lp".
     keep : array-like, optional
         Columns that always stay; they count towards the budget. One that is zero, or a combination
         of other kept ones, may get the coefficient 0.
@@ -109,12 +115,7 @@ def solve(
     (array([3, 7]), 'optimal')
     """
     check_choice("method", method, tuple(METHODS))
-    solver = METHODS[method]
-    defaults = {
-        name: parameter.default
-        for name, parameter in inspect.signature(solver).parameters.items()
-        if name not in _COMMON
-    }
+    solver, defaults = METHODS[method], _defaults(method)
     check_options(method, method_options, tuple(defaults))
     problem = as_problem(
         X,
@@ -132,8 +133,18 @@ def solve(
         check_time_limit(time_limit),
         check_callback(callback),
         {"method": method, **options},
-        check_integer("verbose", int(verbose) if isinstance(verbose, bool) else verbose, low=0),
+        check_verbose(verbose),
     )
     n, budget = problem.n_features, problem.sparsity.budget
     start = None if init is None else check_init(init, n, budget, problem.keep)
     return solver(problem, run, init=start, rng=check_random_state(random_state), **options)
+
+
+@cache
+def _defaults(method: str) -> dict[str, Any]:
+    """The options of a method with their defaults."""
+    return {
+        name: parameter.default
+        for name, parameter in inspect.signature(METHODS[method]).parameters.items()
+        if name not in _COMMON
+    }

@@ -117,6 +117,44 @@ def check_keep(keep: Any, n_features: int, budget: int) -> Indices:
     return unique.astype(np.int64)
 
 
+def check_keep_names(keep: Any, names: Any) -> Any:
+    """Return `keep` with column names replaced by their numbers; anything else as it is."""
+    if keep is None or names is None:
+        return keep
+    columns = np.asarray(keep)
+    if columns.ndim != 1 or columns.dtype.kind not in "OUST":
+        return keep
+    known = {str(name): j for j, name in enumerate(names)}
+    unknown = [str(name) for name in columns if str(name) not in known]
+    if unknown:
+        raise ValueError(
+            f"`keep` must hold names of columns of X, got {unknown[0]!r}."
+            + _hint(unknown[0], list(known))
+        )
+    return [known[str(name)] for name in columns]
+
+
+def check_column_entries(X: Any, names: Any = None) -> None:
+    """Refuse NaN, infinity and huge values in X (float64, dense or CSC), naming the column."""
+    data = X.data if sp.issparse(X) else X
+    if data.size == 0 or _is_moderate(data):
+        return
+    is_bad = ~np.isfinite(data) | (np.abs(data) > LARGEST_ENTRY)
+    if sp.issparse(X):
+        entry = int(np.argmax(is_bad))
+        column = int(np.searchsorted(X.indptr, entry, side="right")) - 1
+        row, value = int(X.indices[entry]), float(data[entry])
+    else:
+        column = int(np.argmax(is_bad.any(axis=0)))
+        row = int(np.argmax(is_bad[:, column]))
+        value = float(data[row, column])
+    place = f"column {column if names is None else repr(str(names[column]))}, row {row}"
+    if math.isfinite(value):
+        _refuse_entry("X", value, place)
+    seen = "NaN" if math.isnan(value) else "infinity"
+    raise ValueError(f"Input X contains {seen} in {place}; remove or impute it.")
+
+
 def check_number(name: str, value: Any) -> float:
     """Return a finite real number as a float; booleans, strings and arrays are refused."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
@@ -164,6 +202,49 @@ def check_sparsity(n_nonzero_coefs: Any, alpha: Any, n_features: int) -> tuple[f
     if n_nonzero_coefs is None:
         return price, n_features
     return price, check_integer("n_nonzero_coefs", n_nonzero_coefs, 0, n_features, "n_features")
+
+
+def check_path(
+    n_nonzero_coefs: Any, alphas: Any, alpha: Any, n_features: int, n_kept: int
+) -> list[tuple[float, int]]:
+    """Return the points of a path as (price, budget), from the sparsest to the densest."""
+    price = check_nonnegative("alpha", alpha)
+    if (n_nonzero_coefs is None) == (alphas is None):
+        raise ValueError(
+            "A path needs either `n_nonzero_coefs` or `alphas`, "
+            f"got {'neither' if alphas is None else 'both'}."
+        )
+    if alphas is not None:
+        if price:
+            raise ValueError(
+                f"`alpha` goes with `n_nonzero_coefs`, not with `alphas`; got {alpha}."
+            )
+        grid = np.atleast_1d(as_numeric(alphas, "alphas"))
+        if grid.ndim != 1 or grid.size == 0:
+            raise ValueError(f"`alphas` must be a nonempty vector, got shape {grid.shape}.")
+        prices = {check_nonnegative("alphas", value) for value in grid.tolist()}
+        return [(value, n_features) for value in sorted(prices, reverse=True)]
+    if isinstance(n_nonzero_coefs, str) or not isinstance(n_nonzero_coefs, Iterable):
+        most = check_integer("n_nonzero_coefs", n_nonzero_coefs, 1, n_features, "n_features")
+        budgets = range(max(1, n_kept), most + 1)
+    else:
+        budgets = sorted(
+            {
+                check_integer("n_nonzero_coefs", value, 0, n_features, "n_features")
+                for value in n_nonzero_coefs
+            }
+        )
+    if len(budgets) == 0 or budgets[0] < n_kept:
+        raise ValueError(
+            f"`n_nonzero_coefs` must name budgets of at least {n_kept}, the number of kept "
+            f"columns, got {_brief(n_nonzero_coefs)}."
+        )
+    return [(price, budget) for budget in budgets]
+
+
+def check_verbose(verbose: Any) -> int:
+    """Return the seconds between log lines; True is 1, 0 and False are never."""
+    return check_integer("verbose", int(verbose) if isinstance(verbose, bool) else verbose, low=0)
 
 
 def check_time_limit(time_limit: Any) -> float:

@@ -1,0 +1,357 @@
+"""Sequences of budgets or prices, each answer started from both its neighbours as well."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from blockl0.problem import as_problem
+from blockl0.quadratic_search import Incumbent
+from blockl0.refit import Search, finish, improve, make_search, refit_options
+from blockl0.result import Result, Status
+from blockl0.run import Callback, Run
+from blockl0.selection import best_point, information_criterion, path_frame
+from blockl0.sparsity import Sparsity
+from blockl0.validate import (
+    check_callback,
+    check_options,
+    check_path,
+    check_random_state,
+    check_time_limit,
+    check_verbose,
+)
+
+Floats = NDArray[np.float64]
+
+MAX_SWEEPS = 4
+"""Times that neighbours are asked, forth and back; it ends earlier when nothing changes."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Path:
+    """Answers along a sequence of budgets, or of prices.
+
+    Attributes
+    ----------
+    n_nonzero_coefs : ndarray of int (p,)
+        The budgets, ascending; for a path of prices the number of columns, at every point.
+    alphas : ndarray (p,)
+        The prices, descending; for a path of budgets the one price given, or zero.
+    results : tuple of Result
+        One per point; `status` tells when a time limit, Ctrl-C or the callback cut it short.
+    seconds : float
+    losses : ndarray (p,)
+        The loss at every point, summed over the samples, without ridge and price.
+    loss : str
+        Its name.
+    n_samples : float
+        Rows of X; with sample weights, their sum.
+    intercepts : ndarray or None
+        One per point, or one row per point for several classes, where one was fitted.
+    feature_names : tuple of str or None
+    """
+
+    n_nonzero_coefs: NDArray[np.int64]
+    alphas: Floats
+    results: tuple[Result, ...]
+    seconds: float = 0.0
+    losses: Floats = field(default_factory=lambda: np.empty(0))
+    loss: str = "squared"
+    n_samples: float = 0.0
+    intercepts: Any = None
+    feature_names: tuple[str, ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    def __iter__(self) -> Iterator[Result]:
+        return iter(self.results)
+
+    def __getitem__(self, i: int) -> Result:
+        return self.results[i]
+
+    def at(self, n_nonzero_coefs: int) -> Result:
+        """The answer for a budget of the path."""
+        where = np.flatnonzero(self.n_nonzero_coefs == n_nonzero_coefs)
+        if where.size != 1:
+            raise KeyError(
+                f"no single point for n_nonzero_coefs={n_nonzero_coefs}; the path has "
+                f"{_brief(self.n_nonzero_coefs)}."
+            )
+        return self.results[where[0]]
+
+    @property
+    def n_features(self) -> int:
+        """Columns of X."""
+        return self.results[0].coef.shape[0]
+
+    @property
+    def objective(self) -> Floats:
+        """The objective at every point, (p,)."""
+        return np.array([result.objective for result in self.results])
+
+    @property
+    def n_nonzero(self) -> NDArray[np.int64]:
+        """The number of nonzeros at every point, (p,)."""
+        return np.array([result.n_nonzero for result in self.results], dtype=np.int64)
+
+    @property
+    def supports(self) -> list[NDArray[np.int64]]:
+        """The chosen columns at every point."""
+        return [result.support for result in self.results]
+
+    @property
+    def coefs(self) -> sp.csr_array:
+        """The coefficients, sparse (p, n); for several classes their Euclidean norms."""
+        supports = self.supports
+        values = [r.coef[s] for r, s in zip(self.results, supports, strict=True)]
+        if self.results[0].coef.ndim == 2:
+            values = [np.sqrt((v**2).sum(axis=1)) for v in values]
+        indptr = np.concatenate([[0], np.cumsum([s.size for s in supports])])
+        shape = (len(self), self.n_features)
+        return sp.csr_array((np.concatenate(values), np.concatenate(supports), indptr), shape=shape)
+
+    def criterion(self, name: str) -> Floats:
+        """An information criterion at every point, (p,), the lower the better.
+
+        With the loss L, n samples, p columns and k nonzeros, it is D plus a penalty. D is
+        n·log(2L/n) for "squared" and "huber", the likelihood maximized over the scale, too; and 2L
+        for the others. The penalties are 2k for "aic", k·log n for "bic", k·log n + 2·log C(p, k)
+        for "ebic", and k·log p·log log n for "gic". For several classes k counts coefficients.
+        """
+        return information_criterion(name, self)
+
+    def best(self, criterion: str = "bic") -> Result:
+        """The point with the lowest "aic", "bic", "ebic" or "gic"; of equal ones the sparsest.
+
+        Points with about as many coefficients as samples interpolate and do not take part, unless
+        there are no others. For cross-validation see `L0RegressorCV`.
+        """
+        return self.results[best_point(criterion, self)]
+
+    def to_frame(self) -> Any:
+        """One row per point: budget, price, nonzeros, loss, objective, criteria and support.
+
+        Needs pandas.
+        """
+        return path_frame(self)
+
+    def __repr__(self) -> str:
+        return (
+            f"Path({len(self)} points, n_nonzero {_brief(self.n_nonzero)}, objective "
+            f"{self.results[0].objective:.6g} to {self.results[-1].objective:.6g}, "
+            f"seconds={self.seconds:.3g})"
+        )
+
+
+def l0_path(
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    n_nonzero_coefs: int | Sequence[int] | None = None,
+    alphas: ArrayLike | None = None,
+    alpha: float = 0.0,
+    ridge: float = 0.0,
+    loss: Any = "squared",
+    keep: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    random_state: Any = None,
+    time_limit: float | None = None,
+    callback: Callback | None = None,
+    verbose: int | bool = 0,
+    effort: str | int = "fast",
+    **method_options: Any,
+) -> Path:
+    """Solve for every budget 1..K, or for every price of a grid, by method "refit".
+
+    Each point is first solved alone, exactly as ``solve(..., effort=effort)`` with the same seed
+    does; then it is started from its neighbours on both sides, forth and back along the path, until
+    nothing changes. So a point of the path is what `solve` gives, or strictly better, and the
+    objective never increases with the budget, nor with a falling price. The Gram matrix of the
+    columns is shared by all points.
+
+    Parameters
+    ----------
+    X, y, ridge, loss, keep, sample_weight
+        As in `blockl0.solve`.
+    n_nonzero_coefs : int or sequence of int, optional
+        K for the budgets 1..K (with `keep`, from the number of kept columns), or the budgets.
+    alphas : array-like, optional
+        The prices of a nonzero; give either these or `n_nonzero_coefs`.
+    alpha : float
+        A price that every point of a path of budgets pays as well.
+    random_state : int, Generator or None
+        One seed for every point.
+    time_limit : float, optional
+        Seconds for the whole path. Points that were not reached are left out, so that the path is
+        shorter; there is always at least one.
+    callback : callable, optional
+        Called with a `Progress` after every round of every point; returning True stops the path.
+    verbose : int or bool
+        Log progress every so many seconds.
+    effort : "fast", "balanced", "thorough" or int
+        Of every point; see `solve`.
+    **method_options
+        `block`, `pool`, `patience` of method "refit".
+
+    Returns
+    -------
+    Path
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from blockl0 import l0_path
+    >>> X = np.random.default_rng(0).standard_normal((50, 20))
+    >>> path = l0_path(X, X[:, 3] - 2 * X[:, 7], n_nonzero_coefs=3, random_state=0)
+    >>> [support.tolist() for support in path.supports[:2]]
+    [[7], [3, 7]]
+    """
+    problem = as_problem(
+        X, y, alpha=alpha, ridge=ridge, loss=loss, sample_weight=sample_weight, keep=keep
+    )
+    points = check_path(n_nonzero_coefs, alphas, alpha, problem.n_features, problem.keep.size)
+    check_options("refit", method_options, ("block", "pool", "patience"))
+    return solve_path(
+        problem, points, random_state=random_state, time_limit=time_limit, callback=callback,
+        verbose=verbose, effort=effort, **method_options,
+    )  # fmt: skip
+
+
+def solve_path(
+    problem: Any,
+    points: Sequence[tuple[float, int]],
+    *,
+    random_state: Any = None,
+    time_limit: float | None = None,
+    callback: Callback | None = None,
+    verbose: int | bool = 0,
+    effort: str | int = "fast",
+    **method_options: Any,
+) -> Path:
+    """The path of a problem that is bound already, at (price, budget) points; see `l0_path`."""
+    options, rounds = refit_options(effort, **method_options)
+    clock = Run(
+        problem,
+        check_time_limit(time_limit),
+        check_callback(callback),
+        {"method": "refit", "effort": effort, **method_options},
+        check_verbose(verbose),
+    )
+    # every point is seeded alike, as a call for it alone would be
+    seed = random_state
+    if not isinstance(random_state, int | np.integer):
+        seed = int(check_random_state(random_state).integers(2**63))
+    search = make_search(problem, options)
+    path = []
+    for price, budget in points:
+        path.append(_solve_alone(search, Sparsity(price, budget), clock, seed, rounds))
+        if path[-1].is_cut:
+            break
+    else:
+        _ask_neighbours(path, clock)
+    _carry_forward(path)
+    return Path(
+        n_nonzero_coefs=np.array([budget for _, budget in points[: len(path)]], dtype=np.int64),
+        alphas=np.array([price for price, _ in points[: len(path)]]),
+        results=tuple(
+            finish(point.search, point.incumbent, point.status, point.run) for point in path
+        ),
+        seconds=clock.seconds,
+        losses=np.array([problem.data_loss(point.incumbent.w) for point in path]),
+        loss=problem.loss.name,
+        n_samples=float(
+            problem.n_samples if problem.sample_weight is None else problem.sample_weight.sum()
+        ),
+    )
+
+
+@dataclass
+class _Point:
+    """A point of a path while it is made."""
+
+    search: Search
+    incumbent: Incumbent
+    status: Status
+    run: Run
+    rng: np.random.Generator
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the clock, the callback or Ctrl-C ended it."""
+        return self.status not in (Status.CONVERGED, Status.OPTIMAL)
+
+    def try_from(self, other: Incumbent, must_replace: bool) -> bool:
+        """Settle from another point; True if that is better, or if this one must be replaced."""
+        budget, w = self.search.problem.sparsity.budget, other.w
+        if other.n_nonzero > budget:
+            w = self.search.shrink(w, budget)
+        found = self.search.settle(self.search.start(w), self.run, self.rng)
+        gain = self.incumbent.objective - found.objective
+        if gain <= self.search.tolerance and not (must_replace and gain > 0.0):
+            return False
+        found.iteration += self.incumbent.iteration
+        self.incumbent = found
+        self.status = self.run.record(found) or self.status
+        return True
+
+
+def _solve_alone(search: Search, sparsity: Sparsity, clock: Run, seed: Any, rounds: int) -> _Point:
+    """A point as `solve` finds it."""
+    search = search.for_sparsity(sparsity)
+    run = Run(
+        search.problem, clock.seconds_left, clock.callback, clock.options, clock.verbose
+    )  # fmt: skip
+    rng = check_random_state(seed)
+    incumbent, status = improve(search, None, run, rng, rounds)
+    return _Point(search, incumbent, status, run, rng)
+
+
+def _ask_neighbours(path: list[_Point], clock: Run) -> None:
+    """Start every point from those beside it, forth and back, until nothing changes."""
+    last = len(path) - 1
+    # a neighbour is asked again only after it has changed
+    news = [{i - 1, i + 1} & set(range(last + 1)) for i in range(last + 1)]
+    try:
+        for sweep in range(2 * MAX_SWEEPS):
+            order = range(1, last + 1) if sweep % 2 == 0 else range(last - 1, -1, -1)
+            step = -1 if sweep % 2 == 0 else 1
+            for i in order:
+                if clock.seconds_left <= 0.0:
+                    path[-1].status = Status.TIME_LIMIT
+                    return
+                if i + step not in news[i]:
+                    continue
+                news[i].discard(i + step)
+                beside = path[i + step].incumbent
+                # more room, or a lower price, must never give a higher objective
+                is_above = step == -1 and path[i].incumbent.objective > beside.objective
+                if path[i].try_from(beside, is_above):
+                    if path[i].is_cut:
+                        return
+                    for j in {i - 1, i + 1} & set(range(last + 1)):
+                        news[j].add(i)
+            if not any(news):
+                return
+    except KeyboardInterrupt:
+        path[-1].status = Status.INTERRUPTED
+
+
+def _carry_forward(path: list[_Point]) -> None:
+    """Where a path was cut before its points met, a point above the one before takes its place."""
+    for before, point in pairwise(path):
+        here = point.search.problem.objective(before.incumbent.w)
+        if here < point.incumbent.objective:
+            w, n_nonzero = before.incumbent.w, before.incumbent.n_nonzero
+            point.incumbent = replace(point.incumbent, w=w, objective=here, n_nonzero=n_nonzero,
+                                      prices=None, is_settled=False, is_proven=False)  # fmt: skip
+
+
+def _brief(values: NDArray[np.int64]) -> str:
+    return f"{values[0]}..{values[-1]}" if values.size > 1 else str(values[0])

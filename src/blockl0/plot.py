@@ -1,0 +1,258 @@
+"""Pictures as scikit-learn Displays: ``Display.from_...(...)`` draws; needs matplotlib.
+
+Each display has ``ax_`` and ``figure_``; pass `ax` to draw into axes of your own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockl0.path import Path
+from blockl0.result import History
+from blockl0.selection import CRITERIA
+from blockl0.validate import check_choice
+
+LABELLED = 10
+"""Coefficients named in a picture of a path."""
+LISTED = 40
+"""Rows of a selection map."""
+INK, ACCENT, PALE = "#1f5fa8", "#d9730d", "#8a8a8a"
+
+
+@dataclass
+class _Display:
+    figure_: Any = field(default=None, init=False, repr=False)
+    ax_: Any = field(default=None, init=False, repr=False)
+
+    def _axes(self, ax: Any) -> Any:
+        import matplotlib.pyplot as plt
+
+        if ax is None:
+            _, ax = plt.subplots(figsize=(7.0, 4.5), layout="constrained")
+        self.ax_, self.figure_ = ax, ax.figure
+        ax.spines[["top", "right"]].set_visible(False)
+        return ax
+
+
+def _path_of(source: Any) -> Path:
+    return source if isinstance(source, Path) else source.path_
+
+
+def _names_of(path: Path) -> NDArray[Any]:
+    names = path.feature_names
+    return np.array([f"x{j}" for j in range(path.n_features)] if names is None else names)
+
+
+@dataclass
+class CoefficientPathDisplay(_Display):
+    """Coefficients against the number of columns, the ten largest named at the right.
+
+    Attributes
+    ----------
+    n_nonzero : ndarray (p,)
+    coefs : ndarray (p, q)
+        Of the columns that are ever chosen; for several classes their norms.
+    names : ndarray (q,)
+    """
+
+    n_nonzero: NDArray[np.int64]
+    coefs: NDArray[np.float64]
+    names: NDArray[Any]
+
+    @classmethod
+    def from_path(cls, source: Any, *, ax: Any = None) -> CoefficientPathDisplay:
+        """Draw a `Path`, or the path of a fitted L0RegressorCV or L0ClassifierCV."""
+        path = _path_of(source)
+        coefs = path.coefs.toarray()
+        used = np.flatnonzero(coefs.any(axis=0))
+        return cls(path.n_nonzero, coefs[:, used], _names_of(path)[used]).plot(ax=ax)
+
+    def plot(self, *, ax: Any = None) -> CoefficientPathDisplay:
+        """Draw into `ax`, or a new figure."""
+        ax = self._axes(ax)
+        order = np.argsort(-np.abs(self.coefs[-1]))
+        for rank, j in enumerate(order[::-1]):
+            is_named = len(order) - rank <= LABELLED
+            # a column that is not chosen has no line, rather than one at zero
+            line = np.where(self.coefs[:, j] == 0.0, np.nan, self.coefs[:, j])
+            style = {"lw": 1.6, "marker": "o", "ms": 3} if is_named else {"lw": 0.8, "color": PALE}
+            ax.plot(self.n_nonzero, line, **style)
+        ends = [j for j in order[:LABELLED] if self.coefs[-1, j] != 0.0]
+        heights = _spread(self.coefs[-1, ends], ax.get_ylim())
+        colors = {j: ax.lines[len(order) - 1 - i].get_color() for i, j in enumerate(order)}
+        for j, height in zip(ends, heights, strict=True):
+            ax.annotate(
+                str(self.names[j]), (self.n_nonzero[-1], self.coefs[-1, j]), fontsize=8,
+                xytext=(1.02, height), textcoords=ax.get_yaxis_transform(), va="center",
+                color=colors[j], arrowprops={"arrowstyle": "-", "lw": 0.4, "color": PALE},
+                annotation_clip=False,
+            )  # fmt: skip
+        ax.axhline(0.0, color=PALE, lw=0.6)
+        ax.set(xlabel="columns", ylabel="coefficient")
+        ax.xaxis.get_major_locator().set_params(integer=True)
+        return self
+
+
+@dataclass
+class SelectionCurveDisplay(_Display):
+    """A criterion, or out-of-fold scores with one standard error, against the number of columns.
+
+    Attributes
+    ----------
+    n_nonzero, values : ndarray (p,)
+    errors : ndarray (p,) or None
+        Standard errors of scores.
+    chosen, best : int
+        The point that the rule takes, and the one with the best value.
+    label : str
+    """
+
+    n_nonzero: NDArray[np.int64]
+    values: NDArray[np.float64]
+    errors: NDArray[np.float64] | None
+    chosen: int
+    best: int
+    label: str
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Any = None) -> SelectionCurveDisplay:
+        """Draw how a fitted L0RegressorCV or L0ClassifierCV has chosen."""
+        path, chosen = estimator.path_, estimator.best_index_
+        if not hasattr(estimator, "mean_scores_"):
+            return cls.from_path(path, estimator.rule, ax=ax)
+        scores, errors = estimator.mean_scores_, estimator.se_scores_
+        label = estimator.scoring if isinstance(estimator.scoring, str) else "out-of-fold score"
+        return cls(path.n_nonzero, scores, errors, chosen, int(np.argmax(scores)), label).plot(
+            ax=ax
+        )
+
+    @classmethod
+    def from_path(
+        cls, path: Path, criterion: str = "bic", *, ax: Any = None
+    ) -> SelectionCurveDisplay:
+        """Draw an information criterion along a path."""
+        check_choice("criterion", criterion, CRITERIA)
+        values = path.criterion(criterion)
+        best = next(i for i, result in enumerate(path) if result is path.best(criterion))
+        return cls(path.n_nonzero, values, None, best, best, criterion.upper()).plot(ax=ax)
+
+    def plot(self, *, ax: Any = None) -> SelectionCurveDisplay:
+        """Draw into `ax`, or a new figure."""
+        ax = self._axes(ax)
+        shown = np.isfinite(self.values)
+        k, values = self.n_nonzero[shown], self.values[shown]
+        ax.plot(k, values, color=INK, marker="o", ms=4)
+        if self.errors is not None:
+            errors = self.errors[shown]
+            ax.fill_between(
+                k, values - errors, values + errors, color=INK, alpha=0.15, lw=0,
+                label="± one standard error",
+            )  # fmt: skip
+            limit = self.values[self.best] - self.errors[self.best]
+            ax.axhline(limit, color=PALE, lw=0.8, ls="--", label="best less one standard error")
+        ax.plot(
+            self.n_nonzero[self.chosen], self.values[self.chosen], "o", ms=10, mfc="none",
+            mec=ACCENT, mew=2, label=f"chosen: {self.n_nonzero[self.chosen]} columns",
+        )  # fmt: skip
+        ax.set(xlabel="columns", ylabel=self.label)
+        ax.legend(frameon=False, fontsize=8)
+        ax.xaxis.get_major_locator().set_params(integer=True)
+        return self
+
+
+@dataclass
+class SelectionMapDisplay(_Display):
+    """Which column is chosen at which size: one row per column, the most often chosen on top.
+
+    Attributes
+    ----------
+    n_nonzero : ndarray (p,)
+    chosen : ndarray of bool (q, p)
+    names : ndarray (q,)
+    """
+
+    n_nonzero: NDArray[np.int64]
+    chosen: NDArray[np.bool_]
+    names: NDArray[Any]
+
+    @classmethod
+    def from_path(cls, source: Any, *, ax: Any = None) -> SelectionMapDisplay:
+        """Draw a `Path`, or the path of a fitted L0RegressorCV or L0ClassifierCV."""
+        path = _path_of(source)
+        chosen = path.coefs.toarray().T != 0.0
+        # by how often, then by how early
+        first = np.where(chosen.any(axis=1), np.argmax(chosen, axis=1), chosen.shape[1])
+        order = np.lexsort((first, -chosen.sum(axis=1)))
+        order = order[chosen[order].any(axis=1)][:LISTED]
+        return cls(path.n_nonzero, chosen[order], _names_of(path)[order]).plot(ax=ax)
+
+    def plot(self, *, ax: Any = None) -> SelectionMapDisplay:
+        """Draw into `ax`, or a new figure."""
+        ax = self._axes(ax)
+        rows, points = np.nonzero(self.chosen)
+        height = ax.figure.get_size_inches()[1] * 72 * 0.75 / max(len(self.names), 6)
+        ax.scatter(points, rows, marker="s", s=min(height * 0.7, 14.0) ** 2, color=INK, lw=0)
+        ax.set_yticks(range(len(self.names)), [str(name) for name in self.names])
+        ax.set_xticks(range(len(self.n_nonzero)), [str(k) for k in self.n_nonzero])
+        if len(self.n_nonzero) > 25:
+            ax.set_xticks(range(0, len(self.n_nonzero), 5), [str(k) for k in self.n_nonzero[::5]])
+        ax.tick_params(axis="y", labelsize=min(9.0, max(5.0, height * 0.8)))
+        ax.set(xlabel="columns", xlim=(-0.7, len(self.n_nonzero) - 0.3))
+        ax.set_ylim(len(self.names) - 0.4, -0.6)
+        ax.grid(axis="y", lw=0.3, color=PALE, alpha=0.5)
+        ax.set_axisbelow(True)
+        return self
+
+
+@dataclass
+class ConvergenceDisplay(_Display):
+    """The objective against seconds.
+
+    Attributes
+    ----------
+    history : History
+    """
+
+    history: History
+
+    @classmethod
+    def from_result(cls, source: Any, *, ax: Any = None) -> ConvergenceDisplay:
+        """Draw a `Result`, or a fitted estimator."""
+        history = source.history_ if hasattr(source, "history_") else source.history
+        return cls(history).plot(ax=ax)
+
+    def plot(self, *, ax: Any = None) -> ConvergenceDisplay:
+        """Draw into `ax`, or a new figure."""
+        ax = self._axes(ax)
+        seconds, objective = self.history.seconds, self.history.objective
+        ax.step(seconds, objective, where="post", color=INK)
+        is_better = np.diff(objective, prepend=np.inf) < 0.0
+        ax.plot(
+            seconds[is_better], objective[is_better], "o", ms=4, color=ACCENT, label="improvement"
+        )
+        ax.set(xlabel="seconds", ylabel="objective")
+        ax.ticklabel_format(axis="y", useOffset=False)
+        ax.legend(frameon=False, fontsize=8)
+        return self
+
+
+def _spread(heights: NDArray[np.float64], limits: tuple[float, float]) -> NDArray[np.float64]:
+    """Places for labels near these heights, in the limits, that do not overlap."""
+    if heights.size == 0:
+        return heights
+    low, high = limits
+    gap = 0.045 * (high - low)
+    order = np.argsort(heights)
+    placed = heights[order].astype(np.float64)
+    for i in range(1, placed.size):
+        placed[i] = max(placed[i], placed[i - 1] + gap)
+    placed -= max(0.0, placed[-1] - high)
+    for i in range(placed.size - 2, -1, -1):
+        placed[i] = min(placed[i], placed[i + 1] - gap)
+    out = np.empty_like(placed)
+    out[order] = placed
+    return out

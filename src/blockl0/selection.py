@@ -1,0 +1,107 @@
+"""Choosing a point of a path: information criteria, and the rules of cross-validation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from blockl0.validate import check_choice
+
+if TYPE_CHECKING:
+    from blockl0.path import Path
+
+Floats = NDArray[np.float64]
+
+CRITERIA = ("aic", "bic", "ebic", "gic")
+RULES = ("min", "one_se")
+PROFILED = ("squared", "huber")
+"""Losses whose likelihood is maximized over the scale as well."""
+PERFECT = 1e-14
+"""Share of the largest loss of a path below which a fit is perfect, and no fit is better."""
+
+
+def information_criterion(name: str, path: Path) -> Floats:
+    """The criterion at every point of a path, (p,); formulas in `Path.criterion`."""
+    check_choice("criterion", name, CRITERIA)
+    n, p, k = max(path.n_samples, 2.0), path.n_features, _n_coefficients(path)
+    loss = np.maximum(path.losses, PERFECT * max(float(path.losses.max()), np.finfo(float).tiny))
+    deviance = n * np.log(2.0 * loss / n) if path.loss in PROFILED else 2.0 * path.losses
+    if name == "aic":
+        return deviance + 2.0 * k
+    if name == "bic":
+        return deviance + k * np.log(n)
+    if name == "ebic":
+        chosen = path.n_nonzero
+        log_choose = gammaln(p + 1) - gammaln(chosen + 1) - gammaln(p - chosen + 1)
+        return deviance + k * np.log(n) + 2.0 * log_choose
+    return deviance + k * np.log(max(p, 2)) * np.log(np.log(max(n, 3.0)))
+
+
+def best_point(name: str, path: Path) -> int:
+    """The point with the lowest criterion; the sparsest of equal ones, interpolation left out."""
+    values = information_criterion(name, path)
+    can_judge = _n_coefficients(path) < path.n_samples - 1
+    if can_judge.any():
+        values = np.where(can_judge, values, np.inf)
+    return _sparsest_of(
+        values <= values.min() + 1e-9 * (1.0 + np.abs(values.min())), path.n_nonzero
+    )
+
+
+def choose_by_score(
+    scores: Floats, n_nonzero: NDArray[np.int64], rule: str
+) -> tuple[int, Floats, Floats]:
+    """(the chosen point, mean scores (p,), standard errors (p,)) from scores (folds, p).
+
+    Higher is better. Folds or points without a finite score are left out. "one_se" takes the
+    sparsest point whose mean is within one standard error of the best one's.
+    """
+    check_choice("rule", rule, RULES)
+    is_good = np.isfinite(scores)
+    count = is_good.sum(axis=0)
+    filled = np.where(is_good, scores, 0.0)
+    mean = np.where(count > 0, filled.sum(axis=0) / np.maximum(count, 1), -np.inf)
+    spread = np.where(is_good, scores - np.where(count > 0, mean, 0.0), 0.0)
+    variance = (spread**2).sum(axis=0) / np.maximum(count - 1, 1)
+    error = np.sqrt(variance / np.maximum(count, 1))
+    # a point that only some folds could score must not win by being scored on easy ones
+    mean = np.where(count == count.max(), mean, -np.inf)
+    if not np.isfinite(mean).any():
+        raise ValueError(
+            "no point of the path has a finite score in any fold; check `scoring`, and that every "
+            "fold leaves enough samples of every class."
+        )
+    best = int(np.argmax(mean))
+    slack = error[best] if rule == "one_se" else 1e-12 * (1.0 + abs(mean[best]))
+    return _sparsest_of(mean >= mean[best] - slack, n_nonzero), mean, error
+
+
+def path_frame(path: Path) -> Any:
+    """A pandas DataFrame with one row per point."""
+    import pandas as pd
+
+    names = path.feature_names
+    columns: dict[str, Any] = {
+        "n_nonzero_coefs": path.n_nonzero_coefs,
+        "alpha": path.alphas,
+        "n_nonzero": path.n_nonzero,
+        "loss": path.losses,
+        "objective": path.objective,
+        **{name: information_criterion(name, path) for name in CRITERIA},
+        "status": [str(result.status) for result in path],
+        "support": [s.tolist() if names is None else [names[j] for j in s] for s in path.supports],
+    }
+    return pd.DataFrame(columns)
+
+
+def _n_coefficients(path: Path) -> NDArray[np.int64]:
+    """Free coefficients at every point: of C classes, C − 1 per column."""
+    coef = path.results[0].coef
+    return path.n_nonzero * (1 if coef.ndim == 1 else coef.shape[1] - 1)
+
+
+def _sparsest_of(candidates: NDArray[np.bool_], n_nonzero: NDArray[np.int64]) -> int:
+    return int(np.argmin(np.where(candidates, n_nonzero, np.iinfo(np.int64).max)))

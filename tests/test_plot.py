@@ -1,0 +1,40 @@
+"""The displays draw what they say, into given axes or new ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from blockl0 import L0RegressorCV, l0_path, solve
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+
+
+@pytest.fixture
+def fitted():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 14))
+    y = X[:, :3] @ [3.0, 2.0, 1.0] + rng.standard_normal(60)
+    return X, y, L0RegressorCV(12, random_state=0).fit(X, y)
+
+
+def test_displays(fitted):
+    import matplotlib.pyplot as plt
+
+    from blockl0 import plot
+
+    X, y, model = fitted
+    path = plot.CoefficientPathDisplay.from_path(model)
+    assert len(path.ax_.texts) == 10  # the ten largest are named
+    curve = plot.SelectionCurveDisplay.from_estimator(model)
+    assert curve.n_nonzero[curve.chosen] == model.n_nonzero_ and curve.errors is not None
+    by_criterion = plot.SelectionCurveDisplay.from_path(model.path_, "ebic")
+    assert by_criterion.ax_.get_ylabel() == "EBIC"
+    chart = plot.SelectionMapDisplay.from_path(l0_path(X, y, n_nonzero_coefs=5, random_state=0))
+    assert chart.chosen.sum() == 15 and chart.names[0] == "x0"
+    _, ax = plt.subplots()
+    result = solve(X, y, n_nonzero_coefs=3, random_state=0)
+    assert plot.ConvergenceDisplay.from_result(result, ax=ax).ax_ is ax
+    assert plot.ConvergenceDisplay.from_result(model).figure_ is not None
+    plt.close("all")
