@@ -9,6 +9,7 @@ import numpy as np
 
 from blockl0.experiments import differences, figure1, figure2, paper, table1_report, table2, table3
 from blockl0.experiments.cells import is_e2006
+from blockl0.experiments.markup import count
 from blockl0.experiments.profile import Profile
 from blockl0.experiments.samples import Sample, sci, short
 from blockl0.experiments.store import Store
@@ -100,7 +101,8 @@ def _dec_from_zero(store: Store, profile: Profile) -> Claim | None:
         for r in ranges
         if r.printed and float(sci(r.mean, 2)) > r.printed
     ]
-    text = f"DEC-R10G2 from 0 is at most the printed DEC there (mean over {profile.draws} draw(s))"
+    draws = count(profile.draws, "draw")
+    text = f"DEC-R10G2 from 0 is at most the printed DEC there (mean over {draws})"
     return _promise(text, failures, len(ranges))
 
 

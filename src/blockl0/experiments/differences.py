@@ -182,8 +182,9 @@ def write(store: Store, profile: Profile, out: Path) -> str:
     ]  # fmt: skip
     write_csv(out / "differences.csv", HEAD, rows)
     note = (
-        f"<p>Means over {profile.draws} draw(s) of each data set; <b>bold</b> where the printed "
-        "number lies between the smallest and the largest, to its two digits.</p>"
+        f"<p>Means over {markup.count(profile.draws, 'draw')} of each data set; "
+        "<b>bold</b> where the printed number lies between the smallest and the largest, "
+        "to its two digits.</p>"
     )
     return markup.section(
         NAME,

@@ -58,9 +58,10 @@ def write(store: Store, profile: Profile, out: Path) -> str:
     panels = make_panels(samples, profile)
     drawing.save(panels, out / "figure2")
     text = (
-        f"<p>Objective ½‖Xw − y‖² with at most s nonzeros, mean over {profile.seeds} random "
-        "start(s). SSP, ROMP, OMP and CoSaMP start at zero and CVX-ℓ1 is convex: their start makes "
-        "no difference. The paper shows curves and prints no numbers.</p>"
+        "<p>Objective ½‖Xw − y‖² with at most s nonzeros, mean over "
+        f"{markup.count(profile.seeds, 'random start')}. SSP, ROMP, OMP and CoSaMP start at "
+        "zero and CVX-ℓ1 is convex: their start makes no difference. "
+        "The paper shows curves and prints no numbers.</p>"
     )
     return markup.section(
         NAME, TITLE, text, drawing.legend(methods(profile)),

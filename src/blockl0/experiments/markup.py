@@ -21,6 +21,11 @@ def tag(name: str, content: str, **attributes: str) -> str:
     return f"<{name}{text}>{content}</{name}>"
 
 
+def count(number: int | str, noun: str) -> str:
+    """A number with its noun: 1 draw, 5 draws, 1–5 draws."""
+    return f"{number} {noun}" if str(number) == "1" else f"{number} {noun}s"
+
+
 def title_of(method: str) -> str:
     """A method's name on paper."""
     return escape(SETTINGS[method].title)

@@ -169,6 +169,7 @@ def _footer(jobs: Sequence[int]) -> str:
     return (
         f"<footer>{date.today().isoformat()}; Python {platform.python_version()}, {versions}; "
         f"{escape(platform.system())} {escape(platform.machine())}; one thread for each run, "
-        f"{at_once} run(s) at a time. All finished cells are in <code>cells.jsonl</code>, the "
-        "tables in CSV files beside this page.</footer>"
+        f"{markup.count(at_once, 'run')} at a time. "
+        "All finished cells are in <code>cells.jsonl</code>, "
+        "the tables in CSV files beside this page.</footer>"
     )

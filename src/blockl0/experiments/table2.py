@@ -90,8 +90,9 @@ def write(store: Store, profile: Profile, out: Path) -> str:
             if found:
                 rows.append([f"λ = {price:g}", *(_html_cell(found.get(name)) for name in labels)])
     counts = sorted({len(entry.ours.objectives) for entry in entries})
+    starts = markup.count("–".join(map(str, counts)), "random start")
     caption = (
-        f"½‖Xw − y‖² + λ‖w‖₀, mean over {'–'.join(map(str, counts))} random start(s). The best, "
+        f"½‖Xw − y‖² + λ‖w‖₀, mean over {starts}. The best, "
         "second and third of a row are ① red, ② blue and ③ green, as in the paper; below: what the "
         "paper prints, with its own places, and ours as a multiple of it."
     )
