@@ -29,7 +29,6 @@ from blockl0.datasets import E2006_VARIABLE
 from blockl0.experiments import cells as cells_module
 from blockl0.experiments import (
     claims,
-    differences,
     drawing,
     figure1,
     figure2,
@@ -41,6 +40,7 @@ from blockl0.experiments import (
 from blockl0.experiments.cells import SETTINGS, Cell, compute, load, start_objective
 from blockl0.experiments.profile import FULL, QUICK, Profile
 from blockl0.experiments.progress import Forecast, Progress, duration
+from blockl0.experiments.ranges import Range, tally
 from blockl0.experiments.runner import run_cells
 from blockl0.experiments.samples import places, sci, short
 from blockl0.experiments.store import Store
@@ -352,9 +352,23 @@ def test_a_difference_below_the_printed_digits_is_none(tmp_path):
 
 
 def test_a_range_explains_what_lies_in_it():
-    one = differences.Range("DEC", "random-256-1024", 10.0, "DEC-zero", (1900.0, 2140.0), 2200.0)
+    one = Range("DEC", "random-256-1024", 10.0, "DEC-zero", (1900.0, 2140.0), 2200.0)
     assert not one.explains
     assert replace(one, values=(1900.0, 2160.0)).explains  # rounds to 2.2e+3
+
+
+def test_ranges_are_counted_by_kind_of_set():
+    one = Range("DEC", "random-256-1024", 10.0, "DEC-zero", (100.0, 300.0), 100.0)
+    rows = [
+        one,
+        replace(one, dataset="random-256-2048", printed=800.0),
+        replace(one, dataset="random-256-1024-C", printed=200.0),
+        replace(one, variant="DEC-ranked", printed=None),  # the paper prints nothing: not counted
+    ]
+    assert tally(rows) == [
+        ("DEC", "random", "DEC-zero", 1, 2, pytest.approx((2.0 * 0.25) ** 0.5)),
+        ("DEC", "random-C", "DEC-zero", 1, 1, pytest.approx(1.0)),
+    ]
 
 
 # -- files and page --------------------------------------------------------------------------------
@@ -367,7 +381,7 @@ def test_everything_is_written(reproduced):
     for stem in ("figure1-time", "figure1-iteration", "figure2"):
         assert (folder / f"{stem}.png").read_bytes().startswith(b"\x89PNG")
         assert "<svg" in (folder / f"{stem}.svg").read_text(encoding="utf-8")
-    assert {"figure1.csv", "figure2.csv", "differences.csv", "index.html"} <= names
+    assert {"figure1.csv", "figure2.csv", "differences.csv", "explained.csv", "index.html"} <= names
     assert any("PASS" in line or "FAIL" in line for line in said)
     assert len(read_csv(folder / "table2.csv")) == 2 * 2 * 6
     assert len(read_csv(folder / "figure2.csv")) == 2 * 2 * 10
