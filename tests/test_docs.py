@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import json
 import pkgutil
 import re
 import subprocess
@@ -13,9 +14,27 @@ from pathlib import Path
 import pytest
 
 import blockl0
+from blockl0.solve import METHODS
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+BLOCK = re.compile(
+    r"```python\n(?P<code>.*?)```(?:\s*(?:prints|It prints:?)?\s*```text\n(?P<output>.*?)```)?",
+    flags=re.DOTALL,
+)
+READER = """
+import contextlib, io, json, sys
+page, blocks = json.load(sys.stdin)
+printed, namespace = [], {"__name__": "__main__"}
+for line, code in blocks:
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        # empty lines first: errors are reported with their line in the page
+        exec(compile(chr(10) * line + code, page, "exec"), namespace)
+    printed.append(out.getvalue())
+print(json.dumps(printed))
+"""
+"""Types the blocks of a page one after the other, as its reader would."""
 MODULES = [
     module.name
     for module in pkgutil.walk_packages(blockl0.__path__, "blockl0.")
@@ -23,25 +42,46 @@ MODULES = [
 ]
 
 
-def code_blocks(page: Path) -> list[tuple[str, str | None]]:
-    """Python blocks of a page, each with the text block that follows it as its output."""
-    pattern = r"```python\n(.*?)```(?:\s*(?:prints|It prints:?)?\s*```text\n(.*?)```)?"
-    return re.findall(pattern, page.read_text(encoding="utf-8"), flags=re.DOTALL)
+def code_blocks(page: Path) -> list[tuple[int, str, str | None]]:
+    """Python blocks of a page: lines above it, code, and the text block that follows it."""
+    text = page.read_text(encoding="utf-8")
+    return [
+        (text.count("\n", 0, block.start("code")), block["code"], block["output"])
+        for block in BLOCK.finditer(text)
+    ]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def type_in(page: Path) -> subprocess.CompletedProcess[str]:
+    """All blocks of a page in one fresh process, warnings as errors."""
+    blocks = [(line, code) for line, code, _ in code_blocks(page)]
+    return subprocess.run(
+        [sys.executable, "-X", "utf8", "-W", "error", "-c", READER],
+        input=json.dumps([page.name, blocks]), capture_output=True, encoding="utf-8", check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if code_blocks(page)], ids=lambda page: page.name
+)
 def test_code_blocks_run_and_print_what_the_page_shows(page: Path) -> None:
-    for code, output in code_blocks(page):
-        done = subprocess.run(
-            [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        if output:
-            assert done.stdout.strip() == output.strip()
+    done = type_in(page)
+    assert done.returncode == 0, done.stderr
+    for (line, _, shown), printed in zip(code_blocks(page), json.loads(done.stdout), strict=True):
+        if shown is not None:
+            assert printed.strip() == shown.strip(), f"{page.name}, line {line}"
+
+
+def test_a_page_that_is_wrong_is_found_out(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# Page\n\n```python\na = 1\n```\n\n```python\nprint(a)\n1 / 0\n```\n")
+    done = type_in(page)
+    assert done.returncode != 0
+    assert 'File "page.md", line 9' in done.stderr
 
 
 def test_the_readme_has_an_example_with_its_output() -> None:
-    assert any(output for _, output in code_blocks(PAGES[0]))
+    assert any(output for _, _, output in code_blocks(PAGES[0]))
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -50,7 +90,35 @@ def test_docstring_examples(name: str) -> None:
     assert failed == 0
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name)
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8")):
+    text = page.read_text(encoding="utf-8")
+    included = re.findall(r"```\{(?:include|literalinclude)\} (\S+)", text)
+    for target in [*re.findall(r"\]\((?!https?:|#)([^)#]+)", text), *included]:
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_every_page_can_be_reached_from_the_first() -> None:
+    first = (DOCS / "index.md").read_text(encoding="utf-8")
+    listed = {
+        line
+        for toc in re.findall(r"```\{toctree\}(.*?)```", first, re.DOTALL)
+        for line in toc.split()
+    }
+    for page in DOCS.glob("*.md"):
+        assert page.stem == "index" or page.stem in listed, page.name
+
+
+def test_the_reference_has_every_public_name() -> None:
+    reference = (DOCS / "api.md").read_text(encoding="utf-8")
+    missing = {
+        name
+        for name in set(blockl0.__all__) - {"__version__", "datasets"}
+        if not re.search(rf":: blockl0\.{name}\b", reference)
+    }
+    assert not missing
+
+
+def test_the_page_on_methods_has_every_method() -> None:
+    page = (DOCS / "choose_method.md").read_text(encoding="utf-8")
+    assert not {method for method in METHODS if f'`"{method}"`' not in page}

@@ -25,6 +25,7 @@ pytest.importorskip("matplotlib", reason="figures need blockl0[plot]")
 from click.testing import CliRunner
 
 from blockl0 import cli
+from blockl0.cli.reproduce import EXPERIMENTS
 from blockl0.datasets import E2006_VARIABLE
 from blockl0.experiments import cells as cells_module
 from blockl0.experiments import (
@@ -473,7 +474,7 @@ def test_table1_by_the_command(tmp_path):
 
 
 def test_the_command_knows_every_experiment():
-    assert tuple(reproduce.EXPERIMENTS) == cli.EXPERIMENTS
+    assert tuple(reproduce.EXPERIMENTS) == EXPERIMENTS
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ class Tableau:
         X = self.design.columns(idx)
         if self.weights is not None:
             X *= self.weights[:, None]
-        return self.design.rmatvec(X) / self.scale[:, None] / self.scale[idx]
+        return self.design.cross(X, slice(None)).T / self.scale[:, None] / self.scale[idx]
 
     def _order(
         self, v: Floats, diag: Floats, members: Indices, place: Indices, norms: Floats

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -31,6 +33,23 @@ class Progress(NamedTuple):
 
 
 Callback = Callable[[Progress], Any]
+
+Watcher = Callable[[Progress, bool], Any]
+_watcher: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
+
+
+@contextmanager
+def watching(watcher: Watcher) -> Iterator[None]:
+    """Show every recorded point of every run inside the block to `watcher`, in this thread.
+
+    It is called with a `Progress` and whether that is the run's first one. For programs that show
+    how far a fit is whose runs they do not start themselves; it cannot stop a run, only raise.
+    """
+    token = _watcher.set(watcher)
+    try:
+        yield
+    finally:
+        _watcher.reset(token)
 
 
 class Point(Protocol):
@@ -110,11 +129,14 @@ class Run:
                 "%7.1f s  iteration %d  objective %.8g%s  nonzeros %d",
                 seconds, point.iteration, objective, bound, point.n_nonzero,
             )  # fmt: skip
-        if self.callback is not None:
+        watcher = _watcher.get()
+        if watcher is not None or self.callback is not None:
             progress = Progress(
                 point.iteration, objective, point.n_nonzero, seconds, point.w, lower_bound
             )
-            if self.callback(progress):
+            if watcher is not None:
+                watcher(progress, len(self._objective) == 1)
+            if self.callback is not None and self.callback(progress):
                 return Status.STOPPED
         return Status.TIME_LIMIT if seconds >= self.time_limit else None
 

@@ -1,29 +1,20 @@
-"""The command line. Heavy imports are inside the commands, so that help comes at once."""
+"""`blockl0 reproduce`: the paper's tables and figures."""
 
 from __future__ import annotations
 
 import os
-import shlex
 from pathlib import Path
 
-try:
-    import click
-except ImportError as error:  # pragma: no cover
-    raise SystemExit("The command line needs click: pip install 'blockl0[cli]'.") from error
+import click
+
+from blockl0.cli.output import INTERRUPTED
+from blockl0.cli.page import command_line
 
 EXPERIMENTS = ("table1", "table2", "table3", "figure1", "figure2", "differences")
 """As in `blockl0.experiments.reproduce`, which takes too long to import for a help text."""
-INTERRUPTED = 130
-"""Exit code after Ctrl-C, by convention."""
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="blockl0")
-def main() -> None:
-    """Best-subset selection and l0-sparse optimization by block decomposition."""
-
-
-@main.command()
+@click.command("reproduce", short_help="Recompute the paper's tables and figures.")
 @click.argument("what", type=click.Choice([*EXPERIMENTS, "all"]))
 @click.option("--quick", is_flag=True, help="About two minutes: one start, fewer problems.")
 @click.option("--seeds", type=click.IntRange(min=1), help="Random starts (5; with --quick 1).")
@@ -35,7 +26,7 @@ def main() -> None:
     show_default=True,
     help="Folder for the page, CSV, PNG, SVG and the finished cells.",
 )
-def reproduce(what: str, quick: bool, seeds: int | None, jobs: int | None, out: Path) -> None:
+def command(what: str, quick: bool, seeds: int | None, jobs: int | None, out: Path) -> None:
     """Recompute the paper's tables and figures beside the printed numbers.
 
     Every finished cell is saved at once: the same command resumes after an interruption. The sets
@@ -58,19 +49,8 @@ def reproduce(what: str, quick: bool, seeds: int | None, jobs: int | None, out: 
     try:
         path = run(names, profile, out, jobs=jobs or cpu_count(), echo=click.echo)
     except KeyboardInterrupt:
-        click.echo(f"\nStopped. Finished cells are in {out}; to resume:\n  {_again()}")
+        click.echo(f"\nStopped. Finished cells are in {out}; to resume:\n  {command_line()}")
         raise SystemExit(INTERRUPTED) from None
     except ModuleNotFoundError as error:
         raise click.ClickException(str(error)) from error
     click.echo(f"The page is {path}")
-
-
-def _again() -> str:
-    """The command line as it was typed."""
-    import sys
-
-    return shlex.join(["blockl0", *sys.argv[1:]])
-
-
-if __name__ == "__main__":
-    main()

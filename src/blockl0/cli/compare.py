@@ -1,0 +1,163 @@
+"""`blockl0 compare`: several methods on the same data, one table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from blockl0.cli import options as shared
+from blockl0.cli.output import DATA, INTERRUPTED, Job, Refused, short, table
+
+METHODS = (
+    "refit", "exact", "dec", "forward", "omp", "cosamp", "ssp", "romp", "pgm", "apgm", "qpm",
+    "cvx-l1",
+)  # fmt: skip
+"""The methods with a budget, as in `blockl0.solve.METHODS`, which is slow to import."""
+USUAL = ("refit", "exact", "dec", "forward", "omp", "cosamp", "pgm", "cvx-l1")
+LARGEST_EXACT = 200
+"""Columns up to which the exact search is among the usual methods."""
+
+
+@click.command("compare", short_help="Several methods on the same data.")
+@shared.data_options
+@click.option(
+    "-k", "--columns", type=click.IntRange(min=1), required=True, help="At most so many columns."
+)
+@click.option(
+    "-m",
+    "--method",
+    "methods",
+    type=click.Choice(METHODS),
+    multiple=True,
+    help="A method; give several.  [default: refit, exact if small, dec, forward, omp, cosamp, "
+    "pgm, cvx-l1]",
+)
+@click.option("--ridge", type=click.FloatRange(min=0.0), help="Ridge penalty.")
+@click.option("--keep", multiple=True, metavar="NAME", help="A column that must be chosen.")
+@click.option("--effort", type=shared.Effort(), help="Of refit: fast, balanced, thorough, rounds.")
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(min=0.0, min_open=True),
+    default=30.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="For each method.",
+)
+@shared.test_option
+@shared.seed_option
+@shared.output_options
+def command(**options: Any) -> None:
+    """Run several methods on DATA for the same k (squared loss, with an intercept).
+
+    The objective is half the sum of squared errors, plus half the ridge times the squared norm of
+    the coefficients. "same" is how many columns a choice shares with the best one. Ctrl-C prints
+    the methods that are done.
+    """
+    with Job("compare", options) as job:
+        from blockl0.cli.data import bind, kept_columns, load
+
+        data = load(job, {**options, "loss": None})
+        if data.loss != "squared":
+            raise Refused(
+                f"compare needs a target of numbers, but {data.table.target!r} holds labels; the "
+                "other methods are for the squared loss.",
+                DATA,
+            )
+        n = data.X.shape[1]
+        if options["columns"] > n:
+            raise Refused(f"-k must be at most {n}, the number of columns.", DATA)
+        keep = kept_columns(job, data.table, options["keep"])
+        bound = bind(data, k=options["columns"], ridge=options["ridge"], keep=keep)
+        is_small = n <= LARGEST_EXACT and n < data.X.shape[0]
+        usual = [name for name in USUAL if name != "exact" or is_small]
+        rows, is_cut = _run_all(job, data, bound, options["methods"] or usual, options)
+        if not rows:
+            raise KeyboardInterrupt
+        result = {"k": options["columns"], "methods": _ranked(rows)}
+        job.answer(result, _lines(data, result), "interrupted" if is_cut else "done")
+        if is_cut:
+            raise SystemExit(INTERRUPTED)
+
+
+def _run_all(
+    job: Job, data: Any, bound: Any, methods: Any, options: dict[str, Any]
+) -> tuple[list[dict[str, Any]], bool]:
+    """The answers of the methods, and whether Ctrl-C came in between."""
+    from blockl0.cli.progress import progress
+
+    rows: list[dict[str, Any]] = []
+    given = {} if options["effort"] is None else {"effort": options["effort"]}
+    with progress("Comparing", job.quiet) as shown:
+        for i, method in enumerate(methods):
+            shown(i, len(methods), method)
+            try:
+                rows.append(_run(data, bound, method, options, given))
+            except KeyboardInterrupt:
+                return rows, True
+            if rows[-1]["status"] == "interrupted":
+                return rows, True
+    return rows, False
+
+
+def _run(
+    data: Any, bound: Any, method: str, options: dict[str, Any], given: dict[str, Any]
+) -> dict[str, Any]:
+    from sklearn.metrics import r2_score
+
+    from blockl0.cli.data import run_method
+
+    result = run_method(
+        bound.problem, method, seed=options["seed"], time_limit=options["time_limit"], **given
+    )
+    coef, intercept = bound.invert(result.coef)
+    support = result.support
+
+    def r2(X: Any, y: Any) -> float:
+        return float(r2_score(y, X[:, support] @ coef[support] + intercept))
+
+    return {
+        "method": method,
+        "objective": result.objective,
+        "n_nonzero": result.n_nonzero,
+        "seconds": result.seconds,
+        "r2": r2(data.X, data.y),
+        "r2_test": None if data.X_test is None else r2(data.X_test, data.y_test),
+        "status": str(result.status),
+        "gap": result.gap,
+        "columns": [data.table.feature_names[j] for j in support],
+    }
+
+
+def _ranked(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The best first, with what each shares with it."""
+    rows = sorted(rows, key=lambda row: row["objective"])
+    best = set(rows[0]["columns"])
+    return [row | {"same_as_best": len(best & set(row["columns"]))} for row in rows]
+
+
+def _lines(data: Any, result: dict[str, Any]) -> list[str]:
+    rows, best = result["methods"], result["methods"][0]
+    has_test = best["r2_test"] is not None
+    titles = ["method", "objective", "above best", "nonzeros", "same", "R²"]
+    titles += ["R² held out"] * has_test + ["seconds", "status"]
+    cells = []
+    for row in rows:
+        excess = row["objective"] / best["objective"] - 1.0 if best["objective"] > 0.0 else 0.0
+        status = row["status"] if not row["gap"] else f"{row['status']}, gap {row['gap']:.1%}"
+        cells.append([
+            row["method"], f"{row['objective']:.6g}", f"{excess:.2%}" if excess > 5e-5 else "-",
+            str(row["n_nonzero"]), f"{row['same_as_best']} of {best['n_nonzero']}",
+            short(row["r2"]), *([short(row["r2_test"])] if has_test else []),
+            f"{row['seconds']:.3g}", status,
+        ])  # fmt: skip
+    n_rows, n = data.X.shape
+    lines = [
+        f"{data.table.source}: {n_rows} rows, {n} columns, at most {result['k']} chosen",
+        "",
+        table(titles, cells),
+        "",
+    ]
+    proven = any(row["status"] == "optimal" and not row["gap"] for row in rows)
+    words = "proven the best of all" if proven else "the best found"
+    return [*lines, f"The choice of {best['method']}, {words}: {', '.join(best['columns'])}"]

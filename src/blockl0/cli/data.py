@@ -1,0 +1,212 @@
+"""Data and models of a command: reading, holding rows out, the loss, the estimator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from blockl0.cli.output import DATA, Job, Refused
+from blockl0.table_files import Raw, read_raw
+from blockl0.tables import Table, apply_recipe, prepare
+from blockl0.targets import clean_target, split_target
+
+CLASSIFICATION = ("logistic", "squared_hinge")
+METRICS = {"poisson": "D²", "logistic": "accuracy", "squared_hinge": "accuracy"}
+"""What `score` is; R² for the others."""
+READING = ("target", "text", "impute", "dates", "drop", "na", "format", "test", "seed")
+"""The options that decide which rows and columns a fit sees; a model file remembers them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """The rows for the fit, those held out, and the loss that goes with the target."""
+
+    table: Table
+    loss: str
+    X_test: Any = None
+    y_test: Any = None
+
+    @property
+    def X(self) -> Any:
+        """Of the fit."""
+        return self.table.X
+
+    @property
+    def y(self) -> Any:
+        """Of the fit, in the form that the loss wants."""
+        return self._coded(self.table.y)
+
+    @property
+    def is_classification(self) -> bool:
+        """Whether y holds labels."""
+        return self.loss in CLASSIFICATION
+
+    @property
+    def metric(self) -> str:
+        """The name of the score."""
+        return METRICS.get(self.loss, "R²")
+
+    def scores(self, model: Any) -> dict[str, Any]:
+        """The scores of an estimator on its own rows and on those held out."""
+        scores = {"metric": self.metric, "train": float(model.score(self.X, self.y))}
+        scores["n_train"] = self.table.X.shape[0]
+        if self.X_test is not None:
+            scores["test"] = float(model.score(self.X_test, self._coded(self.y_test)))
+            scores["n_test"] = len(self.y_test)
+        return scores
+
+    def _coded(self, y: Any) -> Any:
+        whole = self.is_classification and y.dtype.kind == "f" and np.all(y == np.round(y))
+        return y.astype(np.int64) if whole else y
+
+
+def load(job: Job, options: dict[str, Any]) -> Data:
+    """Read the data of a command, and say what was done with them."""
+    with job.timed("read"):
+        raw = read_raw(options["data"], format=options.get("format"), na=options.get("na", ()))
+        reading = {name: options[name] for name in ("target", "text", "impute", "dates", "drop")}
+        share = options.get("test") or 0.0
+        X_test = y_test = None
+        if share:
+            rows, held_out = _split(raw, options["target"], share, options["seed"], options)
+            table = prepare(raw.take(rows), **reading)
+            X_test, y_test = _held_out(raw.take(held_out), table, options["target"], job)
+        else:
+            table = prepare(raw, **reading)
+    for note in table.notes:
+        job.notice(note)
+    data = Data(table, choose_loss(job, table, options.get("loss")), X_test, y_test)
+    job.data = {
+        "source": table.source,
+        "fingerprint": table.fingerprint,
+        "n_samples": table.X.shape[0],
+        "n_features": table.X.shape[1],
+        "n_held_out": 0 if y_test is None else len(y_test),
+        "target": table.target,
+        "loss": data.loss,
+        "notes": list(table.notes),
+    }
+    return data
+
+
+def _split(raw: Raw, target: Any, share: float, seed: int, options: dict[str, Any]) -> Any:
+    """(rows of the fit, rows held out), in their order; classes in the same proportions."""
+    from sklearn.model_selection import train_test_split
+
+    y = split_target(raw, target)[2]
+    whole = np.arange(raw.n_rows)
+    if options.get("impute") == "drop-rows" and hasattr(y, "notna"):
+        whole = np.flatnonzero(y.notna().to_numpy())
+    y = clean_target(y.iloc[whole] if hasattr(y, "iloc") else y, str(target))
+    is_labels = options.get("loss") in CLASSIFICATION or y.dtype.kind not in "iuf"
+    rows, held_out = train_test_split(
+        whole, test_size=share, random_state=seed, stratify=y if is_labels else None
+    )
+    return np.sort(rows), np.sort(held_out)
+
+
+def _held_out(raw: Raw, table: Table, target: Any, job: Job) -> tuple[Any, Any]:
+    """X and y of the rows held out, made as the fit's rows were; those with gaps are left out."""
+    raw, name, y = split_target(raw, target)
+    features = table.recipe(range(len(table.feature_names)))
+    if job.options.get("impute") == "drop-rows" and raw.is_frame:
+        whole = raw.data[list({f.column for f in features})].notna().all(axis=1).to_numpy()
+        raw, y = raw.take(np.flatnonzero(whole)), y[whole]
+    if raw.is_frame or table.features is not None:
+        return apply_recipe(raw, features), clean_target(y, name)
+    place = {column: j for j, column in enumerate(raw.names)}
+    return raw.data[:, [place[f.column] for f in features]], clean_target(y, name)
+
+
+def choose_loss(job: Job, table: Table, loss: str | None) -> str:
+    """The loss that was asked for, if it suits the target; else the one that suits it."""
+    n_values = len(np.unique(table.y))
+    if loss is None and table.has_labels:
+        job.notice(f"{table.target!r} holds {n_values} labels: loss logistic.")
+        return "logistic"
+    if loss is None and n_values == 2:
+        job.notice(
+            f"{table.target!r} holds only two numbers, taken as numbers; --loss logistic takes "
+            "them as labels."
+        )
+    if loss not in (None, *CLASSIFICATION) and table.has_labels:
+        shown = ", ".join(str(value) for value in np.unique(table.y)[:3])
+        raise Refused(
+            f"loss {loss} needs numbers, but {table.target!r} holds labels ({shown}, …); use "
+            "--loss logistic.",
+            DATA,
+        )
+    return loss or "squared"
+
+
+def kept_columns(job: Job, table: Table, keep: Any) -> list[int] | None:
+    """The numbers of the columns that must stay; a name that is not there is explained."""
+    place = {name: j for j, name in enumerate(table.feature_names)}
+    for name in keep:
+        if name not in place:
+            raise Refused(
+                f"--keep {name}: there is no such column for the fit. " + " ".join(table.notes),
+                DATA,
+            )
+    return [place[name] for name in keep] or None
+
+
+def make_estimator(job: Job, data: Data, options: dict[str, Any], **more: Any) -> Any:
+    """An estimator for the options; with `rule` one that chooses the number of columns."""
+    import blockl0
+
+    names = ("L0ClassifierCV", "L0Classifier", "L0RegressorCV", "L0Regressor")
+    kind = names[2 * (not data.is_classification) + ("rule" not in more)]
+    given = {name: options.get(name) for name in ("ridge", "effort", "time_limit")}
+    given = {name: value for name, value in given.items() if value is not None}
+    return getattr(blockl0, kind)(
+        loss=data.loss, keep=kept_columns(job, data.table, options.get("keep", ())),
+        random_state=options["seed"], **given, **more,
+    )  # fmt: skip
+
+
+def make_folds(data: Data, n_folds: int, seed: int) -> Any:
+    """Shuffled, since files are often sorted; labels in the same proportions in every fold."""
+    from sklearn.model_selection import KFold, StratifiedKFold
+
+    kind = StratifiedKFold if data.is_classification else KFold
+    return kind(n_folds, shuffle=True, random_state=seed)
+
+
+def bind(data: Data, *, k: int | None, ridge: float | None, keep: Any, alpha: Any = None) -> Any:
+    """The problem with its intercept, for methods that are run by name."""
+    from blockl0.preprocess import apply
+    from blockl0.problem import as_problem
+
+    y = data.y
+    if data.is_classification:
+        values, codes = np.unique(y, return_inverse=True)
+        if values.size != 2:
+            raise Refused(
+                f"This works for two classes, got {values.size} in {data.table.target!r}.", DATA
+            )
+        y = 2.0 * codes - 1.0
+    ridge = (1e-3 if data.is_classification else 0.0) if ridge is None else ridge
+    return apply(
+        as_problem(
+            data.X, y, n_nonzero_coefs=k, alpha=alpha, ridge=ridge, loss=data.loss, keep=keep
+        )
+    )
+
+
+def run_method(
+    problem: Any, method: str, *, seed: int, time_limit: float | None = None, **given: Any
+) -> Any:
+    """A method of `solve` on a problem that is bound already."""
+    import inspect
+
+    from blockl0.run import Run
+    from blockl0.solve import METHODS
+    from blockl0.validate import check_time_limit
+
+    known = inspect.signature(METHODS[method]).parameters
+    given = {name: value for name, value in given.items() if name in known}
+    run = Run(problem, check_time_limit(time_limit), None, {"method": method, **given})
+    return METHODS[method](problem, run, rng=np.random.default_rng(seed), **given)

@@ -1,0 +1,266 @@
+"""`blockl0 fit`: choose columns, fit, and say how far the answer can be trusted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from blockl0.cli import options as shared
+from blockl0.cli.fit_text import describe
+from blockl0.cli.output import INTERRUPTED, Interrupted, Job, Refused, plain
+
+
+@dataclass
+class Fitted:
+    """A fitted model, how the number of columns was chosen, and whether Ctrl-C cut it short."""
+
+    model: Any
+    choice: dict[str, Any] | None = None
+    interrupted: bool = False
+    proof: Any = None
+
+
+@click.command("fit", short_help="Choose the columns that explain the target, and fit them.")
+@shared.data_options
+@shared.columns_option
+@click.option(
+    "--max-k",
+    type=click.IntRange(min=1),
+    help="Without -k: the most to choose from.  [default: 20]",
+)
+@shared.search_options
+@shared.choice_options
+@shared.test_option
+@click.option(
+    "--prove",
+    type=click.FloatRange(min=0.0),
+    default=5.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Try to prove that no other choice is better (squared loss, up to 500 columns).",
+)
+@click.option(
+    "--bootstrap",
+    type=click.IntRange(min=0),
+    help="Repeat the choice on so many bootstrap samples.  [default: 20, 0 for large data]",
+)
+@shared.seed_option
+@shared.out_option("Save the model, as JSON for `predict`, `certify` and Python.")
+@shared.force_option
+@shared.output_options
+def command(**options: Any) -> None:
+    """Choose the columns of DATA that explain the target best, and fit them.
+
+    DATA is a CSV, TSV, Parquet, LIBSVM, NPZ or MAT file, or - for standard input. Without -k the
+    number of columns is chosen by cross-validation, or by --rule. Ctrl-C prints and saves the best
+    model so far.
+    """
+    with Job("fit", options) as job:
+        from blockl0.cli.data import load
+        from blockl0.files import check_free
+
+        if options["out"] is not None:
+            check_free(options["out"], options["force"])
+        data = load(job, options)
+        fitted = fit_model(job, data, options)
+        rows = explain(job, data, fitted, options)
+        result = _result(data, fitted, rows, list(options["keep"]))
+        status = "interrupted" if fitted.interrupted else "done"
+        job.answer(result, describe(data, result, options), status)
+        _save(job, data, fitted.model, result, options)
+        if fitted.interrupted:
+            raise SystemExit(INTERRUPTED)
+
+
+def fit_model(job: Job, data: Any, options: dict[str, Any]) -> Fitted:
+    """With a number of columns, or choosing one; then the proof."""
+    with job.timed("fit"):
+        fit = fit_k if options["columns"] is not None else fit_choosing
+        fitted = fit(job, data, options)
+    fitted.interrupted |= str(fitted.model.status_) == "interrupted"
+    if fitted.interrupted:
+        job.notice("Interrupted: this is the best model so far.")
+    else:
+        _try_to_prove(job, data, fitted, options)
+    return fitted
+
+
+def fit_k(job: Job, data: Any, options: dict[str, Any]) -> Fitted:
+    """With at most so many columns."""
+    from blockl0.cli.data import make_estimator
+    from blockl0.cli.progress import SearchWatch, progress
+    from blockl0.refit import EFFORTS
+    from blockl0.run import watching
+
+    model = make_estimator(job, data, options, n_nonzero_coefs=options["columns"])
+    rounds = EFFORTS[model.effort] if isinstance(model.effort, str) else model.effort
+    with progress("Searching", job.quiet) as shown, watching(SearchWatch(shown, rounds)):
+        return Fitted(model.fit(data.X, data.y))
+
+
+def fit_choosing(job: Job, data: Any, options: dict[str, Any]) -> Fitted:
+    """By a criterion first; by cross-validation after that, so that Ctrl-C leaves a model."""
+    from blockl0.cli.data import make_estimator, make_folds
+    from blockl0.cli.progress import PathWatch, aborting, progress
+    from blockl0.run import watching
+
+    rule, folds = options["rule"], options["folds"]
+    by_folds = rule in ("min", "one_se")
+    cv = make_folds(data, folds, options["seed"])
+    more = {"n_nonzero_coefs": options["max_k"], "cv": cv, "n_jobs": options["jobs"]}
+    first = make_estimator(job, data, options, rule="bic" if by_folds else rule, **more)
+    n_points = (options["max_k"] or min(20, data.X.shape[1])) + 1
+    with progress("Path", job.quiet) as shown, watching(PathWatch(shown, n_points)):
+        first.fit(data.X, data.y)
+    if not by_folds or str(first.path_[-1].status) == "interrupted":
+        return Fitted(first, _choice(job, first), str(first.path_[-1].status) == "interrupted")
+    model = make_estimator(job, data, options, rule=rule, **more)
+    watch_points = len(first.path_) * (folds + 1)
+    try:
+        with (
+            progress(f"Cross-validation, {folds} folds", job.quiet) as shown,
+            watching(PathWatch(shown, watch_points)),
+            aborting(),
+        ):
+            return Fitted(model.fit(data.X, data.y), _choice(job, model))
+    except Interrupted:
+        job.notice("Cross-validation was interrupted: the number of columns is chosen by BIC.")
+        return Fitted(first, _choice(job, first), True)
+
+
+def _choice(job: Job, model: Any) -> dict[str, Any]:
+    chosen, most = model.best_n_nonzero_coefs_, int(model.path_.n_nonzero_coefs[-1])
+    if chosen == most < model.n_features_in_:
+        job.notice(f"The rule chose the most columns it could, {most}; more may be better.")
+    choice = {
+        "rule": model.rule,
+        "n_nonzero_coefs": model.path_.n_nonzero_coefs.tolist(),
+        "chosen": chosen,
+    }
+    if hasattr(model, "mean_scores_"):
+        choice |= {"mean_scores": model.mean_scores_.tolist(), "se": model.se_scores_.tolist()}
+    else:
+        choice["criterion"] = model.path_.criterion(model.rule).tolist()
+    return choice
+
+
+def budget_of(model: Any) -> int:
+    """The number of columns that was allowed: given, or chosen."""
+    return int(getattr(model, "best_n_nonzero_coefs_", model.n_nonzero_coefs))
+
+
+def _try_to_prove(job: Job, data: Any, fitted: Fitted, options: dict[str, Any]) -> None:
+    """The exact search, where it applies; a better choice that it finds is taken."""
+    from blockl0.cli import trust
+    from blockl0.cli.data import bind, kept_columns, make_estimator
+    from blockl0.cli.progress import ProofWatch, progress
+    from blockl0.run import watching
+
+    k, seconds = int(fitted.model.n_nonzero_), options["prove"]
+    if not (seconds and k and k < data.X.shape[1] and trust.is_promising(data)):
+        return
+    budget = budget_of(fitted.model)
+    keep = kept_columns(job, data.table, options["keep"])
+    problem = bind(data, k=budget, ridge=options["ridge"], keep=keep).problem
+    with (
+        job.timed("prove"),
+        progress("Proving (seconds)", job.quiet) as shown,
+        watching(ProofWatch(shown, seconds)),
+    ):
+        proof = trust.prove(problem, options["seed"], seconds)
+    if str(proof.status) == "interrupted":
+        fitted.interrupted = True
+    if proof.objective < fitted.model.objective_ * (1.0 - 1e-9):
+        job.notice("The exact search found a better choice than the first one; it is taken.")
+        model = make_estimator(job, data, options, n_nonzero_coefs=proof.n_nonzero)
+        fitted.model = model.set_params(keep=proof.support).fit(data.X, data.y)
+        # what was proven about a search without freedom says nothing about others
+        model.set_params(keep=keep).certificate_ = None
+    fitted.proof = proof
+
+
+def explain(job: Job, data: Any, fitted: Fitted, options: dict[str, Any]) -> list[dict[str, Any]]:
+    """One record for each chosen column, the one that matters most first."""
+    from blockl0.cli import trust
+    from blockl0.cli.progress import PathWatch, aborting, progress
+    from blockl0.run import watching
+
+    n_bootstrap = options["bootstrap"]
+    if n_bootstrap is None:
+        n_entries = data.X.shape[0] * data.X.shape[1]
+        n_bootstrap = 20 if n_entries <= trust.LARGEST_BOOTSTRAP else 0
+    model, summary = fitted.model, None
+    n_points = n_bootstrap + (0 if hasattr(model, "path_") else int(model.n_nonzero_))
+    if not fitted.interrupted and model.n_nonzero_:
+        try:
+            with (
+                job.timed("explain"),
+                progress("Explaining", job.quiet) as shown,
+                watching(PathWatch(shown, n_points)),
+                aborting(),
+            ):
+                summary = model.summary(
+                    data.X, data.y, n_bootstrap=n_bootstrap, random_state=options["seed"]
+                )
+        except Interrupted:
+            fitted.interrupted = True
+            job.notice("Interrupted: what the columns are worth is not worked out.")
+    columns = (summary or model.summary()).columns
+    names, coef = data.table.feature_names, model.coef_.reshape(-1, len(data.table.feature_names))
+    rows = []
+    for i, label in enumerate(columns["feature"]):
+        j = int(label[1:])  # the estimator saw no names, and calls its columns x0, x1, …
+        values = coef[:, j].tolist()
+        row = {"name": names[j], "coef": values[0] if len(values) == 1 else values}
+        extra = {
+            key: columns[key][i] for key in ("entry", "drop_one", "inclusion") if key in columns
+        }
+        rows.append(row | extra)
+    return rows
+
+
+def _result(data: Any, fitted: Fitted, rows: list[Any], keep: list[str]) -> dict[str, Any]:
+    from blockl0.cli import trust
+
+    model = fitted.model
+    return {
+        "n_nonzero": int(model.n_nonzero_),
+        "features": rows,
+        "intercept": model.intercept_,
+        "classes": getattr(model, "classes_", None),
+        "objective": model.objective_,
+        "solver_status": str(model.status_),
+        "scores": data.scores(model),
+        "certificate": trust.claim(model, fitted.proof, data.X.shape[1]),
+        "choice": fitted.choice,
+        "ridge": model.ridge,
+        "keep": keep,
+    }
+
+
+def _save(job: Job, data: Any, model: Any, result: dict[str, Any], options: dict[str, Any]) -> None:
+    """Write the model file, with all that `predict` and `certify` need to know."""
+    if options["out"] is None:
+        return
+    from blockl0.cli.data import READING
+    from blockl0.model_file import save_model
+
+    budget = budget_of(model)
+    metadata = {
+        "data": job.data,
+        "reading": {name: options[name] for name in READING},
+        "problem": {"n_nonzero_coefs": budget, "ridge": result["ridge"], "keep": result["keep"]},
+        "result": {k: result[k] for k in ("objective", "solver_status", "scores", "certificate")},
+    }
+    try:
+        save_model(
+            model, options["out"], feature_names=data.table.feature_names,
+            features=data.table.recipe(model.support_), target=data.table.target,
+            metadata=plain(metadata), force=options["force"],
+        )  # fmt: skip
+    except FileExistsError:
+        raise
+    except OSError as error:
+        raise Refused(f"{options['out']} cannot be written: {error}.") from error

@@ -1,0 +1,86 @@
+"""The answer of `blockl0 fit` in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from blockl0.cli import trust
+from blockl0.cli.output import bullet, short, table
+
+KEYS = {"entry": "enters at k", "drop_one": "loss without", "inclusion": "chosen again"}
+"""What may be known of a chosen column besides its coefficient, and its title."""
+
+
+def describe(data: Any, result: dict[str, Any], options: dict[str, Any]) -> list[str]:
+    """The answer for people, line by line."""
+    name, n = data.table.target, data.X.shape[1]
+    lines = [f"{data.table.source}: {data.X.shape[0]} rows, {n} columns to choose from"]
+    if result["choice"]:
+        lines.append(_choice_line(result["choice"], options))
+    lines += ["", f"{result['n_nonzero']} of {n} columns explain {name!r} ({data.loss} loss):", ""]
+    lines += [_table_of(result), *_legend(result), ""]
+    scores = result["scores"]
+    line = f"{scores['metric']} {scores['train']:.4g} on the {scores['n_train']} rows of the fit"
+    if "test" in scores:
+        line += f", {scores['test']:.4g} on {scores['n_test']} rows held out"
+    lines += [line + ".", "", "Can it be trusted?"]
+    said = [result["certificate"]["words"]]
+    if result["features"] and "inclusion" in result["features"][0]:
+        n_bootstrap = 20 if options["bootstrap"] is None else options["bootstrap"]
+        said.append(trust.stability(result["features"], n_bootstrap))
+    if "test" not in scores:
+        said.append("No rows were held out; --test 0.2 tells how well it does on new ones.")
+    lines += [bullet(sentence) for sentence in (*said, trust.INFERENCE)]
+    if options["out"] is not None:
+        lines += ["", f"The model is in {options['out']}."]
+    return lines
+
+
+def _choice_line(choice: dict[str, Any], options: dict[str, Any]) -> str:
+    sizes = choice["n_nonzero_coefs"]
+    how = {"min": "best score", "one_se": "fewest within one standard error of the best score"}
+    rule = how.get(choice["rule"])
+    by = f"{options['folds']}-fold cross-validation, {rule}" if rule else choice["rule"].upper()
+    return f"{choice['chosen']} columns chosen among {sizes[0]} to {sizes[-1]} by {by}"
+
+
+def _table_of(result: dict[str, Any]) -> str:
+    """The chosen columns; a missing drop-one loss means that the column was kept as asked."""
+    classes = [] if result["classes"] is None else list(result["classes"])
+    many = len(classes) > 2
+    titles = ["column", *([f"coef {c}" for c in classes] if many else ["coefficient"])]
+    known = result["features"][0] if result["features"] else {}
+    keys = [key for key in KEYS if key in known]
+    rows = []
+    for row in result["features"]:
+        values = row["coef"] if many else [row["coef"]]
+        cells = [row["name"], *(short(float(value)) for value in values)]
+        rows.append(cells + [_cell(key, row[key], result["objective"]) for key in keys])
+    intercepts = list(result["intercept"]) if many else [_first(result["intercept"])]
+    rows.append(["(intercept)", *(short(float(b)) for b in intercepts), *[""] * len(keys)])
+    return table([*titles, *(KEYS[key] for key in keys)], rows)
+
+
+def _legend(result: dict[str, Any]) -> list[str]:
+    """What the columns of the table mean, where they are there."""
+    lines, classes = [], result["classes"]
+    if classes is not None and len(classes) == 2:
+        lines.append(
+            f"  A positive coefficient speaks for {classes[1]}, a negative one for {classes[0]}."
+        )
+    if result["features"] and "drop_one" in result["features"][0]:
+        lines.append("  Loss without: how much the objective rises when the column is left out and")
+        lines.append("  the others are re-fitted.")
+    return lines
+
+
+def _cell(key: str, value: Any, objective: float) -> str:
+    if key == "entry":
+        return str(int(value))
+    if key == "inclusion":
+        return f"{value:.0%}"
+    return "kept" if value != value else f"+{value / objective:.1%}" if objective else short(value)
+
+
+def _first(value: Any) -> float:
+    return float(value[0]) if hasattr(value, "__len__") else float(value)

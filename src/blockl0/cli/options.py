@@ -1,0 +1,117 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+Command = Callable[..., Any]
+
+LOSSES = ("squared", "huber", "poisson", "logistic", "squared_hinge")
+RULES = ("min", "one_se", "aic", "bic", "ebic", "gic")
+FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+class Effort(click.ParamType):
+    """The name of an effort or a number of rounds."""
+
+    name = "EFFORT"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Numbers become integers."""
+        if value in ("fast", "balanced", "thorough") or isinstance(value, int):
+            return value
+        if str(value).isdigit():
+            return int(value)
+        return self.fail(f"{value!r} is neither fast, balanced, thorough nor a number of rounds.")
+
+
+def _all(*decorators: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    def decorate(command: Command) -> Command:
+        for decorator in reversed(decorators):
+            command = decorator(command)
+        return command
+
+    return decorate
+
+
+format_options = _all(
+    click.option(
+        "--format",
+        type=click.Choice(["csv", "parquet", "libsvm", "npz", "mat"]),
+        help="Of the data, where the name does not tell.",
+    ),
+    click.option("--na", multiple=True, metavar="TEXT", help="Stands for a missing value, too."),
+)
+data_options = _all(
+    click.argument("data", metavar="DATA"),
+    click.option("-t", "--target", metavar="NAME|NUMBER", help="The column to explain."),
+    click.option(
+        "--text",
+        type=click.Choice(["drop", "one-hot", "refuse"]),
+        default="drop",
+        show_default=True,
+        help="What to do with columns of text.",
+    ),
+    click.option(
+        "--impute",
+        type=click.Choice(["median", "mean", "drop-rows"]),
+        help="What to do with missing values (refused otherwise).",
+    ),
+    click.option(
+        "--dates",
+        type=click.Choice(["drop", "days", "refuse"]),
+        default="drop",
+        show_default=True,
+        help="What to do with columns of dates.",
+    ),
+    click.option("--drop", multiple=True, metavar="NAME", help="Leave a column out."),
+    format_options,
+)
+columns_option = click.option(
+    "-k", "--columns", type=click.IntRange(min=0), help="At most so many columns."
+)
+test_option = click.option(
+    "--test",
+    type=click.FloatRange(0.0, 1.0, max_open=True),
+    default=0.0,
+    metavar="SHARE",
+    help="Hold out this share of the rows, and score on them.",
+)
+search_options = _all(
+    click.option("--loss", type=click.Choice(LOSSES), help="Squared; logistic for text targets."),
+    click.option("--ridge", type=click.FloatRange(min=0.0), help="Ridge penalty."),
+    click.option("--keep", multiple=True, metavar="NAME", help="A column that must be chosen."),
+    click.option("--effort", type=Effort(), help="fast, balanced, thorough, or rounds."),
+    click.option(
+        "--time-limit",
+        type=click.FloatRange(min=0.0, min_open=True),
+        metavar="SECONDS",
+        help="The best answer so far is then taken.",
+    ),
+)
+choice_options = _all(
+    click.option(
+        "--rule",
+        type=click.Choice(RULES),
+        default="min",
+        show_default=True,
+        help="How the number of columns is chosen: cross-validation (min, one_se) or a criterion.",
+    ),
+    click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True),
+    click.option("--jobs", type=click.IntRange(min=1), help="Folds at a time.  [default: 1]"),
+)
+seed_option = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+output_options = _all(
+    click.option("--json", is_flag=True, help="One JSON document on standard output."),
+    click.option("-q", "--quiet", is_flag=True, help="No notices and no progress."),
+)
+force_option = click.option("--force", is_flag=True, help="Replace files that exist.")
+
+
+def out_option(help: str, **more: Any) -> Callable[[Command], Command]:
+    """A file to write."""
+    return click.option("-o", "--out", type=FILE, metavar="FILE", help=help, **more)

@@ -1,0 +1,214 @@
+"""What the commands share: text, JSON, notices, timings, and exit codes."""
+
+from __future__ import annotations
+
+import json
+import sys
+import textwrap
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+FAILED, DATA, MODEL, NOT_PROVEN, EXISTS, INTERRUPTED = 1, 3, 4, 5, 6, 130
+"""Exit codes; 0 is success, 2 wrong usage (click's), 130 Ctrl-C by convention."""
+SCHEMA, SCHEMA_VERSION = "blockl0-result", 1
+
+
+class Refused(click.ClickException):
+    """An error with an exit code of its own."""
+
+    def __init__(self, message: str, exit_code: int = FAILED) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code  # type: ignore[misc]
+
+
+class Interrupted(BaseException):
+    """Ctrl-C where there is nothing to keep; unlike KeyboardInterrupt, no search catches it."""
+
+
+class Job:
+    """One run of a command: its options, notices, timings and its answer.
+
+    Parameters
+    ----------
+    command : str
+    options : dict
+        As given; "json" and "quiet" are understood here, the others recorded.
+    """
+
+    def __init__(self, command: str, options: dict[str, Any]) -> None:
+        self.command = command
+        self.as_json = bool(options.get("json"))
+        self.quiet = bool(options.get("quiet"))
+        self.options = {k: v for k, v in options.items() if k not in ("json", "quiet")}
+        self.notices: list[str] = []
+        self.timings: dict[str, float] = {}
+        self.data: dict[str, Any] = {}
+
+    def notice(self, text: str) -> None:
+        """Say something on standard error, once, and keep it for the JSON document."""
+        if text not in self.notices:
+            self.notices.append(text)
+            if not self.quiet:
+                click.echo(f"Note: {text}", err=True)
+
+    def say(self, text: str) -> None:
+        """Something besides the result, on standard error where JSON has standard output."""
+        click.echo(text, err=self.as_json)
+
+    @contextmanager
+    def timed(self, name: str) -> Iterator[None]:
+        """Add the time of a block to the timings."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            passed = time.perf_counter() - started
+            self.timings[name] = self.timings.get(name, 0.0) + passed
+
+    def answer(self, result: dict[str, Any], lines: Sequence[str], status: str = "done") -> None:
+        """Print the result: the lines for people, or one JSON document."""
+        if self.as_json:
+            click.echo(to_json(self.document(result, status)))
+        else:
+            click.echo("\n".join(lines))
+
+    def document(self, result: dict[str, Any], status: str = "done") -> dict[str, Any]:
+        """The JSON document of a result."""
+        import blockl0
+
+        return {
+            "schema": SCHEMA,
+            "schema_version": SCHEMA_VERSION,
+            "command": self.command,
+            "version": blockl0.__version__,
+            "status": status,
+            "seed": self.options.get("seed"),
+            "options": self.options,
+            "data": self.data,
+            "result": result,
+            "notices": self.notices,
+            "timings": {name: round(seconds, 4) for name, seconds in self.timings.items()},
+        }
+
+    def __enter__(self) -> Job:
+        self._catch = warnings.catch_warnings()
+        self._catch.__enter__()
+        warnings.simplefilter("default", UserWarning)
+        warnings.showwarning = lambda message, *_, **__: self.notice(str(message))
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, _: Any) -> None:
+        self._catch.__exit__(None, None, None)
+        refused = _as_refusal(error)
+        if refused is not None:
+            raise refused from error
+
+
+def _as_refusal(error: BaseException | None) -> BaseException | None:
+    """What a failure looks like to the user; None for those that pass as they are."""
+    if error is None or isinstance(error, click.ClickException):
+        return None
+    if isinstance(error, KeyboardInterrupt | Interrupted):
+        return Refused("Interrupted before there was an answer; nothing is saved.", INTERRUPTED)
+    if type(error).__name__ == "ModelFileError":
+        return Refused(str(error), MODEL)
+    if isinstance(error, FileExistsError):
+        return Refused(str(error), EXISTS)
+    if isinstance(error, ModuleNotFoundError | MemoryError):
+        return Refused(str(error) or "There is not enough memory for this.", FAILED)
+    # messages of the library end with a full stop; anything else is a fault of ours
+    is_message = isinstance(error, ValueError | TypeError) and str(error).rstrip().endswith(".")
+    return Refused(str(error), DATA) if is_message or isinstance(error, OSError) else None
+
+
+def save(path: Path | None, text: str, force: bool) -> None:
+    """Write a file whole, where one is asked for."""
+    from blockl0.files import write_whole
+
+    if path is not None:
+        try:
+            write_whole(path, text, force)
+        except FileExistsError:
+            raise
+        except OSError as error:
+            raise Refused(f"{path} cannot be written: {error}.") from error
+
+
+# -- formats ---------------------------------------------------------------------------------------
+
+
+def to_json(document: Any) -> str:
+    """Strict JSON: what is not a finite number is null."""
+    return json.dumps(plain(document), indent=1, ensure_ascii=False, allow_nan=False)
+
+
+def plain(value: Any) -> Any:
+    """Anything as what JSON knows."""
+    if isinstance(value, dict):
+        return {str(name): plain(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(entry) for entry in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, float):
+        return value if abs(value) < float("inf") else None
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
+
+
+def short(value: Any) -> str:
+    """A number as people read it."""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def bullet(text: str) -> str:
+    """A sentence as an item of a list, wrapped."""
+    return textwrap.fill(text, 92, initial_indent="  - ", subsequent_indent="    ")
+
+
+def table(titles: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
+    """Rows under titles: a rich table on a terminal, aligned text elsewhere.
+
+    The first `left` columns and the last one, if it is called "columns", are aligned to the left.
+    """
+    is_left = [j < left or title == "columns" for j, title in enumerate(titles)]
+    if sys.stdout.isatty():
+        try:
+            return _rich_table(titles, rows, is_left)
+        except ImportError:
+            pass
+    widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
+
+    def line(cells: Sequence[str]) -> str:
+        done = [
+            cell.ljust(width) if to_left else cell.rjust(width)
+            for cell, width, to_left in zip(cells, widths, is_left, strict=True)
+        ]
+        return "  " + "  ".join(done).rstrip()
+
+    return "\n".join(
+        [line(titles), "  " + "-" * (sum(widths) + 2 * len(widths) - 2), *map(line, rows)]
+    )
+
+
+def _rich_table(titles: Sequence[str], rows: Sequence[Sequence[str]], is_left: list[bool]) -> str:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for title, to_left in zip(titles, is_left, strict=True):
+        grid.add_column(title, justify="left" if to_left else "right", overflow="fold")
+    for row in rows:
+        # as Text: brackets in the names of columns are no markup
+        grid.add_row(*(Text(cell) for cell in row))
+    console = Console()
+    with console.capture() as capture:
+        console.print(grid)
+    return capture.get().rstrip("\n")

@@ -1,0 +1,36 @@
+"""The report page, for the commands that write one."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+from blockl0.cli.output import Job, save
+
+
+def write_report(job: Job, data: Any, options: dict[str, Any], file: Path, k: int | None) -> Any:
+    """Make the report page of the data, and write it."""
+    from blockl0.cli.data import kept_columns
+    from blockl0.cli.progress import aborting, progress
+    from blockl0.report import make_report
+
+    table_, given = data.table, {"effort": options["effort"] or "fast", "cv": options["folds"]}
+    with job.timed("report"), progress("Report", job.quiet) as shown, aborting():
+        report = make_report(
+            data.X, data.y, feature_names=table_.feature_names, target=table_.target,
+            loss=data.loss, n_nonzero_coefs=k, ridge=options["ridge"],
+            keep=kept_columns(job, table_, options["keep"]), random_state=options["seed"],
+            time_limit=options["time_limit"], n_jobs=options["jobs"], source=table_.source,
+            fingerprint=table_.fingerprint, notes=table_.notes, command=command_line(),
+            progress=shown, **given,
+        )  # fmt: skip
+        html = report.to_html()
+    save(file, html, options["force"])
+    return report
+
+
+def command_line() -> str:
+    """The command as it was typed."""
+    return shlex.join(["blockl0", *sys.argv[1:]])

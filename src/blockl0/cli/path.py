@@ -1,0 +1,115 @@
+"""`blockl0 path`: the best columns for every number of columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from blockl0.cli import options as shared
+from blockl0.cli.output import INTERRUPTED, Job, save, short, table
+
+
+@click.command("path", short_help="The best columns for every k.")
+@shared.data_options
+@click.option(
+    "-k",
+    "--max-k",
+    type=click.IntRange(min=1),
+    help="The largest number of columns.  [default: 20]",
+)
+@shared.search_options
+@shared.choice_options
+@shared.seed_option
+@click.option("--csv", type=shared.FILE, metavar="FILE", help="Write the table as CSV.")
+@click.option("--html", type=shared.FILE, metavar="FILE", help="Write the report page.")
+@shared.force_option
+@shared.output_options
+def command(**options: Any) -> None:
+    """The best columns of DATA for every k, with what each k is worth.
+
+    The table shows the fit, the information criteria and, for the rules min and one_se, the
+    cross-validated loss; a star marks the k that --rule chooses. Ctrl-C prints the path so far.
+    """
+    with Job("path", options) as job:
+        from blockl0.cli.data import load
+        from blockl0.cli.fit import fit_choosing
+        from blockl0.files import check_free
+
+        for name in ("csv", "html"):
+            if options[name] is not None:
+                check_free(options[name], options["force"])
+        data = load(job, options)
+        with job.timed("fit"):
+            fitted = fit_choosing(job, data, options)
+        result = _result(data, fitted.model)
+        status = "interrupted" if fitted.interrupted else "done"
+        job.answer(result, _lines(data, result), status)
+        save(options["csv"], _as_csv(result), options["force"])
+        if fitted.interrupted:
+            raise SystemExit(INTERRUPTED)
+        if options["html"] is not None:
+            from blockl0.cli.page import write_report
+
+            write_report(job, data, options, options["html"], result["points"][-1]["k"])
+            job.say(f"The page is {options['html']}")
+
+
+def _result(data: Any, model: Any) -> dict[str, Any]:
+    path, names = model.path_, data.table.feature_names
+    criteria = {name: path.criterion(name) for name in ("aic", "bic", "ebic", "gic")}
+    points, before = [], set()
+    for i, result in enumerate(path):
+        chosen = {names[j] for j in result.support}
+        point: dict[str, Any] = {
+            "k": int(path.n_nonzero_coefs[i]),
+            "n_nonzero": result.n_nonzero,
+            "loss": float(path.losses[i]),
+            "objective": result.objective,
+            **{name: float(values[i]) for name, values in criteria.items()},
+        }
+        if hasattr(model, "mean_scores_"):
+            point |= {"cv_loss": -model.mean_scores_[i], "cv_se": model.se_scores_[i]}
+        point |= {
+            "columns": [names[j] for j in result.support],
+            "enter": sorted(chosen - before, key=names.index),
+            "leave": sorted(before - chosen, key=names.index),
+            "status": str(result.status),
+        }
+        points.append(point)
+        before = chosen
+    return {"rule": model.rule, "chosen": model.best_n_nonzero_coefs_, "points": points}
+
+
+def _lines(data: Any, result: dict[str, Any]) -> list[str]:
+    points = result["points"]
+    measures = ["loss", "bic", *(["cv_loss", "cv_se"] if "cv_loss" in points[0] else [])]
+    titles = {"bic": "BIC", "cv_loss": "CV loss", "cv_se": "± SE"}
+    rows = []
+    for point in points:
+        star = "*" if point["k"] == result["chosen"] else ""
+        changes = [f"+{name}" for name in point["enter"]] + [f"−{name}" for name in point["leave"]]
+        numbers = [short(float(point[name])) for name in measures]
+        rows.append([f"{point['k']}{star}", *numbers, "  ".join(changes)])
+    n_rows, n = data.X.shape
+    best = next(point for point in points if point["k"] == result["chosen"])
+    return [
+        f"{data.table.source}: {n_rows} rows, {n} columns to choose from",
+        "",
+        table(["k", *(titles.get(name, name) for name in measures), "columns"], rows, left=0),
+        "",
+        f"Rule {result['rule']} chooses {result['chosen']} columns: {', '.join(best['columns'])}",
+    ]
+
+
+def _as_csv(result: dict[str, Any]) -> str:
+    import csv
+    import io
+
+    text = io.StringIO()
+    names = [name for name in result["points"][0] if name not in ("columns", "enter", "leave")]
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*names, "columns"])
+    for point in result["points"]:
+        writer.writerow([*(point[name] for name in names), " ".join(point["columns"])])
+    return text.getvalue()

@@ -1,0 +1,102 @@
+"""`blockl0 predict`: apply a saved model to new rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from blockl0.cli import options as shared
+from blockl0.cli.output import Job, save
+
+
+@click.command("predict", short_help="Apply a saved model to new rows.")
+@click.argument("model", type=click.Path(path_type=Path), metavar="MODEL")
+@click.argument("data", metavar="DATA")
+@shared.format_options
+@click.option("--proba", is_flag=True, help="Probabilities of the classes, too.")
+@shared.out_option("Write the predictions there, as CSV.")
+@shared.force_option
+@shared.output_options
+def command(**options: Any) -> None:
+    """Predict the rows of DATA by a MODEL that `fit --out` has saved.
+
+    The columns of the model are found by name and prepared as they were for the fit; others are
+    ignored. Where DATA holds the target as well, the score is told. Standard output is CSV, one
+    line for each row.
+    """
+    with Job("predict", options) as job:
+        from blockl0.files import check_free
+        from blockl0.model_file import load_model
+
+        if options["out"] is not None:
+            check_free(options["out"], options["force"])
+        model = load_model(options["model"])
+        raw, X = _read(job, model, options)
+        with job.timed("predict"):
+            eta = model.decide(X)
+            prediction = model.answer(eta)
+            shares = model.probabilities(eta) if options["proba"] else None
+        result = {
+            "target": model.target,
+            "n_samples": raw.n_rows,
+            "predictions": prediction,
+            "classes": model.classes,
+            "probabilities": shares,
+            "score": _score(job, model, raw, prediction),
+        }
+        text = _as_csv(model, prediction, shares)
+        save(options["out"], text, options["force"])
+        where = f"{raw.n_rows} predictions are in {options['out']}"
+        job.answer(result, [where if options["out"] else text.rstrip("\n")])
+
+
+def _read(job: Job, model: Any, options: dict[str, Any]) -> tuple[Any, Any]:
+    """The new rows, and the columns of the model in them."""
+    from blockl0.table_files import read_raw
+    from blockl0.tables import apply_recipe
+
+    with job.timed("read"):
+        na = (*model.metadata.get("reading", {}).get("na", ()), *options["na"])
+        raw = read_raw(options["data"], format=options["format"], na=na)
+        job.data = {"source": raw.source, "n_samples": raw.n_rows}
+        return raw, apply_recipe(raw, model.features)
+
+
+def _score(job: Job, model: Any, raw: Any, prediction: Any) -> dict[str, Any] | None:
+    """How good the predictions are, where the target is there and complete."""
+    from sklearn.metrics import accuracy_score, d2_tweedie_score, r2_score
+
+    from blockl0.cli.data import METRICS
+    from blockl0.targets import clean_target, split_target
+
+    if model.target not in raw.names and raw.y is None:
+        return None
+    try:
+        y = clean_target(split_target(raw, model.target)[2], model.target)
+        if model.classes is not None:
+            value = accuracy_score(y.astype(str), prediction.astype(y.dtype).astype(str))
+        elif model.loss == "poisson":
+            value = d2_tweedie_score(y, prediction, power=1)
+        else:
+            value = r2_score(y, prediction)
+    except ValueError as error:
+        job.notice(f"The target is in the data, but there is no score: {error}")
+        return None
+    metric = METRICS.get(model.loss, "R²")
+    job.notice(f"{metric} {value:.4g}: the data hold {model.target!r} as well.")
+    return {"metric": metric, "value": float(value), "n_samples": len(y)}
+
+
+def _as_csv(model: Any, prediction: Any, shares: Any) -> str:
+    import csv
+    import io
+
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    names = [] if shares is None else [f"P({label})" for label in model.classes]
+    writer.writerow([model.target, *names])
+    for i, value in enumerate(prediction.tolist()):
+        writer.writerow([value, *([] if shares is None else shares[i].tolist())])
+    return text.getvalue()

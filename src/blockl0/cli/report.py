@@ -1,0 +1,44 @@
+"""`blockl0 report`: one page that answers which columns, and whether that can be trusted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from blockl0.cli import options as shared
+from blockl0.cli.output import Job
+
+
+@click.command("report", short_help="Write a page for people who write no code.")
+@shared.data_options
+@click.option(
+    "-k",
+    "--max-k",
+    type=click.IntRange(min=1),
+    help="The largest number of columns.  [default: 20]",
+)
+@shared.search_options
+@click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True)
+@click.option("--jobs", type=click.IntRange(min=1), help="Folds at a time.  [default: 1]")
+@shared.seed_option
+@shared.out_option("The page.", default=Path("report.html"), show_default=True)
+@shared.force_option
+@shared.output_options
+def command(**options: Any) -> None:
+    """Write a page about DATA for people who write no code.
+
+    One HTML file that needs no network: a slider over the number of columns, the chosen columns and
+    their coefficients, cross-validation, and in plain words what is proven.
+    """
+    with Job("report", options) as job:
+        from blockl0.cli.data import load
+        from blockl0.cli.page import write_report
+        from blockl0.files import check_free
+
+        check_free(options["out"], options["force"])
+        data = load(job, options)
+        report = write_report(job, data, options, options["out"], options["max_k"])
+        result = {"page": str(options["out"]), **report.to_dict()} if job.as_json else {}
+        job.answer(result, [f"The page is {options['out']}"])

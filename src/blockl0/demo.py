@@ -1,0 +1,111 @@
+"""The main job, end to end, on data that scikit-learn brings along: `blockl0 demo`.
+
+Which 6 of 64 columns explain how diabetes went on in 442 patients, ten measurements with their
+squares and products? Solve, certify, compare with the usual methods, and write the report page.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from itertools import combinations_with_replacement
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import load_diabetes
+
+import blockl0
+from blockl0.files import check_free, write_whole
+
+K = 6
+LARGEST_K = 12
+"""Of the report."""
+OTHERS = {
+    "forward": "forward selection",
+    "omp": "orthogonal matching pursuit",
+    "cosamp": "CoSaMP",
+    "cvx-l1": "Lasso path, re-fitted",
+    "pgm": "iterative hard thresholding",
+}
+
+
+def quadratic_diabetes() -> tuple[Any, Any, list[str]]:
+    """X (442, 64), y and names: the ten columns, their products, and the squares but sex²."""
+    data: Any = load_diabetes()
+    names, columns = list(data.feature_names), list(data.data.T)
+    for i, j in combinations_with_replacement(range(10), 2):
+        if i == j and names[i] == "sex":
+            continue  # two values: its square is itself
+        names.append(f"{names[i]}^2" if i == j else f"{names[i]}*{names[j]}")
+        columns.append(data.data[:, i] * data.data[:, j])
+    return np.column_stack(columns), data.target, names
+
+
+def run(folder: Any, *, force: bool = False, echo: Callable[[str], Any] = print) -> Path:
+    """Do it all, say what comes out, and return the path of the page."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    table, page = (check_free(folder / name, force) for name in ("diabetes.csv", "report.html"))
+    X, y, names = quadratic_diabetes()
+    echo(f"Diabetes: which {K} of {X.shape[1]} columns explain y in {X.shape[0]} patients?\n")
+    # without an intercept in `solve`, the data are centred; the estimators do that themselves
+    X_centred, y_centred = X - X.mean(axis=0), y - y.mean()
+    result = solve_and_certify(X_centred, y_centred, names, echo)
+    compare(X_centred, y_centred, result, echo)
+    write_whole(table, _as_csv(X, y, names), force)
+    write_page(X, y, names, page, force, str(table), echo)
+    echo(f"\nThe page is {page}; open it in a browser. The data are in {table}; go on with")
+    echo(f"  blockl0 fit {table} --target y -k {K} --test 0.2")
+    return page
+
+
+def solve_and_certify(X: Any, y: Any, names: list[str], echo: Callable[[str], Any]) -> Any:
+    """The answer of the default method, and how much of it can be proven."""
+    result = blockl0.solve(X, y, n_nonzero_coefs=K, random_state=0)
+    echo(f"1. Solve: {', '.join(names[j] for j in result.support)}")
+    echo(f"   objective {result.objective:.0f}, R² {_r2(result, y):.3f}, {result.seconds:.2f} s")
+    certificate = blockl0.certify(X, y, result.coef, n_nonzero_coefs=K, level=3)
+    proof = blockl0.solve(X, y, n_nonzero_coefs=K, method="exact", random_state=0, time_limit=20)
+    echo("2. Certify: " + str(certificate))
+    echo(f"   All subsets, by branch and bound: {proof.message}")
+    echo(f"   lower bound {proof.lower_bound:.0f}, {proof.n_iter} nodes, {proof.seconds:.2f} s")
+    return result
+
+
+def compare(X: Any, y: Any, result: Any, echo: Callable[[str], Any]) -> None:
+    """How far the usual methods are from it."""
+    echo("3. Compare: the same number of columns, by other methods")
+    for method, name in OTHERS.items():
+        other = blockl0.solve(X, y, n_nonzero_coefs=K, method=method, random_state=0)
+        excess = other.objective / result.objective - 1.0
+        same = np.intersect1d(other.support, result.support).size
+        echo(f"   {name:28s} objective {excess:+7.2%}, {same} of {K} columns the same")
+
+
+def write_page(
+    X: Any, y: Any, names: list[str], page: Path, force: bool, source: str,
+    echo: Callable[[str], Any],
+) -> None:  # fmt: skip
+    """The report for every number of columns up to 12, with cross-validation."""
+    from blockl0.report import make_report
+
+    echo(f"4. Report: every k up to {LARGEST_K}, five-fold cross-validation …")
+    report = make_report(
+        X, y, feature_names=names, target="y", n_nonzero_coefs=LARGEST_K, random_state=0,
+        source=source, command=f"blockl0 report {source} --target y -k {LARGEST_K}",
+    )  # fmt: skip
+    write_whole(page, report.to_html(), force)
+
+
+def _r2(result: Any, y: Any) -> float:
+    return 1.0 - 2.0 * result.objective / float(y @ y)
+
+
+def _as_csv(X: Any, y: Any, names: list[str]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*names, "y"])
+    writer.writerows(np.column_stack([X, y]).tolist())
+    return text.getvalue()

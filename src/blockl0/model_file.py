@@ -1,0 +1,260 @@
+"""Fitted models as plain JSON files: the chosen columns, their coefficients, and how it came."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.special import expit
+
+import blockl0
+from blockl0.files import write_whole
+from blockl0.recipe import Feature
+from blockl0.recipe import apply as apply_to_frame
+
+Floats = NDArray[np.float64]
+
+FORMAT = "blockl0-model"
+FORMAT_VERSION = 1
+"""Raised when a file can no longer be read by older versions."""
+
+
+class ModelFileError(ValueError):
+    """A file is not a model, is damaged, or was written by a newer version."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinearModel:
+    """A fitted linear model on its chosen columns.
+
+    Attributes
+    ----------
+    loss : str
+        "squared", "huber", "poisson", "logistic" (softmax for more than two classes) or
+        "squared_hinge".
+    coef : ndarray (k,), or (n_classes, k) for more than two classes
+    intercept : ndarray (1,), or (n_classes,)
+    features : tuple of Feature
+        The chosen columns, in the order of `coef`, and how each is made from a table.
+    index : ndarray of int (k,)
+        Their places in the X of the fit.
+    n_features_in : int
+        Columns of that X.
+    classes : ndarray or None
+    target : str
+    metadata : dict
+        What else the file holds: options, scores, data fingerprint, certificate, notes.
+    """
+
+    loss: str
+    coef: Floats
+    intercept: Floats
+    features: tuple[Feature, ...]
+    index: NDArray[np.int64]
+    n_features_in: int
+    classes: NDArray[Any] | None = None
+    target: str = "y"
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Of the chosen columns."""
+        return tuple(feature.name for feature in self.features)
+
+    def columns_of(self, X: Any) -> Any:
+        """The chosen columns (m, k) of a DataFrame, by name, or of an array as in the fit."""
+        if hasattr(X, "iloc"):
+            return apply_to_frame(X, self.features)
+        X = X if sp.issparse(X) else np.asarray(X, dtype=np.float64)
+        if X.ndim != 2 or X.shape[1] != self.n_features_in:
+            raise ValueError(
+                f"X must have {self.n_features_in} columns, as in the fit, got shape {X.shape}; "
+                "or give a DataFrame with the columns by name."
+            )
+        return (sp.csc_array(X) if sp.issparse(X) else X)[:, self.index]
+
+    def decision_function(self, X: Any) -> Floats:
+        """x'w + b: (m,), or (m, n_classes) for more than two classes."""
+        return self.decide(self.columns_of(X))
+
+    def decide(self, X_S: Any) -> Floats:
+        """`decision_function` for the chosen columns alone, (m, k)."""
+        eta = np.asarray(X_S @ np.atleast_2d(self.coef).T) + self.intercept
+        return eta[:, 0] if self.coef.ndim == 1 else eta
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Numbers; for labels the likeliest class."""
+        return self.answer(self.decision_function(X))
+
+    def answer(self, eta: Floats) -> NDArray[Any]:
+        """`predict` from the decision function."""
+        from blockl0.losses import LARGEST_LOG_MEAN
+
+        if self.classes is not None:
+            codes = (eta > 0).astype(np.intp) if eta.ndim == 1 else np.argmax(eta, axis=1)
+            return self.classes[codes]
+        return np.exp(np.minimum(eta, LARGEST_LOG_MEAN)) if self.loss == "poisson" else eta
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Probabilities of the classes, (m, n_classes)."""
+        return self.probabilities(self.decision_function(X))
+
+    def probabilities(self, eta: Floats) -> Floats:
+        """`predict_proba` from the decision function."""
+        from blockl0.multinomial import probabilities
+
+        if self.loss != "logistic":
+            raise ValueError(f"loss={self.loss!r} gives no probabilities; fit loss='logistic'.")
+        return probabilities(eta) if eta.ndim == 2 else np.column_stack([expit(-eta), expit(eta)])
+
+    def to_sklearn(self) -> Any:
+        """A fitted scikit-learn estimator of the chosen columns alone, in their order."""
+        is_labels = self.classes is not None
+        est: Any = (blockl0.L0Classifier if is_labels else blockl0.L0Regressor)(loss=self.loss)
+        est.coef_ = np.atleast_2d(self.coef) if is_labels else self.coef
+        est.intercept_ = self.intercept if is_labels else float(self.intercept[0])
+        est.n_features_in_, est.n_iter_ = len(self.features), 1
+        est.feature_names_in_ = np.array(self.feature_names, dtype=object)
+        if is_labels:
+            est.classes_ = self.classes
+        return est.to_sklearn()
+
+
+def save_model(
+    estimator: Any,
+    path: Any,
+    *,
+    feature_names: Sequence[str] | None = None,
+    features: Sequence[Feature] | None = None,
+    target: str = "y",
+    metadata: dict[str, Any] | None = None,
+    force: bool = False,
+) -> Path:
+    """Write a fitted estimator as JSON, whole or not at all.
+
+    Parameters
+    ----------
+    estimator : L0Regressor, L0Classifier or one of their CV versions
+    path : path-like
+    feature_names : sequence of str, optional
+        Of the columns of X; by default those the estimator has seen, or x0, x1, …
+    features : sequence of Feature, optional
+        How each chosen column is made from a table (`Table.recipe`); by default as it is.
+    target : str
+    metadata : dict, optional
+        Anything that JSON can hold.
+    force : bool
+        Replace a file that is there.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sklearn.datasets import load_diabetes
+    >>> from blockl0 import L0Regressor
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> model = L0Regressor(n_nonzero_coefs=3, random_state=0).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     loaded = load_model(save_model(model, folder + "/model.json"))
+    >>> loaded.feature_names, bool((loaded.predict(X) == model.predict(X)).all())
+    (('bmi', 'bp', 's5'), True)
+    """
+    document = _document(estimator, feature_names, features, target, metadata or {})
+    text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return write_whole(path, text, force)
+
+
+def _document(
+    estimator: Any, names: Any, features: Any, target: str, metadata: dict[str, Any]
+) -> dict[str, Any]:
+    est, n = estimator, int(estimator.n_features_in_)
+    if names is None:
+        names = getattr(est, "feature_names_in_", [f"x{j}" for j in range(n)])
+    support = [int(j) for j in est.support_]
+    if features is None:
+        features = [Feature(str(names[j]), str(names[j])) for j in support]
+    coef = np.atleast_2d(est.coef_)[:, support]
+    document = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "blockl0_version": blockl0.__version__,
+        "loss": est.loss if isinstance(est.loss, str) else est.loss.name,
+        "target": target,
+        "classes": _plain(est.classes_) if hasattr(est, "classes_") else None,
+        "intercept": _plain(np.atleast_1d(est.intercept_)),
+        "n_features_in": n,
+        "features": [
+            {k: v for k, v in {**f._asdict(), "index": j}.items() if v is not None}
+            | {"coef": _plain(coef[:, i])}
+            for i, (f, j) in enumerate(zip(features, support, strict=True))
+        ],
+        "metadata": metadata,
+    }
+    return document | {"checksum": _checksum(document)}
+
+
+def load_model(path: Any) -> LinearModel:
+    """Read a model file; `ModelFileError` says what is wrong with it."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+        document = json.loads(text)
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise ModelFileError(
+            f"{path} is damaged, or no model: it is not JSON ({error})."
+        ) from error
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise ModelFileError(f'{path} is not a model: it has no "format": "{FORMAT}".')
+    version = document.get("format_version")
+    if not isinstance(version, int) or version < 1:
+        raise ModelFileError(f"{path} is damaged: its format version is {version!r}.")
+    if version > FORMAT_VERSION:
+        raise ModelFileError(
+            f"{path} was written by a newer blockl0 ({document.get('blockl0_version')}, format "
+            f"{version}); this one, {blockl0.__version__}, reads formats up to {FORMAT_VERSION}: "
+            "upgrade it."
+        )
+    stored = document.pop("checksum", None)
+    if stored != _checksum(document):
+        raise ModelFileError(f"{path} is damaged or was changed: its checksum does not fit.")
+    try:
+        return _model(document)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ModelFileError(f"{path} is damaged: {type(error).__name__} {error}.") from error
+
+
+def _model(document: dict[str, Any]) -> LinearModel:
+    entries = document["features"]
+    classes = document["classes"]
+    n_rows = len(document["intercept"])
+    coef = np.array([entry["coef"] for entry in entries], dtype=np.float64).reshape(-1, n_rows).T
+    return LinearModel(
+        loss=document["loss"],
+        coef=coef[0] if n_rows == 1 else coef,
+        intercept=np.array(document["intercept"], dtype=np.float64),
+        features=tuple(
+            Feature(**{name: entry[name] for name in Feature._fields if name in entry})
+            for entry in entries
+        ),
+        index=np.array([entry["index"] for entry in entries], dtype=np.int64),
+        n_features_in=document["n_features_in"],
+        classes=None if classes is None else np.array(classes),
+        target=document["target"],
+        metadata={**document["metadata"], "blockl0_version": document["blockl0_version"]},
+    )
+
+
+def _plain(array: Any) -> list[Any]:
+    """As JSON has it: the shortest decimals that give the same float64."""
+    values = np.asarray(array)
+    return (values.astype(str) if values.dtype.kind == "O" else values).tolist()
+
+
+def _checksum(document: dict[str, Any]) -> str:
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()

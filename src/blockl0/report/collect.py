@@ -1,0 +1,296 @@
+"""The numbers of the report: a path on all rows, folds, losses without each column, proofs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from blockl0.estimators import CLASSIFICATION
+from blockl0.explain import _drop_one, _problem_of
+from blockl0.report import claims, proof, recipes, words
+from blockl0.report.about import about
+from blockl0.report.folds import Folds, Task, cross_validate, null_loss, splits_of
+from blockl0.report.plain import clean, compact, ratio
+from blockl0.selection import CRITERIA, best_point, choose_by_score
+from blockl0.sparsity import Sparsity
+from blockl0.validate import as_numeric, check_column_entries, check_keep_names, check_time_limit
+
+FORMAT = 1
+"""Version of `Report.to_dict`."""
+
+Progress = Callable[[int, int, str], Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """What `make_report` found.
+
+    Attributes
+    ----------
+    data : dict
+        Everything on the page, ready for JSON.
+    """
+
+    data: dict[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """What the page embeds; numbers have six significant digits, missing ones are None."""
+        return self.data
+
+    def to_html(self) -> str:
+        """One page that needs nothing else: no server, no network, no other file."""
+        from blockl0.report.page import render
+
+        return render(self.data)
+
+
+def make_report(
+    X: Any,
+    y: Any,
+    *,
+    feature_names: Sequence[str] | None = None,
+    target: str = "y",
+    loss: str = "squared",
+    n_nonzero_coefs: Any = None,
+    ridge: float | None = None,
+    keep: Any = None,
+    cv: Any = 5,
+    effort: str | int = "fast",
+    random_state: int = 0,
+    time_limit: float | None = None,
+    n_jobs: int | None = None,
+    source: str | None = None,
+    fingerprint: str | None = None,
+    notes: Sequence[str] = (),
+    command: str | None = None,
+    progress: Progress | None = None,
+) -> Report:
+    """Fit for every number of columns up to K, cross-validate, prove what can be, and explain it.
+
+    Parameters
+    ----------
+    X : array-like, DataFrame or sparse (n_samples, n_features)
+    y : array-like (n_samples,)
+        Numbers, or labels for the losses "logistic" and "squared_hinge".
+    feature_names : sequence of str, optional
+        By default the columns of a DataFrame, else x0, x1, …
+    target : str
+        What to call y.
+    loss : "squared" (default), "huber", "poisson", "logistic" or "squared_hinge"
+        "logistic" with more than two classes is the softmax loss.
+    n_nonzero_coefs : int or sequence of int, optional
+        The largest number of columns K, or all numbers to try; the default is `L0RegressorCV`'s.
+    ridge : float, optional
+        By default the estimator's: 0 for a regression, 1e-3 for a classification.
+    keep : array-like, optional
+        Columns that always stay, as numbers, names or a mask.
+    cv : int, splitter or None
+        Folds; a number is of shuffled folds, stratified for labels. None leaves them out.
+    effort, random_state
+        As in `L0RegressorCV`.
+    time_limit : float, optional
+        Seconds for all of it: the path, each fold and the proofs get equal shares.
+    n_jobs : int, optional
+        Folds at a time.
+    source, fingerprint, command : str, optional
+        Where the data came from, what identifies them, and the command line that was given.
+    notes : sequence of str
+        What was done to the data before.
+    progress : callable, optional
+        Called as ``progress(done, total, text)`` before every step and at the end.
+
+    Returns
+    -------
+    Report
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from blockl0.report import make_report
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> report = make_report(X, y, target="progression", n_nonzero_coefs=6)
+    >>> report.to_dict()["points"][2]["k"], "</html>" in report.to_html()
+    (2, True)
+    """
+    started = time.perf_counter()
+    X, y, names = _read(X, y, feature_names)
+    _check_numbers(y, loss)
+    splits = splits_of(cv, X, y, loss, random_state)
+    keep = check_keep_names(keep, names)
+    seconds = check_time_limit(time_limit)
+    share = None if time_limit is None else seconds / (len(splits) + 2)
+    task = Task(X, y, loss, n_nonzero_coefs, ridge, keep, effort, random_state, share)
+    tell = _teller(progress, len(splits) + 3)
+    tell(0, "the path on all rows")
+    model = task.fit(np.arange(X.shape[0]))
+    folds = cross_validate(task, model, splits, n_jobs, lambda i, text: tell(1 + i, text))
+    facts = _facts(task, model, folds, names, target)
+    tell(len(splits) + 1, "losses without each column")
+    points = _points(facts)
+    tell(len(splits) + 2, "proofs")
+    choices = _choices(facts)
+    start = choices.get("one_se", choices["bic"])
+    proofs = proof.prove(facts.prepared.problem, model.path_, start, X, y, share)
+    data = _assemble(facts, points, choices, start, proofs)
+    data["recipes"] = recipes.recipes(facts, source, command, notes, time_limit=share)
+    data["about"] = about(
+        facts, source, fingerprint, command, notes, time.perf_counter() - started, time_limit
+    )
+    tell(len(splits) + 3, "done")
+    return Report(data)
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """What the parts of the report are made from; `used` are the columns that are ever chosen."""
+
+    task: Task
+    model: Any
+    folds: Folds
+    names: list[str]
+    target: str
+    null: float
+    used: NDArray[np.int64]
+    prepared: Any
+
+    @property
+    def classes(self) -> list[str] | None:
+        """The labels as text; None for numbers."""
+        labels = getattr(self.model, "classes_", None)
+        return None if labels is None else [clean(label) for label in labels]
+
+
+def _facts(task: Task, model: Any, folds: Folds, names: list[str], target: str) -> Facts:
+    everything = np.arange(task.X.shape[0])
+    used = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *model.path_.supports]))
+    prepared = _problem_of(model, task.X, task.y, None)[3]
+    # room for every point of the path: the estimator's own budget is that of one of them
+    sparsity = Sparsity(0.0, task.X.shape[1])
+    prepared = replace(prepared, problem=replace(prepared.problem, sparsity=sparsity))
+    null = null_loss(task, model, everything, everything)
+    return Facts(task, model, folds, names, clean(target), null, used, prepared)
+
+
+def _read(X: Any, y: Any, feature_names: Any) -> tuple[Any, Any, list[str]]:
+    """X as float64, dense or CSC, y as an array, and the names as text."""
+    if feature_names is None and hasattr(X, "columns"):
+        feature_names = list(X.columns)
+    if sp.issparse(X):
+        X = sp.csc_array(X).astype(np.float64)
+    else:
+        X = np.asfortranarray(as_numeric(X, "X"), dtype=np.float64)
+    if X.ndim != 2:
+        raise ValueError(f"`X` must be a matrix (n_samples, n_features), got shape {X.shape}.")
+    names = [f"x{j}" for j in range(X.shape[1])] if feature_names is None else list(feature_names)
+    if len(names) != X.shape[1]:
+        raise ValueError(
+            f"`feature_names` must hold one name per column of X ({X.shape[1]}), got {len(names)}."
+        )
+    names = [clean(name) for name in names]
+    check_column_entries(X, names)
+    return X, np.asarray(y).ravel() if np.ndim(y) == 2 else np.asarray(y), names
+
+
+def _check_numbers(y: NDArray[Any], loss: str) -> None:
+    """Refuse labels where the loss needs numbers."""
+    if loss in CLASSIFICATION or y.dtype.kind in "biuf":
+        return
+    try:
+        y.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"`y` must hold numbers for loss={loss!r}, got {str(y[0])!r}; for labels use "
+            "loss='logistic'."
+        ) from None
+
+
+def _teller(progress: Progress | None, total: int) -> Callable[[int, str], None]:
+    def tell(done: int, text: str) -> None:
+        if progress is not None:
+            progress(done, total, text)
+
+    return tell
+
+
+def _points(facts: Facts) -> list[dict[str, Any]]:
+    """Per k: the columns, their coefficients, the fit, and what each column is worth."""
+    path, folds, task = facts.model.path_, facts.folds, facts.task
+    place = {int(j): i for i, j in enumerate(facts.used)}
+    accuracy = task.accuracy_along(facts.model, np.arange(task.X.shape[0]))
+    points = []
+    for i, result in enumerate(path):
+        support = result.support
+        drop = _drop_one(facts.prepared, support) if support.size else np.empty(0)
+        # the most useful first; a kept column has no loss without it, and comes last
+        order = np.argsort(-drop, kind="stable")
+        support, drop = support[order], drop[order]
+        mean_loss = float(path.losses[i] / path.n_samples)
+        points.append(
+            {
+                "k": int(path.n_nonzero_coefs[i]),
+                "support": [place[int(j)] for j in support],
+                "coef": compact(result.coef[support]),
+                "intercept": compact(np.asarray(path.intercepts[i])),
+                "drop": compact(drop / path.n_samples / (facts.null or np.nan)),
+                "rise": compact(drop),
+                "again": folds.counts(i, support),
+                "objective": compact(result.objective),
+                "loss": compact(mean_loss),
+                "explained": compact(1.0 - ratio(mean_loss, facts.null)),
+                "accuracy": None if accuracy is None else compact(accuracy[i]),
+                "cv": folds.at(i),
+                "status": str(result.status),
+            }
+        )
+    return points
+
+
+def _choices(facts: Facts) -> dict[str, int]:
+    """The point that each rule takes."""
+    path, choices = facts.model.path_, {}
+    if facts.folds.n_scored:
+        for rule in ("one_se", "min"):
+            choices[rule] = choose_by_score(-facts.folds.losses, path.n_nonzero, rule)[0]
+    return choices | {name: best_point(name, path) for name in CRITERIA}
+
+
+def _assemble(
+    facts: Facts,
+    points: list[dict[str, Any]],
+    choices: dict[str, int],
+    start: int,
+    proofs: list[proof.Proof],
+) -> dict[str, Any]:
+    """All of it, with the sentences that the page shows."""
+    task, path = facts.task, facts.model.path_
+    used = task.X[:, facts.used]
+    used = used.toarray() if sp.issparse(used) else used
+    data: dict[str, Any] = {
+        "format": FORMAT,
+        "target": facts.target,
+        "loss": task.loss,
+        "rows": int(task.X.shape[0]),
+        "columns": int(task.X.shape[1]),
+        "classes": facts.classes,
+        "features": [facts.names[j].strip() or f"(column {j})" for j in facts.used],
+        "numbers": [int(j) for j in facts.used],
+        "kept": [i for i, j in enumerate(facts.used) if j in facts.prepared.problem.keep],
+        "spread": compact(used.std(axis=0)),
+        "null": compact(facts.null),
+        "guess": task.commonest,
+        "folds": facts.folds.n_scored,
+        "points": points,
+        "criteria": {name: compact(path.criterion(name)) for name in CRITERIA},
+        "choices": choices,
+        "start": start,
+    }
+    for point, found in zip(points, proofs, strict=True):
+        point["certificate"] = claims.certificate(found, point, data, facts.names)
+        point["words"] = words.of_point(point, data)
+    return data | words.of_report(data)

@@ -1,0 +1,226 @@
+"""The page: the template filled in, with the chosen k readable before any script runs."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+from blockl0 import __version__
+from blockl0.report.plain import count, share, short
+
+POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
+    "form-action 'none'; script-src 'sha256-{}'"
+)
+"""Only the page's own script may run: text from the data could not, even if it were not escaped."""
+RULES = {"one_se": "one SE", "min": "best CV"}
+SCORE_HEADS = ("fitted rows", "unseen rows", "± SE")
+
+
+def render(data: dict[str, Any]) -> str:
+    """The page of a report's data."""
+    point = data["points"][data["start"]]
+    script = _file("draw.js") + _file("page.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    parts = {
+        "policy": POLICY.format(digest),
+        "version": escape(__version__),
+        "title": escape(f"Which columns explain {data['target']}?"),
+        "style": _file("page.css"),
+        "script": script,
+        "json": embedded(data),
+        "last": str(len(data["points"]) - 1),
+        "start": str(data["start"]),
+        **_top(data, point),
+        **_columns(data, point),
+        **_captions(data),
+        **_proof(point),
+        "inference": "".join(f"<p>{escape(text)}</p>" for text in data["inference"]),
+        "python": escape(str(point["k"]).join(data["recipes"]["python"])),
+        "command": escape(str(point["k"]).join(data["recipes"]["command"])),
+        **_overview(data),
+        "about": _about(data),
+    }
+    # one pass, so that braces in the data are never taken for places to fill
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _file("page.html"))
+
+
+def embedded(data: dict[str, Any]) -> str:
+    """JSON that can stand inside a script element whatever text it holds."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _file(name: str) -> str:
+    return files("blockl0.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _upper(text: str) -> str:
+    """With a capital letter at the beginning."""
+    return text[:1].upper() + text[1:]
+
+
+def _sentence(parts: list[Any]) -> str:
+    """Markup of a sentence; names from the data are set apart."""
+    return "".join(
+        f'<b class="name">{escape(part[0])}</b>' if isinstance(part, list) else escape(part)
+        for part in parts
+    )
+
+
+def _top(data: dict[str, Any], point: dict[str, Any]) -> dict[str, str]:
+    source, words = data["about"]["source"], point["words"]
+    eyebrow = [source] if source else []
+    eyebrow += [f"target {data['target']}", count(data["rows"], "row")]
+    eyebrow += [f"{count(data['columns'], 'column')} to choose from"]
+    rules = "".join(
+        f'<button type="button" data-rule="{name}" aria-pressed="{str(i == data["start"]).lower()}"'
+        f' title="{escape(data["rules"][name])}">{escape(RULES.get(name) or name.upper())}: '
+        f"{data['points'][i]['k']}</button>"
+        for name, i in data["choices"].items()
+    )
+    return {
+        "eyebrow": escape(" · ".join(eyebrow)),
+        "headline": _sentence(words["headline"]),
+        "why": escape(data["why"]),
+        "size": f"{point['k']} of {data['columns']}",
+        "rules": rules,
+        **{
+            f"{name}_{key}": escape(words[name][key])
+            for name in ("fit", "steady")
+            for key in ("value", "text")
+        },
+    }
+
+
+def _columns(data: dict[str, Any], point: dict[str, Any]) -> dict[str, str]:
+    classes = data["classes"] or []
+    is_many = len(classes) > 2
+    heads = ["Column", *(classes if is_many else ["Coefficient", "… per standard deviation"])]
+    heads.append(f"{_upper(data['score'])} lost without it")
+    if point["again"] is not None:
+        heads.append("Chosen again")
+    heads.append("Enters at")
+    rows = []
+    for at, f in enumerate(point["support"]):
+        coef = point["coef"][at]
+        cells = coef if is_many else [coef, coef * data["spread"][f]]
+        texts = [short(value) for value in cells]
+        texts.append("kept" if point["drop"][at] is None else share(point["drop"][at]))
+        if point["again"] is not None:
+            texts.append(f"{point['again'][at]} of {data['folds']}")
+        texts.append(str(next(p["k"] for p in data["points"] if f in p["support"])))
+        name = f'<th scope="row" class="name">{escape(data["features"][f])}</th>'
+        rows.append(f"<tr>{name}{''.join(f'<td>{text}</td>' for text in texts)}</tr>")
+    intercept = point["intercept"] if is_many else [point["intercept"]]
+    return {
+        "meaning": _sentence(data["meaning"]),
+        "heads": "".join(f'<th scope="col" class="name">{escape(head)}</th>' for head in heads),
+        "rows": "".join(rows),
+        "intercept": f"Intercept: {', '.join(map(short, intercept))}. Objective: "
+        f"{short(point['objective'], 6)}; mean loss: {short(point['loss'], 5)}.",
+    }
+
+
+def _captions(data: dict[str, Any]) -> dict[str, str]:
+    folds, score = data["folds"], data["score"]
+    legend = (
+        f"“Lost without it”: the fall of {'' if len(score) < 3 else 'the '}{score} on the fitted "
+        "rows when the column is left out and the others are fitted anew."
+    )
+    curve = f"{_upper(score)} on the rows of the fit (dashed)."
+    weak = "A full cell: the column is chosen at that size."
+    if folds:
+        legend += (
+            f" “Chosen again”: in how many of {folds} folds the search, repeated without a part of "
+            "the rows, takes the column at the same size; it measures stability, and is not a "
+            "probability."
+        )
+        curve = (
+            f"Solid: rows not seen in fitting, the mean of {folds} folds, with a band of one "
+            "standard error. Dashed: the rows of the fit, which always improves. The ring is the "
+            "fewest columns above the level line, which is one standard error below the best."
+        )
+        weak += " A thin pale one: fewer than half of the folds, or just half, agree."
+    return {
+        "legend": escape(legend),
+        "curve_caption": escape(curve),
+        "map_caption": escape(weak),
+        "unsteady": _sentence(data["unsteady"]),
+        "objective": escape(_objective(data)),
+    }
+
+
+def _objective(data: dict[str, Any]) -> str:
+    ridge = data["about"]["settings"]["ridge"]
+    plus = f" plus ½·{short(ridge)} times the sum of squared coefficients" if ridge else ""
+    names = {"squared": "half the squared error", "logistic": "the log loss"}
+    name = names.get(data["loss"], f"the {data['what']}")
+    return f"The objective is {name}, summed over the rows{plus}, at most k coefficients nonzero."
+
+
+def _proof(point: dict[str, Any]) -> dict[str, str]:
+    found = point["certificate"]
+    return {
+        "proof_value": escape(found["verdict"]),
+        "proof_text": escape(found["short"]),
+        "mark": found["mark"],
+        **{name: escape(found[name]) for name in ("verdict", "proven", "open")},
+    }
+
+
+def _overview(data: dict[str, Any]) -> dict[str, str]:
+    """One row per size, for those who read numbers and for those without scripts."""
+    keys = {"explained": _upper(data["score"])} | (
+        {"accuracy": "Accuracy"} if data["classes"] else {}
+    )
+    heads = ["Columns", "Enters", "Objective", "Mean loss"]
+    heads += [f"{name}, {rows}" for name in keys.values() for rows in SCORE_HEADS]
+    heads += [*(name.upper() for name in data["criteria"]), "Certificate"]
+    rows, before = [], set()
+    for i, point in enumerate(data["points"]):
+        here, cv = set(point["support"]), point["cv"] or {}
+        new = ", ".join(data["features"][f] for f in point["support"] if f not in before)
+        texts = [short(point["objective"], 6), short(point["loss"], 5)]
+        for key in keys:
+            texts += [short(point[key], 3), short(cv.get(key), 3), short(cv.get(f"{key}_se"), 2)]
+        texts += [short(values[i], 6) for values in data["criteria"].values()]
+        cells = "".join(f"<td>{text}</td>" for text in texts)
+        rows.append(
+            f'<tr><th scope="row">{point["k"]}</th><td class="name">{escape(new)}</td>{cells}'
+            f"<td>{escape(point['certificate']['verdict'])}</td></tr>"
+        )
+        before = here
+    return {
+        "overview_heads": "".join(f'<th scope="col">{escape(head)}</th>' for head in heads),
+        "overview": "".join(rows),
+    }
+
+
+def _about(data: dict[str, Any]) -> str:
+    about = data["about"]
+    settings = ", ".join(f"{k} {v}" for k, v in about["settings"].items() if v is not None)
+    versions = ", ".join(f"{name} {number}" for name, number in about["versions"].items())
+    entries = {
+        "Data": about["source"],
+        "Fingerprint": about["fingerprint"],
+        "Command": about["command"],
+        "Settings": settings,
+        "Versions": versions,
+        "Made": f"{about['date']}, in {about['seconds']:g} s",
+    }
+    items = [
+        f"<dt>{name}</dt><dd>{'<code>' * is_code}{escape(text)}{'</code>' * is_code}</dd>"
+        for name, text in entries.items()
+        if text
+        for is_code in [name in ("Fingerprint", "Command")]
+    ]
+    if about["notes"]:
+        notes = "".join(f"<li>{escape(note)}</li>" for note in about["notes"])
+        items.insert(1, f"<dt>Notes</dt><dd><ul>{notes}</ul></dd>")
+    return f"<dl>{''.join(items)}</dl>"

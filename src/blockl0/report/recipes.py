@@ -1,0 +1,185 @@
+"""The answer again, as Python and as a command: each the text before k and the text after it."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shlex
+from collections.abc import Sequence
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+import scipy.sparse as sp
+
+from blockl0.report.plain import clean
+
+if TYPE_CHECKING:
+    from blockl0.report.collect import Facts
+
+DATA_OPTIONS = {
+    "--text": "text", "--impute": "impute", "--dates": "dates", "--drop": "drop", "--na": "na",
+    "--format": "format",
+}  # fmt: skip
+"""Options of the command line that say how a file is read, and their names in `read_table`."""
+REPEATED = ("--drop", "--na")
+PLAIN_FILES = {".csv": "pd.read_csv({})", ".parquet": "pd.read_parquet({})"}
+UNNAMED = "data.csv"
+
+
+def recipes(
+    facts: Facts,
+    source: str | None,
+    command: str | None,
+    notes: Sequence[str],
+    time_limit: float | None,
+) -> dict[str, list[str]]:
+    """{"python": [before k, after k], "command": [before k, after k]}."""
+    options = _data_options(command)
+    path = clean(source) if source and source != "-" else UNNAMED
+    return {
+        "python": _python(facts, path, options, bool(notes), time_limit),
+        "command": _command(facts, path, options),
+    }
+
+
+def _data_options(command: str | None) -> list[tuple[str, str]]:
+    """The options of a command line that say how the file is read, in order."""
+    try:
+        tokens = shlex.split(command or "")
+    except ValueError:
+        return []
+    found = []
+    for i, token in enumerate(tokens):
+        name, has_value, value = token.partition("=")
+        if name in DATA_OPTIONS and has_value:
+            found.append((name, value))
+        elif name in DATA_OPTIONS and i + 1 < len(tokens):
+            found.append((name, tokens[i + 1]))
+    return found
+
+
+def _python(
+    facts: Facts, path: str, options: list[tuple[str, str]], is_prepared: bool,
+    time_limit: float | None,
+) -> list[str]:  # fmt: skip
+    task = facts.task
+    kind = "L0Classifier" if task.has_labels else "L0Regressor"
+    common = _fit_options(facts)
+    search = [*common, 'rule="bic"', f"effort={_literal(task.effort)}"]
+    search += [f"random_state={_literal(task.random_state)}"]
+    if task.keep is not None:
+        search.append(f"keep={_literal([facts.names[j] for j in facts.prepared.problem.keep])}")
+    if time_limit is not None:
+        search.append(f"time_limit={time_limit:.6g}")
+    budgets = [int(k) for k in facts.model.path_.n_nonzero_coefs]
+    grid = f"range({budgets[0]}, {budgets[-1] + 1})"
+    grid = grid if budgets == list(range(budgets[0], budgets[-1] + 1)) else str(budgets)
+    before = [
+        "import pandas as pd",
+        f"from blockl0 import {kind}, {kind}CV",
+        *_reading(facts, path, options, is_prepared),
+        "",
+        "# the path of the report, then the model at one k",
+        f"model = {kind}CV(",
+        f"    {', '.join([grid, *search])}",
+        ").fit(X, y)",
+        "columns = list(X.columns[model.path_.at(",
+    ]
+    fit = ", ".join(["len(columns)", "keep=columns", *common])
+    after = [
+        ").support])",
+        f"model = {kind}({fit}).fit(X, y)",
+        *_printing(task.has_labels, facts.classes),
+    ]
+    return ["\n".join(before), "\n".join(after) + "\n"]
+
+
+def _fit_options(facts: Facts) -> list[str]:
+    """What differs from the defaults of the estimator."""
+    task = facts.task
+    options = []
+    if task.loss not in ("squared", "logistic"):
+        options.append(f"loss={_literal(task.loss)}")
+    if task.ridge is not None:
+        options.append(f"ridge={_literal(float(task.ridge))}")
+    return options
+
+
+def _reading(
+    facts: Facts, path: str, options: list[tuple[str, str]], is_prepared: bool
+) -> list[str]:
+    """Lines that make X, a DataFrame, and y."""
+    target, names = facts.target, facts.names
+    reader = PLAIN_FILES.get(PurePath(path).suffix.lower())
+    if reader and not options and not is_prepared and _is_plain(path, target, names):
+        return [
+            "",
+            f"data = {reader.format(_literal(path))}",
+            f"y = data[{_literal(target)}]",
+            f"X = data.drop(columns={_literal(target)})",
+        ]
+    given: dict[str, Any] = {"target": target}
+    for name, value in options:
+        key = DATA_OPTIONS[name]
+        given[key] = [*given.get(key, []), value] if name in REPEATED else value
+    arguments = ", ".join(f"{key}={_literal(value)}" for key, value in given.items())
+    entries = "table.X.toarray()" if sp.issparse(facts.task.X) else "table.X"
+    return [
+        "from blockl0.tables import read_table",
+        "",
+        f"table = read_table({_literal(path)}, {arguments})",
+        f"X = pd.DataFrame({entries}, columns=table.feature_names)",
+        "y = table.y",
+    ]
+
+
+def _is_plain(path: str, target: str, names: list[str]) -> bool:
+    """Whether pandas alone would find these columns; true for a file that cannot be looked at."""
+    if PurePath(path).suffix.lower() != ".csv":
+        return True
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            return set(next(csv.reader(file), [])) == {target, *names}
+    except OSError:
+        return True
+    except (UnicodeDecodeError, csv.Error):
+        return False
+
+
+def _printing(has_labels: bool, classes: list[str] | None) -> list[str]:
+    chosen = "chosen = model.support_"
+    if not has_labels:
+        return [chosen, "print(pd.Series(model.coef_[chosen], X.columns[chosen]))"]
+    rows = "model.classes_" if classes and len(classes) > 2 else "model.classes_[1:]"
+    return [
+        chosen,
+        f"print(pd.DataFrame(model.coef_[:, chosen], {rows}, X.columns[chosen]).T)",
+    ]
+
+
+def _literal(value: Any) -> str:
+    """A value as Python source; text in double quotes, its control characters escaped."""
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, list):
+        return f"[{', '.join(map(_literal, value))}]"
+    return repr(value)
+
+
+def _command(facts: Facts, path: str, options: list[tuple[str, str]]) -> list[str]:
+    task = facts.task
+    before = ["blockl0", "fit", path, "--target", facts.target, "-k"]
+    after = []
+    if task.loss != "squared":
+        after += ["--loss", task.loss]
+    if task.ridge is not None:
+        after += ["--ridge", f"{float(task.ridge):g}"]
+    for j in facts.prepared.problem.keep:
+        after += ["--keep", facts.names[j]]
+    if task.effort != "fast":
+        after += ["--effort", str(task.effort)]
+    if task.random_state:
+        after += ["--seed", str(task.random_state)]
+    for name, value in options:
+        after += [name, value]
+    return [shlex.join(before) + " ", f" {shlex.join(after)}" if after else ""]

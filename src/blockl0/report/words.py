@@ -1,0 +1,227 @@
+"""The sentences of the page; a name from the data is a list of one text, to be set apart."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+from blockl0.report.plain import count, percent
+
+Sentence = list[Any]
+
+NAMED, NAMED_CHARACTERS = 10, 180
+"""Columns spelled out in the headline, and their length together."""
+UNSTEADY = 8
+"""Columns that come and go which are named."""
+OVERFIT = 0.1
+"""A loss of that share on unseen rows, when it is beyond two standard errors, is mentioned."""
+WHAT = {
+    "squared": "variance",
+    "huber": "Huber loss",
+    "poisson": "deviance",
+    "logistic": "log loss",
+    "squared_hinge": "squared hinge loss",
+}
+SCORES = {
+    "squared": "R²",
+    "huber": "share of the Huber loss explained",
+    "poisson": "D²",
+    "logistic": "share of the log loss explained",
+    "squared_hinge": "share of the hinge loss explained",
+}
+RULES = {
+    "one_se": "one-standard-error rule",
+    "min": "best cross-validated loss",
+    "aic": "AIC",
+    "bic": "BIC",
+    "ebic": "EBIC",
+    "gic": "GIC",
+}
+INFERENCE = (
+    "The columns were chosen by looking at the target. Usual standard errors, p-values and "
+    "confidence intervals for these coefficients would be too optimistic, so the page shows none. "
+    "For inference, fit the chosen columns to rows that had no part in the choice.",
+    "A column that was not chosen may matter too: of two columns that say the same, one is enough "
+    "to predict. And a column that was chosen need not be a cause.",
+    "Cross-validation repeats the whole choice in every fold, so its numbers are honest for a "
+    "given k. Having picked k by the same numbers makes the best of them slightly too good. They "
+    "also suppose that rows are independent: for repeated measurements or time series they are too "
+    "optimistic.",
+)
+
+
+def of_point(point: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
+    """The headline and the three answers below it, for one k."""
+    return {
+        "headline": _headline(point, data),
+        "fit": _fit(point, data),
+        "steady": _steady(point, data),
+    }
+
+
+def of_report(data: dict[str, Any]) -> dict[str, Any]:
+    """What does not depend on k."""
+    return {
+        "score": SCORES[data["loss"]],
+        "what": WHAT[data["loss"]],
+        "why": _why(data),
+        "rules": RULES,
+        "meaning": _meaning(data),
+        "unsteady": _unsteady(data),
+        "inference": list(INFERENCE),
+    }
+
+
+def _headline(point: dict[str, Any], data: dict[str, Any]) -> Sentence:
+    target, cv = [data["target"]], point["cv"]
+    if not point["support"]:
+        constant = "its commonest class" if data["classes"] else "one constant"
+        constant = "its mean" if data["loss"] == "squared" else constant
+        return ["Without any column, the best prediction of ", target, f" is {constant}."]
+    names = _names(point, data)
+    many = len(point["support"]) > 1
+    rows = f"these {count(data['rows'], 'row')}"
+    if data["classes"]:
+        text = f" {'predict' if many else 'predicts'} "
+        right = f" correctly for {percent(point['accuracy'])} of {rows}"
+        if cv and cv.get("accuracy") is not None:
+            right += f", and for about {percent(cv['accuracy'])} of rows not seen in fitting"
+        return [*names, text, target, f"{right}."]
+    if point["explained"] is None:
+        return ["There is nothing to explain: ", target, " is constant."]
+    text = f" {'explain' if many else 'explains'} {percent(point['explained'])} of the "
+    text += f"{WHAT[data['loss']]} of "
+    if cv is None:
+        end = "."
+    elif cv["explained"] <= 0.0:
+        end = ", but nothing in rows not seen in fitting."
+    else:
+        end = f", and about {percent(cv['explained'])} in rows not seen in fitting."
+    return [*names, text, target, f" in {rows}{end}"]
+
+
+def _names(point: dict[str, Any], data: dict[str, Any]) -> Sentence:
+    """a, b and c; the most useful first, and how many more there are."""
+    names = [data["features"][i] for i in point["support"]]
+    shown = 0
+    while shown < min(len(names), NAMED) and sum(map(len, names[: shown + 1])) < NAMED_CHARACTERS:
+        shown += 1
+    shown = max(shown, 1)
+    rest = len(names) - shown
+    last = f"{rest} more" if rest else [names[shown - 1]]
+    firsts: Sentence = [[name] for name in names[: shown if rest else shown - 1]]
+    if not firsts:
+        return [last]
+    out: Sentence = [firsts[0]]
+    for name in firsts[1:]:
+        out += [", ", name]
+    return [*out, " and ", last]
+
+
+def _fit(point: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
+    """How well it fits: one number, one sentence."""
+    key = "accuracy" if data["classes"] else "explained"
+    train, cv = point[key], point["cv"]
+    what = "correct" if data["classes"] else f"of the {WHAT[data['loss']]}"
+    if train is None:
+        return {"value": "–", "text": "There is nothing to explain."}
+    if cv is None:
+        text = f"{what} on the rows it was fitted to. There was no cross-validation."
+        return {"value": percent(train), "text": text}
+    mean, error = cv[key], cv[f"{key}_se"]
+    text = (
+        f"{what} on rows not seen in fitting, give or take {percent(error)} (one standard error); "
+        f"{percent(train)} on the rows it was fitted to."
+    )
+    if data["classes"]:
+        text += f" Guessing the commonest class: {percent(data['guess'])}."
+    elif point["support"] and mean <= error:
+        text += " That is not clearly better than no column at all."
+    if train - mean > max(OVERFIT, 2.0 * error):
+        text += " The difference says that a good part of the fit is chance."
+    return {"value": percent(mean), "text": text}
+
+
+def _steady(point: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
+    """Whether the folds chose the same columns."""
+    again, n_folds, k = point["again"], data["folds"], len(point["support"])
+    if again is None:
+        return {"value": "–", "text": "There was no cross-validation to tell."}
+    if k == 0:
+        return {"value": "–", "text": "No column is chosen."}
+    always = sum(times == n_folds for times in again)
+    columns = "column was" if always == 1 else "columns were"
+    text = f"{columns} chosen again in all {n_folds} folds, each without a part of the rows."
+    if always < k:
+        text += (
+            f" On average {sum(again) / n_folds:.2g} of the {k} came back, the least steady one in "
+            f"{min(again)} of {n_folds}."
+        )
+    return {"value": f"{always} of {k}", "text": text}
+
+
+def _why(data: dict[str, Any]) -> str:
+    """Why the slider starts where it does."""
+    choices, points = data["choices"], data["points"]
+    k = points[data["start"]]["k"]
+    if k == 0 and "one_se" in choices:
+        return (
+            "The page opens at 0 columns: no number of columns predicts rows not seen in fitting "
+            "clearly better than none."
+        )
+    if "one_se" not in choices:
+        return f"The page opens at {count(k, 'column')}, the choice of BIC."
+    best = points[choices["min"]]["k"]
+    if best == k:
+        return (
+            f"The page opens at {count(k, 'column')}: the best cross-validated loss, and no "
+            "smaller number comes within one standard error of it."
+        )
+    return (
+        f"The page opens at {count(k, 'column')}: the fewest whose cross-validated loss is within "
+        f"one standard error of the best, which {count(best, 'column')} reach. More are not "
+        "clearly better."
+    )
+
+
+def _meaning(data: dict[str, Any]) -> Sentence:
+    """How to read a coefficient."""
+    target = [data["target"]]
+    if data["loss"] == "poisson":
+        return ["One unit more multiplies the expected ", target, " by e to the coefficient."]
+    if not data["classes"]:
+        return ["One unit more, the others unchanged, adds the coefficient to the prediction of ",
+                target, "."]  # fmt: skip
+    if len(data["classes"]) > 2:
+        return ["A positive coefficient speaks for the class at the top of its column, a negative "
+                "one against it."]  # fmt: skip
+    odds = " (it adds to the log odds)" if data["loss"] == "logistic" else ""
+    return ["A positive coefficient speaks for ", target, " = ", [data["classes"][1]],
+            f"{odds}, a negative one for ", [data["classes"][0]], "."]  # fmt: skip
+
+
+def _unsteady(data: dict[str, Any]) -> Sentence:
+    """The columns that enter and leave along the path."""
+    sizes = [point["k"] for point in data["points"]]
+    found = []
+    for feature, name in enumerate(data["features"]):
+        inside = [feature in point["support"] for point in data["points"]]
+        starts = [i for i, here in enumerate(inside) if here and (i == 0 or not inside[i - 1])]
+        ends = [i for i, (here, after) in enumerate(pairwise([*inside, False]))
+                if here and not after]  # fmt: skip
+        if ends and (len(starts) > 1 or ends[-1] < len(inside) - 1):
+            runs = [_run(sizes[a], sizes[b]) for a, b in zip(starts, ends, strict=True)]
+            found.append((len(inside) - sum(inside), name, " and ".join(runs)))
+    if not found:
+        return ["Every column stays once it has been chosen."]
+    found.sort(key=lambda item: item[0])
+    verb = "comes and goes" if len(found) == 1 else "come and go"
+    out: Sentence = [f"{count(len(found), 'column')} {verb} along the path: "]
+    for i, (_, name, runs) in enumerate(found[:UNSTEADY]):
+        out += ["; " if i else "", [name], f" at k = {runs}"]
+    more = len(found) - UNSTEADY
+    return [*out, f"; and {more} more." if more > 0 else "."]
+
+
+def _run(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first}–{last}"

@@ -1,0 +1,299 @@
+"""Reading data files as they are: CSV and TSV, Parquet, LIBSVM, NPZ and MAT, or standard input."""
+
+from __future__ import annotations
+
+import difflib
+import io
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+FORMATS = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".tab": "csv",
+    ".txt": "csv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".svm": "libsvm",
+    ".libsvm": "libsvm",
+    ".svmlight": "libsvm",
+    ".npz": "npz",
+    ".mat": "mat",
+}
+"""The format of a file by the end of its name."""
+PACKED = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}
+"""Compressed text, and the module that opens it."""
+SEPARATORS = (",", "\t", ";", "|")
+MATRIX_NAMES, TARGET_NAMES = ("X", "x", "A", "data"), ("y", "Y", "target", "b", "label", "labels")
+"""What a matrix and its target are called in NPZ and MAT files; the first one there is taken."""
+USUAL_TARGETS = ("y", "target")
+"""The columns of a table that are taken for the target when none is named."""
+
+
+@dataclass(frozen=True, eq=False)
+class Raw:
+    """The content of a file, before anything is decided about it.
+
+    Attributes
+    ----------
+    data : DataFrame, ndarray or csc_array (m, n)
+    names : tuple of str
+        Of the columns.
+    y : ndarray (m,) or None
+        A target that the file holds apart from the columns.
+    y_name : str
+        Its name.
+    source : str
+    notes : tuple of str
+    is_open : bool
+        Whether columns that are not mentioned are zero, as in LIBSVM files.
+    """
+
+    data: Any
+    names: tuple[str, ...]
+    y: Any = None
+    y_name: str = "y"
+    source: str = "data"
+    notes: tuple[str, ...] = ()
+    is_open: bool = False
+
+    @property
+    def is_frame(self) -> bool:
+        """Whether the columns may be of different kinds."""
+        return hasattr(self.data, "iloc")
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.data.shape[0])
+
+    def take(self, rows: Any) -> Raw:
+        """The same with some of the rows."""
+        if self.is_frame:
+            data = self.data.iloc[rows]
+        else:
+            data = sp.csc_array(self.data.tocsr()[rows]) if sp.issparse(self.data) else self.data
+            data = data if sp.issparse(data) else data[rows]
+        return replace(self, data=data, y=None if self.y is None else self.y[rows])
+
+
+def read_raw(source: Any, *, format: str | None = None, na: Iterable[str] = ()) -> Raw:
+    """Read a file, standard input for "-", or take a DataFrame as it is.
+
+    Parameters
+    ----------
+    source : path-like, "-", or DataFrame
+    format : "csv", "parquet", "libsvm", "npz" or "mat", optional
+        By default from the name; CSV, of any separator, for standard input.
+    na : sequence of str
+        Texts that stand for a missing value, besides the empty one, NA, NaN, null and the like.
+    """
+    if hasattr(source, "iloc"):
+        return replace(_from_frame(source), source="a DataFrame")
+    name = "standard input" if str(source) == "-" else str(source)
+    kind = format or ("csv" if str(source) == "-" else format_of(Path(source)))
+    if str(source) == "-":
+        stream: Any = io.BytesIO(sys.stdin.buffer.read())
+    else:
+        stream = Path(source)
+        if not stream.is_file():
+            raise FileNotFoundError(f"There is no file {name!r}.{_similar(stream)}")
+    raw = _READERS[kind](stream, tuple(na))
+    if raw.n_rows == 0 or not raw.names:
+        raise ValueError(f"{name} must hold at least one row and one column besides a header.")
+    return replace(raw, source=name)
+
+
+def format_of(path: Path) -> str:
+    """The format that a file name tells."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes and suffixes[-1] in PACKED:
+        suffixes.pop()
+    if suffixes and suffixes[-1] in FORMATS:
+        return FORMATS[suffixes[-1]]
+    raise ValueError(
+        f"The name {path.name!r} does not tell its format; known are {', '.join(FORMATS)}. "
+        "Give --format csv, parquet, libsvm, npz or mat."
+    )
+
+
+def _similar(path: Path) -> str:
+    folder = path.parent
+    names = [p.name for p in folder.iterdir() if p.is_file()] if folder.is_dir() else []
+    near = difflib.get_close_matches(path.name, names, n=1)
+    return f" Did you mean {str(folder / near[0])!r}?" if near else ""
+
+
+# -- tables with named columns ---------------------------------------------------------------------
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ImportError as error:
+        raise ModuleNotFoundError("Tables need pandas: pip install 'blockl0[cli]'.") from error
+    return pandas
+
+
+def _read_csv(stream: Any, na: tuple[str, ...]) -> Raw:
+    pandas = _pandas()
+    try:
+        head = _first_line(stream)
+        separator = max(SEPARATORS, key=head.count)
+        has_header = not _is_row_of_numbers(head, separator)
+        frame = pandas.read_csv(
+            stream, sep=separator, header=0 if has_header else None, na_values=list(na),
+            skipinitialspace=True, low_memory=False, encoding="utf-8-sig",
+        )  # fmt: skip
+    except UnicodeDecodeError as error:
+        raise ValueError(f"Text must be in UTF-8, got {error}; convert the file.") from error
+    except (pandas.errors.ParserError, pandas.errors.EmptyDataError) as error:
+        raise ValueError(f"This is not a table with a line for every row: {error}.") from error
+    if not isinstance(frame.index, pandas.RangeIndex):
+        raise ValueError("The rows hold more values than the header has names; add the names.")
+    return _name_columns(frame, has_header)
+
+
+def _name_columns(frame: Any, has_header: bool) -> Raw:
+    """Names for a table without a header; a first column that only counts the rows goes."""
+    notes = ()
+    if not has_header:
+        frame.columns = [f"x{j}" for j in range(frame.shape[1])]
+        notes = ("The first line holds numbers: there is no header, columns are x0, x1, …",)
+    elif str(frame.columns[0]).startswith("Unnamed:") and _counts_rows(frame.iloc[:, 0]):
+        frame = frame.iloc[:, 1:]
+        notes = ("The first column has no name and counts the rows: dropped.",)
+    return replace(_from_frame(frame), notes=notes)
+
+
+def _first_line(stream: Any) -> str:
+    """The first line that is not empty; the separator and the header are in it."""
+    if isinstance(stream, io.BytesIO):
+        file: Any = io.BytesIO(stream.getvalue())
+    else:
+        file = import_module(PACKED.get(stream.suffix.lower(), "builtins")).open(stream, "rb")
+    with file, io.TextIOWrapper(file, encoding="utf-8-sig") as lines:
+        return next((line for line in lines if line.strip()), "").rstrip("\r\n")
+
+
+def _is_row_of_numbers(line: str, separator: str) -> bool:
+    cells = [cell.strip().strip('"') for cell in line.split(separator)]
+    if cells == [str(j) for j in range(len(cells))] and len(cells) > 1:
+        return False  # a header of numbers 0, 1, 2, …
+    try:
+        [float(cell) for cell in cells]
+    except ValueError:
+        return False
+    return True
+
+
+def _counts_rows(column: Any) -> bool:
+    steps = column.to_numpy()
+    return steps.dtype.kind in "iu" and bool(np.all(np.diff(steps) == 1))
+
+
+def _read_parquet(stream: Any, na: tuple[str, ...]) -> Raw:
+    try:
+        frame = _pandas().read_parquet(stream)
+    except ImportError as error:
+        raise ModuleNotFoundError("Reading Parquet needs pyarrow: pip install pyarrow.") from error
+    except (OSError, ValueError) as error:
+        raise ValueError(f"This is not a Parquet file: {error}.") from error
+    return _from_frame(frame.replace(list(na), np.nan) if na else frame)
+
+
+def _from_frame(frame: Any) -> Raw:
+    names = tuple(str(name) for name in frame.columns)
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"Column names must differ, got {twice!r} more than once.")
+    return Raw(frame.set_axis(list(names), axis=1), names)
+
+
+# -- matrices --------------------------------------------------------------------------------------
+
+
+def _read_libsvm(stream: Any, na: tuple[str, ...]) -> Raw:
+    from sklearn.datasets import load_svmlight_file
+
+    try:
+        # numbers of columns as the file gives them: a guess could differ between two files
+        read: Any = load_svmlight_file
+        X, y = read(str(stream) if isinstance(stream, Path) else stream, zero_based=True)
+    except ValueError as error:
+        raise ValueError(f"This is not a LIBSVM file: {error}.") from error
+    names = tuple(f"x{j}" for j in range(X.shape[1]))
+    return Raw(sp.csc_array(X), names, y, "label", is_open=True)
+
+
+def _read_npz(stream: Any, na: tuple[str, ...]) -> Raw:
+    try:
+        with np.load(stream, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except (OSError, ValueError) as error:
+        raise ValueError(f"This is not an NPZ file of plain arrays: {error}.") from error
+    if {"format", "shape", "data"} <= arrays.keys():
+        if isinstance(stream, io.BytesIO):
+            stream.seek(0)
+        matrix: Any = sp.csc_array(sp.load_npz(stream))
+        return Raw(matrix, tuple(f"x{j}" for j in range(matrix.shape[1])))
+    return _from_arrays(arrays)
+
+
+def _read_mat(stream: Any, na: tuple[str, ...]) -> Raw:
+    from scipy.io import loadmat
+    from scipy.io.matlab import MatReadError
+
+    try:
+        arrays = loadmat(stream)
+    except NotImplementedError as error:
+        raise ValueError("MAT files of version 7.3 are not read; save with '-v7'.") from error
+    except (MatReadError, OSError, ValueError, TypeError) as error:
+        raise ValueError(f"This is not a MAT file: {error}.") from error
+    return _from_arrays({k: v for k, v in arrays.items() if not k.startswith("__")})
+
+
+def _from_arrays(arrays: dict[str, Any]) -> Raw:
+    """The matrix, the target and the names among arrays with names."""
+    matrices = [k for k, v in arrays.items() if v.ndim == 2 and v.dtype.kind in "biuf"]
+    large = [name for name in matrices if min(arrays[name].shape) > 1]
+    known = [name for name in MATRIX_NAMES if name in matrices] or large
+    if not known or (known == large and len(large) > 1):
+        raise ValueError(
+            f"The file must hold one matrix of numbers, or name it X; it holds {sorted(arrays)}."
+        )
+    name = known[0]
+    X: Any = arrays[name]
+    X = sp.csc_array(X, dtype=np.float64) if sp.issparse(X) else np.asarray(X, dtype=np.float64)
+    vectors = {
+        other: np.ravel(array)
+        for other, array in arrays.items()
+        if other != name and not sp.issparse(array) and array.size == X.shape[0]
+    }
+    target = next((known for known in TARGET_NAMES if known in vectors), None)
+    names = tuple(f"x{j}" for j in range(X.shape[1]))
+    for key in ("feature_names", "names", "columns"):
+        if key in arrays and np.size(arrays[key]) == X.shape[1]:
+            names = tuple(_text(entry) for entry in np.ravel(arrays[key]))
+    return Raw(X, names, None if target is None else vectors[target], target or "y")
+
+
+def _text(entry: Any) -> str:
+    """A name; MAT files wrap the texts of a cell array in arrays of their own."""
+    return str(entry.item() if isinstance(entry, np.ndarray) and entry.size == 1 else entry).strip()
+
+
+_READERS: dict[str, Callable[[Any, tuple[str, ...]], Raw]] = {
+    "csv": _read_csv,
+    "parquet": _read_parquet,
+    "libsvm": _read_libsvm,
+    "npz": _read_npz,
+    "mat": _read_mat,
+}

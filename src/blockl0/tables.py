@@ -1,0 +1,281 @@
+"""A table on disk as X, y and names, with a record of what was done to it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from blockl0 import recipe
+from blockl0.recipe import Feature, counted
+from blockl0.table_files import Raw, read_raw
+from blockl0.targets import clean_target, column_number, is_nan, split_target
+from blockl0.validate import check_choice
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Data ready for a fit.
+
+    Attributes
+    ----------
+    X : ndarray (m, n) in Fortran order, or csc_array
+        Sparse files stay sparse.
+    y : ndarray (m,)
+        Numbers; or labels, as text or truth values.
+    feature_names : tuple of str
+        Of the columns of X.
+    target : str
+        The name of y.
+    notes : tuple of str
+        What was done with columns of text, missing values, constant columns and dates.
+    fingerprint : str
+        "sha256:..." of X, y and the names.
+    source : str
+    features : tuple of Feature, or None for a matrix
+        How each column of X was made; `Feature.column` is where it comes from.
+    """
+
+    X: Any
+    y: Any
+    feature_names: tuple[str, ...]
+    target: str
+    notes: tuple[str, ...]
+    fingerprint: str
+    source: str
+    features: tuple[Feature, ...] | None = None
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether y is text or truth values."""
+        return self.y.dtype.kind not in "iuf"
+
+    def recipe(self, columns: Iterable[int]) -> tuple[Feature, ...]:
+        """How some columns of X are made from a table."""
+        if self.features is None:
+            return tuple(Feature(self.feature_names[j], self.feature_names[j]) for j in columns)
+        return tuple(self.features[j] for j in columns)
+
+
+def read_table(
+    source: Any,
+    *,
+    target: str | int | None = None,
+    text: str = "drop",
+    impute: str | None = None,
+    dates: str = "drop",
+    drop: Sequence[str] = (),
+    na: Sequence[str] = (),
+    format: str | None = None,
+) -> Table:
+    """Read a file and make numbers of its columns, saying what was done.
+
+    Parameters
+    ----------
+    source : path-like, "-" for standard input, or DataFrame
+        CSV (comma, tab, semicolon or bar; also .gz, .bz2, .xz), Parquet, LIBSVM, NPZ or MAT.
+    target : str or int, optional
+        The column to explain, by name or number (negative from the end). By default what a LIBSVM,
+        NPZ or MAT file holds as target, or the column "y" or "target".
+    text : "drop" (default), "refuse" or "one-hot"
+        What to do with columns of text.
+    impute : None (default), "median", "mean" or "drop-rows"
+        What to do with missing values: refuse them, fill them, or leave their rows out.
+    dates : "drop" (default), "refuse" or "days"
+        What to do with dates; "days" counts from 1970-01-01.
+    drop : sequence of str
+        Columns to leave out.
+    na : sequence of str
+        Further texts that stand for a missing value.
+    format : str, optional
+        Where the name of the file does not tell: "csv", "parquet", "libsvm", "npz" or "mat".
+
+    Returns
+    -------
+    Table
+        Without constant columns, which an intercept replaces.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"a": [1, 2, 4], "b": ["u", "v", "u"], "y": [0.5, 1.0, 2.0]})
+    >>> table = read_table(frame, target="y", text="one-hot")
+    >>> table.feature_names, table.notes
+    (('a', 'b=v'), ('Text made into columns of 0 and 1: b (2 values).',))
+    """
+    raw = read_raw(source, format=format, na=na)
+    return prepare(raw, target=target, text=text, impute=impute, dates=dates, drop=drop)
+
+
+def prepare(
+    raw: Raw,
+    *,
+    target: str | int | None = None,
+    text: str = "drop",
+    impute: str | None = None,
+    dates: str = "drop",
+    drop: Sequence[str] = (),
+) -> Table:
+    """The table of a file that is read already; parameters as in `read_table`."""
+    check_choice("text", text, ("drop", "refuse", "one-hot"))
+    check_choice("dates", dates, ("drop", "refuse", "days"))
+    if impute is not None:
+        check_choice("impute", impute, ("median", "mean", "drop-rows"))
+    raw, name, y = split_target(raw, target)
+    raw = _without(raw, drop)
+    notes = list(raw.notes)
+    if impute == "drop-rows":
+        is_whole = _whole_rows(raw, y, text, dates)
+        raw, y = raw.take(np.flatnonzero(is_whole)), y[is_whole]
+        if not is_whole.all():
+            notes.append(f"{int((~is_whole).sum())} rows with missing values left out.")
+    y = clean_target(y, name)
+    if raw.is_frame:
+        features, said = recipe.learn(raw.data, text=text, impute=impute, dates=dates)
+        X: Any = recipe.build(raw.data, features)
+    else:
+        X, features, said = _fill_matrix(raw, impute)
+    notes += said
+    names = raw.names if features is None else tuple(feature.name for feature in features)
+    table = Table(X, y, names, name, tuple(notes), "", raw.source, features)
+    table = _without_constants(table, raw.is_open)
+    _check_usable(table)
+    return replace(table, fingerprint=fingerprint(table))
+
+
+def apply_recipe(raw: Raw, features: Sequence[Feature]) -> Floats:
+    """The columns of a model (m, k) from new data; what the file holds besides is ignored."""
+    if raw.is_frame:
+        return recipe.apply(raw.data, features)
+    place = {name: j for j, name in enumerate(raw.names)}
+    absent = [f.column for f in features if f.column not in place]
+    if absent and not raw.is_open:
+        raise ValueError(f"The data must hold the {counted(absent, 'column')} of the model.")
+    X = np.zeros((raw.n_rows, len(features)), order="F")
+    for i, feature in enumerate(features):
+        if feature.kind == "number" and feature.column in place:
+            column = raw.data[:, [place[feature.column]]]
+            values = (column.toarray() if sp.issparse(column) else column)[:, 0]
+            fill = np.nan if feature.fill is None else feature.fill
+            X[:, i] = np.where(np.isnan(values), fill, values)
+    _refuse_missing(np.isnan(X).sum(axis=0), [f.column for f in features])
+    return X
+
+
+def _without(raw: Raw, drop: Sequence[str]) -> Raw:
+    names = list(raw.names)
+    gone = {column_number(name, names) for name in drop}
+    if not gone:
+        return raw
+    left = [j for j in range(len(names)) if j not in gone]
+    data = raw.data.iloc[:, left] if raw.is_frame else raw.data[:, left]
+    said = f"{counted([names[j] for j in sorted(gone)], 'column')} dropped as asked."
+    return replace(raw, data=data, names=tuple(names[j] for j in left), notes=(*raw.notes, said))
+
+
+def _whole_rows(raw: Raw, y: Any, text: str, dates: str) -> NDArray[np.bool_]:
+    """The rows without a missing value in the target or a column that is used."""
+    whole = ~np.asarray(y.isna() if hasattr(y, "isna") else is_nan(np.asarray(y)))
+    if not raw.is_frame:
+        data = raw.data
+        if sp.issparse(data):
+            whole[data.indices[np.isnan(data.data)]] = False
+            return whole
+        return whole & ~np.isnan(data).any(axis=1)
+    unused = {"text": text != "one-hot", "date": dates != "days"}
+    for name in raw.names:
+        series = raw.data[name]
+        if not series.isna().all() and not unused.get(recipe.kind_of(series), False):
+            whole &= series.notna().to_numpy()
+    return whole
+
+
+def _fill_matrix(raw: Raw, impute: str | None) -> tuple[Any, Any, list[str]]:
+    """(X, its features where something was filled, notes); a sparse X is never filled."""
+    X = raw.data
+    if sp.issparse(X):
+        columns = np.repeat(np.arange(X.shape[1]), np.diff(X.indptr))
+        counts = np.bincount(columns[np.isnan(X.data)], minlength=X.shape[1])
+    else:
+        X = np.asfortranarray(X)
+        counts = np.isnan(X).sum(axis=0)
+    if impute in (None, "drop-rows") or sp.issparse(X) or not counts.any():
+        _refuse_missing(counts, raw.names)
+        return X, None, []
+    if counts.max() == raw.n_rows:
+        empty = raw.names[int(np.argmax(counts))]
+        raise ValueError(f"Column {empty!r} has no value at all; leave it out with --drop {empty}.")
+    fills = (np.nanmean if impute == "mean" else np.nanmedian)(X, axis=0)
+    X = np.where(np.isnan(X), fills, X)
+    features = tuple(
+        Feature(name, name, fill=float(fills[j]) if counts[j] else None)
+        for j, name in enumerate(raw.names)
+    )
+    said = recipe.imputed_note(
+        {raw.names[j]: int(counts[j]) for j in np.flatnonzero(counts)}, impute
+    )
+    return np.asfortranarray(X), features, [said]
+
+
+def _refuse_missing(counts: Any, names: Sequence[str]) -> None:
+    missing = {names[int(j)]: int(counts[j]) for j in np.flatnonzero(counts)}
+    if missing:
+        raise ValueError(recipe.missing_message(missing))
+
+
+def _without_constants(table: Table, is_open: bool) -> Table:
+    X = table.X
+    if sp.issparse(X):
+        is_constant = np.asarray((X.max(axis=0) - X.min(axis=0)).toarray()).ravel() == 0.0
+        n_silent = int((np.diff(X.indptr) == 0).sum()) if is_open else 0
+    else:
+        is_constant, n_silent = (X.min(axis=0) == X.max(axis=0)) if X.size else np.zeros(0, bool), 0
+    if not is_constant.any():
+        return table
+    left = np.flatnonzero(~is_constant)
+    names = [table.feature_names[j] for j in np.flatnonzero(is_constant)]
+    notes = table.notes
+    if len(names) > n_silent:
+        notes = (*notes, f"{counted(names, 'constant column')} dropped.")
+    return replace(
+        table, X=X[:, left], feature_names=tuple(table.feature_names[j] for j in left),
+        notes=notes, features=None if table.features is None else table.recipe(left),
+    )  # fmt: skip
+
+
+def _check_usable(table: Table) -> None:
+    if table.X.shape[1] == 0:
+        said = " ".join(table.notes)
+        raise ValueError(f"No column is left to explain {table.target!r}. {said}".rstrip())
+    if table.X.shape[0] < 2:
+        raise ValueError(f"At least 2 rows are needed, got {table.X.shape[0]}.")
+    data = table.X.data if sp.issparse(table.X) else table.X
+    if not np.isfinite(data).all():
+        j = 0
+        if not sp.issparse(table.X):
+            j = int(np.argmax(~np.isfinite(data).all(axis=0)))
+        else:
+            entry = int(np.argmax(~np.isfinite(data)))
+            j = int(np.searchsorted(table.X.indptr, entry, side="right")) - 1
+        raise ValueError(f"Column {table.feature_names[j]!r} holds infinity; remove or bound it.")
+
+
+def fingerprint(table: Table) -> str:
+    """A hash of X, y and the names."""
+    digest = hashlib.sha256(repr((table.X.shape, table.feature_names, table.target)).encode())
+    if sp.issparse(table.X):
+        for part in (table.X.data, table.X.indices, table.X.indptr):
+            digest.update(np.ascontiguousarray(part).tobytes())
+    else:
+        for column in table.X.T:
+            digest.update(np.ascontiguousarray(column).tobytes())
+    labels = table.y.astype(str).tolist() if table.has_labels else table.y.tolist()
+    digest.update(repr(labels).encode())
+    return "sha256:" + digest.hexdigest()

@@ -1,0 +1,83 @@
+"""The column to explain: found by name or number, and made into numbers or labels."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from blockl0 import recipe
+from blockl0.recipe import listing
+from blockl0.table_files import TARGET_NAMES, USUAL_TARGETS, Raw
+
+
+def split_target(raw: Raw, target: str | int | None) -> tuple[Raw, str, Any]:
+    """(the columns without the target, its name, its values as they are)."""
+    names = list(raw.names)
+    is_apart = target in (None, raw.y_name) or (target in TARGET_NAMES and target not in names)
+    if raw.y is not None and is_apart:
+        return replace(raw, y=None), raw.y_name, np.asarray(raw.y)
+    if target is None:
+        target = next((name for name in USUAL_TARGETS if name in names), None)
+        if target is None:
+            raise ValueError(
+                f"Which column is to be explained? Give --target; there are {listing(names)}."
+            )
+    j = column_number(target, names)
+    others = [i for i in range(len(names)) if i != j]
+    if raw.is_frame:
+        y, data = raw.data.iloc[:, j], raw.data.iloc[:, others]
+    else:
+        column = raw.data[:, [j]]
+        y = (column.toarray() if sp.issparse(column) else column)[:, 0]
+        data = raw.data[:, others]
+    return replace(raw, data=data, names=tuple(names[i] for i in others), y=None), names[j], y
+
+
+def column_number(target: str | int, names: list[str]) -> int:
+    """The place of a column that is given by name or by number."""
+    if str(target) in names:
+        return names.index(str(target))
+    try:
+        number = int(target)
+    except ValueError:
+        near = difflib.get_close_matches(str(target), names, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise ValueError(
+            f"There is no column {target!r}.{hint} There are {listing(names)}."
+        ) from None
+    if not -len(names) <= number < len(names):
+        raise ValueError(f"Columns are numbered 0 to {len(names) - 1}, got --target {number}.")
+    return number % len(names)
+
+
+def clean_target(y: Any, name: str) -> NDArray[Any]:
+    """Numbers as float64, truth values as bool, text as labels; missing values are refused."""
+    values = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
+    is_missing = np.asarray(y.isna() if hasattr(y, "isna") else is_nan(values))
+    if is_missing.any():
+        raise ValueError(
+            f"The target {name!r} is missing in {int(is_missing.sum())} of {len(values)} rows; "
+            "--impute drop-rows leaves them out."
+        )
+    if values.dtype.kind in "bU":
+        return values
+    if hasattr(y, "iloc"):
+        kind = recipe.kind_of(y)
+        if kind == "date":
+            raise ValueError(f"The target {name!r} holds dates; give numbers or labels.")
+        if kind == "text":
+            return values.astype(str)
+        if values.dtype.kind == "O" and all(isinstance(value, bool) for value in values):
+            return values.astype(bool)
+        values = recipe.to_numbers(y, name, kind)
+    return values.astype(np.float64)
+
+
+def is_nan(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where an array of any kind holds NaN."""
+    return np.isnan(values) if values.dtype.kind == "f" else np.zeros(values.shape, dtype=np.bool_)

@@ -1,0 +1,305 @@
+"""The report's numbers are those of the data, its claims hold, its recipes run."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.model_selection import KFold
+
+from blockl0 import L0RegressorCV
+from blockl0.report import claims, collect, make_report, proof
+from blockl0.report.plain import compact, percent
+from blockl0.result import Status
+from blockl0.selection import CRITERIA
+
+NAMES = ["a", "b", "c", "d", "e", "f", "g"]
+HOSTILE = [
+    "</script><script>document.title = 'hit'</script>", "\"double\" & 'single'",
+    "<img src=x onerror=document.title='hit'>", "{{json}} ${1} \\u003c %s",
+    "\u202eעברית", "new\nline", "😀 naïve",
+]  # fmt: skip
+
+
+def make_data(m: int = 70, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((m, 7)) + 0.5 * rng.standard_normal((m, 1))
+    return X, X[:, :3] @ [2.0, -1.5, 1.0] + rng.standard_normal(m) + 3.0
+
+
+def fit_on(X, y, support):
+    """(coefficients, intercept, mean squared loss halved) by least squares."""
+    A = np.column_stack([np.ones(len(y)), X[:, support]])
+    w = np.linalg.lstsq(A, y, rcond=None)[0]
+    return w[1:], w[0], 0.5 * np.mean((y - A @ w) ** 2)
+
+
+@pytest.fixture(scope="module")
+def report():
+    X, y = make_data()
+    return make_report(X, y, feature_names=NAMES, target="yield")
+
+
+def test_fit_and_drop_one_losses_are_those_of_least_squares(report):
+    X, y = make_data()
+    data = report.to_dict()
+    null = 0.5 * y.var()
+    assert data["null"] == pytest.approx(null, rel=1e-5)
+    assert [point["k"] for point in data["points"]] == list(range(8))
+    for point in data["points"]:
+        support = [data["numbers"][f] for f in point["support"]]
+        coef, intercept, loss = fit_on(X, y, support)
+        np.testing.assert_allclose(point["coef"], coef, rtol=1e-4)
+        assert point["intercept"] == pytest.approx(intercept, rel=1e-4)
+        assert point["explained"] == pytest.approx(1.0 - loss / null, rel=1e-4, abs=1e-9)
+        assert point["objective"] == pytest.approx(len(y) * loss, rel=1e-4)
+        for at, j in enumerate(support):
+            without = fit_on(X, y, [i for i in support if i != j])[2]
+            assert point["drop"][at] == pytest.approx((without - loss) / null, rel=1e-3)
+        assert point["drop"] == sorted(point["drop"], reverse=True)
+
+
+def test_cross_validation_repeats_the_selection(report):
+    X, y = make_data()
+    data, k = report.to_dict(), 3
+    chosen = [data["numbers"][f] for f in data["points"][k]["support"]]
+    losses, nulls, again = [], [], np.zeros(7, dtype=int)
+    for train, test in KFold(5, shuffle=True, random_state=0).split(X):
+        subsets = [list(s) for s in combinations(range(7), k)]
+        best = min(subsets, key=lambda s: fit_on(X[train], y[train], s)[2])
+        coef, intercept, _ = fit_on(X[train], y[train], best)
+        losses.append(0.5 * np.mean((y[test] - X[test][:, best] @ coef - intercept) ** 2))
+        nulls.append(0.5 * np.mean((y[test] - y[train].mean()) ** 2))
+        again[best] += 1
+    point, error = data["points"][k], np.std(losses, ddof=1) / np.sqrt(5)
+    assert point["cv"]["loss"] == pytest.approx(np.mean(losses), rel=1e-5)
+    assert point["cv"]["loss_se"] == pytest.approx(error, rel=1e-5)
+    share = 1.0 - np.mean(losses) / np.mean(nulls)
+    assert point["cv"]["explained"] == pytest.approx(share, rel=1e-4)
+    assert point["again"] == [again[j] for j in chosen]
+
+
+def test_the_choices_are_those_of_their_rules(report):
+    X, y = make_data()
+    data = report.to_dict()
+    path = L0RegressorCV(7, rule="bic", random_state=0).fit(X, y).path_
+    for name in CRITERIA:
+        best = data["points"][data["choices"][name]]["k"]
+        assert best == path.best(name).n_nonzero
+        np.testing.assert_allclose(data["criteria"][name], path.criterion(name), rtol=1e-5)
+    cv = [point["cv"] for point in data["points"]]
+    best = min(range(8), key=lambda i: cv[i]["loss"])
+    limit = cv[best]["loss"] + cv[best]["loss_se"]
+    assert data["choices"]["min"] == best
+    assert data["choices"]["one_se"] == data["start"]
+    assert data["start"] == min(i for i in range(8) if cv[i]["loss"] <= limit)
+
+
+def test_a_proven_point_is_the_best_of_all_subsets(report):
+    X, y = make_data()
+    for point in report.to_dict()["points"]:
+        assert point["certificate"]["kind"] in ("all", "optimal")
+        best = min(fit_on(X, y, list(s))[2] for s in combinations(range(7), point["k"]))
+        assert point["loss"] == pytest.approx(best, rel=1e-5)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_a_point_that_is_not_the_best_is_refuted(loss):
+    X, y = make_data()
+    y = y if loss == "squared" else np.where(y > 3.0, "high", "low")
+    task = collect.Task(X, y, loss, 3, None, None, "fast", 0, None)
+    model = task.estimator().fit(X, y)
+    problem = collect._problem_of(model, X, y, None)[3].problem
+    good = model.path_[2]
+    # the best pair without its second column, and with the worst one
+    coef = good.coef.copy()
+    coef[good.support[1]], coef[6] = 0.0, 1.0
+    search = proof.make_search(problem, proof.refit_options()[0])
+    coef = search.start(coef).w
+    bad = replace(good, coef=coef, objective=problem.objective(coef), certificate=None)
+    bad = replace(bad, status=Status.CONVERGED)
+    path = replace(model.path_, results=(*model.path_.results[:2], bad, model.path_[3]))
+    found = proof.prove(problem, path, 2, X, y, None)[2]
+    assert found.kind == "refuted" and found.gain > 0.01 and 6 in found.leave
+    better = coef.copy()
+    better[list(found.leave)], better[list(found.enter)] = 0.0, 1.0
+    there = problem.objective(search.start(better).w)
+    assert there == pytest.approx(bad.objective * (1.0 - found.gain), rel=1e-6)
+    point = {"k": 2, "support": [0, 1]}
+    words = claims.certificate(found, point, {"columns": 7}, NAMES)
+    assert not words["holds"] and "“g”" in words["proven"] and percent(found.gain) in words["short"]
+
+
+def test_certificates_say_how_far_they_go():
+    point, data = {"k": 2, "support": [0, 1]}, {"columns": 400}
+    say = {
+        kind: claims.certificate(proof.Proof(kind, 0.05, 10, 796), point, data, NAMES)
+        for kind in claims.VERDICTS
+    }
+    assert say["optimal"]["complete"] and "79 800 ways" in say["optimal"]["proven"]
+    assert not say["tried"]["complete"] and "10 of the 796" in say["tried"]["proven"]
+    assert "5\N{NO-BREAK SPACE}%" in say["swaps"]["proven"]
+    assert "not proven" in say["swaps"]["open"] and say["none"]["level"] is None
+    assert claims.n_subsets(500, 8) == "about 9.1 × 10¹⁶"
+
+
+LOSSES = {
+    "huber": lambda eta, rng: eta + rng.standard_t(2, eta.size),
+    "poisson": lambda eta, rng: rng.poisson(np.exp(0.4 * eta)),
+    "squared_hinge": lambda eta, rng: np.where(eta > 0.0, "yes", "no"),
+    "logistic": lambda eta, rng: np.digitize(eta + rng.standard_normal(eta.size), [-1, 1]),
+}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_every_loss(loss):
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((60, 5))
+    y = LOSSES[loss](X[:, 0] - X[:, 1], rng)
+    made = make_report(X, y, loss=loss, n_nonzero_coefs=2, cv=2)
+    data = made.to_dict()
+    assert json.loads(json.dumps(data, allow_nan=False)) == data and "</html>" in made.to_html()
+    point = data["points"][2]
+    assert {data["numbers"][f] for f in point["support"]} == {0, 1}
+    assert 0.0 < point["explained"] < 1.0 and point["certificate"]["complete"]
+    if loss == "logistic":
+        assert data["classes"] == ["0", "1", "2"] and np.shape(point["coef"]) == (2, 3)
+        W = np.zeros((5, 3))
+        W[[data["numbers"][f] for f in point["support"]]] = point["coef"]
+        right = np.argmax(X @ W + point["intercept"], axis=1) == y
+        assert point["accuracy"] == pytest.approx(right.mean(), rel=1e-5)
+
+
+def test_kept_columns_sparse_data_and_no_folds():
+    X, y = make_data()
+    made = make_report(sp.csr_array(X), y, feature_names=NAMES, keep=["f"], cv=None)
+    data = made.to_dict()
+    kept = data["features"].index("f")
+    assert data["kept"] == [kept] and data["points"][0]["k"] == 1
+    assert all(point["support"][-1] == kept for point in data["points"])
+    assert all(point["drop"][-1] is None and point["cv"] is None for point in data["points"])
+    assert data["start"] == data["choices"]["bic"] and "one_se" not in data["choices"]
+    assert "kept" in made.to_html()
+
+
+def test_progress_and_time_limit():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((400, 300)), rng.standard_normal(400)
+    seen = []
+    made = make_report(
+        X, y, n_nonzero_coefs=60, cv=2, time_limit=0.8, progress=lambda *step: seen.append(step)
+    )
+    assert [done for done, _, _ in seen] == list(range(6)) and {t for _, t, _ in seen} == {5}
+    data = made.to_dict()
+    assert len(data["points"]) < 61 and "time limit" in data["about"]["notes"][0]
+
+
+@pytest.mark.parametrize(
+    "given, words",
+    [
+        ({"feature_names": ["a"]}, r"one name per column of X \(7\), got 1"),
+        ({"cv": 1}, "between 2 and n_samples=70, got 1"),
+        ({"loss": "abs"}, "`loss` must be one of"),
+        ({"y": np.array(["u", "v"] * 35)}, "must hold numbers for loss='squared', got 'u'"),
+        ({"keep": ["z"]}, "must hold names of columns of X, got 'z'"),
+        ({"X": np.zeros(70)}, r"must be a matrix .* got shape \(70,\)"),
+        ({"X": np.full((70, 7), np.nan)}, "NaN in column 'a', row 0"),
+        ({"time_limit": -1.0}, "`time_limit` must be positive"),
+    ],
+)
+def test_bad_input_is_refused(given, words):
+    X, y = make_data()
+    with pytest.raises(ValueError, match=words):
+        make_report(**({"X": X, "y": y, "feature_names": NAMES} | given))
+
+
+def test_compact_numbers():
+    assert compact(1234567.0) == 1234570 and compact(0.1234567) == 0.123457
+    assert compact([np.nan, np.inf, -2.0]) == [None, None, -2]
+    assert percent(0.9996).startswith("more than") and percent(0.0) == "0\N{NO-BREAK SPACE}%"
+
+
+# -- recipes ---------------------------------------------------------------------------------------
+
+
+def run_python(data, k: int, monkeypatch, folder) -> dict:
+    monkeypatch.chdir(folder)
+    space: dict = {}
+    exec(compile(str(k).join(data["recipes"]["python"]), "recipe", "exec"), space)
+    return space
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_the_python_recipe_gives_the_same_answer(loss, tmp_path, monkeypatch):
+    X, y = make_data()
+    y = y if loss == "squared" else np.where(y > 3.0, "high", "low")
+    target = 'the "target"\n</script>'
+    frame = pd.DataFrame(X, columns=HOSTILE)
+    frame.assign(**{target: y}).to_csv(tmp_path / "it's.csv", index=False)
+    data = make_report(
+        frame, y, target=target, loss=loss, n_nonzero_coefs=4, ridge=0.01, source="it's.csv",
+        keep=[HOSTILE[2]], cv=2,
+    ).to_dict()  # fmt: skip
+    for point in data["points"][1:4:2]:
+        space = run_python(data, point["k"], monkeypatch, tmp_path)
+        assert space["model"].support_.tolist() == sorted(
+            data["numbers"][f] for f in point["support"]
+        )
+        coef = np.ravel(space["model"].coef_)[[data["numbers"][f] for f in point["support"]]]
+        np.testing.assert_allclose(coef, point["coef"], rtol=1e-4)
+
+
+def test_the_recipes_prepare_the_data_as_the_command_did(tmp_path, monkeypatch):
+    from blockl0.tables import read_table
+
+    X, y = make_data()
+    frame = pd.DataFrame(X, columns=NAMES).assign(kind=["u", "v"] * 35, y=y)
+    frame.loc[3, "a"] = np.nan
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    table = read_table(tmp_path / "data.csv", target="y", text="one-hot", impute="median")
+    data = make_report(
+        table.X, table.y, feature_names=table.feature_names, target="y", source="data.csv", cv=None,
+        notes=table.notes, command="blockl0 report data.csv -t y --text=one-hot --impute median",
+    ).to_dict()  # fmt: skip
+    space = run_python(data, 3, monkeypatch, tmp_path)
+    chosen = {data["features"][f] for f in data["points"][3]["support"]}
+    assert set(space["columns"]) == chosen
+    assert shlex.split("3".join(data["recipes"]["command"])) == [
+        "blockl0", "fit", "data.csv", "--target", "y", "-k", "3", "--text", "one-hot",
+        "--impute", "median",
+    ]  # fmt: skip
+
+
+def test_the_command_is_quoted_and_understood():
+    from blockl0.cli.fit import command
+
+    X, y = make_data()
+    data = make_report(
+        X, y > 3.0, feature_names=HOSTILE, target="it's $(y)", loss="logistic", ridge=0.5,
+        source="my data; rm.csv", keep=[HOSTILE[1]], effort=2, random_state=7, n_nonzero_coefs=3,
+        cv=None,
+    ).to_dict()  # fmt: skip
+    words = shlex.split("2".join(data["recipes"]["command"]))
+    assert words[:2] == ["blockl0", "fit"]
+    given = command.make_context("fit", words[2:]).params
+    assert given["data"] == "my data; rm.csv" and given["target"] == "it's $(y)"
+    assert given["columns"] == 2 and given["keep"] == (HOSTILE[1],) and given["effort"] == 2
+    assert given["loss"] == "logistic" and given["ridge"] == 0.5 and given["seed"] == 7
+
+
+def test_a_file_that_pandas_would_misread_is_read_by_the_library(tmp_path, monkeypatch):
+    X, y = make_data()
+    frame = pd.DataFrame(X, columns=NAMES).assign(y=y)
+    for name, separator in (("comma.csv", ","), ("semicolon.csv", ";")):
+        file = tmp_path / name
+        frame.to_csv(file, index=False, sep=separator)
+        data = make_report(frame[NAMES], y, source=str(file), n_nonzero_coefs=2, cv=None).to_dict()
+        assert ("read_table" in data["recipes"]["python"][0]) == (separator == ";")
+        space = run_python(data, 2, monkeypatch, tmp_path)
+        assert space["columns"] == sorted(data["features"][f] for f in data["points"][2]["support"])

@@ -1,0 +1,286 @@
+"""Reading files: every format gives the same numbers, and everything done to them is said."""
+
+from __future__ import annotations
+
+import io
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse as sp
+from sklearn.datasets import dump_svmlight_file
+
+from blockl0.table_files import format_of, read_raw
+from blockl0.tables import apply_recipe, prepare, read_table
+
+pd = pytest.importorskip("pandas", reason="tables need pandas")
+
+
+@pytest.fixture
+def frame(rng):
+    """Numbers, text, dates, truth values and a constant, with some gaps."""
+    made = pd.DataFrame({
+        "a": rng.standard_normal(40),
+        "b": rng.integers(0, 5, 40),
+        "city": np.array(["Paris", "Rome", "Oslo"])[np.arange(40) % 3],
+        "when": pd.date_range("2020-01-01", periods=40).strftime("%Y-%m-%d"),
+        "flag": np.arange(40) % 2 == 0,
+        "one": 1.0,
+        "y": rng.standard_normal(40),
+    })  # fmt: skip
+    return made
+
+
+def notes_of(table):
+    return " ".join(table.notes)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.csv.gz", "t.csv.bz2", "t.parquet", "t.txt"])
+def test_tables_of_every_format_are_the_same(tmp_path, frame, name):
+    if name.endswith("parquet"):
+        pytest.importorskip("pyarrow")
+        frame.to_parquet(tmp_path / name)
+    else:
+        separator = {"t.tsv": "\t", "t.txt": ";"}.get(name, ",")
+        frame.to_csv(tmp_path / name, sep=separator, index=False)
+    table = read_table(tmp_path / name, target="y", text="one-hot", dates="days")
+    direct = read_table(frame, target="y", text="one-hot", dates="days")
+    assert table.feature_names == ("a", "b", "city=Oslo", "city=Paris", "city=Rome", "when", "flag")
+    np.testing.assert_array_equal(table.X, direct.X)
+    np.testing.assert_array_equal(table.y, frame["y"])
+    assert table.fingerprint == direct.fingerprint
+    np.testing.assert_array_equal(table.X[:, 5] - table.X[0, 5], np.arange(40))
+    np.testing.assert_array_equal(table.X[:, 4], frame["city"] == "Rome")
+    assert "1 constant column (one) dropped" in notes_of(table)
+
+
+def test_matrices_of_every_format_are_the_same(tmp_path, rng):
+    X = sp.random_array((30, 12), density=0.3, rng=rng, format="csr")
+    y = rng.standard_normal(30)
+    dump_svmlight_file(X, y, str(tmp_path / "t.svm"), zero_based=True)
+    np.savez(tmp_path / "t.npz", X=X.toarray(), y=y)
+    scipy.io.savemat(tmp_path / "t.mat", {"X": X, "y": y[:, None]})
+    sp.save_npz(tmp_path / "whole.npz", sp.hstack([X, sp.csr_array(y[:, None])], format="csr"))
+    tables = [read_table(tmp_path / name) for name in ("t.svm", "t.npz", "t.mat")]
+    tables.append(read_table(tmp_path / "whole.npz", target=-1))
+    for table in tables:
+        dense = table.X.toarray() if sp.issparse(table.X) else table.X
+        used = [int(name[1:]) for name in table.feature_names]
+        np.testing.assert_allclose(dense, X.toarray()[:, used], atol=1e-15)
+        np.testing.assert_allclose(table.y, y, atol=1e-15)
+    assert [sp.issparse(table.X) for table in tables] == [True, False, True, True]
+
+
+def test_libsvm_columns_keep_the_numbers_of_the_file(tmp_path):
+    """Files that count from 1 and those that count from 0 cannot be mixed up by a guess."""
+    (tmp_path / "fit.svm").write_text("1 1:2 3:1\n2 1:1 2:5\n3 3:4\n", encoding="utf-8")
+    table = read_table(tmp_path / "fit.svm")
+    assert table.feature_names == ("x1", "x2", "x3") and not table.notes
+    (tmp_path / "new.svm").write_text("0 2:7 9:1\n", encoding="utf-8")
+    new = apply_recipe(read_raw(tmp_path / "new.svm"), table.recipe(range(3)))
+    assert new.tolist() == [[0.0, 7.0, 0.0]]
+
+
+def test_standard_input(monkeypatch, frame):
+    stdin = SimpleNamespace(buffer=io.BytesIO(frame.to_csv(index=False, sep="\t").encode()))
+    monkeypatch.setattr(sys, "stdin", stdin)
+    table = read_table("-", target="y")
+    assert table.feature_names == ("a", "b", "flag") and table.source == "standard input"
+    np.testing.assert_array_equal(table.X[:, 0], frame["a"])
+
+
+def test_the_target_by_name_and_by_number(frame):
+    by_name, by_number = read_table(frame, target="b"), read_table(frame, target=1)
+    assert by_name.target == by_number.target == "b"
+    assert by_name.fingerprint == by_number.fingerprint != read_table(frame).fingerprint
+    assert read_table(frame, target="-1").target == read_table(frame).target == "y"
+
+
+def test_what_is_done_is_said(frame):
+    table = read_table(frame, target="y")
+    assert table.feature_names == ("a", "b", "flag")
+    for said in ("1 column (city) of text dropped", "1 column (when) of dates dropped"):
+        assert said in notes_of(table)
+    dropped = read_table(frame, target="y", drop=["a"])
+    assert "a" not in dropped.feature_names and "1 column (a) dropped as asked" in notes_of(dropped)
+
+
+def test_missing_values_are_refused_or_filled(frame):
+    frame.loc[[3, 5], "a"] = np.nan
+    frame.loc[7, "city"] = None
+    with pytest.raises(ValueError, match=r"Missing values in 1 column: a \(2 rows\); --impute"):
+        read_table(frame, target="y")
+    known = frame["a"].dropna()
+    for impute, value in (("median", known.median()), ("mean", known.mean())):
+        table = read_table(frame, target="y", text="one-hot", impute=impute)
+        np.testing.assert_allclose(table.X[[3, 5], 0], value)
+        missing = table.feature_names.index("city=(missing)")
+        assert table.X[:, missing].tolist() == [float(i == 7) for i in range(40)]
+        assert "a (2 rows), city (1 row)" in notes_of(table)
+    table = read_table(frame, target="y", text="one-hot", impute="drop-rows")
+    assert table.X.shape[0] == 37 and "3 rows with missing values left out" in notes_of(table)
+    # a gap in a column that is not used costs no row
+    assert read_table(frame, target="y", impute="drop-rows").X.shape[0] == 38
+
+
+def test_missing_values_of_matrices(tmp_path, rng):
+    X, y = rng.standard_normal((20, 3)), rng.standard_normal(20)
+    X[4, 1] = np.nan
+    np.savez(tmp_path / "t.npz", X=X, y=y)
+    with pytest.raises(ValueError, match=r"x1 \(1 row\)"):
+        read_table(tmp_path / "t.npz")
+    table = read_table(tmp_path / "t.npz", impute="median")
+    assert table.X[4, 1] == np.nanmedian(X[:, 1]) == table.recipe([1])[0].fill
+    assert read_table(tmp_path / "t.npz", impute="drop-rows").X.shape == (19, 3)
+    np.savez(tmp_path / "t.npz", X=X, y=y)
+    new = apply_recipe(read_raw(tmp_path / "t.npz"), table.recipe([0, 1]))
+    np.testing.assert_array_equal(new, table.X[:, :2])
+
+
+def test_new_rows_are_prepared_like_the_first_ones(frame):
+    frame.loc[0, "a"] = np.nan
+    table = read_table(frame, target="y", text="one-hot", dates="days", impute="median")
+    recipe = table.recipe(range(table.X.shape[1]))
+    new = frame.iloc[::-1].assign(extra="ignored")[["extra", *frame.columns[::-1]]]
+    np.testing.assert_array_equal(apply_recipe(read_raw(new), recipe), table.X[::-1])
+    other = frame.head(2).assign(city="Lima")
+    assert not apply_recipe(read_raw(other), recipe)[:, 2:5].any()
+    with pytest.raises(ValueError, match=r"must hold the 2 columns \(b, flag\) of the model"):
+        apply_recipe(read_raw(frame.drop(columns=["b", "flag"])), recipe)
+    with pytest.raises(ValueError, match=r"Column 'b' must hold numbers, got 'many' in row 0"):
+        apply_recipe(read_raw(frame.assign(b="many")), recipe)
+    frame["b"] = frame["b"].astype(float)
+    frame.loc[[1, 2], "b"] = np.nan
+    with pytest.raises(ValueError, match=r"b \(2 rows\)"):
+        apply_recipe(read_raw(frame), recipe)
+
+
+def test_labels_stay_labels(frame):
+    assert read_table(frame, target="city").y[:3].tolist() == ["Paris", "Rome", "Oslo"]
+    flags = read_table(frame, target="flag")
+    assert flags.has_labels and flags.y.dtype == bool
+    assert not read_table(frame, target="b").has_labels
+
+
+def test_headers(tmp_path, frame):
+    frame[["a", "b", "y"]].to_csv(tmp_path / "index.csv")
+    table = read_table(tmp_path / "index.csv")
+    assert table.feature_names == ("a", "b") and "counts the rows" in notes_of(table)
+    frame[["a", "b", "y"]].to_csv(tmp_path / "bare.csv", index=False, header=False)
+    table = read_table(tmp_path / "bare.csv", target=2)
+    assert table.feature_names == ("x0", "x1") and "no header" in notes_of(table)
+    np.testing.assert_array_equal(table.X[:, 0], frame["a"])
+    named = frame[["a", "b", "y"]].set_axis([0, 1, 2], axis=1)
+    named.to_csv(tmp_path / "numbers.csv", index=False)
+    assert read_table(tmp_path / "numbers.csv", target=2).X.shape == (40, 2)
+
+
+def test_fingerprints_tell_data_apart(frame):
+    first = read_table(frame, target="y").fingerprint
+    assert first == read_table(frame.copy(), target="y").fingerprint
+    assert first.startswith("sha256:") and len(first) == 71
+    for changed in (frame.assign(a=frame.a + 1e-12), frame.assign(y=-frame.y)):
+        assert read_table(changed, target="y").fingerprint != first
+    renamed = frame.rename(columns={"a": "A"})
+    assert read_table(renamed, target="y").fingerprint != first
+
+
+def gaps(frame):
+    return frame.assign(y=frame.y.where(frame.index > 2))
+
+
+def dirty(frame):
+    return frame.assign(a=["?", *map(str, frame.a[1:])])
+
+
+BAD = {
+    "no target": (lambda f: f.drop(columns="y"), {}, r"Which column is to be explained"),
+    "wrong target": (lambda f: f, {"target": "yy"}, r"no column 'yy'. Did you mean 'y'\?"),
+    "far target": (lambda f: f, {"target": 9}, r"numbered 0 to 6, got --target 9"),
+    "wrong drop": (lambda f: f, {"drop": ["aa"]}, r"no column 'aa'. Did you mean 'a'\?"),
+    "target gaps": (gaps, {}, r"'y' is missing in 3 of 40 rows; --impute drop-rows"),
+    "date target": (lambda f: f, {"target": "when"}, r"holds dates"),
+    "text": (lambda f: f, {"text": "refuse"}, r"Columns of text: city; --text drop"),
+    "dates": (lambda f: f, {"dates": "refuse"}, r"Columns of dates: when; --dates drop"),
+    "dirty": (dirty, {}, r"'\?' in 1 of 40 rows; .*--na '\?'"),
+    "complex": (lambda f: f.assign(a=f.a + 1j), {}, r"'a' holds complex numbers"),
+    "one infinity": (lambda f: f.assign(a=[np.inf, *f.a[1:]]), {}, r"'a' holds infinity"),
+    "nothing left": (lambda f: f[["city", "y"]], {}, r"No column is left to explain 'y'"),
+    "one row": (lambda f: f.head(1).assign(z=2), {}, r"No column|At least 2 rows"),
+    "choice": (lambda f: f, {"text": "onehot"}, r"`text` must be one of .*Did you mean 'one-hot'"),
+    "impute": (lambda f: f, {"impute": "zero"}, r"`impute` must be one of"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_tables_are_refused(frame, case):
+    change, options, pattern = BAD[case]
+    with pytest.raises(ValueError, match=pattern):
+        read_table(change(frame), **options)
+
+
+FILES = {
+    "t.csv": (b"", r"not a table"),
+    "u.csv": (b"a,y\n1,2\n1,2,3\n", r"not a table|more values"),
+    "l.csv": ("a,y\n1,é\n".encode("latin-1"), r"UTF-8"),
+    "h.csv": (b"a,y\n", r"at least one row"),
+    "t.svm": (b"1 a:b\n", r"not a LIBSVM file"),
+    "t.npz": (b"PK nothing", r"not an NPZ file"),
+    "t.mat": (b"nothing", r"not a MAT file"),
+    "t.parquet": (b"nothing", r"not a Parquet file|needs pyarrow"),
+    "t.xyz": (b"", r"does not tell its format; known are .csv"),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_damaged_files_are_refused(tmp_path, name):
+    content, pattern = FILES[name]
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises((ValueError, ModuleNotFoundError), match=pattern):
+        read_table(tmp_path / name, target="y")
+
+
+def test_absent_files_are_refused_with_a_hint(tmp_path):
+    (tmp_path / "data.csv").write_text("a,y\n1,2\n", encoding="utf-8")
+    with pytest.raises(FileNotFoundError, match=r"no file .*Did you mean .*data\.csv"):
+        read_table(tmp_path / "dta.csv")
+
+
+def test_arrays_that_would_run_code_are_not_loaded(tmp_path):
+    np.savez(tmp_path / "t.npz", X=np.array([[{}]], dtype=object))
+    with pytest.raises(ValueError, match="plain arrays"):
+        read_table(tmp_path / "t.npz")
+
+
+def test_many_levels_are_dropped(frame):
+    frame = pd.concat([frame] * 5, ignore_index=True).assign(name=[f"n{i}" for i in range(200)])
+    table = read_table(frame, target="y", text="one-hot")
+    assert "more than 100 different values dropped: name (200 values)" in notes_of(table)
+
+
+def test_markers_of_missing_values(tmp_path, frame):
+    frame["a"] = frame["a"].astype(object)
+    frame.loc[2, "a"] = "unknown"
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    with pytest.raises(ValueError, match="'unknown' in 1 of 40 rows"):
+        read_table(tmp_path / "t.csv", target="y")
+    table = read_table(tmp_path / "t.csv", target="y", na=["unknown"], impute="median")
+    assert table.X.shape[1] == 3
+
+
+def test_names_tell_formats(tmp_path):
+    assert [format_of(tmp_path / n) for n in ("a.CSV", "b.tsv.xz", "c.pq")] == [
+        "csv",
+        "csv",
+        "parquet",
+    ]
+
+
+def test_rows_can_be_taken_before_anything_is_learned(frame):
+    """The medians of a fit come from its own rows alone."""
+    frame.loc[0, "a"] = np.nan
+    raw = read_raw(frame)
+    table = prepare(raw.take(np.arange(10)), target="y", impute="median")
+    assert table.X[0, 0] == frame["a"][1:10].median()
