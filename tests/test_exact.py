@@ -102,6 +102,49 @@ def test_equals_brute_force_from_the_size_where_relaxations_are_used(seed):
         assert priced.objective == pytest.approx(value + constant, rel=1e-9)
 
 
+def with_levels(rng, m, n, *sizes):
+    """Numbers and all levels of categories, centred: each category adds one dependence."""
+    levels = [np.eye(size)[rng.integers(0, size, m)] for size in sizes]
+    X = np.hstack([rng.standard_normal((m, n)), *levels])
+    X = (X - X.mean(axis=0))[:, rng.permutation(X.shape[1])]
+    y = X @ rng.standard_normal(X.shape[1]) + rng.standard_normal(m)
+    return X, y - y.mean()
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_equals_brute_force_with_all_levels_of_categories(seed):
+    rng = np.random.default_rng(seed)
+    X, y = with_levels(rng, 30, 3, 3, 4)
+    keep = rng.choice(10, 2, replace=False) if seed % 2 else None
+    for form in ({"n_nonzero_coefs": 2}, {"n_nonzero_coefs": 5}, {"alpha": 0.5}):
+        result = blockl0.solve(X, y, method="exact", keep=keep, **form)
+        expected = brute_force(X, y, keep=() if keep is None else keep, **form)
+        assert result.objective == pytest.approx(expected, rel=1e-9)
+        assert result.status is Status.OPTIMAL and result.gap == 0.0
+
+
+def test_bounds_are_true_while_parts_are_searched():
+    """With dependent columns a problem falls into several trees; no bound may overtake."""
+    X, y = with_levels(np.random.default_rng(0), 60, 30, 3, 3)
+    best = blockl0.solve(X, y, method="exact", n_nonzero_coefs=6)
+    seen = []
+    blockl0.solve(
+        X, y, method="exact", n_nonzero_coefs=6, callback=lambda p: seen.append(p.lower_bound)
+    )
+    assert best.status is Status.OPTIMAL and len(seen) > 2
+    assert max(seen) <= best.objective * (1.0 + 1e-9)
+    assert np.all(np.diff(seen) >= 0.0)
+
+
+def test_all_levels_of_a_category_do_not_prevent_a_proof():
+    rng = np.random.default_rng(1)
+    X, _ = with_levels(rng, 300, 60, 3)
+    y = X[:, :4] @ [3.0, -2.0, 1.0, 2.0] + 0.5 * rng.standard_normal(300)
+    assert np.linalg.matrix_rank(X) == 62
+    result = blockl0.solve(X, y - y.mean(), method="exact", n_nonzero_coefs=4, node_limit=1000)
+    assert result.status is Status.OPTIMAL and result.support.tolist() == [0, 1, 2, 3]
+
+
 def test_sparse_X_and_init_give_the_same_answer(rng):
     X, y = random_data(rng, 30, 20)
     X *= rng.random(X.shape) < 0.5

@@ -176,7 +176,7 @@ def plant(
     if not usable:
         # singular, or too close to it for a curvature: search without the relaxation
         passes = None
-        kernels.plant_tree(tree, H, c, price, budget, forced, current, _floor(H, c), None)
+        kernels.plant_tree(tree, H, c, price, budget, forced, current, floor(H, c), None)
     return passes
 
 
@@ -193,7 +193,7 @@ def _independent(H: Floats, forced: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return independent
 
 
-def _floor(H: Floats, c: Floats) -> float:
+def floor(H: Floats, c: Floats) -> float:
     """A lower bound on ½z'Hz + c'z over all z, for a singular H with c in its range."""
     scale = np.sqrt(np.where(np.diag(H) > 0.0, np.diag(H), 1.0))
     eigenvalues, V = np.linalg.eigh(H / scale[:, None] / scale)

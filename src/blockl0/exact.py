@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
 
 from blockl0 import kernels
-from blockl0.block_search import NODE_LIMIT, RELAX_FROM, new_tree, open_bound, plant
+from blockl0.block_search import NODE_LIMIT, RELAX_FROM, floor, new_tree, open_bound, plant
 from blockl0.problem import Problem
 from blockl0.refit import solve_refit
 from blockl0.result import Result, Status
@@ -34,6 +35,10 @@ PERFECT = 1e-20
 """Share of ½‖y‖² below which a loss is zero but for the rounding of the data."""
 ROUNDING = 1e-9
 """Share of the objective up to which the rounding of the search is left out of the gap."""
+MOST_PARTS = 64
+"""Trees in which a problem with dependent columns is searched; with more, as one without bounds."""
+NO_SHARE = 1e-6
+"""Of a unit column in a combination of unit columns: smaller coefficients are rounding."""
 PARALLEL = 1e-12
 """Columns whose correlation is within this of 1 are the same column."""
 
@@ -100,6 +105,9 @@ def solve_exact(
 class ExactSearch:
     """A search tree over all distinct columns, advanced a slice of nodes at a time.
 
+    Where columns depend on others, as all levels of a category do, the search falls into parts
+    without such dependence, one tree after the other.
+
     Attributes
     ----------
     incumbent : Incumbent
@@ -111,36 +119,31 @@ class ExactSearch:
 
     def __init__(self, problem: Problem, support: Ints) -> None:
         self.problem = problem
-        H, c, self.constant = normal_equations(problem)
-        self.columns = distinct_columns(H, problem.keep)
-        self.H, self.c = (
-            np.ascontiguousarray(H[np.ix_(self.columns, self.columns)]),
-            c[self.columns],
-        )
-        self.kept = np.isin(self.columns, problem.keep)
+        self.H, self.c, self.constant = normal_equations(problem)
         self.incumbent = self._fit(support)
-        price, self.budget = problem.sparsity
-        n = self.columns.size
-        self.budget = min(self.budget, n)
-        levels = float(self.budget)
-        if price > 0.0:
-            # a sum of squares is never negative (but for rounding): more nonzeros cannot pay
-            most = self.incumbent.objective + FLOOR_ROUNDING * self.constant
-            levels = min(levels, most / price + 1.0)
-        self.tree = new_tree(n, int(levels) + 1)
         self.finished = False
+        self.bound = 0.0
+        columns = distinct_columns(self.H, problem.keep)
+        self._parts = independent_parts(self.H, columns, problem.keep, problem.sparsity.budget)
+        # what all columns together reach; for one tree its own root says more
+        self._floor = floor(self.H, self.c) if len(self._parts) > 1 else np.inf
         self._nodes_before = 0
-        self._plant(relax=n > EASY_COLUMNS)
+        self._next_part()
 
     def advance(self, n_nodes: int) -> None:
         """Search `n_nodes` more nodes."""
-        price = self.problem.sparsity.price
-        n = self.columns.size
-        if not self._relaxes and n >= RELAX_FROM and self.incumbent.iteration >= EASY_NODES:
+        price, n = self.problem.sparsity.price, self.columns.size
+        here = self.incumbent.iteration - self._first_node
+        if not self._relaxes and n >= RELAX_FROM and here >= EASY_NODES:
             self._nodes_before = self.incumbent.iteration
             self._plant(relax=True)
-        self.finished = kernels.search_tree(self.tree, price, self.budget, self._passes, n_nodes)
+        is_done = kernels.search_tree(self.tree, price, self.budget, self._passes, n_nodes)
         self._follow()
+        if is_done and self._parts:
+            self._nodes_before = self.incumbent.iteration
+            self._next_part()
+            return
+        self.finished = is_done
         self.bound = max(self.bound, self._open_bound())
         if self.finished:
             # the search cannot tell values apart that are closer than its rounding allowance
@@ -148,18 +151,42 @@ class ExactSearch:
             is_blurred = slack > ROUNDING * best > ROUNDING * PERFECT * self.constant
             self.bound = max(0.0, best - slack) if is_blurred else best
 
+    def _next_part(self) -> None:
+        """A tree for the next part, in which only what beats the incumbent is of interest."""
+        self.columns, forced = self._parts.pop(0)
+        self.forced = np.isin(self.columns, forced)
+        price, budget = self.problem.sparsity
+        n = self.columns.size
+        self.budget = min(budget, n)
+        levels = float(self.budget)
+        if price > 0.0:
+            # a sum of squares is never negative (but for rounding): more nonzeros cannot pay
+            most = self.incumbent.objective + FLOOR_ROUNDING * self.constant
+            levels = min(levels, most / price + 1.0)
+        self.tree = new_tree(n, max(int(levels), int(self.forced.sum())) + 1)
+        self._first_node = self.incumbent.iteration
+        self._plant(relax=n > EASY_COLUMNS)
+
     def _plant(self, relax: bool) -> None:
         price, current = self.problem.sparsity.price, self.incumbent.w[self.columns]
+        H = np.ascontiguousarray(self.H[np.ix_(self.columns, self.columns)])
         self._relaxes = relax
         self._passes = plant(
-            self.tree, self.H, self.c, price, self.budget, current, self.kept, relax=relax
-        )
-        self.bound = self._open_bound()
+            self.tree, H, self.c[self.columns], price, self.budget, current, self.forced,
+            relax=relax,
+        )  # fmt: skip
+        best = self.tree.value[-1]
+        known = self.incumbent.objective - self.constant
+        if np.count_nonzero(current) == self.incumbent.n_nonzero:
+            known = np.inf  # the incumbent lies in this part: the tree has its value already
+        best[kernels.BEST_VALUE] = min(best[kernels.BEST_VALUE], known)
+        self.bound = max(self.bound, self._open_bound())
 
     def _open_bound(self) -> float:
         """What is left open, less the rounding allowance; a sum of squares is never below zero."""
         slack = float(self.tree.value[-1, kernels.SLACK])
-        return max(0.0, self.constant + open_bound(self.tree) - slack)
+        lowest = open_bound(self.tree) - slack
+        return max(0.0, self.constant + (min(lowest, self._floor) if self._parts else lowest))
 
     def _follow(self) -> None:
         """Bring the node count up to date, and take over a better point if the search has one."""
@@ -197,6 +224,49 @@ def distinct_columns(H: Floats, keep: Ints) -> Ints:
     distinct = np.sort(order[~is_copy])
     # a problem without any column still needs one to search over
     return distinct if distinct.size else np.zeros(1, dtype=np.int64)
+
+
+def independent_parts(H: Floats, columns: Ints, keep: Ints, budget: int) -> list[tuple[Ints, Ints]]:
+    """Sets of columns and forced columns that together hold an optimal support.
+
+    When x_j is a combination of columns C with no zero coefficient, a support that holds all of
+    C + j fits no better without any one of them. So one of them is out: the first; or the first is
+    in and the second is out; and so on. Each such part is taken apart in the same way.
+    """
+    waiting, parts = [(columns, np.intersect1d(columns, keep))], []
+    while waiting:
+        part, forced = waiting.pop(0)
+        circuit = dependent_columns(H, part)
+        free = np.setdiff1d(circuit, forced)
+        if not free.size:
+            parts.append((part, forced))
+        for i, out in enumerate(free[: budget - forced.size + 1]):
+            waiting.append((part[part != out], np.union1d(forced, free[:i])))
+        if len(waiting) + len(parts) > MOST_PARTS:
+            return [(columns, np.intersect1d(columns, keep))]
+    return parts
+
+
+def dependent_columns(H: Floats, columns: Ints) -> Ints:
+    """The first column that is a combination of those before it, and those; or none."""
+    scale = np.sqrt(H[columns, columns])
+    scale[scale == 0.0] = 1.0
+    R = H[np.ix_(columns, columns)] / scale[:, None] / scale
+    try:
+        if np.linalg.cholesky(R).diagonal().min(initial=1.0) ** 2 > kernels.PIVOT_FLOOR:
+            return columns[:0]
+    except np.linalg.LinAlgError:
+        pass
+    # row by row, up to the first pivot that vanishes
+    L = np.zeros_like(R)
+    for j in range(columns.size):
+        row = solve_triangular(L[:j, :j], R[:j, j], lower=True, check_finite=False)
+        pivot = R[j, j] - row @ row
+        if pivot <= kernels.PIVOT_FLOOR:
+            share = solve_triangular(L[:j, :j], row, lower=True, trans=1, check_finite=False)
+            return columns[np.append(np.flatnonzero(np.abs(share) > NO_SHARE), j)]
+        L[j, :j], L[j, j] = row, np.sqrt(pivot)
+    return columns[:0]
 
 
 def _check_applies(problem: Problem) -> None:
