@@ -238,7 +238,8 @@ def independent_parts(H: Floats, columns: Ints, keep: Ints, budget: int) -> list
         part, forced = waiting.pop(0)
         circuit = dependent_columns(H, part)
         free = np.setdiff1d(circuit, forced)
-        if not free.size:
+        # all of a circuit in: one of the earlier parts has the same fit with fewer columns
+        if not free.size and np.isin(circuit, keep).all():
             parts.append((part, forced))
         for i, out in enumerate(free[: budget - forced.size + 1]):
             waiting.append((part[part != out], np.union1d(forced, free[:i])))
@@ -260,10 +261,10 @@ def dependent_columns(H: Floats, columns: Ints) -> Ints:
     # row by row, up to the first pivot that vanishes
     L = np.zeros_like(R)
     for j in range(columns.size):
-        row = solve_triangular(L[:j, :j], R[:j, j], lower=True, check_finite=False)
+        row = _triangular(L[:j, :j], R[:j, j], 0)
         pivot = R[j, j] - row @ row
         if pivot <= kernels.PIVOT_FLOOR:
-            share = solve_triangular(L[:j, :j], row, lower=True, trans=1, check_finite=False)
+            share = _triangular(L[:j, :j], row, 1)
             return columns[np.append(np.flatnonzero(np.abs(share) > NO_SHARE), j)]
         L[j, :j], L[j, j] = row, np.sqrt(pivot)
     return columns[:0]
@@ -280,3 +281,10 @@ def _check_applies(problem: Problem) -> None:
             f"method='exact' takes at most {LARGEST} columns, got {problem.n_features}; "
             "select columns first, or use method='dec'."
         )
+
+
+def _triangular(L: Floats, b: Floats, trans: int) -> Floats:
+    """inv(L) b, or inv(L') b; SciPy before 1.13 refuses systems without unknowns."""
+    if b.size == 0:
+        return b
+    return solve_triangular(L, b, lower=True, trans=trans, check_finite=False)
