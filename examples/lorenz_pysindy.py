@@ -1,7 +1,7 @@
 """Which terms are in the Lorenz equations, read off a noisy trajectory?
 
 pysindy builds a library of the 20 monomials up to degree three and estimates derivatives; blockl0
-chooses the terms of each equation, as many as BIC asks for.
+chooses the terms of each equation, as many as EBIC asks for.
 
 Needs pysindy. Run it with ``python examples/lorenz_pysindy.py``.
 """
@@ -32,7 +32,7 @@ def main() -> None:
 
     times = np.arange(0.0, 10.0, STEP)
     clean = solve_ivp(lorenz, (0.0, 10.0), [-8.0, 8.0, 27.0], t_eval=times, rtol=1e-9).y.T
-    noisy = clean + 0.05 * np.random.default_rng(0).standard_normal(clean.shape)
+    noisy = clean + 0.2 * np.random.default_rng(0).standard_normal(clean.shape)
 
     optimizers = {
         "STLSQ, pysindy's default": ps.STLSQ(),

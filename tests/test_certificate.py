@@ -199,7 +199,7 @@ def test_scale_free(scale):
 
 @pytest.mark.parametrize("level", ["basic", "L", 1, 2, 3])
 def test_sparse_equals_dense_and_is_not_densified(level, rng, monkeypatch):
-    X = sp.random_array((80, 100), density=0.2, rng=rng, format="csc")
+    X = sp.csc_array(sp.random(80, 100, density=0.2, random_state=rng))
     y = X @ np.r_[np.ones(5), np.zeros(95)] + rng.standard_normal(80)
     w = np.r_[np.full(4, 1.0), np.zeros(96)]
     dense = certify(X.toarray(), y, w, n_nonzero_coefs=4, level=level)

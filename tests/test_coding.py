@@ -112,3 +112,13 @@ def test_pysindy_itself():
         optimizer=ps.WrappedOptimizer(SINDyL0(3)), feature_library=ps.PolynomialLibrary(degree=2)
     )
     assert np.count_nonzero(wrapped.fit(U, t=dt).coefficients()) == 9
+
+
+def test_the_default_chooses_by_a_criterion_and_vectors_stay_vectors():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 8))
+    y = 2.0 * X[:, 3] + 0.1 * rng.standard_normal(80)
+    model = SINDyL0().fit(X, y)
+    assert np.flatnonzero(model.coef_[0]).tolist() == [3]
+    assert model.predict(X).shape == (80,)
+    assert SINDyL0().fit(X, y[:, None]).predict(X).shape == (80, 1)

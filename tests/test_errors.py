@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 import blockl0
 from blockl0 import validate
-from blockl0.losses import get_loss
+from blockl0.losses import Huber, get_loss
 from blockl0.problem import as_problem
 
 X = np.arange(15.0).reshape(3, 5) ** 1.5
@@ -141,6 +141,70 @@ CHECKS = {
 
 @pytest.mark.parametrize(("call", "error", "pattern"), CHECKS.values(), ids=CHECKS)
 def test_checks(call, error, pattern):
+    with pytest.raises(error, match=pattern):
+        call()
+
+
+LABELS = np.array([0, 1, 0, 1, 1, 0])
+A = np.arange(30.0).reshape(6, 5) ** 1.3 % 7
+
+
+def named(**options):
+    pd = pytest.importorskip("pandas")
+    return blockl0.L0Regressor(2, **options).fit(pd.DataFrame(A, columns=list("abcde")), LABELS)
+
+
+# what a user can get wrong with paths, estimators, model selection and coding
+ESTIMATORS = {
+    "path neither": (lambda: blockl0.l0_path(A, LABELS), ValueError, r"either `n_nonzero_coefs` or `alphas`, got neither"),
+    "path both": (lambda: blockl0.l0_path(A, LABELS, n_nonzero_coefs=2, alphas=[1.0]), ValueError, r"either .*got both"),
+    "path alpha": (lambda: blockl0.l0_path(A, LABELS, alphas=[1.0], alpha=2.0), ValueError, r"`alpha` goes with `n_nonzero_coefs`, not with `alphas`; got 2"),
+    "path alphas shape": (lambda: blockl0.l0_path(A, LABELS, alphas=[[1.0]]), ValueError, r"`alphas` must be a nonempty vector, got shape \(1, 1\)"),
+    "path alphas empty": (lambda: blockl0.l0_path(A, LABELS, alphas=[]), ValueError, r"`alphas` must be a nonempty vector, got shape \(0,\)"),
+    "path alphas negative": (lambda: blockl0.l0_path(A, LABELS, alphas=[-1.0]), ValueError, r"`alphas` must be nonnegative, got -1"),
+    "path budgets": (lambda: blockl0.l0_path(A, LABELS, n_nonzero_coefs=[1, 9]), ValueError, r"between 0 and n_features=5, got 9"),
+    "path below keep": (lambda: blockl0.l0_path(A, LABELS, n_nonzero_coefs=[1, 3], keep=[0, 1]), ValueError, r"budgets of at least 2, the number of kept columns"),
+    "path point": (lambda: blockl0.l0_path(A, LABELS, n_nonzero_coefs=2).at(4), KeyError, r"no single point for n_nonzero_coefs=4; the path has 1\.\.2"),
+    "path criterion": (lambda: blockl0.l0_path(A, LABELS, n_nonzero_coefs=2).best("bik"), ValueError, r"`criterion` must be one of 'aic', .*Did you mean 'bic'"),
+    "path option": (lambda: blockl0.l0_path(A, LABELS, n_nonzero_coefs=2, blok=3), TypeError, r"does not know the option `blok`\. Did you mean 'block'\?"),
+    "init keep": (lambda: validate.check_init([1.0, 1.0, 0.0], 3, 2, np.array([2])), ValueError, r"`init` must leave room for the columns in `keep`: it has 2 nonzeros"),
+    "callback": (lambda: validate.check_callback(3), TypeError, r"`callback` must be callable, got 3"),
+    "verbose": (lambda: blockl0.L0Regressor(2, verbose=-1).fit(A, LABELS), ValueError, r"`verbose` must be at least 0, got -1"),
+    "keep unknown name": (lambda: named(keep=["aa"]), ValueError, r"`keep` must hold names of columns of X, got 'aa'\. Did you mean 'a'\?"),
+    "keep one name": (lambda: named(keep="a"), TypeError, r"`keep` must be a list of columns, got 'a' \(str\); write \['a'\]"),
+    "keep names of an array": (lambda: blockl0.L0Regressor(2, keep=["a"]).fit(A, LABELS), TypeError, r"column numbers where X has no column names, got \['a'\].*DataFrame"),
+    "keep too many": (lambda: blockl0.L0Regressor(1, keep=[0, 1]).fit(A, LABELS), ValueError, r"more columns than n_nonzero_coefs=1, got 2"),
+    "nan": (lambda: blockl0.L0Regressor(2).fit(put(A, (1, 3), np.nan), LABELS), ValueError, r"Input X contains NaN in column 3, row 1; remove or impute"),
+    "infinity": (lambda: blockl0.L0Regressor(2).fit(sp.csr_array(put(A, (1, 3), np.inf)), LABELS), ValueError, r"Input X contains infinity in column 3, row 1"),
+    "huge": (lambda: blockl0.L0Regressor(2).fit(put(A, (1, 3), 1e200), LABELS), ValueError, r"`X` must stay below 1e\+120"),
+    "regression loss": (lambda: blockl0.L0Regressor(2, loss="logistic").fit(A, LABELS), ValueError, r"`loss` must be one of 'huber', 'poisson', 'squared', got 'logistic'"),
+    "class loss": (lambda: blockl0.L0Classifier(2, loss="squared").fit(A, LABELS), ValueError, r"`loss` must be one of 'logistic', 'squared_hinge', got 'squared'"),
+    "counts negative": (lambda: blockl0.L0Regressor(2, loss="poisson").fit(A, LABELS - 1), ValueError, r"loss='poisson' needs nonnegative `y`, got -1 in position 0"),
+    "counts zero": (lambda: blockl0.L0Regressor(2, loss="poisson").fit(A, 0 * LABELS), ValueError, r"loss='poisson' needs a positive value in `y`, got only zeros"),
+    "huber delta": (lambda: Huber(delta=0.0), ValueError, r"`delta` must be positive, got 0"),
+    "one class": (lambda: blockl0.L0Classifier(2).fit(A, 0 * LABELS), ValueError, r"at least 2 classes in the data, but the data contain only one class: .*0"),
+    "one class of weight": (lambda: blockl0.L0Classifier(2).fit(A, LABELS, LABELS), ValueError, r"at least 2 classes, but the data \(of positive weight\) contain only one class"),
+    "class without weight": (lambda: blockl0.L0Classifier(2).fit(A, [0, 1, 2, 1, 2, 0], [1, 0, 1, 0, 1, 1]), ValueError, r"every class, but class .*1.* has none of positive weight; leave its rows out"),
+    "hinge of three": (lambda: blockl0.L0Classifier(2, loss="squared_hinge").fit(A, [0, 1, 2, 1, 2, 0]), ValueError, r"Only binary classification is supported by loss='squared_hinge', got 3 classes"),
+    "weights": (lambda: blockl0.L0Regressor(2).fit(A, LABELS, -1.0 * LABELS), ValueError, r"[Nn]egative values in data passed to `sample_weight`"),
+    "ridge of softmax": (lambda: blockl0.L0Classifier(2, ridge=-1).fit(A, [0, 1, 2, 1, 2, 0]), ValueError, r"`ridge` must be nonnegative, got -1"),
+    "budget": (lambda: blockl0.L0Regressor(9).fit(A, LABELS), ValueError, r"between 0 and n_features=5, got 9"),
+    "effort": (lambda: blockl0.L0Regressor(2, effort="fats").fit(A, LABELS), ValueError, r"`effort` must be one of .*Did you mean 'fast'\?"),
+    "rule": (lambda: blockl0.L0RegressorCV(2, rule="1se").fit(A, LABELS), ValueError, r"`rule` must be one of .*'one_se'.*got '1se'"),
+    "grid": (lambda: blockl0.L0RegressorCV([1, 7]).fit(A, LABELS), ValueError, r"between 0 and n_features=5, got 7"),
+    "no scores": (lambda: blockl0.L0RegressorCV(1, cv=2, scoring=lambda *_: np.nan).fit(A, LABELS), ValueError, r"no point of the path has a finite score in any fold; check `scoring`"),
+    "bootstrap": (lambda: blockl0.L0Regressor(1).fit(A, LABELS).summary(n_bootstrap=3), ValueError, r"`n_bootstrap` needs the data: give `X` and `y`"),
+    "summary without y": (lambda: blockl0.L0Regressor(1).fit(A, LABELS).summary(A), ValueError, r"`summary` needs the target `y`"),
+    "summary classes": (lambda: blockl0.L0Classifier(1, effort=0).fit(A, LABELS).summary(A, LABELS + 1), ValueError, r"must hold the classes of the fit, got .*2.*they are 0, 1"),
+    "atoms": (lambda: blockl0.sparse_encode(A, A.T, n_nonzero_coefs=1), ValueError, r"`dictionary` must have one atom of 5 features per row, as X has, got shape \(5, 6\)"),
+    "atoms sparsity": (lambda: blockl0.sparse_encode(A, A), ValueError, r"give `n_nonzero_coefs`, `alpha`, or both"),
+    "sindy both": (lambda: blockl0.SINDyL0(alpha=1.0, criterion="bic").fit(A, LABELS), ValueError, r"`alpha` does not go with `criterion`; give one"),
+    "sindy sparse": (lambda: blockl0.SINDyL0(2).fit(sp.csr_array(A), LABELS), TypeError, r"`X` must be a dense array of library terms"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "error", "pattern"), ESTIMATORS.values(), ids=ESTIMATORS)
+def test_estimators_and_paths(call, error, pattern):
     with pytest.raises(error, match=pattern):
         call()
 

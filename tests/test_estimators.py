@@ -32,7 +32,8 @@ from blockl0 import (
     L0RegressorCV,
     Status,
 )
-from blockl0.losses import Huber
+from blockl0.losses import Huber, Logistic, SquaredHinge
+from blockl0.preprocess import count_distinct_rows
 
 # small settings of the slower ones: the checks make hundreds of fits
 CHECKED = [
@@ -308,3 +309,68 @@ def test_summary():
         assert table.columns["feature"].tolist() and "drop-one" in str(table)
     picker = BestSubsetSelector(2, random_state=0, keep=[0]).fit(Xi, yi)
     assert "kept" in str(picker.summary(Xi, yi))
+
+
+def test_kept_columns_in_any_spelling():
+    pd = pytest.importorskip("pandas")
+    X, y = regression(n=30)
+    frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(30)])
+    mask = np.arange(30) == 5
+    for data, keep in ((X, [5]), (X, mask), (frame, ["c5"]), (frame, [5])):
+        model = L0Regressor(keep=keep, random_state=0).fit(data, y)
+        assert model.n_nonzero_ == 10 and 5 in model.support_
+        table = model.summary(data, y, n_bootstrap=2, random_state=0)
+        assert table.columns["inclusion"][np.isnan(table.columns["drop_one"])] == 1.0
+
+
+def test_a_loss_instance_is_treated_as_its_name():
+    X, y = regression()
+    model = L0Classifier(2, loss=Logistic(), effort="fast", random_state=0).fit(X, y > y.mean())
+    assert model.predict_proba(X).shape == (60, 2)
+    assert not hasattr(L0Classifier(2, loss=SquaredHinge()), "predict_proba")
+
+
+def test_poisson_predictions_are_positive_and_small_counts_no_alarm():
+    X, y = regression()
+    counts = target_for("poisson", X, y)
+    model = L0Regressor(2, loss="poisson", ridge=1e-3, effort="fast", random_state=0).fit(X, counts)
+    assert np.all(model.predict(-1e6 * X) > 0.0) and np.isfinite(model.score(-1e6 * X, counts))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        L0Regressor(2, loss="poisson", effort="fast", random_state=0).fit(X, 1e-9 * counts)
+
+
+def test_classes_without_weight_are_refused():
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match=r"every class, but class .*1.* none of positive weight"):
+        L0Classifier(2).fit(X, y, (y != 1).astype(float))
+
+
+def test_summary_checks_its_target():
+    X, y = regression()
+    labels = np.where(y > y.mean(), "b", "a")
+    model = L0Classifier(2, effort="fast", random_state=0).fit(X, labels)
+    with pytest.raises(ValueError, match=r"classes of the fit, got .*'ab'.*they are 'a', 'b'"):
+        model.summary(X, np.where(labels == "a", "ab", "b"))
+    with pytest.raises(ValueError, match="needs the target `y`"):
+        model.summary(X)
+
+
+def test_distinct_rows_are_counted_quickly_and_alike():
+    rng = np.random.default_rng(0)
+    few = rng.standard_normal((4, 5))[rng.integers(0, 4, 3000)]
+    few[:, 0] = 0.0
+    for data in (few, np.asfortranarray(few), sp.csr_array(few)):
+        assert count_distinct_rows(data, 20) == 4
+    assert count_distinct_rows(rng.standard_normal((50, 3)), 20) == 20
+    assert count_distinct_rows(sp.csr_array((30, 4)), 20) == 1
+
+
+def test_selector_gives_labels_a_ridge():
+    X = regression()[0]
+    labels = X[:, 1] > 2.0  # separable
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        picker = BestSubsetSelector(2, loss="logistic", effort="fast", random_state=0)
+        assert 1 in picker.fit(X, labels).support_
+    assert picker.estimator_.ridge == 1e-3 and picker.ridge is None

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import blockl0
+from blockl0.design import as_design
+from blockl0.problem import independent
 
 METHODS = ("dec", "exact", "refit")
 
@@ -102,3 +104,35 @@ def test_the_gap_of_a_nearly_perfect_fit_is_honest():
     better = np.zeros(20)
     better[[0, 5]] = np.linalg.lstsq(X[:, [0, 5]], y, rcond=None)[0]
     assert result.lower_bound <= 0.5 * np.sum((y - X @ better) ** 2)
+
+
+@pytest.mark.parametrize("ridge", [0.0, 0.1])
+@pytest.mark.parametrize("method", METHODS)
+def test_answers_with_useless_kept_columns_are_taken_back(method, ridge):
+    X, y = make(n=9)
+    X[:, 0], X[:, 2], X[:, 3] = 0.0, 3.0 * X[:, 1], X[:, 1] - X[:, 5]
+    for keep in ([0], [0, 1, 2], [1, 3, 5]):
+        for budget in (3, 5):
+            problem = {"n_nonzero_coefs": budget, "keep": keep, "ridge": ridge}
+            result = blockl0.solve(X, y, method=method, random_state=0, **problem)
+            assert result.n_nonzero <= budget
+            certificate = blockl0.certify(X, y, result.coef, level=1, **problem)
+            assert method == "dec" or certificate.holds
+            again = blockl0.solve(X, y, method=method, init=result.coef, random_state=0, **problem)
+            assert again.objective <= result.objective * (1 + 1e-9)
+            # of each set of dependent columns one stays, and without it nothing fits as well
+            assert {1} <= set(result.support) or keep == [0] or ridge == 0.0
+
+
+def test_independent_columns_of_a_set():
+    X = make()[0][:, :6]
+    X[:, 0], X[:, 2], X[:, 3] = 0.0, 3.0 * X[:, 1], X[:, 1] - X[:, 5]
+    every = np.arange(6)
+    design = as_design(X)
+    assert independent(design, every, None, 0.1).tolist() == [1, 2, 3, 4, 5]
+    chosen = independent(design, every, None, 0.0)
+    assert chosen.size == 3 and 4 in chosen
+    assert np.linalg.matrix_rank(X[:, chosen]) == np.linalg.matrix_rank(X) == 3
+    weights = np.zeros(30)
+    weights[0] = 1.0  # one row is left
+    assert independent(design, every, weights, 0.0).size == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,10 +11,12 @@ import scipy.sparse as sp
 from joblib import parallel_config
 from scipy.special import comb
 from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import make_scorer, mean_absolute_error
 from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, TimeSeriesSplit
 
-from blockl0 import L0Classifier, L0ClassifierCV, L0Regressor, L0RegressorCV, l0_path
+from blockl0 import L0Classifier, L0ClassifierCV, L0Regressor, L0RegressorCV, Status, l0_path
+from blockl0.path import _solve_alone
 from blockl0.selection import CRITERIA, choose_by_score
 
 
@@ -173,7 +176,7 @@ def test_degenerate_folds_are_left_out():
     X, _ = make(30, 10)
     labels = np.array(["a"] * 4 + ["b"] * 26)
     cv = [(np.arange(4, 30), np.arange(4)), (np.arange(20), np.arange(20, 30))]
-    with pytest.warns(UserWarning, match="could not be scored"):
+    with pytest.warns(UserWarning, match="1 of 2 folds could not be scored"):
         model = L0ClassifierCV(2, cv=cv, random_state=0).fit(X, labels)
     assert np.isnan(model.cv_scores_[0]).all() and np.isfinite(model.cv_scores_[1]).all()
     with pytest.raises(ValueError, match="no point of the path has a finite score"):
@@ -189,3 +192,82 @@ def test_rules_with_ties_and_missing_scores():
     assert chosen == 2 and mean[1] == -np.inf
     spread = np.array([[0.0, 0.9, 0.2], [0.8, 0.9, 1.9]])
     assert choose_by_score(spread, k, "one_se")[0] == 0
+
+
+def test_scorers_with_and_without_weights():
+    X, y = make()
+    weights = np.arange(80) % 3 + 1.0
+
+    def plain(est, X, y):
+        return -np.mean((est.predict(X) - y) ** 2)
+
+    def weighted(est, X, y, sample_weight):
+        return -np.average((est.predict(X) - y) ** 2, weights=sample_weight)
+
+    by_plain = L0RegressorCV(3, scoring=plain, random_state=0).fit(X, y, weights)
+    by_metric = L0RegressorCV(
+        3, scoring=make_scorer(lambda a, b: -np.mean((a - b) ** 2)), random_state=0
+    ).fit(X, y, weights)
+    np.testing.assert_allclose(by_plain.cv_scores_, by_metric.cv_scores_)
+    by_weight = L0RegressorCV(3, scoring=weighted, random_state=0).fit(X, y, weights)
+    by_default = L0RegressorCV(3, random_state=0).fit(X, y, weights)
+    np.testing.assert_allclose(by_weight.cv_scores_, 2 * by_default.cv_scores_)
+
+
+def test_splits_may_be_masks_or_lists_also_with_weights():
+    X, y = make()
+    train = np.arange(80) < 50
+    splits = {
+        "numbers": [(np.flatnonzero(train), np.flatnonzero(~train))],
+        "masks": [(train, ~train)],
+        "lists": [(np.flatnonzero(train).tolist(), np.flatnonzero(~train).tolist())],
+    }
+    for weights in (None, np.arange(80) % 2 + 0.0):
+        scores = [
+            L0RegressorCV(2, cv=cv, random_state=0).fit(X, y, weights).cv_scores_
+            for cv in splits.values()
+        ]
+        np.testing.assert_array_equal(scores[0], scores[1])
+        np.testing.assert_array_equal(scores[0], scores[2])
+
+
+def test_counts_that_are_all_zero_in_a_fold():
+    X, _ = make()
+    y = np.zeros(80)
+    y[-30:] = np.random.default_rng(0).poisson(2.0, 30) + 1
+    with pytest.warns(UserWarning, match="folds could not be scored"):
+        model = L0RegressorCV(
+            2, loss="poisson", cv=TimeSeriesSplit(3), ridge=0.1, random_state=0
+        ).fit(X, y)
+    assert np.isnan(model.cv_scores_[0]).all() and np.isfinite(model.cv_scores_[-1]).all()
+
+
+def test_a_refit_forgets_the_scores_of_another_rule():
+    X, y = make()
+    model = L0RegressorCV(3, random_state=0).fit(X, y)
+    model.set_params(rule="bic").fit(X, y)
+    assert not any(hasattr(model, name) for name in ("cv_scores_", "mean_scores_", "best_score_"))
+
+
+@pytest.mark.parametrize("rule", ["min", "bic"])
+def test_a_cut_path_says_so(rule):
+    X, y = make()
+    with pytest.warns(ConvergenceWarning, match=r"path was cut \(time_limit\) after 1 of 9 points"):
+        model = L0RegressorCV(8, rule=rule, time_limit=1e-6).fit(X, y)
+    assert len(model.path_) == 1
+
+
+def test_an_interrupt_ends_a_cross_validation(monkeypatch):
+    X, y = make()
+    monkeypatch.setattr(
+        "blockl0.path._solve_alone",
+        lambda *args, real=_solve_alone: replace(real(*args), status=Status.INTERRUPTED),
+    )
+    with pytest.raises(KeyboardInterrupt):
+        L0RegressorCV(2, random_state=0).fit(X, y)
+
+
+def test_criteria_say_when_weights_do_not_count_samples():
+    X, y = make()
+    with pytest.warns(UserWarning, match=r"sample weights sum to 1, which the criteria take"):
+        L0RegressorCV(3, rule="bic").fit(X, y, np.full(80, 1 / 80))

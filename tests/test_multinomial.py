@@ -11,19 +11,14 @@ from scipy.optimize import minimize
 
 import blockl0
 from blockl0.design import as_design
-from blockl0.grouped_search import GroupedSearch
-from blockl0.multinomial import (
-    MultinomialProblem,
-    _softmax_hessian,
-    minimize_softmax,
-    probabilities,
-    rows_of,
-    softmax_loss,
-)
+from blockl0.grouped_search import GramRows, GroupedSearch
+from blockl0.multinomial import MultinomialProblem, rows_of
 from blockl0.path import solve_path
 from blockl0.preprocess import apply
+from blockl0.quadratic_search import Tally
 from blockl0.refit import solve_refit
 from blockl0.run import Run
+from blockl0.softmax import minimize_softmax, probabilities, softmax_hessian, softmax_loss
 from blockl0.sparsity import Sparsity
 
 
@@ -86,7 +81,7 @@ def test_value_gradient_and_curvature_by_finite_differences(rng):
     slope = [(value(V + d) - value(V - d)) / 2e-5 for d in steps]
     np.testing.assert_allclose(gradient(V).ravel(), slope, rtol=1e-5, atol=1e-5)
     bend = np.array([(gradient(V + d) - gradient(V - d)).T.ravel() / 2e-5 for d in steps])
-    H = _softmax_hessian(X, probabilities(X @ V), weights, ridge)
+    H = softmax_hessian(X, probabilities(X @ V).T, weights, ridge)
     D = rng.standard_normal((3, 3))
     D -= D.mean(axis=1, keepdims=True)
     # on directions that sum to zero over classes, all that is ever used
@@ -134,7 +129,9 @@ def test_two_classes_are_the_logistic_loss():
 def test_many_columns_go_through_a_pool(monkeypatch):
     X, y, _ = make(120, 60, 4, seed=3)
     whole = run_refit(apply(problem_of(X, y, 4, n_classes=4)).problem, effort="fast")
+    monkeypatch.setattr("blockl0.grouped_search.WHOLE", 20)
     monkeypatch.setattr("blockl0.grouped_search.POOL", 10)
+    monkeypatch.setattr("blockl0.multinomial_search.POOL", 10)
     monkeypatch.setattr("blockl0.grouped_search.CHUNK", 16)
     pooled = run_refit(apply(problem_of(X, y, 4, n_classes=4)).problem, effort="fast")
     assert pooled.objective == pytest.approx(whole.objective, rel=0.02)
@@ -150,7 +147,9 @@ def test_moves_are_priced_as_refits_are(rng):
         fit = Z - X[:, S] @ V
         return 0.5 * weights @ np.sum(fit**2, axis=1) + 0.15 * np.sum(V**2)
 
-    search = GroupedSearch(as_design(X), Z, weights, 0.3, Sparsity(0.0, 3), np.array([2]), 1e-12)
+    gram = GramRows(as_design(X), weights, 0.3, Tally())
+    B = X.T @ (weights[:, None] * Z)
+    search = GroupedSearch(gram, B, Sparsity(0.0, 3), np.array([2]), 1e-12)
     found = search.descend(np.array([2]))
     truth = min(best_of([2, *S]) for S in combinations([0, 1, 3, 4, 5, 6], 2))
     start = best_of(sorted(found))
@@ -194,3 +193,47 @@ def test_newton_never_ends_above_its_start(rng):
     found = minimize_softmax(X, y, weights, np.zeros(4), start)
     assert weights @ softmax_loss(X @ found, y) <= weights @ softmax_loss(X @ start, y)
     assert rows_of(found).size == 4
+
+
+@pytest.mark.parametrize("scale", [1.0, 30.0, 1e3])
+def test_intercepts_are_found_from_any_predictors(scale):
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        eta, y, weights = (
+            scale * rng.standard_normal((50, 4)),
+            rng.integers(0, 4, 50),
+            rng.random(50),
+        )
+        if seed % 2:  # nearly separable: all probabilities are zero or one
+            y = np.argmax(eta + scale * np.arange(4), axis=1)
+            y[:4] = np.arange(4)
+        b = minimize_softmax(np.ones((50, 1)), y, weights, np.zeros(1), np.zeros((1, 4)), eta)
+        P = probabilities(eta + b)
+        P[np.arange(50), y] -= 1.0
+        np.testing.assert_allclose(weights @ P, 0.0, atol=1e-6)
+
+
+@pytest.mark.parametrize("ridge", [0.0, 1e-3])
+def test_nearly_separable_classes_keep_their_intercepts(ridge):
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((60, 10))
+        y = np.digitize(X[:, 3] - 2 * X[:, 7] + 0.1 * rng.standard_normal(60), [-1, 1])
+        prepared = apply(problem_of(X, y, 2, ridge=ridge))
+        result = run_refit(prepared.problem, effort="fast")
+        coef, intercept = prepared.invert(result.coef)
+        empty = prepared.problem.objective(np.zeros((10, 3)))
+        value = np.sum(softmax_loss(X @ coef + intercept, y)) + 0.5 * ridge * np.sum(coef**2)
+        assert result.objective == pytest.approx(value, rel=1e-6, abs=1e-6)
+        assert result.objective < 0.2 * empty
+
+
+def test_a_single_addition_is_tried_on_the_true_loss():
+    for seed in range(4, 12):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((40, 5)) @ (np.eye(5) + 1.0)
+        eta = X @ (rng.standard_normal(5) * (rng.random(5) < 0.6)) + rng.standard_normal(40)
+        y = np.digitize(eta, [-1.0, 1.0])
+        result = run_refit(apply(problem_of(X, y, 3, price=2.0)).problem)
+        truth = enumerate_best(X, y, np.ones(40), 0.1, 2.0, 3)
+        assert result.objective == pytest.approx(truth, rel=1e-5)

@@ -186,3 +186,15 @@ def test_a_single_column_and_a_perfect_fit():
     X, _ = make(8, 20)
     path = l0_path(X, X[:, 0] + X[:, 1], n_nonzero_coefs=20, random_state=0)
     assert path.objective[-1] <= 1e-20 and len(path) == 20
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_seconds_and_passes_are_those_of_a_point(loss):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 30))
+    y = X[:, 0] + rng.standard_normal(60)
+    y = y if loss == "squared" else y > 0
+    path = l0_path(X, y, n_nonzero_coefs=6, loss=loss, ridge=0.1, random_state=0)
+    seconds = np.array([result.seconds for result in path])
+    assert np.all(seconds > 0.0) and seconds.sum() <= path.seconds
+    assert all(result.n_passes >= 0 for result in path) and path[0].n_passes > 0

@@ -38,3 +38,30 @@ def test_displays(fitted):
     assert plot.ConvergenceDisplay.from_result(result, ax=ax).ax_ is ax
     assert plot.ConvergenceDisplay.from_result(model).figure_ is not None
     plt.close("all")
+
+
+def test_pictures_say_what_was_chosen_and_what_is_left_out(fitted):
+    import matplotlib.pyplot as plt
+
+    from blockl0 import plot
+
+    X, y, _ = fitted
+    model = L0RegressorCV(12, rule="one_se", random_state=0).fit(X, y)
+    curve = plot.SelectionCurveDisplay.from_estimator(model)
+    labels = [text.get_text() for text in curve.ax_.get_legend().get_texts()]
+    assert f"chosen: {model.n_nonzero_} columns" in labels
+    best = int(np.argmax(model.mean_scores_))
+    assert best == model.best_index_ or f"best: {best} columns" in labels
+    # the empty model is far below: named, not drawn
+    assert any("0 columns at" in text.get_text() for text in curve.ax_.texts)
+    assert curve.ax_.get_ylim()[0] > model.mean_scores_[0]
+    chart = plot.SelectionMapDisplay.from_path(model)
+    assert chart.marked == model.best_index_ and "chosen" in chart.ax_.get_xlabel()
+    path = plot.CoefficientPathDisplay.from_path(model)
+    named = {text.get_text() for text in path.ax_.texts}
+    largest = np.argsort(-np.abs(model.path_[-1].coef))[:10]
+    assert named == {f"x{j}" for j in largest}
+    result = solve(X, y, n_nonzero_coefs=3, random_state=0)
+    legend = plot.ConvergenceDisplay.from_result(result).ax_.get_legend()
+    assert f"{result.objective:.6g}" in legend.get_texts()[0].get_text()
+    plt.close("all")

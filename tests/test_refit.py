@@ -346,10 +346,11 @@ def test_ctrl_c_returns_the_best_so_far(loss):
     def interrupt(progress):
         raise KeyboardInterrupt
 
-    result = solve(X, y, loss=loss, n_nonzero_coefs=4, callback=interrupt)
+    result = solve(X, y, loss=loss, n_nonzero_coefs=4, ridge=0.1, callback=interrupt)
     assert result.status is Status.INTERRUPTED
     points = []
-    solve(X, y, loss=loss, n_nonzero_coefs=4, callback=lambda p: points.append(p.coef.copy()))
+    form = {"loss": loss, "n_nonzero_coefs": 4, "ridge": 0.1}
+    solve(X, y, **form, callback=lambda p: points.append(p.coef.copy()))
     assert np.array_equal(result.coef, points[0]) and len(points) > 1
 
 

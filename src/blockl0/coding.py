@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.parallel import Parallel, delayed
@@ -120,7 +121,8 @@ class SINDyL0(MultiOutputMixin, RegressorMixin, BaseEstimator):
     alpha : float, optional
         Price of a term. Not with `criterion`.
     criterion : "aic", "bic", "ebic" or "gic", optional
-        Choose the number of terms of each equation along the path.
+        Choose the number of terms of each equation along the path; "bic" where neither this nor
+        `n_nonzero_coefs` nor `alpha` is given.
     ridge : float
     effort, random_state
         As in `blockl0.solve`.
@@ -155,8 +157,11 @@ class SINDyL0(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SINDyL0:
         """Fit to the library terms X (m, n) and the derivatives y (m,) or (m, n_targets)."""
+        if sp.issparse(X):
+            raise TypeError("`X` must be a dense array of library terms, got a sparse matrix.")
         X, Y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
-        Y = Y[:, None] if Y.ndim == 1 else Y
+        self._is_single = Y.ndim == 1
+        Y = Y[:, None] if self._is_single else Y
         # pysindy marks samples without a derivative by NaN
         rows = np.isfinite(X).all(axis=1) & np.isfinite(Y).all(axis=1)
         X, Y = X[rows], Y[rows]
@@ -164,7 +169,10 @@ class SINDyL0(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if weights is not None:
             root = np.sqrt(weights[rows])
             X, Y = X * root[:, None], Y * root[:, None]
-        if self.criterion is None:
+        criterion = self.criterion
+        if self.n_nonzero_coefs is None and self.alpha is None and criterion is None:
+            criterion = "bic"
+        if criterion is None:
             self.coef_ = sparse_encode(
                 Y.T, X.T, n_nonzero_coefs=self.n_nonzero_coefs, alpha=self.alpha, ridge=self.ridge,
                 effort=self.effort, random_state=self.random_state,
@@ -173,24 +181,25 @@ class SINDyL0(MultiOutputMixin, RegressorMixin, BaseEstimator):
             if self.alpha is not None:
                 raise ValueError("`alpha` does not go with `criterion`; give one of them.")
             most = min(10, X.shape[1]) if self.n_nonzero_coefs is None else self.n_nonzero_coefs
-            self.coef_ = np.array([self._choose(X, target, most) for target in Y.T])
+            self.coef_ = np.array([self._choose(X, target, most, criterion) for target in Y.T])
         self.ind_ = self.coef_ != 0.0
         self.intercept_ = 0.0
         self.n_features_in_ = X.shape[1]
         self.history_ = [self.coef_]
         return self
 
-    def _choose(self, X: Floats, y: Floats, most: int) -> Floats:
+    def _choose(self, X: Floats, y: Floats, most: int, criterion: str) -> Floats:
         path = l0_path(
             X, y, n_nonzero_coefs=most, ridge=self.ridge, effort=self.effort,
             random_state=self.random_state,
         )  # fmt: skip
-        return path.best(str(self.criterion)).coef
+        return path.best(criterion).coef
 
     def predict(self, X: Any) -> Floats:
-        """X·coef_', (m, n_targets)."""
+        """X·coef_', (m, n_targets), or (m,) if `fit` got a vector."""
         check_is_fitted(self)
-        return np.asarray(X) @ self.coef_.T
+        predicted = np.asarray(X) @ self.coef_.T
+        return predicted[:, 0] if self._is_single else predicted
 
     @property
     def complexity(self) -> int:

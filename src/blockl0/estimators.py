@@ -2,218 +2,24 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.feature_selection import SelectorMixin
 from sklearn.metrics import d2_tweedie_score
-from sklearn.utils import check_random_state as check_sklearn_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from blockl0.design import as_design
-from blockl0.explain import SummaryMixin
-from blockl0.losses import LARGEST_LOG_MEAN, get_loss
-from blockl0.multinomial import MultinomialProblem, MultinomialSearch, probabilities
-from blockl0.newton import newton_on
-from blockl0.preprocess import Prepared, apply, count_distinct_rows, drop_unweighted
-from blockl0.problem import as_problem
-from blockl0.refit import refit_options, solve_refit
-from blockl0.result import Result, Status
-from blockl0.run import Run
-from blockl0.sparsity import as_sparsity
-from blockl0.validate import (
-    check_choice,
-    check_column_entries,
-    check_keep,
-    check_keep_names,
-    check_nonnegative,
-    check_time_limit,
-    check_verbose,
-)
+from blockl0.callbacks import fit_task, with_callbacks
+from blockl0.linear import CLASSIFICATION, REGRESSION, L0Linear
+from blockl0.losses import LARGEST_LOG_MEAN
+from blockl0.softmax import probabilities
 
 Floats = NDArray[np.float64]
-
-DEFAULT_BUDGET = 10
-"""Nonzeros where neither `n_nonzero_coefs` nor `alpha` is given and there are as many columns."""
-REGRESSION = ("squared", "huber", "poisson")
-CLASSIFICATION = ("logistic", "squared_hinge")
-EXTREME, VANISHING = 30.0, -20.0
-"""A logistic predictor beyond the one in magnitude, or a log rate below the other, diverges."""
-
-
-class L0Linear(SummaryMixin, BaseEstimator):
-    """What the estimators share: input, the solve, the attributes, the linear predictor."""
-
-    _losses: tuple[str, ...] = REGRESSION
-    _most_by_default = DEFAULT_BUDGET
-
-    def __init__(
-        self,
-        n_nonzero_coefs: int | None = None,
-        *,
-        alpha: float | None = None,
-        ridge: float = 0.0,
-        loss: Any = "squared",
-        fit_intercept: bool = True,
-        keep: Any = None,
-        effort: str | int = "balanced",
-        time_limit: float | None = None,
-        random_state: Any = None,
-        verbose: int | bool = 0,
-    ) -> None:
-        self.n_nonzero_coefs = n_nonzero_coefs
-        self.alpha = alpha
-        self.ridge = ridge
-        self.loss = loss
-        self.fit_intercept = fit_intercept
-        self.keep = keep
-        self.effort = effort
-        self.time_limit = time_limit
-        self.random_state = random_state
-        self.verbose = verbose
-
-    # input -----------------------------------------------------------------------------------
-
-    def _read_X(self, X: Any, **options: Any) -> Any:
-        """X, or (X, y) if `y` is given, validated; NaN and infinity refused by column name."""
-        read = validate_data(
-            self, X, accept_sparse="csc", dtype=np.float64, order="F", ensure_all_finite=False,
-            **options,
-        )  # fmt: skip
-        names = getattr(self, "feature_names_in_", None)
-        check_column_entries(read[0] if "y" in options else read, names)
-        return read
-
-    def _read_weights(self, sample_weight: Any, X: Any) -> Floats | None:
-        if sample_weight is None:
-            return None
-        return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-
-    def _code_target(self, y: Any) -> tuple[Floats, int]:
-        """y in the coding of the loss, and the number of classes (0 for a regression)."""
-        return y, 0
-
-    def _loss_name(self) -> str:
-        name = self.loss if isinstance(self.loss, str) else getattr(self.loss, "name", self.loss)
-        return check_choice("loss", name, self._losses)
-
-    # the problem -----------------------------------------------------------------------------
-
-    def _default_budget(self, X: Any, n_kept: int) -> int:
-        """10, less for few columns or rows, so that the default never interpolates."""
-        n_rows = count_distinct_rows(X, 2 * self._most_by_default)
-        return min(X.shape[1], max(1, n_kept, min(self._most_by_default, n_rows // 2)))
-
-    def _prepare(
-        self, X: Any, y: Any, weights: Any, n_classes: int, budget: Any, alpha: Any
-    ) -> Prepared:
-        """The problem for X, y and a sparsity, with its intercept."""
-        X, y, weights = drop_unweighted(X, y, weights)
-        if n_classes and np.unique(y).size < 2:
-            raise ValueError(
-                f"{type(self).__name__} needs samples of at least 2 classes, but the data (of "
-                "positive weight) contain only one class."
-            )
-        keep = check_keep_names(self.keep, getattr(self, "feature_names_in_", None))
-        if budget is None and alpha is None:
-            budget = self._default_budget(X, 0 if keep is None else np.size(keep))
-        if n_classes > 2:
-            sparsity = as_sparsity(budget, alpha, X.shape[1])
-            problem: Any = MultinomialProblem(
-                as_design(X), y.astype(np.int64), n_classes, sparsity,
-                check_nonnegative("ridge", self.ridge), weights,
-                check_keep(keep, X.shape[1], sparsity.budget),
-            )  # fmt: skip
-        else:
-            problem = as_problem(
-                X, y, n_nonzero_coefs=budget, alpha=alpha, ridge=self.ridge,
-                loss=get_loss(self.loss), sample_weight=weights, keep=keep,
-            )  # fmt: skip
-        return apply(problem, self.fit_intercept)
-
-    def _chosen_sparsity(self) -> tuple[Any, Any]:
-        return self.n_nonzero_coefs, self.alpha
-
-    def _plain(self) -> Any:
-        """An estimator without cross-validation that selects as many columns."""
-        return self
-
-    def _seed(self) -> Any:
-        if isinstance(self.random_state, np.random.Generator):
-            return int(self.random_state.integers(2**31))
-        return int(check_sklearn_random_state(self.random_state).randint(2**31 - 1))
-
-    def _solve(self, prepared: Prepared) -> Result:
-        problem = prepared.problem
-        price, budget = problem.sparsity
-        run = Run(
-            problem, check_time_limit(self.time_limit), None, {"method": "refit"},
-            check_verbose(self.verbose),
-        )  # fmt: skip
-        rng = np.random.default_rng(self._seed())
-        if price > 0.0 or budget < problem.n_features:
-            return solve_refit(problem, run, rng=rng, effort=self.effort)
-        # with room for all columns at no price there is nothing to choose, only to fit
-        return run.result(_fit_all(problem), Status.CONVERGED, 1)
-
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
-        weights = self._read_weights(sample_weight, X)
-        target, n_classes = self._code_target(y)
-        prepared = self._prepare(X, target, weights, n_classes, self.n_nonzero_coefs, self.alpha)
-        self._store(self._solve(prepared), prepared)
-        if self.ridge == 0.0:
-            self._warn_if_separable(X)
-
-    def _store(self, result: Result, prepared: Prepared) -> None:
-        coef, intercept = prepared.invert(result.coef)
-        chosen = coef if coef.ndim == 1 else coef.any(axis=1)
-        self.coef_, self.intercept_ = self._shape(coef, intercept)
-        self.support_ = np.flatnonzero(chosen)
-        self.n_nonzero_ = int(self.support_.size)
-        self.objective_ = result.objective
-        self.certificate_ = result.certificate
-        self.status_ = result.status
-        self.n_iter_ = max(1, result.n_iter)
-        self.history_ = result.history
-
-    def _shape(self, coef: Floats, intercept: Any) -> tuple[Floats, Any]:
-        return coef, intercept
-
-    def _warn_if_separable(self, X: Any) -> None:
-        """Say so where coefficients go to infinity, which a ridge prevents."""
-        if self._loss_name() not in ("logistic", "poisson"):
-            return
-        eta = X[:, self.support_] @ self.coef_.T[self.support_] + self.intercept_
-        lost = np.abs(eta) > EXTREME if self._loss_name() == "logistic" else eta < VANISHING
-        if np.any(lost):
-            warnings.warn(
-                "The selected columns separate the data: without ridge the coefficients go to "
-                f"infinity, and were stopped at a predictor of {np.abs(eta).max():.3g}. Set a "
-                "small `ridge`, for example 1e-3.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-
-    # prediction ------------------------------------------------------------------------------
-
-    def _predictor(self, X: Any) -> Floats:
-        check_is_fitted(self)
-        X = self._read_X(X, reset=False)
-        # only the chosen columns are read
-        part = X[:, self.support_]
-        return np.asarray(part @ self.coef_.T[self.support_]) + self.intercept_
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
 
 class L0Regressor(RegressorMixin, L0Linear):
@@ -223,6 +29,10 @@ class L0Regressor(RegressorMixin, L0Linear):
     ‖w‖₀ ≤ n_nonzero_coefs, by method "refit" of `blockl0.solve`. The squared loss is
     ½(y − x'w − b)², summed: scikit-learn's 1/(2m) scaling corresponds to alpha/m and ridge/m.
     Columns are not scaled; with ridge = 0 their units do not matter.
+
+    As a step that selects columns use `BestSubsetSelector`: scikit-learn's `SelectFromModel` drops
+    coefficients below their mean unless it is given ``threshold=1e-12``. With scikit-learn 1.9,
+    `set_callbacks` shows the rounds of the search, as ``model.set_callbacks(ProgressBar())``.
 
     Parameters
     ----------
@@ -275,6 +85,7 @@ class L0Regressor(RegressorMixin, L0Linear):
 
     _losses = REGRESSION
 
+    @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> L0Regressor:
         """Fit to X (n_samples, n_features), dense or sparse, and y (n_samples,)."""
         self._loss_name()
@@ -285,7 +96,10 @@ class L0Regressor(RegressorMixin, L0Linear):
     def predict(self, X: Any) -> Floats:
         """x'w + b for every row of X; its exponential for the Poisson loss."""
         eta = self._predictor(X)
-        return np.exp(np.minimum(eta, LARGEST_LOG_MEAN)) if self._loss_name() == "poisson" else eta
+        if self._loss_name() != "poisson":
+            return eta
+        # neither infinite nor zero, which no deviance allows
+        return np.exp(np.clip(eta, -LARGEST_LOG_MEAN, LARGEST_LOG_MEAN))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R²; for the Poisson loss D², the share of the deviance that is explained."""
@@ -295,24 +109,13 @@ class L0Regressor(RegressorMixin, L0Linear):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        if tags.target_tags is not None and self.loss == "poisson":
+        if tags.target_tags is not None and self._loss_given() == "poisson":
             tags.target_tags.positive_only = True
         return tags
 
 
-def _fit_all(problem: Any) -> Floats:
-    """The fit on all columns, the shortest one where it is not unique."""
-    everything = np.arange(problem.n_features)
-    if isinstance(problem, MultinomialProblem):
-        zero = np.zeros((problem.n_features, problem.n_classes))
-        return MultinomialSearch(problem, refit_options()[0]).polish(zero, everything, 0).w
-    if problem.is_quadratic:
-        return problem.fit_on(everything)
-    return newton_on(problem, np.zeros(problem.n_features), everything)
-
-
 def _has_probabilities(self: Any) -> bool:
-    return bool(self.loss == "logistic")
+    return bool(self._loss_given() == "logistic")
 
 
 class L0Classifier(ClassifierMixin, L0Linear):
@@ -372,6 +175,7 @@ class L0Classifier(ClassifierMixin, L0Linear):
             verbose=verbose,
         )  # fmt: skip
 
+    @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> L0Classifier:
         """Fit to X (n_samples, n_features), dense or sparse, and labels y (n_samples,)."""
         self._loss_name()
@@ -382,7 +186,7 @@ class L0Classifier(ClassifierMixin, L0Linear):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         if tags.classifier_tags is not None:
-            tags.classifier_tags.multi_class = self.loss == "logistic"
+            tags.classifier_tags.multi_class = self._loss_given() == "logistic"
         return tags
 
     def _read_labels(self, y: Any) -> Any:
@@ -395,7 +199,7 @@ class L0Classifier(ClassifierMixin, L0Linear):
             )
         if self.classes_.size > 2 and self._loss_name() != "logistic":
             raise ValueError(
-                f"Only binary classification is supported by loss={self.loss!r}, got "
+                f"Only binary classification is supported by loss={self._loss_name()!r}, got "
                 f"{self.classes_.size} classes; use loss='logistic', which becomes the softmax "
                 "loss, or OneVsRestClassifier."
             )
@@ -432,6 +236,15 @@ class L0Classifier(ClassifierMixin, L0Linear):
             return np.log(self.predict_proba(X))
 
 
+LABELS_RIDGE = 1e-3
+"""Of a selector for labels."""
+COPIED = (
+    "coef_", "intercept_", "support_", "n_nonzero_", "objective_", "certificate_", "status_",
+    "n_iter_", "history_",
+)  # fmt: skip
+"""Attributes of its model that a selector has, too."""
+
+
 class BestSubsetSelector(SelectorMixin, L0Linear):
     """Select the best few columns, as a transformer.
 
@@ -439,7 +252,9 @@ class BestSubsetSelector(SelectorMixin, L0Linear):
     ----------
     loss : "squared" (default), "huber", "poisson", "logistic" or "squared_hinge"
         The last two for labels.
-    n_nonzero_coefs, alpha, ridge, fit_intercept, keep, effort, time_limit, random_state, verbose
+    ridge : float, optional
+        By default 0, and 1e-3 for labels, which a few columns often separate.
+    n_nonzero_coefs, alpha, fit_intercept, keep, effort, time_limit, random_state, verbose
         As in `L0Regressor`.
 
     Attributes
@@ -461,15 +276,41 @@ class BestSubsetSelector(SelectorMixin, L0Linear):
     _losses = (*REGRESSION, *CLASSIFICATION)
     n_features_in_: int
 
+    def __init__(
+        self,
+        n_nonzero_coefs: int | None = None,
+        *,
+        alpha: float | None = None,
+        ridge: float | None = None,
+        loss: Any = "squared",
+        fit_intercept: bool = True,
+        keep: Any = None,
+        effort: str | int = "balanced",
+        time_limit: float | None = None,
+        random_state: Any = None,
+        verbose: int | bool = 0,
+    ) -> None:
+        super().__init__(
+            n_nonzero_coefs, alpha=alpha, loss=loss, fit_intercept=fit_intercept, keep=keep,
+            effort=effort, time_limit=time_limit, random_state=random_state, verbose=verbose,
+        )  # fmt: skip
+        self.ridge: Any = ridge
+
+    @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BestSubsetSelector:
         """Find the columns of X that predict y."""
         is_labels = self._loss_name() in CLASSIFICATION
         kind = L0Classifier if is_labels else L0Regressor
         self._read_X(X, y=y, y_numeric=not is_labels)
-        self.estimator_ = kind(**self.get_params()).fit(X, y, sample_weight)
-        names = ("coef_", "intercept_", "support_", "n_nonzero_", "objective_", "certificate_")
-        for name in (*names, "status_", "n_iter_", "history_"):
-            setattr(self, name, getattr(self.estimator_, name))
+        given = self.get_params()
+        if given["ridge"] is None:
+            given["ridge"] = LABELS_RIDGE if is_labels else 0.0
+        self.estimator_ = kind(**given)
+        with fit_task(self, X, y, sample_weight, n_parts=1) as task:
+            with task.part("model", 0).around(self.estimator_):
+                self.estimator_.fit(X, y, sample_weight)
+            for name in COPIED:
+                setattr(self, name, getattr(self.estimator_, name))
         return self
 
     def _get_support_mask(self) -> NDArray[np.bool_]:

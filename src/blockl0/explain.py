@@ -148,7 +148,9 @@ class SummaryMixin:
         plain: Any = kinds.get(loss, LinearRegression)()
         for name in ("coef_", "intercept_", "n_features_in_", "feature_names_in_", "classes_"):
             if hasattr(est, name):
+                # NumPy scalars too, as scikit-learn's own fits have, which converters rely on
                 value = getattr(est, name)
+                value = np.float64(value) if isinstance(value, float) else value
                 setattr(plain, name, value.copy() if isinstance(value, np.ndarray) else value)
         if loss == "poisson":
             plain._base_loss = plain._get_loss()
@@ -163,8 +165,16 @@ def _problem_of(est: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any,
         est = est.estimator_
     X = est._read_X(X, reset=False)
     weights = est._read_weights(sample_weight, X)
+    if y is None:
+        raise ValueError("`summary` needs the target `y` of the fit beside `X`.")
     codes = np.asarray(y)
     if hasattr(est, "classes_"):
+        unknown = np.setdiff1d(codes, est.classes_)
+        if unknown.size:
+            raise ValueError(
+                f"`y` must hold the classes of the fit, got {unknown[0]!r}; they are "
+                f"{', '.join(map(repr, est.classes_.tolist()))}."
+            )
         codes = np.searchsorted(est.classes_, codes)
     target, n_classes = est._code_target(codes)
     budget, alpha = est._chosen_sparsity()
@@ -218,7 +228,7 @@ def _inclusion(
     rng = check_random_state(random_state)
     m, counts = X.shape[0], np.zeros(X.shape[1])
     again: Any = clone(est._plain())
-    again.set_params(effort="fast", random_state=0)
+    again.set_params(effort="fast", random_state=0, keep=est._kept(X.shape[1]))
     done = 0
     for _ in range(10 * n_bootstrap):
         draw = np.bincount(rng.randint(0, m, m), minlength=m).astype(np.float64)

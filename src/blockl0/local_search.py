@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.losses import LOSSES
+from blockl0.losses import LOSSES, majorizer_curvature
 from blockl0.newton import newton_on
 from blockl0.preprocess import Centered
 from blockl0.problem import Problem
@@ -20,6 +20,7 @@ from blockl0.quadratic_search import (
 )
 from blockl0.run import Run
 from blockl0.sparsity import Sparsity
+from blockl0.trial_moves import Trials, safe_curvature
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -28,8 +29,8 @@ MAX_MODELS = 50
 """Local models of a loss before its search is given up; each lowers the objective."""
 LEAST_CURVATURE = 1e-3
 """Share of the curvature bound below which a local model would be too flat to be trusted."""
-LARGEST_STEP = 3.0
-"""Of a predictor, in a local model of a loss without curvature bound: e³ is a factor of twenty."""
+NEGLIGIBLE = 1e-7
+"""Share of the loss at zero that counts as none: of separable classes it falls for ever."""
 
 
 class LocalSearch:
@@ -46,8 +47,12 @@ class LocalSearch:
         self.problem = problem
         self.options = options
         self.tally = Tally() if tally is None else tally
+        self._trials: Trials | None = None
+        self.settled: set[bytes] = set()
+        self.searched: set[bytes] = set()
         # not of the incumbent's objective: on separable data that goes to zero
-        self.tolerance = RELATIVE_TOLERANCE * problem.smooth(np.zeros(problem.n_features))
+        at_zero = problem.smooth(np.zeros(problem.n_features))
+        self.tolerance, self.negligible = RELATIVE_TOLERANCE * at_zero, NEGLIGIBLE * at_zero
 
     def for_sparsity(self, sparsity: Sparsity) -> LocalSearch:
         """The search of the same data under another price and budget."""
@@ -69,22 +74,35 @@ class LocalSearch:
         support = np.union1d(np.flatnonzero(w), self.problem.keep).astype(np.int64)
         return self._polish(w, support, 0)
 
-    def settle(self, incumbent: Incumbent, run: Run, rng: np.random.Generator) -> Incumbent:
-        """Model, search, polish, until neither the local nor the global model finds better."""
-        is_global = False
+    def settle(
+        self, incumbent: Incumbent, run: Run, rng: np.random.Generator, can_try: bool = True
+    ) -> Incumbent:
+        """Model, search, polish, until neither a model nor a trial of moves finds better."""
+        is_global, done = False, self.settled if can_try else self.settled | self.searched
         for _ in range(MAX_MODELS):
-            if run.seconds_left <= 0.0:
+            key = incumbent.support.tobytes()
+            # kicks often fall back to where they came from: nothing is left to find there
+            if run.seconds_left <= 0.0 or key in done or incumbent.objective <= self.negligible:
                 break
             search = QuadraticSearch(self._model(incumbent.w, is_global), self.options, self.tally)
             found = search.settle(search.start(incumbent.w), run, rng)
             found = self._polish(found.w, found.support, incumbent.iteration + 1)
             if found.objective < incumbent.objective - self.tolerance:
                 incumbent, is_global = found, False
-            elif is_global or not np.isfinite(self.problem.loss.curvature_bound):
-                break
-            else:
+            elif not is_global and np.isfinite(self.problem.loss.curvature_bound):
                 is_global = True
+            elif can_try and (w := self._trial(incumbent)) is not None:
+                incumbent, is_global = self._incumbent(w, incumbent.iteration + 1), False
+            else:
+                (self.settled if can_try else self.searched).add(key)
+                break
         return incumbent
+
+    def _trial(self, incumbent: Incumbent) -> Floats | None:
+        """A single change that lowers the true objective though no model says so."""
+        if self._trials is None:
+            self._trials = Trials(self.problem)
+        return self._trials.best(incumbent.w, incumbent.objective, self.tolerance)
 
     def kick_round(
         self, incumbent: Incumbent, run: Run, rng: np.random.Generator, is_narrow: bool = False
@@ -107,8 +125,11 @@ class LocalSearch:
         w = incumbent.w.copy()
         w[rng.choice(movable, n_drop, replace=False)] = 0.0
         start = self._polish(w, np.flatnonzero(w), incumbent.iteration)
-        found = self.settle(start, run, rng)
-        return found if found.objective < incumbent.objective else incumbent
+        found = self.settle(start, run, rng, can_try=False)
+        if not found.objective < incumbent.objective - self.tolerance:
+            return incumbent
+        # trials cost more than models: only what is better is worth them
+        return self.settle(found, run, rng)
 
     def _model(self, w: Floats, is_global: bool = False) -> Problem:
         problem = self.problem
@@ -131,14 +152,16 @@ class LocalSearch:
         """The curvatures of a model: those at eta, safeguarded, or the global bound."""
         loss, y = self.problem.loss, self.problem.y
         if is_global:
-            return np.full_like(eta, loss.curvature_bound)
+            return majorizer_curvature(loss, eta, y)
         curvature = loss.curvature(eta, y)
         if np.isfinite(loss.curvature_bound):
             return np.maximum(curvature, LEAST_CURVATURE * loss.curvature_bound)
         # the model must not ask for more than a moderate step of a predictor
-        curvature = np.maximum(curvature, np.abs(loss.gradient(eta, y)) / LARGEST_STEP)
+        curvature = safe_curvature(loss, eta, y)
         return np.maximum(curvature, 1e-12 * float(curvature.max()) + 1e-300)
 
     def _polish(self, w: Floats, support: Ints, iteration: int) -> Incumbent:
-        w = newton_on(self.problem, w, support)
+        return self._incumbent(newton_on(self.problem, w, support), iteration)
+
+    def _incumbent(self, w: Floats, iteration: int) -> Incumbent:
         return Incumbent(w, self.problem.objective(w), int(np.count_nonzero(w)), iteration)

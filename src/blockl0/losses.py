@@ -100,6 +100,11 @@ class Logistic:
         """p (1 − p) with p = 1 / (1 + exp(−eta))."""
         return expit(eta) * expit(-eta)
 
+    def majorizer(self, eta: Floats, y: Floats) -> Floats:
+        """tanh(½ eta) / (2 eta): a quadratic that touches at ±eta and lies above, ≤ ¼."""
+        half = np.maximum(np.abs(0.5 * eta), 1e-8)
+        return 0.25 * np.tanh(half) / half
+
     def check_target(self, y: Floats) -> Floats:
         """Two classes, coded {−1, 1}; {0, 1} is mapped to it."""
         return _as_signs(y, self.name)
@@ -129,6 +134,10 @@ class Huber:
     def curvature(self, eta: Floats, y: Floats) -> Floats:
         """One where |y − eta| ≤ delta, else zero."""
         return (np.abs(y - eta) <= self.delta).astype(np.float64)
+
+    def majorizer(self, eta: Floats, y: Floats) -> Floats:
+        """min(1, delta / |y − eta|): a quadratic that touches at eta and lies above."""
+        return self.delta / np.maximum(self.delta, np.abs(y - eta))
 
     def check_target(self, y: Floats) -> Floats:
         """Any finite target will do."""
@@ -202,6 +211,15 @@ class Poisson:
 LOSSES: dict[str, Loss] = {
     loss.name: loss for loss in (Squared(), Logistic(), Huber(), SquaredHinge(), Poisson())
 }
+
+
+def majorizer_curvature(loss: Loss, eta: Floats, y: Floats) -> Floats:
+    """Curvatures of quadratics that touch ℓ at eta with its slope and lie above it everywhere.
+
+    Those of the loss's own `majorizer(eta, y)` where it has one, else the bound.
+    """
+    tight = getattr(loss, "majorizer", None)
+    return np.full_like(eta, loss.curvature_bound) if tight is None else tight(eta, y)
 
 
 def best_intercept(loss: Loss, eta: Floats, y: Floats, weights: Floats | None = None) -> float:

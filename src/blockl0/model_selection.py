@@ -10,16 +10,18 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
-from sklearn.metrics import check_scoring
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
 
-from blockl0.estimators import L0Classifier, L0Linear, L0Regressor
-from blockl0.multinomial import softmax_loss
+from blockl0.callbacks import Task, fit_task, with_callbacks
+from blockl0.estimators import L0Classifier, L0Regressor
+from blockl0.folds import Data, score_fold, warn_of_folds
+from blockl0.linear import CALLER, L0Linear
 from blockl0.path import Path, solve_path
 from blockl0.preprocess import Prepared
-from blockl0.selection import CRITERIA, RULES, best_point, choose_by_score
-from blockl0.validate import check_choice, check_keep_names, check_path
+from blockl0.selection import CRITERIA, RULES, best_point, can_judge, choose_by_score
+from blockl0.validate import check_choice, check_path
 
 Floats = NDArray[np.float64]
 
@@ -38,43 +40,71 @@ class L0LinearCV(L0Linear):
 
     def _fit_path(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> None:
         check_choice("rule", self.rule, (*RULES, *CRITERIA))
+        for name in ("cv_scores_", "mean_scores_", "se_scores_", "best_score_"):
+            self.__dict__.pop(name, None)  # of another fit
         weights = self._read_weights(sample_weight, X)
         target, n_classes = self._code_target(y)
-        points = self._points(X, weights)
-        seed = self._seed()
-        prepared = self._prepare(X, target, weights, n_classes, None, self.alpha or 0.0)
+        points, seed = self._points(X, weights), self._seed()
+        data = Data(X, y, target, n_classes, weights)
+        # before the long part, so that wrong input is refused at once
+        splits = self._splits(X, y, groups) if self.rule in RULES else []
+        with fit_task(self, X, self._labels(y), weights, len(splits) + 1) as task:
+            prepared = self._prepare(X, target, weights, n_classes, None, self.alpha or 0.0)
+            scores = self._score_folds(data, splits, points, seed, task)
+            final = task.part("path", len(splits)).begin()
+            path = self._path_of(prepared, points, seed)
+            self._choose(path, prepared, scores, points)
+            final.end({})
+
+    def _splits(self, X: Any, y: Any, groups: Any) -> list[tuple[Any, Any]]:
+        """(train, test) of every fold as row numbers, however the splitter gives them."""
+        splitter: Any = check_cv(self.cv, y, classifier=is_classifier(self))
+        rows = np.arange(X.shape[0])
+        return [
+            (rows[np.asarray(train)], rows[np.asarray(test)])
+            for train, test in splitter.split(X, y, groups)
+        ]
+
+    def _score_folds(
+        self, data: Data, splits: list[Any], points: Any, seed: int, task: Task
+    ) -> Floats:
+        """The scores of all folds, (folds, p); NaN where there is none."""
+        jobs = (
+            delayed(score_fold)(self, data, *split, points, seed, task.part("fold", i))
+            for i, split in enumerate(splits)
+        )
+        scores: Any = Parallel(n_jobs=self.n_jobs)(jobs)
+        return np.array(scores).reshape(len(splits), len(points))
+
+    def _choose(self, path: Path, prepared: Prepared, scores: Floats, points: Any) -> None:
+        """The point that the rule takes."""
         if self.rule in RULES:
-            splitter: Any = check_cv(self.cv, y, classifier=is_classifier(self))
-            # split before the long part: a wrong splitter is refused at once
-            splits = list(splitter.split(X, y, groups))
-            jobs = (
-                delayed(_score_fold)(self, X, y, target, n_classes, weights, *split, points, seed)
-                for split in splits
-            )
-            scores = np.array(Parallel(n_jobs=self.n_jobs)(jobs))
-        path = self._path_of(prepared, points, seed)
-        if self.rule in RULES:
-            scores = scores[:, : len(path)]
-            chosen, mean, error = choose_by_score(scores, path.n_nonzero, self.rule)
-            if not np.isfinite(scores).all(axis=1).all():
-                warnings.warn(
-                    "Some folds could not be scored at every point of the path and were left out "
-                    "there; `cv_scores_` holds NaN for them.",
-                    stacklevel=3,
-                )
-            self.cv_scores_, self.mean_scores_, self.se_scores_ = scores, mean, error
+            found = scores[:, : len(path)]
+            chosen, mean, error = choose_by_score(found, path.n_nonzero, self.rule)
+            warn_of_folds(found, points[: len(path)])
+            self.cv_scores_, self.mean_scores_, self.se_scores_ = found, mean, error
             self.best_score_ = float(mean[chosen])
         else:
+            if not can_judge(path).any():
+                warnings.warn(
+                    f"The sample weights sum to {path.n_samples:.3g}, which the criteria take for "
+                    "the number of samples, and no point of the path has fewer coefficients; "
+                    "weights that count samples sum to about as many as there are.",
+                    stacklevel=CALLER + 1,
+                )
             chosen = best_point(self.rule, path)
+        if len(path) < len(points):
+            warnings.warn(
+                f"The path was cut ({path[-1].status}) after {len(path)} of {len(points)} points, "
+                f"at n_nonzero_coefs={path.n_nonzero_coefs[-1]}; larger ones were not considered.",
+                ConvergenceWarning,
+                stacklevel=CALLER + 1,
+            )
         self._keep_path(path, prepared, chosen)
 
     def _points(self, X: Any, weights: Any) -> list[tuple[float, int]]:
         """(price, budget) along the path: 0..K for a number K, or the budgets given."""
-        keep = check_keep_names(self.keep, getattr(self, "feature_names_in_", None))
-        n_kept = (
-            0 if keep is None else int(np.size(np.flatnonzero(keep) if _is_mask(keep) else keep))
-        )
-        budgets = self.n_nonzero_coefs
+        n_kept, budgets = self._kept(X.shape[1]).size, self.n_nonzero_coefs
         if budgets is None:
             used = X if weights is None else (X.tocsr() if sp.issparse(X) else X)[weights > 0.0]
             budgets = self._default_budget(used, n_kept)
@@ -112,57 +142,6 @@ class L0LinearCV(L0Linear):
         return kind(**common)
 
 
-def _score_fold(
-    est: Any, X: Any, y: Any, target: Any, n_classes: int, weights: Any, train: Any, test: Any,
-    points: list[tuple[float, int]], seed: int,
-) -> Floats:  # fmt: skip
-    """The scores of a fold at every point of the path fitted without it, (p,); NaN if none."""
-    scores = np.full(len(points), np.nan)
-    rows = X.tocsr() if sp.issparse(X) else X
-    w_train, w_test = (None, None) if weights is None else (weights[train], weights[test])
-    in_use = train if w_train is None else train[w_train > 0.0]
-    is_empty = len(test) == 0 or (w_test is not None and not w_test.any()) or len(in_use) == 0
-    # a class that the rest of the data does not know cannot be learned
-    if is_empty or (n_classes and np.unique(y[in_use]).size < n_classes):
-        return scores
-    prepared = est._prepare(rows[train], target[train], w_train, n_classes, None, est.alpha or 0.0)
-    path = est._path_of(prepared, points, seed)
-    X_test = sp.csc_array(rows[test]) if sp.issparse(X) else rows[test]
-    for i, result in enumerate(path):
-        coef, intercept = prepared.invert(result.coef)
-        if est.scoring is None:
-            eta = X_test @ coef + intercept
-            values = (
-                softmax_loss(eta, target[test])
-                if n_classes > 2
-                else prepared.problem.loss.value(eta, target[test])
-            )
-            scores[i] = -np.average(values, weights=w_test)
-        else:
-            scores[i] = _call_scorer(est, coef, intercept, X_test, y[test], w_test)
-    return scores
-
-
-def _call_scorer(est: Any, coef: Floats, intercept: Any, X: Any, y: Any, weights: Any) -> float:
-    """A scorer's verdict on the estimator that a point of the path makes."""
-    chosen = np.flatnonzero(coef if coef.ndim == 1 else coef.any(axis=1))
-    point = est._plain(budget=int(chosen.size))
-    point.n_features_in_ = X.shape[1]
-    if is_classifier(est):
-        point.classes_ = est.classes_
-        y = est.classes_[y]
-    point.coef_, point.intercept_ = point._shape(coef, intercept)
-    point.support_, point.n_nonzero_ = chosen, int(chosen.size)
-    scorer: Any = check_scoring(point, scoring=est.scoring)
-    return float(
-        scorer(point, X, y) if weights is None else scorer(point, X, y, sample_weight=weights)
-    )
-
-
-def _is_mask(keep: Any) -> bool:
-    return np.asarray(keep).dtype.kind == "b"
-
-
 class L0RegressorCV(L0LinearCV, L0Regressor):
     """`L0Regressor` that chooses the number of columns along a path.
 
@@ -176,14 +155,16 @@ class L0RegressorCV(L0LinearCV, L0Regressor):
     cv : int, splitter or iterable, optional
         As in scikit-learn; 5 folds by default. `fit` takes `groups` for splitters that need them.
     scoring : str or callable, optional
-        The higher the better. By default minus the mean loss on the fold.
+        The higher the better. By default minus the mean loss on the fold. A callable is given an
+        estimator, X as an array or sparse matrix, y, and weights if it takes `sample_weight`.
     rule : "min" (default), "one_se", "aic", "bic", "ebic" or "gic"
         The best mean score; or the fewest columns whose mean score is within one standard error of
-        it; or an information criterion of `Path.criterion`, without folds.
+        it; or an information criterion of `Path.criterion`, without folds; sample weights then
+        count samples.
     effort : "fast" (default), "balanced", "thorough" or int
         Of every point of every path.
     time_limit : float, optional
-        Seconds for each of the paths.
+        Seconds for each of the paths. A warning says which sizes not all of them reached.
     n_jobs : int, optional
         Folds at a time.
 
@@ -237,6 +218,7 @@ class L0RegressorCV(L0LinearCV, L0Regressor):
         self.rule = rule
         self.n_jobs = n_jobs
 
+    @with_callbacks
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None
     ) -> L0RegressorCV:
@@ -301,6 +283,7 @@ class L0ClassifierCV(L0LinearCV, L0Classifier):
         self.rule = rule
         self.n_jobs = n_jobs
 
+    @with_callbacks
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None
     ) -> L0ClassifierCV:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import lapack
 
 from blockl0.problem import Problem
 
 Floats = NDArray[np.float64]
+_lapack: Any = lapack
 
 MAX_STEPS = 50
 TOLERANCE = 1e-12
@@ -21,7 +25,17 @@ LENGTHS = 0.5 ** np.arange(27)
 
 
 def newton_on(problem: Problem, w: Floats, support: NDArray[np.int64]) -> Floats:
+    """The minimizer of the smooth part with the given support, from w."""
+    return minimize_on(problem, w, support)[0]
+
+
+def minimize_on(
+    problem: Problem, w: Floats, support: NDArray[np.int64], target: float = np.inf
+) -> tuple[Floats, float]:
     """Minimize the smooth part over w with the given support, from w; damped by halving.
+
+    Returns the point and the smooth part there. Once twice what a step promises does not reach
+    `target`, the point is given up as it is.
 
     Where no part of a Newton step helps, as on the flat parts of a loss, a step on the global
     majorizer does.
@@ -31,7 +45,7 @@ def newton_on(problem: Problem, w: Floats, support: NDArray[np.int64]) -> Floats
     """
     point = np.zeros_like(w)
     if support.size == 0:
-        return point
+        return point, problem.smooth(point)
     X_S, n_free = problem.design.columns(support), 0
     v = w[support]
     if problem.has_intercept:
@@ -56,6 +70,9 @@ def newton_on(problem: Problem, w: Floats, support: NDArray[np.int64]) -> Floats
         H.flat[:: v.size + 1] += ridge
         flattest = max(float(H.diagonal().max()), least)
         H.flat[:: v.size + 1] += DAMPING * flattest
+        factor, info = _lapack.dpotrf(H)
+        if info == 0:
+            return -_lapack.dpotrs(factor, slope)[0]
         return np.asarray(-np.linalg.lstsq(H, slope, rcond=None)[0])
 
     def shorten(step: Floats) -> tuple[Floats, float]:
@@ -78,6 +95,8 @@ def newton_on(problem: Problem, w: Floats, support: NDArray[np.int64]) -> Floats
             # known already, it doubles the digits of v, where those of the value are exhausted
             v = v + step if value(v + step) <= here + ROUNDING * size else v
             break
+        if here + float(slope @ step) > target:
+            break
         before = here
         v, here = shorten(step)
         if not here < before and np.isfinite(bound):
@@ -85,4 +104,4 @@ def newton_on(problem: Problem, w: Floats, support: NDArray[np.int64]) -> Floats
         if not here < before:
             break
     point[support] = (v / scale)[n_free:]
-    return point
+    return point, here

@@ -44,8 +44,10 @@ class Path:
     alphas : ndarray (p,)
         The prices, descending; for a path of budgets the one price given, or zero.
     results : tuple of Result
-        One per point; `status` tells when a time limit, Ctrl-C or the callback cut it short.
+        One per point; `status` tells when a time limit, Ctrl-C or the callback cut it short. The
+        `seconds` and `n_passes` of each are its own; what all share is counted by the first.
     seconds : float
+        Of the whole path.
     losses : ndarray (p,)
         The loss at every point, summed over the samples, without ridge and price.
     loss : str
@@ -120,10 +122,12 @@ class Path:
     def criterion(self, name: str) -> Floats:
         """An information criterion at every point, (p,), the lower the better.
 
-        With the loss L, n samples, p columns and k nonzeros, it is D plus a penalty. D is
-        n·log(2L/n) for "squared" and "huber", the likelihood maximized over the scale, too; and 2L
-        for the others. The penalties are 2k for "aic", k·log n for "bic", k·log n + 2·log C(p, k)
-        for "ebic", and k·log p·log log n for "gic". For several classes k counts coefficients.
+        With the loss L, n samples (the sum of the sample weights, which count samples), p columns
+        and k nonzeros, it is D plus a penalty. D is n·log(2L/n) for "squared", the likelihood
+        maximized over the scale, too, and by analogy for "huber"; and 2L for the others, a deviance
+        but for "squared_hinge". The penalties are 2k for "aic", k·log n for "bic",
+        k·log n + 2·log C(p, k) for "ebic", and k·log p·log log n for "gic". For several classes k
+        counts coefficients.
         """
         return information_criterion(name, self)
 
@@ -260,9 +264,7 @@ def solve_path(
     return Path(
         n_nonzero_coefs=np.array([budget for _, budget in points[: len(path)]], dtype=np.int64),
         alphas=np.array([price for price, _ in points[: len(path)]]),
-        results=tuple(
-            finish(point.search, point.incumbent, point.status, point.run) for point in path
-        ),
+        results=tuple(point.result() for point in path),
         seconds=clock.seconds,
         losses=np.array([problem.data_loss(point.incumbent.w) for point in path]),
         loss=problem.loss.name,
@@ -281,6 +283,13 @@ class _Point:
     status: Status
     run: Run
     rng: np.random.Generator
+    seconds: float
+    n_passes: int
+
+    def result(self) -> Result:
+        """The answer, with the time and the passes that this point took, not the whole path."""
+        found = finish(self.search, self.incumbent, self.status, self.run)
+        return replace(found, seconds=self.seconds, n_passes=self.n_passes)
 
     @property
     def is_cut(self) -> bool:
@@ -290,9 +299,12 @@ class _Point:
     def try_from(self, other: Incumbent, must_replace: bool) -> bool:
         """Settle from another point; True if that is better, or if this one must be replaced."""
         budget, w = self.search.problem.sparsity.budget, other.w
+        start, passes = self.run.seconds, self.search.tally.n_passes
         if other.n_nonzero > budget:
             w = self.search.shrink(w, budget)
         found = self.search.settle(self.search.start(w), self.run, self.rng)
+        self.seconds += self.run.seconds - start
+        self.n_passes += self.search.tally.n_passes - passes
         gain = self.incumbent.objective - found.objective
         if gain <= self.search.tolerance and not (must_replace and gain > 0.0):
             return False
@@ -304,13 +316,15 @@ class _Point:
 
 def _solve_alone(search: Search, sparsity: Sparsity, clock: Run, seed: Any, rounds: int) -> _Point:
     """A point as `solve` finds it."""
+    passes = search.tally.n_passes
     search = search.for_sparsity(sparsity)
     run = Run(
         search.problem, clock.seconds_left, clock.callback, clock.options, clock.verbose
     )  # fmt: skip
     rng = check_random_state(seed)
     incumbent, status = improve(search, None, run, rng, rounds)
-    return _Point(search, incumbent, status, run, rng)
+    n_passes = search.tally.n_passes - passes
+    return _Point(search, incumbent, status, run, rng, run.seconds, n_passes)
 
 
 def _ask_neighbours(path: list[_Point], clock: Run) -> None:

@@ -21,6 +21,13 @@ LABELLED = 10
 LISTED = 40
 """Rows of a selection map."""
 INK, ACCENT, PALE = "#1f5fa8", "#d9730d", "#8a8a8a"
+COLORS = (
+    "#1f5fa8", "#d9730d", "#2a8a3e", "#b8292f", "#7a4fa3", "#7d4b32", "#d256a5", "#8a8f00",
+    "#1497a5", "#1a1a1a",
+)  # fmt: skip
+"""Of the named coefficients; the pale grey is for those without a name."""
+FAR = 6.0
+"""A point whose distance from the best exceeds the median one by this factor leaves the picture."""
 
 
 @dataclass
@@ -28,11 +35,15 @@ class _Display:
     figure_: Any = field(default=None, init=False, repr=False)
     ax_: Any = field(default=None, init=False, repr=False)
 
-    def _axes(self, ax: Any) -> Any:
-        import matplotlib.pyplot as plt
-
+    def _axes(self, ax: Any, height: float = 4.5) -> Any:
+        try:
+            import matplotlib.pyplot as plt
+        except ImportError as error:
+            raise ModuleNotFoundError(
+                "Pictures are drawn with matplotlib: pip install 'blockl0[plot]'."
+            ) from error
         if ax is None:
-            _, ax = plt.subplots(figsize=(7.0, 4.5), layout="constrained")
+            _, ax = plt.subplots(figsize=(7.0, height), layout="constrained")
         self.ax_, self.figure_ = ax, ax.figure
         ax.spines[["top", "right"]].set_visible(False)
         return ax
@@ -57,11 +68,13 @@ class CoefficientPathDisplay(_Display):
     coefs : ndarray (p, q)
         Of the columns that are ever chosen; for several classes their norms.
     names : ndarray (q,)
+    label : str
     """
 
     n_nonzero: NDArray[np.int64]
     coefs: NDArray[np.float64]
     names: NDArray[Any]
+    label: str = "coefficient"
 
     @classmethod
     def from_path(cls, source: Any, *, ax: Any = None) -> CoefficientPathDisplay:
@@ -69,30 +82,30 @@ class CoefficientPathDisplay(_Display):
         path = _path_of(source)
         coefs = path.coefs.toarray()
         used = np.flatnonzero(coefs.any(axis=0))
-        return cls(path.n_nonzero, coefs[:, used], _names_of(path)[used]).plot(ax=ax)
+        label = "coefficient" if path[0].coef.ndim == 1 else "norm of a column's coefficients"
+        return cls(path.n_nonzero, coefs[:, used], _names_of(path)[used], label).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> CoefficientPathDisplay:
         """Draw into `ax`, or a new figure."""
         ax = self._axes(ax)
-        order = np.argsort(-np.abs(self.coefs[-1]))
-        for rank, j in enumerate(order[::-1]):
-            is_named = len(order) - rank <= LABELLED
-            # a column that is not chosen has no line, rather than one at zero
-            line = np.where(self.coefs[:, j] == 0.0, np.nan, self.coefs[:, j])
-            style = {"lw": 1.6, "marker": "o", "ms": 3} if is_named else {"lw": 0.8, "color": PALE}
-            ax.plot(self.n_nonzero, line, **style)
-        ends = [j for j in order[:LABELLED] if self.coefs[-1, j] != 0.0]
-        heights = _spread(self.coefs[-1, ends], ax.get_ylim())
-        colors = {j: ax.lines[len(order) - 1 - i].get_color() for i, j in enumerate(order)}
-        for j, height in zip(ends, heights, strict=True):
+        last = self.coefs[-1]
+        named = [j for j in np.argsort(-np.abs(last))[:LABELLED] if last[j] != 0.0]
+        styles: dict[Any, Any] = dict(zip(named, COLORS, strict=False))
+        # a column that is not chosen has no line, rather than one at zero
+        lines = np.where(self.coefs == 0.0, np.nan, self.coefs)
+        for j in np.setdiff1d(np.arange(last.size), named):
+            ax.plot(self.n_nonzero, lines[:, j], lw=0.8, color=PALE, marker="o", ms=1.5)
+        for j in named[::-1]:
+            ax.plot(self.n_nonzero, lines[:, j], lw=1.6, color=styles[j], marker="o", ms=3)
+        for j, height in zip(named, _spread(last[named], ax.get_ylim()), strict=True):
             ax.annotate(
-                str(self.names[j]), (self.n_nonzero[-1], self.coefs[-1, j]), fontsize=8,
+                str(self.names[j]), (self.n_nonzero[-1], last[j]), fontsize=8,
                 xytext=(1.02, height), textcoords=ax.get_yaxis_transform(), va="center",
-                color=colors[j], arrowprops={"arrowstyle": "-", "lw": 0.4, "color": PALE},
+                color=styles[j], arrowprops={"arrowstyle": "-", "lw": 0.4, "color": PALE},
                 annotation_clip=False,
             )  # fmt: skip
         ax.axhline(0.0, color=PALE, lw=0.6)
-        ax.set(xlabel="columns", ylabel="coefficient")
+        ax.set(xlabel="number of columns", ylabel=self.label)
         ax.xaxis.get_major_locator().set_params(integer=True)
         return self
 
@@ -158,10 +171,35 @@ class SelectionCurveDisplay(_Display):
             self.n_nonzero[self.chosen], self.values[self.chosen], "o", ms=10, mfc="none",
             mec=ACCENT, mew=2, label=f"chosen: {self.n_nonzero[self.chosen]} columns",
         )  # fmt: skip
-        ax.set(xlabel="columns", ylabel=self.label)
+        if self.best != self.chosen:
+            ax.plot(
+                self.n_nonzero[self.best], self.values[self.best], "o", ms=10, mfc="none",
+                mec=PALE, mew=1.5, label=f"best: {self.n_nonzero[self.best]} columns",
+            )  # fmt: skip
+        self._leave_out_far_points(ax, k, values)
+        ax.set(xlabel="number of columns", ylabel=self.label)
         ax.legend(frameon=False, fontsize=8)
         ax.xaxis.get_major_locator().set_params(integer=True)
         return self
+
+    def _leave_out_far_points(self, ax: Any, k: NDArray[Any], values: NDArray[np.float64]) -> None:
+        """Limit the picture to where the choice is made, and say what is beyond."""
+        distance = np.abs(values - self.values[self.best])
+        is_far = distance > FAR * max(float(np.median(distance)), 1e-12 * float(distance.max()))
+        if not is_far.any() or is_far.sum() > len(k) // 2:
+            return
+        errors = 0.0 if self.errors is None else self.errors[np.isfinite(self.values)][~is_far]
+        low, high = (values[~is_far] - errors).min(), (values[~is_far] + errors).max()
+        margin = 0.08 * (high - low)
+        ax.set_ylim(low - margin, high + margin)
+        side = "below" if values[is_far][0] < low else "above"
+        far = zip(k[is_far], values[is_far], strict=True)
+        listed = ", ".join(f"{n} columns at {v:.4g}" for n, v in far)
+        ax.text(
+            0.01, 0.01 if side == "below" else 0.99, f"{side}: {listed}", fontsize=8, color=PALE,
+            transform=ax.transAxes, va="bottom" if side == "below" else "top",
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5}, zorder=3,
+        )  # fmt: skip
 
 
 @dataclass
@@ -173,11 +211,14 @@ class SelectionMapDisplay(_Display):
     n_nonzero : ndarray (p,)
     chosen : ndarray of bool (q, p)
     names : ndarray (q,)
+    marked : int or None
+        The point that an estimator has taken.
     """
 
     n_nonzero: NDArray[np.int64]
     chosen: NDArray[np.bool_]
     names: NDArray[Any]
+    marked: int | None = None
 
     @classmethod
     def from_path(cls, source: Any, *, ax: Any = None) -> SelectionMapDisplay:
@@ -188,12 +229,15 @@ class SelectionMapDisplay(_Display):
         first = np.where(chosen.any(axis=1), np.argmax(chosen, axis=1), chosen.shape[1])
         order = np.lexsort((first, -chosen.sum(axis=1)))
         order = order[chosen[order].any(axis=1)][:LISTED]
-        return cls(path.n_nonzero, chosen[order], _names_of(path)[order]).plot(ax=ax)
+        marked = getattr(source, "best_index_", None)
+        return cls(path.n_nonzero, chosen[order], _names_of(path)[order], marked).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> SelectionMapDisplay:
         """Draw into `ax`, or a new figure."""
-        ax = self._axes(ax)
+        ax = self._axes(ax, max(4.5, 0.19 * len(self.names) + 0.8))
         rows, points = np.nonzero(self.chosen)
+        if self.marked is not None:
+            ax.axvspan(self.marked - 0.5, self.marked + 0.5, color=ACCENT, alpha=0.2, lw=0)
         height = ax.figure.get_size_inches()[1] * 72 * 0.75 / max(len(self.names), 6)
         ax.scatter(points, rows, marker="s", s=min(height * 0.7, 14.0) ** 2, color=INK, lw=0)
         ax.set_yticks(range(len(self.names)), [str(name) for name in self.names])
@@ -201,7 +245,10 @@ class SelectionMapDisplay(_Display):
         if len(self.n_nonzero) > 25:
             ax.set_xticks(range(0, len(self.n_nonzero), 5), [str(k) for k in self.n_nonzero[::5]])
         ax.tick_params(axis="y", labelsize=min(9.0, max(5.0, height * 0.8)))
-        ax.set(xlabel="columns", xlim=(-0.7, len(self.n_nonzero) - 0.3))
+        label = "number of columns"
+        if self.marked is not None:
+            label += f" ({self.n_nonzero[self.marked]} chosen)"
+        ax.set(xlabel=label, xlim=(-0.7, len(self.n_nonzero) - 0.3))
         ax.set_ylim(len(self.names) - 0.4, -0.6)
         ax.grid(axis="y", lw=0.3, color=PALE, alpha=0.5)
         ax.set_axisbelow(True)
@@ -229,10 +276,11 @@ class ConvergenceDisplay(_Display):
         """Draw into `ax`, or a new figure."""
         ax = self._axes(ax)
         seconds, objective = self.history.seconds, self.history.objective
-        ax.step(seconds, objective, where="post", color=INK)
+        ends = f"best objective {objective[-1]:.6g}"
+        ax.step(seconds, objective, where="post", color=INK, label=ends)
         is_better = np.diff(objective, prepend=np.inf) < 0.0
         ax.plot(
-            seconds[is_better], objective[is_better], "o", ms=4, color=ACCENT, label="improvement"
+            seconds[is_better], objective[is_better], "o", ms=4, color=ACCENT, label="better point"
         )
         ax.set(xlabel="seconds", ylabel="objective")
         ax.ticklabel_format(axis="y", useOffset=False)

@@ -16,14 +16,18 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from blockl0.design import Csc, Design
-from blockl0.problem import Problem
+from blockl0.problem import Problem, independent
 
 Floats = NDArray[np.float64]
 
 FLAT = 1e-12
 """A column whose spread is below this share of its mean is a constant: the intercept's."""
 CHUNK_BYTES = 8 << 20
-"""Entries of a dense X that are centred at a time."""
+"""Entries of a dense X that are centred at a time for products of them."""
+FIRST_ROWS = 256
+"""Rows that are looked at first where different ones are counted."""
+NORM_BYTES = 1 << 20
+"""The same for their squares: what stays in cache is read and written there."""
 
 
 class Centered:
@@ -146,12 +150,13 @@ class Centered:
             left = np.maximum(w.sum() - np.bincount(column, w[rows], n), 0.0)
             norms = norms + left * self.means**2
         else:
-            norms, step = np.empty(n), _chunk(m)
+            norms, step = np.empty(n), _chunk(m, NORM_BYTES)
             for start in range(0, n, step):
                 part = np.arange(start, min(start + step, n))
                 X_B = self.base.columns(part)
                 X_B -= self.means[part]
-                norms[part] = np.einsum("i,ij,ij->j", w, X_B, X_B)
+                X_B *= X_B
+                norms[part] = w @ X_B
         return np.where(self.is_flat, 0.0, norms)
 
 
@@ -185,6 +190,9 @@ def apply(problem: Any, fit_intercept: bool = True) -> Prepared:
         return Prepared(problem)
     weights = problem.sample_weight
     design = Centered(problem.design, weights)
+    # a kept column may be the intercept's
+    keep = independent(design, problem.keep, weights, problem.ridge)
+    problem = replace(problem, keep=keep)
     if not (isinstance(problem, Problem) and problem.is_quadratic):
         return Prepared(replace(problem, design=design, has_intercept=True))
     mean_y = float(np.average(problem.y, weights=weights))
@@ -200,16 +208,33 @@ def drop_unweighted(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
 
 
 def count_distinct_rows(X: Any, enough: int) -> int:
-    """How many different rows X has, counted no further than `enough`."""
+    """How many different rows X has, counted no further than `enough`.
+
+    Rows are told apart by a random combination of their entries, O(entries) for all of them.
+    """
     rows = X.tocsr() if sp.issparse(X) else X
-    seen: set[bytes] = set()
-    for i in range(X.shape[0]):
-        row = rows[[i]].toarray() if sp.issparse(rows) else rows[i]
-        seen.add(np.ascontiguousarray(row + 0.0).tobytes())
-        if len(seen) >= enough:
+    mix = np.random.default_rng(0).standard_normal(X.shape[1])
+    seen = np.empty(0)
+    step = max(enough, FIRST_ROWS)
+    for start in range(0, X.shape[0], step):
+        part = rows[start : start + step]
+        # huge entries may overflow: a row is then like others of that kind, which is rare
+        with np.errstate(over="ignore", invalid="ignore"):
+            seen = np.union1d(seen, np.nan_to_num(_combine(part, mix)))
+        if seen.size >= enough:
             break
-    return len(seen)
+        step *= 2
+    return min(seen.size, enough)
 
 
-def _chunk(m: int) -> int:
-    return max(1, CHUNK_BYTES // (8 * m))
+def _combine(rows: Any, mix: Floats) -> Floats:
+    """Σ_j row_j mix_j, the same bits for equal rows, whatever stands around them."""
+    if not sp.issparse(rows):
+        return (rows * mix).sum(axis=1)
+    terms = rows.data * mix[rows.indices]
+    row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    return np.bincount(row, terms, rows.shape[0]).astype(np.float64)
+
+
+def _chunk(m: int, size: int = CHUNK_BYTES) -> int:
+    return max(1, size // (8 * m))

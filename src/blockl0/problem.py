@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
+from scipy.linalg import qr, solve_triangular
 
 from blockl0.design import Design, as_design
 from blockl0.losses import Loss, best_intercept, get_loss
@@ -74,7 +74,7 @@ class Problem:
 
     def smooth(self, w: Floats, eta: Floats | None = None) -> float:
         """Σ_i weight_i ℓ(eta_i, y_i) + ½·ridge·‖w‖²; O(m + n) when eta = Xw is given."""
-        values = self.loss.value(self._predictor(w, eta), self.y)
+        values = self.loss.value(self.predictor(w, eta), self.y)
         total = values.sum() if self.sample_weight is None else self.sample_weight @ values
         return float(total + 0.5 * self.ridge * (w @ w))
 
@@ -90,7 +90,7 @@ class Problem:
 
     def gradient(self, w: Floats, eta: Floats | None = None) -> Floats:
         """X'(weight ∘ ∂ℓ/∂eta) + ridge·w, (n,); one pass over X when eta is given, else two."""
-        slope = self.loss.gradient(self._predictor(w, eta), self.y)
+        slope = self.loss.gradient(self.predictor(w, eta), self.y)
         if self.sample_weight is not None:
             slope = self.sample_weight * slope
         grad = self.design.rmatvec(slope)
@@ -102,6 +102,8 @@ class Problem:
         Orthogonal factorization of the m x |S| columns: accurate where normal equations are not.
         """
         w = np.zeros(self.n_features)
+        if support.size == 0:
+            return w
         X_S, y = self.design.columns(support), self.y
         if self.sample_weight is not None:
             root = np.sqrt(self.sample_weight)
@@ -132,7 +134,8 @@ class Problem:
         """argmin_b Σ_i weight_i ℓ(eta_i + b, y_i)."""
         return best_intercept(self.loss, eta, self.y, self.sample_weight)
 
-    def _predictor(self, w: Floats, eta: Floats | None) -> Floats:
+    def predictor(self, w: Floats, eta: Floats | None = None) -> Floats:
+        """Xw, with the best intercept where there is one; no pass when eta = Xw is given."""
         eta = self.design.matvec(w) if eta is None else eta
         return eta + self.best_intercept(eta) if self.has_intercept else eta
 
@@ -161,12 +164,36 @@ def as_problem(
     design = as_design(X)
     m, n = design.shape
     sparsity = as_sparsity(n_nonzero_coefs, alpha, n)
+    ridge = check_nonnegative("ridge", ridge)
+    sample_weight = check_sample_weight(sample_weight, m)
     return Problem(
         design=design,
         y=loss.check_target(check_y(y, m)),
         loss=loss,
         sparsity=sparsity,
-        ridge=check_nonnegative("ridge", ridge),
-        sample_weight=check_sample_weight(sample_weight, m),
-        keep=check_keep(keep, n, sparsity.budget),
+        ridge=ridge,
+        sample_weight=sample_weight,
+        keep=independent(design, check_keep(keep, n, sparsity.budget), sample_weight, ridge),
     )
+
+
+def independent(
+    design: Design, keep: NDArray[np.int64], sample_weight: Floats | None, ridge: float
+) -> NDArray[np.int64]:
+    """Of some columns those that are not zero and, without ridge, not combinations of others.
+
+    A kept column that adds nothing cannot be held in a support: it is an ordinary one.
+    """
+    if keep.size == 0:
+        return keep
+    X_K = design.columns(keep)
+    if sample_weight is not None:
+        X_K = X_K * np.sqrt(sample_weight)[:, None]
+    norms = np.sqrt(np.einsum("ij,ij->j", X_K, X_K))
+    keep, X_K = keep[norms > 0.0], X_K[:, norms > 0.0] / norms[norms > 0.0]
+    if ridge > 0.0 or keep.size == 0:
+        return keep
+    found: Any = qr(X_K, mode="economic", pivoting=True)
+    R, order = found[1:]
+    diagonal = np.abs(R.diagonal())
+    return np.sort(keep[order[: diagonal.size][diagonal > FULL_RANK]])

@@ -113,7 +113,7 @@ class QuadraticSearch:
         eta = np.zeros(problem.n_samples)
         self.target = problem.gradient(zero, eta)
         self.constant = problem.smooth(zero, eta)
-        self.tolerance = RELATIVE_TOLERANCE * self.constant
+        self.tolerance = self.negligible = RELATIVE_TOLERANCE * self.constant
         self.tally.n_passes += 2
         self._whole: Pool | None = None
         # the last pool with the point and the size it was made for, and where a walk has come to

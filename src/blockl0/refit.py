@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 
 from blockl0.certificate import Certificate
 from blockl0.local_search import LocalSearch
-from blockl0.multinomial import MultinomialProblem, MultinomialSearch
+from blockl0.multinomial import MultinomialProblem
+from blockl0.multinomial_search import MultinomialSearch
+from blockl0.pooled_search import PooledSearch
 from blockl0.problem import Problem
 from blockl0.quadratic_search import Incumbent, QuadraticSearch, SearchOptions
 from blockl0.result import Result, Status
@@ -36,7 +38,10 @@ ELSEWHERE = 15
 ELSEWHERE_ROUNDS = 3
 """Rounds in a row without improvement that end a search elsewhere."""
 
-Search = QuadraticSearch | LocalSearch | MultinomialSearch
+WIDE = 512
+"""Columns beyond which a loss other than the squared one is searched in pools of them."""
+
+Search = QuadraticSearch | LocalSearch | PooledSearch | MultinomialSearch
 
 
 def solve_refit(
@@ -98,7 +103,10 @@ def make_search(problem: Problem | MultinomialProblem, options: SearchOptions) -
     """The search for the problem's loss."""
     if isinstance(problem, MultinomialProblem):
         return MultinomialSearch(problem, options)
-    return (QuadraticSearch if problem.is_quadratic else LocalSearch)(problem, options)
+    if problem.is_quadratic:
+        return QuadraticSearch(problem, options)
+    is_wide = options.pool is None and problem.n_features > WIDE
+    return (PooledSearch if is_wide else LocalSearch)(problem, options)
 
 
 def improve(
@@ -113,7 +121,7 @@ def improve(
         # the first round is always made, and is narrow
         fruitless, n_elsewhere = -1, 0
         while status is None and fruitless < rounds and not incumbent.is_proven:
-            if incumbent.objective <= search.tolerance:
+            if incumbent.objective <= search.negligible:
                 break  # a perfect fit
             before = incumbent.objective
             if fruitless > 0 and fruitless % ELSEWHERE == 0:

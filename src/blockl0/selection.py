@@ -42,13 +42,17 @@ def information_criterion(name: str, path: Path) -> Floats:
 
 def best_point(name: str, path: Path) -> int:
     """The point with the lowest criterion; the sparsest of equal ones, interpolation left out."""
-    values = information_criterion(name, path)
-    can_judge = _n_coefficients(path) < path.n_samples - 1
-    if can_judge.any():
-        values = np.where(can_judge, values, np.inf)
+    values, judged = information_criterion(name, path), can_judge(path)
+    if judged.any():
+        values = np.where(judged, values, np.inf)
     return _sparsest_of(
         values <= values.min() + 1e-9 * (1.0 + np.abs(values.min())), path.n_nonzero
     )
+
+
+def can_judge(path: Path) -> NDArray[np.bool_]:
+    """Whether a point has fewer coefficients than samples, and does not interpolate, (p,)."""
+    return _n_coefficients(path) < path.n_samples - 1
 
 
 def choose_by_score(

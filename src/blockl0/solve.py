@@ -73,7 +73,7 @@ def solve(
         Price λ of a nonzero coefficient.
     ridge : float
     loss : str or Loss
-        "squared", "logistic", "huber", "squared_hinge".
+        "squared", "logistic", "huber", "squared_hinge", "poisson".
     method : str
         "refit", blocks whose outside support is re-fitted, with options
         ``effort="fast" | "balanced" | "thorough"`` or a number of rounds, ``block=(8, 8, 2)``,
@@ -84,8 +84,8 @@ def solve(
         thresholding), "apgm", "qpm", "ssp", "romp", "omp", "cosamp", "cvx-l1", "forward"; with a
         price "pgm-l0", "apgm-l0", "pgm-l1", "pgm-lp".
     keep : array-like, optional
-        Columns that always stay; they count towards the budget. One that is zero, or a combination
-        of other kept ones, may get the coefficient 0.
+        Columns that always stay; they count towards the budget. One that is zero, or without ridge
+        a combination of other kept ones, adds nothing: it is treated like any other column.
     sample_weight : array-like (m,), optional
     init : array-like (n,), optional
         Feasible starting point.

@@ -119,11 +119,18 @@ def check_keep(keep: Any, n_features: int, budget: int) -> Indices:
 
 def check_keep_names(keep: Any, names: Any) -> Any:
     """Return `keep` with column names replaced by their numbers; anything else as it is."""
-    if keep is None or names is None:
+    if keep is None:
         return keep
     columns = np.asarray(keep)
-    if columns.ndim != 1 or columns.dtype.kind not in "OUST":
+    if columns.dtype.kind not in "OUST":
         return keep
+    if columns.ndim != 1:
+        raise TypeError(f"`keep` must be a list of columns, got {_brief(keep)}; write [{keep!r}].")
+    if names is None:
+        raise TypeError(
+            f"`keep` must hold column numbers where X has no column names, got {_brief(keep)}; "
+            "names need a DataFrame."
+        )
     known = {str(name): j for j, name in enumerate(names)}
     unknown = [str(name) for name in columns if str(name) not in known]
     if unknown:

@@ -1,0 +1,117 @@
+"""Losses that are not quadratic: no support of a small problem is missed, and models lie above."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import blockl0
+import oracles
+from blockl0.losses import LOSSES, Huber, majorizer_curvature
+from blockl0.newton import minimize_on, newton_on
+from blockl0.problem import as_problem
+from blockl0.trial_moves import Trials
+
+OTHERS = ["huber", "logistic", "squared_hinge", "poisson"]
+
+
+def make_data(loss, seed, m=50, n=7):
+    """Correlated columns; residuals beyond Huber's delta, classes that are nearly separable."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((m, n)) @ (np.eye(n) + 0.5)
+    eta = X @ (rng.standard_normal(n) * (rng.random(n) < 0.6)) + rng.standard_normal(m)
+    y = {
+        "huber": 3.0 * eta,
+        "logistic": np.where(eta > 0.0, 1.0, -1.0),
+        "squared_hinge": np.where(eta > 0.0, 1.0, -1.0),
+        "poisson": rng.poisson(np.exp(np.clip(eta, -3.0, 3.0))).astype(float),
+    }
+    return X, y[loss]
+
+
+def brute_force(problem):
+    budget = problem.sparsity.budget
+    supports = oracles.subsets(range(problem.n_features), budget)
+    zero = np.zeros(problem.n_features)
+    return min(problem.objective(newton_on(problem, zero, np.array(S, np.int64))) for S in supports)
+
+
+@pytest.mark.parametrize("alpha", [None, 2.0])
+@pytest.mark.parametrize("loss", OTHERS)
+def test_small_problems_are_solved_to_the_optimum(loss, alpha):
+    """Single changes do not prove an optimum: one of these problems may be missed by a little."""
+    ratios = []
+    for seed in range(6):
+        X, y = make_data(loss, seed)
+        for k in (1, 3):
+            form = {"n_nonzero_coefs": k, "alpha": alpha, "ridge": 0.1, "loss": loss}
+            result = blockl0.solve(X, y, effort="fast", random_state=0, **form)
+            ratios.append(result.objective / brute_force(as_problem(X, y, **form)))
+    ratios = np.array(ratios)
+    assert np.all(ratios >= 1.0 - 1e-8)
+    assert np.sum(ratios > 1.0 + 1e-7) <= 1 and ratios.max() < 1.1
+
+
+@pytest.mark.parametrize("loss", OTHERS)
+def test_a_trial_is_never_worse_and_finds_what_a_bad_support_lacks(loss):
+    X, y = make_data(loss, 0)
+    problem = as_problem(X, y, n_nonzero_coefs=1, ridge=0.1, loss=loss)
+    zero, trials = np.zeros(7), Trials(problem)
+    points = [newton_on(problem, zero, np.array([j])) for j in range(7)]
+    values = [problem.objective(w) for w in points]
+    best = int(np.argmin(values))
+    for j in range(7):
+        found = trials.best(points[j], values[j], 1e-9)
+        assert (found is None) == (j == best)
+        if found is not None:
+            assert problem.objective(found) < values[j]
+
+
+def test_a_trial_respects_kept_columns_and_weights():
+    X, y = make_data("logistic", 1)
+    weights = np.random.default_rng(0).integers(1, 3, 50).astype(float)
+    form = {"n_nonzero_coefs": 2, "ridge": 0.1, "loss": "logistic", "keep": [0]}
+    problem = as_problem(X, y, sample_weight=weights, **form)
+    start = newton_on(problem, np.zeros(7), np.array([0, 1]))
+    found = Trials(problem).best(start, problem.objective(start), 1e-9)
+    again = np.repeat(np.arange(50), weights.astype(int))
+    repeated = as_problem(X[again], y[again], **form)
+    other = Trials(repeated).best(start, repeated.objective(start), 1e-9)
+    assert found is not None and found[0] != 0.0 and np.count_nonzero(found) == 2
+    assert found == pytest.approx(other, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "loss", [*(LOSSES[name] for name in OTHERS[:3]), Huber(delta=0.3)], ids=str
+)
+def test_majorizers_touch_and_lie_above(loss):
+    rng = np.random.default_rng(0)
+    y = np.sign(rng.standard_normal(200))
+    at = 6.0 * rng.standard_normal(200)
+    bend = majorizer_curvature(loss, at, y)
+    assert np.all(bend <= loss.curvature_bound + 1e-15) and np.all(bend > 0.0)
+    for there in np.linspace(-20.0, 20.0, 81):
+        step = there - at
+        model = loss.value(at, y) + loss.gradient(at, y) * step + 0.5 * bend * step**2
+        assert np.all(model >= loss.value(at + step, y) - 1e-12)
+
+
+def test_newton_gives_up_what_cannot_reach_its_target():
+    X, y = make_data("logistic", 2)
+    problem = as_problem(X, y, n_nonzero_coefs=3, ridge=0.1, loss="logistic")
+    support, zero = np.array([0, 1, 2]), np.zeros(7)
+    point, value = minimize_on(problem, zero, support)
+    assert value == pytest.approx(problem.smooth(point), rel=1e-12)
+    _, given_up = minimize_on(problem, zero, support, target=0.01 * value)
+    assert given_up > value
+    _, reached = minimize_on(problem, zero, support, target=1.01 * value)
+    assert reached == pytest.approx(value, rel=1e-9)
+
+
+def test_separable_classes_without_ridge_end_soon():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 12))
+    y = np.where(X[:, 2] - 2.0 * X[:, 5] > 0.0, 1.0, -1.0)
+    result = blockl0.solve(X, y, n_nonzero_coefs=2, loss="logistic", random_state=0)
+    assert result.support.tolist() == [2, 5] and result.n_iter < 60
+    assert result.objective < 1e-6 * 80 * np.log(2.0)
