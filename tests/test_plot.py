@@ -25,7 +25,7 @@ def test_displays(fitted):
     from blockl0 import plot
 
     X, y, model = fitted
-    path = plot.CoefficientPathDisplay.from_path(model)
+    path = plot.CoefficientPathDisplay.from_estimator(model)
     assert len(path.ax_.texts) == 10  # the ten largest are named
     curve = plot.SelectionCurveDisplay.from_estimator(model)
     assert curve.n_nonzero[curve.chosen] == model.n_nonzero_ and curve.errors is not None
@@ -36,7 +36,8 @@ def test_displays(fitted):
     _, ax = plt.subplots()
     result = solve(X, y, n_nonzero_coefs=3, random_state=0)
     assert plot.ConvergenceDisplay.from_result(result, ax=ax).ax_ is ax
-    assert plot.ConvergenceDisplay.from_result(model).figure_ is not None
+    assert plot.ConvergenceDisplay.from_estimator(model).figure_ is not None
+    assert plot.SelectionMapDisplay.from_estimator(model).marked == model.best_index_
     plt.close("all")
 
 
@@ -57,7 +58,7 @@ def test_pictures_say_what_was_chosen_and_what_is_left_out(fitted):
     assert curve.ax_.get_ylim()[0] > model.mean_scores_[0]
     chart = plot.SelectionMapDisplay.from_path(model)
     assert chart.marked == model.best_index_ and "chosen" in chart.ax_.get_xlabel()
-    path = plot.CoefficientPathDisplay.from_path(model)
+    path = plot.CoefficientPathDisplay.from_estimator(model)
     named = {text.get_text() for text in path.ax_.texts}
     largest = np.argsort(-np.abs(model.path_[-1].coef))[:10]
     assert named == {f"x{j}" for j in largest}

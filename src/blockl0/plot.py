@@ -85,6 +85,8 @@ class CoefficientPathDisplay(_Display):
         label = "coefficient" if path[0].coef.ndim == 1 else "norm of a column's coefficients"
         return cls(path.n_nonzero, coefs[:, used], _names_of(path)[used], label).plot(ax=ax)
 
+    from_estimator = from_path  # the name that scikit-learn's displays have
+
     def plot(self, *, ax: Any = None) -> CoefficientPathDisplay:
         """Draw into `ax`, or a new figure."""
         ax = self._axes(ax)
@@ -232,6 +234,8 @@ class SelectionMapDisplay(_Display):
         marked = getattr(source, "best_index_", None)
         return cls(path.n_nonzero, chosen[order], _names_of(path)[order], marked).plot(ax=ax)
 
+    from_estimator = from_path
+
     def plot(self, *, ax: Any = None) -> SelectionMapDisplay:
         """Draw into `ax`, or a new figure."""
         ax = self._axes(ax, max(4.5, 0.19 * len(self.names) + 0.8))
@@ -271,6 +275,8 @@ class ConvergenceDisplay(_Display):
         """Draw a `Result`, or a fitted estimator."""
         history = source.history_ if hasattr(source, "history_") else source.history
         return cls(history).plot(ax=ax)
+
+    from_estimator = from_result
 
     def plot(self, *, ax: Any = None) -> ConvergenceDisplay:
         """Draw into `ax`, or a new figure."""
