@@ -67,7 +67,7 @@ def solve_and_certify(X: Any, y: Any, names: list[str], echo: Callable[[str], An
     echo(f"1. Solve: {', '.join(names[j] for j in result.support)}")
     echo(f"   objective {result.objective:.0f}, R² {_r2(result, y):.3f}, {result.seconds:.2f} s")
     certificate = blockl0.certify(X, y, result.coef, n_nonzero_coefs=K, level=3)
-    proof = blockl0.solve(X, y, n_nonzero_coefs=K, method="exact", random_state=0, time_limit=20)
+    proof = blockl0.solve(X, y, n_nonzero_coefs=K, method="exact", random_state=0, time_limit=120)
     echo("2. Certify: " + str(certificate))
     echo(f"   All subsets, by branch and bound: {proof.message}")
     echo(f"   lower bound {proof.lower_bound:.0f}, {proof.n_iter} nodes, {proof.seconds:.2f} s")
