@@ -30,6 +30,7 @@ from blockl0.baselines.pgm_lp import Half, half_threshold
 from blockl0.baselines.proximal_gradient import AcceleratedProximalGradient, ProximalGradient
 from blockl0.baselines.qpm import PenaltyDecomposition
 from blockl0.baselines.romp import comparable_group
+from blockl0.datasets import make_random
 from blockl0.problem import as_problem
 from blockl0.run import Run
 from blockl0.solve import METHODS
@@ -424,6 +425,7 @@ OPTIONS = {
     "ssp normalize": ("ssp", {"normalize": "no"}, TypeError, r"`normalize` must be True or False"),
     "cvx alphas": ("cvx-l1", {"alphas": []}, ValueError, r"`alphas` must hold at least one price"),
     "cvx alpha": ("cvx-l1", {"alphas": [-1]}, ValueError, r"`alphas` must be nonnegative, got -1"),
+    "cvx scalar": ("cvx-l1", {"alphas": 1.0}, TypeError, r"`alphas` must be a sequence of prices"),
     "qpm penalty": ("qpm", {"penalty": 0}, ValueError, r"`penalty` must be positive, got 0"),
     "qpm growth": ("qpm", {"growth": 1}, ValueError, r"`growth` must be greater than 1, got 1"),
 }
@@ -858,6 +860,15 @@ def test_cosamp_is_its_definition():
         )
 
 
+def test_cosamp_is_not_stopped_while_it_still_improves():
+    X, y = make_random(256, 1024, corrupted=True, random_state=0)
+    default, hasty, patient = (
+        solve(X, y, "cosamp", n_nonzero_coefs=48, **options).objective
+        for options in ({}, {"window": 10}, {"window": 150, "max_iter": 150})
+    )
+    assert default == patient < hasty
+
+
 def test_romp_groups_are_the_best_comparable_ones(rng):
     for _ in range(60):
         scores = 10.0 ** rng.uniform(-1, 1, int(rng.integers(1, 8)))
@@ -945,6 +956,35 @@ def test_the_quadratic_penalty_alternates_exactly(rng):
     H = X.T @ (weights[:, None] * X) + (0.2 + rho) * np.eye(20)
     expected = np.linalg.solve(H, X.T @ (weights * y) + rho * z)
     np.testing.assert_allclose(method._fit_near(z), expected, rtol=1e-2, atol=1e-3)
+
+
+def penalty_decomposition(X, y, size):
+    """Lu and Zhang's method with exact solves, alternating until nothing moves."""
+    eigenvalues, U = np.linalg.eigh(X.T @ X)
+    L, right, z, best = eigenvalues[-1], X.T @ y, np.zeros(X.shape[1]), np.inf
+    for rho in L * 10.0 ** np.arange(-3.0, 3.1, 0.5):
+        value, before = np.inf, np.inf
+        while value == np.inf or value < (1.0 - 1e-6) * before:
+            before = value
+            x = U @ (U.T @ (right + rho * z) / (eigenvalues + rho))
+            support, last = top(np.abs(x), size), np.flatnonzero(z)
+            z = np.zeros_like(x)
+            z[support] = x[support]
+            value = 0.5 * np.sum((y - X @ x) ** 2) + 0.5 * rho * np.sum((x - z) ** 2)
+            if not np.array_equal(support, last):
+                fit = least_squares(X, y, support)
+                best = min(best, 0.5 * np.sum((y - X @ fit) ** 2))
+    return best
+
+
+def test_the_quadratic_penalty_ends_where_the_exact_one_does():
+    """Not in each case, the method being sensitive to rounding, but on average."""
+    ratios = []
+    for seed in range(8):
+        X, y = make_random(100, 300, n_nonzero=20, corrupted=True, random_state=seed)
+        result = solve(X, y, "qpm", n_nonzero_coefs=12, init=np.zeros(300))
+        ratios.append(result.objective / penalty_decomposition(X, y, 12))
+    assert np.exp(np.mean(np.log(ratios))) < 1.06
 
 
 def test_the_quadratic_penalty_brings_both_points_together(rng):

@@ -202,8 +202,21 @@ def test_too_many_rows_and_a_foreign_file(file, tmp_path):
     with pytest.raises(ValueError, match=r"`n` must be between 1 and n_columns=40, got 0"):
         load_e2006(10, 0, path=file)
     scipy.io.savemat(tmp_path / "other.mat", {"A": np.eye(2)})
-    with pytest.raises(ValueError, match=r"must hold the variables 'x' and 'y', got \['A'\]"):
+    with pytest.raises(ValueError, match=r"variables 'x' and 'y' \(it holds \['A'\]\); e2006 is"):
         read_e2006(tmp_path / "other.mat")
+
+
+@pytest.mark.parametrize(("name", "kind"), [("a.mat", "a MATLAB file"), ("a.train", "LIBSVM text")])
+def test_a_file_of_another_kind_says_so(tmp_path, name, kind):
+    (tmp_path / name).write_text("neither of the two\n")
+    with pytest.raises(ValueError, match=rf"{name}' cannot be read as {kind}.*; e2006 is either"):
+        read_e2006(tmp_path / name)
+
+
+def test_a_target_of_another_length_is_refused(tmp_path):
+    scipy.io.savemat(tmp_path / "short.mat", {"x": sp.eye(3, format="csc"), "y": np.ones(2)})
+    with pytest.raises(ValueError, match="one target for each row, got 3 rows and 2 targets"):
+        read_e2006(tmp_path / "short.mat")
 
 
 @pytest.mark.skipif(

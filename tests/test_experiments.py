@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 pytest.importorskip("click", reason="the command line needs blockl0[cli]")
 pytest.importorskip("matplotlib", reason="figures need blockl0[plot]")
@@ -33,11 +34,14 @@ from blockl0.experiments import (
     drawing,
     figure1,
     figure2,
+    page,
     paper,
     reproduce,
+    table1,
     table2,
     table3,
 )
+from blockl0.experiments import store as store_module
 from blockl0.experiments.cells import SETTINGS, Cell, compute, load, start_objective
 from blockl0.experiments.profile import FULL, QUICK, Profile
 from blockl0.experiments.progress import Forecast, Progress, duration
@@ -109,6 +113,13 @@ def printed_store(folder: Path, **changes: float) -> Store:
 ONE = replace(FULL, seeds=1)
 
 
+def draw_nothing(monkeypatch) -> None:
+    """For tests of the text: drawing takes seconds."""
+    monkeypatch.setattr(drawing, "save", lambda *_: None)
+    monkeypatch.setattr(drawing, "svg", lambda _: "<svg></svg>")
+    monkeypatch.setattr(drawing, "legend", lambda _: "")
+
+
 @pytest.fixture(scope="module")
 def reproduced(tmp_path_factory) -> tuple[Path, list[str]]:
     """Everything at the tiny size, and what was said."""
@@ -149,6 +160,30 @@ def test_a_cell_is_a_function_of_its_key():
     del first["seconds"], second["seconds"]
     assert first == second == json.loads(json.dumps(first))
     assert compute(replace(cell, draw=1))["objective"] != first["objective"]
+
+
+def test_data_and_facts_are_computed_in_one_thread(monkeypatch):
+    """Whatever the environment says: sums in another order differ in their last digits."""
+    cell, threads = Cell("random-20-30", "start", "price", 1.0), []
+    made = load(cell.dataset, cell.draw)
+
+    def watched(*_):
+        threads.extend(pool["num_threads"] for pool in threadpool_info())
+        return made
+
+    monkeypatch.setattr(cells_module, "load", watched)
+    monkeypatch.setitem(cells_module.FACTS, "start", lambda *_: watched() and 1.0)
+    with threadpool_limits(2):
+        compute(cell)
+    assert len(threads) >= 2 and set(threads) == {1}
+
+
+def test_draws_in_turn_are_loaded_once():
+    before = load.cache_info().misses
+    for _ in range(2):
+        for draw in range(FULL.draws):
+            load("random-3-4", draw)
+    assert load.cache_info().misses == before + FULL.draws
 
 
 def test_data_depend_on_the_draw_alone():
@@ -247,6 +282,21 @@ def test_cells_of_other_code_are_not_used(tmp_path):
     assert again.n_stale == 1 and SOME[0] not in again and SOME[1] in again
 
 
+def test_cells_from_another_file_of_e2006_are_not_used(tmp_path, monkeypatch):
+    cell, file = Cell("e2006-5-6", "start", "price", 1.0), tmp_path / "e2006.mat"
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    monkeypatch.setenv(E2006_VARIABLE, "~/e2006.mat")
+    origins = []
+    for content in (b"one", b"two"):  # of one size
+        file.write_bytes(content)
+        store_module._file_digest.cache_clear()
+        origins.append(store_module.origin(cell))
+    store_module._file_digest.cache_clear()
+    assert origins[0] != origins[1]
+    assert store_module.origin(SOME[0]) in origins[0]
+
+
 def wait_for_a_cell(process: subprocess.Popen, folder: Path) -> None:
     for _ in range(600):
         file = folder / "cells.jsonl"
@@ -298,6 +348,18 @@ def test_the_forecast_knows_which_methods_are_slow():
     forecast.done(cells[4], 1.0)
     # three of each are left, 33 s of work, at twice the pace of one process
     assert forecast.seconds(elapsed=5.5) == pytest.approx(16.5)
+
+
+def test_the_time_left_is_that_of_the_whole_command(tmp_path, monkeypatch):
+    runs, said = [], []
+    monkeypatch.setattr(reproduce, "run_cells", lambda *given: runs.append(given))
+    monkeypatch.setattr(reproduce, "write_all", lambda *_, **__: tmp_path)
+    names = ("table1", "table2", "table3", "figure2")
+    reproduce.reproduce(names, TINY, tmp_path, jobs=1, echo=said.append)
+    [(cells, _, _, progress)] = runs
+    assert progress.title == "all"
+    assert set(cells) == {*table2.cells(TINY), *figure2.cells(TINY)}
+    assert said[:2] == ["table2: 48 cells", "table3: 48 cells, 48 of them as above"]
 
 
 def test_a_bar_is_drawn_with_rich(tmp_path, capsys):
@@ -372,6 +434,19 @@ def test_ranges_are_counted_by_kind_of_set():
     ]
 
 
+def test_claims_and_captions_count_what_is_there(tmp_path, monkeypatch):
+    """A folder filled by a shorter run, shown by a longer profile."""
+    draw_nothing(monkeypatch)
+    store, record = Store(tmp_path), {"seconds": 1.0, "n_nonzero": 2, "objective": 3.0, "jobs": 1}
+    for seed in (0, 1):
+        store.add(Cell("random-256-1024", "DEC-zero", "price", 1.0, draw=seed), record)
+        store.add(Cell("random-256-1024", "PGM", "budget", 3, seed), record)
+    [zero] = claims.promises(store, FULL)
+    assert "mean over 2 draws" in zero.text and zero.verdict == "PASS"
+    assert "mean over 2 random starts" in figure2.write(store, FULL, tmp_path)
+    assert "3 random starts" in page._header(replace(QUICK, seeds=3))
+
+
 # -- files and page --------------------------------------------------------------------------------
 
 
@@ -431,8 +506,9 @@ def test_the_page_needs_nothing_else(reproduced):
     assert [link[1:] for link in links if link[1:] in ids] == ids
 
 
-def test_the_same_folder_twice_computes_nothing(reproduced):
-    folder, _ = reproduced
+def test_the_same_folder_twice_computes_nothing(reproduced, tmp_path, monkeypatch):
+    folder = shutil.copytree(reproduced[0], tmp_path / "again")
+    draw_nothing(monkeypatch)
     before = (folder / "cells.jsonl").read_bytes()
     said: list[str] = []
     reproduce.reproduce(["table2"], TINY, folder, jobs=1, echo=said.append)
@@ -443,6 +519,7 @@ def test_the_same_folder_twice_computes_nothing(reproduced):
 
 def test_without_the_file_e2006_is_skipped_and_said_so(tmp_path, monkeypatch):
     monkeypatch.delenv(E2006_VARIABLE, raising=False)
+    draw_nothing(monkeypatch)
     said: list[str] = []
     profile = replace(TINY, sets=("random-20-30", "e2006-5000-1024"), prices=(1.0,), seeds=1)
     path = reproduce.reproduce(["table3"], profile, tmp_path, jobs=1, echo=said.append)
@@ -471,6 +548,19 @@ def test_table1_by_the_command(tmp_path):
     assert [row["L"] for row in rows] == ["14", "14", "58", "56"]
     assert "57" in (tmp_path / "index.html").read_text(encoding="utf-8")
     assert str(tmp_path / "index.html") in done.output
+
+
+def test_the_moves_of_table1_have_their_values():
+    for x in islice(table1.basic_points().values(), 0, 64, 7):
+        for value, count, z in table1.block_moves(x, 3, budget=4):
+            assert value == table1.smooth(z) and count == table1.nnz(z)
+
+
+def test_a_folder_that_cannot_be_made_is_said_without_a_traceback(tmp_path):
+    (tmp_path / "file").write_text("")
+    out = str(tmp_path / "file" / "folder")
+    done = CliRunner().invoke(cli.main, ["reproduce", "table1", "--quick", "--out", out])
+    assert done.exit_code == 3 and "Error: " in done.output and "folder" in done.output
 
 
 def test_the_command_knows_every_experiment():
@@ -518,6 +608,7 @@ def test_public_names_are_loaded_when_first_used():
 
 # -- a real browser --------------------------------------------------------------------------------
 
+WIDTHS = (390, 1280)
 PROBE = """<script>
 addEventListener('error', e => parent.postMessage('error ' + e.message, '*'));
 addEventListener('load', () => parent.postMessage(JSON.stringify({
@@ -528,16 +619,18 @@ addEventListener('load', () => parent.postMessage(JSON.stringify({
 </script></head>"""
 FRAME = """<!doctype html><meta charset="utf-8"><body><pre></pre><script>
 addEventListener('message', e => document.querySelector('pre').append(e.data + '\\n'));
-</script><iframe src="probe.html" style="width: {width}px; height: 900px; border: 0"></iframe>"""
+</script>""" + "".join(
+    f'<iframe src="probe.html" style="width: {width}px; height: 900px; border: 0"></iframe>'
+    for width in WIDTHS
+)
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed: the page was NOT checked")
-@pytest.mark.parametrize("width", [390, 1280])
-def test_the_page_in_a_browser(reproduced, tmp_path, width):
+def test_the_page_in_a_browser(reproduced, tmp_path):
     page = (reproduced[0] / "index.html").read_text(encoding="utf-8")
     (tmp_path / "probe.html").write_text(page.replace("</head>", PROBE, 1), encoding="utf-8")
     frame = tmp_path / "frame.html"
-    frame.write_text(FRAME.format(width=width), encoding="utf-8")
+    frame.write_text(FRAME, encoding="utf-8")
     flags = (
         "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run "
         "--disable-background-networking --disable-component-update --disable-sync "
@@ -552,9 +645,10 @@ def test_the_page_in_a_browser(reproduced, tmp_path, width):
     found = re.search(r"<pre>(.*?)</pre>", done.stdout, flags=re.DOTALL)
     assert found, done.stdout[:500]
     messages = html.unescape(found[1]).strip().splitlines()
-    assert len(messages) == 1, messages  # one report and no error
-    seen = json.loads(messages[0])
-    assert seen["width"] == width and seen["needed"] <= width  # nothing scrolls sideways but boxes
-    assert seen["requests"] == [] and seen["text"] > 1000
-    assert len(seen["drawings"]) == 2 * len(TINY.curve_sets) + len(TINY.sets)
-    assert all(width / 5 < size <= width for size in islice(seen["drawings"], 4))
+    assert len(messages) == len(WIDTHS), messages  # one report of each and no error
+    reports = sorted(map(json.loads, messages), key=lambda seen: seen["width"])
+    for width, seen in zip(WIDTHS, reports, strict=True):
+        assert seen["width"] == width and seen["needed"] <= width  # only boxes scroll sideways
+        assert seen["requests"] == [] and seen["text"] > 1000
+        assert len(seen["drawings"]) == 2 * len(TINY.curve_sets) + len(TINY.sets)
+        assert all(width / 5 < size <= width for size in islice(seen["drawings"], 4))

@@ -154,10 +154,27 @@ def read_e2006(path: str | os.PathLike[str] | None = None) -> tuple[Any, Floats]
     file = Path(path).expanduser()
     if not file.is_file():
         raise FileNotFoundError(f"There is no file {str(path)!r}; e2006 is {E2006_SOURCE}.")
-    matrix, y = _read_mat(file) if file.suffix.lower() == ".mat" else _read_libsvm(file)
+    matrix, y = _parse(file)
     X: Any = sp.csc_array(matrix, dtype=np.float64)
     X.sum_duplicates()
-    return X, np.asarray(y, dtype=np.float64).ravel()
+    y = np.asarray(y, dtype=np.float64).ravel()
+    if X.shape[0] != y.size:
+        raise ValueError(
+            f"{str(path)!r} must hold one target for each row, got {X.shape[0]} rows and "
+            f"{y.size} targets."
+        )
+    return X, y
+
+
+def _parse(file: Path) -> tuple[Any, Any]:
+    is_mat = file.suffix.lower() == ".mat"
+    try:
+        return _read_mat(file) if is_mat else _read_libsvm(file)
+    except Exception as error:  # the readers raise whatever a foreign file makes them stumble over
+        kind = "a MATLAB file with the variables 'x' and 'y'" if is_mat else "LIBSVM text"
+        raise ValueError(
+            f"{str(file)!r} cannot be read as {kind} ({error}); e2006 is {E2006_SOURCE}."
+        ) from error
 
 
 def _read_mat(file: Path) -> tuple[Any, Any]:
@@ -166,7 +183,7 @@ def _read_mat(file: Path) -> tuple[Any, Any]:
     content = loadmat(file)
     if "x" not in content or "y" not in content:
         found = sorted(name for name in content if not name.startswith("__"))
-        raise ValueError(f"{file.name!r} must hold the variables 'x' and 'y', got {found}.")
+        raise ValueError(f"it holds {found}")
     return content["x"], content["y"]
 
 

@@ -54,7 +54,7 @@ def solve_cosamp(
     rng: np.random.Generator,
     normalize: bool = True,
     tol: float = 1e-5,
-    window: int = 10,
+    window: int = 50,
     max_iter: int = 100,
 ) -> Result:
     """Repeat: join the 2s columns most correlated with the residual, fit, keep the s largest.

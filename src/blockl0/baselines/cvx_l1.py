@@ -102,6 +102,8 @@ def solve_cvx_l1(
     """
     check_budget_form(problem, "cvx-l1")
     check_squared(problem, "cvx-l1")
+    if np.ndim(alphas) != 1:
+        raise TypeError(f"`alphas` must be a sequence of prices, got {alphas!r}.")
     prices = [check_nonnegative("alphas", alpha) for alpha in alphas]
     if not prices:
         raise ValueError("`alphas` must hold at least one price, got none.")

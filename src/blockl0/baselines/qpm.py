@@ -27,7 +27,7 @@ CG_TOL, CG_STEPS = 1e-4, 100
 """Accuracy and length of an inner solve, which starts where the last one ended."""
 CG_ZERO = 1e-150
 """A right-hand side this small is zero: the squares of its entries would underflow."""
-SETTLED = 1e-3
+SETTLED = 1e-4
 """The penalty grows when an alternation lowers the penalty function by less than this share."""
 LARGEST_PENALTY = 1e3
 """In units of L: from there on a step is a gradient step a thousand times too short."""

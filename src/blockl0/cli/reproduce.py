@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from blockl0.cli.output import INTERRUPTED
+from blockl0.cli.output import INTERRUPTED, Job
 from blockl0.cli.page import command_line
 
 EXPERIMENTS = ("table1", "table2", "table3", "figure1", "figure2", "differences")
@@ -46,11 +46,10 @@ def command(what: str, quick: bool, seeds: int | None, jobs: int | None, out: Pa
     if seeds is not None:
         profile = replace(profile, seeds=seeds)
     names = EXPERIMENTS if what == "all" else (what,)
-    try:
-        path = run(names, profile, out, jobs=jobs or cpu_count(), echo=click.echo)
-    except KeyboardInterrupt:
-        click.echo(f"\nStopped. Finished cells are in {out}; to resume:\n  {command_line()}")
-        raise SystemExit(INTERRUPTED) from None
-    except ModuleNotFoundError as error:
-        raise click.ClickException(str(error)) from error
+    with Job("reproduce", {}):
+        try:
+            path = run(names, profile, out, jobs=jobs or cpu_count(), echo=click.echo)
+        except KeyboardInterrupt:
+            click.echo(f"\nStopped. Finished cells are in {out}; to resume:\n  {command_line()}")
+            raise SystemExit(INTERRUPTED) from None
     click.echo(f"The page is {path}")

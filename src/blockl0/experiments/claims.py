@@ -9,7 +9,7 @@ import numpy as np
 
 from blockl0.experiments import differences, figure1, figure2, paper, table1_report, table2, table3
 from blockl0.experiments.cells import is_e2006
-from blockl0.experiments.markup import count
+from blockl0.experiments.markup import counts
 from blockl0.experiments.profile import Profile
 from blockl0.experiments.samples import Sample, sci, short
 from blockl0.experiments.store import Store
@@ -101,7 +101,7 @@ def _dec_from_zero(store: Store, profile: Profile) -> Claim | None:
         for r in ranges
         if r.printed and float(sci(r.mean, 2)) > r.printed
     ]
-    draws = count(profile.draws, "draw")
+    draws = counts((len(r.values) for r in ranges), "draw") if ranges else ""
     text = f"DEC-R10G2 from 0 is at most the printed DEC there (mean over {draws})"
     return _promise(text, failures, len(ranges))
 

@@ -153,7 +153,8 @@ def write(store: Store, profile: Profile, out: Path) -> str:
     ]  # fmt: skip
     write_csv(out / "differences.csv", HEAD, rows)
     note = (
-        f"<p>Means over {markup.count(profile.draws, 'draw')} of each data set; "
+        f"<p>Means over {markup.counts((len(r.values) for r in ranges), 'draw')} of each data "
+        "set; "
         "<b>bold</b> where the printed number lies between the smallest and the largest, "
         "to its two digits.</p>"
     )

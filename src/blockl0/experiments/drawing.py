@@ -168,6 +168,7 @@ def save(panels: Sequence[Panel], stem: Path) -> None:
         for suffix in (".png", ".svg"):
             metadata = {"Date": None} if suffix == ".svg" else None
             figure.savefig(stem.with_suffix(suffix), dpi=DPI, metadata=metadata)
+            figure.set_layout_engine("none")  # laid out by the first, and that takes long
 
 
 def svg(panel: Panel) -> str:

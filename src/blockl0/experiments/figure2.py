@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from blockl0.experiments import drawing, markup
-from blockl0.experiments.cells import Cell
+from blockl0.experiments.cells import SETTINGS, Cell
 from blockl0.experiments.profile import Profile
 from blockl0.experiments.samples import Sample, gather, places, sci, starts, write_csv
 from blockl0.experiments.store import Store
@@ -57,10 +57,11 @@ def write(store: Store, profile: Profile, out: Path) -> str:
     write_csv(out / "figure2.csv", HEAD, _csv_rows(samples, ranks))
     panels = make_panels(samples, profile)
     drawing.save(panels, out / "figure2")
+    seeded = [len(s.objectives) for key, s in samples.items() if SETTINGS[key[2]].is_seeded]
     text = (
         "<p>Objective ½‖Xw − y‖² with at most s nonzeros, mean over "
-        f"{markup.count(profile.seeds, 'random start')}. SSP, ROMP, OMP and CoSaMP start at "
-        "zero and CVX-ℓ1 is convex: their start makes no difference. "
+        f"{markup.counts(seeded or [profile.seeds], 'random start')}. SSP, ROMP, OMP "
+        "and CoSaMP start at zero and CVX-ℓ1 is convex: their start makes no difference. "
         "The paper shows curves and prints no numbers.</p>"
     )
     return markup.section(

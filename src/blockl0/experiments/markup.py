@@ -26,6 +26,12 @@ def count(number: int | str, noun: str) -> str:
     return f"{number} {noun}" if str(number) == "1" else f"{number} {noun}s"
 
 
+def counts(numbers: Iterable[int], noun: str) -> str:
+    """As `count`, for numbers that may differ."""
+    found = sorted(set(numbers))
+    return count(f"{found[0]}–{found[-1]}" if len(found) > 1 else found[0], noun)
+
+
 def title_of(method: str) -> str:
     """A method's name on paper."""
     return escape(SETTINGS[method].title)

@@ -122,9 +122,9 @@ def _header(profile: Profile) -> str:
     )
     if profile.name == "quick":
         text += (
-            '<p class="note">A quick run: one random start, fewer budgets and curves, and refit '
-            'with <code>effort="fast"</code>. Without <code>--quick</code> everything is '
-            "computed.</p>"
+            f'<p class="note">A quick run: {markup.count(profile.seeds, "random start")}, fewer '
+            'budgets and curves, and refit with <code>effort="fast"</code>. Without '
+            "<code>--quick</code> everything is computed.</p>"
         )
     return text
 

@@ -14,7 +14,7 @@ from blockl0.experiments.cells import Cell
 PLAIN_INTERVAL = 10.0
 """Seconds between two plain lines."""
 
-Kind = tuple[str, str]
+Kind = tuple[str, str, str]
 
 
 def duration(seconds: float) -> str:
@@ -29,7 +29,7 @@ def duration(seconds: float) -> str:
 
 
 class Forecast:
-    """The time left, from what cells of the same method on the same set have taken so far."""
+    """The time left, from what cells of the same set, form and method have taken so far."""
 
     def __init__(self, cells: Sequence[Cell]) -> None:
         self.left: Counter[Kind] = Counter(map(_kind, cells))
@@ -47,11 +47,11 @@ class Forecast:
             return float("nan")
         total, average = sum(known), sum(known) / len(known)
         of_method: defaultdict[str, list[float]] = defaultdict(list)
-        for (_, method), times in self.spent.items():
+        for (*_, method), times in self.spent.items():
             of_method[method] += times
 
         def expected(kind: Kind) -> float:
-            times = self.spent.get(kind) or of_method.get(kind[1])
+            times = self.spent.get(kind) or of_method.get(kind[-1])
             return sum(times) / len(times) if times else average
 
         work = sum(count * expected(kind) for kind, count in self.left.items())
@@ -59,7 +59,7 @@ class Forecast:
 
 
 def _kind(cell: Cell) -> Kind:
-    return cell.dataset, cell.method
+    return cell.dataset, cell.form, cell.method
 
 
 class Progress:

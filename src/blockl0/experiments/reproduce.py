@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -21,7 +21,7 @@ from blockl0.experiments import (
     table2,
     table3,
 )
-from blockl0.experiments.cells import is_e2006
+from blockl0.experiments.cells import Cell, is_e2006
 from blockl0.experiments.profile import Profile
 from blockl0.experiments.progress import make_progress
 from blockl0.experiments.runner import run_cells
@@ -50,13 +50,24 @@ def reproduce(
     store = Store(out)
     if store.n_stale:
         echo(f"{store.n_stale} cells in {store.path} are of other code or data: not used.")
+    wanted: dict[Cell, None] = {}
     for name in names:
         cells = dict.fromkeys(EXPERIMENTS[name].cells(profile))
-        done = sum(cell in store for cell in cells)
         if cells:
-            echo(f"{name}: {len(cells)} cells" + (f", {done} of them on file" if done else ""))
-        run_cells(list(cells), store, jobs, make_progress(name, echo))
+            echo(f"{name}: {len(cells)} cells" + _known(cells, wanted, store))
+        wanted |= cells
+    # all in one go, so that the time left is that of the whole command
+    title = names[0] if len(names) == 1 else "all"
+    run_cells(list(wanted), store, jobs, make_progress(title, echo))
     return write_all(names, profile, out, store, skipped=skipped, echo=echo)
+
+
+def _known(cells: Iterable[Cell], wanted: Container[Cell], store: Store) -> str:
+    done = sum(cell in store for cell in cells)
+    shared = sum(cell in wanted and cell not in store for cell in cells)
+    return (f", {done} of them on file" if done else "") + (
+        f", {shared} of them as above" if shared else ""
+    )
 
 
 def write_all(

@@ -16,8 +16,8 @@ from blockl0.experiments.cells import Cell, is_e2006
 
 FILE_NAME = "cells.jsonl"
 NOT_IN_CELLS = (
-    "cli", "experiments", "report", "demo.py", "files.py", "model_file.py", "recipe.py",
-    "table_files.py", "tables.py", "targets.py",
+    "cli", "experiments", "report", "column_kinds.py", "csv_files.py", "demo.py", "files.py",
+    "model_file.py", "recipe.py", "table_files.py", "tables.py", "targets.py",
 )  # fmt: skip
 """Parts of the package that no cell depends on, `experiments/cells.py` apart."""
 
@@ -82,7 +82,7 @@ class Store:
 
 def origin(cell: Cell) -> str:
     """What a cell's number depends on besides its key: the code, and for e2006 the file."""
-    return fingerprint() + (f" {_file_size()}" if is_e2006(cell.dataset) else "")
+    return fingerprint() + (f" {_file_digest()}" if is_e2006(cell.dataset) else "")
 
 
 @lru_cache(maxsize=1)
@@ -99,6 +99,9 @@ def fingerprint() -> str:
 
 
 @lru_cache(maxsize=1)
-def _file_size() -> int:
-    path = os.environ.get(E2006_VARIABLE, "")
-    return os.path.getsize(path) if os.path.isfile(path) else 0
+def _file_digest() -> str:
+    path = Path(os.environ.get(E2006_VARIABLE, "")).expanduser()
+    if not path.is_file():
+        return ""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]

@@ -97,11 +97,17 @@ def refit(x: Point, free: Support) -> Point:
 
     ``z_T = x_T - Q_TT^-1 (Qx + p)_T``, one exact Newton step.
     """
-    slope = gradient(x)
-    z = list(x)
+    return _newton(x, gradient(x), free)[0]
+
+
+def _newton(x: Point, slope: Point, free: Support) -> tuple[Point, Fraction]:
+    """Return x after the step on ``free``, and by how much f falls: half of slope times step."""
+    z, fall = list(x), Fraction(0)
     for row, i in zip(INVERSE[free], free, strict=True):
-        z[i] -= sum((a * slope[j] for a, j in zip(row, free, strict=True)), Fraction(0))
-    return tuple(z)
+        step = sum((a * slope[j] for a, j in zip(row, free, strict=True)), Fraction(0))
+        z[i] -= step
+        fall += slope[i] * step
+    return tuple(z), fall / 2
 
 
 def nnz(x: Point) -> int:
@@ -122,21 +128,30 @@ def block_moves(x: Point, k: int, budget: int = N) -> Iterator[tuple[Fraction, i
     """
     for block in combinations(range(N), k):
         outside = tuple(Fraction(0) if i in block else value for i, value in enumerate(x))
+        value, slope = smooth(outside), gradient(outside)
         room = min(k, budget - nnz(outside))
         for size in range(room + 1):
             for free in combinations(block, size):
-                z = refit(outside, free)
-                yield smooth(z), nnz(z), z
+                z, fall = _newton(outside, slope, free)
+                yield value - fall, nnz(z), z
+
+
+@cache
+def _rivals(x: Point, k: int, price: Fraction, budget: int) -> tuple[bool, bool]:
+    """Tell whether a block of k coordinates improves x, and else whether one ties with it."""
+    value, is_tied = smooth(x) + price * nnz(x), False
+    for other, count, z in block_moves(x, k, budget):
+        move = other + price * count
+        if move < value:
+            return True, False
+        is_tied |= move == value and z != x
+    return False, is_tied
 
 
 def is_block_stationary(x: Point, k: int, price: Fraction, budget: int, strict: bool) -> bool:
     """Tell whether no block of k coordinates improves x (strict: nor ties with it)."""
-    value = smooth(x) + price * nnz(x)
-    for other, count, z in block_moves(x, k, budget):
-        move = other + price * count
-        if move < value or (strict and move == value and z != x):
-            return False
-    return True
+    is_improved, is_tied = _rivals(x, k, price, budget)
+    return not (is_improved or (strict and is_tied))
 
 
 def is_l_stationary_price(x: Point, price: Fraction, lipschitz: Fraction, strict: bool) -> bool:

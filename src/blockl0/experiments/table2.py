@@ -89,8 +89,7 @@ def write(store: Store, profile: Profile, out: Path) -> str:
             found = {entry.method: entry for entry in of_set if entry.price == price}
             if found:
                 rows.append([f"λ = {price:g}", *(_html_cell(found.get(name)) for name in labels)])
-    counts = sorted({len(entry.ours.objectives) for entry in entries})
-    starts = markup.count("–".join(map(str, counts)), "random start")
+    starts = markup.counts((len(entry.ours.objectives) for entry in entries), "random start")
     caption = (
         f"½‖Xw − y‖² + λ‖w‖₀, mean over {starts}. The best, "
         "second and third of a row are ① red, ② blue and ③ green, as in the paper; below: what the "
