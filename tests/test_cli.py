@@ -1,60 +1,19 @@
-"""The command line as a user meets it: answers, files, JSON, exit codes, Ctrl-C."""
+"""The commands as a user meets them: answers as text and as JSON."""
 
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
-import sys
-import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
-
-pytest.importorskip("click", reason="the command line needs blockl0[cli]")
-pytest.importorskip("pandas", reason="the command line reads tables with pandas")
-
-import pandas as pd
-from click.testing import CliRunner
 from sklearn.linear_model import LinearRegression
 
-from blockl0 import cli
-from blockl0.cli import progress as cli_progress
-from blockl0.cli.compare import METHODS
-from blockl0.cli.options import LOSSES, RULES
 from blockl0.model_file import load_model
+from cli_runner import QUICK, answer, fit_json, folder, run
 
-QUICK = ["--bootstrap", "0", "--prove", "0"]
-
-
-@pytest.fixture
-def folder(tmp_path, rng, monkeypatch):
-    """A folder with a table of 12 columns, three of which explain y."""
-    X = rng.standard_normal((80, 12))
-    frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(12)])
-    frame["city"] = np.array(["Paris", "Rome"])[np.arange(80) % 2]
-    eta = X[:, 1] - 2.0 * X[:, 4] + 1.5 * X[:, 9]
-    frame["y"] = eta + 0.2 * rng.standard_normal(80) + 3.0
-    frame["kind"] = np.array(["low", "high"])[(eta + 0.5 * rng.standard_normal(80) > 0).astype(int)]
-    frame["size"] = np.array(["s", "m", "l"])[np.digitize(eta + rng.standard_normal(80), [-1, 1])]
-    frame.to_csv(tmp_path / "data.csv", index=False)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def run(*arguments, code=0, text=None):
-    done = CliRunner().invoke(cli.main, [str(a) for a in arguments], input=text)
-    assert done.exit_code == code, (done.output, done.exception)
-    return done
-
-
-def answer(*arguments, code=0):
-    """The JSON document, which is all that may be on standard output."""
-    return json.loads(run(*arguments, "--json", code=code).stdout)
-
-
-def fit_json(*arguments, code=0):
-    return answer("fit", "data.csv", "--drop", "kind", "--drop", "size", *arguments, code=code)
+pd = pytest.importorskip("pandas")
+__all__ = ["folder"]
 
 
 # -- fit -------------------------------------------------------------------------------------------
@@ -154,6 +113,15 @@ def test_kept_columns_and_text(folder):
     )
 
 
+def test_a_proof_supposes_the_kept_columns(folder):
+    """There are better choices without them."""
+    options = ("data.csv", "-t", "y", "-k", 3, "--keep", "c0")
+    text = " ".join(run("fit", *options, "--bootstrap", 0).stdout.split())
+    assert "Proven: with the column kept, no other choice" in text
+    text = " ".join(run("certify", *options).stdout.split())
+    assert text.count("Proven: with the column kept, ") == 2
+
+
 def test_no_columns_at_all(folder):
     result = fit_json("-t", "y", "-k", 0, "-o", "m.json")["result"]
     assert result["features"] == [] and result["scores"]["train"] == pytest.approx(0.0)
@@ -164,6 +132,8 @@ def test_a_better_choice_of_the_exact_search_is_taken(folder, monkeypatch):
     """Were the first search to fail, the proof would mend it."""
     import blockl0.cli.fit as module
     from blockl0 import L0Regressor
+    from blockl0.cli import trust
+    from blockl0.result import Status
 
     def poor(job, data, options):
         return module.Fitted(L0Regressor(3, keep=[0, 2, 3], random_state=0).fit(data.X, data.y))
@@ -172,6 +142,17 @@ def test_a_better_choice_of_the_exact_search_is_taken(folder, monkeypatch):
     document = fit_json("-t", "y", "-k", 3, "--bootstrap", 0)
     assert {row["name"] for row in document["result"]["features"]} == {"c1", "c4", "c9"}
     assert any("better choice" in notice for notice in document["notices"])
+    assert document["result"]["certificate"]["optimal"]
+
+    def unfinished(*arguments):
+        proof = prove(*arguments)
+        bound = 0.8 * proof.objective
+        return replace(proof, status=Status.TIME_LIMIT, lower_bound=bound, certificate=None)
+
+    prove = trust.prove
+    monkeypatch.setattr(trust, "prove", unfinished)
+    found = fit_json("-t", "y", "-k", 3, "--bootstrap", 0)["result"]["certificate"]
+    assert not found["optimal"] and "Searched, not proven" in found["words"]
 
 
 def test_standard_input_is_read():
@@ -181,28 +162,6 @@ def test_standard_input_is_read():
 
 
 # -- the other commands ----------------------------------------------------------------------------
-
-
-def test_predictions_are_those_of_the_model(folder):
-    run("fit", "data.csv", "-t", "size", "-k", 3, "--drop", "y", *QUICK, "-o", "m.json")
-    frame = pd.read_csv("data.csv")
-    new = frame.iloc[5:9].drop(columns=["size", "y"])
-    new.to_csv("new.csv", index=False)
-    done = run("predict", "m.json", "new.csv", "--proba")
-    lines = done.stdout.splitlines()
-    assert lines[0] == "size,P(l),P(m),P(s)" and len(lines) == 5 and not done.stderr
-    model = load_model("m.json")
-    expected = model.predict_proba(new)
-    shares = np.array([line.split(",")[1:] for line in lines[1:]], dtype=float)
-    np.testing.assert_allclose(shares, expected)
-    assert [line.split(",")[0] for line in lines[1:]] == model.predict(new).tolist()
-    result = answer("predict", "m.json", "data.csv")["result"]
-    assert result["score"]["metric"] == "accuracy" and result["score"]["n_samples"] == 80
-    run("predict", "m.json", "new.csv", "--out", "p.csv")
-    assert (folder / "p.csv").read_text(encoding="utf-8").splitlines()[0] == "size"
-    new.drop(columns=list(model.feature_names)[:1]).to_csv("less.csv", index=False)
-    done = run("predict", "m.json", "less.csv", code=3)
-    assert f"1 column ({model.feature_names[0]}) of the model" in done.stderr
 
 
 def test_path_shows_every_k(folder):
@@ -284,155 +243,18 @@ def test_demo(folder, monkeypatch):
     assert "exists" in run("demo", "--out", "here", code=6).stderr
 
 
-# -- errors, files, exit codes ---------------------------------------------------------------------
+def test_a_perfect_fit_is_not_judged_by_rounding(folder):
+    frame = pd.read_csv("data.csv")[[f"c{j}" for j in range(8)]]
+    frame.assign(y=2.0 * frame["c0"] - frame["c3"]).to_csv("exact.csv", index=False)
+    done = run("fit", "exact.csv", "-t", "y", "-k", 2, "--bootstrap", 0)
+    assert "> +100000%" in done.stdout and "Proven: no other choice" in done.stdout
+    for k in (2, 3):
+        assert answer("certify", "exact.csv", "-t", "y", "-k", k)["result"]["holds"]
+    done = run("compare", "exact.csv", "-t", "y", "-k", 2)
+    best = next(line for line in done.stdout.splitlines() if "of 2" in line)
+    assert best.split()[:3:2] == ["refit", "-"]
 
 
-def test_files_are_not_overwritten(folder):
-    (folder / "m.json").write_text("mine", encoding="utf-8")
-    started = time.perf_counter()
-    done = run("fit", "data.csv", "-t", "y", "-k", 3, "-o", "m.json", code=6)
-    assert time.perf_counter() - started < 5.0 and "--force" in done.stderr
-    assert (folder / "m.json").read_text(encoding="utf-8") == "mine"
-    run("fit", "data.csv", "-t", "y", "-k", 3, *QUICK, "-o", "m.json", "--force")
-    assert load_model("m.json").feature_names == ("c1", "c4", "c9")
-
-
-ERRORS = {
-    "no file": (("fit", "date.csv", "-t", "y"), 3, "Did you mean 'data.csv'?"),
-    "no target": (("fit", "data.csv", "-t", "z"), 3, "There is no column 'z'"),
-    "too many": (("fit", "data.csv", "-t", "y", "-k", 99), 3, "between 0 and n_features=12"),
-    "labels": (("fit", "data.csv", "-t", "kind", "--loss", "huber"), 3, "loss huber needs numbers"),
-    "usage": (("fit", "data.csv", "-k", "many"), 2, "not a valid integer"),
-    "effort": (("fit", "data.csv", "-t", "y", "--effort", "lots"), 2, "neither fast, balanced"),
-    "no folder": (("fit", "data.csv", "-t", "y", "-o", "no/m.json"), 3, "There is no folder 'no'"),
-    "no model": (("predict", "none.json", "data.csv"), 3, "none.json"),
-    "bad model": (("predict", "data.csv", "data.csv"), 4, "damaged, or no model"),
-    "bad k": (("compare", "data.csv", "-t", "y", "-k", 50), 3, "-k must be at most 12"),
-    "command": (("fti",), 2, "No such command 'fti'"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", ERRORS)
-def test_errors_are_explained(folder, case):
-    arguments, code, pattern = ERRORS[case]
-    done = run(*arguments, code=code)
-    assert pattern in done.stderr and not done.stdout and "Traceback" not in done.output
-
-
-def test_a_fault_of_ours_is_not_hidden(folder, monkeypatch):
-    def fail(*_):
-        raise ValueError("operands could not be broadcast")
-
-    monkeypatch.setattr("blockl0.cli.data.load", fail)
-    done = CliRunner().invoke(cli.main, ["fit", "data.csv", "-t", "y"])
-    assert done.exit_code == 1 and isinstance(done.exception, ValueError)
-
-
-def test_warnings_become_notices(folder):
-    frame = pd.read_csv("data.csv")
-    frame["kind"] = np.where(frame["c0"] > 0, "low", "high")
-    frame.to_csv("split.csv", index=False)
-    options = ("-t", "kind", "-k", 1, "--ridge", 0, "--effort", "fast", *QUICK)
-    assert "separate the data" in run("fit", "split.csv", *options).stderr
-
-
-# -- Ctrl-C ----------------------------------------------------------------------------------------
-
-
-def interrupt_at(monkeypatch, watch, count):
-    """As if the user pressed Ctrl-C at the so-and-so-many-th point that a search records."""
-    seen = []
-    original = watch.__call__
-
-    def call(self, point, is_first):
-        original(self, point, is_first)
-        seen.append(point)
-        if len(seen) == count:
-            signal.raise_signal(signal.SIGINT)
-
-    monkeypatch.setattr(watch, "__call__", call)
-
-
-def test_ctrl_c_saves_the_best_model_so_far(folder, monkeypatch):
-    interrupt_at(monkeypatch, cli_progress.SearchWatch, 1)
-    done = run("fit", "data.csv", "-t", "y", "-k", 3, "-o", "m.json", code=130)
-    assert "Interrupted: this is the best model so far" in done.stderr
-    assert "3 of 12 columns" in done.stdout and "chosen again" not in done.stdout
-    assert len(load_model("m.json").features) == 3
-
-
-@pytest.mark.parametrize("count", [6, 40])
-def test_ctrl_c_while_choosing_leaves_a_model(folder, monkeypatch, count):
-    """Early in the path on all rows, and late among the folds."""
-    interrupt_at(monkeypatch, cli_progress.PathWatch, count)
-    options = ("-t", "y", "--max-k", 6, "-o", "m.json")
-    document = fit_json(*options, code=130)
-    assert document["status"] == "interrupted"
-    assert load_model("m.json").feature_names
-    by_bic = any("chosen by BIC" in notice for notice in document["notices"])
-    assert by_bic == (count == 40)
-
-
-def test_ctrl_c_before_there_is_anything(folder, monkeypatch):
-    def stop(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("blockl0.cli.data.load", stop)
-    done = run("fit", "data.csv", "-t", "y", "-k", 3, "-o", "m.json", code=130)
-    assert "nothing is saved" in done.stderr and not (folder / "m.json").exists()
-
-
-# -- help, progress --------------------------------------------------------------------------------
-
-
-def test_help_is_quick_and_imports_nothing_heavy():
-    code = (
-        "import sys; from blockl0.cli import main\n"
-        "try: main(sys.argv[1:])\n"
-        "except SystemExit: pass\n"
-        "print(sorted({'numba', 'numpy', 'scipy', 'sklearn', 'pandas', 'rich'} & set(sys.modules)))"
-    )
-    for arguments in (["--help"], ["fit", "--help"], ["compare", "--help"]):
-        done = subprocess.run(
-            [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True
-        )
-        assert done.stdout.splitlines()[-1] == "[]", arguments
-    for name in cli.COMMANDS:
-        assert name in run("--help").stdout and run(name, "--help").stdout.startswith("Usage")
-
-
-def test_lists_that_help_needs_early_are_up_to_date():
-    from blockl0.estimators import CLASSIFICATION, REGRESSION
-    from blockl0.selection import CRITERIA
-    from blockl0.selection import RULES as BY_SCORE
-    from blockl0.solve import METHODS as KNOWN
-
-    assert set(LOSSES) == {*REGRESSION, *CLASSIFICATION}
-    assert set(RULES) == {*CRITERIA, *BY_SCORE}
-    assert set(METHODS) == {m for m in KNOWN if not m.endswith(("-l0", "-lp")) and m != "pgm-l1"}
-
-
-def test_progress_tells_the_time_left(capsys, monkeypatch):
-    clock = iter([0.0, 1.0, 4.0, 4.0, 5.0, 20.0, 20.0])
-    monkeypatch.setattr(cli_progress.time, "perf_counter", lambda: next(clock))
-    with cli_progress.progress("Working") as shown:
-        shown(1, 10, "early")
-        shown(2, 10, "later")
-        shown(3, 10, "too soon")
-        shown(5, 10, "half")
-    out, err = capsys.readouterr()
-    assert not out
-    assert err.splitlines() == [
-        "Working: 2 of 10, later, about 16 s left", "Working: 5 of 10, half, about 20 s left",
-    ]  # fmt: skip
-
-
-def test_tables_on_a_terminal_show_names_as_they_are(monkeypatch):
-    pytest.importorskip("rich")
-    from blockl0.cli import output
-
-    rows = [["a [bold]b[/bold]", "1"], ["c", "22"]]
-    plain = output.table(["column", "x"], rows)
-    monkeypatch.setattr(output.sys.stdout, "isatty", lambda: True, raising=False)
-    fancy = output.table(["column", "x"], rows)
-    assert "a [bold]b[/bold]" in plain and "a [bold]b[/bold]" in fancy and plain != fancy
+def test_a_path_ends_where_the_columns_do(folder):
+    done = run("path", "data.csv", "-t", "y", "-k", 50, "--rule", "bic")
+    assert "There are 12 columns" in done.stderr and "\n  12  " in done.stdout

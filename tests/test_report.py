@@ -132,12 +132,12 @@ def test_a_point_that_is_not_the_best_is_refuted(loss):
     there = problem.objective(search.start(better).w)
     assert there == pytest.approx(bad.objective * (1.0 - found.gain), rel=1e-6)
     point = {"k": 2, "support": [0, 1]}
-    words = claims.certificate(found, point, {"columns": 7}, NAMES)
+    words = claims.certificate(found, point, {"columns": 7, "kept": []}, NAMES)
     assert not words["holds"] and "“g”" in words["proven"] and percent(found.gain) in words["short"]
 
 
 def test_certificates_say_how_far_they_go():
-    point, data = {"k": 2, "support": [0, 1]}, {"columns": 400}
+    point, data = {"k": 2, "support": [0, 1]}, {"columns": 400, "kept": []}
     say = {
         kind: claims.certificate(proof.Proof(kind, 0.05, 10, 796), point, data, NAMES)
         for kind in claims.VERDICTS
@@ -147,6 +147,43 @@ def test_certificates_say_how_far_they_go():
     assert "5\N{NO-BREAK SPACE}%" in say["swaps"]["proven"]
     assert "not proven" in say["swaps"]["open"] and say["none"]["level"] is None
     assert claims.n_subsets(500, 8) == "about 9.1 × 10¹⁶"
+    one, fewer = {"k": 1, "support": [0]}, {"k": 6, "support": [0, 1]}
+    say = [
+        claims.certificate(proof.Proof("optimal"), p, data, NAMES)["short"] for p in (one, fewer)
+    ]
+    assert say[0] == "No other column fits these rows better."
+    assert say[1] == "No choice of up to 6 columns fits these rows better."
+    kept = claims.certificate(proof.Proof("optimal"), point, data | {"kept": [1]}, NAMES)
+    assert kept["short"] == "With the column kept: no other 2 columns fit these rows better."
+    assert "there are 399 ways to take 2 of 400 columns" in kept["proven"]
+
+
+def test_a_perfect_fit_is_the_best_whatever_rounding_says():
+    """Of two objectives of 1e-30 one is lower, which means nothing."""
+    X, _ = make_data(6)
+    y = X[:, 0] - X[:, 4]
+    for rows in (X[:4], X):
+        data = make_report(rows, y[: len(rows)], n_nonzero_coefs=4, cv=2).to_dict()
+        perfect = [point for point in data["points"] if point["explained"] == 1]
+        assert perfect and all(p["certificate"]["kind"] in ("all", "optimal") for p in perfect)
+    assert "any columns would fit" not in str(data["points"][2]["words"])
+    small = make_report(X[:3], [1.0, 3.0, 2.0], n_nonzero_coefs=2, cv=3).to_dict()
+    assert "any columns would fit" in small["points"][2]["words"]["fit"]["text"]
+
+
+def test_steadiness_is_about_columns_that_were_chosen():
+    X, y = make_data()
+    points = make_report(X, y, keep=[6], n_nonzero_coefs=7).to_dict()["points"]
+    steady = {point["k"]: point["words"]["steady"]["value"] for point in points}
+    assert steady[1] == "–" and steady[4] == "3 of 3" and steady[7] == "–"
+
+
+def test_a_size_of_zero_and_a_constant_target_are_told_as_such():
+    X, y = make_data()
+    nothing = make_report(X, y, n_nonzero_coefs=1).to_dict()["points"][0]["words"]["fit"]
+    assert "standard error" not in nothing["text"] and nothing["value"] == percent(0.0)
+    constant = make_report(X, np.ones(70), n_nonzero_coefs=1).to_dict()["points"][0]["words"]
+    assert constant["headline"][0].startswith("There is nothing to explain")
 
 
 LOSSES = {
@@ -291,6 +328,17 @@ def test_the_command_is_quoted_and_understood():
     assert given["data"] == "my data; rm.csv" and given["target"] == "it's $(y)"
     assert given["columns"] == 2 and given["keep"] == (HOSTILE[1],) and given["effort"] == 2
     assert given["loss"] == "logistic" and given["ridge"] == 0.5 and given["seed"] == 7
+
+
+def test_standard_input_has_no_name():
+    X, y = make_data()
+    made = make_report(
+        X, y, source="standard input", command="blockl0 report - --header no", n_nonzero_coefs=1,
+        cv=None,
+    )  # fmt: skip
+    recipes = made.to_dict()["recipes"]
+    assert shlex.split("1".join(recipes["command"]))[2] == "data.csv"
+    assert 'header="no"' in recipes["python"][0]
 
 
 def test_a_file_that_pandas_would_misread_is_read_by_the_library(tmp_path, monkeypatch):

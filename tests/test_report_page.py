@@ -103,7 +103,7 @@ def test_a_large_page_is_small(monkeypatch):
     X = rng.standard_normal((90, 500))
     y = X[:, :8].sum(axis=1) + rng.standard_normal(90)
     names = [f"a rather long name of a column, number {j:03d}" for j in range(500)]
-    made = make_report(X, y, feature_names=names, n_nonzero_coefs=50, cv=2, n_jobs=1)
+    made = make_report(X, y, feature_names=names, n_nonzero_coefs=50, cv=2, effort=0)
     page = made.to_html()
     assert len(made.to_dict()["points"]) == 51
     assert len(page.encode()) < 500_000

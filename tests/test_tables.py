@@ -151,10 +151,12 @@ def test_new_rows_are_prepared_like_the_first_ones(frame):
         apply_recipe(read_raw(frame.drop(columns=["b", "flag"])), recipe)
     with pytest.raises(ValueError, match=r"Column 'b' must hold numbers, got 'many' in row 0"):
         apply_recipe(read_raw(frame.assign(b="many")), recipe)
-    frame["b"] = frame["b"].astype(float)
-    frame.loc[[1, 2], "b"] = np.nan
-    with pytest.raises(ValueError, match=r"b \(2 rows\)"):
-        apply_recipe(read_raw(frame), recipe)
+    gaps = frame.assign(b=frame["b"].where(frame.index > 1))
+    filled = apply_recipe(read_raw(gaps), recipe)[:2, 1]
+    assert filled.tolist() == [frame["b"].median()] * 2
+    strict = read_table(frame.tail(30), target="y", text="one-hot").recipe([1])
+    with pytest.raises(ValueError, match=r"b \(2 rows\); the model has nothing to put there"):
+        apply_recipe(read_raw(gaps), strict)
 
 
 def test_labels_stay_labels(frame):
@@ -167,7 +169,7 @@ def test_labels_stay_labels(frame):
 def test_headers(tmp_path, frame):
     frame[["a", "b", "y"]].to_csv(tmp_path / "index.csv")
     table = read_table(tmp_path / "index.csv")
-    assert table.feature_names == ("a", "b") and "counts the rows" in notes_of(table)
+    assert table.feature_names == ("a", "b") and "numbers the rows" in notes_of(table)
     frame[["a", "b", "y"]].to_csv(tmp_path / "bare.csv", index=False, header=False)
     table = read_table(tmp_path / "bare.csv", target=2)
     assert table.feature_names == ("x0", "x1") and "no header" in notes_of(table)
@@ -198,8 +200,9 @@ def dirty(frame):
 BAD = {
     "no target": (lambda f: f.drop(columns="y"), {}, r"Which column is to be explained"),
     "wrong target": (lambda f: f, {"target": "yy"}, r"no column 'yy'. Did you mean 'y'\?"),
-    "far target": (lambda f: f, {"target": 9}, r"numbered 0 to 6, got --target 9"),
+    "far target": (lambda f: f, {"target": 9}, r"numbered 0 to 6, got 9"),
     "wrong drop": (lambda f: f, {"drop": ["aa"]}, r"no column 'aa'. Did you mean 'a'\?"),
+    "drop by number": (lambda f: f, {"drop": ["1"]}, r"no column '1'"),
     "target gaps": (gaps, {}, r"'y' is missing in 3 of 40 rows; --impute drop-rows"),
     "date target": (lambda f: f, {"target": "when"}, r"holds dates"),
     "text": (lambda f: f, {"text": "refuse"}, r"Columns of text: city; --text drop"),
@@ -224,7 +227,7 @@ def test_bad_tables_are_refused(frame, case):
 FILES = {
     "t.csv": (b"", r"not a table"),
     "u.csv": (b"a,y\n1,2\n1,2,3\n", r"not a table|more values"),
-    "l.csv": ("a,y\n1,é\n".encode("latin-1"), r"UTF-8"),
+    "l.csv": (b"a,y\n1,\x81\x8d\n", r"UTF-8"),
     "h.csv": (b"a,y\n", r"at least one row"),
     "t.svm": (b"1 a:b\n", r"not a LIBSVM file"),
     "t.npz": (b"PK nothing", r"not an NPZ file"),

@@ -108,7 +108,7 @@ class LinearModel:
 
     def probabilities(self, eta: Floats) -> Floats:
         """`predict_proba` from the decision function."""
-        from blockl0.multinomial import probabilities
+        from blockl0.softmax import probabilities
 
         if self.loss != "logistic":
             raise ValueError(f"loss={self.loss!r} gives no probabilities; fit loss='logistic'.")
@@ -201,6 +201,8 @@ def _document(
 
 def load_model(path: Any) -> LinearModel:
     """Read a model file; `ModelFileError` says what is wrong with it."""
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"There is no model file {str(path)!r}.")
     try:
         text = Path(path).read_text(encoding="utf-8")
         document = json.loads(text)
@@ -237,16 +239,20 @@ def _model(document: dict[str, Any]) -> LinearModel:
         loss=document["loss"],
         coef=coef[0] if n_rows == 1 else coef,
         intercept=np.array(document["intercept"], dtype=np.float64),
-        features=tuple(
-            Feature(**{name: entry[name] for name in Feature._fields if name in entry})
-            for entry in entries
-        ),
+        features=tuple(map(_feature, entries)),
         index=np.array([entry["index"] for entry in entries], dtype=np.int64),
         n_features_in=document["n_features_in"],
         classes=None if classes is None else np.array(classes),
         target=document["target"],
         metadata={**document["metadata"], "blockl0_version": document["blockl0_version"]},
     )
+
+
+def _feature(entry: dict[str, Any]) -> Feature:
+    given: dict[str, Any] = {name: entry[name] for name in Feature._fields if name in entry}
+    if "levels" in given:
+        given["levels"] = tuple(given["levels"])
+    return Feature(**given)
 
 
 def _plain(array: Any) -> list[Any]:

@@ -9,15 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from blockl0.column_kinds import kind_of, to_numbers
+
 Floats = NDArray[np.float64]
 
-MOSTLY = 0.8
-"""Share of numbers from which a column of text is a column of numbers with something wrong."""
 MAX_LEVELS = 100
 """More different texts than this are not made into columns."""
 MISSING = "(missing)"
 """The level of a text that is not there, where missing values are imputed."""
-ISO_DATE = r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2})?(\.\d+)?(Z|[+-]\d{2}:?\d{2})?)?"
 LISTED = 8
 """Names spelled out in a message."""
 
@@ -34,7 +33,9 @@ class Feature(NamedTuple):
         As it is; 1 where the text equals `level` and 0 elsewhere; days since 1970.
     level : str or None
     fill : float or None
-        What stands in for a missing number.
+        What stands in for a missing value; None where there must not be any.
+    levels : tuple of str or None
+        For a level, all texts that the column held.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Feature(NamedTuple):
     kind: str = "number"
     level: str | None = None
     fill: float | None = None
+    levels: tuple[str, ...] | None = None
 
 
 @dataclass
@@ -94,16 +96,19 @@ def _learn_column(
         found.empty.append(name)
         return []
     if kind == "text":
-        return _learn_levels(series, name, n_missing, found)
-    fill = None
+        return _learn_levels(series, name, n_missing, impute, found)
     if n_missing:
         found.missing[name] = n_missing
+    fill = None
+    if impute in ("median", "mean"):  # also without gaps: new rows may have some
         values = to_numbers(series, name, kind)
         fill = float(np.nanmean(values) if impute == "mean" else np.nanmedian(values))
     return [Feature(name, name, kind, None, fill)]
 
 
-def _learn_levels(series: Any, name: str, n_missing: int, found: Findings) -> list[Feature]:
+def _learn_levels(
+    series: Any, name: str, n_missing: int, impute: str | None, found: Findings
+) -> list[Feature]:
     levels = sorted({str(value) for value in series.dropna()})
     if len(levels) > MAX_LEVELS:
         found.crowded[name] = len(levels)
@@ -114,7 +119,11 @@ def _learn_levels(series: Any, name: str, n_missing: int, found: Findings) -> li
     found.coded[name] = len(levels)
     # of two values one column says it all
     used = levels[1:] if len(levels) == 2 else levels
-    return [Feature(f"{name}={level}", name, "level", level) for level in used]
+    fills = {level: float(level == MISSING) for level in used} if impute else {}
+    return [
+        Feature(f"{name}={level}", name, "level", level, fills.get(level), tuple(levels))
+        for level in used
+    ]
 
 
 def _notes(found: Findings, dates: str, impute: str | None) -> Iterable[str]:
@@ -134,86 +143,23 @@ def _notes(found: Findings, dates: str, impute: str | None) -> Iterable[str]:
         yield imputed_note(found.missing, str(impute), has_text)
 
 
-def kind_of(series: Any) -> str:
-    """What a column holds: "number", "date" or "text"; mostly numbers with some text is refused."""
-    from pandas.api import types
-
-    if types.is_complex_dtype(series.dtype):
-        raise ValueError(f"Column {series.name!r} holds complex numbers; give real ones.")
-    if types.is_timedelta64_dtype(series.dtype) or types.is_datetime64_any_dtype(series.dtype):
-        return "date"
-    if types.is_numeric_dtype(series.dtype):
-        return "number"
-    values = series.dropna()
-    if len(values) == 0 or values.map(lambda value: isinstance(value, bool | np.bool_)).all():
-        return "number"
-    texts = values.astype(str)
-    if texts.str.fullmatch(ISO_DATE).all():
-        return "date"
-    is_number = _parse(texts).notna()
-    if is_number.all():
-        return "number"
-    if is_number.mean() >= MOSTLY:
-        others = list(dict.fromkeys(texts[~is_number]))
-        shown = ", ".join(repr(text) for text in others[:3])
-        raise ValueError(
-            f"Column {series.name!r} holds numbers, but also {shown} in {int((~is_number).sum())} "
-            f"of {len(texts)} rows; correct them, or call them missing with --na {others[0]!r}, or "
-            f"leave the column out with --drop {series.name!r}."
-        )
-    return "text"
-
-
-def _parse(texts: Any) -> Any:
-    import pandas
-
-    return pandas.to_numeric(texts, errors="coerce")
-
-
-def to_numbers(series: Any, name: str, kind: str) -> Floats:
-    """A column of numbers or dates as float64, NaN where missing; text in it is refused."""
-    import pandas
-
-    if kind == "date":
-        if series.dtype.kind == "m":
-            return (series / pandas.Timedelta(days=1)).to_numpy(np.float64)
-        days = pandas.to_datetime(series, utc=True, errors="coerce")
-        values = ((days - pandas.Timestamp(0, tz="UTC")) / pandas.Timedelta(days=1)).to_numpy(
-            np.float64
-        )
-    elif series.dtype.kind in "biuf":
-        return series.to_numpy(np.float64)
-    else:
-        plain = series.map(float, na_action="ignore") if _is_bool(series) else series
-        values = _parse(plain).to_numpy(np.float64, na_value=np.nan)
-    is_bad = np.isnan(values) & series.notna().to_numpy()
-    if is_bad.any():
-        row = int(np.argmax(is_bad))
-        raise ValueError(
-            f"Column {name!r} must hold {kind}s, got {series.iloc[row]!r} in row {row}."
-        )
-    return values
-
-
-def _is_bool(series: Any) -> bool:
-    return bool(series.map(lambda v: isinstance(v, bool | np.bool_), na_action="ignore").any())
-
-
 def build(frame: Any, features: Sequence[Feature]) -> Floats:
     """X (m, n) in Fortran order, without further ado but for the fills; NaN where missing."""
     X = np.empty((len(frame), len(features)), order="F")
-    done: dict[str, Any] = {}
+    texts: dict[str, Any] = {}
     for j, feature in enumerate(features):
         series = frame[feature.column]
         if feature.kind == "level":
-            if feature.column not in done:
-                done = {feature.column: series.astype(object).where(series.notna(), MISSING)}
-            X[:, j] = done[feature.column].astype(str) == feature.level
+            if feature.column not in texts:
+                texts = {feature.column: series.astype(object).where(series.notna(), MISSING)}
+            values = (texts[feature.column].astype(str) == feature.level).to_numpy(np.float64)
+            if feature.fill is None:
+                values[series.isna().to_numpy()] = np.nan
         else:
             values = to_numbers(series, feature.column, feature.kind)
             if feature.fill is not None:
                 values = np.where(np.isnan(values), feature.fill, values)
-            X[:, j] = values
+        X[:, j] = values
     return X
 
 
@@ -231,19 +177,39 @@ def apply(frame: Any, features: Sequence[Feature]) -> Floats:
         if np.isnan(X[:, j]).any()
     }
     if missing:
-        raise ValueError(missing_message(missing))
+        raise ValueError(missing_message(missing, is_new=True))
     return X
+
+
+def unseen(frame: Any, features: Sequence[Feature]) -> list[str]:
+    """Notes on texts that the fit did not know: they count as none of the known ones."""
+    known = {f.column: {*(f.levels or ()), MISSING} for f in features if f.levels is not None}
+    notes = []
+    for column, levels in known.items():
+        texts = frame[column].dropna().astype(str)
+        other = texts[~texts.isin(levels)]
+        if len(other):
+            shown = listing([repr(text) for text in dict.fromkeys(other)])
+            notes.append(
+                f"Column {column!r} holds texts that the fit has not seen, in {len(other)} of "
+                f"{len(frame)} rows: {shown}; they count as none of the known ones."
+            )
+    return notes
 
 
 # -- words -----------------------------------------------------------------------------------------
 
 
-def missing_message(missing: dict[str, int]) -> str:
-    """Which columns lack values, how many, and what to do."""
+def missing_message(missing: dict[str, int], is_new: bool = False) -> str:
+    """Which columns lack values, how many, and what to do; `is_new` for the rows of a model."""
+    advice = "--impute median or mean fills them, --impute drop-rows leaves those rows out, --drop "
+    advice += "NAME the column"
+    if is_new:
+        advice = "the model has nothing to put there: fill them, leave those rows out, or fit "
+        advice += "again with --impute median"
     return (
         f"Missing values in {len(missing)} column{'s' if len(missing) > 1 else ''}: "
-        f"{listing(_with_counts(missing, 'row'))}; --impute median or mean fills them, "
-        "--impute drop-rows leaves those rows out, --drop NAME the column."
+        f"{listing(_with_counts(missing, 'row'))}; {advice}."
     )
 
 

@@ -7,12 +7,14 @@ import io
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+
+from blockl0.csv_files import PACKED, read_csv
+from blockl0.validate import check_choice
 
 FORMATS = {
     ".csv": "csv",
@@ -28,11 +30,9 @@ FORMATS = {
     ".mat": "mat",
 }
 """The format of a file by the end of its name."""
-PACKED = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}
-"""Compressed text, and the module that opens it."""
-SEPARATORS = (",", "\t", ";", "|")
 MATRIX_NAMES, TARGET_NAMES = ("X", "x", "A", "data"), ("y", "Y", "target", "b", "label", "labels")
 """What a matrix and its target are called in NPZ and MAT files; the first one there is taken."""
+STDIN = "standard input"
 USUAL_TARGETS = ("y", "target")
 """The columns of a table that are taken for the target when none is named."""
 
@@ -84,7 +84,14 @@ class Raw:
         return replace(self, data=data, y=None if self.y is None else self.y[rows])
 
 
-def read_raw(source: Any, *, format: str | None = None, na: Iterable[str] = ()) -> Raw:
+def read_raw(
+    source: Any,
+    *,
+    format: str | None = None,
+    na: Iterable[str] = (),
+    header: str = "auto",
+    as_text: Iterable[str] = (),
+) -> Raw:
     """Read a file, standard input for "-", or take a DataFrame as it is.
 
     Parameters
@@ -94,18 +101,28 @@ def read_raw(source: Any, *, format: str | None = None, na: Iterable[str] = ()) 
         By default from the name; CSV, of any separator, for standard input.
     na : sequence of str
         Texts that stand for a missing value, besides the empty one, NA, NaN, null and the like.
+    header : "auto" (default), "yes" or "no"
+        Whether the first line of a CSV file holds the names.
+    as_text : sequence of str
+        Columns of a CSV file that are text, also where they look like numbers, as 01.
     """
+    check_choice("header", header, ("auto", "yes", "no"))
     if hasattr(source, "iloc"):
         return replace(_from_frame(source), source="a DataFrame")
-    name = "standard input" if str(source) == "-" else str(source)
-    kind = format or ("csv" if str(source) == "-" else format_of(Path(source)))
     if str(source) == "-":
-        stream: Any = io.BytesIO(sys.stdin.buffer.read())
+        name, stream = STDIN, io.BytesIO(sys.stdin.buffer.read())
+        kind = format or "csv"
     else:
-        stream = Path(source)
+        name, stream = str(source), Path(source)
+        if stream.is_dir():
+            raise IsADirectoryError(f"{name!r} is a folder; give the name of a file.")
         if not stream.is_file():
             raise FileNotFoundError(f"There is no file {name!r}.{_similar(stream)}")
-    raw = _READERS[kind](stream, tuple(na))
+        kind = format or format_of(stream)
+    if kind == "csv":
+        raw = _read_csv(stream, tuple(na), header, tuple(as_text))
+    else:
+        raw = _READERS[kind](stream, tuple(na))
     if raw.n_rows == 0 or not raw.names:
         raise ValueError(f"{name} must hold at least one row and one column besides a header.")
     return replace(raw, source=name)
@@ -142,61 +159,10 @@ def _pandas() -> Any:
     return pandas
 
 
-def _read_csv(stream: Any, na: tuple[str, ...]) -> Raw:
-    pandas = _pandas()
-    try:
-        head = _first_line(stream)
-        separator = max(SEPARATORS, key=head.count)
-        has_header = not _is_row_of_numbers(head, separator)
-        frame = pandas.read_csv(
-            stream, sep=separator, header=0 if has_header else None, na_values=list(na),
-            skipinitialspace=True, low_memory=False, encoding="utf-8-sig",
-        )  # fmt: skip
-    except UnicodeDecodeError as error:
-        raise ValueError(f"Text must be in UTF-8, got {error}; convert the file.") from error
-    except (pandas.errors.ParserError, pandas.errors.EmptyDataError) as error:
-        raise ValueError(f"This is not a table with a line for every row: {error}.") from error
-    if not isinstance(frame.index, pandas.RangeIndex):
-        raise ValueError("The rows hold more values than the header has names; add the names.")
-    return _name_columns(frame, has_header)
-
-
-def _name_columns(frame: Any, has_header: bool) -> Raw:
-    """Names for a table without a header; a first column that only counts the rows goes."""
-    notes = ()
-    if not has_header:
-        frame.columns = [f"x{j}" for j in range(frame.shape[1])]
-        notes = ("The first line holds numbers: there is no header, columns are x0, x1, …",)
-    elif str(frame.columns[0]).startswith("Unnamed:") and _counts_rows(frame.iloc[:, 0]):
-        frame = frame.iloc[:, 1:]
-        notes = ("The first column has no name and counts the rows: dropped.",)
+def _read_csv(stream: Any, na: tuple[str, ...], header: str, as_text: tuple[str, ...]) -> Raw:
+    _pandas()
+    frame, notes = read_csv(stream, na=na, header=header, as_text=as_text)
     return replace(_from_frame(frame), notes=notes)
-
-
-def _first_line(stream: Any) -> str:
-    """The first line that is not empty; the separator and the header are in it."""
-    if isinstance(stream, io.BytesIO):
-        file: Any = io.BytesIO(stream.getvalue())
-    else:
-        file = import_module(PACKED.get(stream.suffix.lower(), "builtins")).open(stream, "rb")
-    with file, io.TextIOWrapper(file, encoding="utf-8-sig") as lines:
-        return next((line for line in lines if line.strip()), "").rstrip("\r\n")
-
-
-def _is_row_of_numbers(line: str, separator: str) -> bool:
-    cells = [cell.strip().strip('"') for cell in line.split(separator)]
-    if cells == [str(j) for j in range(len(cells))] and len(cells) > 1:
-        return False  # a header of numbers 0, 1, 2, …
-    try:
-        [float(cell) for cell in cells]
-    except ValueError:
-        return False
-    return True
-
-
-def _counts_rows(column: Any) -> bool:
-    steps = column.to_numpy()
-    return steps.dtype.kind in "iu" and bool(np.all(np.diff(steps) == 1))
 
 
 def _read_parquet(stream: Any, na: tuple[str, ...]) -> Raw:
@@ -238,7 +204,9 @@ def _read_npz(stream: Any, na: tuple[str, ...]) -> Raw:
         with np.load(stream, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
     except (OSError, ValueError) as error:
-        raise ValueError(f"This is not an NPZ file of plain arrays: {error}.") from error
+        raise ValueError(
+            f"This is not an NPZ file of plain arrays: {str(error).rstrip('.')}."
+        ) from error
     if {"format", "shape", "data"} <= arrays.keys():
         if isinstance(stream, io.BytesIO):
             stream.seek(0)
@@ -291,7 +259,6 @@ def _text(entry: Any) -> str:
 
 
 _READERS: dict[str, Callable[[Any, tuple[str, ...]], Raw]] = {
-    "csv": _read_csv,
     "parquet": _read_parquet,
     "libsvm": _read_libsvm,
     "npz": _read_npz,

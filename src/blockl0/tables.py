@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,9 +12,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from blockl0 import recipe
+from blockl0.column_kinds import kind_of
 from blockl0.recipe import Feature, counted
 from blockl0.table_files import Raw, read_raw
-from blockl0.targets import clean_target, column_number, is_nan, split_target
+from blockl0.targets import clean_target, is_missing, no_such_column, split_target
 from blockl0.validate import check_choice
 
 Floats = NDArray[np.float64]
@@ -73,6 +74,7 @@ def read_table(
     dates: str = "drop",
     drop: Sequence[str] = (),
     na: Sequence[str] = (),
+    header: str = "auto",
     format: str | None = None,
 ) -> Table:
     """Read a file and make numbers of its columns, saying what was done.
@@ -94,6 +96,8 @@ def read_table(
         Columns to leave out.
     na : sequence of str
         Further texts that stand for a missing value.
+    header : "auto" (default), "yes" or "no"
+        Whether the first line of a CSV file holds the names.
     format : str, optional
         Where the name of the file does not tell: "csv", "parquet", "libsvm", "npz" or "mat".
 
@@ -110,7 +114,7 @@ def read_table(
     >>> table.feature_names, table.notes
     (('a', 'b=v'), ('Text made into columns of 0 and 1: b (2 values).',))
     """
-    raw = read_raw(source, format=format, na=na)
+    raw = read_raw(source, format=format, na=na, header=header)
     return prepare(raw, target=target, text=text, impute=impute, dates=dates, drop=drop)
 
 
@@ -132,7 +136,7 @@ def prepare(
     raw = _without(raw, drop)
     notes = list(raw.notes)
     if impute == "drop-rows":
-        is_whole = _whole_rows(raw, y, text, dates)
+        is_whole = whole_rows(raw, y, _used_columns(raw, text, dates))
         raw, y = raw.take(np.flatnonzero(is_whole)), y[is_whole]
         if not is_whole.all():
             notes.append(f"{int((~is_whole).sum())} rows with missing values left out.")
@@ -158,43 +162,59 @@ def apply_recipe(raw: Raw, features: Sequence[Feature]) -> Floats:
     absent = [f.column for f in features if f.column not in place]
     if absent and not raw.is_open:
         raise ValueError(f"The data must hold the {counted(absent, 'column')} of the model.")
+    texts = [f.column for f in features if f.kind != "number"]
+    if texts:
+        raise ValueError(
+            f"The model needs a table with text or dates in {counted(texts, 'column')}."
+        )
     X = np.zeros((raw.n_rows, len(features)), order="F")
     for i, feature in enumerate(features):
-        if feature.kind == "number" and feature.column in place:
+        if feature.column in place:
             column = raw.data[:, [place[feature.column]]]
             values = (column.toarray() if sp.issparse(column) else column)[:, 0]
             fill = np.nan if feature.fill is None else feature.fill
             X[:, i] = np.where(np.isnan(values), fill, values)
-    _refuse_missing(np.isnan(X).sum(axis=0), [f.column for f in features])
+    _refuse_missing(np.isnan(X).sum(axis=0), [f.column for f in features], is_new=True)
     return X
 
 
 def _without(raw: Raw, drop: Sequence[str]) -> Raw:
-    names = list(raw.names)
-    gone = {column_number(name, names) for name in drop}
-    if not gone:
+    if not drop:
         return raw
-    left = [j for j in range(len(names)) if j not in gone]
+    names = list(raw.names)
+    for name in drop:
+        if name not in names:
+            raise no_such_column(name, names)
+    gone = [j for j, name in enumerate(names) if name in drop]
+    left = [j for j, name in enumerate(names) if name not in drop]
     data = raw.data.iloc[:, left] if raw.is_frame else raw.data[:, left]
-    said = f"{counted([names[j] for j in sorted(gone)], 'column')} dropped as asked."
+    said = f"{counted([names[j] for j in gone], 'column')} dropped as asked."
     return replace(raw, data=data, names=tuple(names[j] for j in left), notes=(*raw.notes, said))
 
 
-def _whole_rows(raw: Raw, y: Any, text: str, dates: str) -> NDArray[np.bool_]:
-    """The rows without a missing value in the target or a column that is used."""
-    whole = ~np.asarray(y.isna() if hasattr(y, "isna") else is_nan(np.asarray(y)))
+def _used_columns(raw: Raw, text: str, dates: str) -> list[str]:
+    """Those that are not dropped for what they hold."""
     if not raw.is_frame:
-        data = raw.data
-        if sp.issparse(data):
-            whole[data.indices[np.isnan(data.data)]] = False
-            return whole
-        return whole & ~np.isnan(data).any(axis=1)
+        return list(raw.names)
     unused = {"text": text != "one-hot", "date": dates != "days"}
-    for name in raw.names:
-        series = raw.data[name]
-        if not series.isna().all() and not unused.get(recipe.kind_of(series), False):
-            whole &= series.notna().to_numpy()
-    return whole
+    columns = {name: raw.data[name] for name in raw.names}
+    return [
+        name
+        for name, series in columns.items()
+        if not series.isna().all() and not unused.get(kind_of(series), False)
+    ]
+
+
+def whole_rows(raw: Raw, y: Any, columns: Collection[str]) -> NDArray[np.bool_]:
+    """The rows without a missing value in the target and in some columns."""
+    whole = ~is_missing(y)
+    if raw.is_frame:
+        return whole & raw.data[list(columns)].notna().all(axis=1).to_numpy()
+    data = raw.data[:, [j for j, name in enumerate(raw.names) if name in set(columns)]]
+    if sp.issparse(data):
+        whole[data.indices[np.isnan(data.data)]] = False
+        return whole
+    return whole & ~np.isnan(data).any(axis=1)
 
 
 def _fill_matrix(raw: Raw, impute: str | None) -> tuple[Any, Any, list[str]]:
@@ -206,7 +226,7 @@ def _fill_matrix(raw: Raw, impute: str | None) -> tuple[Any, Any, list[str]]:
     else:
         X = np.asfortranarray(X)
         counts = np.isnan(X).sum(axis=0)
-    if impute in (None, "drop-rows") or sp.issparse(X) or not counts.any():
+    if impute in (None, "drop-rows") or sp.issparse(X):
         _refuse_missing(counts, raw.names)
         return X, None, []
     if counts.max() == raw.n_rows:
@@ -214,20 +234,16 @@ def _fill_matrix(raw: Raw, impute: str | None) -> tuple[Any, Any, list[str]]:
         raise ValueError(f"Column {empty!r} has no value at all; leave it out with --drop {empty}.")
     fills = (np.nanmean if impute == "mean" else np.nanmedian)(X, axis=0)
     X = np.where(np.isnan(X), fills, X)
-    features = tuple(
-        Feature(name, name, fill=float(fills[j]) if counts[j] else None)
-        for j, name in enumerate(raw.names)
-    )
-    said = recipe.imputed_note(
-        {raw.names[j]: int(counts[j]) for j in np.flatnonzero(counts)}, impute
-    )
-    return np.asfortranarray(X), features, [said]
+    features = tuple(Feature(name, name, fill=float(fills[j])) for j, name in enumerate(raw.names))
+    filled = {raw.names[j]: int(counts[j]) for j in np.flatnonzero(counts)}
+    said = [recipe.imputed_note(filled, impute)] if filled else []
+    return np.asfortranarray(X), features, said
 
 
-def _refuse_missing(counts: Any, names: Sequence[str]) -> None:
+def _refuse_missing(counts: Any, names: Sequence[str], is_new: bool = False) -> None:
     missing = {names[int(j)]: int(counts[j]) for j in np.flatnonzero(counts)}
     if missing:
-        raise ValueError(recipe.missing_message(missing))
+        raise ValueError(recipe.missing_message(missing, is_new))
 
 
 def _without_constants(table: Table, is_open: bool) -> Table:

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from blockl0 import recipe
+from blockl0.column_kinds import kind_of, to_numbers
 from blockl0.recipe import listing
 from blockl0.table_files import TARGET_NAMES, USUAL_TARGETS, Raw
 
@@ -45,39 +45,50 @@ def column_number(target: str | int, names: list[str]) -> int:
     try:
         number = int(target)
     except ValueError:
-        near = difflib.get_close_matches(str(target), names, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise ValueError(
-            f"There is no column {target!r}.{hint} There are {listing(names)}."
-        ) from None
+        raise no_such_column(str(target), names) from None
     if not -len(names) <= number < len(names):
-        raise ValueError(f"Columns are numbered 0 to {len(names) - 1}, got --target {number}.")
+        raise ValueError(f"Columns are numbered 0 to {len(names) - 1}, got {number}.")
     return number % len(names)
+
+
+def no_such_column(name: str, names: list[str]) -> ValueError:
+    """The error for a name that is not there, with the one that may have been meant."""
+    alike = [other for other in names if other.casefold() == name.casefold()]
+    near = alike or difflib.get_close_matches(name, names, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return ValueError(f"There is no column {name!r}.{hint} There are {listing(names)}.")
 
 
 def clean_target(y: Any, name: str) -> NDArray[Any]:
     """Numbers as float64, truth values as bool, text as labels; missing values are refused."""
     values = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
-    is_missing = np.asarray(y.isna() if hasattr(y, "isna") else is_nan(values))
-    if is_missing.any():
+    n_missing = int(is_missing(y).sum())
+    if n_missing:
         raise ValueError(
-            f"The target {name!r} is missing in {int(is_missing.sum())} of {len(values)} rows; "
+            f"The target {name!r} is missing in {n_missing} of {len(values)} rows; "
             "--impute drop-rows leaves them out."
         )
     if values.dtype.kind in "bU":
         return values
     if hasattr(y, "iloc"):
-        kind = recipe.kind_of(y)
+        kind = kind_of(y)
         if kind == "date":
             raise ValueError(f"The target {name!r} holds dates; give numbers or labels.")
         if kind == "text":
             return values.astype(str)
         if values.dtype.kind == "O" and all(isinstance(value, bool) for value in values):
             return values.astype(bool)
-        values = recipe.to_numbers(y, name, kind)
-    return values.astype(np.float64)
+        values = to_numbers(y, name, kind)
+    values = values.astype(np.float64)
+    if not np.isfinite(values).all():
+        row = int(np.argmin(np.isfinite(values)))
+        raise ValueError(f"The target {name!r} is infinite in row {row}; remove or bound it.")
+    return values
 
 
-def is_nan(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Where an array of any kind holds NaN."""
+def is_missing(y: Any) -> NDArray[np.bool_]:
+    """Where a column or an array of any kind holds nothing."""
+    if hasattr(y, "isna"):
+        return y.isna().to_numpy(np.bool_)
+    values = np.asarray(y)
     return np.isnan(values) if values.dtype.kind == "f" else np.zeros(values.shape, dtype=np.bool_)

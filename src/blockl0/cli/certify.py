@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from blockl0.cli import options as shared
-from blockl0.cli.output import DATA, INTERRUPTED, NOT_PROVEN, Job, Refused, bullet
+from blockl0.cli.output import DATA, INTERRUPTED, NOT_PROVEN, Job, Refused, bullet, names_line
 
 LARGEST_EXACT = 1000
 """Columns that the exact search takes."""
@@ -49,7 +49,7 @@ def command(**options: Any) -> None:
     there is a better choice, or --exact was given and the proof did not end.
     """
     with Job("certify", options) as job:
-        data, problem, w = _point(job, options)
+        data, problem, w, is_cut = _point(job, options)
         claims = _claims(job, data, problem, w, options)
         failed = [claim for claim in claims if claim["holds"] is False]
         result = {
@@ -59,7 +59,7 @@ def command(**options: Any) -> None:
             "claims": claims,
             "holds": not failed,
         }
-        is_cut = any(claim.get("status") == "interrupted" for claim in claims)
+        is_cut |= any(claim.get("status") == "interrupted" for claim in claims)
         job.answer(result, _lines(data, result), "interrupted" if is_cut else "done")
         if is_cut:
             raise SystemExit(INTERRUPTED)
@@ -67,9 +67,9 @@ def command(**options: Any) -> None:
             raise SystemExit(NOT_PROVEN)
 
 
-def _point(job: Job, options: dict[str, Any]) -> tuple[Any, Any, Any]:
-    """(the data, the problem, the coefficients that are to be judged)."""
-    from blockl0.cli.data import bind, kept_columns, load
+def _point(job: Job, options: dict[str, Any]) -> tuple[Any, Any, Any, bool]:
+    """(the data, the problem, the coefficients to be judged, whether Ctrl-C cut their search)."""
+    from blockl0.cli.data import bind, check_size, kept_columns, load
     from blockl0.cli.fit import fit_k
 
     if options["model"] is not None:
@@ -77,14 +77,19 @@ def _point(job: Job, options: dict[str, Any]) -> tuple[Any, Any, Any]:
     if options["columns"] is None:
         raise click.UsageError("Give --model FILE, or -k for the number of columns.")
     data = load(job, options)
+    _refuse_loss(data)
+    check_size(data, options["columns"])
     keep = kept_columns(job, data.table, options["keep"])
     bound = bind(data, k=options["columns"], ridge=options["ridge"], keep=keep)
     with job.timed("fit"):
         model = fit_k(job, data, options).model
-    return data, bound.problem, model.coef_.reshape(-1)
+    is_cut = str(model.status_) == "interrupted"
+    if is_cut:
+        job.notice("The search was interrupted: what follows is about the best choice so far.")
+    return data, bound.problem, model.coef_.reshape(-1), is_cut
 
 
-def _saved_point(job: Job, options: dict[str, Any]) -> tuple[Any, Any, Any]:
+def _saved_point(job: Job, options: dict[str, Any]) -> tuple[Any, Any, Any, bool]:
     import numpy as np
 
     from blockl0.cli.data import bind, kept_columns, load
@@ -94,8 +99,14 @@ def _saved_point(job: Job, options: dict[str, Any]) -> tuple[Any, Any, Any]:
     known = model.metadata.get("problem")
     if known is None:
         raise Refused(f"{options['model']} does not tell the problem it solves; fit it here.", DATA)
-    reading = {**options, **model.metadata["reading"], "loss": model.loss}
-    data = load(job, reading)
+    reading = model.metadata["reading"]
+    _refuse_others(
+        {**reading, "loss": model.loss, "columns": known["n_nonzero_coefs"],
+         "ridge": known["ridge"], "keep": known["keep"]}, options,
+    )  # fmt: skip
+    format = options["format"] or reading["format"]
+    data = load(job, {**options, **reading, "loss": model.loss, "format": format})
+    _refuse_loss(data)
     if job.data["fingerprint"] != model.metadata["data"]["fingerprint"]:
         job.notice("These are not the data of the fit: what follows is about these ones.")
     place = {name: j for j, name in enumerate(data.table.feature_names)}
@@ -106,7 +117,28 @@ def _saved_point(job: Job, options: dict[str, Any]) -> tuple[Any, Any, Any]:
     bound = bind(data, k=known["n_nonzero_coefs"], ridge=known["ridge"], keep=keep)
     w = np.zeros(data.X.shape[1])
     w[[place[name] for name in model.feature_names]] = model.coef
-    return data, bound.problem, w
+    return data, bound.problem, w, False
+
+
+def _refuse_loss(data: Any) -> None:
+    """Certificates rest on a quadratic upper bound of the loss."""
+    if data.loss == "poisson" or (data.is_classification and len(set(data.y.tolist())) > 2):
+        kind = "the Poisson loss" if data.loss == "poisson" else "more than two classes"
+        raise Refused(f"There is no certificate for {kind}; `report` tries exchanges.", DATA)
+
+
+def _refuse_others(stored: dict[str, Any], options: dict[str, Any]) -> None:
+    """The model brings its own problem and its own way to read: other ones cannot be asked for."""
+    from click.core import ParameterSource
+
+    context = click.get_current_context()
+    for name, value in stored.items():
+        given = options[name]
+        given = list(given) if isinstance(given, tuple) else given
+        is_given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if is_given and given != value and name not in ("seed", "format"):
+            option = "-k" if name == "columns" else f"--{name}"
+            raise click.UsageError(f"The model was fitted with {option} {value}, not {given}.")
 
 
 def _claims(job: Job, data: Any, problem: Any, w: Any, options: dict[str, Any]) -> list[Any]:
@@ -160,6 +192,8 @@ def _stationary(data: Any, problem: Any, w: Any, level: Any, options: dict[str, 
 
 
 def _words(found: Any, data: Any, problem: Any, names: Any) -> str:
+    from blockl0.cli.trust import given
+
     if not found.holds:
         block = ", ".join(names[j] for j in found.block)
         lower = f"from {found.objective:.6g} to {found.better_objective:.6g}"
@@ -167,31 +201,34 @@ def _words(found: Any, data: Any, problem: Any, names: Any) -> str:
     if found.level == "basic":
         return "Proven: these are the best coefficients for the chosen columns."
     model = "" if data.loss == "squared" else " on the quadratic upper bound of the loss"
+    supposed = given(problem.keep.size)
     others = "re-fitted" if found.outside == "refit" else "left as they are"
     if found.complete:
         return (
-            f"Proven: none of the {found.n_blocks} ways to pick {found.level} of the "
+            f"Proven: {supposed}none of the {found.n_blocks} ways to pick {found.level} of the "
             f"{len(names)} columns and change them (enter, leave, exchange), all others {others}, "
             f"helps{model}."
         )
     return (
-        f"Tried: {found.n_blocks} random picks of {found.level} columns, all others {others}; none "
-        f"helps{model}. With 95 % confidence at least {found.confidence:.2%} of all picks do not."
+        f"Tried: {supposed}{found.n_blocks} random picks of {found.level} columns, all others "
+        f"{others}; none helps{model}. With 95 % confidence at least {found.confidence:.2%} of "
+        "all picks do not."
     )
 
 
 def _optimal(job: Job, data: Any, problem: Any, w: Any, options: dict[str, Any]) -> dict[str, Any]:
     """Whether any other choice is better; a lower bound where time runs out."""
     from blockl0.cli.progress import ProofWatch, progress
-    from blockl0.cli.trust import prove
+    from blockl0.cli.trust import given, is_lower, prove, rounding
     from blockl0.run import watching
 
     seconds = options["time_limit"] or 60.0
     with progress("Proving (seconds)", job.quiet) as shown, watching(ProofWatch(shown, seconds)):
         proof = prove(problem, options["seed"], seconds)
     here = problem.objective(w)
-    gap = max(here - proof.lower_bound, 0.0) / here if here > 0.0 else 0.0
-    better = proof.objective < here * (1.0 - 1e-9)
+    excess = here - proof.lower_bound
+    gap = excess / here if excess > rounding(problem) else 0.0
+    better = is_lower(proof.objective, here, problem)
     names = data.table.feature_names
     holds: bool | None = False if better else True if gap <= 1e-9 else None
     if better:
@@ -199,8 +236,8 @@ def _optimal(job: Job, data: Any, problem: Any, w: Any, options: dict[str, Any])
         words = f"Refuted: {chosen} lower the objective from {here:.6g} to {proof.objective:.6g}."
     elif holds:
         words = (
-            f"Proven: the global optimum. No other choice of at most {problem.sparsity.budget} of "
-            f"the {len(names)} columns fits these rows better."
+            f"Proven: {given(problem.keep.size)}the global optimum. No other choice of at most "
+            f"{problem.sparsity.budget} of the {len(names)} columns fits these rows better."
         )
     else:
         words = (
@@ -217,7 +254,7 @@ def _optimal(job: Job, data: Any, problem: Any, w: Any, options: dict[str, Any])
 
 
 def _lines(data: Any, result: dict[str, Any]) -> list[str]:
-    chosen = ", ".join(result["features"]) or "none"
+    chosen = names_line(result["features"])
     return [
         f"{data.table.source}: {result['n_nonzero']} of {data.X.shape[1]} columns, objective "
         f"{result['objective']:.8g}",

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from blockl0.cli import options as shared
-from blockl0.cli.output import DATA, INTERRUPTED, Job, Refused, short, table
+from blockl0.cli.output import DATA, INTERRUPTED, Job, Refused, names_line, short, table
 
 METHODS = (
     "refit", "exact", "dec", "forward", "omp", "cosamp", "ssp", "romp", "pgm", "apgm", "qpm",
@@ -55,7 +55,8 @@ def command(**options: Any) -> None:
     the methods that are done.
     """
     with Job("compare", options) as job:
-        from blockl0.cli.data import bind, kept_columns, load
+        from blockl0.cli.data import bind, check_size, kept_columns, load
+        from blockl0.cli.trust import rounding
 
         data = load(job, {**options, "loss": None})
         if data.loss != "squared":
@@ -65,8 +66,7 @@ def command(**options: Any) -> None:
                 DATA,
             )
         n = data.X.shape[1]
-        if options["columns"] > n:
-            raise Refused(f"-k must be at most {n}, the number of columns.", DATA)
+        check_size(data, options["columns"])
         keep = kept_columns(job, data.table, options["keep"])
         bound = bind(data, k=options["columns"], ridge=options["ridge"], keep=keep)
         is_small = n <= LARGEST_EXACT and n < data.X.shape[0]
@@ -74,8 +74,9 @@ def command(**options: Any) -> None:
         rows, is_cut = _run_all(job, data, bound, options["methods"] or usual, options)
         if not rows:
             raise KeyboardInterrupt
-        result = {"k": options["columns"], "methods": _ranked(rows)}
-        job.answer(result, _lines(data, result), "interrupted" if is_cut else "done")
+        least = rounding(bound.problem)
+        result = {"k": options["columns"], "methods": _ranked(rows, least)}
+        job.answer(result, _lines(data, result, least), "interrupted" if is_cut else "done")
         if is_cut:
             raise SystemExit(INTERRUPTED)
 
@@ -129,21 +130,21 @@ def _run(
     }
 
 
-def _ranked(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The best first, with what each shares with it."""
-    rows = sorted(rows, key=lambda row: row["objective"])
+def _ranked(rows: list[dict[str, Any]], least: float) -> list[dict[str, Any]]:
+    """The best first, with what each shares with it; objectives below `least` are equal."""
+    rows = sorted(rows, key=lambda row: max(row["objective"], least))
     best = set(rows[0]["columns"])
     return [row | {"same_as_best": len(best & set(row["columns"]))} for row in rows]
 
 
-def _lines(data: Any, result: dict[str, Any]) -> list[str]:
+def _lines(data: Any, result: dict[str, Any], least: float) -> list[str]:
     rows, best = result["methods"], result["methods"][0]
     has_test = best["r2_test"] is not None
     titles = ["method", "objective", "above best", "nonzeros", "same", "R²"]
     titles += ["R² held out"] * has_test + ["seconds", "status"]
     cells = []
     for row in rows:
-        excess = row["objective"] / best["objective"] - 1.0 if best["objective"] > 0.0 else 0.0
+        excess = max(row["objective"], least) / max(best["objective"], least) - 1.0
         status = row["status"] if not row["gap"] else f"{row['status']}, gap {row['gap']:.1%}"
         cells.append([
             row["method"], f"{row['objective']:.6g}", f"{excess:.2%}" if excess > 5e-5 else "-",
@@ -160,4 +161,4 @@ def _lines(data: Any, result: dict[str, Any]) -> list[str]:
     ]
     proven = any(row["status"] == "optimal" and not row["gap"] for row in rows)
     words = "proven the best of all" if proven else "the best found"
-    return [*lines, f"The choice of {best['method']}, {words}: {', '.join(best['columns'])}"]
+    return [*lines, f"The choice of {best['method']}, {words}: {names_line(best['columns'])}"]

@@ -8,15 +8,17 @@ from typing import Any
 import numpy as np
 
 from blockl0.cli.output import DATA, Job, Refused
+from blockl0.estimators import CLASSIFICATION
 from blockl0.table_files import Raw, read_raw
-from blockl0.tables import Table, apply_recipe, prepare
-from blockl0.targets import clean_target, split_target
+from blockl0.tables import Table, apply_recipe, prepare, whole_rows
+from blockl0.targets import clean_target, is_missing, split_target
 
-CLASSIFICATION = ("logistic", "squared_hinge")
 METRICS = {"poisson": "D²", "logistic": "accuracy", "squared_hinge": "accuracy"}
 """What `score` is; R² for the others."""
-READING = ("target", "text", "impute", "dates", "drop", "na", "format", "test", "seed")
+READING = ("target", "text", "impute", "dates", "drop", "na", "header", "format", "test", "seed")
 """The options that decide which rows and columns a fit sees; a model file remembers them."""
+MOST_LABELS = 20
+"""Labels that are always taken for classes; more may be half as many as rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,14 +67,14 @@ class Data:
 def load(job: Job, options: dict[str, Any]) -> Data:
     """Read the data of a command, and say what was done with them."""
     with job.timed("read"):
-        raw = read_raw(options["data"], format=options.get("format"), na=options.get("na", ()))
+        how = {name: options[name] for name in ("format", "na", "header")}
+        raw = read_raw(options["data"], **how)
         reading = {name: options[name] for name in ("target", "text", "impute", "dates", "drop")}
-        share = options.get("test") or 0.0
         X_test = y_test = None
-        if share:
-            rows, held_out = _split(raw, options["target"], share, options["seed"], options)
+        if options.get("test"):
+            rows, held_out = _split(raw, options)
             table = prepare(raw.take(rows), **reading)
-            X_test, y_test = _held_out(raw.take(held_out), table, options["target"], job)
+            X_test, y_test = _held_out(job, raw.take(held_out), table, options)
         else:
             table = prepare(raw, **reading)
     for note in table.notes:
@@ -91,29 +93,36 @@ def load(job: Job, options: dict[str, Any]) -> Data:
     return data
 
 
-def _split(raw: Raw, target: Any, share: float, seed: int, options: dict[str, Any]) -> Any:
+def _split(raw: Raw, options: dict[str, Any]) -> Any:
     """(rows of the fit, rows held out), in their order; classes in the same proportions."""
     from sklearn.model_selection import train_test_split
 
-    y = split_target(raw, target)[2]
+    _, name, y = split_target(raw, options["target"])
     whole = np.arange(raw.n_rows)
-    if options.get("impute") == "drop-rows" and hasattr(y, "notna"):
-        whole = np.flatnonzero(y.notna().to_numpy())
-    y = clean_target(y.iloc[whole] if hasattr(y, "iloc") else y, str(target))
+    if options["impute"] == "drop-rows":
+        whole = np.flatnonzero(~is_missing(y))
+    y = clean_target(y.iloc[whole] if hasattr(y, "iloc") else y[whole], name)
     is_labels = options.get("loss") in CLASSIFICATION or y.dtype.kind not in "iuf"
-    rows, held_out = train_test_split(
-        whole, test_size=share, random_state=seed, stratify=y if is_labels else None
-    )
+    try:
+        rows, held_out = train_test_split(
+            whole, test_size=options["test"], random_state=options["seed"],
+            stratify=y if is_labels else None,
+        )  # fmt: skip
+    except ValueError as error:  # a label of one row, or too few rows in all
+        reason = str(error).rstrip(".")
+        raise Refused(f"--test {options['test']:g} is not possible: {reason}.", DATA) from error
     return np.sort(rows), np.sort(held_out)
 
 
-def _held_out(raw: Raw, table: Table, target: Any, job: Job) -> tuple[Any, Any]:
-    """X and y of the rows held out, made as the fit's rows were; those with gaps are left out."""
-    raw, name, y = split_target(raw, target)
+def _held_out(job: Job, raw: Raw, table: Table, options: dict[str, Any]) -> tuple[Any, Any]:
+    """X and y of the rows held out, made as the fit's rows were; drop-rows is for them as well."""
+    raw, name, y = split_target(raw, options["target"])
     features = table.recipe(range(len(table.feature_names)))
-    if job.options.get("impute") == "drop-rows" and raw.is_frame:
-        whole = raw.data[list({f.column for f in features})].notna().all(axis=1).to_numpy()
+    if options["impute"] == "drop-rows":
+        whole = whole_rows(raw, y, {f.column for f in features})
         raw, y = raw.take(np.flatnonzero(whole)), y[whole]
+        if not whole.all():
+            job.notice(f"{int((~whole).sum())} of the rows held out have missing values: left out.")
     if raw.is_frame or table.features is not None:
         return apply_recipe(raw, features), clean_target(y, name)
     place = {column: j for j, column in enumerate(raw.names)}
@@ -123,6 +132,13 @@ def _held_out(raw: Raw, table: Table, target: Any, job: Job) -> tuple[Any, Any]:
 def choose_loss(job: Job, table: Table, loss: str | None) -> str:
     """The loss that was asked for, if it suits the target; else the one that suits it."""
     n_values = len(np.unique(table.y))
+    if n_values == 1:
+        only = f"{table.y[0]:g}" if table.y.dtype.kind == "f" else repr(str(table.y[0]))
+        raise Refused(
+            f"There is nothing to explain: {table.target!r} is {only} in all {len(table.y)} rows.",
+            DATA,
+        )
+    _refuse_many_labels(table, loss, n_values)
     if loss is None and table.has_labels:
         job.notice(f"{table.target!r} holds {n_values} labels: loss logistic.")
         return "logistic"
@@ -139,6 +155,34 @@ def choose_loss(job: Job, table: Table, loss: str | None) -> str:
             DATA,
         )
     return loss or "squared"
+
+
+def _refuse_many_labels(table: Table, loss: str | None, n_values: int) -> None:
+    """Texts that hardly repeat are names, dates or something else, but no classes."""
+    if not table.has_labels and loss not in CLASSIFICATION:
+        return
+    if n_values > max(MOST_LABELS, len(table.y) // 2):
+        shown = ", ".join(repr(str(value)) for value in np.unique(table.y)[:3])
+        raise Refused(
+            f"{table.target!r} holds {n_values} different values in {len(table.y)} rows ({shown}, "
+            "…): too many for classes; give a target of numbers, or of labels that repeat.",
+            DATA,
+        )
+
+
+def check_size(data: Data, k: int | None, name: str = "-k") -> None:
+    """Refuse more columns than there are."""
+    n = data.X.shape[1]
+    if k is not None and k > n:
+        raise Refused(f"{name} must be at most {n}, the number of columns, got {k}.", DATA)
+
+
+def largest_size(job: Job, data: Data, k: int | None) -> int | None:
+    """The end of a path: what was asked for, or all columns."""
+    n = data.X.shape[1]
+    if k is not None and k > n:
+        job.notice(f"There are {n} columns to choose from: the path ends there.")
+    return None if k is None else min(k, n)
 
 
 def kept_columns(job: Job, table: Table, keep: Any) -> list[int] | None:
@@ -171,6 +215,8 @@ def make_folds(data: Data, n_folds: int, seed: int) -> Any:
     """Shuffled, since files are often sorted; labels in the same proportions in every fold."""
     from sklearn.model_selection import KFold, StratifiedKFold
 
+    if n_folds > data.X.shape[0]:
+        raise Refused(f"--folds must be at most {data.X.shape[0]}, the number of rows.", DATA)
     kind = StratifiedKFold if data.is_classification else KFold
     return kind(n_folds, shuffle=True, random_state=seed)
 

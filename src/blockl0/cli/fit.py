@@ -9,7 +9,7 @@ import click
 
 from blockl0.cli import options as shared
 from blockl0.cli.fit_text import describe
-from blockl0.cli.output import INTERRUPTED, Interrupted, Job, Refused, plain
+from blockl0.cli.output import INTERRUPTED, Interrupted, Job, Refused, check_outputs, plain
 
 
 @dataclass
@@ -58,18 +58,18 @@ def command(**options: Any) -> None:
     model so far.
     """
     with Job("fit", options) as job:
-        from blockl0.cli.data import load
-        from blockl0.files import check_free
+        from blockl0.cli.data import check_size, load
 
-        if options["out"] is not None:
-            check_free(options["out"], options["force"])
+        check_outputs(options, "out")
         data = load(job, options)
+        check_size(data, options["columns"])
         fitted = fit_model(job, data, options)
         rows = explain(job, data, fitted, options)
         result = _result(data, fitted, rows, list(options["keep"]))
+        # saved first: the answer says where the model is
+        _save(job, data, fitted.model, result, options)
         status = "interrupted" if fitted.interrupted else "done"
         job.answer(result, describe(data, result, options), status)
-        _save(job, data, fitted.model, result, options)
         if fitted.interrupted:
             raise SystemExit(INTERRUPTED)
 
@@ -102,16 +102,17 @@ def fit_k(job: Job, data: Any, options: dict[str, Any]) -> Fitted:
 
 def fit_choosing(job: Job, data: Any, options: dict[str, Any]) -> Fitted:
     """By a criterion first; by cross-validation after that, so that Ctrl-C leaves a model."""
-    from blockl0.cli.data import make_estimator, make_folds
+    from blockl0.cli.data import largest_size, make_estimator, make_folds
     from blockl0.cli.progress import PathWatch, aborting, progress
     from blockl0.run import watching
 
     rule, folds = options["rule"], options["folds"]
     by_folds = rule in ("min", "one_se")
-    cv = make_folds(data, folds, options["seed"])
-    more = {"n_nonzero_coefs": options["max_k"], "cv": cv, "n_jobs": options["jobs"]}
+    cv = make_folds(data, folds, options["seed"]) if by_folds else None
+    most = largest_size(job, data, options["max_k"])
+    more = {"n_nonzero_coefs": most, "cv": cv, "n_jobs": options["jobs"]}
     first = make_estimator(job, data, options, rule="bic" if by_folds else rule, **more)
-    n_points = (options["max_k"] or min(20, data.X.shape[1])) + 1
+    n_points = (most or min(20, data.X.shape[1])) + 1
     with progress("Path", job.quiet) as shown, watching(PathWatch(shown, n_points)):
         first.fit(data.X, data.y)
     if not by_folds or str(first.path_[-1].status) == "interrupted":
@@ -132,7 +133,8 @@ def fit_choosing(job: Job, data: Any, options: dict[str, Any]) -> Fitted:
 
 def _choice(job: Job, model: Any) -> dict[str, Any]:
     chosen, most = model.best_n_nonzero_coefs_, int(model.path_.n_nonzero_coefs[-1])
-    if chosen == most < model.n_features_in_:
+    is_cut = str(model.path_[-1].status) == "interrupted"
+    if chosen == most < model.n_features_in_ and not is_cut:
         job.notice(f"The rule chose the most columns it could, {most}; more may be better.")
     choice = {
         "rule": model.rule,
@@ -172,12 +174,13 @@ def _try_to_prove(job: Job, data: Any, fitted: Fitted, options: dict[str, Any]) 
         proof = trust.prove(problem, options["seed"], seconds)
     if str(proof.status) == "interrupted":
         fitted.interrupted = True
-    if proof.objective < fitted.model.objective_ * (1.0 - 1e-9):
+    if trust.is_lower(proof.objective, fitted.model.objective_, problem):
         job.notice("The exact search found a better choice than the first one; it is taken.")
         model = make_estimator(job, data, options, n_nonzero_coefs=proof.n_nonzero)
         fitted.model = model.set_params(keep=proof.support).fit(data.X, data.y)
         # what was proven about a search without freedom says nothing about others
         model.set_params(keep=keep).certificate_ = None
+        model.status_ = proof.status
     fitted.proof = proof
 
 

@@ -9,6 +9,8 @@ from blockl0.cli.output import bullet, short, table
 
 KEYS = {"entry": "enters at k", "drop_one": "loss without", "inclusion": "chosen again"}
 """What may be known of a chosen column besides its coefficient, and its title."""
+MOST = 1000
+"""Shares of the objective beyond this say no more than that it would be lost without the column."""
 
 
 def describe(data: Any, result: dict[str, Any], options: dict[str, Any]) -> list[str]:
@@ -17,7 +19,9 @@ def describe(data: Any, result: dict[str, Any], options: dict[str, Any]) -> list
     lines = [f"{data.table.source}: {data.X.shape[0]} rows, {n} columns to choose from"]
     if result["choice"]:
         lines.append(_choice_line(result["choice"], options))
-    lines += ["", f"{result['n_nonzero']} of {n} columns explain {name!r} ({data.loss} loss):", ""]
+    k = result["n_nonzero"]
+    verb = "explains" if k == 1 else "explain"
+    lines += ["", f"{k} of {n} columns {verb} {name!r} ({data.loss} loss):", ""]
     lines += [_table_of(result), *_legend(result), ""]
     scores = result["scores"]
     line = f"{scores['metric']} {scores['train']:.4g} on the {scores['n_train']} rows of the fit"
@@ -30,7 +34,9 @@ def describe(data: Any, result: dict[str, Any], options: dict[str, Any]) -> list
         said.append(trust.stability(result["features"], n_bootstrap))
     if "test" not in scores:
         said.append("No rows were held out; --test 0.2 tells how well it does on new ones.")
-    lines += [bullet(sentence) for sentence in (*said, trust.INFERENCE)]
+    if result["features"]:
+        said.append(trust.INFERENCE)
+    lines += [bullet(sentence) for sentence in said]
     if options["out"] is not None:
         lines += ["", f"The model is in {options['out']}."]
     return lines
@@ -79,7 +85,9 @@ def _cell(key: str, value: Any, objective: float) -> str:
         return str(int(value))
     if key == "inclusion":
         return f"{value:.0%}"
-    return "kept" if value != value else f"+{value / objective:.1%}" if objective else short(value)
+    if value != value:
+        return "kept"
+    return f"+{value / objective:.1%}" if value < MOST * objective else f"> +{MOST:.0%}"
 
 
 def _first(value: Any) -> float:

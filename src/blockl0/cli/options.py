@@ -45,6 +45,13 @@ format_options = _all(
         help="Of the data, where the name does not tell.",
     ),
     click.option("--na", multiple=True, metavar="TEXT", help="Stands for a missing value, too."),
+    click.option(
+        "--header",
+        type=click.Choice(["auto", "yes", "no"]),
+        default="auto",
+        show_default=True,
+        help="Whether the first line of a CSV file holds the names.",
+    ),
 )
 data_options = _all(
     click.argument("data", metavar="DATA"),

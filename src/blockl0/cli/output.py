@@ -57,10 +57,6 @@ class Job:
             if not self.quiet:
                 click.echo(f"Note: {text}", err=True)
 
-    def say(self, text: str) -> None:
-        """Something besides the result, on standard error where JSON has standard output."""
-        click.echo(text, err=self.as_json)
-
     @contextmanager
     def timed(self, name: str) -> Iterator[None]:
         """Add the time of a block to the timings."""
@@ -76,7 +72,9 @@ class Job:
         if self.as_json:
             click.echo(to_json(self.document(result, status)))
         else:
-            click.echo("\n".join(lines))
+            # a console that lacks a letter shows another one instead of failing
+            encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+            click.echo("\n".join(lines).encode(encoding, "replace").decode(encoding))
 
     def document(self, result: dict[str, Any], status: str = "done") -> dict[str, Any]:
         """The JSON document of a result."""
@@ -127,6 +125,18 @@ def _as_refusal(error: BaseException | None) -> BaseException | None:
     return Refused(str(error), DATA) if is_message or isinstance(error, OSError) else None
 
 
+def check_outputs(options: dict[str, Any], *names: str) -> None:
+    """Refuse files that cannot be written before any work is done, and the data themselves."""
+    from blockl0.files import check_free
+
+    for name in names:
+        if options[name] is None:
+            continue
+        path = check_free(options[name], options["force"])
+        if path.exists() and Path(options["data"]).exists() and path.samefile(options["data"]):
+            raise Refused(f"--{name} {path} would replace the data; give another name.", EXISTS)
+
+
 def save(path: Path | None, text: str, force: bool) -> None:
     """Write a file whole, where one is asked for."""
     from blockl0.files import write_whole
@@ -145,7 +155,8 @@ def save(path: Path | None, text: str, force: bool) -> None:
 
 def to_json(document: Any) -> str:
     """Strict JSON: what is not a finite number is null."""
-    return json.dumps(plain(document), indent=1, ensure_ascii=False, allow_nan=False)
+    is_utf = "utf" in (getattr(sys.stdout, "encoding", None) or "utf-8").lower()
+    return json.dumps(plain(document), indent=1, ensure_ascii=not is_utf, allow_nan=False)
 
 
 def plain(value: Any) -> Any:
@@ -166,6 +177,16 @@ def short(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
+def one_line(text: str) -> str:
+    """A name for the terminal: line breaks and other control characters are blanks."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)
+
+
+def names_line(names: Sequence[str]) -> str:
+    """Names, one after the other."""
+    return ", ".join(map(one_line, names)) or "none"
+
+
 def bullet(text: str) -> str:
     """A sentence as an item of a list, wrapped."""
     return textwrap.fill(text, 92, initial_indent="  - ", subsequent_indent="    ")
@@ -177,6 +198,7 @@ def table(titles: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -
     The first `left` columns and the last one, if it is called "columns", are aligned to the left.
     """
     is_left = [j < left or title == "columns" for j, title in enumerate(titles)]
+    titles, rows = [*map(one_line, titles)], [[*map(one_line, row)] for row in rows]
     if sys.stdout.isatty():
         try:
             return _rich_table(titles, rows, is_left)

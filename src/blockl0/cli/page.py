@@ -12,7 +12,7 @@ from blockl0.cli.output import Job, save
 
 def write_report(job: Job, data: Any, options: dict[str, Any], file: Path, k: int | None) -> Any:
     """Make the report page of the data, and write it."""
-    from blockl0.cli.data import kept_columns
+    from blockl0.cli.data import kept_columns, largest_size
     from blockl0.cli.progress import aborting, progress
     from blockl0.report import make_report
 
@@ -20,7 +20,7 @@ def write_report(job: Job, data: Any, options: dict[str, Any], file: Path, k: in
     with job.timed("report"), progress("Report", job.quiet) as shown, aborting():
         report = make_report(
             data.X, data.y, feature_names=table_.feature_names, target=table_.target,
-            loss=data.loss, n_nonzero_coefs=k, ridge=options["ridge"],
+            loss=data.loss, n_nonzero_coefs=largest_size(job, data, k), ridge=options["ridge"],
             keep=kept_columns(job, table_, options["keep"]), random_state=options["seed"],
             time_limit=options["time_limit"], n_jobs=options["jobs"], source=table_.source,
             fingerprint=table_.fingerprint, notes=table_.notes, command=command_line(),

@@ -7,7 +7,16 @@ from typing import Any
 import click
 
 from blockl0.cli import options as shared
-from blockl0.cli.output import INTERRUPTED, Job, save, short, table
+from blockl0.cli.output import (
+    INTERRUPTED,
+    Interrupted,
+    Job,
+    check_outputs,
+    names_line,
+    save,
+    short,
+    table,
+)
 
 
 @click.command("path", short_help="The best columns for every k.")
@@ -34,25 +43,32 @@ def command(**options: Any) -> None:
     with Job("path", options) as job:
         from blockl0.cli.data import load
         from blockl0.cli.fit import fit_choosing
-        from blockl0.files import check_free
 
-        for name in ("csv", "html"):
-            if options[name] is not None:
-                check_free(options[name], options["force"])
+        check_outputs(options, "csv", "html")
         data = load(job, options)
         with job.timed("fit"):
             fitted = fit_choosing(job, data, options)
         result = _result(data, fitted.model)
-        status = "interrupted" if fitted.interrupted else "done"
-        job.answer(result, _lines(data, result), status)
         save(options["csv"], _as_csv(result), options["force"])
-        if fitted.interrupted:
+        lines, is_cut = _lines(data, result), fitted.interrupted
+        if options["html"] is not None and not is_cut:
+            is_cut = not _write_page(job, data, options, result["points"][-1]["k"])
+            lines += [] if is_cut else ["", f"The page is {options['html']}"]
+        job.answer(result, lines, "interrupted" if is_cut else "done")
+        if is_cut:
             raise SystemExit(INTERRUPTED)
-        if options["html"] is not None:
-            from blockl0.cli.page import write_report
 
-            write_report(job, data, options, options["html"], result["points"][-1]["k"])
-            job.say(f"The page is {options['html']}")
+
+def _write_page(job: Job, data: Any, options: dict[str, Any], k: int) -> bool:
+    """Whether the page could be finished before Ctrl-C."""
+    from blockl0.cli.page import write_report
+
+    try:
+        write_report(job, data, options, options["html"], k)
+    except Interrupted:
+        job.notice("Interrupted: the page is not written.")
+        return False
+    return True
 
 
 def _result(data: Any, model: Any) -> dict[str, Any]:
@@ -88,7 +104,7 @@ def _lines(data: Any, result: dict[str, Any]) -> list[str]:
     rows = []
     for point in points:
         star = "*" if point["k"] == result["chosen"] else ""
-        changes = [f"+{name}" for name in point["enter"]] + [f"−{name}" for name in point["leave"]]
+        changes = [f"+{name}" for name in point["enter"]] + [f"-{name}" for name in point["leave"]]
         numbers = [short(float(point[name])) for name in measures]
         rows.append([f"{point['k']}{star}", *numbers, "  ".join(changes)])
     n_rows, n = data.X.shape
@@ -98,7 +114,7 @@ def _lines(data: Any, result: dict[str, Any]) -> list[str]:
         "",
         table(["k", *(titles.get(name, name) for name in measures), "columns"], rows, left=0),
         "",
-        f"Rule {result['rule']} chooses {result['chosen']} columns: {', '.join(best['columns'])}",
+        f"Rule {result['rule']} chooses {result['chosen']} columns: {names_line(best['columns'])}",
     ]
 
 
@@ -111,5 +127,5 @@ def _as_csv(result: dict[str, Any]) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([*names, "columns"])
     for point in result["points"]:
-        writer.writerow([*(point[name] for name in names), " ".join(point["columns"])])
+        writer.writerow([*(point[name] for name in names), "; ".join(point["columns"])])
     return text.getvalue()

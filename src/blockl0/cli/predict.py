@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from blockl0.cli import options as shared
-from blockl0.cli.output import Job, save
+from blockl0.cli.output import Job, check_outputs, save
 
 
 @click.command("predict", short_help="Apply a saved model to new rows.")
@@ -27,11 +27,9 @@ def command(**options: Any) -> None:
     line for each row.
     """
     with Job("predict", options) as job:
-        from blockl0.files import check_free
         from blockl0.model_file import load_model
 
-        if options["out"] is not None:
-            check_free(options["out"], options["force"])
+        check_outputs(options, "out")
         model = load_model(options["model"])
         raw, X = _read(job, model, options)
         with job.timed("predict"):
@@ -54,14 +52,25 @@ def command(**options: Any) -> None:
 
 def _read(job: Job, model: Any, options: dict[str, Any]) -> tuple[Any, Any]:
     """The new rows, and the columns of the model in them."""
+    from blockl0.recipe import unseen
     from blockl0.table_files import read_raw
     from blockl0.tables import apply_recipe
 
     with job.timed("read"):
-        na = (*model.metadata.get("reading", {}).get("na", ()), *options["na"])
-        raw = read_raw(options["data"], format=options["format"], na=na)
+        reading = model.metadata.get("reading", {})
+        na = (*reading.get("na", ()), *options["na"])
+        header = options["header"] if options["header"] != "auto" else reading.get("header", "auto")
+        # what was text for the fit stays text: 01 is no 1
+        texts = [feature.column for feature in model.features if feature.kind == "level"]
+        raw = read_raw(
+            options["data"], format=options["format"], na=na, header=header,
+            as_text=texts,
+        )  # fmt: skip
         job.data = {"source": raw.source, "n_samples": raw.n_rows}
-        return raw, apply_recipe(raw, model.features)
+        X = apply_recipe(raw, model.features)
+    for note in (*raw.notes, *(unseen(raw.data, model.features) if texts else ())):
+        job.notice(note)
+    return raw, X
 
 
 def _score(job: Job, model: Any, raw: Any, prediction: Any) -> dict[str, Any] | None:
@@ -76,7 +85,7 @@ def _score(job: Job, model: Any, raw: Any, prediction: Any) -> dict[str, Any] | 
     try:
         y = clean_target(split_target(raw, model.target)[2], model.target)
         if model.classes is not None:
-            value = accuracy_score(y.astype(str), prediction.astype(y.dtype).astype(str))
+            value = accuracy_score(*_comparable(y, prediction))
         elif model.loss == "poisson":
             value = d2_tweedie_score(y, prediction, power=1)
         else:
@@ -87,6 +96,13 @@ def _score(job: Job, model: Any, raw: Any, prediction: Any) -> dict[str, Any] | 
     metric = METRICS.get(model.loss, "R²")
     job.notice(f"{metric} {value:.4g}: the data hold {model.target!r} as well.")
     return {"metric": metric, "value": float(value), "n_samples": len(y)}
+
+
+def _comparable(y: Any, prediction: Any) -> tuple[Any, Any]:
+    """Labels of two sources: numbers as numbers, all others as text."""
+    if y.dtype.kind in "bf" and prediction.dtype.kind in "biuf":
+        return y.astype(float), prediction.astype(float)
+    return y.astype(str), prediction.astype(str)
 
 
 def _as_csv(model: Any, prediction: Any, shares: Any) -> str:

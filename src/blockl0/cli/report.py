@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from blockl0.cli import options as shared
-from blockl0.cli.output import Job
+from blockl0.cli.output import Job, check_outputs
 
 
 @click.command("report", short_help="Write a page for people who write no code.")
@@ -35,9 +35,8 @@ def command(**options: Any) -> None:
     with Job("report", options) as job:
         from blockl0.cli.data import load
         from blockl0.cli.page import write_report
-        from blockl0.files import check_free
 
-        check_free(options["out"], options["force"])
+        check_outputs(options, "out")
         data = load(job, options)
         report = write_report(job, data, options, options["out"], options["max_k"])
         result = {"page": str(options["out"]), **report.to_dict()} if job.as_json else {}

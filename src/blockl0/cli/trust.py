@@ -19,6 +19,18 @@ def prove(problem: Any, seed: int, seconds: float) -> Any:
     return run_method(problem, "exact", seed=seed, time_limit=seconds)
 
 
+def is_lower(objective: float, than: float, problem: Any) -> bool:
+    """Whether an objective is lower by more than rounding, also where both are about zero."""
+    return objective < than * (1.0 - 1e-9) - rounding(problem)
+
+
+def rounding(problem: Any) -> float:
+    """An objective below this is as good as zero."""
+    import numpy as np
+
+    return 1e-12 * float(problem.objective(np.zeros(problem.n_features)))
+
+
 def is_promising(data: Any, most: int = LARGEST_PROOF) -> bool:
     """Whether to try a proof without being asked: with few rows all bounds are zero."""
     m, n = data.X.shape
@@ -38,23 +50,35 @@ def claim(model: Any, proof: Any, n: int) -> dict[str, Any]:
         "outside": None if certificate is None else certificate.outside,
         "complete": None if certificate is None else certificate.complete,
     }
-    return record | {"words": _words(record, k, n)}
+    n_kept = 0 if model.keep is None else len(model.keep)
+    return record | {"words": _words(record, k, n, given(n_kept))}
 
 
-def _words(record: dict[str, Any], k: int, n: int) -> str:
+def given(n_kept: int) -> str:
+    """What a claim supposes: columns that were kept as asked are not up for choice."""
+    return "" if n_kept == 0 else f"with the {'columns' if n_kept > 1 else 'column'} kept, "
+
+
+def _words(record: dict[str, Any], k: int, n: int, given: str) -> str:
+    if k == 0:
+        return "No column is chosen: the prediction is the same for all rows."
     if k == n:
         return f"All {n} columns are in: there was nothing to choose."
     if record["optimal"]:
-        return f"Proven: no other choice of at most {k} of the {n} columns fits these rows better."
+        return (
+            f"Proven: {given}no other choice of at most {k} of the {n} columns fits these rows "
+            "better."
+        )
     if record["level"] is None:
         said = "Searched, not proven: better choices may exist."
     elif record["level"] >= 2:
         said = (
-            f"Proven: exchanging any chosen column for any of the other {n - k}, all others "
+            f"Proven: {given}exchanging any chosen column for any of the other {n - k}, all others "
             "re-fitted, does not help. Better choices that differ in more columns may exist."
         )
     else:
-        said = "Proven: adding or dropping any one column, all others re-fitted, does not help."
+        said = f"Proven: {given}adding or dropping any one column, all others re-fitted, does not "
+        said += "help."
     if record["gap"] is not None and record["gap"] <= TELLING_GAP:
         said += f" No choice can lower the objective by more than {record['gap']:.1%}."
     return said

@@ -49,18 +49,28 @@ def certificate(
         "complete": is_complete,
         "gap": None if proof.gap is None else round(proof.gap, 4),
         "verdict": verdict,
-        "short": _short(proof, k, is_complete),
-        "proven": _proven(proof, point["k"], k, n, names),
+        "short": _given(proof, data, _short(proof, point["k"], k, is_complete)),
+        "proven": _given(proof, data, _proven(proof, point["k"], k, data, names)),
         "open": _open(proof, k, n, data),
     }
 
 
-def _short(proof: Proof, k: int, is_complete: bool) -> str:
+def _given(proof: Proof, data: dict[str, Any], text: str) -> str:
+    """A claim with what it supposes: columns that were kept as asked are not up for choice."""
+    if not data["kept"] or proof.kind in ("all", "refuted", "none"):
+        return text
+    kept = "column" if len(data["kept"]) == 1 else "columns"
+    return f"With the {kept} kept: {text[0].lower()}{text[1:]}"
+
+
+def _short(proof: Proof, budget: int, k: int, is_complete: bool) -> str:
     """One sentence for the summary."""
     if proof.kind == "all":
         return "There is only one choice of this size."
     if proof.kind == "optimal":
-        return f"No other {count(k, 'column')} fit these rows better."
+        if k < budget:
+            return f"No choice of up to {count(budget, 'column')} fits these rows better."
+        return f"No other {f'{k} columns fit' if k > 1 else 'column fits'} these rows better."
     if proof.kind in ("pairs", "swaps"):
         exchange = "one or two" if proof.kind == "pairs" else "one"
         text = f"Exchanging {exchange} of the {k} columns for others cannot improve the fit."
@@ -77,7 +87,8 @@ def _short(proof: Proof, k: int, is_complete: bool) -> str:
     return "A search found nothing better; there is no proof."
 
 
-def _proven(proof: Proof, budget: int, k: int, n: int, names: Sequence[str]) -> str:
+def _proven(proof: Proof, budget: int, k: int, data: dict[str, Any], names: Sequence[str]) -> str:
+    n, n_kept = data["columns"], len(data["kept"])
     if proof.kind == "all":
         return (
             "At this size there is nothing to choose, only to fit; the fit is the best one on its "
@@ -85,8 +96,9 @@ def _proven(proof: Proof, budget: int, k: int, n: int, names: Sequence[str]) -> 
         )
     if proof.kind == "optimal":
         return (
-            f"There are {n_subsets(n, budget)} ways to take {budget} of {n} columns. Every one was "
-            "examined, or excluded by a bound: none has a lower objective on these rows."
+            f"There are {n_subsets(n - n_kept, budget - n_kept)} ways to take {budget} of {n} "
+            "columns. Every one was examined, or excluded by a bound: none has a lower "
+            "objective on these rows."
         )
     if proof.kind in ("pairs", "swaps"):
         many = "one or two" if proof.kind == "pairs" else "one"
@@ -97,8 +109,8 @@ def _proven(proof: Proof, budget: int, k: int, n: int, names: Sequence[str]) -> 
         )
         if proof.gap is not None:
             text += (
-                f" Moreover, no choice of {k} columns whatever lowers the objective by more than "
-                f"{percent(proof.gap)}."
+                f" Moreover, no choice of {budget} columns whatever lowers the objective by more "
+                f"than {percent(proof.gap)}."
             )
         return text
     if proof.kind == "single":
@@ -109,7 +121,7 @@ def _proven(proof: Proof, budget: int, k: int, n: int, names: Sequence[str]) -> 
     if proof.kind == "tried":
         whole = "All" if proof.n_tried == proof.n_possible else f"{proof.n_tried} of the"
         return (
-            f"{whole} {proof.n_possible} exchanges of one of the {k} columns for another were "
+            f"{whole} {proof.n_possible} exchanges of a chosen column for another were "
             "fitted, one by one, all coefficients anew: none lowers the objective."
         )
     if proof.kind == "refuted":

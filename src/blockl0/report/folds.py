@@ -17,9 +17,9 @@ from sklearn.utils.parallel import Parallel, delayed
 from blockl0.estimators import CLASSIFICATION, REGRESSION
 from blockl0.losses import get_loss
 from blockl0.model_selection import L0ClassifierCV, L0RegressorCV
-from blockl0.multinomial import softmax_loss
 from blockl0.report.plain import compact, ratio
 from blockl0.selection import choose_by_score
+from blockl0.softmax import softmax_loss
 from blockl0.validate import check_choice, check_integer
 
 Floats = NDArray[np.float64]

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 import scipy.sparse as sp
 
 from blockl0.report.plain import clean
+from blockl0.table_files import STDIN
 
 if TYPE_CHECKING:
     from blockl0.report.collect import Facts
 
 DATA_OPTIONS = {
     "--text": "text", "--impute": "impute", "--dates": "dates", "--drop": "drop", "--na": "na",
-    "--format": "format",
+    "--header": "header", "--format": "format",
 }  # fmt: skip
 """Options of the command line that say how a file is read, and their names in `read_table`."""
 REPEATED = ("--drop", "--na")
@@ -35,7 +36,7 @@ def recipes(
 ) -> dict[str, list[str]]:
     """{"python": [before k, after k], "command": [before k, after k]}."""
     options = _data_options(command)
-    path = clean(source) if source and source != "-" else UNNAMED
+    path = clean(source) if source and source not in ("-", STDIN) else UNNAMED
     return {
         "python": _python(facts, path, options, bool(notes), time_limit),
         "command": _command(facts, path, options),

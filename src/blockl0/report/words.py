@@ -74,6 +74,8 @@ def of_report(data: dict[str, Any]) -> dict[str, Any]:
 
 def _headline(point: dict[str, Any], data: dict[str, Any]) -> Sentence:
     target, cv = [data["target"]], point["cv"]
+    if not data["classes"] and point["explained"] is None:
+        return ["There is nothing to explain: ", target, " is constant."]
     if not point["support"]:
         constant = "its commonest class" if data["classes"] else "one constant"
         constant = "its mean" if data["loss"] == "squared" else constant
@@ -87,8 +89,6 @@ def _headline(point: dict[str, Any], data: dict[str, Any]) -> Sentence:
         if cv and cv.get("accuracy") is not None:
             right += f", and for about {percent(cv['accuracy'])} of rows not seen in fitting"
         return [*names, text, target, f"{right}."]
-    if point["explained"] is None:
-        return ["There is nothing to explain: ", target, " is constant."]
     text = f" {'explain' if many else 'explains'} {percent(point['explained'])} of the "
     text += f"{WHAT[data['loss']]} of "
     if cv is None:
@@ -125,6 +125,9 @@ def _fit(point: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
     what = "correct" if data["classes"] else f"of the {WHAT[data['loss']]}"
     if train is None:
         return {"value": "–", "text": "There is nothing to explain."}
+    if not point["support"] and not data["classes"]:
+        text = f"{what}: without columns nothing is explained, and all else is measured against it."
+        return {"value": percent(0.0), "text": text}
     if cv is None:
         text = f"{what} on the rows it was fitted to. There was no cross-validation."
         return {"value": percent(train), "text": text}
@@ -135,8 +138,10 @@ def _fit(point: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
     )
     if data["classes"]:
         text += f" Guessing the commonest class: {percent(data['guess'])}."
-    elif point["support"] and mean <= error:
+    elif mean <= error:
         text += " That is not clearly better than no column at all."
+    if len(point["support"]) >= data["rows"] - 1:
+        text += " With as many coefficients as rows, any columns would fit."
     if train - mean > max(OVERFIT, 2.0 * error):
         text += " The difference says that a good part of the fit is chance."
     return {"value": percent(mean), "text": text}
@@ -144,11 +149,17 @@ def _fit(point: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
 
 def _steady(point: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
     """Whether the folds chose the same columns."""
-    again, n_folds, k = point["again"], data["folds"], len(point["support"])
+    again, n_folds = point["again"], data["folds"]
     if again is None:
         return {"value": "–", "text": "There was no cross-validation to tell."}
-    if k == 0:
+    if not point["support"]:
         return {"value": "–", "text": "No column is chosen."}
+    # kept columns are not chosen, and where all are in there is no choice
+    pairs = zip(point["support"], again, strict=True)
+    again = [times for f, times in pairs if f not in data["kept"]]
+    k = len(again)
+    if k == 0 or len(point["support"]) == data["columns"]:
+        return {"value": "–", "text": "There was nothing to choose at this size."}
     always = sum(times == n_folds for times in again)
     columns = "column was" if always == 1 else "columns were"
     text = f"{columns} chosen again in all {n_folds} folds, each without a part of the rows."
