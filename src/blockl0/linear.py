@@ -157,10 +157,10 @@ class L0Linear(CallbackSupportMixin, SummaryMixin, BaseEstimator):
                 "positive weight) contain only one class."
             )
         if n_classes > seen.size:
-            absent = np.setdiff1d(np.arange(n_classes), seen)[0]
+            absent = self.classes_.tolist()[np.setdiff1d(np.arange(n_classes), seen)[0]]
             raise ValueError(
                 f"{type(self).__name__} needs samples of every class, but class "
-                f"{self.classes_.tolist()[absent]!r} has none of positive weight; leave its rows out."
+                f"{absent!r} has none of positive weight; leave its rows out."
             )
 
     def _chosen_sparsity(self) -> tuple[Any, Any]:

@@ -16,8 +16,8 @@ from scipy.special import expit
 
 import blockl0
 from blockl0.files import write_whole
-from blockl0.recipe import Feature
-from blockl0.recipe import apply as apply_to_frame
+from blockl0.tables.recipe import Feature
+from blockl0.tables.recipe import apply as apply_to_frame
 
 Floats = NDArray[np.float64]
 

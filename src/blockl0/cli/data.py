@@ -9,9 +9,9 @@ import numpy as np
 
 from blockl0.cli.output import DATA, Job, Refused
 from blockl0.estimators import CLASSIFICATION
-from blockl0.table_files import Raw, read_raw
 from blockl0.tables import Table, apply_recipe, prepare, whole_rows
-from blockl0.targets import clean_target, is_missing, split_target
+from blockl0.tables.formats import Raw, read_raw
+from blockl0.tables.targets import clean_target, is_missing, split_target
 
 METRICS = {"poisson": "D²", "logistic": "accuracy", "squared_hinge": "accuracy"}
 """What `score` is; R² for the others."""

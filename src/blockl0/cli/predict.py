@@ -52,9 +52,9 @@ def command(**options: Any) -> None:
 
 def _read(job: Job, model: Any, options: dict[str, Any]) -> tuple[Any, Any]:
     """The new rows, and the columns of the model in them."""
-    from blockl0.recipe import unseen
-    from blockl0.table_files import read_raw
     from blockl0.tables import apply_recipe
+    from blockl0.tables.formats import read_raw
+    from blockl0.tables.recipe import unseen
 
     with job.timed("read"):
         reading = model.metadata.get("reading", {})
@@ -78,7 +78,7 @@ def _score(job: Job, model: Any, raw: Any, prediction: Any) -> dict[str, Any] | 
     from sklearn.metrics import accuracy_score, d2_tweedie_score, r2_score
 
     from blockl0.cli.data import METRICS
-    from blockl0.targets import clean_target, split_target
+    from blockl0.tables.targets import clean_target, split_target
 
     if model.target not in raw.names and raw.y is None:
         return None

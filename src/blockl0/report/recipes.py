@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import scipy.sparse as sp
 
 from blockl0.report.plain import clean
-from blockl0.table_files import STDIN
+from blockl0.tables.formats import STDIN
 
 if TYPE_CHECKING:
     from blockl0.report.collect import Facts

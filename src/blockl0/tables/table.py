@@ -11,11 +11,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from blockl0 import recipe
-from blockl0.column_kinds import kind_of
-from blockl0.recipe import Feature, counted
-from blockl0.table_files import Raw, read_raw
-from blockl0.targets import clean_target, is_missing, no_such_column, split_target
+from blockl0.tables import recipe
+from blockl0.tables.column_kinds import kind_of
+from blockl0.tables.formats import Raw, read_raw
+from blockl0.tables.recipe import Feature, counted
+from blockl0.tables.targets import clean_target, is_missing, no_such_column, split_target
 from blockl0.validate import check_choice
 
 Floats = NDArray[np.float64]

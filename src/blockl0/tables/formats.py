@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from blockl0.csv_files import PACKED, read_csv
+from blockl0.tables.csv_files import PACKED, read_csv
 from blockl0.validate import check_choice
 
 FORMATS = {

@@ -10,9 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from blockl0.column_kinds import kind_of, to_numbers
-from blockl0.recipe import listing
-from blockl0.table_files import TARGET_NAMES, USUAL_TARGETS, Raw
+from blockl0.tables.column_kinds import kind_of, to_numbers
+from blockl0.tables.formats import TARGET_NAMES, USUAL_TARGETS, Raw
+from blockl0.tables.recipe import listing
 
 
 def split_target(raw: Raw, target: str | int | None) -> tuple[Raw, str, Any]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.column_kinds import kind_of, to_numbers
+from blockl0.tables.column_kinds import kind_of, to_numbers
 
 Floats = NDArray[np.float64]
 

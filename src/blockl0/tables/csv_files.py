@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from blockl0.recipe import listing
+from blockl0.tables.recipe import listing
 
 PACKED = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}
 """Compressed text, and the module that opens it."""
