@@ -7,8 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import oracles
-from blockl0 import move_search, stationarity
-from blockl0.certificate import Certificate, certify
+from blockl0.certificate import Certificate, certify, move_search, stationarity
 from blockl0.design import Csc
 from blockl0.problem import as_problem
 

@@ -16,7 +16,7 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.certificate import Certificate
+from blockl0.certificate import TOL, Certificate
 from blockl0.local_search import LocalSearch
 from blockl0.multinomial import MultinomialProblem
 from blockl0.multinomial_search import MultinomialSearch
@@ -26,7 +26,6 @@ from blockl0.quadratic_search import Incumbent, QuadraticSearch, SearchOptions
 from blockl0.result import Result, Status
 from blockl0.run import Run
 from blockl0.sparsity import Sparsity
-from blockl0.stationarity import TOL
 from blockl0.validate import check_choice, check_integer
 
 Floats = NDArray[np.float64]

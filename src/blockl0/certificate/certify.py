@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0 import stationarity
+from blockl0.certificate import stationarity
+from blockl0.certificate.stationarity import TOL, Better, Point
 from blockl0.problem import Problem, as_problem
-from blockl0.stationarity import TOL, Better, Point
 from blockl0.validate import (
     as_numeric,
     check_choice,

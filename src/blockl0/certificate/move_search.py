@@ -13,8 +13,8 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.move_tableau import Tableau
-from blockl0.moves import CHUNK, FLOOR, Move, Node, Rules, best_completion
+from blockl0.certificate.move_tableau import Tableau
+from blockl0.certificate.moves import CHUNK, FLOOR, Move, Node, Rules, best_completion
 
 Floats = NDArray[np.float64]
 Answer = TypeVar("Answer")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.moves import FLOOR, Node, chunk_ranges
+from blockl0.certificate.moves import FLOOR, Node, chunk_ranges
 from blockl0.problem import Problem
 
 Floats = NDArray[np.float64]

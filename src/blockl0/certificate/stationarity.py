@@ -15,9 +15,9 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from blockl0 import kernels
 from blockl0.block_search import new_tree, search_block
-from blockl0.move_search import OutOfReachError, find_move
-from blockl0.move_tableau import Tableau, inverse
-from blockl0.moves import Move
+from blockl0.certificate.move_search import OutOfReachError, find_move
+from blockl0.certificate.move_tableau import Tableau, inverse
+from blockl0.certificate.moves import Move
 from blockl0.problem import Problem
 
 Floats = NDArray[np.float64]
