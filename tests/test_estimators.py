@@ -283,6 +283,16 @@ def test_selector_takes_every_loss(loss):
     assert type(picker.to_sklearn()).__module__.startswith("sklearn")
 
 
+def test_drop_one_losses_do_not_depend_on_units():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 6))
+    y = rng.poisson(np.exp(0.5 * X[:, 0] - 0.4 * X[:, 1])).astype(float)
+    model = L0Regressor(2, loss="poisson", random_state=0)
+    tables = [model.fit(scale * X, y).summary(scale * X, y) for scale in (1.0, 1e4)]
+    losses = [table.columns["drop_one"] for table in tables]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-6) and np.all(losses[0] > 0.0)
+
+
 def test_summary():
     X, y = load_diabetes(return_X_y=True, as_frame=True)
     model = L0Regressor(4, random_state=0).fit(X, y)

@@ -12,7 +12,8 @@ from sklearn.preprocessing import PolynomialFeatures
 
 import blockl0
 import oracles
-from blockl0 import Status
+from blockl0 import Status, kernels
+from blockl0.exact import ExactSearch
 from blockl0.problem import as_problem
 
 FORMS = [
@@ -134,6 +135,40 @@ def test_bounds_are_true_while_parts_are_searched():
     assert best.status is Status.OPTIMAL and len(seen) > 2
     assert max(seen) <= best.objective * (1.0 + 1e-9)
     assert np.all(np.diff(seen) >= 0.0)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_every_part_starts_from_the_value_of_the_incumbent(seed):
+    """Also one whose forced columns the incumbent lacks; its tree has no room for a search from
+    nothing."""
+    X, y = with_levels(np.random.default_rng(seed), 12, 3, 3, 3)
+    problem = as_problem(X, y, alpha=0.1 * y @ y)
+    search = ExactSearch(problem, np.array([0, 1]))
+    n_parts = len(search._parts)
+    while not search.finished:
+        best = search.tree.value[-1, kernels.BEST_VALUE] + search.constant
+        assert best <= search.incumbent.objective * (1.0 + 1e-9)
+        assert search.tree.count[-1, kernels.LEVEL] < len(search.tree.count) - 1
+        search.advance(1)
+    assert n_parts > 2
+    expected = brute_force(X, y, alpha=0.1 * y @ y)
+    assert search.incumbent.objective == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("distance", [3e-6, 1e-7])
+@pytest.mark.parametrize("weights", [None, "some"])
+def test_nothing_is_proven_of_columns_that_depend_on_others_only_nearly(distance, weights, caplog):
+    """Five digits of products are not five digits of columns: both together fit y."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 6)), rng.standard_normal(40)
+    X[:, 1] = X[:, 0] + distance * y
+    weights = None if weights is None else rng.integers(1, 3, 40).astype(float)
+    result = blockl0.solve(X, y, method="exact", n_nonzero_coefs=2, sample_weight=weights)
+    assert result.status is Status.CONVERGED and "not exactly" in caplog.text
+    assert result.lower_bound < 1e-6 * result.objective
+    X[:, 1] = X[:, 0] - X[:, 2]
+    result = blockl0.solve(X, y, method="exact", n_nonzero_coefs=2, sample_weight=weights)
+    assert result.status is Status.OPTIMAL and result.gap == 0.0
 
 
 def test_all_levels_of_a_category_do_not_prevent_a_proof():

@@ -7,9 +7,12 @@ import pytest
 
 import blockl0
 import oracles
+from blockl0 import L0Classifier
 from blockl0.losses import LOSSES, Huber, majorizer_curvature
-from blockl0.newton import minimize_on, newton_on
+from blockl0.newton import Fits, minimize_on, newton_on
+from blockl0.preprocess import apply
 from blockl0.problem import as_problem
+from blockl0.run import Run
 from blockl0.trial_moves import Trials
 
 OTHERS = ["huber", "logistic", "squared_hinge", "poisson"]
@@ -100,12 +103,12 @@ def test_newton_gives_up_what_cannot_reach_its_target():
     X, y = make_data("logistic", 2)
     problem = as_problem(X, y, n_nonzero_coefs=3, ridge=0.1, loss="logistic")
     support, zero = np.array([0, 1, 2]), np.zeros(7)
-    point, value = minimize_on(problem, zero, support)
-    assert value == pytest.approx(problem.smooth(point), rel=1e-12)
-    _, given_up = minimize_on(problem, zero, support, target=0.01 * value)
-    assert given_up > value
-    _, reached = minimize_on(problem, zero, support, target=1.01 * value)
-    assert reached == pytest.approx(value, rel=1e-9)
+    fit = minimize_on(problem, zero, support)
+    assert fit.value == fit.least == pytest.approx(problem.smooth(fit.w), rel=1e-12)
+    given_up = minimize_on(problem, zero, support, target=0.01 * fit.value)
+    assert given_up.value > fit.value > given_up.least
+    reached = minimize_on(problem, zero, support, target=1.01 * fit.value)
+    assert reached.value == reached.least == pytest.approx(fit.value, rel=1e-9)
 
 
 def test_separable_classes_without_ridge_end_soon():
@@ -115,3 +118,56 @@ def test_separable_classes_without_ridge_end_soon():
     result = blockl0.solve(X, y, n_nonzero_coefs=2, loss="logistic", random_state=0)
     assert result.support.tolist() == [2, 5] and result.n_iter < 60
     assert result.objective < 1e-6 * 80 * np.log(2.0)
+
+
+def test_newton_reaches_the_minimizer_from_flat_parts_and_from_far_away():
+    """Residuals of a hundred deltas have no curvature; a rate of exp(1000) has too much."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((50, 3)) * [1.0, 0.01, 100.0]
+    y = 30.0 * X[:, 0] + 100.0 * rng.standard_normal(50) + 1000.0
+    counts = rng.poisson(np.exp(0.5 * X[:, 0])).astype(float)
+    support = np.arange(3)
+    for target, loss, start in ((y, "huber", 0.0), (counts, "poisson", 10.0)):
+        for fit_intercept in (True, False):
+            problem = as_problem(X, target, n_nonzero_coefs=3, loss=loss)
+            problem = apply(problem, fit_intercept).problem
+            fit = minimize_on(problem, np.full(3, start), support)
+            norms = np.sqrt(problem.design.sq_norms())
+            assert np.abs(problem.gradient(fit.w) / norms).max() < 1e-5
+            assert fit.value == pytest.approx(problem.smooth(fit.w), rel=1e-9)
+
+
+def test_known_fits_are_those_of_newton():
+    X, y = make_data("logistic", 3)
+    problem = apply(as_problem(X, y, n_nonzero_coefs=3, ridge=0.1, loss="logistic")).problem
+    fits, zero, support = Fits(problem), np.zeros(7), np.array([1, 4])
+    expected = minimize_on(problem, zero, support)
+    given_up = fits.on(zero, support, target=0.1 * expected.value)
+    assert given_up.least < given_up.value and given_up.value > expected.value
+    assert fits.on(zero, support, target=0.1 * expected.value).value == given_up.value
+    for _ in range(2):
+        fit = fits.on(zero, support)
+        assert fit.value == fit.least == pytest.approx(expected.value, rel=1e-12)
+        assert fit.w == pytest.approx(expected.w, rel=1e-6)
+        fit.w[:] = 0.0  # a copy: what is known must not change
+    eta, intercept = fits.predictor(expected.w)
+    assert problem.best_intercept(eta) == pytest.approx(0.0, abs=1e-6)
+    assert intercept == pytest.approx(expected.intercept, abs=1e-6)
+    assert eta == pytest.approx(problem.predictor(expected.w), rel=1e-6)
+
+
+def test_an_addition_that_promises_little_is_found():
+    """A step of the squared hinge may bring more than it promises, to first order."""
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((40, 6)) @ (np.eye(6) + 1.0)
+    signal = X @ (rng.standard_normal(6) * (rng.random(6) < 0.6)) + rng.standard_normal(40)
+    model = L0Classifier(3, alpha=2.0, ridge=0.1, loss="squared_hinge", random_state=0)
+    assert model.fit(X, signal > 0.0).support_.tolist() == [1, 2, 3]
+
+
+def test_trials_end_with_the_time():
+    X, y = make_data("logistic", 2)
+    problem = as_problem(X, y, n_nonzero_coefs=2, ridge=0.1, loss="logistic")
+    start, trials = newton_on(problem, np.zeros(7), np.array([6])), Trials(problem)
+    assert trials.best(start, problem.objective(start), 1e-9, Run(problem)) is not None
+    assert trials.best(start, problem.objective(start), 1e-9, Run(problem, 0.0)) is None

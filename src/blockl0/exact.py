@@ -7,11 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 
 from blockl0 import kernels
 from blockl0.block_search import NODE_LIMIT, RELAX_FROM, floor, new_tree, open_bound, plant
-from blockl0.problem import Problem
+from blockl0.dependence import (
+    dependent_columns,
+    distance_to_span,
+    distinct_columns,
+    independent_columns,
+    independent_parts,
+)
+from blockl0.problem import FULL_RANK, Problem
 from blockl0.refit import solve_refit
 from blockl0.result import Result, Status
 from blockl0.run import Run
@@ -35,12 +41,11 @@ PERFECT = 1e-20
 """Share of ½‖y‖² below which a loss is zero but for the rounding of the data."""
 ROUNDING = 1e-9
 """Share of the objective up to which the rounding of the search is left out of the gap."""
-MOST_PARTS = 64
-"""Trees in which a problem with dependent columns is searched; with more, as one without bounds."""
-NO_SHARE = 1e-6
-"""Of a unit column in a combination of unit columns: smaller coefficients are rounding."""
-PARALLEL = 1e-12
-"""Columns whose correlation is within this of 1 are the same column."""
+HIDDEN = (
+    "Some columns are combinations of others to about five digits, but not exactly: the search "
+    "treats them as such, and proves nothing about subsets that hold all of them. Leave one out, "
+    "or set a `ridge`."
+)
 
 
 @dataclass
@@ -91,7 +96,7 @@ def solve_exact(
             search.advance(min(quota, node_limit - search.incumbent.iteration))
             status = run.record(search.incumbent, search.bound)
             if search.finished:
-                status = Status.OPTIMAL
+                status = Status.OPTIMAL if search.is_proven else Status.CONVERGED
             elif status is None and search.incumbent.iteration >= node_limit:
                 status = Status.NODE_LIMIT
             pace = SLICE_SECONDS / max(time.perf_counter() - started, 1e-6)
@@ -99,6 +104,8 @@ def solve_exact(
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
     best = search.incumbent
+    if search.finished and not search.is_proven:
+        run.warn_once(HIDDEN)
     return run.result(best.w, status, best.iteration, min(search.bound, best.objective))
 
 
@@ -114,7 +121,10 @@ class ExactSearch:
     bound : float
         Lower bound on the optimum, constant included.
     finished : bool
-        Whether the incumbent is proven optimal.
+        Whether there is nothing left to search.
+    is_proven : bool
+        Whether the incumbent is proven optimal then: not where it is above what all columns reach
+        and some depend on others only nearly.
     """
 
     def __init__(self, problem: Problem, support: Ints) -> None:
@@ -122,13 +132,34 @@ class ExactSearch:
         self.H, self.c, self.constant = normal_equations(problem)
         self.incumbent = self._fit(support)
         self.finished = False
-        self.bound = 0.0
         columns = distinct_columns(self.H, problem.keep)
         self._parts = independent_parts(self.H, columns, problem.keep, problem.sparsity.budget)
         # what all columns together reach; for one tree its own root says more
         self._floor = floor(self.H, self.c) if len(self._parts) > 1 else np.inf
+        self._ceiling, self._bound = np.inf, 0.0
+        if self._misjudges():
+            self._ceiling = problem.smooth(problem.fit_on(np.arange(problem.n_features)))
         self._nodes_before = 0
         self._next_part()
+
+    @property
+    def bound(self) -> float:
+        """What the trees say, but no more than is known of columns that they misjudge."""
+        return min(self._bound, self._ceiling)
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether the trees see every subset as it is, or leave no room for a better one."""
+        return self.finished and self.bound >= self._bound
+
+    def _misjudges(self) -> bool:
+        """Whether a column that counts as dependent by its products with others is not."""
+        real, base = np.flatnonzero(self.H.diagonal() > 0.0), self._parts[0][0]
+        if real.size == 0:
+            return False
+        if dependent_columns(self.H, base).size:
+            base = independent_columns(self.H, real)
+        return distance_to_span(self.problem, self.H, base, np.setdiff1d(real, base)) > FULL_RANK
 
     def advance(self, n_nodes: int) -> None:
         """Search `n_nodes` more nodes."""
@@ -144,12 +175,12 @@ class ExactSearch:
             self._next_part()
             return
         self.finished = is_done
-        self.bound = max(self.bound, self._open_bound())
+        self._bound = max(self._bound, self._open_bound())
         if self.finished:
             # the search cannot tell values apart that are closer than its rounding allowance
             slack, best = float(self.tree.value[-1, kernels.SLACK]), self.incumbent.objective
             is_blurred = slack > ROUNDING * best > ROUNDING * PERFECT * self.constant
-            self.bound = max(0.0, best - slack) if is_blurred else best
+            self._bound = max(0.0, best - slack) if is_blurred else best
 
     def _next_part(self) -> None:
         """A tree for the next part, in which only what beats the incumbent is of interest."""
@@ -161,7 +192,8 @@ class ExactSearch:
         levels = float(self.budget)
         if price > 0.0:
             # a sum of squares is never negative (but for rounding): more nonzeros cannot pay
-            most = self.incumbent.objective + FLOOR_ROUNDING * self.constant
+            rounding = max(FLOOR_ROUNDING, kernels.EPSILON * n / kernels.SINGULAR)
+            most = self.incumbent.objective + rounding * self.constant
             levels = min(levels, most / price + 1.0)
         self.tree = new_tree(n, max(int(levels), int(self.forced.sum())) + 1)
         self._first_node = self.incumbent.iteration
@@ -175,12 +207,12 @@ class ExactSearch:
             self.tree, H, self.c[self.columns], price, self.budget, current, self.forced,
             relax=relax,
         )  # fmt: skip
-        best = self.tree.value[-1]
-        known = self.incumbent.objective - self.constant
-        if np.count_nonzero(current) == self.incumbent.n_nonzero:
-            known = np.inf  # the incumbent lies in this part: the tree has its value already
-        best[kernels.BEST_VALUE] = min(best[kernels.BEST_VALUE], known)
-        self.bound = max(self.bound, self._open_bound())
+        best, is_here = self.tree.value[-1], np.count_nonzero(current) == self.incumbent.n_nonzero
+        # where the incumbent lies in this part, with all that is forced, the tree has its value
+        if not (is_here and np.isfinite(best[kernels.BEST_VALUE])):
+            known = self.incumbent.objective - self.constant
+            best[kernels.BEST_VALUE] = min(best[kernels.BEST_VALUE], known)
+        self._bound = max(self._bound, self._open_bound())
 
     def _open_bound(self) -> float:
         """What is left open, less the rounding allowance; a sum of squares is never below zero."""
@@ -213,63 +245,6 @@ def normal_equations(problem: Problem) -> tuple[Floats, Floats, float]:
     return H, problem.gradient(zero), problem.smooth(zero)
 
 
-def distinct_columns(H: Floats, keep: Ints) -> Ints:
-    """All columns but zero ones and copies (up to scale) of others; kept ones come first."""
-    diagonal = np.diag(H)
-    scale = np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
-    order = np.concatenate([keep, np.setdiff1d(np.arange(diagonal.size), keep)])
-    order = order[diagonal[order] > 0.0]
-    R = np.abs(H[np.ix_(order, order)]) / scale[order, None] / scale[order]
-    is_copy = np.triu(R >= 1.0 - PARALLEL, 1).any(axis=0)
-    distinct = np.sort(order[~is_copy])
-    # a problem without any column still needs one to search over
-    return distinct if distinct.size else np.zeros(1, dtype=np.int64)
-
-
-def independent_parts(H: Floats, columns: Ints, keep: Ints, budget: int) -> list[tuple[Ints, Ints]]:
-    """Sets of columns and forced columns that together hold an optimal support.
-
-    When x_j is a combination of columns C with no zero coefficient, a support that holds all of
-    C + j fits no better without any one of them. So one of them is out: the first; or the first is
-    in and the second is out; and so on. Each such part is taken apart in the same way.
-    """
-    waiting, parts = [(columns, np.intersect1d(columns, keep))], []
-    while waiting:
-        part, forced = waiting.pop(0)
-        circuit = dependent_columns(H, part)
-        free = np.setdiff1d(circuit, forced)
-        # all of a circuit in: one of the earlier parts has the same fit with fewer columns
-        if not free.size and np.isin(circuit, keep).all():
-            parts.append((part, forced))
-        for i, out in enumerate(free[: budget - forced.size + 1]):
-            waiting.append((part[part != out], np.union1d(forced, free[:i])))
-        if len(waiting) + len(parts) > MOST_PARTS:
-            return [(columns, np.intersect1d(columns, keep))]
-    return parts
-
-
-def dependent_columns(H: Floats, columns: Ints) -> Ints:
-    """The first column that is a combination of those before it, and those; or none."""
-    scale = np.sqrt(H[columns, columns])
-    scale[scale == 0.0] = 1.0
-    R = H[np.ix_(columns, columns)] / scale[:, None] / scale
-    try:
-        if np.linalg.cholesky(R).diagonal().min(initial=1.0) ** 2 > kernels.PIVOT_FLOOR:
-            return columns[:0]
-    except np.linalg.LinAlgError:
-        pass
-    # row by row, up to the first pivot that vanishes
-    L = np.zeros_like(R)
-    for j in range(columns.size):
-        row = _triangular(L[:j, :j], R[:j, j], 0)
-        pivot = R[j, j] - row @ row
-        if pivot <= kernels.PIVOT_FLOOR:
-            share = _triangular(L[:j, :j], row, 1)
-            return columns[np.append(np.flatnonzero(np.abs(share) > NO_SHARE), j)]
-        L[j, :j], L[j, j] = row, np.sqrt(pivot)
-    return columns[:0]
-
-
 def _check_applies(problem: Problem) -> None:
     if not problem.is_quadratic:
         raise ValueError(
@@ -281,10 +256,3 @@ def _check_applies(problem: Problem) -> None:
             f"method='exact' takes at most {LARGEST} columns, got {problem.n_features}; "
             "select columns first, or use method='dec'."
         )
-
-
-def _triangular(L: Floats, b: Floats, trans: int) -> Floats:
-    """inv(L) b, or inv(L') b; SciPy before 1.13 refuses systems without unknowns."""
-    if b.size == 0:
-        return b
-    return solve_triangular(L, b, lower=True, trans=trans, check_finite=False)

@@ -118,7 +118,7 @@ class SummaryMixin:
         if X is not None:
             X, y, weights, prepared = _problem_of(est, X, y, sample_weight)
             columns["entry"] = _entries(est, prepared)
-            columns["drop_one"] = importance = _drop_one(prepared, self.support_)
+            columns["drop_one"] = importance = _drop_one(est, prepared)
             if n_bootstrap:
                 columns["inclusion"] = _inclusion(est, X, y, weights, n_bootstrap, random_state)
                 notes.append(BOOTSTRAP)
@@ -195,18 +195,13 @@ def _entries(est: Any, prepared: Any) -> NDArray[np.int64]:
     return entry
 
 
-def _drop_one(prepared: Any, support: NDArray[np.int64]) -> Floats:
+def _drop_one(est: Any, prepared: Any) -> Floats:
     """By how much the objective rises without each column, the others re-fitted."""
-    problem = prepared.problem
+    problem, support = prepared.problem, est.support_
     search = make_search(problem, refit_options()[0])
-    shape = (
-        (problem.n_features, problem.n_classes)
-        if hasattr(problem, "n_classes")
-        else problem.n_features
-    )
-    w = np.zeros(shape)
-    w[support] = 1.0
-    w = search.start(w).w
+    # from the fit itself: of other starts, a loss like Poisson's may not come back
+    coef = np.atleast_2d(est.coef_).T
+    w = search.start(coef if len(coef.T) > 1 else coef[:, 0]).w
     here = problem.objective(w)
     rises = np.full(support.size, np.nan)
     for i, j in enumerate(support):

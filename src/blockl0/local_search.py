@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.losses import LOSSES, majorizer_curvature
-from blockl0.newton import newton_on
+from blockl0.newton import Fits
 from blockl0.preprocess import Centered
 from blockl0.problem import Problem
 from blockl0.quadratic_search import (
@@ -42,11 +42,16 @@ class LocalSearch:
     """
 
     def __init__(
-        self, problem: Problem, options: SearchOptions, tally: Tally | None = None
+        self,
+        problem: Problem,
+        options: SearchOptions,
+        tally: Tally | None = None,
+        fits: Fits | None = None,
     ) -> None:
         self.problem = problem
         self.options = options
         self.tally = Tally() if tally is None else tally
+        self.fits = Fits(problem) if fits is None else fits
         self._trials: Trials | None = None
         self.settled: set[bytes] = set()
         self.searched: set[bytes] = set()
@@ -56,7 +61,8 @@ class LocalSearch:
 
     def for_sparsity(self, sparsity: Sparsity) -> LocalSearch:
         """The search of the same data under another price and budget."""
-        return LocalSearch(replace(self.problem, sparsity=sparsity), self.options, self.tally)
+        problem = replace(self.problem, sparsity=sparsity)
+        return LocalSearch(problem, self.options, self.tally, self.fits)
 
     def scatter(self, rng: np.random.Generator) -> Incumbent:
         """A start elsewhere, on the model at zero."""
@@ -67,7 +73,7 @@ class LocalSearch:
     def shrink(self, w: Floats, size: int) -> Floats:
         """Take out the least missed column of the model at w until `size` are left."""
         reduced = QuadraticSearch(self._model(w), self.options, self.tally).shrink(w, size)
-        return newton_on(self.problem, reduced, np.flatnonzero(reduced))
+        return self.fits.on(reduced, np.flatnonzero(reduced)).w
 
     def start(self, w: Floats) -> Incumbent:
         """The true minimizer on the support of w and the kept columns."""
@@ -84,33 +90,33 @@ class LocalSearch:
             # kicks often fall back to where they came from: nothing is left to find there
             if run.seconds_left <= 0.0 or key in done or incumbent.objective <= self.negligible:
                 break
-            search = QuadraticSearch(self._model(incumbent.w, is_global), self.options, self.tally)
-            found = search.settle(search.start(incumbent.w), run, rng)
+            search, here = self._model_search(incumbent, is_global)
+            found = search.settle(here, run, rng)
             found = self._polish(found.w, found.support, incumbent.iteration + 1)
             if found.objective < incumbent.objective - self.tolerance:
                 incumbent, is_global = found, False
             elif not is_global and np.isfinite(self.problem.loss.curvature_bound):
                 is_global = True
-            elif can_try and (w := self._trial(incumbent)) is not None:
-                incumbent, is_global = self._incumbent(w, incumbent.iteration + 1), False
+            elif can_try and (w := self._trial(incumbent, run)) is not None:
+                support, is_global = np.flatnonzero(w), False
+                incumbent = self._polish(w, support, incumbent.iteration + 1)
             else:
                 (self.settled if can_try else self.searched).add(key)
                 break
         return incumbent
 
-    def _trial(self, incumbent: Incumbent) -> Floats | None:
+    def _trial(self, incumbent: Incumbent, run: Run) -> Floats | None:
         """A single change that lowers the true objective though no model says so."""
         if self._trials is None:
-            self._trials = Trials(self.problem)
-        return self._trials.best(incumbent.w, incumbent.objective, self.tolerance)
+            self._trials = Trials(self.problem, self.fits)
+        return self._trials.best(incumbent.w, incumbent.objective, self.tolerance, run)
 
     def kick_round(
         self, incumbent: Incumbent, run: Run, rng: np.random.Generator, is_narrow: bool = False
     ) -> Incumbent:
         """Kicks on the local model, then on the point itself; only the true objective counts."""
-        search = QuadraticSearch(self._model(incumbent.w), self.options, self.tally)
-        here = search.settle(search.start(incumbent.w), run, rng)
-        found = search.kick_round(here, run, rng, is_narrow)
+        search, here = self._model_search(incumbent)
+        found = search.kick_round(search.settle(here, run, rng), run, rng, is_narrow)
         found = self._polish(found.w, found.support, incumbent.iteration)
         if found.objective < incumbent.objective - self.tolerance:
             incumbent = self.settle(found, run, rng)
@@ -131,11 +137,22 @@ class LocalSearch:
         # trials cost more than models: only what is better is worth them
         return self.settle(found, run, rng)
 
+    def _model_search(
+        self, incumbent: Incumbent, is_global: bool = False
+    ) -> tuple[QuadraticSearch, Incumbent]:
+        """The search of the model at an incumbent, and that point in it.
+
+        A minimizer of the loss on its support is one of the model, too.
+        """
+        model = self._model(incumbent.w, is_global)
+        search = QuadraticSearch(model, self.options, self.tally)
+        if incumbent.n_nonzero == 0:
+            return search, search.start(incumbent.w)
+        return search, replace(incumbent, objective=model.objective(incumbent.w))
+
     def _model(self, w: Floats, is_global: bool = False) -> Problem:
         problem = self.problem
-        eta = problem.design.matvec(w)
-        if problem.has_intercept:
-            eta = eta + problem.best_intercept(eta)
+        eta = self.fits.predictor(w)[0]
         slope, curvature = problem.loss.gradient(eta, problem.y), self._curvature(eta, is_global)
         target = eta - slope / curvature
         weights = curvature if problem.sample_weight is None else curvature * problem.sample_weight
@@ -161,7 +178,8 @@ class LocalSearch:
         return np.maximum(curvature, 1e-12 * float(curvature.max()) + 1e-300)
 
     def _polish(self, w: Floats, support: Ints, iteration: int) -> Incumbent:
-        return self._incumbent(newton_on(self.problem, w, support), iteration)
-
-    def _incumbent(self, w: Floats, iteration: int) -> Incumbent:
-        return Incumbent(w, self.problem.objective(w), int(np.count_nonzero(w)), iteration)
+        """The true minimizer on a support, from w."""
+        fit, sparsity = self.fits.minimum(w, support), self.problem.sparsity
+        n_nonzero = int(np.count_nonzero(fit.w))
+        objective = fit.value + sparsity.cost(n_nonzero) if n_nonzero <= sparsity.budget else np.inf
+        return Incumbent(fit.w, objective, n_nonzero, iteration)

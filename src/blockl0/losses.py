@@ -98,7 +98,8 @@ class Logistic:
 
     def curvature(self, eta: Floats, y: Floats) -> Floats:
         """p (1 − p) with p = 1 / (1 + exp(−eta))."""
-        return expit(eta) * expit(-eta)
+        rarer = expit(-np.abs(eta))
+        return rarer * (1.0 - rarer)
 
     def majorizer(self, eta: Floats, y: Floats) -> Floats:
         """tanh(½ eta) / (2 eta): a quadratic that touches at ±eta and lies above, ≤ ¼."""

@@ -127,6 +127,8 @@ class MultinomialSearch:
         self._tried.add(key)
         best, model = incumbent, self._model(incumbent.w)
         for there in model.search.likely_moves(support, TRIALS):
+            if run.seconds_left <= 0.0:
+                break
             ceiling = best.objective
             found = self.polish(there, incumbent.iteration + 1, *model.start(there), ceiling)
             if found.objective < best.objective - self.tolerance:

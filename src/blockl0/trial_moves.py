@@ -13,11 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.losses import Loss, majorizer_curvature
-from blockl0.newton import minimize_on, newton_on
+from blockl0.newton import Fits
 from blockl0.problem import Problem
+from blockl0.run import Run
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Start = tuple[Floats, Ints, float]
 
 LEAVE, ENTER, REFIT = 6, 16, 3
 """Columns that may leave, columns that may enter for each, and entries that are re-fitted."""
@@ -34,50 +36,58 @@ class Trials:
     the first few are re-fitted with the rest of the support. O(LEAVE) passes over X for a point.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, fits: Fits | None = None) -> None:
         self.problem = problem
+        self.fits = Fits(problem) if fits is None else fits
         ones = np.ones(problem.n_samples)
         self.weights = ones if problem.sample_weight is None else problem.sample_weight
         squares = problem.design.sq_norms(problem.sample_weight) + problem.ridge
         self.norms = np.sqrt(squares)
 
-    def best(self, w: Floats, objective: float, tolerance: float) -> Floats | None:
-        """The best of the changes of w that lowers the objective by more, else None."""
+    def best(
+        self, w: Floats, objective: float, tolerance: float, run: Run | None = None
+    ) -> Floats | None:
+        """The best of the changes of w that lowers the objective by more, else None.
+
+        Of those that there is time for.
+        """
         best, lowest, price = None, objective - tolerance, self.problem.sparsity.price
-        for start, support in self._changes(w):
+        for start, support, intercept in self._changes(w):
+            if run is not None and run.seconds_left <= 0.0:
+                break
             cost = price * support.size
-            point, value = minimize_on(self.problem, start, support, target=lowest - cost)
-            if value + cost < lowest:
-                best, lowest = point, value + cost
+            fit = self.fits.on(start, support, lowest - cost, intercept)
+            if fit.value + cost < lowest:
+                best, lowest = fit.w, fit.value + cost
         return best
 
-    def _changes(self, w: Floats) -> Iterator[tuple[Floats, Ints]]:
-        """Supports worth a re-fit, each with a point to start from."""
+    def _changes(self, w: Floats) -> Iterator[Start]:
+        """Supports worth a re-fit, each with a point and an intercept to start from."""
         support = np.flatnonzero(w)
         price, budget = self.problem.sparsity
+        eta, intercept = self.fits.predictor(w)
         if support.size < budget:
-            yield from self._additions(w, support)
+            yield from self._additions(w, support, eta, intercept)
         leaving = np.setdiff1d(support, self.problem.keep)
-        for j in leaving[np.argsort(self._loss_without(w, leaving), kind="stable")[:LEAVE]]:
+        losses = self._loss_without(w, eta, leaving)
+        for j in leaving[np.argsort(losses, kind="stable")[:LEAVE]]:
             rest = support[support != j]
-            without = newton_on(self.problem, w, rest)
+            without = self.fits.on(w, rest, intercept=intercept)
             if price > 0.0:
-                yield without, rest
-            yield from self._additions(without, rest, tabu=j)
+                yield without.w, rest, without.intercept
+            there = self.problem.design.column_matvec(rest, without.w[rest]) + without.intercept
+            yield from self._additions(without.w, rest, there, without.intercept, tabu=j)
 
-    def _loss_without(self, w: Floats, columns: Ints) -> Floats:
+    def _loss_without(self, w: Floats, eta: Floats, columns: Ints) -> Floats:
         """The loss without each column, all else fixed."""
-        without = (
-            self.problem.predictor(w)[:, None] - self.problem.design.columns(columns) * w[columns]
-        )
+        without = eta[:, None] - self.problem.design.columns(columns) * w[columns]
         return self.weights @ self.problem.loss.value(without, self.problem.y[:, None])
 
     def _additions(
-        self, w: Floats, support: Ints, tabu: int | None = None
-    ) -> Iterator[tuple[Floats, Ints]]:
+        self, w: Floats, support: Ints, eta: Floats, intercept: float, tabu: int | None = None
+    ) -> Iterator[Start]:
         """Supports with one more column: those along which the loss falls most."""
         problem = self.problem
-        eta = problem.predictor(w)
         slope = problem.design.rmatvec(self.weights * problem.loss.gradient(eta, problem.y))
         steepness = np.abs(slope) / np.where(self.norms > 0.0, self.norms, np.inf)
         steepness[support] = 0.0
@@ -85,24 +95,26 @@ class Trials:
             steepness[tabu] = 0.0
         entering = np.argsort(-steepness, kind="stable")[:ENTER]
         entering = entering[steepness[entering] > 0.0]
-        steps, values = self._along(eta, entering)
+        steps, values = self._along(eta, entering, slope[entering])
         for i in np.argsort(values, kind="stable")[:REFIT]:
             point = w.copy()
             point[entering[i]] = steps[i]
-            yield point, np.sort(np.append(support, entering[i]))
+            yield point, np.sort(np.append(support, entering[i])), intercept
 
-    def _along(self, eta: Floats, columns: Ints) -> tuple[Floats, Floats]:
-        """Steps along single columns from the predictor eta, and the loss there."""
+    def _along(self, eta: Floats, columns: Ints, slope: Floats) -> tuple[Floats, Floats]:
+        """Steps along single columns from the predictor eta, and the loss there.
+
+        `slope` is that of the loss along each, at eta.
+        """
         loss, ridge = self.problem.loss, self.problem.ridge
-        X, y, t = (
-            self.problem.design.columns(columns),
-            self.problem.y[:, None],
-            np.zeros(columns.size),
-        )
-        for _ in range(LINE_STEPS):
+        X, y = self.problem.design.columns(columns), self.problem.y[:, None]
+        squares = X**2
+        bend = (self.weights * safe_curvature(loss, eta, self.problem.y)) @ squares + ridge
+        t = -slope / np.where(bend > 0.0, bend, np.inf)
+        for _ in range(LINE_STEPS - 1):
             there = eta[:, None] + X * t
             slope = self.weights @ (loss.gradient(there, y) * X) + ridge * t
-            bend = self.weights @ (safe_curvature(loss, there, y) * X**2) + ridge
+            bend = self.weights @ (safe_curvature(loss, there, y) * squares) + ridge
             t = t - slope / np.where(bend > 0.0, bend, np.inf)
         return t, self.weights @ loss.value(eta[:, None] + X * t, y) + 0.5 * ridge * t**2
 
