@@ -324,7 +324,7 @@ def test_time_limit(method):
     X, y = rng.standard_normal((300, 400)), rng.standard_normal(300)
     limit, start = 0.02, time.perf_counter()
     result = solve(X, y, method, time_limit=limit, **form(method, 200, 0.01))
-    assert time.perf_counter() - start < 1.0
+    assert time.perf_counter() - start < 5.0  # one iteration, on a busy machine
     assert result.status in (Status.TIME_LIMIT, Status.CONVERGED)
 
 
