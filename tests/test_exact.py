@@ -253,7 +253,7 @@ def test_time_limit_is_honoured(form):
     X, y = hard()
     start = time.perf_counter()
     result = blockl0.solve(X, y, method="exact", time_limit=0.3, **form)
-    assert time.perf_counter() - start < 1.0
+    assert time.perf_counter() - start < 3.0
     assert result.status is Status.TIME_LIMIT
     assert result.lower_bound < result.objective
     assert result.gap == pytest.approx(1 - result.lower_bound / result.objective)

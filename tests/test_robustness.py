@@ -261,7 +261,7 @@ def test_time_limit_returns_the_best_point(method):
     start = time.perf_counter()
     result = solve(X, y, method, n_nonzero_coefs=8, time_limit=0.2, **options)
     assert result.status is Status.TIME_LIMIT
-    assert 0.2 <= result.seconds <= time.perf_counter() - start < 1.0
+    assert 0.2 <= result.seconds <= time.perf_counter() - start < 3.0
     assert result.objective < 0.5 * y @ y
 
 
