@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import signal
+
 import hypothesis
 import numpy as np
 import pytest
+
+# a run in the background of a shell ignores Ctrl-C, and so would the programs that the tests start
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # the same examples in every run, and no deadline: a first call may wait for the compiler
 hypothesis.settings.register_profile("blockl0", derandomize=True, deadline=None, database=None)

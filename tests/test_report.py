@@ -115,7 +115,7 @@ def test_a_point_that_is_not_the_best_is_refuted(loss):
     y = y if loss == "squared" else np.where(y > 3.0, "high", "low")
     task = collect.Task(X, y, loss, 3, None, None, "fast", 0, None)
     model = task.estimator().fit(X, y)
-    problem = collect._problem_of(model, X, y, None)[3].problem
+    problem = collect.problem_of(model, X, y, None)[3].problem
     good = model.path_[2]
     # the best pair without its second column, and with the worst one
     coef = good.coef.copy()

@@ -116,9 +116,12 @@ class SummaryMixin:
         notes = [INFERENCE]
         importance = np.abs(coef)
         if X is not None:
-            X, y, weights, prepared = _problem_of(est, X, y, sample_weight)
+            X, y, weights, prepared = problem_of(est, X, y, sample_weight)
             columns["entry"] = _entries(est, prepared)
-            columns["drop_one"] = importance = _drop_one(est, prepared)
+            fit = np.atleast_2d(est.coef_).T
+            fit = fit if fit.shape[1] > 1 else fit[:, 0]
+            importance = drop_one(prepared.problem, fit, self.support_)
+            columns["drop_one"] = importance
             if n_bootstrap:
                 columns["inclusion"] = _inclusion(est, X, y, weights, n_bootstrap, random_state)
                 notes.append(BOOTSTRAP)
@@ -159,7 +162,7 @@ class SummaryMixin:
         return plain
 
 
-def _problem_of(est: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, Any]:
+def problem_of(est: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, Any]:
     """The data as `fit` reads them, and the problem; the estimator is not changed."""
     if hasattr(est, "estimator_"):
         est = est.estimator_
@@ -195,13 +198,14 @@ def _entries(est: Any, prepared: Any) -> NDArray[np.int64]:
     return entry
 
 
-def _drop_one(est: Any, prepared: Any) -> Floats:
-    """By how much the objective rises without each column, the others re-fitted."""
-    problem, support = prepared.problem, est.support_
+def drop_one(problem: Any, coef: Floats, support: NDArray[np.int64]) -> Floats:
+    """By how much the objective rises without each column, the others re-fitted; NaN if kept.
+
+    `coef` is the fit, (n,) or (n, n_classes), and the problem's budget has room for its support.
+    """
     search = make_search(problem, refit_options()[0])
     # from the fit itself: of other starts, a loss like Poisson's may not come back
-    coef = np.atleast_2d(est.coef_).T
-    w = search.start(coef if len(coef.T) > 1 else coef[:, 0]).w
+    w = search.start(coef).w
     here = problem.objective(w)
     rises = np.full(support.size, np.nan)
     for i, j in enumerate(support):

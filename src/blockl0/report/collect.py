@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from blockl0.estimators import CLASSIFICATION
-from blockl0.explain import _drop_one, _problem_of
+from blockl0.explain import drop_one, problem_of
 from blockl0.report import claims, proof, recipes, words
 from blockl0.report.about import about
 from blockl0.report.folds import Folds, Task, cross_validate, null_loss, splits_of
@@ -169,7 +169,7 @@ class Facts:
 def _facts(task: Task, model: Any, folds: Folds, names: list[str], target: str) -> Facts:
     everything = np.arange(task.X.shape[0])
     used = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *model.path_.supports]))
-    prepared = _problem_of(model, task.X, task.y, None)[3]
+    prepared = problem_of(model, task.X, task.y, None)[3]
     # room for every point of the path: the estimator's own budget is that of one of them
     sparsity = Sparsity(0.0, task.X.shape[1])
     prepared = replace(prepared, problem=replace(prepared.problem, sparsity=sparsity))
@@ -226,7 +226,7 @@ def _points(facts: Facts) -> list[dict[str, Any]]:
     points = []
     for i, result in enumerate(path):
         support = result.support
-        drop = _drop_one(facts.prepared, support) if support.size else np.empty(0)
+        drop = drop_one(facts.prepared.problem, result.coef, support)
         # the most useful first; a kept column has no loss without it, and comes last
         order = np.argsort(-drop, kind="stable")
         support, drop = support[order], drop[order]
