@@ -29,6 +29,9 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,bench]'
 	@touch $@
 
+# two workers and one thread in each: more threads than cores would only get in each other's way
+test test-fast: export OMP_NUM_THREADS ?= 1
+
 test: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
 

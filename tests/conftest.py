@@ -26,6 +26,7 @@ EXPENSIVE = {"reproduced", "installed", "report"}
 """Fixtures of a module that take seconds."""
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """With several workers (--dist loadgroup), make an expensive fixture on one of them only."""
     for item in items:
