@@ -18,7 +18,7 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from blockl0 import L0RegressorCV
 
-SPLITS = 4
+SPLITS = 3
 
 
 def main() -> None:

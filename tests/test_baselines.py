@@ -864,7 +864,7 @@ def test_cosamp_is_not_stopped_while_it_still_improves():
     X, y = make_random(256, 1024, corrupted=True, random_state=0)
     default, hasty, patient = (
         solve(X, y, "cosamp", n_nonzero_coefs=48, **options).objective
-        for options in ({}, {"window": 10}, {"window": 150, "max_iter": 150})
+        for options in ({}, {"window": 10}, {"window": 100, "max_iter": 100})
     )
     assert default == patient < hasty
 
