@@ -322,19 +322,20 @@ def test_time_limit(method):
     assert result.status is Status.TIME_LIMIT and result.n_iter == 0
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((300, 400)), rng.standard_normal(300)
-    limit, start = 0.02, time.perf_counter()
+    # the processor's clock: other programs on the machine are not this one's fault
+    limit, start = 0.02, time.process_time()
     result = solve(X, y, method, time_limit=limit, **form(method, 200, 0.01))
-    assert time.perf_counter() - start < 5.0  # one iteration, on a busy machine
+    assert time.process_time() - start < 1.0
     assert result.status in (Status.TIME_LIMIT, Status.CONVERGED)
 
 
 @pytest.mark.parametrize("method", ["cvx-l1", "pgm-l1"])
 def test_a_long_inner_loop_watches_the_clock(method):
     X, y = make(15, 100, 300)
-    start = time.perf_counter()
+    start = time.process_time()
     result = solve(X, y, method, time_limit=0.1, tol=0.0, window=10**6, max_iter=10**6)
-    assert result.status is Status.TIME_LIMIT
-    assert 0.1 <= time.perf_counter() - start < 3.0
+    assert result.status is Status.TIME_LIMIT and result.seconds >= 0.1
+    assert time.process_time() - start < 0.6
 
 
 @pytest.mark.parametrize("method", ["pgm", "apgm", "qpm", "ssp", "cosamp", *PRICE])

@@ -251,9 +251,9 @@ def _compiled():
 @pytest.mark.parametrize("form", [{"n_nonzero_coefs": 8}, {"alpha": 0.5}])
 def test_time_limit_is_honoured(form):
     X, y = hard()
-    start = time.perf_counter()
+    start = time.process_time()
     result = blockl0.solve(X, y, method="exact", time_limit=0.3, **form)
-    assert time.perf_counter() - start < 3.0
+    assert time.process_time() - start < 1.0
     assert result.status is Status.TIME_LIMIT
     assert result.lower_bound < result.objective
     assert result.gap == pytest.approx(1 - result.lower_bound / result.objective)

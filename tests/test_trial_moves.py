@@ -42,7 +42,7 @@ def brute_force(problem):
 @pytest.mark.parametrize("alpha", [None, 2.0])
 @pytest.mark.parametrize("loss", OTHERS)
 def test_small_problems_are_solved_to_the_optimum(loss, alpha):
-    """Single changes do not prove an optimum: one of these problems may be missed by a little."""
+    """Not promised by single changes, but by these twelve problems of each kind."""
     ratios = []
     for seed in range(6):
         X, y = make_data(loss, seed)
@@ -52,7 +52,7 @@ def test_small_problems_are_solved_to_the_optimum(loss, alpha):
             ratios.append(result.objective / brute_force(as_problem(X, y, **form)))
     ratios = np.array(ratios)
     assert np.all(ratios >= 1.0 - 1e-8)
-    assert np.sum(ratios > 1.0 + 1e-7) <= 1 and ratios.max() < 1.1
+    assert ratios.max() <= 1.0 + 1e-7
 
 
 @pytest.mark.parametrize("loss", OTHERS)
