@@ -45,15 +45,27 @@ class BlockSolution(NamedTuple):
     lower_bound: float
 
 
-def new_tree(k: int, levels: int) -> kernels.Tree:
+def new_tree(k: int, levels: int, n_notes: int = 1) -> kernels.Tree:
     """Memory for searches over k coordinates with at most `levels` − 1 nested inclusions."""
     return kernels.Tree(
         tableau=np.empty((levels + 1, 2, k, k)),
         slots=np.empty((levels + 1, 7, k + 2)),
         index=np.empty((levels + 1, 3, k), dtype=np.int64),
-        value=np.empty((levels + 1, 4)),
-        count=np.zeros((levels + 1, 4), dtype=np.int64),
+        value=np.empty((levels + 1, 5)),
+        count=np.zeros((levels + 1, 5), dtype=np.int64),
+        notes=np.empty((n_notes, k + 2), dtype=np.int64),
     )
+
+
+def grown_tree(tree: kernels.Tree) -> kernels.Tree:
+    """The same search with memory for twice as many nested inclusions."""
+    levels, k = tree.count.shape[0] - 1, tree.index.shape[2]
+    larger = new_tree(k, min(2 * levels, k + 1), tree.notes.shape[0])
+    for old, new in zip(tree[:-1], larger[:-1], strict=True):
+        new[:levels], new[-1] = old[:levels], old[-1]
+    larger.count[levels:-1, kernels.BRANCH] = -1
+    larger.notes[:] = tree.notes
+    return larger
 
 
 def open_bound(tree: kernels.Tree) -> float:

@@ -33,8 +33,9 @@ class Tree(NamedTuple):
     tableau: NDArray[np.float64]  # (levels + 1, 2, k, k)
     slots: NDArray[np.float64]  # (levels + 1, 7, k + 2)
     index: NDArray[np.int64]  # (levels + 1, 3, k)
-    value: NDArray[np.float64]  # (levels + 1, 4)
-    count: NDArray[np.int64]  # (levels + 1, 4)
+    value: NDArray[np.float64]  # (levels + 1, 5)
+    count: NDArray[np.int64]  # (levels + 1, 5)
+    notes: NDArray[np.int64]  # (capacity, k + 2)
 
 
 # Few arrays, because every call compiles the passing of each. At a level they hold:
@@ -46,10 +47,12 @@ FORWARD, BACKWARD = 0, 1
 GRADIENT, POINT, RELAXED, CURVATURE = 0, 1, 2, 3
 # index: the coordinate in each slot
 COORDINATE = 0
-# value: f(I), f(I + U), lower bound on what is open at the level, price of the relaxation
-F_IN, F_ALL, BOUND, MULTIPLIER = 0, 1, 2, 3
-# count: |U|, |I|, slot whose exclusion is still to be explored (or -1), |U| when d was last raised
-SIZE, N_IN, BRANCH, FRESH = 0, 1, 2, 3
+# value: f(I), f(I + U), lower bound on what is open at the level, price of the relaxation, and a
+# squared distance that no column in reach is nearer to the span of others than
+F_IN, F_ALL, BOUND, MULTIPLIER, APART = 0, 1, 2, 3, 4
+# count: |U|, |I|, slot whose exclusion is still to be explored (or -1), |U| when d was last raised,
+# |I| when I itself was last offered
+SIZE, N_IN, BRANCH, FRESH, OFFERED = 0, 1, 2, 3, 4
 
 # The last level, [-1], belongs to the search as a whole:
 # tableau: scratch for factorizations
@@ -60,10 +63,14 @@ COLUMN, DROP, TOP, MEMBERSHIP, FIELD, SCORE, TINY = 0, 1, 2, 3, 4, 5, 6
 # index: the members of I in order; the incumbent; slots to decide next, j + 1 to include slot j and
 # -(j + 1) to exclude it
 CHOSEN, BEST, ACTIONS = 0, 1, 2
-# value: of the incumbent; allowance for rounding
-BEST_VALUE, SLACK = 0, 1
-# count: level of the search (-1: finished), size of the incumbent, nodes, slots to decide next
-LEVEL, BEST_SIZE, NODES, N_ACTIONS = 0, 1, 2, 3
+# value: of the incumbent; improvements up to this do not count; rounding of values where columns
+# are orthogonal, or 0 for a search whose H is the truth; whether APART follows the pivots
+BEST_VALUE, SLACK, BLUR, FOLLOWS = 0, 1, 2, 3
+# count: level of the search (-1: finished), size of the incumbent, nodes, slots to decide next, and
+# notes
+LEVEL, BEST_SIZE, NODES, N_ACTIONS, N_NOTES = 0, 1, 2, 3, 4
+# A search whose H carries rounding (BLUR > 0) names no incumbent: it notes what must be judged from
+# the data, in rows (size of I, size of what may join it, their coordinates), and pauses
 
 CLOSED = -1  # verdicts of `examine`, which otherwise names the slot to branch on
 FIXED = -2
@@ -86,7 +93,7 @@ def decide_slot(tree, src, dst, j, include):
     row, last = GRADIENT if include else POINT, u - 1
     A, P, Q = tree.tableau[src, pivoted], tree.tableau[dst, pivoted], tree.tableau[dst, 1 - pivoted]
     if src != dst:
-        for q in range(4):
+        for q in range(5):
             value[q], count[q] = tree.value[src, q], tree.count[src, q]
         count[BRANCH] = -1
         for i in range(u):
@@ -108,6 +115,9 @@ def decide_slot(tree, src, dst, j, include):
         tree.index[-1, CHOSEN, count[N_IN]] = index[COORDINATE, j]
         count[N_IN] += 1
         value[F_IN] -= 0.5 * head * head / pivot
+        if tree.value[-1, FOLLOWS] > 0.0:
+            # of unit columns: the product of pivots is below every squared distance
+            value[APART] *= pivot
     else:
         value[F_ALL] += 0.5 * head * head / pivot
     # the last slot moves into the gap
@@ -123,6 +133,52 @@ def decide_slot(tree, src, dst, j, include):
     for q in range(4):
         slots[q, j] = slots[q, last]
     index[COORDINATE, j], count[SIZE] = index[COORDINATE, last], last
+
+
+@inner
+def error_at(tree, level):
+    """By how much the values of a level may be wrong: |Δf| <= (rounding of H) ‖w‖₁²."""
+    blur = tree.value[-1, BLUR]
+    return blur / tree.value[level, APART] if blur > 0.0 else 0.0
+
+
+@inner
+def note(tree, level, slot, second, is_open):
+    """Write down I plus the given slots (or -1); if open, with the slots that may join them.
+
+    Those are the slots before it and the ones behind whose pivots are well above rounding, since
+    the others were noted before. `search_tree` has seen to it that there is room.
+    """
+    u, n, index = tree.count[level, SIZE], tree.count[level, N_IN], tree.index[level, COORDINATE]
+    row, M = tree.notes[tree.count[-1, N_NOTES]], tree.tableau[level, FORWARD]
+    for i in range(n):
+        row[2 + i] = tree.index[-1, CHOSEN, i]
+    if slot >= 0:
+        row[2 + n] = index[slot]
+        n += 1
+    if second >= 0:
+        row[2 + n] = index[second]
+        n += 1
+    row[0], row[1] = n, 0
+    if is_open:
+        for l in range(u):
+            if l < slot or (l > slot and M[l, l] > tree.slots[-1, TINY, index[l]]):
+                row[2 + n + row[1]] = index[l]
+                row[1] += 1
+    tree.count[-1, N_NOTES] += 1
+
+
+@inner
+def note_leaves(tree, level, price):
+    """Write down I plus each slot that, as far as rounding can tell, may improve the incumbent."""
+    u, M, g = tree.count[level, SIZE], tree.tableau[level, FORWARD], tree.slots[level, GRADIENT]
+    base = tree.value[level, F_IN] + price * (tree.count[level, N_IN] + 1)
+    cutoff, error = tree.value[-1, BEST_VALUE] - tree.value[-1, SLACK], error_at(tree, level)
+    is_followed = tree.value[-1, FOLLOWS] > 0.0
+    for j in range(u):
+        allowance = error / M[j, j] if is_followed else error
+        if base - 0.5 * g[j] * g[j] / M[j, j] < cutoff + allowance:
+            note(tree, level, j, -1, False)
 
 
 @inner
@@ -143,10 +199,12 @@ def accept(tree, level, value, first, second):
 
 @inner
 def try_pairs(tree, level, price):
-    """Offer I plus every pair of slots as incumbents; O(u²/2) without a division per pair."""
+    """Offer I plus the best pair of slots as incumbent; O(u²/2) without a division per pair."""
     u, M, g = tree.count[level, SIZE], tree.tableau[level, FORWARD], tree.slots[level, GRADIENT]
     base = tree.value[level, F_IN] + price * (tree.count[level, N_IN] + 2)
-    need = 2.0 * (base - tree.value[-1, BEST_VALUE])
+    best, first, second, is_blurred = np.inf, -1, -1, tree.value[-1, BLUR] > 0.0
+    cutoff = tree.value[-1, BEST_VALUE] - (tree.value[-1, SLACK] if is_blurred else 0.0)
+    need = 2.0 * (base - cutoff)
     for i in range(u):
         mii, gi = M[i, i], g[i]
         for j in range(i + 1, u):
@@ -158,9 +216,12 @@ def try_pairs(tree, level, price):
                 and det > mii * tree.slots[-1, TINY, tree.index[level, COORDINATE, j]]
             ):
                 value = base - 0.5 * gain / det
-                if value < tree.value[-1, BEST_VALUE]:
-                    accept(tree, level, value, i, j)
-                    need = 2.0 * (base - value)
+                if value < min(best, cutoff):
+                    best, first, second, need = value, i, j, 2.0 * (base - value)
+    if first >= 0 and is_blurred:
+        note(tree, level, first, second, False)
+    elif first >= 0:
+        accept(tree, level, best, first, second)
 
 
 @inner
@@ -192,11 +253,12 @@ def scan_slots(tree, level, price, room):
     M, K, slots = tree.tableau[level, FORWARD], tree.tableau[level, BACKWARD], tree.slots[level]
     index, whole, top = tree.index[level, COORDINATE], tree.slots[-1], tree.slots[-1, TOP]
     u, n_in, cutoff = tree.count[level, SIZE], tree.count[level, N_IN], tree.value[-1, BEST_VALUE]
+    error, is_blurred = error_at(tree, level), tree.value[-1, BLUR] > 0.0
     base = tree.value[level, F_ALL] + price * n_in
     most, n_top, first = min(room, u), 0, 0
     if price > 0.0:
         # each addition costs the price, and f(I + U) is the best that can come of it
-        most = int(min(float(most), max(0.0, cutoff - base) / price))
+        most = int(min(float(most), max(0.0, cutoff + error - base) / price))
     else:
         # without a price more additions never hurt, so only the largest t counts
         first = most
@@ -206,6 +268,9 @@ def scan_slots(tree, level, price, room):
         if not pivot > whole[TINY, index[j]]:
             tree.index[-1, ACTIONS, n_redundant] = -(j + 1)
             n_redundant += 1
+            if is_blurred and room > 0:
+                # it may lie in the span of I, or only near it
+                note(tree, level, j, -1, True)
         elif 0.5 * g * g > gain * pivot:
             gain, single = 0.5 * g * g / pivot, j
         drop = 0.5 * z * z / K[j, j]
@@ -214,7 +279,7 @@ def scan_slots(tree, level, price, room):
         if drop > cost:
             cost, branch = drop, j
     value = tree.value[level, F_IN] + price * (n_in + 1) - gain
-    if single >= 0 and room > 0 and value < cutoff:
+    if single >= 0 and room > 0 and value < cutoff and not is_blurred:
         accept(tree, level, value, single, -1)
     bound, bound3 = np.inf, np.inf
     for t in range(first, most + 1):
@@ -307,7 +372,7 @@ def relax_node(tree, level, price, room, passes):
     u, M = tree.count[level, SIZE], tree.tableau[level, FORWARD]
     x, d, h = tree.slots[level, RELAXED], tree.slots[level, CURVATURE], tree.slots[-1, FIELD]
     base = tree.value[level, F_IN] + price * tree.count[level, N_IN]
-    cutoff = tree.value[-1, BEST_VALUE] - tree.value[-1, SLACK]
+    cutoff = tree.value[-1, BEST_VALUE] - tree.value[-1, SLACK] + error_at(tree, level)
     for i in range(u):
         h[i] = tree.slots[level, GRADIENT, i]
     # the first sweep only gathers h = g + Mx, the others minimize
@@ -399,7 +464,7 @@ def plan_fixes(tree, level, price, budget, relaxed):
     Every test compares a bound on the node with that decision reversed to the incumbent. Slots are
     queued from the last down, since a removal moves the last slot.
     """
-    cutoff = tree.value[-1, BEST_VALUE] + tree.value[-1, SLACK]
+    cutoff = tree.value[-1, BEST_VALUE] + tree.value[-1, SLACK] + error_at(tree, level)
     margin = cutoff - tree.value[level, F_ALL] - price * tree.count[level, N_IN]
     drop, score, top = tree.slots[-1, DROP], tree.slots[-1, SCORE], tree.slots[-1, TOP]
     u, gap = tree.count[level, SIZE], cutoff - relaxed
@@ -424,26 +489,38 @@ def examine(tree, level, price, budget, passes):
     u, room, paid = count[SIZE], budget - count[N_IN], price * count[N_IN]
     if room < 0:
         return CLOSED
-    if value[F_IN] + paid < whole[BEST_VALUE]:
-        accept(tree, level, value[F_IN] + paid, -1, -1)
+    error, is_blurred = error_at(tree, level), whole[BLUR] > 0.0
+    if not is_blurred:
+        if value[F_IN] + paid < whole[BEST_VALUE]:
+            accept(tree, level, value[F_IN] + paid, -1, -1)
+    elif count[OFFERED] != count[N_IN]:
+        count[OFFERED] = count[N_IN]
+        if value[F_IN] + paid < whole[BEST_VALUE] - whole[SLACK] + error:
+            note(tree, level, -1, -1, False)
     bound, bound3, branch, n = scan_slots(tree, level, price, room)
     if n > 0:
         tree.count[-1, N_ACTIONS] = n
         return FIXED
-    cutoff = whole[BEST_VALUE] - whole[SLACK]
-    value[BOUND] = max(bound, value[BOUND])
-    if u <= 1 or room <= 1 or bound >= cutoff:
+    cutoff = whole[BEST_VALUE] - whole[SLACK] + error
+    value[BOUND] = max(bound - error, value[BOUND])
+    if bound >= cutoff:
+        return CLOSED
+    if u <= 1 or room <= 1:
+        if is_blurred and room > 0:
+            note_leaves(tree, level, price)
         return CLOSED
     # closing by pairs, relaxing and fixing pay for large blocks only, and cost compile time
     if passes is not None:
-        if room == 2 or u == 2 or bound3 >= cutoff:
+        if (room == 2 or u == 2 or bound3 >= cutoff) and not error > whole[SLACK]:
+            if is_blurred:
+                note_leaves(tree, level, price)
             try_pairs(tree, level, price)
             return CLOSED
         if u <= RAISE_AT * count[FRESH]:
             raise_curvature(tree, level)
         # everything below starts from the root, which therefore converges first
         relaxed = relax_node(tree, level, price, room, passes if level > 0 else 20 * passes)
-        value[BOUND] = max(relaxed, value[BOUND])
+        value[BOUND] = max(relaxed - error, value[BOUND])
         if relaxed >= cutoff:
             return CLOSED
         if plan_fixes(tree, level, price, budget, relaxed) > 0:
@@ -469,19 +546,31 @@ def largest_membership(tree, level):
 
 @kernel
 def search_tree(tree, price, budget, passes, node_limit):
-    """Depth-first branch and bound, include first; True if exhausted in `node_limit` more nodes."""
+    """Depth-first branch and bound, include first; True if exhausted in `node_limit` more nodes.
+
+    It also stops when there may be no room left for the notes of a node, or for a level below.
+    """
     whole, actions = tree.count[-1], tree.index[-1, ACTIONS]
     level, stop = whole[LEVEL], whole[NODES] + node_limit
+    n_levels, is_blurred, has_news = tree.count.shape[0] - 1, tree.value[-1, BLUR] > 0.0, False
     target = level
     while level >= 0:
         for a in range(whole[N_ACTIONS]):
             decide_slot(tree, level, target, abs(actions[a]) - 1, actions[a] > 0)
         whole[N_ACTIONS], whole[LEVEL], level = 0, target, target
-        if whole[NODES] >= stop:
+        n_notes = whole[N_NOTES]
+        # of a node at most itself, once each slot, and a pair are noted
+        is_full = is_blurred and n_notes + tree.count[level, SIZE] + 2 > tree.notes.shape[0]
+        if whole[NODES] >= stop or is_full or has_news:
             return False
         whole[NODES] += 1
         verdict = examine(tree, level, price, budget, passes)
+        # what may be better is judged at once, since a better incumbent closes more
+        has_news = whole[N_NOTES] > n_notes and tree.notes[whole[N_NOTES] - 1, 1] == 0
         if verdict >= 0:
+            if level + 1 >= n_levels:
+                # this node is examined again once there is room
+                return False
             # the include side one level down; this level keeps the exclude side for later
             tree.count[level, BRANCH] = verdict
             actions[0], whole[N_ACTIONS], target = verdict + 1, 1, level + 1
@@ -533,7 +622,7 @@ def plant_tree(tree, H, c, price, budget, forced, current, f_all, passes):
     k = H.shape[0]
     M, K, slots = tree.tableau[0, FORWARD], tree.tableau[0, BACKWARD], tree.slots[0]
     smallest = invert(H, K, tree.slots[-1, COLUMN])
-    f_current, n = 0.0, 0
+    f_current, n, apart = 0.0, 0, 1.0
     if smallest > 0.0:
         f_all = 0.0
     for i in range(k):
@@ -558,6 +647,9 @@ def plant_tree(tree, H, c, price, budget, forced, current, f_all, passes):
     for i in range(k):
         for j in range(i, k):
             K[i, j] = -K[i, j]
+        if smallest > 0.0:
+            # the squared distance of a unit column from the span of all others
+            apart = min(apart, 1.0 / (K[i, i] * H[i, i]))
     for i in range(tree.count.shape[0] - 1):
         tree.count[i, BRANCH] = -1
     for j in range(k - 1, -1, -1):
@@ -565,7 +657,9 @@ def plant_tree(tree, H, c, price, budget, forced, current, f_all, passes):
             tree.index[-1, ACTIONS, n] = j + 1
             n += 1
     tree.value[0, F_IN], tree.value[0, F_ALL], tree.value[0, BOUND] = 0.0, f_all, -np.inf
-    tree.value[0, MULTIPLIER] = price
+    tree.value[0, MULTIPLIER], tree.value[0, APART] = price, apart
+    tree.value[-1, BLUR], tree.value[-1, FOLLOWS] = 0.0, 0.0
+    tree.count[-1, N_NOTES], tree.count[0, OFFERED] = 0, -1
     tree.count[0, SIZE], tree.count[0, N_IN] = k, 0
     tree.count[-1, LEVEL], tree.count[-1, NODES], tree.count[-1, N_ACTIONS] = 0, 0, n
     tree.value[-1, BEST_VALUE], tree.count[-1, BEST_SIZE] = f_current, -1

@@ -7,17 +7,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import qr, solve_triangular
 
 from blockl0.design import Design, as_design
 from blockl0.losses import Loss, best_intercept, get_loss
+from blockl0.orthogonal import independent_positions, least_squares
 from blockl0.sparsity import Sparsity, as_sparsity
 from blockl0.validate import check_keep, check_nonnegative, check_sample_weight, check_y
 
 Floats = NDArray[np.float64]
-
-FULL_RANK = 1e-8
-"""Diagonal of the triangular factor of unit columns above which they count as independent."""
 
 
 def _no_columns() -> NDArray[np.int64]:
@@ -100,23 +97,35 @@ class Problem:
         """The minimizer of a quadratic smooth part on a support, (n,), by least squares.
 
         Orthogonal factorization of the m x |S| columns: accurate where normal equations are not.
+        Where columns depend on others, some of them (not kept ones) stay at zero.
         """
         w = np.zeros(self.n_features)
         if support.size == 0:
             return w
-        X_S, y = self.design.columns(support), self.y
+        is_kept = np.isin(support, self.keep)
+        if is_kept.any():
+            support = np.concatenate([support[is_kept], support[~is_kept]])
+        A, b, scale = self.unit_columns(support)
+        w[support] = least_squares(A, b, int(np.count_nonzero(is_kept))) / scale
+        return w
+
+    def unit_columns(self, support: NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
+        """(A, b, scale) with smooth(w) = ½‖b − A(scale ∘ w_S)‖² on a support, squared loss only.
+
+        Columns have length 1, weights and ridge included, so that no decision depends on the user's
+        units; zero columns stay zero. A is (m, |S|), or (m + |S|, |S|) with a ridge.
+        """
+        A, b = self.design.columns(support), self.y
         if self.sample_weight is not None:
             root = np.sqrt(self.sample_weight)
-            X_S, y = X_S * root[:, None], y * root
-        # unit columns: the rank decision must not depend on the user's units
-        scale = np.sqrt(np.einsum("ij,ij->j", X_S, X_S) + self.ridge)
+            A, b = A * root[:, None], b * root
+        scale = np.sqrt(np.einsum("ij,ij->j", A, A) + self.ridge)
         scale[scale == 0.0] = 1.0
-        X_S = X_S / scale
+        A = A / scale
         if self.ridge:
-            X_S = np.vstack([X_S, np.diag(np.sqrt(self.ridge) / scale)])
-            y = np.concatenate([y, np.zeros(support.size)])
-        w[support] = _least_squares(X_S, y) / scale
-        return w
+            A = np.vstack([A, np.diag(np.sqrt(self.ridge) / scale)])
+            b = np.concatenate([b, np.zeros(support.size)])
+        return A, b, scale
 
     def hessian_bound_weights(self) -> Floats | None:
         """D (m,) with ∇²smooth ⪯ X' diag(D) X + ridge·I everywhere; None stands for all ones."""
@@ -138,14 +147,6 @@ class Problem:
         """Xw, with the best intercept where there is one; no pass when eta = Xw is given."""
         eta = self.design.matvec(w) if eta is None else eta
         return eta + self.best_intercept(eta) if self.has_intercept else eta
-
-
-def _least_squares(A: Floats, b: Floats) -> Floats:
-    """argmin ‖b − Av‖ for A with unit columns, the shortest one where it is not unique."""
-    Q, R = np.linalg.qr(A)
-    if A.shape[0] >= A.shape[1] and np.abs(R.diagonal()).min(initial=1.0) > FULL_RANK:
-        return solve_triangular(R, Q.T @ b, check_finite=False)
-    return np.asarray(np.linalg.lstsq(A, b, rcond=None)[0], dtype=np.float64)
 
 
 def as_problem(
@@ -180,7 +181,7 @@ def as_problem(
 def independent(
     design: Design, keep: NDArray[np.int64], sample_weight: Floats | None, ridge: float
 ) -> NDArray[np.int64]:
-    """Of some columns those that are not zero and, without ridge, not combinations of others.
+    """Of some columns those that are not zero and do not depend on others; see `orthogonal`.
 
     A kept column that adds nothing cannot be held in a support: it is an ordinary one.
     """
@@ -190,10 +191,11 @@ def independent(
     if sample_weight is not None:
         X_K = X_K * np.sqrt(sample_weight)[:, None]
     norms = np.sqrt(np.einsum("ij,ij->j", X_K, X_K))
-    keep, X_K = keep[norms > 0.0], X_K[:, norms > 0.0] / norms[norms > 0.0]
-    if ridge > 0.0 or keep.size == 0:
+    keep, X_K, norms = keep[norms > 0.0], X_K[:, norms > 0.0], norms[norms > 0.0]
+    if keep.size == 0:
         return keep
-    found: Any = qr(X_K, mode="economic", pivoting=True)
-    R, order = found[1:]
-    diagonal = np.abs(R.diagonal())
-    return np.sort(keep[order[: diagonal.size][diagonal > FULL_RANK]])
+    scale = np.hypot(norms, np.sqrt(ridge))
+    A = X_K / scale
+    if ridge:
+        A = np.vstack([A, np.diag(np.sqrt(ridge) / scale)])
+    return keep[independent_positions(A)]

@@ -10,6 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0 import kernels
+from blockl0.dependence import CLEAR_PIVOT
+from blockl0.exact_search import ExactSearch
+from blockl0.exact_search import Incumbent as Start
+from blockl0.hidden_moves import find_hidden_move
 from blockl0.pool import Pool, Saved
 from blockl0.problem import Problem
 from blockl0.run import Run
@@ -34,12 +38,10 @@ POOL_BYTES, WHOLE_BYTES = 64 << 20, 128 << 20
 """Bytes of a pool's columns, unless so many supports need more, and of an X that is one pool."""
 KICK_WORK = 2e9
 """Operations spent at most on the Gram matrix of a pool for kicks."""
-GAIN_CHUNK = 256
-"""Columns whose residuals are computed at a time."""
 LARGEST_POOL = 4096
 """Columns in any pool that is not all of X."""
-INDEPENDENT = 1e-9
-"""Least eigenvalue of the correlations of all columns with which a proof by blocks is trusted."""
+PROOF_NODES, PROOF_SLICE = 200_000, 2000
+"""Nodes spent on the proof that a small problem is solved, and between two looks at the clock."""
 STAGES = 4
 """Parts in which a large X is first asked for its columns, each priced at what the last found."""
 LARGEST_BLOCK = 19
@@ -65,8 +67,8 @@ class Incumbent:
     """The best point so far, in the shape `Run.record` wants.
 
     `prices` holds, for every column, the change of the objective by the best addition or swap that
-    brings it in, once the point has been priced; `is_settled` says that none of them improves,
-    `is_proven` that nothing at all does.
+    brings it in, once the point has been priced, and `doubtful` the columns whose prices are only
+    rounding; `is_settled` says that none of them improves, `is_proven` that nothing at all does.
     """
 
     w: Floats
@@ -74,6 +76,7 @@ class Incumbent:
     n_nonzero: int
     iteration: int = 0
     prices: Floats | None = None
+    doubtful: Ints | None = None
     is_settled: bool = False
     is_proven: bool = False
 
@@ -100,13 +103,20 @@ class QuadraticSearch:
         Smaller improvements are rounding.
     tally : Tally
         Shared with the searches made from this one.
+    proves : bool
+        Whether a problem of few columns is solved to proven optimality.
     """
 
     def __init__(
-        self, problem: Problem, options: SearchOptions, tally: Tally | None = None
+        self,
+        problem: Problem,
+        options: SearchOptions,
+        tally: Tally | None = None,
+        proves: bool = False,
     ) -> None:
         self.problem = problem
         self.options = options
+        self.proves = proves and problem.n_features <= LARGEST_BLOCK
         self.tally = Tally() if tally is None else tally
         self.sq_norms: Floats = problem.design.sq_norms(problem.sample_weight) + problem.ridge
         zero = np.zeros(problem.n_features)
@@ -250,16 +260,16 @@ class QuadraticSearch:
 
     # search ----------------------------------------------------------------------------------
 
-    def search_blocks(self, pool: Pool, rng: np.random.Generator) -> None:
+    def search_blocks(self, pool: Pool, run: Run, rng: np.random.Generator) -> None:
         """Exact blocks, each followed by a descent, until `patience` of them bring nothing."""
-        failures = 0
-        while failures < self.options.patience:
+        failures, best = 0, pool.objective
+        while failures < self.options.patience and run.seconds_left > 0.0:
             block = self.choose_block(pool, rng)
             if block.size and pool.search_block(block):
                 pool.descend()
-                failures = 0
-            else:
-                failures += 1
+            # a block and a descent may undo each other by rounding: only what is left counts
+            failures = 0 if pool.objective < best - self.tolerance else failures + 1
+            best = min(best, pool.objective)
 
     def choose_block(self, pool: Pool, rng: np.random.Generator) -> Ints:
         """The weakest of the support with the strongest outside it, and a few at random."""
@@ -312,8 +322,10 @@ class QuadraticSearch:
 
     # price -----------------------------------------------------------------------------------
 
-    def price(self, w: Floats, support: Ints) -> Floats:
+    def price(self, w: Floats, support: Ints) -> tuple[Floats, Ints]:
         """Change of the objective by the best addition or swap that brings in each column, (n,).
+
+        And the columns outside the support for which that is rounding.
 
         With u = X_S'x_i, K = inv(X_S'X_S + ridge) and W = K u, the pivot of column i is
         M_ii = ‖x_i‖² − u'W; swapping it for j changes the minimum by
@@ -335,23 +347,33 @@ class QuadraticSearch:
         K = np.linalg.pinv(H / scale / scale[:, None], hermitian=True).astype(np.float64)
         K = K / scale / scale[:, None]
         free = ~np.isin(support, problem.keep)
-        change = np.empty(problem.n_features)
+        change, pivots = np.empty(problem.n_features), np.empty(problem.n_features)
         for start in range(0, change.size, problem.design.chunk):
             part = slice(start, min(start + problem.design.chunk, change.size))
             U = problem.design.cross(weighted, part)
-            change[part] = _price_columns(
+            change[part], pivots[part] = _price_columns(
                 U[:-1], K, w[support], U[-1], self.sq_norms[part], free,
                 price if support.size < budget else np.inf,
             )  # fmt: skip
         change[support] = np.inf
-        return change
+        is_apart = 1.0 / (K.diagonal() * H.diagonal()) > CLEAR_PIVOT
+        return change, self._doubtful(pivots, support, bool(is_apart.all()))
+
+    def _doubtful(self, pivots: Floats, support: Ints, is_apart: bool) -> Ints:
+        """Columns near the span of the support; all of them when that is nearly dependent."""
+        doubtful = self.sq_norms > 0.0
+        if is_apart:
+            doubtful &= ~(pivots > CLEAR_PIVOT * self.sq_norms)
+        doubtful[support] = False
+        return np.flatnonzero(doubtful)
 
     def prices_at(self, incumbent: Incumbent) -> Floats:
         """The prices of all columns at an incumbent, (n,), computed once."""
         if incumbent.prices is None:
             price, budget = self.problem.sparsity
+            incumbent.doubtful = np.empty(0, dtype=np.int64)
             if incumbent.support.size:
-                incumbent.prices = self.price(incumbent.w, incumbent.support)
+                incumbent.prices, incumbent.doubtful = self.price(incumbent.w, incumbent.support)
             elif budget == 0:
                 incumbent.prices = np.full(self.target.size, np.inf)
             else:
@@ -360,69 +382,71 @@ class QuadraticSearch:
         return incumbent.prices
 
     def settle(self, incumbent: Incumbent, run: Run, rng: np.random.Generator) -> Incumbent:
-        """Pool, search, price, until no column prices out."""
+        """Pool, search, price, until no column prices out; few columns are searched completely."""
         for _ in range(MAX_PRICINGS):
             if run.seconds_left <= 0.0:
                 break
             pool = self.make_pool(incumbent)
             pool.descend()
-            if is_small := pool is self._whole and pool.columns.size <= LARGEST_BLOCK:
+            if not self.proves and pool is self._whole and pool.columns.size <= LARGEST_BLOCK:
                 pool.search_block(np.arange(pool.columns.size))
             found = self.fit(pool.support, incumbent.iteration + 1)
             if found.objective > incumbent.objective:
                 break
-            found.is_proven = is_small and pool.is_proven and self.are_independent(pool)
-            found.is_settled = self.is_stationary(found, pool)
             stalled = found.objective == incumbent.objective
             incumbent = found
-            if found.is_settled or stalled:
+            if self.proves:
+                return self.prove(incumbent, run)
+            if self.is_priced_out(found, pool):
+                return self.settle_hidden(incumbent, run)
+            if stalled:
                 break
+        return self.prove(incumbent, run) if self.proves else incumbent
+
+    def prove(self, incumbent: Incumbent, run: Run) -> Incumbent:
+        """The optimum of a small problem, or the incumbent where the nodes or the time run out."""
+        search = ExactSearch(self.problem, _as_start(incumbent))
+        while not search.finished and search.incumbent.iteration < PROOF_NODES:
+            if run.seconds_left <= 0.0:
+                break
+            search.advance(PROOF_SLICE)
+        best = search.incumbent
+        if best.objective < incumbent.objective:
+            incumbent = Incumbent(best.w, best.objective, best.n_nonzero, incumbent.iteration)
+        incumbent.is_settled = incumbent.is_proven = search.finished
         return incumbent
 
-    def is_stationary(self, incumbent: Incumbent, pool: Pool) -> bool:
+    def is_priced_out(self, incumbent: Incumbent, pool: Pool) -> bool:
         """Whether no single move over all columns improves a point that has none in its pool."""
         pool.refresh()
         self.tally.drift = max(self.tally.drift, pool.drift)
         if pool is self._whole:
+            pivots, members = pool.table.border[kernels.PIVOT], pool.members
+            is_apart = np.all(pivots[members] * self.sq_norms[members] * CLEAR_PIVOT > -1.0)
             incumbent.prices = pool.prices()
-        if np.any(self.prices_at(incumbent) < -self.tolerance):
-            return False
-        return pool is not self._whole or not self.has_hidden_gain(incumbent, pool)
+            incumbent.doubtful = self._doubtful(pivots, members, bool(is_apart))
+        return not np.any(self.prices_at(incumbent) < -self.tolerance)
 
-    def are_independent(self, pool: Pool) -> bool:
-        """Whether no column of a small pool nearly depends on others, so that pivots are right."""
-        pool.know_all()
-        real = np.flatnonzero(self.sq_norms[pool.columns] > 0.0)
-        scale = np.sqrt(self.sq_norms[pool.columns][real])
-        R = pool.table.gram[np.ix_(real, real)] / scale / scale[:, None]
-        return real.size == 0 or bool(np.linalg.eigvalsh(R)[0] > INDEPENDENT)
-
-    def has_hidden_gain(self, incumbent: Incumbent, pool: Pool) -> bool:
-        """Whether a column that counts as dependent on the support would improve after all.
-
-        Its pivot is too small to be trusted; its residual by orthogonal projection is not.
-        """
-        problem, support = self.problem, incumbent.support
-        price, budget = problem.sparsity
-        _, pivots, least = pool.table.border[:3]
-        dependent = np.flatnonzero((pool.table.slot < 0) & (pivots <= least) & (self.sq_norms > 0))
-        if dependent.size == 0 or problem.ridge > 0.0 or support.size >= budget:
-            return False
-        root = 1.0 if problem.sample_weight is None else np.sqrt(problem.sample_weight)[:, None]
-        Q = np.linalg.qr(problem.design.columns(support) * root)[0]
-        r = (problem.y - problem.design.matvec(incumbent.w)) * np.ravel(root)
-        for start in range(0, dependent.size, GAIN_CHUNK):
-            columns = problem.design.columns(dependent[start : start + GAIN_CHUNK]) * root
-            norms = np.linalg.norm(columns, axis=0)
-            columns = columns / norms
-            for _ in range(2):
-                columns = columns - Q @ (Q.T @ columns)
-            lengths = np.linalg.norm(columns, axis=0)
-            real = lengths > 1e-12
-            gains = 0.5 * (r @ columns[:, real]) ** 2 / lengths[real] ** 2
-            if np.any(gains > price + self.tolerance):
-                return True
-        return False
+    def settle_hidden(self, incumbent: Incumbent, run: Run) -> Incumbent:
+        """Make the moves that only the columns themselves show; then the point is settled."""
+        doubtful, everything = incumbent.doubtful, np.flatnonzero(self.sq_norms > 0.0)
+        if doubtful is None or doubtful.size == 0:
+            incumbent.is_settled = True
+            return incumbent
+        for _ in range(MAX_PRICINGS):
+            if run.seconds_left <= 0.0:
+                break
+            support = self._with_kept(incumbent.w)
+            move = find_hidden_move(
+                self.problem, incumbent.w, support, doubtful, self.tolerance
+            )  # fmt: skip
+            if move.support is None:
+                incumbent.is_settled = move.is_complete
+                break
+            incumbent = self.fit(move.support, incumbent.iteration + 1)
+            # the new support is one that the tableau cannot see
+            doubtful = np.setdiff1d(everything, incumbent.support)
+        return incumbent
 
     def fit(self, support: Ints, iteration: int) -> Incumbent:
         """The incumbent on a support, its objective from the data."""
@@ -446,7 +470,7 @@ class QuadraticSearch:
             slack = SLACK * abs(incumbent.objective)
             if self._walk is not None and self._walk[0] is incumbent and self._walk[1] is pool:
                 pool.restore(self._walk[2])
-        self.search_blocks(pool, rng)
+        self.search_blocks(pool, run, rng)
         n_kicks = NARROW_KICKS if is_narrow else KICKS
         for _ in range(max(FEWEST_KICKS, n_kicks * LARGE_SUPPORT // max(pool.size, LARGE_SUPPORT))):
             if pool.objective < best - self.tolerance:
@@ -466,15 +490,19 @@ class QuadraticSearch:
 
 def _price_columns(
     U: Floats, K: Floats, w: Floats, g: Floats, sq: Floats, free: NDArray[np.bool_], price: float
-) -> Floats:
-    """The prices of a chunk of columns; U = X_S' X_chunk, (s, c)."""
+) -> tuple[Floats, Floats]:
+    """The prices of a chunk of columns, and their pivots; U = X_S' X_chunk, (s, c)."""
     W = K @ U
     M = np.maximum(sq - np.einsum("ij,ij->j", U, W), 0.0)
     least = 1e-9 * sq
     change = price - 0.5 * g * g / np.where(M > least, M, np.inf)
     kernels.price_swaps(W, np.diag(K).copy(), w, free, g, M, least + 1e-300, change)
     change[sq <= 0.0] = np.inf
-    return change
+    return change, M
+
+
+def _as_start(incumbent: Incumbent) -> Start:
+    return Start(incumbent.w, incumbent.objective, incumbent.n_nonzero)
 
 
 def _first(keys: Floats, count: int) -> Ints:

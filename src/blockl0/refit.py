@@ -103,7 +103,7 @@ def make_search(problem: Problem | MultinomialProblem, options: SearchOptions) -
     if isinstance(problem, MultinomialProblem):
         return MultinomialSearch(problem, options)
     if problem.is_quadratic:
-        return QuadraticSearch(problem, options)
+        return QuadraticSearch(problem, options, proves=True)
     is_wide = options.pool is None and problem.n_features > WIDE
     return (PooledSearch if is_wide else LocalSearch)(problem, options)
 
