@@ -315,7 +315,7 @@ def test_errors(coef, options, error, message):
 
 def test_out_of_reach_says_what_to_do(rng, monkeypatch):
     monkeypatch.setattr(move_search, "WORK_LIMIT", 1000)
-    monkeypatch.setattr(stationarity, "GLOBAL_BYTES", 0)
+    monkeypatch.setattr(stationarity, "GLOBAL_COLUMNS", 0)
     X = rng.standard_normal((30, 40))
     y = rng.standard_normal(30)
     w = np.zeros(40)

@@ -12,8 +12,8 @@ from sklearn.preprocessing import PolynomialFeatures
 
 import blockl0
 import oracles
-from blockl0 import Status, kernels
-from blockl0.exact import ExactSearch
+from blockl0 import Status, exact_search, kernels
+from blockl0.exact_search import ExactSearch
 from blockl0.problem import as_problem
 
 FORMS = [
@@ -139,36 +139,69 @@ def test_bounds_are_true_while_parts_are_searched():
 
 @pytest.mark.parametrize("seed", range(6))
 def test_every_part_starts_from_the_value_of_the_incumbent(seed):
-    """Also one whose forced columns the incumbent lacks; its tree has no room for a search from
-    nothing."""
+    """Also one whose forced columns the incumbent lacks; and no tree leaves its memory."""
     X, y = with_levels(np.random.default_rng(seed), 12, 3, 3, 3)
     problem = as_problem(X, y, alpha=0.1 * y @ y)
     search = ExactSearch(problem, np.array([0, 1]))
-    n_parts = len(search._parts)
+    trees = []
     while not search.finished:
-        best = search.tree.value[-1, kernels.BEST_VALUE] + search.constant
-        assert best <= search.incumbent.objective * (1.0 + 1e-9)
+        trees += [search.tree] if not any(search.tree is tree for tree in trees) else []
+        offset = search._quadratic.offset
+        best = (search.tree.value[-1, kernels.BEST_VALUE] + offset) * 2.0 * search.constant
+        assert best == pytest.approx(search.incumbent.objective, rel=1e-12)
         assert search.tree.count[-1, kernels.LEVEL] < len(search.tree.count) - 1
         search.advance(1)
-    assert n_parts > 2
+    assert len(trees) > 1
     expected = brute_force(X, y, alpha=0.1 * y @ y)
     assert search.incumbent.objective == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize("distance", [3e-6, 1e-7])
+def test_a_tree_grows_when_it_is_deeper_than_its_memory(monkeypatch):
+    """Few levels at first: the same answer in the same number of nodes, or a few more."""
+    X, y = random_data(np.random.default_rng(3), 40, 24)
+    problem = as_problem(X, y, alpha=0.01)
+    answers = []
+    for levels in (16, 1):
+        monkeypatch.setattr(exact_search, "FIRST_LEVELS", levels)
+        search = ExactSearch(problem, np.array([], dtype=np.int64))
+        while not search.finished:
+            search.advance(50)
+        answers.append(search.incumbent)
+    assert np.array_equal(np.flatnonzero(answers[0].w), np.flatnonzero(answers[1].w))
+    assert answers[0].iteration <= answers[1].iteration <= answers[0].iteration + 50
+
+
+@pytest.mark.parametrize("distance", [1e-3, 3e-6, 1e-7, 3e-8])
 @pytest.mark.parametrize("weights", [None, "some"])
-def test_nothing_is_proven_of_columns_that_depend_on_others_only_nearly(distance, weights, caplog):
+@pytest.mark.parametrize("form", [{"n_nonzero_coefs": 2}, {"alpha": 0.1}], ids=["budget", "price"])
+def test_columns_that_nearly_depend_on_others_are_seen(distance, weights, form):
     """Five digits of products are not five digits of columns: both together fit y."""
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((40, 6)), rng.standard_normal(40)
     X[:, 1] = X[:, 0] + distance * y
     weights = None if weights is None else rng.integers(1, 3, 40).astype(float)
-    result = blockl0.solve(X, y, method="exact", n_nonzero_coefs=2, sample_weight=weights)
-    assert result.status is Status.CONVERGED and "not exactly" in caplog.text
-    assert result.lower_bound < 1e-6 * result.objective
+    for method in ("exact", "refit"):
+        result = blockl0.solve(X, y, method=method, sample_weight=weights, **form)
+        assert result.status is Status.OPTIMAL and result.support.tolist() == [0, 1]
+        assert result.objective - 2 * form.get("alpha", 0.0) < 1e-12 * (y @ y)
     X[:, 1] = X[:, 0] - X[:, 2]
-    result = blockl0.solve(X, y, method="exact", n_nonzero_coefs=2, sample_weight=weights)
+    result = blockl0.solve(X, y, method="exact", sample_weight=weights, **form)
     assert result.status is Status.OPTIMAL and result.gap == 0.0
+
+
+@pytest.mark.parametrize("distance", [3e-9, 1e-10, 1e-13])
+def test_columns_closer_than_the_definition_count_as_dependent(distance):
+    """They never stand in a support together, in no method, and the proof is about the others."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 6)), rng.standard_normal(40)
+    X[:, 1] = X[:, 0] + distance * np.linalg.norm(X[:, 0]) * y / np.linalg.norm(y)
+    for method in ("exact", "refit"):
+        result = blockl0.solve(X, y, method=method, n_nonzero_coefs=4)
+        assert result.status is Status.OPTIMAL
+        assert not {0, 1} <= set(result.support.tolist())
+        without = [np.delete(X, j, axis=1) for j in (0, 1)]
+        expected = min(brute_force(A, y, n_nonzero_coefs=4) for A in without)
+        assert result.objective == pytest.approx(expected, rel=1e-7)
 
 
 def test_all_levels_of_a_category_do_not_prevent_a_proof():

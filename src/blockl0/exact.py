@@ -59,8 +59,10 @@ def solve_exact(
     first = solve_refit(problem, clock, init=init, rng=rng, effort=HEURISTIC_EFFORT)
     if first.status is Status.OPTIMAL:
         # few columns: the heuristic is a complete search already
-        run.record(Incumbent(first.coef, first.objective, first.n_nonzero), first.objective)
-        return run.result(first.coef, first.status, first.n_iter, first.lower_bound)
+        best = Incumbent(first.coef, first.objective, first.n_nonzero)
+        said = run.record(best, first.lower_bound)
+        status = said if said is Status.STOPPED else first.status
+        return run.result(first.coef, status, first.n_iter, first.lower_bound)
     search = ExactSearch(problem, first.support)
     status, quota = None, FIRST_NODES
     try:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from blockl0 import kernels
 from blockl0.block_search import RELAX_FROM, RELAX_PASSES, grown_tree, new_tree, open_bound
 from blockl0.dependence import CLEAR_PIVOT, distinct_columns, independent_parts
-from blockl0.orthogonal import DEPENDENT, EPSILON, Columns, rounding_of, smallest_distance
+from blockl0.orthogonal import DEPENDENT, EPSILON, Columns, rounding_of
 from blockl0.problem import Problem
 
 Floats = NDArray[np.float64]
@@ -30,8 +30,6 @@ TIE = 1e-10
 """Share of the objective by which a point must be better to count; less is rounding."""
 BLUR = 16.0 * EPSILON
 """Rounding of a product of unit columns, for each of the operations that it goes through."""
-CLEARLY_APART = 1e-5
-"""Distance of all columns of a part above which no support in it holds dependent ones."""
 FIRST_LEVELS = 16
 """Nested inclusions for which a tree has memory at first; it grows when they do not suffice."""
 MORE_NOTES = 64
@@ -59,13 +57,12 @@ class Part(NamedTuple):
 
 
 class Quadratic(NamedTuple):
-    """A part in unit columns: ½z'Hz + c'z + offset; rows of X behind it, and its rounding."""
+    """A part in unit columns, ½z'Hz + c'z + offset, and the rounding of its products."""
 
     H: Floats
     c: Floats
     offset: float
     blur: float
-    is_clear: bool
 
 
 class ExactSearch:
@@ -177,7 +174,7 @@ class ExactSearch:
         operations = columns.size + 16.0 + np.sqrt(self.problem.n_samples)
         if forced.size == 0:
             H = np.ascontiguousarray(self.H[np.ix_(columns, columns)])
-            return part, Quadratic(H, self.c[columns], 0.5, 0.5 * BLUR * operations, True)
+            return part, Quadratic(H, self.c[columns], 0.5, 0.5 * BLUR * operations)
         Z, b = self.data.without(forced, columns)
         lengths = np.sqrt(np.einsum("ij,ij->j", Z, Z))
         live = lengths > DEPENDENT
@@ -185,14 +182,12 @@ class ExactSearch:
         H = Z.T @ Z
         np.fill_diagonal(H, 1.0)
         blur = 0.5 * BLUR * operations / lengths[live].min(initial=1.0)
-        whole = self.data.Z[:, np.concatenate([forced, columns])]
-        is_clear = smallest_distance(whole) > CLEARLY_APART
         offset = 0.5 * float(b @ b) + self._price * forced.size
-        return part._replace(columns=columns), Quadratic(H, -(Z.T @ b), offset, blur, is_clear)
+        return part._replace(columns=columns), Quadratic(H, -(Z.T @ b), offset, blur)
 
     def _plant(self, relax: bool) -> None:
         """Fill the tree of the present part, with a relaxation or without."""
-        H, c, _, blur, is_clear = self._quadratic
+        H, c, _, blur = self._quadratic
         k, tree = c.size, self.tree
         forced, zero = np.zeros(k, dtype=np.bool_), np.zeros(k)
 
@@ -204,12 +199,12 @@ class ExactSearch:
         self._passes = RELAX_PASSES if relax else None
         if not (relax and plant(-np.inf, RELAX_PASSES)):
             self._passes = None
-            is_clear &= plant(-np.inf, None)
-            if not is_clear:
+            if not plant(-np.inf, None):
                 plant(-self._explained(), None)
         tree.slots[-1, kernels.TINY, :k] = CLEAR_PIVOT
-        tree.value[-1, kernels.BLUR] = blur
-        tree.value[-1, kernels.FOLLOWS] = 0.0 if is_clear else 1.0
+        whole = tree.value[-1]
+        whole[kernels.BLUR] = blur
+        whole[kernels.BOUND_ERROR] = blur / whole[kernels.NEAREST]
         self._set_cutoff()
 
     def _explained(self) -> float:
@@ -221,8 +216,7 @@ class ExactSearch:
 
     def _open_bound(self) -> float:
         """What the present tree leaves open, rounding taken away; never below its part's bound."""
-        value, blur = self.tree.value, self.tree.value[-1, kernels.BLUR]
-        lowest = open_bound(self.tree) - blur / value[0, kernels.APART]
+        lowest = open_bound(self.tree) - self.tree.value[-1, kernels.BOUND_ERROR]
         return max(self._part.bound, self._unit * (self._quadratic.offset + lowest))
 
     def _least(self, forced: Ints) -> float:

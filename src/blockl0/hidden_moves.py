@@ -84,14 +84,14 @@ def _priced(
     r = b - A @ z
     inverse = np.linalg.inv(R) if support.size else np.empty((0, 0))
     diagonal = np.einsum("ij,ij->i", inverse, inverse)
-    cost = 0.5 * z * z / diagonal
-    cost[np.isin(support, problem.keep)] = np.inf
+    finite = 0.5 * z * z / diagonal
+    cost = np.where(np.isin(support, problem.keep), np.inf, finite)
     blur = ROUNDING * np.sqrt(diagonal.max(initial=1.0))
     removal = np.append(cost - price, np.inf)[:, None]
-    yield removal, np.append(blur * cost, 0.0)[:, None], np.array([-1])
+    yield removal, np.append(blur * finite, 0.0)[:, None], np.array([-1])
     for start in range(0, columns.size, CHUNK):
         entering = columns[start : start + CHUNK]
-        X, own = _unit_columns(problem, entering, A.shape[0])
+        X, own = unit_columns_beside(problem, entering, A.shape[0])
         P = Q.T @ X
         rest = X - Q @ P
         again = Q.T @ rest
@@ -104,13 +104,11 @@ def _priced(
         pivots = np.where(usable, pivots, 1.0)
         gains = np.where(usable, 0.5 * slopes**2 / pivots, 0.0)
         paid = np.append(cost, price if support.size < budget else np.inf)[:, None]
-        errors = (blur + ROUNDING / np.sqrt(pivots)) * (np.append(cost, 0.0)[:, None] + gains)
-        # a swap for a kept column, or an addition without room, is none
-        errors[~np.isfinite(paid[:, 0])] = 0.0
+        errors = (blur + ROUNDING / np.sqrt(pivots)) * (np.append(finite, 0.0)[:, None] + gains)
         yield np.where(usable, paid - gains, np.inf), np.where(usable, errors, 0.0), entering
 
 
-def _unit_columns(problem: Problem, columns: Ints, n_rows: int) -> tuple[Floats, Floats]:
+def unit_columns_beside(problem: Problem, columns: Ints, n_rows: int) -> tuple[Floats, Floats]:
     """Unit columns on the rows of a support's, and the share of the ridge that is in none of them.
 
     The ridge of a column outside the support stands in a row of its own.

@@ -47,8 +47,8 @@ FORWARD, BACKWARD = 0, 1
 GRADIENT, POINT, RELAXED, CURVATURE = 0, 1, 2, 3
 # index: the coordinate in each slot
 COORDINATE = 0
-# value: f(I), f(I + U), lower bound on what is open at the level, price of the relaxation, and a
-# squared distance that no column in reach is nearer to the span of others than
+# value: f(I), f(I + U), lower bound on what is open at the level, price of the relaxation, and the
+# product of the pivots of I: of unit columns none is nearer to the others than its root
 F_IN, F_ALL, BOUND, MULTIPLIER, APART = 0, 1, 2, 3, 4
 # count: |U|, |I|, slot whose exclusion is still to be explored (or -1), |U| when d was last raised,
 # |I| when I itself was last offered
@@ -64,8 +64,9 @@ COLUMN, DROP, TOP, MEMBERSHIP, FIELD, SCORE, TINY = 0, 1, 2, 3, 4, 5, 6
 # -(j + 1) to exclude it
 CHOSEN, BEST, ACTIONS = 0, 1, 2
 # value: of the incumbent; improvements up to this do not count; rounding of values where columns
-# are orthogonal, or 0 for a search whose H is the truth; whether APART follows the pivots
-BEST_VALUE, SLACK, BLUR, FOLLOWS = 0, 1, 2, 3
+# are orthogonal, or 0 for a search whose H is the truth; rounding of the bounds; and the squared
+# distance of the nearest unit column from all others
+BEST_VALUE, SLACK, BLUR, BOUND_ERROR, NEAREST = 0, 1, 2, 3, 4
 # count: level of the search (-1: finished), size of the incumbent, nodes, slots to decide next, and
 # notes
 LEVEL, BEST_SIZE, NODES, N_ACTIONS, N_NOTES = 0, 1, 2, 3, 4
@@ -115,8 +116,7 @@ def decide_slot(tree, src, dst, j, include):
         tree.index[-1, CHOSEN, count[N_IN]] = index[COORDINATE, j]
         count[N_IN] += 1
         value[F_IN] -= 0.5 * head * head / pivot
-        if tree.value[-1, FOLLOWS] > 0.0:
-            # of unit columns: the product of pivots is below every squared distance
+        if tree.value[-1, BLUR] > 0.0:
             value[APART] *= pivot
     else:
         value[F_ALL] += 0.5 * head * head / pivot
@@ -133,13 +133,6 @@ def decide_slot(tree, src, dst, j, include):
     for q in range(4):
         slots[q, j] = slots[q, last]
     index[COORDINATE, j], count[SIZE] = index[COORDINATE, last], last
-
-
-@inner
-def error_at(tree, level):
-    """By how much the values of a level may be wrong: |Δf| <= (rounding of H) ‖w‖₁²."""
-    blur = tree.value[-1, BLUR]
-    return blur / tree.value[level, APART] if blur > 0.0 else 0.0
 
 
 @inner
@@ -170,15 +163,41 @@ def note(tree, level, slot, second, is_open):
 
 @inner
 def note_leaves(tree, level, price):
-    """Write down I plus each slot that, as far as rounding can tell, may improve the incumbent."""
+    """Write down I plus each slot that, as far as rounding can tell, may improve the incumbent.
+
+    Values of a support are wrong by no more than (rounding of H) ‖w‖₁², which is the rounding over
+    the product of the pivots.
+    """
     u, M, g = tree.count[level, SIZE], tree.tableau[level, FORWARD], tree.slots[level, GRADIENT]
     base = tree.value[level, F_IN] + price * (tree.count[level, N_IN] + 1)
-    cutoff, error = tree.value[-1, BEST_VALUE] - tree.value[-1, SLACK], error_at(tree, level)
-    is_followed = tree.value[-1, FOLLOWS] > 0.0
+    cutoff = tree.value[-1, BEST_VALUE] - tree.value[-1, SLACK]
+    error = tree.value[-1, BLUR] / tree.value[level, APART]
     for j in range(u):
-        allowance = error / M[j, j] if is_followed else error
-        if base - 0.5 * g[j] * g[j] / M[j, j] < cutoff + allowance:
+        if base + (-0.5 * g[j] * g[j] - error) / M[j, j] < cutoff:
             note(tree, level, j, -1, False)
+
+
+@inner
+def note_pairs(tree, level, price):
+    """Write down I plus each pair of slots that may improve; False when there is no room for all.
+
+    Of a pair that nearly depends on I nothing is known: it is one of them.
+    """
+    u, M, g = tree.count[level, SIZE], tree.tableau[level, FORWARD], tree.slots[level, GRADIENT]
+    base = tree.value[level, F_IN] + price * (tree.count[level, N_IN] + 2)
+    need = 2.0 * (base - tree.value[-1, BEST_VALUE] + tree.value[-1, SLACK])
+    error = 2.0 * tree.value[-1, BLUR] / tree.value[level, APART]
+    for i in range(u):
+        mii, gi = M[i, i], g[i]
+        for j in range(i + 1, u):
+            mij, mjj = M[i, j], M[j, j]
+            det = mii * mjj - mij * mij
+            gain = gi * gi * mjj - 2.0 * gi * g[j] * mij + g[j] * g[j] * mii + error
+            if gain > need * det or det <= mii * tree.slots[-1, TINY, 0]:
+                if tree.count[-1, N_NOTES] >= tree.notes.shape[0]:
+                    return False
+                note(tree, level, i, j, False)
+    return True
 
 
 @inner
@@ -199,12 +218,10 @@ def accept(tree, level, value, first, second):
 
 @inner
 def try_pairs(tree, level, price):
-    """Offer I plus the best pair of slots as incumbent; O(u²/2) without a division per pair."""
+    """Offer I plus every pair of slots as incumbents; O(u²/2) without a division per pair."""
     u, M, g = tree.count[level, SIZE], tree.tableau[level, FORWARD], tree.slots[level, GRADIENT]
     base = tree.value[level, F_IN] + price * (tree.count[level, N_IN] + 2)
-    best, first, second, is_blurred = np.inf, -1, -1, tree.value[-1, BLUR] > 0.0
-    cutoff = tree.value[-1, BEST_VALUE] - (tree.value[-1, SLACK] if is_blurred else 0.0)
-    need = 2.0 * (base - cutoff)
+    need = 2.0 * (base - tree.value[-1, BEST_VALUE])
     for i in range(u):
         mii, gi = M[i, i], g[i]
         for j in range(i + 1, u):
@@ -216,12 +233,9 @@ def try_pairs(tree, level, price):
                 and det > mii * tree.slots[-1, TINY, tree.index[level, COORDINATE, j]]
             ):
                 value = base - 0.5 * gain / det
-                if value < min(best, cutoff):
-                    best, first, second, need = value, i, j, 2.0 * (base - value)
-    if first >= 0 and is_blurred:
-        note(tree, level, first, second, False)
-    elif first >= 0:
-        accept(tree, level, best, first, second)
+                if value < tree.value[-1, BEST_VALUE]:
+                    accept(tree, level, value, i, j)
+                    need = 2.0 * (base - value)
 
 
 @inner
@@ -253,7 +267,7 @@ def scan_slots(tree, level, price, room):
     M, K, slots = tree.tableau[level, FORWARD], tree.tableau[level, BACKWARD], tree.slots[level]
     index, whole, top = tree.index[level, COORDINATE], tree.slots[-1], tree.slots[-1, TOP]
     u, n_in, cutoff = tree.count[level, SIZE], tree.count[level, N_IN], tree.value[-1, BEST_VALUE]
-    error, is_blurred = error_at(tree, level), tree.value[-1, BLUR] > 0.0
+    error, is_blurred = tree.value[-1, BOUND_ERROR], tree.value[-1, BLUR] > 0.0
     base = tree.value[level, F_ALL] + price * n_in
     most, n_top, first = min(room, u), 0, 0
     if price > 0.0:
@@ -372,7 +386,7 @@ def relax_node(tree, level, price, room, passes):
     u, M = tree.count[level, SIZE], tree.tableau[level, FORWARD]
     x, d, h = tree.slots[level, RELAXED], tree.slots[level, CURVATURE], tree.slots[-1, FIELD]
     base = tree.value[level, F_IN] + price * tree.count[level, N_IN]
-    cutoff = tree.value[-1, BEST_VALUE] - tree.value[-1, SLACK] + error_at(tree, level)
+    cutoff = tree.value[-1, BEST_VALUE] - tree.value[-1, SLACK] + tree.value[-1, BOUND_ERROR]
     for i in range(u):
         h[i] = tree.slots[level, GRADIENT, i]
     # the first sweep only gathers h = g + Mx, the others minimize
@@ -464,7 +478,7 @@ def plan_fixes(tree, level, price, budget, relaxed):
     Every test compares a bound on the node with that decision reversed to the incumbent. Slots are
     queued from the last down, since a removal moves the last slot.
     """
-    cutoff = tree.value[-1, BEST_VALUE] + tree.value[-1, SLACK] + error_at(tree, level)
+    cutoff = tree.value[-1, BEST_VALUE] + tree.value[-1, SLACK] + tree.value[-1, BOUND_ERROR]
     margin = cutoff - tree.value[level, F_ALL] - price * tree.count[level, N_IN]
     drop, score, top = tree.slots[-1, DROP], tree.slots[-1, SCORE], tree.slots[-1, TOP]
     u, gap = tree.count[level, SIZE], cutoff - relaxed
@@ -489,13 +503,14 @@ def examine(tree, level, price, budget, passes):
     u, room, paid = count[SIZE], budget - count[N_IN], price * count[N_IN]
     if room < 0:
         return CLOSED
-    error, is_blurred = error_at(tree, level), whole[BLUR] > 0.0
+    error, is_blurred = whole[BOUND_ERROR], whole[BLUR] > 0.0
     if not is_blurred:
         if value[F_IN] + paid < whole[BEST_VALUE]:
             accept(tree, level, value[F_IN] + paid, -1, -1)
     elif count[OFFERED] != count[N_IN]:
         count[OFFERED] = count[N_IN]
-        if value[F_IN] + paid < whole[BEST_VALUE] - whole[SLACK] + error:
+        doubt = whole[BLUR] / value[APART]
+        if value[F_IN] + paid < whole[BEST_VALUE] - whole[SLACK] + doubt:
             note(tree, level, -1, -1, False)
     bound, bound3, branch, n = scan_slots(tree, level, price, room)
     if n > 0:
@@ -511,11 +526,13 @@ def examine(tree, level, price, budget, passes):
         return CLOSED
     # closing by pairs, relaxing and fixing pay for large blocks only, and cost compile time
     if passes is not None:
-        if (room == 2 or u == 2 or bound3 >= cutoff) and not error > whole[SLACK]:
-            if is_blurred:
-                note_leaves(tree, level, price)
-            try_pairs(tree, level, price)
-            return CLOSED
+        if room == 2 or u == 2 or bound3 >= cutoff:
+            if not is_blurred:
+                try_pairs(tree, level, price)
+                return CLOSED
+            note_leaves(tree, level, price)
+            if note_pairs(tree, level, price):
+                return CLOSED
         if u <= RAISE_AT * count[FRESH]:
             raise_curvature(tree, level)
         # everything below starts from the root, which therefore converges first
@@ -559,8 +576,8 @@ def search_tree(tree, price, budget, passes, node_limit):
             decide_slot(tree, level, target, abs(actions[a]) - 1, actions[a] > 0)
         whole[N_ACTIONS], whole[LEVEL], level = 0, target, target
         n_notes = whole[N_NOTES]
-        # of a node at most itself, once each slot, and a pair are noted
-        is_full = is_blurred and n_notes + tree.count[level, SIZE] + 2 > tree.notes.shape[0]
+        # of a node at most itself and once each slot must be noted; pairs if there is room
+        is_full = is_blurred and n_notes + tree.count[level, SIZE] + 1 > tree.notes.shape[0]
         if whole[NODES] >= stop or is_full or has_news:
             return False
         whole[NODES] += 1
@@ -657,8 +674,8 @@ def plant_tree(tree, H, c, price, budget, forced, current, f_all, passes):
             tree.index[-1, ACTIONS, n] = j + 1
             n += 1
     tree.value[0, F_IN], tree.value[0, F_ALL], tree.value[0, BOUND] = 0.0, f_all, -np.inf
-    tree.value[0, MULTIPLIER], tree.value[0, APART] = price, apart
-    tree.value[-1, BLUR], tree.value[-1, FOLLOWS] = 0.0, 0.0
+    tree.value[0, MULTIPLIER], tree.value[0, APART] = price, 1.0
+    tree.value[-1, BLUR], tree.value[-1, BOUND_ERROR], tree.value[-1, NEAREST] = 0.0, 0.0, apart
     tree.count[-1, N_NOTES], tree.count[0, OFFERED] = 0, -1
     tree.count[0, SIZE], tree.count[0, N_IN] = k, 0
     tree.count[-1, LEVEL], tree.count[-1, NODES], tree.count[-1, N_ACTIONS] = 0, 0, n

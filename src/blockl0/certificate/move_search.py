@@ -8,13 +8,16 @@ sum of the r − 1 largest |T_ij|, the form of at most r coordinates is at least
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import combinations, product
+from math import comb
 from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.certificate.move_tableau import Tableau
-from blockl0.certificate.moves import CHUNK, FLOOR, Move, Node, Rules, best_completion
+from blockl0.certificate.moves import CHUNK, CLEAR, Move, Node, Rules, suspects
+from blockl0.orthogonal import DEPENDENT
 
 Floats = NDArray[np.float64]
 Answer = TypeVar("Answer")
@@ -25,6 +28,10 @@ WORK_LIMIT = 1_000_000_000
 """Tableau entries visited before a complete search gives up; some twenty seconds."""
 DEPTH_LIMIT = 100
 """Coordinates of a move decided one by one before a complete search gives up."""
+FIT_LIMIT = 50_000
+"""Moves that only a fit can judge before a complete search gives up; some seconds."""
+LEAST_CURVATURE = 1e-11
+"""Of unit columns: a curvature below this bounds nothing."""
 
 
 class OutOfReachError(ValueError):
@@ -37,30 +44,37 @@ def find_move(
     price: float,
     threshold: float,
     accept: Callable[[Move], Answer | None],
+    is_barred: Callable[[Move], bool],
 ) -> Answer | None:
     """Search for a move of at most k coordinates with a change of the objective below `threshold`.
 
-    Returns what `accept` makes of it, and goes on when that is None. In the end None proves that
-    there is no such move. O(m n²) for k = 2, and O(m n s) when the budget is used up.
+    Returns what `accept` makes of it, and goes on when that is None; `is_barred` tells whether the
+    columns after a move depend on each other. In the end None proves that there is no such move.
+    O(m n²) for k = 2, and O(m n s) when the budget is used up.
     """
     refit, root = tableau.refit, tableau.root
     rules = Rules(price, threshold, -1.0 if refit else 1.0, -1 if refit else 0)
     if refit and price == 0.0 and root.room == 0 and k > 1:
         k -= k % 2  # an addition needs a removal, and a removal alone only costs
+    search = Search(rules, accept, is_barred)
     if k <= 2:
-        move = best_completion(root, tableau.rows, k, rules)
-        return None if move is None else accept(move)
+        return search.end(root, tableau.rows, k)
     if root.columns.size > DENSE_LIMIT:
         raise OutOfReachError(f"{root.columns.size} columns exceed the limit of {DENSE_LIMIT}")
-    return Search(rules, accept).run(root, tableau.dense(), k)
+    return search.run_clear(root, tableau.dense(), k)
 
 
 class Search(Generic[Answer]):
     """Depth-first search over the first k − 2 coordinates of a move."""
 
-    def __init__(self, rules: Rules, accept: Callable[[Move], Answer | None]):
-        self.rules, self.accept = rules, accept
-        self.work = 0
+    def __init__(
+        self,
+        rules: Rules,
+        accept: Callable[[Move], Answer | None],
+        is_barred: Callable[[Move], bool],
+    ):
+        self.rules, self.accept, self.is_barred = rules, accept, is_barred
+        self.work = self.n_fits = 0
 
     def run(self, node: Node, T: Floats, r: int) -> Answer | None:
         """An improving completion of the node by at most r coordinates; None proves none."""
@@ -68,17 +82,65 @@ class Search(Generic[Answer]):
         if self.work > WORK_LIMIT or len(node.taken) > DEPTH_LIMIT:
             raise OutOfReachError(f"the search visited {self.work:.0e} tableau entries")
         if r <= 2:
-            move = best_completion(node, lambda low, high: T[low:high], r, self.rules)
-            return None if move is None else self.accept(move)
+            return self.end(node, lambda low, high: T[low:high], r)
         if node.room >= 0 and node.value < self.rules.threshold:
-            answer = self.accept(Move(node.value, node.taken, node.dropped))
+            answer = self.judge(Move(node.value, node.taken, node.dropped))
             if answer is not None:
                 return answer
         node, T = screen(node, T, r, self.rules)
         for child, child_T in self.children(node, T, r):
-            answer = self.run(child, child_T, r - 1)
+            answer = self.run_clear(child, child_T, r - 1)
             if answer is not None:
                 return answer
+        return None
+
+    def end(self, node: Node, rows: Callable[[int, int], Floats], r: int) -> Answer | None:
+        """The same for r <= 2, by reading off all completions at once."""
+        for found in suspects(node, rows, r, self.rules):
+            for move in found:
+                answer = self.judge(move)
+                if answer is not None:
+                    return answer
+        return None
+
+    def judge(self, move: Move) -> Answer | None:
+        """What `accept` makes of a move."""
+        self.n_fits += 1
+        if self.n_fits > FIT_LIMIT:
+            raise OutOfReachError(
+                "columns that nearly depend on each other leave too many changes to be fitted"
+            )
+        return self.accept(move)
+
+    def run_clear(self, node: Node, T: Floats, r: int) -> Answer | None:
+        """`run`, after all completions with a coordinate that is too near the others, by fits.
+
+        What lies in the span of the others may still take the place of one of them.
+        """
+        is_dependent = node.pivots <= DEPENDENT**2
+        is_near = (node.pivots < CLEAR) & ~is_dependent
+        for i in np.flatnonzero(is_near):
+            answer = self.try_all(node, int(i), r)
+            if answer is not None:
+                return answer
+        left = ~(is_near | is_dependent) if node.n_in == 0 else ~is_near
+        if not left.all():
+            node, T = _restrict(node, T, left)
+        return self.run(node, T, r)
+
+    def try_all(self, node: Node, i: int, r: int) -> Answer | None:
+        """Judge every completion of a node by at most r coordinates, position i one of them."""
+        if node.n_in == 0 and all(map(self.is_barred, _all_moves(node, (i,), self.rules))):
+            return None  # nor any superset
+        others = np.delete(np.arange(node.columns.size), i)
+        if self.n_fits + sum(comb(others.size, size) for size in range(r)) > FIT_LIMIT:
+            self.n_fits = FIT_LIMIT
+        for size in range(r):
+            for rest in combinations(others.tolist(), size):
+                for move in _all_moves(node, (i, *rest), self.rules):
+                    answer = self.judge(move)
+                    if answer is not None:
+                        return answer
         return None
 
     def children(self, node: Node, T: Floats, r: int) -> Iterator[tuple[Node, Floats]]:
@@ -88,7 +150,9 @@ class Search(Generic[Answer]):
         for i in range(node.columns.size):
             step = self.rules.step_in if i < node.n_in else 1
             n_left = max(node.n_in - i - 1, 0) if self.rules.step_in < 0 else 0
-            if node.room - step + min(n_left, r - 1) >= 0:
+            # what lies in the span of the others cannot join them
+            is_real = node.pivots[i] > DEPENDENT**2
+            if is_real and node.room - step + min(n_left, r - 1) >= 0:
                 yield free_at(node, T, i, self.rules)
 
 
@@ -101,6 +165,7 @@ def drop_at(node: Node, T: Floats, j: int, rules: Rules) -> tuple[Node, Floats]:
     child = Node(
         node.v[rest] - T[rest, j] * w,
         drop,
+        node.pivots[rest],
         node.columns[rest],
         node.n_in - 1,
         value,
@@ -117,13 +182,16 @@ def free_at(node: Node, T: Floats, i: int, rules: Rules) -> tuple[Node, Floats]:
     sign, step = (rules.sign_in, rules.step_in) if inside else (1.0, 1)
     t, n_in, column = T[i + 1 :, i], max(node.n_in - i - 1, 0), int(node.columns[i])
     T = T[i + 1 :, i + 1 :] - np.outer(sign * t, t)
-    unit = np.sqrt(np.maximum(np.abs(np.diag(T)), FLOOR))
+    left = np.abs(np.diag(T))
+    # what is too small for this is not read off again; see `run_clear`
+    unit = np.sqrt(np.maximum(left, CLEAR * CLEAR))
     T /= unit[:, None]
     T /= unit
     np.fill_diagonal(T, np.where(np.arange(unit.size) < n_in, rules.sign_in, 1.0))
     child = Node(
         (node.v[i + 1 :] - t * (sign * node.v[i])) / unit,
         np.zeros(unit.size),
+        _smaller(node.pivots[i + 1 :], left),
         node.columns[i + 1 :],
         n_in,
         node.value - 0.5 * sign * node.v[i] ** 2 + rules.price * step,
@@ -134,6 +202,13 @@ def free_at(node: Node, T: Floats, i: int, rules: Rules) -> tuple[Node, Floats]:
     return child, T
 
 
+def _smaller(pivots: Floats, share: Floats) -> Floats:
+    """Pivots times a share, but what was not dependent by its columns is not by a product."""
+    return np.where(
+        pivots > DEPENDENT**2, np.maximum(pivots * share, 4.0 * DEPENDENT**2), pivots * share
+    )
+
+
 def screen(node: Node, T: Floats, r: int, rules: Rules) -> tuple[Node, Floats]:
     """Leave out coordinates that no improving completion by at most r can hold; O(N²) a pass."""
     while node.columns.size:
@@ -141,10 +216,32 @@ def screen(node: Node, T: Floats, r: int, rules: Rules) -> tuple[Node, Floats]:
         node = node._replace(drop=np.where(can_drop, node.drop, 0.0))
         if keep.all():
             return node, T
-        v, drop, columns = node.v[keep], node.drop[keep], node.columns[keep]
-        n_in = int(keep[: node.n_in].sum())
-        node, T = node._replace(v=v, drop=drop, columns=columns, n_in=n_in), T[np.ix_(keep, keep)]
+        node, T = _restrict(node, T, keep)
     return node, T
+
+
+def _restrict(node: Node, T: Floats, keep: NDArray[np.bool_]) -> tuple[Node, Floats]:
+    """A node with some of its coordinates only."""
+    node = node._replace(
+        v=node.v[keep], drop=node.drop[keep], pivots=node.pivots[keep], columns=node.columns[keep],
+        n_in=int(keep[: node.n_in].sum()),
+    )  # fmt: skip
+    return node, T[np.ix_(keep, keep)]
+
+
+def _all_moves(node: Node, positions: tuple[int, ...], rules: Rules) -> Iterator[Move]:
+    """All moves of exactly these positions: members of S toggled, or freed, or dropped."""
+    ways: list[list[int]] = []
+    for i in positions:
+        if i >= node.n_in or rules.step_in < 0:
+            ways.append([1 if i >= node.n_in else -1])
+        else:
+            ways.append([0, -1] if node.drop[i] != 0.0 else [0])
+    for steps in product(*ways):
+        if sum(steps) <= node.room:
+            taken = tuple(int(node.columns[i]) for i in positions)
+            gone = tuple(j for j, step in zip(taken, steps, strict=True) if step < 0)
+            yield Move(node.value, node.taken + taken, node.dropped + gone)
 
 
 def _suspects(
@@ -157,7 +254,8 @@ def _suspects(
     """
     n_in, spread = node.n_in, _largest_sums(T, r - 1)
     curvature = 1.0 - spread
-    freed = np.where(curvature > 0.0, -0.5 * node.v**2 / np.maximum(curvature, FLOOR), -np.inf)
+    freed = -0.5 * node.v**2 / np.maximum(curvature, LEAST_CURVATURE)
+    freed[curvature <= 0.0] = -np.inf
     adds, nothing = freed[n_in:] + rules.price, np.empty(0)
     if rules.step_in < 0:
         changes, drops = nothing, 0.5 * node.v[:n_in] ** 2 / (1.0 + spread[:n_in]) - rules.price

@@ -5,48 +5,80 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.certificate.moves import FLOOR, Node, chunk_ranges
+from blockl0.certificate.moves import CHUNK, CLEAR, Node, chunk_ranges
+from blockl0.hidden_moves import unit_columns_beside
 from blockl0.problem import Problem
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
+LEAST_PIVOT = 1e-24
+"""A column in the span of the support keeps this, so that swaps with it can be read off."""
+
 
 class Tableau:
     """The quadratic around w, formed some rows at a time; columns are scaled to unit norm.
 
-    Building it costs O(m n s); `rows` O(m n) per row outside S, O(n s) inside.
+    With a re-fitted outside, w is the best point on its support, whose columns are independent.
+    Pivots of columns near its span, and everything when it is nearly dependent itself, come from
+    orthogonal projections. Building it costs O(m n s); `rows` O(m n) per row outside S, O(n s)
+    inside.
     """
 
-    def __init__(self, problem: Problem, w: Floats, grad: Floats, members: Indices, refit: bool):
-        design, self.weights = problem.design, problem.hessian_bound_weights()
-        self.design, self.refit = design, refit
-        norms = np.sqrt(design.sq_norms(self.weights) + problem.ridge)
+    def __init__(self, model: Problem, w: Floats, grad: Floats, members: Indices, refit: bool):
+        self.model, self.design, self.weights = model, model.design, model.sample_weight
+        self.refit, self.members = refit, members
+        norms = np.sqrt(model.design.sq_norms(self.weights) + model.ridge)
         # a zero column must vanish after scaling too, whatever its coefficient
         self.scale = np.where(norms > 0.0, norms, np.finfo(float).tiny ** 0.5)
         self.U = self._products(members)
-        self.U[members, np.arange(members.size)] += problem.ridge / self.scale[members] ** 2
-        self.K = inverse(self.U[members])
-        self.W = self.U @ self.K
-        g, w_in = grad / self.scale, (w * self.scale)[members]
-        diag = np.where(norms > 0.0, 1.0, 0.0)
-        can_drop = ~np.isin(members, problem.keep)
+        self.U[members, np.arange(members.size)] += model.ridge / self.scale[members] ** 2
+        v, w_in = grad / self.scale, (w * self.scale)[members]
+        pivots = np.where(norms > 0.0, 1.0, 0.0)
+        can_drop = ~np.isin(members, model.keep)
         if refit:
-            v = g - self.W @ g[members]
-            v[members] = self.K @ g[members] - w_in
-            diag -= np.einsum("ij,ij->i", self.W, self.U)
-            diag[members] = np.diag(self.K)
-        else:
-            v = g
+            v, pivots = self._sweep(v, w, members, pivots)
         place = np.flatnonzero(can_drop) if refit else np.arange(members.size)
-        self._order(v, diag, members, place, norms)
+        self._order(v, pivots, members, place, norms)
         drop = np.zeros(self.columns.size)
         if not refit:
             drop[: place.size] = np.where(can_drop, w_in, 0.0)[self.place] * self.unit[: place.size]
-        room = problem.sparsity.budget - members.size
+        left = np.ones(self.columns.size)
+        left[place.size :] = np.maximum(pivots[self.columns[place.size :]], LEAST_PIVOT)
         self.root = Node(
-            v[self.columns] / self.unit, drop, self.columns, place.size, 0.0, room, (), ()
-        )
+            v[self.columns] / self.unit, drop, left, self.columns, place.size, 0.0,
+            model.sparsity.budget - members.size, (), (),
+        )  # fmt: skip
+
+    def _sweep(
+        self, g: Floats, w: Floats, members: Indices, pivots: Floats
+    ) -> tuple[Floats, Floats]:
+        """v and the diagonal with S swept; K = inv(Q_SS) and W = U K besides."""
+        A, b, scale = self.model.unit_columns(members)
+        Q, R = np.linalg.qr(A)
+        inverse = np.linalg.inv(R)
+        self.K = inverse @ inverse.T
+        self.W = self.U @ self.K
+        v = g - self.W @ g[members]
+        diag = pivots - np.einsum("ij,ij->i", self.W, self.U)
+        outside = pivots > 0.0
+        outside[members] = False
+        if self.K.diagonal().max(initial=1.0) * CLEAR < 1.0:
+            outside &= diag < CLEAR
+        residual = b - A @ (w[members] * scale)
+        for low in range(0, np.count_nonzero(outside), CHUNK):
+            part = np.flatnonzero(outside)[low : low + CHUNK]
+            X, own = unit_columns_beside(self.model, part, A.shape[0])
+            shares = Q.T @ X
+            rest = X - Q @ shares
+            again = Q.T @ rest
+            rest -= Q @ again
+            self.W[part] = (inverse @ (shares + again)).T
+            diag[part] = np.einsum("ij,ij->j", rest, rest) + own
+            v[part] = -(residual @ rest)
+        v[members] = -w[members] * self.scale[members]
+        diag[members] = self.K.diagonal()
+        return v, diag
 
     def rows(self, low: int, high: int) -> Floats:
         """T[low:high, :] in the order of `columns`, unit diagonal; all inside S or all outside."""
@@ -83,7 +115,7 @@ class Tableau:
         self, v: Floats, diag: Floats, members: Indices, place: Indices, norms: Floats
     ) -> None:
         """Put the likeliest coordinates first: cheap removals, then strong additions."""
-        unit = np.sqrt(np.maximum(diag, FLOOR))
+        unit = np.sqrt(np.maximum(diag, LEAST_PIVOT))
         score = np.abs(v) / unit
         is_out = norms > 0.0
         is_out[members] = False
@@ -92,9 +124,3 @@ class Tableau:
         out = out[np.argsort(-score[out], kind="stable")]
         self.columns = np.concatenate([members[self.place], out])
         self.unit = unit[self.columns]
-
-
-def inverse(Q: Floats) -> Floats:
-    """The inverse of a unit-diagonal psd matrix; eigenvalues are raised to the floor."""
-    values, V = np.linalg.eigh(0.5 * (Q + Q.T))
-    return (V / np.maximum(values, FLOOR)) @ V.T

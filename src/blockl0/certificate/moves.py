@@ -18,13 +18,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from blockl0.orthogonal import DEPENDENT
+
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 CHUNK = 256
 """Rows of the tableau formed or scanned at a time, which bounds the memory."""
-FLOOR = 1e-11
-"""Relative pivots are raised to this: a column below it is redundant given the others."""
+CLEAR = 1e-6
+"""Relative pivots and determinants above this are read off products of columns, whatever is below
+is fitted: a pair of columns that nearly depend on each other, or on the support."""
+READING = 1e-9
+"""Rounding of a value that is read off clear ones, relative to its terms."""
 
 
 class Move(NamedTuple):
@@ -49,6 +54,7 @@ class Node(NamedTuple):
 
     v: Floats  # (N,)
     drop: Floats  # (N,) w_j where j can be dropped with the outside fixed, else 0
+    pivots: Floats  # (N,) squared distance from the span of what is in, unit columns; 1 inside S
     columns: Indices  # (N,)
     n_in: int
     value: float
@@ -64,47 +70,57 @@ def chunk_ranges(n_in: int, n: int) -> Iterator[tuple[int, int]]:
             yield low, min(low + CHUNK, stop)
 
 
-def best_completion(
+def suspects(
     node: Node, rows: Callable[[int, int], Floats], r: int, rules: Rules
-) -> Move | None:
-    """The best way to end the move with at most r <= 2 more coordinates, if it is good enough."""
-    best = _best_single(node, rules)
-    if r == 2:
-        for low, high in chunk_ranges(node.n_in, node.columns.size):
-            inside = low < node.n_in
-            step = rules.step_in if inside else 1
-            drops = inside and bool(node.drop.any())
-            if 2 * step > node.room and not (inside and node.room >= 0) and not drops:
-                continue  # no partner makes the pair feasible
-            T = rows(low, high)
-            best = min(best, _best_pair(node, T, low, rules), key=_change)
-            if drops:
-                best = min(best, _best_drop_pair(node, T, low, rules), key=_change)
-    return best if best.change < rules.threshold else None
+) -> Iterator[list[Move]]:
+    """All ways to end the move with at most r <= 2 more coordinates that may be good enough.
+
+    The best first in each list. Every other way is none by more than rounding.
+    """
+    yield _singles(node, rules)
+    if r < 2:
+        return
+    for low, high in chunk_ranges(node.n_in, node.columns.size):
+        inside = low < node.n_in
+        step = rules.step_in if inside else 1
+        drops = inside and bool(node.drop.any())
+        if 2 * step > node.room and not (inside and node.room >= 0) and not drops:
+            continue  # no partner makes the pair feasible
+        T = rows(low, high)
+        found = _pairs(node, T, low, rules)
+        if drops:
+            found += _drop_pairs(node, T, low, rules)
+        yield sorted(found, key=_change)
 
 
-def _best_single(node: Node, rules: Rules) -> Move:
+def _singles(node: Node, rules: Rules) -> list[Move]:
     """Nothing more, one coordinate freed or toggled, or one dropped; O(N)."""
-    best = Move(node.value if node.room >= 0 else np.inf, node.taken, node.dropped)
+    found = []
+    if node.room >= 0 and node.value < rules.threshold:
+        found.append(Move(node.value, node.taken, node.dropped))
     for start, stop, sign, step in _segments(node, rules):
         if step <= node.room and start < stop:
-            # the best is the one with the largest |v|, or the smallest when it is a removal
-            i = start + int(np.argmax(sign * np.abs(node.v[start:stop])))
-            change = node.value - 0.5 * sign * node.v[i] ** 2 + rules.price * step
-            best = min(best, _move(node, change, (i,), (i,) if step < 0 else ()), key=_change)
+            gain = 0.5 * node.v[start:stop] ** 2
+            change = node.value - sign * gain + rules.price * step
+            is_real = node.pivots[start:stop] > DEPENDENT**2
+            is_real &= change - READING * gain < rules.threshold
+            for i in start + np.flatnonzero(is_real):
+                gone = (i,) if step < 0 else ()
+                found.append(_move(node, change[i - start], (i,), gone))
     candidates = np.flatnonzero(node.drop)
     if candidates.size and node.room >= -1:
-        w = node.drop[candidates]
-        changes = node.value - node.v[candidates] * w + 0.5 * w * w - rules.price
-        j = int(np.argmin(changes))
-        i = int(candidates[j])
-        best = min(best, _move(node, float(changes[j]), (i,), (i,)), key=_change)
-    return best
+        w, v = node.drop[candidates], node.v[candidates]
+        change = node.value - v * w + 0.5 * w * w - rules.price
+        blur = READING * (np.abs(v * w) + 0.5 * w * w)
+        for j in np.flatnonzero(change - blur < rules.threshold):
+            i = int(candidates[j])
+            found.append(_move(node, change[j], (i,), (i,)))
+    return sorted(found, key=_change)
 
 
-def _best_pair(node: Node, T: Floats, low: int, rules: Rules) -> Move:
-    """The best pair with its first position in the given rows: −½ v_B' T_BB⁻¹ v_B + price."""
-    best = Move(np.inf, (), ())
+def _pairs(node: Node, T: Floats, low: int, rules: Rules) -> list[Move]:
+    """Pairs with their first position in the given rows: −½ v_B' T_BB⁻¹ v_B + price."""
+    found = []
     high, inside = low + T.shape[0], low < node.n_in
     sign, step = (rules.sign_in, rules.step_in) if inside else (1.0, 1)
     a = node.v[low:high]
@@ -112,6 +128,8 @@ def _best_pair(node: Node, T: Floats, low: int, rules: Rules) -> Move:
         start = max(start, low)
         if step + other_step > node.room or start >= stop:
             continue
+        if step + other_step < 0 and rules.price == 0.0:
+            continue  # removals alone never help
         t, b = T[:, start:stop], node.v[start:stop]
         # (a² σ_b − 2abt + b² σ_a) / (σ_a σ_b − t²)
         gain = np.multiply.outer(-2.0 * a, b)
@@ -119,48 +137,71 @@ def _best_pair(node: Node, T: Floats, low: int, rules: Rules) -> Move:
         gain += other * a[:, None] ** 2
         gain += sign * b**2
         determinant = sign * other - t**2
+        largest = 2.0 * (np.max(a**2) + np.max(b**2)) * (1.0 + np.max(np.abs(t)))
+        is_near = None
         if sign == other:
-            np.maximum(determinant, FLOOR, out=determinant)
+            pivots = np.minimum.outer(node.pivots[low:high], node.pivots[start:stop])
+            is_near = (determinant < CLEAR) | (pivots < CLEAR)
+            np.maximum(determinant, CLEAR, out=determinant)
         gain /= determinant
+        change = node.value + rules.price * (step + other_step) - 0.5 * gain
+        if is_near is not None:
+            # with a column in the span of the others there is no such support
+            change[pivots <= DEPENDENT**2] = np.inf
         if start < high:
-            gain[np.tril_indices(high - start, 0, gain.shape[1])] = -np.inf
-        i, j = np.unravel_index(int(np.argmax(gain)), gain.shape)
-        change = node.value - 0.5 * float(gain[i, j]) + rules.price * (step + other_step)
-        pair = (low + int(i), start + int(j))
-        dropped = tuple(p for p in pair if p < node.n_in) if rules.step_in < 0 else ()
-        best = min(best, _move(node, change, pair, dropped), key=_change)
-    return best
+            # each pair once
+            change[np.tril_indices(high - start, 0, change.shape[1])] = np.inf
+        least = float(np.min(np.abs(determinant)))
+        wanted = change < rules.threshold + READING * largest / least
+        if wanted.any():
+            terms = other * other * a[:, None] ** 2 + b**2 + 2.0 * np.abs(np.outer(a, b) * t)
+            wanted = change - READING * terms / np.abs(determinant) < rules.threshold
+        if is_near is not None:
+            wanted |= is_near & np.isfinite(change)
+        for i, j in zip(*np.nonzero(wanted), strict=True):
+            pair = (low + int(i), start + int(j))
+            gone = tuple(p for p in pair if p < node.n_in) if rules.step_in < 0 else ()
+            found.append(_move(node, change[i, j], pair, gone))
+    return found
 
 
-def _best_drop_pair(node: Node, T: Floats, low: int, rules: Rules) -> Move:
-    """The best pair that drops one of the given rows, with the outside fixed."""
-    best = Move(np.inf, (), ())
+def _drop_pairs(node: Node, T: Floats, low: int, rules: Rules) -> list[Move]:
+    """Pairs that drop one of the given rows, with the outside fixed."""
+    found: list[Move] = []
     local = np.flatnonzero(node.drop[low : low + T.shape[0]])
     if not local.size:
-        return best
+        return found
     first, T = low + local, T[local]
     w = node.drop[first]
     value = node.value - node.v[first] * w + 0.5 * w * w - rules.price
+    size = np.abs(node.v[first] * w) + 0.5 * w * w
     shifted = node.v - w[:, None] * T  # the gradient once the row is dropped
     itself = (np.arange(first.size), first)
     for start, stop, _, step in _segments(node, rules):
         if step <= node.room + 1 and start < stop:
-            change = value[:, None] - 0.5 * shifted**2 + rules.price * step
+            gain = 0.5 * shifted**2
+            change = value[:, None] - gain + rules.price * step
             change[itself] = np.inf
-            best = min(best, _at_minimum(node, change[:, start:stop], first, start, 1), key=_change)
+            # what is added must be told from the dropped one
+            blur = READING * (size[:, None] + gain + 0.5 * node.v**2 + (w[:, None] * T) ** 2)
+            found += _within(node, change, blur, first, (start, stop), 1, rules)
     if node.room >= -2:
         u = node.drop
         change = value[:, None] - shifted * u + 0.5 * u**2 - rules.price
         change[itself] = np.inf
         change[:, u == 0.0] = np.inf
-        best = min(best, _at_minimum(node, change, first, 0, 2), key=_change)
-    return best
+        blur = READING * (size[:, None] + np.abs(shifted * u) + 0.5 * u**2)
+        found += _within(node, change, blur, first, (0, u.size), 2, rules)
+    return found
 
 
-def _at_minimum(node: Node, change: Floats, first: Indices, start: int, n_dropped: int) -> Move:
-    i, j = np.unravel_index(int(np.argmin(change)), change.shape)
-    pair = (int(first[i]), start + int(j))
-    return _move(node, float(change[i, j]), pair, pair[:n_dropped])
+def _within(
+    node: Node, change: Floats, blur: Floats, first: Indices, part: tuple[int, int],
+    n_dropped: int, rules: Rules,
+) -> list[Move]:  # fmt: skip
+    wanted = (change - blur < rules.threshold)[:, slice(*part)]
+    pairs = [(int(first[i]), part[0] + int(j), i) for i, j in zip(*np.nonzero(wanted), strict=True)]
+    return [_move(node, change[i, q], (p, q), (p, q)[:n_dropped]) for p, q, i in pairs]
 
 
 def _segments(node: Node, rules: Rules) -> tuple[tuple[int, int, float, int], ...]:

@@ -7,18 +7,22 @@ is a better point of the objective, and is confirmed on the data before it is re
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from blockl0 import kernels
-from blockl0.block_search import new_tree, search_block
+from blockl0.block_search import NODE_LIMIT
 from blockl0.certificate.move_search import OutOfReachError, find_move
-from blockl0.certificate.move_tableau import Tableau, inverse
+from blockl0.certificate.move_tableau import Tableau
 from blockl0.certificate.moves import Move
-from blockl0.problem import Problem
+from blockl0.exact_search import ExactSearch
+from blockl0.losses import LOSSES
+from blockl0.orthogonal import DEPENDENT, smallest_distance
+from blockl0.problem import Problem, independent
+from blockl0.sparsity import Sparsity
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -31,12 +35,14 @@ SMALL = 64
 """Number of columns up to which L comes from a dense eigenvalue decomposition."""
 GLOBAL_FROM = 4
 """Block size from which the proof of global optimality is tried first."""
-GLOBAL_BYTES = 500_000_000
-"""Most memory of that search."""
+GLOBAL_COLUMNS = 1000
+"""Most columns of that proof."""
 GLOBAL_WORK = 1_000_000_000
 """Its nodes times the squared number of columns: about a second."""
 LEAST_NODES = 100
 """Its nodes at least, however many columns there are."""
+PROOF_SLICE = 2000
+"""Nodes of that search between two chances of an interruption."""
 FULL_WORK = 30 * GLOBAL_WORK
 """The same when the block holds all columns, so that hardly anything else can answer."""
 
@@ -61,6 +67,23 @@ class Point:
         self.at_zero = problem.smooth(np.zeros_like(w))
         self.slack = tol * self.objective + ROUNDING * self.at_zero
 
+    @property
+    def model(self) -> Problem:
+        """The quadratic as a squared loss: the problem itself, or its majorizer at the point."""
+        problem = self.problem
+        if problem.is_quadratic:
+            return problem
+        weights = self.weights
+        weights = np.ones(problem.n_samples) if weights is None else weights
+        eta = problem.design.matvec(self.w)
+        slope = problem.loss.gradient(eta, problem.y)
+        if problem.sample_weight is not None:
+            slope = slope * problem.sample_weight
+        # a row without weight has no slope either
+        shift = np.divide(slope, weights, out=np.zeros_like(slope), where=weights > 0.0)
+        loss = LOSSES["squared"]
+        return replace(problem, loss=loss, y=eta - shift, sample_weight=weights)
+
     def curve(self, d: Floats) -> Floats:
         """Q d, (n,)."""
         design, eta = self.problem.design, self.problem.design.matvec(d)
@@ -74,15 +97,15 @@ class Point:
         return Q
 
     def fit(self, free: Indices, dropped: Indices) -> Floats:
-        """The best point of the quadratic with `dropped` at zero and all but `free` as they are."""
-        z = self.w.copy()
-        z[dropped] = 0.0
-        Q = self.gram(free)
-        scale = np.sqrt(np.where(np.diag(Q) > 0.0, np.diag(Q), 1.0))
-        K = inverse(Q / scale[:, None] / scale) / scale[:, None] / scale
-        for _ in range(2):  # the second step removes the rounding of the first
-            z[free] -= K @ (self.grad + self.curve(z - self.w))[free]
-        return z
+        """The best point of the quadratic with `dropped` at zero and all but `free` as they are.
+
+        By an orthogonal factorization; of columns that depend on each other some become zero.
+        """
+        z, model = self.w.copy(), self.model
+        z[dropped] = z[free] = 0.0
+        if z.any():
+            model = replace(model, y=model.y - model.design.matvec(z))
+        return z + model.fit_on(free)
 
     def confirm(self, block: NDArray[np.integer], z: Floats) -> Better | None:
         """The better point, if it is better on the data by more than the slack."""
@@ -101,9 +124,6 @@ def improve_basic(point: Point, size: int | None = None) -> Better | None:
     if not S.size:
         return None
     z = point.fit(S, S[:0])
-    gain = 0.5 * float(point.grad[S] @ (point.w - z)[S])
-    if not gain > point.slack:
-        return None
     block = S[np.argsort(-np.abs(z - point.w)[S], kind="stable")][:size]
     return point.confirm(block, z)
 
@@ -144,7 +164,7 @@ def improve_block(point: Point, k: int, refit: bool) -> Better | None:
     better = improve_basic(point, k) if refit else None
     if better is not None:
         return better
-    tableau = Tableau(point.problem, point.w, point.grad, point.members, refit)
+    tableau = _tableau(point, refit)
     for size in sizes:
         better = _improve_by_moves(point, tableau, size)
         if better is not None or size >= min(k, n):
@@ -156,17 +176,41 @@ def improve_block(point: Point, k: int, refit: bool) -> Better | None:
     return _improve_by_moves(point, tableau, min(k, n))
 
 
+def _tableau(point: Point, refit: bool) -> Tableau:
+    """The quadratic at the point; with a re-fitted outside at the best point on its support.
+
+    That is no better, or it would have been returned; but where columns of the support depend on
+    others it has fewer of them.
+    """
+    w, members, grad = point.w, point.members, point.grad
+    if refit:
+        w = point.fit(members, members[:0])
+        members = np.union1d(np.flatnonzero(w), point.problem.keep).astype(np.int64)
+        grad = grad + point.curve(w - point.w)
+    return Tableau(point.model, w, grad, members, refit)
+
+
 def _improve_by_moves(point: Point, tableau: Tableau, k: int) -> Better | None:
     """The complete search over blocks of k columns."""
 
-    def accept(move: Move) -> Better | None:
+    def split(move: Move) -> tuple[Indices, Indices, Indices]:
+        """The block, what is fitted, and what becomes zero."""
         block, gone = (np.array(part, dtype=np.int64) for part in (move.columns, move.dropped))
-        free = np.union1d(point.members, block) if tableau.refit else block
-        return point.confirm(block, point.fit(np.setdiff1d(free, gone), gone))
+        if not tableau.refit:
+            return block, np.setdiff1d(block, gone), gone
+        free = np.setdiff1d(np.union1d(tableau.members, block), gone)
+        return block, free, np.setdiff1d(point.members, free)
+
+    def accept(move: Move) -> Better | None:
+        block, free, gone = split(move)
+        return point.confirm(block, point.fit(free, gone))
+
+    def is_barred(move: Move) -> bool:
+        return smallest_distance(tableau.model.unit_columns(split(move)[1])[0]) <= DEPENDENT
 
     try:
         price = point.problem.sparsity.price
-        return find_move(tableau, k, price, -point.slack, accept)
+        return find_move(tableau, k, price, -point.slack, accept, is_barred)
     except OutOfReachError as error:
         raise ValueError(
             f"`level`={k} is out of reach of a complete certificate with {point.w.size} columns: "
@@ -175,31 +219,18 @@ def _improve_by_moves(point: Point, tableau: Tableau, k: int) -> Better | None:
 
 
 def improve_global(point: Point, work: int) -> tuple[Better | None, bool]:
-    """(better point or None, whether it is proven that no point is better than this one).
-
-    The search prunes within an allowance for the rounding of the Gram matrix. Where that exceeds
-    the slack, as for a nearly perfect fit on dependent columns, it proves nothing.
-    """
-    n, (price, budget) = point.w.size, point.problem.sparsity
-    if 16 * (min(n, budget) + 2) * n**2 > GLOBAL_BYTES:
+    """(better point or None, whether it is proven that no point is better than this one)."""
+    n = point.w.size
+    if n > GLOBAL_COLUMNS:
         return None, False
-    H = np.ascontiguousarray(point.gram(np.arange(n)))
-    c = point.grad - H @ point.w
-    forced = _mask(point.problem.keep, np.arange(n))
-    tree, node_limit = new_tree(n, min(n, budget) + 1), max(LEAST_NODES, work // n**2)
-    found = search_block(
-        H, c, price, budget, current=point.w, forced=forced, node_limit=node_limit, tree=tree
-    )
-    here = 0.5 * point.w @ (point.grad + c) + price * np.count_nonzero(point.w)
-    if not found.value < here - point.slack:
-        return None, found.proven and float(tree.value[-1, kernels.SLACK]) <= point.slack
-    support = np.flatnonzero(found.z)
-    z = point.fit(support, np.setdiff1d(point.members, support))
-    return point.confirm(np.flatnonzero(z != point.w), z), False
-
-
-def _mask(keep: Indices, block: Indices) -> NDArray[np.bool_] | None:
-    return np.isin(block, keep) if keep.size else None
+    found = ExactSearch(point.model, np.flatnonzero(point.w))
+    node_limit = max(LEAST_NODES, work // n**2)
+    while not found.finished and found.incumbent.iteration < node_limit:
+        found.advance(PROOF_SLICE)
+    z = found.incumbent.w
+    better = point.confirm(np.flatnonzero(z != point.w), z)
+    here = point.model.objective(point.w)
+    return better, found.finished and here <= found.incumbent.objective + point.slack
 
 
 def improve_sampled(
@@ -210,44 +241,42 @@ def improve_sampled(
     better = improve_basic(point, k) if refit else None
     if better is not None:
         return better
-    tableau = Tableau(point.problem, point.w, point.grad, point.members, refit)
+    model = point.model
     for _ in range(n_samples):
         block = np.sort(rng.choice(n, size=k, replace=False))
-        better = _improve_in(point, tableau, block)
+        better = _improve_in(point, model, block, refit)
         if better is not None:
             return better
     return None
 
 
-def _improve_in(point: Point, tableau: Tableau, block: Indices) -> Better | None:
-    """Solve one block exactly, in unit columns."""
-    scale, (price, budget) = tableau.scale[block], point.problem.sparsity
-    is_rest = ~np.isin(point.members, block)
-    rest = point.members[is_rest]
-    H = point.gram(block) / scale[:, None] / scale
-    if tableau.refit:
-        # the Schur complement: the rest of the support follows the block
-        U = tableau.U[block][:, is_rest]
-        H -= U @ inverse(tableau.U[rest][:, is_rest]) @ U.T
-    w, g = point.w[block] * scale, point.grad[block] / scale
-    c = g - H @ w
-    found = search_block(
-        np.ascontiguousarray(H),
-        c,
-        price,
-        budget - rest.size,
-        current=w,
-        forced=_mask(point.problem.keep, block),
+def _improve_in(point: Point, model: Problem, block: Indices, refit: bool) -> Better | None:
+    """Solve one block exactly: a problem of its own, in which the rest of the support is kept."""
+    rest = np.setdiff1d(point.members, block)
+    columns = np.union1d(rest, block) if refit else block
+    fixed = np.zeros_like(point.w) if refit else point.w.copy()
+    fixed[block] = 0.0
+    price, budget = model.sparsity
+    kept = np.union1d(rest, np.intersect1d(model.keep, block)) if refit else model.keep
+    inside = replace(
+        model,
+        design=model.design.take(columns),
+        y=model.y - model.design.matvec(fixed),
+        sparsity=Sparsity(price, min(columns.size, budget - (0 if refit else rest.size))),
+        keep=np.flatnonzero(np.isin(columns, kept)).astype(np.int64),
     )
-    if found.value < 0.5 * w @ (g + c) + price * np.count_nonzero(w) - point.slack:
-        gone = np.setdiff1d(block[w != 0.0], block[found.z != 0.0])
-        kept = block[found.z != 0.0]
-        return point.confirm(
-            block, point.fit(np.union1d(rest, kept) if tableau.refit else kept, gone)
-        )
-    if not found.proven:
+    inside = replace(
+        inside, keep=independent(inside.design, inside.keep, model.sample_weight, model.ridge)
+    )
+    found = ExactSearch(inside, np.flatnonzero(point.w[columns]))
+    while not found.finished and found.incumbent.iteration < NODE_LIMIT:
+        found.advance(PROOF_SLICE)
+    z = fixed
+    z[columns] = found.incumbent.w
+    better = point.confirm(block, z)
+    if better is None and not found.finished:
         raise ValueError(
             f"`level`={block.size} is too large: the search of one block hit its node limit; "
             "ask for a lower level."
         )
-    return None
+    return better
