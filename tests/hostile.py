@@ -123,10 +123,10 @@ def make_target(rng, X, recipe):
     return y * 10.0 ** rng.choice([0, 0, 0, -6, 6])
 
 
-def make_hostile(seed: int, largest: int = 10) -> Hostile:
+def make_hostile(seed: int, largest: int = 10, fewest: int = 1) -> Hostile:
     """The problem of a seed: at most `largest` columns and twice as many rows."""
     rng = np.random.default_rng([20261116, seed])
-    n = int(rng.integers(1, largest + 1))
+    n = int(rng.integers(fewest, largest + 1))
     m = int(rng.integers(1, 2 * largest + 1))
     X, recipe = rng.standard_normal((m, n)), []
     if rng.random() < 0.4:

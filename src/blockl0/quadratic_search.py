@@ -420,6 +420,12 @@ class QuadraticSearch:
         """Whether no single move over all columns improves a point that has none in its pool."""
         pool.refresh()
         self.tally.drift = max(self.tally.drift, pool.drift)
+        if pool.size != incumbent.n_nonzero:
+            # the pool cannot hold this support: nothing that it says is about it
+            incumbent.doubtful = np.setdiff1d(
+                np.flatnonzero(self.sq_norms > 0.0), incumbent.support
+            )
+            return True
         if pool is self._whole:
             pivots, members = pool.table.border[kernels.PIVOT], pool.members
             is_apart = np.all(pivots[members] * self.sq_norms[members] * CLEAR_PIVOT > -1.0)
@@ -449,8 +455,18 @@ class QuadraticSearch:
         return incumbent
 
     def fit(self, support: Ints, iteration: int) -> Incumbent:
-        """The incumbent on a support, its objective from the data."""
+        """The incumbent on a support and the kept columns, its objective from the data.
+
+        A pool leaves a kept column out that is nearly a combination of others; here it comes back,
+        and where that is one too many, the least of the others goes.
+        """
+        keep, budget = self.problem.keep, self.problem.sparsity.budget
+        support = np.union1d(support, keep) if keep.size else support
         w = self.problem.fit_on(support)
+        while np.count_nonzero(w) > budget:
+            movable = np.setdiff1d(np.flatnonzero(w), keep)
+            least = movable[np.argmin(w[movable] ** 2 * self.sq_norms[movable])]
+            w = self.problem.fit_on(np.setdiff1d(np.flatnonzero(w), least))
         return Incumbent(w, self.problem.objective(w), int(np.count_nonzero(w)), iteration)
 
     def kick_round(
