@@ -11,6 +11,7 @@ from scipy.linalg import qr, solve_triangular
 
 from blockl0.design import Design, as_design
 from blockl0.losses import Loss, best_intercept, get_loss
+from blockl0.scaling import balance, rescaled, unscaled
 from blockl0.sparsity import Sparsity, as_sparsity
 from blockl0.validate import check_keep, check_nonnegative, check_sample_weight, check_y
 
@@ -18,6 +19,9 @@ Floats = NDArray[np.float64]
 
 FULL_RANK = 1e-8
 """Diagonal of the triangular factor of unit columns above which they count as independent."""
+
+
+SMALLEST = float(np.finfo(np.float64).tiny)
 
 
 def _no_columns() -> NDArray[np.int64]:
@@ -46,6 +50,9 @@ class Problem:
     has_intercept : bool
         Whether the smooth part is the minimum over an intercept b of f(Xw + b), which is not
         penalized and not counted. Method "refit" knows it; see `blockl0.preprocess`.
+    scale : ndarray (n,) or None
+        Powers of two by which the columns were multiplied; None for none. All methods work with
+        the scaled ones; `from_given` and `to_given` convert coefficients.
     """
 
     design: Design
@@ -56,6 +63,7 @@ class Problem:
     sample_weight: Floats | None = None
     keep: NDArray[np.int64] = field(default_factory=_no_columns)
     has_intercept: bool = False
+    scale: Floats | None = None
 
     @property
     def n_samples(self) -> int:
@@ -118,6 +126,14 @@ class Problem:
         w[support] = _least_squares(X_S, y) / scale
         return w
 
+    def from_given(self, w: Floats) -> Floats:
+        """Coefficients of the columns as the user gave them, for those of the design."""
+        return unscaled(w, self.scale)
+
+    def to_given(self, w: Floats) -> Floats:
+        """Coefficients of the design's columns, for those that the user gave."""
+        return rescaled(w, self.scale)
+
     def hessian_bound_weights(self) -> Floats | None:
         """D (m,) with ∇²smooth ⪯ X' diag(D) X + ridge·I everywhere; None stands for all ones."""
         bound = self.loss.curvature_bound
@@ -164,7 +180,7 @@ def as_problem(
     design = as_design(X)
     m, n = design.shape
     sparsity = as_sparsity(n_nonzero_coefs, alpha, n)
-    ridge = check_nonnegative("ridge", ridge)
+    design, scale, ridge = balance(design, check_nonnegative("ridge", ridge))
     sample_weight = check_sample_weight(sample_weight, m)
     return Problem(
         design=design,
@@ -174,6 +190,7 @@ def as_problem(
         ridge=ridge,
         sample_weight=sample_weight,
         keep=independent(design, check_keep(keep, n, sparsity.budget), sample_weight, ridge),
+        scale=scale,
     )
 
 
@@ -187,6 +204,8 @@ def independent(
     if keep.size == 0:
         return keep
     X_K = design.columns(keep)
+    # with a ridge columns may be so small that their squares vanish
+    X_K = X_K / np.maximum(np.abs(X_K).max(axis=0), SMALLEST)
     if sample_weight is not None:
         X_K = X_K * np.sqrt(sample_weight)[:, None]
     norms = np.sqrt(np.einsum("ij,ij->j", X_K, X_K))

@@ -136,7 +136,9 @@ def solve(
         check_verbose(verbose),
     )
     n, budget = problem.n_features, problem.sparsity.budget
-    start = None if init is None else check_init(init, n, budget, problem.keep)
+    start = None
+    if init is not None:
+        start = check_init(init, n, budget, problem.keep, problem.scale)
     return solver(problem, run, init=start, rng=check_random_state(random_state), **options)
 
 
