@@ -7,6 +7,7 @@ and the rest of it apart: each difference is then right to its last digit.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,9 @@ FAR = 64.0
 FLAT = 8.0 * float(np.finfo(np.float64).eps)
 """A range within this share of the largest entry, 8 to 16 ulps, is rounding of equal numbers."""
 CHUNK_BYTES = 8 << 20
-"""Entries of X that are centred at a time for products of them."""
-NORM_BYTES = 1 << 20
-"""The same for their squares: what stays in cache is read and written there."""
+"""Entries of X that are centred at a time for products with many vectors."""
+CACHE_BYTES = 1 << 20
+"""The same for their sums and squares: what stays in cache is read and written there."""
 
 
 class Centered:
@@ -119,9 +120,9 @@ class Centered:
         idx = np.asarray(idx, dtype=np.intp)
         X_B = self.base.columns(idx)
         X_B -= self.means[idx]
-        if self._far.size and (is_far := self._is_far[idx]).any():
+        if self._far.size and self._is_far[idx].any():
             # one after the other: the sum of the two would be rounded to the digits of the mean
-            X_B[:, is_far] -= self.rests[idx[is_far]]
+            X_B -= self.rests[idx]
         X_B[:, self.is_flat[idx]] = 0.0
         return X_B
 
@@ -153,7 +154,7 @@ class Centered:
         U = self.base.cross(V, part) - np.outer(V.sum(axis=0), self.means[part])
         if self._far.size:
             columns = np.arange(self.shape[1])[part]
-            for far in self._parts(np.flatnonzero(self._is_far[part])):
+            for far in self._parts(np.flatnonzero(self._is_far[part]), CHUNK_BYTES):
                 U[:, far] = V.T @ self.columns(columns[far])
         U[:, self.is_flat[part]] = 0.0
         return U
@@ -170,7 +171,7 @@ class Centered:
         """X' diag(weights) X of the centred X, dense (n, n); some columns at a time."""
         n = self.shape[1]
         G = np.empty((n, n), order="F")
-        for part in self._parts(np.arange(n)):
+        for part in self._parts(np.arange(n), CHUNK_BYTES):
             V = self.columns(part)
             V = V if weights is None else V * weights[:, None]
             G[part] = self.cross(V, slice(None))
@@ -179,9 +180,9 @@ class Centered:
     def sq_norms(self, weights: Floats | None = None) -> Floats:
         """Σ_i weights_i (x_ij − mean_j)² for every column j, (n,), without cancellation."""
         ones = np.ones(self.shape[0]) if weights is None else weights
-        norms = self._moments(ones)[1]
+        norms = self._moments(ones, squares_only=True)[1]
         if isinstance(self.base, Csc):
-            for part in self._parts(self._far, NORM_BYTES):
+            for part in self._parts(self._far):
                 norms[part] = ones @ self.columns(part) ** 2
         return np.where(self.is_flat, 0.0, norms)
 
@@ -191,26 +192,34 @@ class Centered:
         self._is_far = np.zeros(self.shape[1], dtype=np.bool_)
         self._is_far[far] = True
 
-    def _parts(self, columns: NDArray[np.intp], size: int = CHUNK_BYTES) -> list[NDArray[np.intp]]:
+    def _parts(self, columns: NDArray[np.intp], size: int = CACHE_BYTES) -> list[NDArray[np.intp]]:
         """Columns, some at a time, so that their entries take `size` bytes."""
         step = max(1, size // (8 * self.shape[0]))
         return [columns[i : i + step] for i in range(0, columns.size, step)]
 
-    def _moments(self, weights: Floats) -> tuple[Floats, Floats]:
-        """Σ_i weights_i (x_ij − mean_j) and the same of its squares, (n,) each."""
+    def _moments(self, weights: Floats, squares_only: bool = False) -> tuple[Floats, Floats]:
+        """Σ_i weights_i (x_ij − mean_j), unless not asked for, and the same of squares, (n,)."""
         n = self.shape[1]
-        sums, norms = np.empty(n), np.empty(n)
+        sums, norms = np.zeros(n), np.empty(n)
         if isinstance(self.base, Csc):
-            for start in range(0, n, self.chunk):
-                part = slice(start, min(start + self.chunk, n))
+            for part in _sparse_parts(self.base):
                 sums[part], norms[part] = _sparse_moments(self.base, weights, self.means, part)
             return sums, norms
-        for part in self._parts(np.arange(n), NORM_BYTES):
+        for part in self._parts(np.arange(n)):
             X_B = self.columns(part)
-            sums[part] = weights @ X_B
+            if not squares_only:
+                sums[part] = weights @ X_B
             X_B *= X_B
             norms[part] = weights @ X_B
         return sums, norms
+
+
+def _sparse_parts(base: Csc) -> list[slice]:
+    """Columns of a sparse X, some at a time, so that their entries stay in cache."""
+    n, step = base.shape[1], CACHE_BYTES // 8
+    ends = np.searchsorted(base.indptr, np.arange(step, base.indptr[-1] + step, step))
+    ends = np.unique(np.concatenate([[0], np.minimum(ends, n), [n]])).tolist()
+    return [slice(start, stop) for start, stop in pairwise(ends)]
 
 
 def _sparse_moments(

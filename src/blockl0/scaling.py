@@ -16,35 +16,51 @@ MODERATE = 2.0**100
 """Lengths of columns up to this, 1.3e30, and down to its inverse are left as they are."""
 VANISHING, SHORT_CHUNK = 1e-150, 64
 """A length that comes of vanishing squares, and the columns that are then read at a time."""
-RIDGES = 1e-200, 1e200
-"""Ridges that a common factor of all columns may lead to."""
+IDLE = 1e-100
+"""Beside a ridge, shorter columns than so many of its roots change no digit of any objective."""
+LEAST_RIDGE = 1e-200
+"""The least ridge that a common factor of all columns may lead to."""
 
 
 def balance(design: Dense | Csc, ridge: float) -> tuple[Dense | Csc, Floats | None, float]:
     """The design with columns of moderate length, their factors, and the ridge that goes with it.
 
     Nothing is done, and the factors are None, unless a column is extreme. A ridge allows one factor
-    for all columns only: it is used when all of them are too short, or all too long. A single
-    column that is short beside a ridge is right as it is: its coefficient is nearly zero. O(mn).
+    for all columns only: it is used when all of them are too short, or all too long. A column that
+    is so short beside a ridge that its squares vanish has a coefficient of nearly zero: it is then
+    taken for zero, as the column is. O(mn).
     """
+    if isinstance(design, Csc) and _is_moderate(design.data):
+        return design, None, ridge
     lengths = _lengths(design)
-    real = lengths > 0.0
-    if not np.any(real & ((lengths < 1.0 / MODERATE) | (lengths > MODERATE))):
+    is_extreme = (lengths > 0.0) & ((lengths < 1.0 / MODERATE) | (lengths > MODERATE))
+    if not is_extreme.any():
         return design, None, ridge
     scale = np.ones(lengths.size)
     if ridge == 0.0:
-        is_extreme = real & ((lengths < 1.0 / MODERATE) | (lengths > MODERATE))
-        scale[is_extreme] = _inverse_power(lengths[is_extreme])
+        scale[is_extreme] = _inverse_powers(lengths[is_extreme])
         return _multiply(design, scale), scale, ridge
-    longest, shortest = lengths.max(), lengths[real].min()
-    nearest = longest if longest < 1.0 / MODERATE else shortest if shortest > MODERATE else 1.0
-    factor = float(_inverse_power(np.array(nearest)))
+    is_idle = (lengths > 0.0) & (lengths < IDLE * np.sqrt(ridge))
+    if is_idle.any():
+        design = _multiply(design, np.where(is_idle, 0.0, 1.0))
+        lengths[is_idle] = 0.0
+    factor = _common_factor(lengths)
     # in two steps: the square of the factor may not be a float64
     other = ridge * factor * factor
-    if factor == 1.0 or not RIDGES[0] <= other <= RIDGES[1]:
+    if factor == 1.0 or other < LEAST_RIDGE:
         return design, None, ridge
     scale[:] = factor
     return _multiply(design, scale), scale, other
+
+
+def _common_factor(lengths: Floats) -> float:
+    """The power of two for columns that are all too short, or all too long; else one."""
+    real = lengths[lengths > 0.0]
+    if real.size and real.max() < 1.0 / MODERATE:
+        return float(_inverse_powers(real.max()))
+    if real.size and real.min() > MODERATE:
+        return float(_inverse_powers(real.min()))
+    return 1.0
 
 
 def unscaled(w: Floats, scale: Floats | None) -> Floats:
@@ -67,6 +83,14 @@ def rescaled(w: Floats, scale: Floats | None) -> Floats:
     return coef
 
 
+def _is_moderate(data: Floats) -> bool:
+    """Whether stored entries, none of them zero, tell that no column is extreme."""
+    if data.size == 0:
+        return True
+    sizes = np.abs(data)
+    return bool(sizes.min() >= 1.0 / MODERATE and sizes.max() * sizes.size <= MODERATE)
+
+
 def _lengths(design: Dense | Csc) -> Floats:
     """The lengths of the columns, or where their squares vanish, the largest entries; (n,)."""
     lengths = np.sqrt(design.sq_norms())
@@ -81,7 +105,7 @@ def _lengths(design: Dense | Csc) -> Floats:
     return lengths
 
 
-def _inverse_power(lengths: Floats) -> Floats:
+def _inverse_powers(lengths: Floats) -> Floats:
     """Powers of two that bring lengths to between ½ and 1."""
     # of the least float64, 5e-324, the inverse is not one: short of it, by some powers
     return np.ldexp(1.0, np.minimum(-np.frexp(lengths)[1], 1000))
