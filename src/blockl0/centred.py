@@ -243,5 +243,11 @@ def _is_constant(X_B: Floats, weights: Floats) -> NDArray[np.bool_]:
     """Whether columns hold one number, up to its rounding, in the rows of positive weight."""
     if not np.all(weights > 0.0):
         X_B = X_B[weights > 0.0]
-    top, low = X_B.max(axis=0), X_B.min(axis=0)
-    return top - low <= FLAT * np.maximum(np.abs(top), np.abs(low))
+    return is_rounding(X_B.min(axis=0), X_B.max(axis=0))
+
+
+def is_rounding(low: Floats, top: Floats) -> NDArray[np.bool_]:
+    """Whether numbers between two bounds are one, up to its rounding."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread, largest = top - low, np.maximum(np.abs(top), np.abs(low))
+    return (low == top) | (np.isfinite(spread) & (spread <= FLAT * largest))
