@@ -19,9 +19,8 @@ Floats = NDArray[np.float64]
 
 FULL_RANK = 1e-8
 """Diagonal of the triangular factor of unit columns above which they count as independent."""
-
-
 SMALLEST = float(np.finfo(np.float64).tiny)
+"""The smallest float64 of full precision, to divide by instead of zero."""
 
 
 def _no_columns() -> NDArray[np.int64]:
@@ -127,11 +126,11 @@ class Problem:
         return w
 
     def from_given(self, w: Floats) -> Floats:
-        """Coefficients of the columns as the user gave them, for those of the design."""
+        """Turn coefficients of the columns as given into those of the design's columns."""
         return unscaled(w, self.scale)
 
     def to_given(self, w: Floats) -> Floats:
-        """Coefficients of the design's columns, for those that the user gave."""
+        """Turn coefficients of the design's columns into those of the columns as given."""
         return rescaled(w, self.scale)
 
     def hessian_bound_weights(self) -> Floats | None:

@@ -1,6 +1,7 @@
 """Columns of extreme size, multiplied by powers of two, so that no square over- or underflows.
 
-Powers of two change no digit: the scaled problem is the given one, with w_j = scale_j·v_j.
+Powers of two change no digit: the scaled problem is the given one, with w_j = scale_j·v_j. Methods
+whose steps depend on units, such as proximal gradients, take them in the scaled ones.
 """
 
 from __future__ import annotations
