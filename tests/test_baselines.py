@@ -69,7 +69,7 @@ def solve(X, y, method, **options):
     problem = as_problem(X, y, **{key: options[key] for key in names if key in options})
     assert np.isfinite(result.coef).all()
     assert problem.sparsity.is_feasible(result.coef)
-    assert result.objective == problem.objective(result.coef)
+    assert result.objective == problem.objective(problem.from_given(result.coef))
     history = result.history
     assert len(history) >= 1 and np.isfinite(history.objective).all()
     scale = max(problem.smooth(np.zeros(problem.n_features)), 1e-300)

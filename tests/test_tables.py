@@ -107,6 +107,14 @@ def test_what_is_done_is_said(frame):
     assert "a" not in dropped.feature_names and "1 column (a) dropped as asked" in notes_of(dropped)
 
 
+def test_what_differs_by_rounding_only_is_constant(frame):
+    rows = np.arange(len(frame))
+    sums = np.where(rows % 2 == 0, 0.1 + 0.2, 0.3)
+    table = read_table(frame.assign(sums=sums, late=1e12 + rows), target="y")
+    assert "2 constant columns (one, sums) dropped" in notes_of(table)
+    assert "late" in table.feature_names
+
+
 def test_missing_values_are_refused_or_filled(frame):
     frame.loc[[3, 5], "a"] = np.nan
     frame.loc[7, "city"] = None

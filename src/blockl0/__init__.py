@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from blockl0.estimators import BestSubsetSelector, L0Classifier, L0Regressor
     from blockl0.model_selection import L0ClassifierCV, L0RegressorCV
     from blockl0.path import Path, l0_path
+    from blockl0.preprocess import ConstantColumnWarning
     from blockl0.result import History, Result, Status
     from blockl0.solve import solve
 
 __all__ = [
     "BestSubsetSelector",
     "Certificate",
+    "ConstantColumnWarning",
     "History",
     "L0Classifier",
     "L0ClassifierCV",
@@ -47,6 +49,7 @@ __all__ = [
 _LAZY = {
     "BestSubsetSelector": "blockl0.estimators",
     "Certificate": "blockl0.certificate",
+    "ConstantColumnWarning": "blockl0.preprocess",
     "History": "blockl0.result",
     "L0Classifier": "blockl0.estimators",
     "L0ClassifierCV": "blockl0.model_selection",

@@ -103,7 +103,7 @@ def _encode(
         if shared is not None and shared._whole is not None:
             search._whole = search._pool_of(shared._whole.columns, like=shared._whole)
         incumbent, _ = improve(search, None, Run(here), np.random.default_rng(seed), rounds)
-        codes[i] = incumbent.w
+        codes[i] = here.to_given(incumbent.w)
         shared = search if shared is None else shared
     return codes
 

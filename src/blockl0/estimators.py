@@ -45,6 +45,8 @@ class L0Regressor(RegressorMixin, L0Linear):
     loss : "squared" (default), "huber", "poisson" or a Loss, as ``Huber(delta=0.5)``
         "poisson" predicts exp(x'w + b) for counts.
     fit_intercept : bool, default=True
+        A column that is constant, up to 8 units in the last place, then gets no coefficient; a
+        `ConstantColumnWarning` names it.
     keep : array-like, optional
         Columns that always stay, as numbers, names or a mask; they count towards the budget.
     effort : "fast", "balanced" (default), "thorough" or int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from blockl0.path import solve_path
+from blockl0.preprocess import ConstantColumnWarning
 from blockl0.refit import make_search, refit_options
 
 Floats = NDArray[np.float64]
@@ -205,7 +207,7 @@ def drop_one(problem: Any, coef: Floats, support: NDArray[np.int64]) -> Floats:
     """
     search = make_search(problem, refit_options()[0])
     # from the fit itself: of other starts, a loss like Poisson's may not come back
-    w = search.start(coef).w
+    w = search.start(problem.from_given(coef)).w
     here = problem.objective(w)
     rises = np.full(support.size, np.nan)
     for i, j in enumerate(support):
@@ -234,7 +236,10 @@ def _inclusion(
         draw = draw if weights is None else draw * weights
         if hasattr(est, "classes_") and np.unique(np.asarray(y)[draw > 0]).size < est.classes_.size:
             continue
-        counts[again.fit(X, y, draw).support_] += 1.0
+        with warnings.catch_warnings():
+            # a column may well be constant in the rows of a draw
+            warnings.simplefilter("ignore", ConstantColumnWarning)
+            counts[again.fit(X, y, draw).support_] += 1.0
         done += 1
         if done == n_bootstrap:
             break

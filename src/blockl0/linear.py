@@ -13,17 +13,25 @@ from sklearn.utils import check_random_state as check_sklearn_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from blockl0.callbacks import HAS_CALLBACKS, CallbackSupportMixin, fit_task
+from blockl0.centred import Centered
 from blockl0.design import as_design
 from blockl0.explain import SummaryMixin
 from blockl0.losses import get_loss
 from blockl0.multinomial import MultinomialProblem
 from blockl0.multinomial_search import MultinomialSearch
 from blockl0.newton import newton_on
-from blockl0.preprocess import Prepared, apply, count_distinct_rows, drop_unweighted
+from blockl0.preprocess import (
+    ConstantColumnWarning,
+    Prepared,
+    apply,
+    count_distinct_rows,
+    drop_unweighted,
+)
 from blockl0.problem import as_problem, independent
 from blockl0.refit import refit_options, solve_refit
 from blockl0.result import Result, Status
 from blockl0.run import Callback, Run
+from blockl0.scaling import balance
 from blockl0.sparsity import as_sparsity
 from blockl0.validate import (
     check_choice,
@@ -43,6 +51,8 @@ REGRESSION = ("squared", "huber", "poisson")
 CLASSIFICATION = ("logistic", "squared_hinge")
 EXTREME, VANISHING = 30.0, 20.0
 """A logistic predictor beyond the one, or a log rate the other below the mean's, diverges."""
+LISTED = 8
+"""Constant columns that a warning names before it says how many more there are."""
 CALLER = 5 if HAS_CALLBACKS else 4
 """Frames between a warning of a fit and the line that called it."""
 
@@ -133,14 +143,15 @@ class L0Linear(CallbackSupportMixin, SummaryMixin, BaseEstimator):
         if budget is None and alpha is None:
             budget = self._default_budget(X, keep.size)
         if n_classes > 2:
-            design, sparsity = as_design(X), as_sparsity(budget, alpha, X.shape[1])
-            ridge = check_nonnegative("ridge", self.ridge)
+            sparsity = as_sparsity(budget, alpha, X.shape[1])
+            design, scale, ridge = balance(as_design(X), check_nonnegative("ridge", self.ridge))
             keep = independent(
                 design, check_keep(keep, X.shape[1], sparsity.budget), weights, ridge
             )
             problem: Any = MultinomialProblem(
-                design, y.astype(np.int64), n_classes, sparsity, ridge, weights, keep
-            )
+                design, y.astype(np.int64), n_classes, sparsity, ridge, weights, keep,
+                scale=scale,
+            )  # fmt: skip
         else:
             problem = as_problem(
                 X, y, n_nonzero_coefs=budget, alpha=alpha, ridge=self.ridge,
@@ -199,6 +210,7 @@ class L0Linear(CallbackSupportMixin, SummaryMixin, BaseEstimator):
             with task.rounds(lambda w: self._attributes(prepared, w), zero) as callback:
                 result = self._solve(prepared, callback)
             self._store(result, prepared)
+        self._warn_of_constants(prepared)
         if self.ridge == 0.0:
             self._warn_if_separable(X, y)
 
@@ -227,6 +239,23 @@ class L0Linear(CallbackSupportMixin, SummaryMixin, BaseEstimator):
 
     def _shape(self, coef: Floats, intercept: Any) -> tuple[Floats, Any]:
         return coef, intercept
+
+    def _warn_of_constants(self, prepared: Prepared) -> None:
+        """Name the columns that the intercept replaces; those of zeros are missed by nobody."""
+        design = prepared.problem.design
+        if not isinstance(design, Centered) or not design.is_constant.any():
+            return
+        names = getattr(self, "feature_names_in_", None)
+        found = np.flatnonzero(design.is_constant)
+        listed = ", ".join(f"x{j}" if names is None else str(names[j]) for j in found[:LISTED])
+        more = f" and {found.size - LISTED} more" if found.size > LISTED else ""
+        what = "Columns {} are" if found.size > 1 else "Column {} is"
+        warnings.warn(
+            f"{what.format(listed + more)} constant, up to the rounding of float64: the intercept "
+            f"takes {'their' if found.size > 1 else 'its'} place, and the coefficient is 0.",
+            ConstantColumnWarning,
+            stacklevel=CALLER,
+        )
 
     def _warn_if_separable(self, X: Any, y: Any) -> None:
         """Say so where coefficients go to infinity, which a ridge prevents."""

@@ -55,6 +55,7 @@ class L0LinearCV(L0Linear):
             path = self._path_of(prepared, points, seed)
             self._choose(path, prepared, scores, points)
             final.end({})
+        self._warn_of_constants(prepared)
 
     def _splits(self, X: Any, y: Any, groups: Any) -> list[tuple[Any, Any]]:
         """(train, test) of every fold as row numbers, however the splitter gives them."""

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.design import Design
+from blockl0.scaling import rescaled, unscaled
 from blockl0.softmax import minimize_softmax, softmax_loss
 from blockl0.sparsity import Sparsity
 
@@ -33,6 +34,7 @@ class MultinomialProblem:
     sample_weight: Floats | None = None
     keep: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     has_intercept: bool = False
+    scale: Floats | None = None
     loss: Any = field(default_factory=lambda: SimpleNamespace(name="softmax"))
 
     @property
@@ -49,6 +51,14 @@ class MultinomialProblem:
     def weights(self) -> Floats:
         """Sample weights, (m,)."""
         return np.ones(self.n_samples) if self.sample_weight is None else self.sample_weight
+
+    def from_given(self, W: Floats) -> Floats:
+        """As `Problem.from_given`."""
+        return unscaled(W, self.scale)
+
+    def to_given(self, W: Floats) -> Floats:
+        """As `Problem.to_given`."""
+        return rescaled(W, self.scale)
 
     def predictor(self, W: Floats) -> Floats:
         """eta = XW + 1b' (m, C) with the best intercepts b."""

@@ -226,7 +226,7 @@ class MultinomialSearch:
         intercepts, shift = np.zeros(problem.n_classes), None
         if isinstance(problem.design, Centered) and isinstance(gram.design, Centered):
             intercepts = np.average(target, axis=0, weights=weights)
-            shift = problem.design.means - gram.design.means
+            shift = problem.design.shift_from(gram.design)
             target = target - intercepts
         B = gram.design.cross(weights[:, None] * target, slice(None)).T
         self.tally.n_passes += 1

@@ -8,6 +8,7 @@ weights.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,173 +16,50 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from blockl0.design import Csc, Design
+from blockl0.centred import Centered
 from blockl0.problem import Problem, independent
 
 Floats = NDArray[np.float64]
 
-FLAT = 1e-12
-"""A column whose spread is below this share of its mean is a constant: the intercept's."""
-CHUNK_BYTES = 8 << 20
-"""Entries of a dense X that are centred at a time for products of them."""
+SHIFTED = ("squared", "huber")
+"""Losses of y − eta: taking a number from y takes it from the intercept."""
+SPLIT = 2.0**27 + 1.0
+"""The factor that splits a float64 into halves whose products are exact."""
 FIRST_ROWS = 256
 """Rows that are looked at first where different ones are counted."""
-NORM_BYTES = 1 << 20
-"""The same for their squares: what stays in cache is read and written there."""
 
 
-class Centered:
-    """X − 1·means' for a stored X, which is neither changed, copied nor densified.
-
-    Constant columns become exactly zero. Costs are those of the stored design.
-
-    Parameters
-    ----------
-    base : Design
-        X as it is stored.
-    weights : ndarray (m,), optional
-        Of the means that are taken away; None for equal ones.
-    is_flat : ndarray of bool (n,), optional
-        The constant columns, where they are known already.
-    """
-
-    def __init__(
-        self,
-        base: Design,
-        weights: Floats | None = None,
-        is_flat: NDArray[np.bool_] | None = None,
-    ) -> None:
-        m, n = base.shape
-        self.base = base
-        self.chunk = base.chunk
-        ones = np.ones(m) if weights is None else weights
-        total = float(ones.sum())
-        self.means: Floats = base.rmatvec(ones) / total
-        if is_flat is None:
-            self.is_flat = np.zeros(n, dtype=np.bool_)
-            self.is_flat = self.sq_norms(weights) <= total * (FLAT * self.means) ** 2
-        else:
-            self.is_flat = is_flat
-
-    def recentred(self, weights: Floats) -> Centered:
-        """The same X with means of other weights taken away."""
-        return Centered(self.base, weights, self.is_flat)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(n_samples, n_features)."""
-        return self.base.shape
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes held by the stored entries."""
-        return self.base.nbytes
-
-    def matvec(self, w: Floats) -> Floats:
-        """X w − means'w, (m,)."""
-        w = np.where(self.is_flat, 0.0, w)
-        return self.base.matvec(w) - float(self.means @ w)
-
-    def rmatvec(self, r: Floats) -> Floats:
-        """X' r − means·Σr, (n,)."""
-        return np.where(self.is_flat, 0.0, self.base.rmatvec(r) - self.means * float(r.sum()))
-
-    def columns(self, idx: Any) -> Floats:
-        """The centred X[:, idx] as a new dense Fortran-ordered array (m, k)."""
-        idx = np.asarray(idx, dtype=np.intp)
-        X_B = self.base.columns(idx)
-        X_B -= self.means[idx]
-        X_B[:, self.is_flat[idx]] = 0.0
-        return X_B
-
-    def column_matvec(self, idx: Any, v: Floats) -> Floats:
-        """X[:, idx] v − means'v, (m,)."""
-        idx = np.asarray(idx, dtype=np.intp)
-        v = np.where(self.is_flat[idx], 0.0, v)
-        return self.base.column_matvec(idx, v) - float(self.means[idx] @ v)
-
-    def take(self, idx: Any) -> Centered:
-        """X[:, idx] as a design of its own, centred alike."""
-        idx = np.asarray(idx, dtype=np.intp)
-        part = object.__new__(Centered)
-        part.chunk = self.chunk
-        part.base, part.means, part.is_flat = (
-            self.base.take(idx),
-            self.means[idx],
-            self.is_flat[idx],
-        )
-        return part
-
-    def cross(self, V: Floats, part: slice) -> Floats:
-        """V' (X − 1·means')[:, part] for V (m, k), (k, c)."""
-        U = self.base.cross(V, part) - np.outer(V.sum(axis=0), self.means[part])
-        U[:, self.is_flat[part]] = 0.0
-        return U
-
-    def gram(self, idx: Any, weights: Floats | None = None) -> Floats:
-        """X_B' diag(weights) X_B of the centred columns B = idx, (k, k)."""
-        X_B = self.columns(idx)
-        if weights is None:
-            return X_B.T @ X_B
-        X_B *= np.sqrt(weights)[:, None]
-        return X_B.T @ X_B
-
-    def full_gram(self, weights: Floats | None = None) -> Floats:
-        """X' diag(weights) X of the centred X, dense (n, n); some columns at a time."""
-        m, n = self.shape
-        G = np.empty((n, n), order="F")
-        step = _chunk(m)
-        for start in range(0, n, step):
-            part = slice(start, min(start + step, n))
-            V = self.columns(np.arange(part.start, part.stop))
-            V = V if weights is None else V * weights[:, None]
-            G[part] = self.cross(V, slice(None))
-        return 0.5 * (G + G.T)
-
-    def sq_norms(self, weights: Floats | None = None) -> Floats:
-        """Σ_i weights_i (x_ij − mean_j)² for every column j, (n,), without cancellation."""
-        m, n = self.shape
-        w = np.ones(m) if weights is None else weights
-        if isinstance(self.base, Csc):
-            data, rows = self.base.data, self.base.indices
-            column = np.repeat(np.arange(n), np.diff(self.base.indptr))
-            norms = np.bincount(column, w[rows] * (data - self.means[column]) ** 2, n)
-            # the entries that are not stored are −mean
-            left = np.maximum(w.sum() - np.bincount(column, w[rows], n), 0.0)
-            norms = norms + left * self.means**2
-        else:
-            norms, step = np.empty(n), _chunk(m, NORM_BYTES)
-            for start in range(0, n, step):
-                part = np.arange(start, min(start + step, n))
-                X_B = self.base.columns(part)
-                X_B -= self.means[part]
-                X_B *= X_B
-                norms[part] = w @ X_B
-        return np.where(self.is_flat, 0.0, norms)
+class ConstantColumnWarning(UserWarning):
+    """A column is constant up to rounding, so that the intercept takes its place."""
 
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A problem without intercept, or with one inside its objective, and the way back."""
+    """A problem without intercept, or with one inside its objective, and the way back.
+
+    `shift_y` holds the numbers that were taken from y, one after the other.
+    """
 
     problem: Any
-    mean_y: float = 0.0
+    shift_y: tuple[float, ...] = ()
 
     def invert(self, w: Floats) -> tuple[Floats, Any]:
-        """(coef, intercept) for the data as the user gave them, of the shape that w has."""
+        """(coef, intercept) for the data as the user gave them, of the shape that w has.
+
+        The intercept is rounded once: it is the difference of numbers that may be much larger.
+        """
         problem, design = self.problem, self.problem.design
         if not isinstance(design, Centered):
             return w, np.zeros(w.shape[1]) if w.ndim == 2 else 0.0
-        w = w.copy()
-        w[design.is_flat] = 0.0
+        coef, w = w.copy(), problem.from_given(w)
+        coef[design.is_flat] = w[design.is_flat] = 0.0
         if w.ndim == 2:
             support = np.flatnonzero(w.any(axis=1))
             intercepts = problem.best_intercepts(design.columns(support) @ w[support])
-            return w, intercepts - design.means @ w
-        intercept = self.mean_y
-        if problem.has_intercept:
-            intercept = problem.best_intercept(design.matvec(w))
-        return w, float(intercept - design.means @ w)
+            each = [_intercept(design, v, b) for v, b in zip(w.T, intercepts, strict=True)]
+            return coef, np.array(each)
+        best = problem.best_intercept(design.matvec(w)) if problem.has_intercept else 0.0
+        return coef, _intercept(design, w, best, *self.shift_y)
 
 
 def apply(problem: Any, fit_intercept: bool = True) -> Prepared:
@@ -192,11 +70,51 @@ def apply(problem: Any, fit_intercept: bool = True) -> Prepared:
     design = Centered(problem.design, weights)
     # a kept column may be the intercept's
     keep = independent(design, problem.keep, weights, problem.ridge)
-    problem = replace(problem, keep=keep)
-    if not (isinstance(problem, Problem) and problem.is_quadratic):
-        return Prepared(replace(problem, design=design, has_intercept=True))
-    mean_y = float(np.average(problem.y, weights=weights))
-    return Prepared(replace(problem, design=design, y=problem.y - mean_y), mean_y)
+    problem = replace(problem, keep=keep, design=design)
+    if not isinstance(problem, Problem) or problem.loss.name not in SHIFTED:
+        return Prepared(replace(problem, has_intercept=True))
+    y, shifts = _shift(problem.y, weights, problem.is_quadratic)
+    problem = replace(problem, y=y, has_intercept=not problem.is_quadratic)
+    return Prepared(problem, shifts)
+
+
+def _shift(
+    y: Floats, weights: Floats | None, is_quadratic: bool
+) -> tuple[Floats, tuple[float, ...]]:
+    """The target less what an intercept makes up for, and the numbers that were taken from it."""
+    if not is_quadratic:
+        # outliers, which a robust loss is for, must not cost the others their digits
+        middle = float(np.median(y))
+        return y - middle, (middle,)
+    mean = float(np.average(y, weights=weights))
+    y = y - mean
+    # the mean is rounded to its own digits, which may be few of those of y
+    rest = float(np.average(y, weights=weights))
+    return y - rest, (mean, rest)
+
+
+def _intercept(design: Centered, w: Floats, *terms: float) -> float:
+    """Σ terms − Σ_j mean_j w_j, as if exact, rounded once."""
+    support = np.flatnonzero(w)
+    v, means, rests = w[support], design.means[support], design.rests[support]
+    products = [*_exact_products(means, v), *_exact_products(rests, v)]
+    return math.fsum([*terms, *(-np.concatenate(products)).tolist()])
+
+
+def _exact_products(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+    """(p, e) with p + e = a·b exactly and p the rounded product, by Dekker's algorithm."""
+    p = a * b
+    (a_high, a_low), (b_high, b_low) = _halves(a), _halves(b)
+    e = ((a_high * b_high - p) + a_high * b_low + a_low * b_high) + a_low * b_low
+    # beyond the range of the splitting, above 1e300, there is nothing to add
+    return p, np.where(np.isfinite(e), e, 0.0)
+
+
+def _halves(a: Floats) -> tuple[Floats, Floats]:
+    """Two numbers of 26 bits whose sum is a, by Veltkamp's splitting."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        high = SPLIT * a - (SPLIT * a - a)
+    return high, a - high
 
 
 def drop_unweighted(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
@@ -234,7 +152,3 @@ def _combine(rows: Any, mix: Floats) -> Floats:
     terms = rows.data * mix[rows.indices]
     row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
     return np.bincount(row, terms, rows.shape[0]).astype(np.float64)
-
-
-def _chunk(m: int, size: int = CHUNK_BYTES) -> int:
-    return max(1, size // (8 * m))

@@ -11,10 +11,14 @@ from numpy.typing import NDArray
 from blockl0.design import Design, as_design
 from blockl0.losses import Loss, best_intercept, get_loss
 from blockl0.orthogonal import independent_positions, least_squares
+from blockl0.scaling import balance, rescaled, unscaled
 from blockl0.sparsity import Sparsity, as_sparsity
 from blockl0.validate import check_keep, check_nonnegative, check_sample_weight, check_y
 
 Floats = NDArray[np.float64]
+
+SMALLEST = float(np.finfo(np.float64).tiny)
+"""The smallest float64 of full precision, to divide by instead of zero."""
 
 
 def _no_columns() -> NDArray[np.int64]:
@@ -43,6 +47,9 @@ class Problem:
     has_intercept : bool
         Whether the smooth part is the minimum over an intercept b of f(Xw + b), which is not
         penalized and not counted. Method "refit" knows it; see `blockl0.preprocess`.
+    scale : ndarray (n,) or None
+        Powers of two by which the columns were multiplied; None for none. All methods work with
+        the scaled ones; `from_given` and `to_given` convert coefficients.
     """
 
     design: Design
@@ -53,6 +60,7 @@ class Problem:
     sample_weight: Floats | None = None
     keep: NDArray[np.int64] = field(default_factory=_no_columns)
     has_intercept: bool = False
+    scale: Floats | None = None
 
     @property
     def n_samples(self) -> int:
@@ -127,6 +135,14 @@ class Problem:
             b = np.concatenate([b, np.zeros(support.size)])
         return A, b, scale
 
+    def from_given(self, w: Floats) -> Floats:
+        """Turn coefficients of the columns as given into those of the design's columns."""
+        return unscaled(w, self.scale)
+
+    def to_given(self, w: Floats) -> Floats:
+        """Turn coefficients of the design's columns into those of the columns as given."""
+        return rescaled(w, self.scale)
+
     def hessian_bound_weights(self) -> Floats | None:
         """D (m,) with ∇²smooth ⪯ X' diag(D) X + ridge·I everywhere; None stands for all ones."""
         bound = self.loss.curvature_bound
@@ -165,7 +181,7 @@ def as_problem(
     design = as_design(X)
     m, n = design.shape
     sparsity = as_sparsity(n_nonzero_coefs, alpha, n)
-    ridge = check_nonnegative("ridge", ridge)
+    design, scale, ridge = balance(design, check_nonnegative("ridge", ridge))
     sample_weight = check_sample_weight(sample_weight, m)
     return Problem(
         design=design,
@@ -175,6 +191,7 @@ def as_problem(
         ridge=ridge,
         sample_weight=sample_weight,
         keep=independent(design, check_keep(keep, n, sparsity.budget), sample_weight, ridge),
+        scale=scale,
     )
 
 
@@ -188,14 +205,17 @@ def independent(
     if keep.size == 0:
         return keep
     X_K = design.columns(keep)
+    # with a ridge columns may be so small that their squares vanish
+    peak = np.maximum(np.abs(X_K).max(axis=0), SMALLEST)
+    X_K, own = X_K / peak, np.sqrt(ridge) / peak
     if sample_weight is not None:
         X_K = X_K * np.sqrt(sample_weight)[:, None]
     norms = np.sqrt(np.einsum("ij,ij->j", X_K, X_K))
-    keep, X_K, norms = keep[norms > 0.0], X_K[:, norms > 0.0], norms[norms > 0.0]
-    if keep.size == 0:
-        return keep
-    scale = np.hypot(norms, np.sqrt(ridge))
-    A = X_K / scale
+    real = norms > 0.0
+    if not real.any():
+        return keep[real]
+    scale = np.hypot(norms, own)[real]
+    A = X_K[:, real] / scale
     if ridge:
-        A = np.vstack([A, np.diag(np.sqrt(ridge) / scale)])
-    return keep[independent_positions(A)]
+        A = np.vstack([A, np.diag(own[real] / scale)])
+    return keep[real][independent_positions(A)]

@@ -132,8 +132,9 @@ class Run:
         watcher = _watcher.get()
         if watcher is not None or self.callback is not None:
             progress = Progress(
-                point.iteration, objective, point.n_nonzero, seconds, point.w, lower_bound
-            )
+                point.iteration, objective, point.n_nonzero, seconds,
+                self.problem.to_given(point.w), lower_bound,
+            )  # fmt: skip
             if watcher is not None:
                 watcher(progress, len(self._objective) == 1)
             if self.callback is not None and self.callback(progress):
@@ -143,9 +144,12 @@ class Run:
     def result(
         self, w: Floats, status: Status, n_iter: int, lower_bound: float | None = None, **kw: Any
     ) -> Result:
-        """The result at w, its objective recomputed from the data."""
+        """The result at w, its objective recomputed from the data.
+
+        `w` belongs to the columns of the problem's design, the result to those that were given.
+        """
         return Result(
-            coef=w,
+            coef=self.problem.to_given(w),
             objective=self.problem.objective(w),
             status=status,
             n_iter=n_iter,

@@ -64,7 +64,9 @@ def solve(
     Parameters
     ----------
     X : array-like or scipy.sparse (m, n)
-        Sparse input is never densified. A float64 array in Fortran order is not copied.
+        Sparse input is never densified. A float64 array in Fortran order is not copied, unless
+        columns are shorter than 1e-30 or longer than 1e30: all methods then work with these times
+        powers of two, and `coef` is for X as given.
     y : array-like (m,)
         For "logistic" and "squared_hinge" labels in {-1, 1} or {0, 1}.
     n_nonzero_coefs : int, optional
@@ -136,7 +138,9 @@ def solve(
         check_verbose(verbose),
     )
     n, budget = problem.n_features, problem.sparsity.budget
-    start = None if init is None else check_init(init, n, budget, problem.keep)
+    start = None
+    if init is not None:
+        start = check_init(init, n, budget, problem.keep, problem.scale)
     return solver(problem, run, init=start, rng=check_random_state(random_state), **options)
 
 

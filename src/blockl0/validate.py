@@ -21,6 +21,11 @@ Indices = NDArray[np.int64]
 
 LARGEST_ENTRY = 1e120
 """Largest magnitude accepted in data: sums of its squares stay far from overflow (1.8e308)."""
+SMALLEST_TOP = 1e-120
+"""The largest entry of a target, or of weights, is zero or above: squares do not vanish (5e-324).
+
+Columns of X are not bound to it, since their scale is free; the unit of the objective is not.
+"""
 
 
 def check_X(X: Any) -> Floats | sp.csc_array:
@@ -44,7 +49,9 @@ def check_y(y: Any, n_samples: int) -> Floats:
     y = as_numeric(y, "y")
     if y.ndim == 2 and y.shape[1] == 1:
         y = y.ravel()
-    return check_vector(y, "y", n_samples, "one value per row of X")
+    y = check_vector(y, "y", n_samples, "one value per row of X")
+    _check_top(y, "y")
+    return y
 
 
 def check_sample_weight(sample_weight: Any, n_samples: int) -> Floats | None:
@@ -58,13 +65,23 @@ def check_sample_weight(sample_weight: Any, n_samples: int) -> Floats | None:
         raise ValueError(f"`sample_weight` must be nonnegative, got {weights[i]} in position {i}.")
     if not weights.any():
         raise ValueError("`sample_weight` must not be all zero; give at least one positive weight.")
+    _check_top(weights, "sample_weight")
     return weights
 
 
-def check_init(init: Any, n_features: int, budget: int, keep: Indices | None = None) -> Floats:
-    """Return a fresh float64 copy of a starting point (n,) that leaves room for kept columns."""
+def check_init(
+    init: Any,
+    n_features: int,
+    budget: int,
+    keep: Indices | None = None,
+    scale: Floats | None = None,
+) -> Floats:
+    """Return a fresh float64 copy of a starting point (n,) that leaves room for kept columns.
+
+    Divided by the `scale` of the columns, where they have one.
+    """
     w = as_numeric(init, "init")
-    w = np.array(check_vector(w, "init", n_features, "one value per column of X"))
+    w = np.array(check_vector(w, "init", n_features, "one value per column of X", scale))
     nnz = np.count_nonzero(w)
     if nnz > budget:
         raise ValueError(
@@ -352,13 +369,18 @@ def _check_matrix_shape(shape: tuple[int, ...]) -> None:
         raise ValueError(f"`X` must have at least one row and one column, got shape {shape}.")
 
 
-def check_vector(array: NDArray[Any], name: str, length: int, meaning: str) -> Floats:
-    """Return a float64 vector of the given length with finite, moderate entries."""
+def check_vector(
+    array: NDArray[Any], name: str, length: int, meaning: str, scale: Floats | None = None
+) -> Floats:
+    """Return a float64 vector of the given length, divided by a scale; entries are moderate."""
     if array.shape != (length,):
         raise ValueError(
             f"`{name}` must have shape ({length},), {meaning}, got shape {array.shape}."
         )
     vector = np.ascontiguousarray(_as_float64(array))
+    if scale is not None:
+        with np.errstate(over="ignore"):
+            vector = vector / scale
     _check_entries(vector, name)
     return vector
 
@@ -379,6 +401,16 @@ def _check_entries(array: Floats, name: str) -> None:
     column = int(np.argmax(is_bad.any(axis=0)))
     row = int(np.argmax(is_bad[:, column]))
     _refuse_entry(name, array[row, column], f"column {column}, row {row}")
+
+
+def _check_top(vector: Floats, name: str) -> None:
+    """Refuse a vector that is not zero, but so small that its squares are."""
+    top = float(np.abs(vector).max())
+    if 0.0 < top < SMALLEST_TOP:
+        raise ValueError(
+            f"`{name}` must reach {SMALLEST_TOP:g} in magnitude, got a largest "
+            f"entry of {top:g}, whose square vanishes in float64; rescale it."
+        )
 
 
 def _refuse_entry(name: str, value: float, place: str) -> None:

@@ -217,7 +217,7 @@ def _certificate(
         complete=n_samples is None,
         confidence=1.0 if n_samples is None or better else (1.0 - SURE) ** (1.0 / n_samples),
         block=None if better is None else better.block,
-        better_coef=None if better is None else better.coef,
+        better_coef=None if better is None else point.problem.to_given(better.coef),
         better_objective=None if better is None else better.objective,
         n_blocks=n_blocks if n_samples is None else n_samples,
         objective=point.objective,
@@ -225,10 +225,10 @@ def _certificate(
 
 
 def _check_coef(coef: Any, problem: Problem) -> Floats:
-    """Return a fresh float64 copy of the point (n,), or say why it is infeasible."""
+    """Return a fresh float64 copy of the point (n,), scaled as the columns of the design are."""
     n, budget = problem.n_features, problem.sparsity.budget
     w = as_numeric(coef, "coef")
-    w = np.array(check_vector(w, "coef", n, "one value per column of X"))
+    w = np.array(check_vector(w, "coef", n, "one value per column of X", problem.scale))
     nnz = np.union1d(np.flatnonzero(w), problem.keep).size
     if nnz > budget:
         raise ValueError(

@@ -53,7 +53,7 @@ def command(**options: Any) -> None:
         claims = _claims(job, data, problem, w, options)
         failed = [claim for claim in claims if claim["holds"] is False]
         result = {
-            "objective": problem.objective(w),
+            "objective": problem.objective(problem.from_given(w)),
             "n_nonzero": int((w != 0).sum()),
             "features": [data.table.feature_names[j] for j in w.nonzero()[0]],
             "claims": claims,
@@ -225,7 +225,7 @@ def _optimal(job: Job, data: Any, problem: Any, w: Any, options: dict[str, Any])
     seconds = options["time_limit"] or 60.0
     with progress("Proving (seconds)", job.quiet) as shown, watching(ProofWatch(shown, seconds)):
         proof = prove(problem, options["seed"], seconds)
-    here = problem.objective(w)
+    here = problem.objective(problem.from_given(w))
     excess = here - proof.lower_bound
     gap = excess / here if excess > rounding(problem) else 0.0
     better = is_lower(proof.objective, here, problem)

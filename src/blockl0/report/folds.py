@@ -17,6 +17,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from blockl0.estimators import CLASSIFICATION, REGRESSION
 from blockl0.losses import get_loss
 from blockl0.model_selection import L0ClassifierCV, L0RegressorCV
+from blockl0.preprocess import ConstantColumnWarning
 from blockl0.report.plain import compact, ratio
 from blockl0.selection import choose_by_score
 from blockl0.softmax import softmax_loss
@@ -71,6 +72,8 @@ class Task:
         """The path on some rows; one that the time limit has cut is a note of the page."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
+            # in a fold; the columns that are constant in all rows were left out before
+            warnings.simplefilter("ignore", ConstantColumnWarning)
             return self.estimator(budgets).fit(self.take(rows), self.y[rows])
 
     def take(self, rows: NDArray[np.int64]) -> Any:

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from blockl0.certificate import certify_problem
-from blockl0.design import as_design
+from blockl0.design import Dense
 from blockl0.exact import LARGEST, solve_exact
 from blockl0.multinomial import MultinomialProblem
 from blockl0.refit import make_search, refit_options
@@ -110,9 +109,8 @@ class _Quadratic:
         self.is_hopeful = X.shape[1] <= LARGEST
         self.centred = None
         if X.shape[0] * X.shape[1] <= LARGEST_COPY:
-            X = X.toarray() if sp.issparse(X) else X
-            design = as_design(np.asfortranarray(X - X.mean(axis=0)))
-            self.centred = replace(problem, design=design)
+            columns = problem.design.columns(np.arange(problem.n_features))
+            self.centred = replace(problem, design=Dense(columns))
 
     def improve(self, proof: Proof, result: Result, budget: int, deadline: float) -> Proof:
         sparsity = Sparsity(0.0, budget)
@@ -163,7 +161,7 @@ class _Trials:
                 kind = "tried" if n_tried else proof.kind
                 return replace(proof, kind=kind, n_tried=n_tried)
             j, i = pairs[at]
-            w = result.coef.copy()
+            w = self.problem.from_given(result.coef).copy()
             w[j], w[i] = 0.0, ENTRY
             w = self.search.start(w).w
             there = self.problem.objective(w)

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from blockl0.centred import is_rounding
 from blockl0.tables import recipe
 from blockl0.tables.column_kinds import kind_of
 from blockl0.tables.formats import Raw, read_raw
@@ -249,10 +250,12 @@ def _refuse_missing(counts: Any, names: Sequence[str], is_new: bool = False) -> 
 def _without_constants(table: Table, is_open: bool) -> Table:
     X = table.X
     if sp.issparse(X):
-        is_constant = np.asarray((X.max(axis=0) - X.min(axis=0)).toarray()).ravel() == 0.0
+        low, top = (np.ravel(bound.toarray()) for bound in (X.min(axis=0), X.max(axis=0)))
         n_silent = int((np.diff(X.indptr) == 0).sum()) if is_open else 0
     else:
-        is_constant, n_silent = (X.min(axis=0) == X.max(axis=0)) if X.size else np.zeros(0, bool), 0
+        low, top = (X.min(axis=0), X.max(axis=0)) if X.size else (np.zeros(0), np.zeros(0))
+        n_silent = 0
+    is_constant = is_rounding(low, top)
     if not is_constant.any():
         return table
     left = np.flatnonzero(~is_constant)
