@@ -59,10 +59,10 @@ def solve_exact(
     first = solve_refit(problem, clock, init=init, rng=rng, effort=HEURISTIC_EFFORT)
     if first.status is Status.OPTIMAL:
         # few columns: the heuristic is a complete search already
-        best = Incumbent(first.coef, first.objective, first.n_nonzero)
-        said = run.record(best, first.lower_bound)
+        w = problem.from_given(first.coef)
+        said = run.record(Incumbent(w, first.objective, first.n_nonzero), first.lower_bound)
         status = said if said is Status.STOPPED else first.status
-        return run.result(first.coef, status, first.n_iter, first.lower_bound)
+        return run.result(w, status, first.n_iter, first.lower_bound)
     search = ExactSearch(problem, first.support)
     status, quota = None, FIRST_NODES
     try:
