@@ -140,8 +140,16 @@ def improve_block(
         return None
     support = tree.index[-1, kernels.BEST, :size]
     z = np.zeros(c.size)
-    z[support] = np.linalg.solve(H[support[:, None], support], -c[support])
+    z[support] = _solve(H[support[:, None], support], -c[support])
     return z
+
+
+def _solve(A: Floats, b: Floats) -> Floats:
+    """inv(A) b; the shortest solution where pivots above their floor still multiply to nothing."""
+    try:
+        return np.linalg.solve(A, b)
+    except np.linalg.LinAlgError:
+        return np.linalg.lstsq(A, b, rcond=None)[0]
 
 
 def _search_on(

@@ -235,7 +235,7 @@ class ExactSearch:
             support = np.union1d(self._part.forced, columns[row[2 : 2 + n_in]])
             if n_rest == 0 or support.size >= budget:
                 self._judge(support)
-            elif self._are_independent(support):
+            elif support.size <= self.data.Z.shape[0] and self._are_independent(support):
                 rest = np.sort(columns[row[2 + n_in : 2 + n_in + n_rest]])
                 bound = max(self._part.bound, self._least(support))
                 self._noted.append(Part(support, rest, bound))

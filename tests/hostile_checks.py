@@ -1,0 +1,248 @@
+"""What must be true of every claim about a hostile problem; each check returns what is wrong."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+
+import blockl0
+import hostile
+from blockl0.certificate.stationarity import ROUNDING, TOL
+from blockl0.problem import as_problem
+
+CERTIFIED_COLUMNS = 8
+"""Columns up to which certificates of every level are compared."""
+FIXED_COLUMNS = 5
+"""The same for blocks with the outside fixed, each of which is a problem of its own."""
+
+
+def check_problem(seed: int, largest: int = 10) -> list[str]:
+    """All claims about the problem of a seed, as (what is wrong, …); empty when all are true."""
+    problem = hostile.make_hostile(seed, largest)
+    bound = as_problem(problem.X, problem.y, **problem.options)
+    truth = hostile.enumerate_supports(problem, bound.keep)
+    method, options = [("exact", {}), ("refit", {"effort": "fast"})][seed % 2]
+    result = blockl0.solve(
+        problem.X, problem.y, method=method, random_state=0, time_limit=60.0,
+        **options, **problem.options,
+    )  # fmt: skip
+    wrong = [f"{method}: {what}" for what in _wrong_result(result, truth, bound)]
+    if result.certificate is not None:
+        what = _wrong_certificate(result.certificate, result.coef, truth, bound)
+        wrong += [f"{method}'s own certificate: {what}"] if what else []
+    rng = np.random.default_rng(seed)
+    if bound.n_features <= CERTIFIED_COLUMNS:
+        point = result.coef if rng.random() < 0.4 else _some_point(rng, truth, bound)
+        wrong += _check_certificates(rng, problem, bound, truth, point)
+    if rng.random() < 0.02:
+        wrong += _check_path(problem)
+    return [f"seed {seed} ({', '.join(problem.recipe)}): {what}" for what in wrong]
+
+
+def _wrong_result(result, truth, bound) -> list[str]:
+    best, mask = truth.best, hostile.mask_of(result.support)
+    if not truth.allowed[best]:
+        return []  # the kept columns fill the margin of the definition
+    slack = truth.slack(best) + 2.0 * truth.shaky[mask]
+    optimum, wrong = truth.objective[best], []
+    if result.status is blockl0.Status.OPTIMAL and not result.objective <= optimum + slack:
+        wrong.append(f"{result.objective!r} is called optimal, {optimum!r} is reached")
+    if result.lower_bound is not None and not result.lower_bound <= optimum + slack:
+        wrong.append(f"lower bound {result.lower_bound!r}, but {optimum!r} is reached")
+    if not result.n_nonzero <= bound.sparsity.budget:
+        wrong.append(f"{result.n_nonzero} nonzeros")
+    if mask and truth.apart[mask] < hostile.DEPENDENT * (1.0 - hostile.MARGIN):
+        wrong.append(f"columns of the support at distance {truth.apart[mask]:.2g}")
+    there = truth.objective[mask]
+    held = set(bound.keep.tolist()) <= set(result.support.tolist())
+    if held and abs(result.objective - there) > truth.slack(mask, 1e-9):
+        wrong.append(f"objective {result.objective!r} of a support that has {there!r}")
+    return wrong
+
+
+def _some_point(rng, truth, bound):
+    """The fit on a random admissible support, or on one of the best."""
+    allowed = np.flatnonzero(truth.allowed)
+    if allowed.size == 0:
+        return np.zeros(bound.n_features)
+    order = allowed[np.argsort(truth.objective[allowed])]
+    mask = (
+        rng.choice(allowed) if rng.random() < 0.3 else order[min(rng.integers(6), len(order) - 1)]
+    )
+    return bound.fit_on(np.flatnonzero([(int(mask) >> j) & 1 for j in range(bound.n_features)]))
+
+
+def _check_certificates(rng, problem, bound, truth, point) -> list[str]:
+    if not np.isfinite(bound.objective(point)):
+        return []
+    if np.union1d(np.flatnonzero(point), bound.keep).size > bound.sparsity.budget:
+        return []  # a kept column that was fitted with zero
+    wrong, level = [], int(rng.integers(1, bound.n_features + 1))
+    outside = "fixed" if bound.n_features <= FIXED_COLUMNS and rng.random() < 0.4 else "refit"
+    answer = blockl0.certify(
+        problem.X, problem.y, point, level=level, outside=outside, **problem.options
+    )
+    what = _wrong_certificate(answer, point, truth, bound, problem)
+    if what:
+        wrong.append(f"certify(level={level}, outside={outside!r}): {what}")
+    return wrong
+
+
+def _wrong_certificate(answer, point, truth, bound, problem=None) -> str:
+    here = bound.objective(point)
+    slack = TOL * here + ROUNDING * bound.smooth(np.zeros(bound.n_features))
+    start = hostile.mask_of(np.flatnonzero(point)) | hostile.mask_of(bound.keep)
+    slack += 2.0 * truth.shaky[start] + 1e-9 * here
+    if not answer.holds:
+        better = bound.objective(answer.better_coef)
+        return "" if better < here else f"{better!r} is no better than {here!r}"
+    if answer.outside == "fixed":
+        best = _best_fixed(answer.level, point, bound, problem)
+    else:
+        changed = hostile.popcount(np.arange(truth.size.size) ^ start)
+        near = truth.allowed & (changed <= answer.level)
+        best = np.where(near, truth.objective + 2.0 * truth.shaky, np.inf).min()
+    return f"{best!r} is reached from {here!r}" if best < here - slack else ""
+
+
+def _best_fixed(level, point, bound, problem) -> float:
+    """The least objective over all blocks of `level` columns, the others as they are."""
+    n, best = bound.n_features, np.inf
+    X, options = problem.dense, dict(problem.options)
+    price, budget = bound.sparsity
+    for block in combinations(range(n), min(level, n)):
+        rest = point.copy()
+        rest[list(block)] = 0.0
+        room = budget - np.count_nonzero(rest)
+        if room < 0:
+            continue
+        options.update(n_nonzero_coefs=min(room, len(block)))
+        inside = hostile.Hostile(X[:, block], problem.y - X @ rest, options)
+        keep = [block.index(j) for j in bound.keep if j in block]
+        truth = hostile.enumerate_supports(inside, np.array(keep, dtype=int))
+        values = truth.objective + 2.0 * truth.shaky
+        fixed = price * np.count_nonzero(rest) + 0.5 * bound.ridge * (rest @ rest)
+        best = min(best, np.where(truth.allowed, values, np.inf).min() + fixed)
+    return best
+
+
+def _check_path(problem) -> list[str]:
+    """Every point of a path by budgets, judged like a single answer."""
+    options, wrong = dict(problem.options), []
+    kept = np.size(options.get("keep", []))
+    options.pop("n_nonzero_coefs", None)
+    sizes = np.arange(max(kept, 1), problem.X.shape[1] + 1)
+    if options.pop("alpha", None) is None or sizes.size == 0:
+        return wrong
+    path = blockl0.l0_path(
+        problem.X, problem.y, n_nonzero_coefs=sizes, random_state=0, effort="fast", **options
+    )
+    for size, result in zip(sizes, path, strict=True):
+        here = hostile.Hostile(problem.X, problem.y, {**options, "n_nonzero_coefs": int(size)})
+        bound = as_problem(here.X, here.y, **here.options)
+        truth = hostile.enumerate_supports(here, bound.keep)
+        wrong += [f"path, k = {size}: {what}" for what in _wrong_result(result, truth, bound)]
+    return wrong
+
+
+# every public entry, for what it does to memory and to bad data -----------------------------------
+
+
+METHODS = (
+    "refit", "exact", "dec", "omp", "forward", "ssp", "cosamp", "romp", "pgm", "apgm", "qpm",
+    "pgm-l0", "apgm-l0", "pgm-l1", "pgm-lp",
+)  # fmt: skip
+PRICED = ("pgm-l0", "apgm-l0", "pgm-l1", "pgm-lp")
+LOSSES = ("squared", "huber", "logistic", "squared_hinge", "poisson")
+
+
+def call_entry(seed: int, largest: int = 8) -> str:
+    """One call of a public entry on hostile data; the name of the entry. Errors are not caught.
+
+    Only refusals with a reason, `ValueError`s of the package, are an answer too.
+    """
+    problem = hostile.make_hostile(seed, largest)
+    rng = np.random.default_rng([seed, 1])
+    entry = ENTRIES[rng.integers(len(ENTRIES))]
+    try:
+        entry(rng, problem)
+    except ValueError as error:
+        if not str(error) or "invalid value" in str(error):
+            raise
+    return entry.__name__
+
+
+def solve_any(rng, problem):
+    method, options = METHODS[rng.integers(len(METHODS))], dict(problem.options)
+    if method not in ("refit", "exact", "dec"):
+        options.pop("keep", None)
+        options.pop("alpha" if method not in PRICED else "n_nonzero_coefs", None)
+        if not {"alpha", "n_nonzero_coefs"} & set(options):
+            options.update({"alpha": 0.1} if method in PRICED else {"n_nonzero_coefs": 1})
+    result = blockl0.solve(problem.X, problem.y, method=method, random_state=0, **options)
+    assert np.isfinite(result.coef).all() and result.objective >= 0.0
+    assert result.n_nonzero <= options.get("n_nonzero_coefs", problem.X.shape[1])
+
+
+def solve_loss(rng, problem):
+    loss, y = LOSSES[rng.integers(1, len(LOSSES))], problem.y
+    if loss in ("logistic", "squared_hinge"):
+        y = np.where(y > np.median(y), 1.0, -1.0)
+    elif loss == "poisson":
+        y = rng.poisson(1.0, y.size).astype(float)
+    options = {"ridge": 1e-3, **problem.options, "effort": "fast", "time_limit": 5.0}
+    result = blockl0.solve(problem.X, y, loss=loss, random_state=0, **options)
+    assert np.isfinite(result.coef).all()
+
+
+def path_any(rng, problem):
+    options = dict(problem.options)
+    if "alpha" in options:
+        options["alphas"] = options.pop("alpha") * np.geomspace(10.0, 0.1, 3)
+        options.pop("n_nonzero_coefs", None)
+    else:
+        options["n_nonzero_coefs"] = np.arange(1, problem.X.shape[1] + 1)
+        options.pop("keep", None)
+    path = blockl0.l0_path(problem.X, problem.y, random_state=0, effort="fast", **options)
+    assert np.isfinite(path.objective).all()
+
+
+def certify_any(rng, problem):
+    n = problem.X.shape[1]
+    point = rng.standard_normal(n) * (rng.random(n) < 0.4)
+    level = ["basic", "L", *range(1, n + 1)][rng.integers(n + 2)]
+    samples = 3 if rng.random() < 0.2 and not isinstance(level, str) else None
+    outside = ("refit", "fixed")[rng.integers(2)]
+    blockl0.certify(
+        problem.X, problem.y, point, level=level, outside=outside, n_samples=samples,
+        random_state=0, **problem.options,
+    )  # fmt: skip
+
+
+def block_any(rng, problem):
+    X = problem.dense / np.maximum(np.linalg.norm(problem.dense, axis=0), 1e-300)
+    budget = problem.options.get("n_nonzero_coefs")
+    H, c = X.T @ X, -X.T @ problem.y
+    z, value = blockl0.block_search(0.5 * (H + H.T), c, problem.options.get("alpha", 0.0), budget)
+    assert np.isfinite(z).all() and value <= 0.0
+
+
+def fit_estimator(rng, problem):
+    k = int(rng.integers(0, problem.X.shape[1] + 1))
+    estimator = blockl0.L0Regressor(
+        n_nonzero_coefs=k, random_state=0, ridge=float(rng.choice([0, 1e-8]))
+    )
+    if rng.random() < 0.3:
+        estimator = blockl0.L0Classifier(
+            n_nonzero_coefs=k, random_state=0, effort="fast", ridge=1e-3
+        )
+    y = problem.y
+    if isinstance(estimator, blockl0.L0Classifier):
+        y = (y > np.median(y)).astype(int)
+    estimator.fit(problem.X, y)
+    assert np.isfinite(np.asarray(estimator.predict(problem.X), dtype=float)).all()
+
+
+ENTRIES = (solve_any, solve_any, solve_any, solve_loss, path_any, certify_any, certify_any,
+           block_any, fit_estimator)  # fmt: skip
