@@ -147,9 +147,10 @@ def improve_block(
 def _solve(A: Floats, b: Floats) -> Floats:
     """inv(A) b; the shortest solution where pivots above their floor still multiply to nothing."""
     try:
-        return np.linalg.solve(A, b)
+        z = np.linalg.solve(A, b)
     except np.linalg.LinAlgError:
-        return np.linalg.lstsq(A, b, rcond=None)[0]
+        z = np.linalg.lstsq(A, b, rcond=None)[0]
+    return np.asarray(z, dtype=np.float64)
 
 
 def _search_on(

@@ -931,11 +931,17 @@ def descend(table, columns, weight, price, budget, tolerance, max_moves):
                 back = 1 if single < 0 else 0
                 table.value[2], table.value[3] = a - back, n_failed - back
                 return enters
+        before = table.value[0] + price * table.member[-1]
         if sweep(table, enters, leaves):
             n_failed = 0
+            # a gain that does not come is rounding, and moves made for it would go in circles
+            has_gained = table.value[0] + price * table.member[-1] < before - 0.5 * tolerance
+            if move >= columns.size and not has_gained:
+                return -1 if not table.value[1] > MAX_DRIFT else -3
         is_fresh = False
         if move >= columns.size and table.value[1] > MAX_DRIFT:
             return -3
+    table.value[2], table.value[3] = a, n_failed
     return -2
 
 

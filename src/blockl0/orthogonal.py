@@ -49,7 +49,8 @@ def smallest_distance(A: Floats) -> float:
         return 1.0
     if A.shape[0] < A.shape[1]:
         return 0.0
-    return float(distances(np.linalg.qr(A, mode="r")).min())
+    R: Any = np.linalg.qr(A, mode="r")
+    return float(distances(R).min())
 
 
 def independent_positions(A: Floats, n_first: int = 0) -> Ints:
@@ -124,7 +125,7 @@ class Columns:
         length = float(np.linalg.norm(b))
         b = b / length if length > 0.0 else b
         if A.shape[0] > A.shape[1] + 1:
-            R = np.linalg.qr(np.column_stack([A, b]), mode="r")
+            R: Any = np.linalg.qr(np.column_stack([A, b]), mode="r")
             A, b = np.ascontiguousarray(R[:, :-1]), R[:, -1].copy()
         self.Z, self.b = A, b
 

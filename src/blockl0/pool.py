@@ -11,12 +11,15 @@ from blockl0 import kernels
 from blockl0.block_search import improve_block, is_proven, new_tree
 from blockl0.design import Design
 from blockl0.problem import Problem
+from blockl0.run import Run
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 MAX_MOVES = 10_000
 """Moves of one descent; a bound against rounding that feigns progress."""
+SLICE_WORK = 2e8
+"""Operations of a descent between two looks at the clock; about a tenth of a second."""
 CACHED_BYTES, GRAM_BATCH, MAX_BATCH = 8 << 20, 8, 256
 """Rows of the Gram matrix are made one by one from a pool in cache, otherwise 8 at a time or more:
 the more are known the more are made together, so that a long search makes few large products."""
@@ -77,6 +80,7 @@ class Pool:
         self.target, self.sq_norms = target, sq_norms
         self.tolerance = tolerance
         self.drift = 0.0
+        self.run: Run | None = None
         self.is_proven = False
         self._weights = problem.sample_weight
         self._problem = problem
@@ -166,15 +170,20 @@ class Pool:
         """
         price, budget = self.sparsity
         weight = self._equal if weight is None else weight
-        first, n_rebuilt = _NONE if dropped is None else dropped, 0
+        first, n_rebuilt, n_moves = _NONE if dropped is None else dropped, 0, 0
         self.table.value[2:] = -1.0, 0.0
         while True:
+            n_slice = max(20, int(SLICE_WORK / (self.columns.size * (self.size + 16))))
             wanted = kernels.descend(
-                self.table, first, weight, price, budget, self.tolerance, MAX_MOVES
+                self.table, first, weight, price, budget, self.tolerance, min(n_slice, MAX_MOVES)
             )
             first = _NONE
+            if self.run is not None and self.run.seconds_left <= 0.0:
+                break
             if wanted >= 0:
                 self.know(np.array([wanted]), weight)
+            elif wanted == -2 and n_moves < MAX_MOVES:
+                n_moves += n_slice
             elif wanted == -3 and n_rebuilt < MAX_REBUILDS:
                 self.refresh()
                 self.table.value[2:] = -1.0, 0.0

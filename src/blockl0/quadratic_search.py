@@ -125,6 +125,7 @@ class QuadraticSearch:
         self.constant = problem.smooth(zero, eta)
         self.tolerance = self.negligible = RELATIVE_TOLERANCE * self.constant
         self.tally.n_passes += 2
+        self.run: Run | None = None  # whose clock the pools read
         self._whole: Pool | None = None
         # the last pool with the point and the size it was made for, and where a walk has come to
         self._last: tuple[Incumbent, int, Pool] | None = None
@@ -253,10 +254,12 @@ class QuadraticSearch:
         return np.flatnonzero(chosen)
 
     def _pool_of(self, columns: Ints, like: Pool | None = None) -> Pool:
-        return Pool(
+        pool = Pool(
             self.problem, columns, self.target[columns], self.sq_norms[columns], self.tolerance,
             like,
         )  # fmt: skip
+        pool.run = self.run
+        return pool
 
     # search ----------------------------------------------------------------------------------
 
@@ -381,8 +384,13 @@ class QuadraticSearch:
                 incumbent.prices = price - 0.5 * self.target**2 / safe
         return incumbent.prices
 
-    def settle(self, incumbent: Incumbent, run: Run, rng: np.random.Generator) -> Incumbent:
-        """Pool, search, price, until no column prices out; few columns are searched completely."""
+    def settle(
+        self, incumbent: Incumbent, run: Run, rng: np.random.Generator, ceiling: float = np.inf
+    ) -> Incumbent:
+        """Pool, search, price, until no column prices out; few columns are searched completely.
+
+        A point that does not end below the ceiling is of no interest and may not be settled.
+        """
         for _ in range(MAX_PRICINGS):
             if run.seconds_left <= 0.0:
                 break
@@ -398,7 +406,9 @@ class QuadraticSearch:
             if self.proves:
                 return self.prove(incumbent, run)
             if self.is_priced_out(found, pool):
-                return self.settle_hidden(incumbent, run)
+                return (
+                    incumbent if ceiling <= incumbent.objective else self.settle_hidden(found, run)
+                )
             if stalled:
                 break
         return self.prove(incumbent, run) if self.proves else incumbent
@@ -500,7 +510,8 @@ class QuadraticSearch:
         if best_support is None:
             return incumbent
         self._walk = None
-        found = self.settle(self.fit(best_support, incumbent.iteration), run, rng)
+        start = self.fit(best_support, incumbent.iteration)
+        found = self.settle(start, run, rng, incumbent.objective)
         return found if found.objective < incumbent.objective else incumbent
 
 

@@ -112,9 +112,13 @@ def improve(
     search: Search, init: Floats | None, run: Run, rng: np.random.Generator, rounds: int
 ) -> tuple[Incumbent, Status]:
     """Settle a start, then rounds of blocks and kicks until `rounds` in a row bring nothing."""
-    incumbent = search.start(np.zeros(search.problem.n_features) if init is None else init)
+    zero = np.zeros(search.problem.n_features)
+    incumbent: Incumbent | None = None
     status: Status | None = None
+    if isinstance(search, QuadraticSearch):
+        search.run = run
     try:
+        incumbent = search.start(zero if init is None else init)
         incumbent = search.settle(incumbent, run, rng)
         status = run.record(incumbent)
         # the first round is always made, and is narrow
@@ -133,10 +137,17 @@ def improve(
             incumbent.iteration += 1
             status = run.record(incumbent)
     except KeyboardInterrupt:
-        status = Status.INTERRUPTED
+        incumbent, status = incumbent or _nothing(search.problem), Status.INTERRUPTED
     if status is None:
         status = Status.OPTIMAL if incumbent.is_proven else Status.CONVERGED
     return incumbent, status
+
+
+def _nothing(problem: Problem | MultinomialProblem) -> Incumbent:
+    """The point to return when there was no time for any other."""
+    n = problem.n_features
+    w = np.zeros((n, problem.n_classes) if isinstance(problem, MultinomialProblem) else n)
+    return Incumbent(w, problem.objective(w), 0)
 
 
 def finish(search: Search, incumbent: Incumbent, status: Status, run: Run) -> Result:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.certificate.move_tableau import Tableau
-from blockl0.certificate.moves import CHUNK, CLEAR, Move, Node, Rules, suspects
+from blockl0.certificate.moves import CHUNK, CLEAR, MORE, Move, Node, Rules, suspects
 from blockl0.orthogonal import DEPENDENT
 
 Floats = NDArray[np.float64]
@@ -106,7 +106,7 @@ class Search(Generic[Answer]):
     def judge(self, move: Move) -> Answer | None:
         """What `accept` makes of a move."""
         self.n_fits += 1
-        if self.n_fits > FIT_LIMIT:
+        if self.n_fits > FIT_LIMIT or move is MORE:
             raise OutOfReachError(
                 "columns that nearly depend on each other leave too many changes to be fitted"
             )

@@ -40,6 +40,12 @@ class Move(NamedTuple):
     dropped: tuple[int, ...]
 
 
+LISTED = 1000
+"""Suspects among the pairs of a few rows that are listed; of a bad point almost all pairs are."""
+MORE = Move(np.inf, (), ())
+"""Stands behind the listed ones for those that are not."""
+
+
 class Rules(NamedTuple):
     """What stays the same during a search."""
 
@@ -104,9 +110,9 @@ def _singles(node: Node, rules: Rules) -> list[Move]:
             change = node.value - sign * gain + rules.price * step
             is_real = node.pivots[start:stop] > DEPENDENT**2
             is_real &= change - READING * gain < rules.threshold
-            for i in start + np.flatnonzero(is_real):
-                gone = (i,) if step < 0 else ()
-                found.append(_move(node, change[i - start], (i,), gone))
+            for i in np.flatnonzero(is_real).tolist():
+                single = (start + i,)
+                found.append(_move(node, change[i], single, single if step < 0 else ()))
     candidates = np.flatnonzero(node.drop)
     if candidates.size and node.room >= -1:
         w, v = node.drop[candidates], node.v[candidates]
@@ -119,50 +125,70 @@ def _singles(node: Node, rules: Rules) -> list[Move]:
 
 
 def _pairs(node: Node, T: Floats, low: int, rules: Rules) -> list[Move]:
-    """Pairs with their first position in the given rows: −½ v_B' T_BB⁻¹ v_B + price."""
-    found = []
-    high, inside = low + T.shape[0], low < node.n_in
+    """Pairs with their first position in the given rows."""
+    found: list[Move] = []
+    inside = low < node.n_in
     sign, step = (rules.sign_in, rules.step_in) if inside else (1.0, 1)
-    a = node.v[low:high]
     for start, stop, other, other_step in _segments(node, rules):
-        start = max(start, low)
-        if step + other_step > node.room or start >= stop:
+        start, both = max(start, low), step + other_step
+        # removals alone never help without a price
+        if both > node.room or start >= stop or (both < 0 and rules.price == 0.0):
             continue
-        if step + other_step < 0 and rules.price == 0.0:
-            continue  # removals alone never help
-        t, b = T[:, start:stop], node.v[start:stop]
-        # (a² σ_b − 2abt + b² σ_a) / (σ_a σ_b − t²)
-        gain = np.multiply.outer(-2.0 * a, b)
-        gain *= t
-        gain += other * a[:, None] ** 2
-        gain += sign * b**2
-        determinant = sign * other - t**2
-        largest = 2.0 * (np.max(a**2) + np.max(b**2)) * (1.0 + np.max(np.abs(t)))
-        is_near = None
-        if sign == other:
-            pivots = np.minimum.outer(node.pivots[low:high], node.pivots[start:stop])
-            is_near = (determinant < CLEAR) | (pivots < CLEAR)
-            np.maximum(determinant, CLEAR, out=determinant)
-        gain /= determinant
-        change = node.value + rules.price * (step + other_step) - 0.5 * gain
-        if is_near is not None:
-            # with a column in the span of the others there is no such support
-            change[pivots <= DEPENDENT**2] = np.inf
-        if start < high:
-            # each pair once
-            change[np.tril_indices(high - start, 0, change.shape[1])] = np.inf
-        least = float(np.min(np.abs(determinant)))
-        wanted = change < rules.threshold + READING * largest / least
-        if wanted.any():
-            terms = other * other * a[:, None] ** 2 + b**2 + 2.0 * np.abs(np.outer(a, b) * t)
-            wanted = change - READING * terms / np.abs(determinant) < rules.threshold
-        if is_near is not None:
-            wanted |= is_near & np.isfinite(change)
-        for i, j in zip(*np.nonzero(wanted), strict=True):
-            pair = (low + int(i), start + int(j))
+        change, wanted = _pair_changes(node, T, low, (start, stop), (sign, other), rules, both)
+        for i, j in _listed(change, wanted, found):
+            pair = (low + i, start + j)
             gone = tuple(p for p in pair if p < node.n_in) if rules.step_in < 0 else ()
             found.append(_move(node, change[i, j], pair, gone))
     return found
+
+
+def _pair_changes(
+    node: Node,
+    T: Floats,
+    low: int,
+    part: tuple[int, int],
+    signs: tuple[float, float],
+    rules: Rules,
+    step: int,
+) -> tuple[Floats, NDArray[np.bool_]]:
+    """Changes −½ v_B' T_BB⁻¹ v_B + price by pairs of rows and positions, and which may be enough.
+
+    −v'T⁻¹v is (a² σ_b − 2abt + b² σ_a) / (t² − σ_a σ_b).
+    """
+    (start, stop), (sign, other), high = part, signs, low + T.shape[0]
+    a, b, t = node.v[low:high], node.v[start:stop], T[:, start:stop]
+    gain = np.multiply.outer(-2.0 * a, b)
+    gain *= t
+    gain += other * a[:, None] ** 2
+    gain += sign * b**2
+    determinant = sign * other - t**2
+    is_near = None
+    if sign == other:
+        pivots = np.minimum.outer(node.pivots[low:high], node.pivots[start:stop])
+        # with a column in the span of the others there is no such support
+        gain[pivots <= DEPENDENT**2] = -np.inf
+        is_near = ((determinant < CLEAR) | (pivots < CLEAR)) & np.isfinite(gain)
+        np.maximum(determinant, CLEAR, out=determinant)
+    gain /= determinant
+    change = node.value + rules.price * step - 0.5 * gain
+    once = np.arange(start, stop) > np.arange(low, high)[:, None]
+    change[~once] = np.inf
+    largest = 2.0 * (np.max(a**2) + np.max(b**2)) * (1.0 + np.max(np.abs(t)))
+    wanted = change < rules.threshold + READING * largest / np.min(np.abs(determinant))
+    if wanted.any():
+        terms = a[:, None] ** 2 + b**2 + 2.0 * np.abs(np.outer(a, b) * t)
+        wanted = change - READING * terms / np.abs(determinant) < rules.threshold
+    return change, wanted if is_near is None else wanted | (is_near & once)
+
+
+def _listed(change: Floats, wanted: NDArray[np.bool_], found: list[Move]) -> list[tuple[int, int]]:
+    """Where a change is wanted, the best of them; `found` says that there are more."""
+    rows, columns = np.nonzero(wanted)
+    if rows.size > LISTED:
+        best = np.argpartition(change[rows, columns], LISTED)[:LISTED]
+        rows, columns = rows[best], columns[best]
+        found.append(MORE)
+    return list(zip(rows.tolist(), columns.tolist(), strict=True))
 
 
 def _drop_pairs(node: Node, T: Floats, low: int, rules: Rules) -> list[Move]:
@@ -199,9 +225,13 @@ def _within(
     node: Node, change: Floats, blur: Floats, first: Indices, part: tuple[int, int],
     n_dropped: int, rules: Rules,
 ) -> list[Move]:  # fmt: skip
-    wanted = (change - blur < rules.threshold)[:, slice(*part)]
-    pairs = [(int(first[i]), part[0] + int(j), i) for i, j in zip(*np.nonzero(wanted), strict=True)]
-    return [_move(node, change[i, q], (p, q), (p, q)[:n_dropped]) for p, q, i in pairs]
+    start, stop = part
+    wanted = (change - blur < rules.threshold)[:, start:stop]
+    found: list[Move] = []
+    for i, j in _listed(change[:, start:stop], wanted, found):
+        pair = (int(first[i]), start + j)
+        found.append(_move(node, change[i, start + j], pair, pair[:n_dropped]))
+    return found
 
 
 def _segments(node: Node, rules: Rules) -> tuple[tuple[int, int, float, int], ...]:
