@@ -206,8 +206,9 @@ def independent(
         return keep
     X_K = design.columns(keep)
     # with a ridge columns may be so small that their squares vanish
-    peak = np.maximum(np.abs(X_K).max(axis=0), SMALLEST)
-    X_K, own = X_K / peak, np.sqrt(ridge) / peak
+    peak = np.abs(X_K).max(axis=0)
+    peak[peak == 0.0] = 1.0
+    X_K, own = X_K / peak, np.sqrt(ridge) / np.maximum(peak, SMALLEST)
     if sample_weight is not None:
         X_K = X_K * np.sqrt(sample_weight)[:, None]
     norms = np.sqrt(np.einsum("ij,ij->j", X_K, X_K))
