@@ -56,6 +56,7 @@ INPUT = {
     "alpha negative": ({"alpha": -1}, ValueError, r"`alpha` must be nonnegative, got -1\."),
     "alpha nan": ({"alpha": np.nan}, ValueError, r"`alpha` must be finite, got nan\."),
     "alpha inf": ({"alpha": np.inf}, ValueError, r"`alpha` must be finite, got inf\."),
+    "alpha huge": ({"alpha": 10**400}, ValueError, r"`alpha` must be finite, got inf\."),
     "alpha string": ({"alpha": "1"}, TypeError, r"`alpha` must be a number, got '1' \(str\)"),
     "alpha bool": ({"alpha": True}, TypeError, r"`alpha` must be a number, got True \(bool\)"),
     "ridge negative": ({"ridge": -0.5}, ValueError, r"`ridge` must be nonnegative, got -0\.5\."),

@@ -166,9 +166,13 @@ def check_number(name: str, value: Any) -> float:
     """Return a finite real number as a float; booleans, strings and arrays are refused."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
         raise TypeError(f"`{name}` must be a number, got {_brief(value)}.")
-    if not math.isfinite(value):
-        raise ValueError(f"`{name}` must be finite, got {float(value)}.")
-    return float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf  # an integer or a fraction beyond float64
+    if not math.isfinite(number):
+        raise ValueError(f"`{name}` must be finite, got {number}.")
+    return number
 
 
 def check_nonnegative(name: str, value: Any) -> float:

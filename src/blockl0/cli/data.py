@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,6 +63,16 @@ class Data:
     def _coded(self, y: Any) -> Any:
         whole = self.is_classification and y.dtype.kind == "f" and np.all(y == np.round(y))
         return y.astype(np.int64) if whole else y
+
+
+def stored(path: Any, check: Callable[..., Any], *given: Any) -> Any:
+    """What the command line has stored in a model file, checked."""
+    from blockl0.model_file import ModelFileError
+
+    try:
+        return check(*given)
+    except ValueError as error:
+        raise ModelFileError(f"{path} is damaged: {error}.") from error
 
 
 def load(job: Job, options: dict[str, Any]) -> Data:
