@@ -1,4 +1,4 @@
-"""Model files with a checksum that fits and content that does not: refused before any prediction."""
+"""Model files whose checksum fits and whose content does not: refused before any prediction."""
 
 from __future__ import annotations
 

@@ -72,12 +72,14 @@ def _check_feature(where: str, entry: Any, n_rows: int, n: int) -> None:
         if level is not None or levels is not None:
             raise _wrong(f"{where}.level", level or levels, f"left out for the kind {kind}")
         return
-    for text in _check_list(f"{where}.levels", levels):
+    texts = _check_list(f"{where}.levels", levels)
+    for text in texts:
         _check_text(f"{where}.levels", text)
-    if level not in levels:
+    if level not in texts:
         raise _wrong(f"{where}.level", level, "one of its levels")
-    if _repeated(levels) is not None:
-        raise ValueError(f"the level {brief(_repeated(levels))} occurs twice in {where}.levels")
+    twice = _repeated(texts)
+    if twice is not None:
+        raise ValueError(f"the level {brief(twice)} occurs twice in {where}.levels")
 
 
 # -- what the command line stores ------------------------------------------------------------------
