@@ -111,6 +111,7 @@ _READING: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "impute": (None, (None, "median", "mean", "drop-rows")),
     "dates": ("drop", ("drop", "days", "refuse")),
     "header": ("auto", ("auto", "yes", "no")),
+    "decimal": ("auto", ("auto", "point", "comma")),
     "format": (None, (None, "csv", "parquet", "libsvm", "npz", "mat")),
 }
 """What is supposed where nothing is stored, and what may be."""

@@ -92,7 +92,7 @@ def _point(job: Job, options: dict[str, Any]) -> tuple[Any, Any, Any, bool]:
 def _saved_point(job: Job, options: dict[str, Any]) -> tuple[Any, Any, Any, bool]:
     import numpy as np
 
-    from blockl0.cli.data import bind, kept_columns, load, stored
+    from blockl0.cli.data import bind, decimal_of, kept_columns, load, stored
     from blockl0.model_checks import check_problem, check_reading
     from blockl0.model_file import load_model
 
@@ -106,7 +106,8 @@ def _saved_point(job: Job, options: dict[str, Any]) -> tuple[Any, Any, Any, bool
          "ridge": known["ridge"], "keep": known["keep"]}, options,
     )  # fmt: skip
     format = options["format"] or reading.get("format")
-    data = load(job, {**options, **reading, "loss": model.loss, "format": format})
+    known_by = {"loss": model.loss, "format": format, "likely_decimal": decimal_of(model)}
+    data = load(job, {**options, **reading, **known_by})
     _refuse_loss(data)
     seen = model.metadata.get("data")
     if not isinstance(seen, dict) or job.data["fingerprint"] != seen.get("fingerprint"):
