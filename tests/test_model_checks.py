@@ -76,6 +76,11 @@ FLAWS = {
     "classes of two kinds": ("two", put(classes=[0, "1"]), "all of one kind"),
     "more classes": ("two", put(classes=["a", "b", "c"]), "should be a list of 3 numbers"),
     "fewer classes": ("three", put(classes=["a", "b"]), "should be a list of 1 number"),
+    "hinge of three": (
+        "three",
+        put(loss="squared_hinge"),
+        "should be a list of two labels for the",
+    ),
     "loss": ("numbers", put(loss="cubic"), "loss is 'cubic', and should be one of squared, huber"),
     "another loss": ("two", put(loss="squared"), "classes is a list of 2, and should be null"),
     "labels lost": ("numbers", put(loss="logistic"), "classes is null, and should be a list"),

@@ -50,6 +50,8 @@ def _check_classes(loss: str, classes: Any) -> int:
             _check_text("classes", label)
         elif isinstance(label, int):
             _check_whole("classes", int(label), -LARGEST_INDEX, LARGEST_INDEX)
+    if loss == "squared_hinge" and len(classes) > 2:
+        raise _wrong("classes", classes, f"a list of two labels for the loss {loss}")
     twice = _repeated(classes)
     if twice is not None:
         raise ValueError(f"the label {brief(twice)} occurs twice in classes")

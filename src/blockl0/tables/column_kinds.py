@@ -17,8 +17,6 @@ DISGUISED = (
 """Numbers that are not read as such: with separated thousands, a unit, or a decimal comma."""
 COMMA_NUMBER = r"[-+]?(?:[1-9]\d{0,2}(?:\.\d{3})+(?:,\d*)?|(?:\d+(?:,\d*)?|,\d+)(?:[eE][-+]?\d+)?)"
 """A number as it is written with a decimal comma: with points between its thousands or not."""
-POINT_NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
-"""The same with a decimal point, but without separated thousands."""
 
 
 def kind_of(series: Any) -> str:

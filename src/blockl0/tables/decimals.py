@@ -6,22 +6,34 @@ that cannot be read otherwise; all columns are then looked at again as they were
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from blockl0.tables.column_kinds import COMMA_NUMBER, POINT_NUMBER
 from blockl0.tables.recipe import listing
 
 SHARE = 0.5
 """Of numbers with a comma among the texts of a column that are taken as a hint at the comma."""
-GROUPED_BY_POINT = r"[-+]?[1-9]\d{0,2}\.\d{3}"
-"""1.660, which is 1660 or 1.66; any other number with one point and no comma has decimals."""
-GROUPED_BY_COMMA = r"[-+]?[1-9]\d{0,2}(?:,\d{3})+"
-"""1,234, which alone tells nothing either."""
-UNGROUPED = r"[-+]?\d{4,}"
+EXPONENT = r"(?:[eE][-+]?\d+)?"
+SPELLINGS = re.compile(
+    rf"""[-+]?(?:
+    (?P<whole>\d{{1,3}}(?:[eE][-+]?\d+)?)
+    |(?P<long>\d{{4,}}{EXPONENT})                          # 1660, without a point
+    |(?P<point_group>[1-9]\d{{0,2}}\.\d{{3}})              # 1.660, which is 1660 or 1.66
+    |(?P<point_groups>[1-9]\d{{0,2}}(?:\.\d{{3}}){{2,}})   # 1.234.567
+    |(?P<comma_group>[1-9]\d{{0,2}},\d{{3}})               # 1,234, which alone tells nothing either
+    |(?P<comma>(?:\d+,\d*|,\d+){EXPONENT}|[1-9]\d{{0,2}}(?:\.\d{{3}})+,\d*)
+    |(?P<point>(?:\d+\.\d*|\.\d+){EXPONENT})
+    )""",
+    re.VERBOSE,
+)
+"""How a number may be written; the first group that fits the whole of it."""
+WITH_COMMA = ("whole", "long", "point_group", "point_groups", "comma_group", "comma")
+"""Spellings in a file with decimal commas."""
 
 
 @dataclass
@@ -90,142 +102,160 @@ def settle(
         return found
     numbers = dict(_numbers_as_written(frame, reread, as_text))
     if decimal == "comma" or sure is not None:
-        _convert(found, texts, numbers, None if decimal == "comma" else sure)
-    elif not any(_decimal_points(cells).any() for cells in numbers.values()):
+        _convert(found, texts | numbers, None if decimal == "comma" else sure)
+    elif not any("point" in column.first for column in numbers.values()):
         why = ", as in the data of the fit" if hint is None else f", as {hint} suggests"
-        for name, cells in numbers.items():
-            cell = _first(name, cells, cells.str.fullmatch(GROUPED_BY_POINT))
-            if cell is not None:
-                found.doubts[name] = _two_meanings(cell, why)
+        for name, column in numbers.items():
+            if "point_group" in column.first:
+                found.doubts[name] = _two_meanings(column.first["point_group"], why)
     return found
 
 
 # -- looking ---------------------------------------------------------------------------------------
 
 
-def _texts(frame: Any, as_text: Collection[str]) -> Iterator[tuple[str, Any]]:
-    """The columns of text with a digit and a comma or a point somewhere, without blanks around."""
+class Column:
+    """The cells of a column as they are written, and which spellings there are.
+
+    Parameters
+    ----------
+    name : str
+    series : Series
+        Of texts, with gaps.
+
+    Attributes
+    ----------
+    cells : dict of str
+        By row, without those that are missing and without blanks around.
+    first : dict of Cell
+        Of each spelling of `SPELLINGS`, and "other".
+    count : Counter
+    """
+
+    def __init__(self, name: str, series: Any) -> None:
+        rows = np.flatnonzero(series.notna().to_numpy(np.bool_)).tolist()
+        values = series.tolist()
+        self.name = name
+        self.cells = {row: str(values[row]).strip() for row in rows}
+        self.first: dict[str, Cell] = {}
+        self.count: Counter[str] = Counter()
+        for row, text in self.cells.items():
+            match = SPELLINGS.fullmatch(text)
+            spelling = (match.lastgroup if match else None) or "other"
+            self.count[spelling] += 1
+            if spelling not in self.first:
+                self.first[spelling] = Cell(name, row, text)
+
+    def share(self, spellings: Sequence[str]) -> float:
+        """Of cells in some of the spellings."""
+        return sum(self.count[spelling] for spelling in spellings) / max(len(self.cells), 1)
+
+    def numbers(self, n_rows: int) -> Any:
+        """The column as it is meant with decimal commas; NaN where it is missing."""
+        values = np.full(n_rows, np.nan)
+        for row, text in self.cells.items():
+            values[row] = float(text.replace(".", "").replace(",", "."))
+        return values
+
+
+def _texts(frame: Any, as_text: Collection[str]) -> Iterator[tuple[str, Column]]:
+    """The columns that pandas left as text."""
     left_alone = set(as_text)
-    for j, name in enumerate(frame.columns):
-        series = frame.iloc[:, j]
-        if series.dtype.kind in "biufcmM" or name in left_alone:
-            continue
-        cells = series.dropna().astype(str).str.strip()
-        if cells.str.contains(r"\d[.,]|[.,]\d").any():
-            yield name, cells
+    for name, kind in zip(frame.columns, (t.kind for t in frame.dtypes), strict=True):
+        if kind not in "biufcmM" and name not in left_alone:
+            yield name, Column(name, frame[name])
 
 
 def _numbers_as_written(
     frame: Any, reread: Callable[[Sequence[int]], Any], as_text: Collection[str]
-) -> Iterator[tuple[str, Any]]:
-    """The cells of the columns with a point in them that pandas took for numbers."""
-    places = [j for j in range(frame.shape[1]) if frame.iloc[:, j].dtype.kind == "f"]
-    places = [j for j in places if frame.columns[j] not in set(as_text)]
+) -> Iterator[tuple[str, Column]]:
+    """The columns that pandas took for numbers with decimals."""
+    left_alone = set(as_text)
+    places = [
+        j for j, kind in enumerate(frame.dtypes)
+        if kind.kind == "f" and frame.columns[j] not in left_alone
+    ]  # fmt: skip
     if not places:
         return
     written = reread(places)
     for i, j in enumerate(places):
-        cells = written.iloc[:, i].dropna().astype(str).str.strip()
-        if cells.str.contains(".", regex=False).any():
-            yield frame.columns[j], cells
+        yield frame.columns[j], Column(frame.columns[j], written.iloc[:, i])
 
 
-def _decimal_points(cells: Any) -> Any:
-    """Where a point cannot but begin the decimals."""
-    is_point = cells.str.contains(".", regex=False) & cells.str.fullmatch(POINT_NUMBER)
-    return is_point & ~cells.str.fullmatch(GROUPED_BY_POINT)
-
-
-def _decimal_commas(cells: Any) -> Any:
-    is_comma = cells.str.contains(",", regex=False) & cells.str.fullmatch(COMMA_NUMBER)
-    return is_comma & ~cells.str.fullmatch(GROUPED_BY_COMMA)
-
-
-def _evidence(texts: dict[str, Any], has_free_comma: bool) -> tuple[Cell | None, Cell | None]:
+def _evidence(texts: dict[str, Column], has_free_comma: bool) -> tuple[Cell | None, Cell | None]:
     """(a decimal comma in a column of such numbers alone, one in a column that is less clear)."""
     sure = hint = None
-    for name, cells in texts.items():
-        cell = _first(name, cells, _decimal_commas(cells))
-        if cell is None:
+    for column in texts.values():
+        if "comma" not in column.first:
             continue
-        share = cells.str.fullmatch(COMMA_NUMBER).mean()
+        share = column.share(WITH_COMMA)
         if share == 1.0 and has_free_comma:
-            sure = sure or cell
+            sure = sure or column.first["comma"]
         elif share >= SHARE:
-            hint = hint or cell
+            hint = hint or column.first["comma"]
     return sure, hint
 
 
-def _first(name: str, cells: Any, where: Any) -> Cell | None:
-    """The first cell of a kind; the labels of the rows are their numbers."""
-    if not where.any():
-        return None
-    row = where.idxmax()
-    return Cell(name, int(row), str(cells[row]))
-
-
-def _mixed_columns(texts: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _mixed_columns(texts: dict[str, Column]) -> Iterator[tuple[str, str]]:
     """Columns of numbers alone, some with a decimal comma and some with a decimal point."""
-    for name, cells in texts.items():
-        comma = _first(name, cells, _decimal_commas(cells))
-        point = _first(name, cells, _decimal_points(cells))
-        is_number = cells.str.fullmatch(COMMA_NUMBER) | cells.str.fullmatch(POINT_NUMBER)
-        if comma is not None and point is not None and is_number.all():
-            why = (
-                f"Column {name!r} has a decimal comma in row {comma.row}, {comma.text!r}, and a "
-                f"decimal point in row {point.row}, {point.text!r}; write them in one way, or "
-                f"leave the column out with --drop {name!r}."
-            )
-            yield name, why
+    for name, column in texts.items():
+        comma, point = column.first.get("comma"), column.first.get("point")
+        if comma is None or point is None or "other" in column.first:
+            continue
+        why = (
+            f"Column {name!r} has a decimal comma in row {comma.row}, {comma.text!r}, and a "
+            f"decimal point in row {point.row}, {point.text!r}; write them in one way, or leave "
+            f"the column out with --drop {name!r}."
+        )
+        yield name, why
 
 
 # -- converting ------------------------------------------------------------------------------------
 
 
-def _convert(
-    found: Decimals, texts: dict[str, Any], numbers: dict[str, Any], sure: Cell | None
-) -> None:
+def _convert(found: Decimals, columns: dict[str, Column], sure: Cell | None) -> None:
     """Make numbers of what has decimal commas; `sure` shows them, None if they are asked for."""
-    found.decimal = "comma"
-    changed, grouped = [], []
-    for name, cells in (texts | numbers).items():
-        is_comma = cells.str.fullmatch(COMMA_NUMBER)
-        doubt = found.doubts.get(name) or (_doubt(name, cells, sure) if name in numbers else None)
-        if name in texts and not doubt and is_comma.all():
-            doubt = _doubt(name, cells, sure)
+    import pandas
+
+    frame, found.decimal = found.frame, "comma"
+    changed: list[str] = []
+    grouped: list[str] = []
+    made: dict[str, Any] = {}
+    for name in frame.columns:
+        column = columns.get(name)
+        if column is None or not column.cells or "other" in column.first:
+            continue
+        doubt = found.doubts.get(name) or _doubt(column, sure)
         if doubt:
             found.doubts[name] = doubt
-        elif is_comma.all():
-            plain = cells.str.replace(".", "", regex=False).str.replace(",", ".", regex=False)
-            found.frame[name] = plain.astype(np.float64).reindex(found.frame.index)
-            has_comma = cells.str.contains(",", regex=False).any()
+        elif {"comma", "comma_group", "point_group", "point_groups"} & column.first.keys():
+            made[name] = column.numbers(len(frame))
+            has_comma = {"comma", "comma_group"} & column.first.keys()
             (changed if has_comma else grouped).append(name)
-    order = {name: j for j, name in enumerate(found.frame.columns)}
+    # all at once: a column after the other takes time that grows with the square of their number
+    found.frame = pandas.DataFrame({name: made.get(name, frame[name]) for name in frame.columns})
     if changed:
-        names = listing(sorted(changed, key=order.__getitem__))
-        found.notes.append(f"Numbers with a decimal comma: {names}.")
+        found.notes.append(f"Numbers with a decimal comma: {listing(changed)}.")
     if grouped:
-        names = listing(sorted(grouped, key=order.__getitem__))
         found.notes.append(
-            f"In a file with decimal commas, points are between thousands (1.660 is 1660): {names}."
+            "In a file with decimal commas, points are between thousands (1.660 is 1660): "
+            f"{listing(grouped)}."
         )
 
 
-def _doubt(name: str, cells: Any, sure: Cell | None) -> str | None:
+def _doubt(column: Column, sure: Cell | None) -> str | None:
     """Why a column of numbers is not read as one with decimal commas."""
-    point = _first(name, cells, _decimal_points(cells))
+    point, grouped, plain = (column.first.get(s) for s in ("point", "point_group", "long"))
     if point is not None:
         other = "but --decimal comma was given" if sure is None else f"but there is {sure}"
         return (
-            f"Column {name!r} has a decimal point in row {point.row}, {point.text!r}, {other}; "
-            "write the file in one way. --decimal point takes points for decimal and refuses "
-            "commas, --decimal comma takes commas and refuses points, --drop leaves a column out."
+            f"Column {column.name!r} has a decimal point in row {point.row}, {point.text!r}, "
+            f"{other}; write the file in one way. --decimal point takes points for decimal and "
+            "refuses commas, --decimal comma takes commas and refuses points, --drop leaves a "
+            "column out."
         )
-    if sure is None or cells.str.contains(r",|\..*\.").any():
-        return None
-    grouped = _first(name, cells, cells.str.fullmatch(GROUPED_BY_POINT))
-    plain = _first(name, cells, cells.str.fullmatch(UNGROUPED))
-    if grouped is None or plain is None:
+    is_clear = {"comma", "point_groups"} & column.first.keys()
+    if sure is None or is_clear or grouped is None or plain is None:
         return None
     return _two_meanings(
         grouped,

@@ -191,8 +191,9 @@ def _without(raw: Raw, drop: Sequence[str]) -> Raw:
     if not drop:
         return raw
     names = list(raw.names)
+    known = set(names)
     for name in drop:
-        if name not in names:
+        if name not in known:
             raise no_such_column(name, names)
     dropped = set(drop)
     gone = [j for j, name in enumerate(names) if name in dropped]
