@@ -102,6 +102,24 @@ def test_a_model_brings_its_own_problem(folder):
     run("certify", "data.csv", "--model", "m.json", "-t", "y", "-k", 2, "--seed", 5)
 
 
+def test_what_is_read_is_not_replaced(folder):
+    """Not even with --force, nor under another name."""
+    run("fit", "data.csv", "-t", "y", "-k", 2, *QUICK, "-o", "m.json")
+    before = (folder / "m.json").read_bytes()
+    (folder / "link").symlink_to("m.json")
+    for name in ("m.json", "./m.json", "link"):
+        done = run("predict", "m.json", "data.csv", "-o", name, "--force", code=6)
+        assert "would replace the model; give another name" in done.stderr
+    done = run("predict", "link", "data.csv", "-o", "m.json", "--force", code=6)
+    assert "would replace the model" in done.stderr
+    done = run("predict", "m.json", "data.csv", "-o", "data.csv", "--force", code=6)
+    assert "would replace the data" in done.stderr
+    assert (folder / "m.json").read_bytes() == before
+    options = ("-t", "y", "-k", 2, "--csv", "p", "--html", folder / "p", "--force")
+    assert "--csv and --html are both" in run("path", "data.csv", *options, code=6).stderr
+    run("predict", "m.json", "data.csv", "-o", "p.csv")
+
+
 def test_a_model_that_cannot_be_saved_is_not_announced(folder, monkeypatch):
     def fail(*_, **__):
         raise OSError("disk full")

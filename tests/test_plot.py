@@ -66,3 +66,24 @@ def test_pictures_say_what_was_chosen_and_what_is_left_out(fitted):
     legend = plot.ConvergenceDisplay.from_result(result).ax_.get_legend()
     assert f"{result.objective:.6g}" in legend.get_texts()[0].get_text()
     plt.close("all")
+
+
+def test_names_are_no_formulas(fitted):
+    """A column may be called $$, or have half a formula or a tab in its name."""
+    import matplotlib.pyplot as plt
+    import pandas as pd
+
+    from blockl0 import plot
+
+    X, y, _ = fitted
+    names = ["$$", "$a$", r"$\frac{", "price in $", "a_$b^$", "two\tcells", *map(str, range(8))]
+    model = L0RegressorCV(12, random_state=0).fit(pd.DataFrame(X, columns=names), y)
+    path = plot.CoefficientPathDisplay.from_estimator(model)
+    path.figure_.canvas.draw()
+    assert {text.get_text() for text in path.ax_.texts} <= {*names, "two cells"}
+    chart = plot.SelectionMapDisplay.from_estimator(model)
+    chart.figure_.canvas.draw()
+    shown = {text.get_text() for text in chart.ax_.get_yticklabels()}
+    assert {"$$", "$a$", r"$\frac{"} <= shown <= {*names, "two cells"}
+    assert "two\tcells" not in shown
+    plt.close("all")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -295,3 +296,23 @@ def test_rows_can_be_taken_before_anything_is_learned(frame):
     raw = read_raw(frame)
     table = prepare(raw.take(np.arange(10)), target="y", impute="median")
     assert table.X[0, 0] == frame["a"][1:10].median()
+
+
+def test_many_columns_take_time_in_proportion():
+    """Duplicates and names are looked up, not searched for; the square takes 20 s and more."""
+    from blockl0.tables.csv_files import _name_notes
+    from blockl0.tables.formats import Raw, _from_frame
+    from blockl0.tables.table import _without, whole_rows
+
+    n = 40_000
+    names = [f"c{j}" for j in range(n)]
+    started = time.process_time()
+    assert list(_name_notes(names, True)) == []
+    (note,) = _name_notes([*names, "c7", "c39999"], True)
+    assert "as c7.1: c7, c39999." in note
+    with pytest.raises(ValueError, match="'c39999' more than once"):
+        _from_frame(pd.DataFrame(np.zeros((1, n + 1)), columns=[*names, "c39999"]))
+    raw = Raw(np.zeros((2, n)), tuple(names))
+    assert whole_rows(raw, np.zeros(2), names).all()
+    assert len(_without(raw, names[5:]).names) == 5
+    assert time.process_time() - started < 2.0

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.parallel import Parallel, delayed
@@ -17,7 +16,14 @@ from blockl0.problem import Problem, as_problem
 from blockl0.quadratic_search import QuadraticSearch, SearchOptions
 from blockl0.refit import improve, refit_options
 from blockl0.run import Run
-from blockl0.validate import as_numeric, check_random_state, check_sample_weight, check_y
+from blockl0.validate import (
+    as_numeric,
+    check_n_jobs,
+    check_random_state,
+    check_sample_weight,
+    check_terms,
+    check_y,
+)
 
 Floats = NDArray[np.float64]
 
@@ -67,7 +73,13 @@ def sparse_encode(
     >>> np.flatnonzero(code[0]), code[0, [4, 7]].round(6)
     (array([4, 7]), array([ 1., -2.]))
     """
+    n_jobs = check_n_jobs(n_jobs)
     signals = np.atleast_2d(as_numeric(X, "X"))
+    if signals.ndim != 2 or 0 in signals.shape:
+        raise ValueError(
+            "`X` must hold at least one row to code, (n_samples, n_features), got shape "
+            f"{np.shape(X)}."
+        )
     atoms = as_numeric(dictionary, "dictionary")
     if atoms.ndim != 2 or atoms.shape[1] != signals.shape[-1]:
         raise ValueError(
@@ -157,13 +169,14 @@ class SINDyL0(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SINDyL0:
         """Fit to the library terms X (m, n) and the derivatives y (m,) or (m, n_targets)."""
-        if sp.issparse(X):
-            raise TypeError("`X` must be a dense array of library terms, got a sparse matrix.")
-        X, Y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
-        self._is_single = Y.ndim == 1
-        Y = Y[:, None] if self._is_single else Y
+        X, Y = check_terms(X, y)
+        self._is_single = np.ndim(y) == 1
         # pysindy marks samples without a derivative by NaN
         rows = np.isfinite(X).all(axis=1) & np.isfinite(Y).all(axis=1)
+        if not rows.any():
+            raise ValueError(
+                f"Each of the {rows.size} rows holds NaN or infinity, in X or in y: no row is left."
+            )
         X, Y = X[rows], Y[rows]
         weights = check_sample_weight(sample_weight, rows.size)
         if weights is not None:
@@ -198,7 +211,13 @@ class SINDyL0(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def predict(self, X: Any) -> Floats:
         """X·coef_', (m, n_targets), or (m,) if `fit` got a vector."""
         check_is_fitted(self)
-        predicted = np.asarray(X) @ self.coef_.T
+        terms = as_numeric(X, "X")
+        if terms.ndim != 2 or terms.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"`X` must have {self.n_features_in_} columns, as in the fit, got shape "
+                f"{terms.shape}."
+            )
+        predicted = terms @ self.coef_.T
         return predicted[:, 0] if self._is_single else predicted
 
     @property

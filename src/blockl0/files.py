@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+ABANDONED = 3600.0
+"""Seconds after which a part belongs to a process that was killed: what it holds was in memory."""
 
 
 def check_free(path: Any, force: bool = False) -> Path:
@@ -15,22 +23,115 @@ def check_free(path: Any, force: bool = False) -> Path:
         raise IsADirectoryError(f"{str(path)!r} is a folder; give the name of a file.")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"There is no folder {str(path.parent)!r}; make it first.")
-    if path.exists() and not force:
-        raise FileExistsError(f"{str(path)!r} exists; choose another name, or --force replaces it.")
+    # a link to a file that is not there is taken, too: writing would make that file
+    if os.path.lexists(path) and not force and not _is_stream(path):
+        raise _taken(path)
     return path
 
 
 def write_whole(path: Any, text: str, force: bool = False) -> Path:
-    """Write text to a new file beside `path`, then move it there: nobody ever sees half of it."""
+    """Write text to a file that gets its name when it is complete: nobody ever sees half of it.
+
+    Of several writers without `force` one succeeds. With it, a file that is there is replaced, but
+    keeps its permissions, and a link keeps pointing to it. A device or a pipe is written to.
+    """
     path = check_free(path, force)
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    try:
-        with open(part, "x", encoding="utf-8", newline="\n") as file:
+    if _is_stream(path):
+        with open(path, "w", encoding="utf-8", newline="\n") as file:
             file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        check_free(path, force)
-        os.replace(part, path)
+        return path
+    place = Path(os.path.realpath(path)) if force else path
+    if force and (place.is_symlink() or not place.parent.is_dir()):
+        raise FileNotFoundError(f"{str(path)!r} is a link that leads nowhere; remove it first.")
+    _remove_abandoned(place)
+    part = _part_of(place)
+    try:
+        _write_part(part, text, place.stat() if place.exists() else None)
+        if force:
+            os.replace(part, place)
+        else:
+            _move_to_free(part, path)
     finally:
         part.unlink(missing_ok=True)
     return path
+
+
+def _taken(path: Path) -> FileExistsError:
+    return FileExistsError(f"{str(path)!r} exists; choose another name, or --force replaces it.")
+
+
+def _is_stream(path: Path) -> bool:
+    """A terminal, /dev/null, a pipe: nothing that could be replaced, nor written whole."""
+    try:
+        return not stat.S_ISREG(path.stat().st_mode)
+    except OSError:
+        return False
+
+
+# -- parts -----------------------------------------------------------------------------------------
+
+
+def _part_of(place: Path) -> Path:
+    # cut, for file systems limit the length
+    return place.with_name(f".{place.name[:50]}.{secrets.token_hex(4)}.part")
+
+
+def _remove_abandoned(place: Path) -> None:
+    """Parts of this file that are too old to be of a process that still writes."""
+    name = re.compile(re.escape(f".{place.name[:50]}.") + r"[0-9a-f]{8}\.part")
+    with suppress(OSError), os.scandir(place.parent) as entries:
+        for entry in entries:
+            if name.fullmatch(entry.name) is None:
+                continue
+            if time.time() - entry.stat(follow_symlinks=False).st_mtime > ABANDONED:
+                os.unlink(entry.path)
+
+
+def _write_part(part: Path, text: str, before: os.stat_result | None) -> None:
+    """Make a complete file, with the permissions of what was before.
+
+    On Linux it has no name until it is complete: the system removes it with the process, however
+    that ends. Elsewhere a process that is killed leaves a part, which a later writer removes.
+    """
+    mode = 0o666 if before is None else stat.S_IMODE(before.st_mode) & 0o777
+    if os.path.isdir("/proc/self/fd"):
+        with suppress(AttributeError, OSError):  # as on file systems without such files
+            descriptor = os.open(part.parent, os.O_WRONLY | os.O_TMPFILE, mode)
+            with _filled(descriptor, text, before):
+                # an absolute path, for which the folder is not used but makes Python follow it
+                os.link(f"/proc/self/fd/{descriptor}", part, src_dir_fd=descriptor)
+            return
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    with _filled(os.open(part, flags, mode), text, before):
+        pass
+
+
+@contextmanager
+def _filled(descriptor: int, text: str, before: os.stat_result | None) -> Iterator[None]:
+    """Write text and be sure that it is on disk; closed in the end."""
+    with open(descriptor, "w", encoding="utf-8", newline="\n") as file:
+        if before is not None and hasattr(os, "fchmod"):
+            with suppress(OSError):
+                os.fchown(descriptor, before.st_uid, before.st_gid)
+            os.fchmod(descriptor, stat.S_IMODE(before.st_mode))  # whatever the process masks
+        file.write(text)
+        file.flush()
+        os.fsync(descriptor)
+        yield
+
+
+def _move_to_free(part: Path, path: Path) -> None:
+    """To a name that nothing has: the system lets one of several writers have it."""
+    try:
+        if os.name == "nt":
+            os.rename(part, path)  # which never replaces there
+            return
+        try:
+            os.link(part, path)
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without hard links: take the name, then fill it
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+            os.replace(part, path)
+    except FileExistsError:
+        raise _taken(path) from None

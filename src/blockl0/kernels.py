@@ -1,8 +1,8 @@
 """Every compiled function of blockl0, in one file.
 
-Plain functions of arrays, scalars and NamedTuples of arrays with ``cache=True`` are cached on disk,
-so that the next process pays milliseconds. They all live here because an edited callee in another
-file would leave a stale cached caller behind.
+Plain functions of arrays, scalars and NamedTuples of arrays are cached on disk, so that the next
+process pays milliseconds. They all live here because an edited callee in another file would leave a
+stale cached caller behind.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from blockl0.compiling import cached
+
 # `kernel` is called from Python; `inner` only from kernels, which saves the wrapper's compile time.
 _options: dict[str, Any] = {"error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
-kernel = njit(cache=True, **_options)  # pyright: ignore[reportCallIssue]
+kernel = cached(**_options)
 inner = njit(no_cpython_wrapper=True, **_options)  # pyright: ignore[reportCallIssue]
 
 # --------------------------------------------------------------------------------------------------
@@ -707,7 +709,7 @@ def start_relaxation(tree, price, budget):
 
 # long loops over the pool, free of NaN: sums may be reordered, so that they run on vector registers
 _reordered = {"nnan", "nsz", "reassoc", "contract", "arcp"}
-wide = njit(cache=True, fastmath=_reordered, **_options)  # pyright: ignore[reportCallIssue]
+wide = cached(fastmath=_reordered, **_options)
 wide_inner = njit(no_cpython_wrapper=True, fastmath=_reordered, **_options)  # pyright: ignore[reportCallIssue]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,8 +17,10 @@ from scipy.special import expit
 
 import blockl0
 from blockl0.files import write_whole
+from blockl0.model_checks import brief, check_document
 from blockl0.tables.recipe import Feature
 from blockl0.tables.recipe import apply as apply_to_frame
+from blockl0.validate import as_numeric, check_column_entries
 
 Floats = NDArray[np.float64]
 
@@ -72,21 +75,26 @@ class LinearModel:
         """The chosen columns (m, k) of a DataFrame, by name, or of an array as in the fit."""
         if hasattr(X, "iloc"):
             return apply_to_frame(X, self.features)
-        X = X if sp.issparse(X) else np.asarray(X, dtype=np.float64)
+        X = X if sp.issparse(X) else as_numeric(X, "X")
         if X.ndim != 2 or X.shape[1] != self.n_features_in:
             raise ValueError(
                 f"X must have {self.n_features_in} columns, as in the fit, got shape {X.shape}; "
                 "or give a DataFrame with the columns by name."
             )
-        return (sp.csc_array(X) if sp.issparse(X) else X)[:, self.index]
+        return (sp.csc_array(X) if sp.issparse(X) else X)[:, self.index].astype(np.float64)
 
     def decision_function(self, X: Any) -> Floats:
         """x'w + b: (m,), or (m, n_classes) for more than two classes."""
         return self.decide(self.columns_of(X))
 
     def decide(self, X_S: Any) -> Floats:
-        """`decision_function` for the chosen columns alone, (m, k)."""
-        eta = np.asarray(X_S @ np.atleast_2d(self.coef).T) + self.intercept
+        """`decision_function` for the chosen columns alone, (m, k); it is finite, or refused."""
+        check_column_entries(X_S, self.feature_names)
+        with np.errstate(over="ignore", invalid="ignore"):
+            eta = np.asarray(X_S @ np.atleast_2d(self.coef).T) + self.intercept
+        if not np.isfinite(eta).all():
+            row = int(np.argmin(np.isfinite(eta).reshape(len(eta), -1).all(axis=1)))
+            raise ValueError(f"The prediction for row {row} overflows: the entries are too large.")
         return eta[:, 0] if self.coef.ndim == 1 else eta
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -166,6 +174,11 @@ def save_model(
     (('bmi', 'bp', 's5'), True)
     """
     document = _document(estimator, feature_names, features, target, metadata or {})
+    try:
+        check_document(json.loads(json.dumps(document, allow_nan=False)))
+    except ValueError as error:
+        raise ValueError(f"This estimator cannot be saved: {str(error).rstrip('.')}.") from error
+    document["checksum"] = _checksum(document)
     text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     return write_whole(path, text, force)
 
@@ -180,7 +193,7 @@ def _document(
     if features is None:
         features = [Feature(str(names[j]), str(names[j])) for j in support]
     coef = np.atleast_2d(est.coef_)[:, support]
-    document = {
+    return {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "blockl0_version": blockl0.__version__,
@@ -196,38 +209,58 @@ def _document(
         ],
         "metadata": metadata,
     }
-    return document | {"checksum": _checksum(document)}
 
 
 def load_model(path: Any) -> LinearModel:
-    """Read a model file; `ModelFileError` says what is wrong with it."""
+    """Read a model file; `ModelFileError` says what is wrong with it.
+
+    Every entry is checked: what comes back predicts finite numbers or known classes.
+    """
     if not Path(path).is_file():
         raise FileNotFoundError(f"There is no model file {str(path)!r}.")
     try:
-        text = Path(path).read_text(encoding="utf-8")
-        document = json.loads(text)
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        document = _parse(Path(path).read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
         raise ModelFileError(
             f"{path} is damaged, or no model: it is not JSON ({error})."
         ) from error
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ModelFileError(f'{path} is not a model: it has no "format": "{FORMAT}".')
     version = document.get("format_version")
-    if not isinstance(version, int) or version < 1:
-        raise ModelFileError(f"{path} is damaged: its format version is {version!r}.")
+    if type(version) is not int or version < 1:
+        raise ModelFileError(f"{path} is damaged: its format version is {brief(version)}.")
     if version > FORMAT_VERSION:
         raise ModelFileError(
-            f"{path} was written by a newer blockl0 ({document.get('blockl0_version')}, format "
-            f"{version}); this one, {blockl0.__version__}, reads formats up to {FORMAT_VERSION}: "
-            "upgrade it."
+            f"{path} was written by a newer blockl0 ({brief(document.get('blockl0_version'))}, "
+            f"format {brief(version)}); this one, {blockl0.__version__}, reads formats up to "
+            f"{FORMAT_VERSION}: upgrade it."
         )
     stored = document.pop("checksum", None)
     if stored != _checksum(document):
         raise ModelFileError(f"{path} is damaged or was changed: its checksum does not fit.")
     try:
-        return _model(document)
-    except (KeyError, TypeError, ValueError) as error:
-        raise ModelFileError(f"{path} is damaged: {type(error).__name__} {error}.") from error
+        check_document(document)
+    except ValueError as error:
+        raise ModelFileError(f"{path} is damaged: {error}.") from error
+    return _model(document)
+
+
+def _parse(text: str) -> Any:
+    """Strict JSON: Python would also take NaN, 1e999, and the last of two equal names."""
+
+    def refuse(word: str) -> Any:
+        raise ValueError(f"{word} is no number")
+
+    def finite(word: str) -> float:
+        return float(word) if math.isfinite(float(word)) else refuse(word[:40])
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        entries = dict(pairs)
+        if len(entries) < len(pairs):
+            raise ValueError(f"a name of {', '.join(list(entries)[:3])}, … occurs twice")
+        return entries
+
+    return json.loads(text, parse_constant=refuse, parse_float=finite, object_pairs_hook=unique)
 
 
 def _model(document: dict[str, Any]) -> LinearModel:

@@ -58,6 +58,11 @@ def _names_of(path: Path) -> NDArray[Any]:
     return np.array([f"x{j}" for j in range(path.n_features)] if names is None else names)
 
 
+def _shown(name: Any) -> str:
+    """A name on one line; it is drawn with `parse_math=False`, for $ begins no formula in it."""
+    return "".join(letter if letter.isprintable() else " " for letter in str(name))
+
+
 @dataclass
 class CoefficientPathDisplay(_Display):
     """Coefficients against the number of columns, the ten largest named at the right.
@@ -101,7 +106,7 @@ class CoefficientPathDisplay(_Display):
             ax.plot(self.n_nonzero, lines[:, j], lw=1.6, color=styles[j], marker="o", ms=3)
         for j, height in zip(named, _spread(last[named], ax.get_ylim()), strict=True):
             ax.annotate(
-                str(self.names[j]), (self.n_nonzero[-1], last[j]), fontsize=8,
+                _shown(self.names[j]), (self.n_nonzero[-1], last[j]), fontsize=8, parse_math=False,
                 xytext=(1.02, height), textcoords=ax.get_yaxis_transform(), va="center",
                 color=styles[j], arrowprops={"arrowstyle": "-", "lw": 0.4, "color": PALE},
                 annotation_clip=False,
@@ -244,7 +249,7 @@ class SelectionMapDisplay(_Display):
             ax.axvspan(self.marked - 0.5, self.marked + 0.5, color=ACCENT, alpha=0.2, lw=0)
         height = ax.figure.get_size_inches()[1] * 72 * 0.75 / max(len(self.names), 6)
         ax.scatter(points, rows, marker="s", s=min(height * 0.7, 14.0) ** 2, color=INK, lw=0)
-        ax.set_yticks(range(len(self.names)), [str(name) for name in self.names])
+        ax.set_yticks(range(len(self.names)), [*map(_shown, self.names)], parse_math=False)
         ax.set_xticks(range(len(self.n_nonzero)), [str(k) for k in self.n_nonzero])
         if len(self.n_nonzero) > 25:
             ax.set_xticks(range(0, len(self.n_nonzero), 5), [str(k) for k in self.n_nonzero[::5]])

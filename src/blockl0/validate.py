@@ -26,6 +26,8 @@ SMALLEST_TOP = 1e-120
 
 Columns of X are not bound to it, since their scale is free; the unit of the objective is not.
 """
+LARGEST_N_JOBS = 10**6
+"""Of cores to leave free: joblib understands negative numbers as all cores but some."""
 
 
 def check_X(X: Any) -> Floats | sp.csc_array:
@@ -183,9 +185,13 @@ def check_number(name: str, value: Any) -> float:
     """Return a finite real number as a float; booleans, strings and arrays are refused."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
         raise TypeError(f"`{name}` must be a number, got {_brief(value)}.")
-    if not math.isfinite(value):
-        raise ValueError(f"`{name}` must be finite, got {float(value)}.")
-    return float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf  # an integer or a fraction beyond float64
+    if not math.isfinite(number):
+        raise ValueError(f"`{name}` must be finite, got {number}.")
+    return number
 
 
 def check_nonnegative(name: str, value: Any) -> float:
@@ -290,6 +296,29 @@ def check_random_state(random_state: Any) -> np.random.Generator:
             f"got {_brief(random_state)}."
         )
     return np.random.default_rng(check_integer("random_state", random_state))
+
+
+def check_n_jobs(n_jobs: Any) -> int | None:
+    """Return the number of parallel jobs: None (one, or what joblib's context says) or not zero."""
+    if n_jobs is None or check_integer("n_jobs", n_jobs, low=-LARGEST_N_JOBS) != 0:
+        return None if n_jobs is None else int(n_jobs)
+    raise ValueError("`n_jobs` must not be 0; give None or 1 for one job, -1 for all cores.")
+
+
+def check_terms(X: Any, y: Any) -> tuple[Floats, Floats]:
+    """Return library terms (m, n) and derivatives (m, t), NaN included, of equally many rows."""
+    if sp.issparse(X):
+        raise TypeError("`X` must be a dense array of library terms, got a sparse matrix.")
+    terms, targets = _as_float64(as_numeric(X, "X")), _as_float64(as_numeric(y, "y"))
+    _check_matrix_shape(terms.shape)
+    if targets.ndim == 1:
+        targets = targets[:, None]
+    if targets.ndim != 2 or targets.shape[0] != terms.shape[0] or targets.shape[1] == 0:
+        raise ValueError(
+            f"`y` must have one row for each of the {terms.shape[0]} rows of X, and a column for "
+            f"each equation, got shape {np.shape(y)}."
+        )
+    return terms, targets
 
 
 def check_choice(name: str, value: Any, known: Iterable[str]) -> str:

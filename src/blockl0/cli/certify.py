@@ -92,22 +92,25 @@ def _point(job: Job, options: dict[str, Any]) -> tuple[Any, Any, Any, bool]:
 def _saved_point(job: Job, options: dict[str, Any]) -> tuple[Any, Any, Any, bool]:
     import numpy as np
 
-    from blockl0.cli.data import bind, kept_columns, load
+    from blockl0.cli.data import bind, decimal_of, kept_columns, load, stored
+    from blockl0.model_checks import check_problem, check_reading
     from blockl0.model_file import load_model
 
     model = load_model(options["model"])
-    known = model.metadata.get("problem")
-    if known is None:
+    known = stored(options["model"], check_problem, model.metadata, model.n_features_in)
+    reading = stored(options["model"], check_reading, model.metadata)
+    if known is None or not reading:
         raise Refused(f"{options['model']} does not tell the problem it solves; fit it here.", DATA)
-    reading = model.metadata["reading"]
     _refuse_others(
         {**reading, "loss": model.loss, "columns": known["n_nonzero_coefs"],
          "ridge": known["ridge"], "keep": known["keep"]}, options,
     )  # fmt: skip
-    format = options["format"] or reading["format"]
-    data = load(job, {**options, **reading, "loss": model.loss, "format": format})
+    format = options["format"] or reading.get("format")
+    known_by = {"loss": model.loss, "format": format, "likely_decimal": decimal_of(model)}
+    data = load(job, {**options, **reading, **known_by})
     _refuse_loss(data)
-    if job.data["fingerprint"] != model.metadata["data"]["fingerprint"]:
+    seen = model.metadata.get("data")
+    if not isinstance(seen, dict) or job.data["fingerprint"] != seen.get("fingerprint"):
         job.notice("These are not the data of the fit: what follows is about these ones.")
     place = {name: j for j, name in enumerate(data.table.feature_names)}
     absent = [name for name in model.feature_names if name not in place]
@@ -133,7 +136,7 @@ def _refuse_others(stored: dict[str, Any], options: dict[str, Any]) -> None:
 
     context = click.get_current_context()
     for name, value in stored.items():
-        given = options[name]
+        given = options.get(name)
         given = list(given) if isinstance(given, tuple) else given
         is_given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
         if is_given and given != value and name not in ("seed", "format"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,10 @@ from blockl0.tables.targets import clean_target, is_missing, split_target
 
 METRICS = {"poisson": "D²", "logistic": "accuracy", "squared_hinge": "accuracy"}
 """What `score` is; R² for the others."""
-READING = ("target", "text", "impute", "dates", "drop", "na", "header", "format", "test", "seed")
+READING = (
+    "target", "text", "impute", "dates", "drop", "na", "header", "decimal", "format", "test",
+    "seed",
+)  # fmt: skip
 """The options that decide which rows and columns a fit sees; a model file remembers them."""
 MOST_LABELS = 20
 """Labels that are always taken for classes; more may be half as many as rows."""
@@ -64,11 +68,27 @@ class Data:
         return y.astype(np.int64) if whole else y
 
 
+def stored(path: Any, check: Callable[..., Any], *given: Any) -> Any:
+    """What the command line has stored in a model file, checked."""
+    from blockl0.model_file import ModelFileError
+
+    try:
+        return check(*given)
+    except ValueError as error:
+        raise ModelFileError(f"{path} is damaged: {error}.") from error
+
+
+def decimal_of(model: Any) -> str | None:
+    """How the data of a model wrote their numbers, where the file tells."""
+    data = model.metadata.get("data")
+    return data.get("decimal") if isinstance(data, dict) else None
+
+
 def load(job: Job, options: dict[str, Any]) -> Data:
     """Read the data of a command, and say what was done with them."""
     with job.timed("read"):
-        how = {name: options[name] for name in ("format", "na", "header")}
-        raw = read_raw(options["data"], **how)
+        how = {name: options[name] for name in ("format", "na", "header", "decimal")}
+        raw = read_raw(options["data"], **how, likely_decimal=options.get("likely_decimal"))
         reading = {name: options[name] for name in ("target", "text", "impute", "dates", "drop")}
         X_test = y_test = None
         if options.get("test"):
@@ -88,6 +108,7 @@ def load(job: Job, options: dict[str, Any]) -> Data:
         "n_held_out": 0 if y_test is None else len(y_test),
         "target": table.target,
         "loss": data.loss,
+        "decimal": table.decimal,
         "notes": list(table.notes),
     }
     return data

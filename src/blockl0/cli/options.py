@@ -52,6 +52,13 @@ format_options = _all(
         show_default=True,
         help="Whether the first line of a CSV file holds the names.",
     ),
+    click.option(
+        "--decimal",
+        type=click.Choice(["auto", "point", "comma"]),
+        default="auto",
+        show_default=True,
+        help="What begins the decimals in a CSV file.",
+    ),
 )
 data_options = _all(
     click.argument("data", metavar="DATA"),

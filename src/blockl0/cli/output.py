@@ -126,15 +126,28 @@ def _as_refusal(error: BaseException | None) -> BaseException | None:
 
 
 def check_outputs(options: dict[str, Any], *names: str) -> None:
-    """Refuse files that cannot be written before any work is done, and the data themselves."""
+    """Refuse files that cannot be written before any work is done, and those that are read."""
     from blockl0.files import check_free
 
+    seen: dict[Path, str] = {}
     for name in names:
         if options[name] is None:
             continue
         path = check_free(options[name], options["force"])
-        if path.exists() and Path(options["data"]).exists() and path.samefile(options["data"]):
-            raise Refused(f"--{name} {path} would replace the data; give another name.", EXISTS)
+        for source in ("data", "model"):
+            given = options.get(source)
+            if given is not None and path.exists() and _is_same(path, Path(given)):
+                raise Refused(
+                    f"--{name} {path} would replace the {source}; give another name.", EXISTS
+                )
+        other = seen.setdefault(path.resolve(), name)
+        if other != name:
+            raise Refused(f"--{other} and --{name} are both {path}; give two names.", EXISTS)
+
+
+def _is_same(path: Path, source: Path) -> bool:
+    """Whether writing one would replace the other; what is no file, as /dev/stdin, is kept."""
+    return source.exists() and path.is_file() and path.samefile(source)
 
 
 def save(path: Path | None, text: str, force: bool) -> None:

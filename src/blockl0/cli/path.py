@@ -75,6 +75,7 @@ def _result(data: Any, model: Any) -> dict[str, Any]:
     path, names = model.path_, data.table.feature_names
     criteria = {name: path.criterion(name) for name in ("aic", "bic", "ebic", "gic")}
     points, before = [], set()
+    place = {name: j for j, name in enumerate(names)}
     for i, result in enumerate(path):
         chosen = {names[j] for j in result.support}
         point: dict[str, Any] = {
@@ -88,8 +89,8 @@ def _result(data: Any, model: Any) -> dict[str, Any]:
             point |= {"cv_loss": -model.mean_scores_[i], "cv_se": model.se_scores_[i]}
         point |= {
             "columns": [names[j] for j in result.support],
-            "enter": sorted(chosen - before, key=names.index),
-            "leave": sorted(before - chosen, key=names.index),
+            "enter": sorted(chosen - before, key=place.__getitem__),
+            "leave": sorted(before - chosen, key=place.__getitem__),
             "status": str(result.status),
         }
         points.append(point)

@@ -52,19 +52,23 @@ def command(**options: Any) -> None:
 
 def _read(job: Job, model: Any, options: dict[str, Any]) -> tuple[Any, Any]:
     """The new rows, and the columns of the model in them."""
+    from blockl0.cli.data import decimal_of, stored
+    from blockl0.model_checks import check_reading
     from blockl0.tables import apply_recipe
     from blockl0.tables.formats import read_raw
     from blockl0.tables.recipe import unseen
 
     with job.timed("read"):
-        reading = model.metadata.get("reading", {})
+        reading = stored(options["model"], check_reading, model.metadata)
         na = (*reading.get("na", ()), *options["na"])
         header = options["header"] if options["header"] != "auto" else reading.get("header", "auto")
+        decimal = options["decimal"]
+        decimal = decimal if decimal != "auto" else reading.get("decimal", "auto")
         # what was text for the fit stays text: 01 is no 1
         texts = [feature.column for feature in model.features if feature.kind == "level"]
         raw = read_raw(
             options["data"], format=options["format"], na=na, header=header,
-            as_text=texts,
+            as_text=texts, decimal=decimal, likely_decimal=decimal_of(model),
         )  # fmt: skip
         job.data = {"source": raw.source, "n_samples": raw.n_rows}
         X = apply_recipe(raw, model.features)

@@ -16,7 +16,8 @@ from blockl0.experiments.cells import Cell, is_e2006
 
 FILE_NAME = "cells.jsonl"
 NOT_IN_CELLS = (
-    "cli", "experiments", "report", "tables", "demo.py", "files.py", "model_file.py",
+    "cli", "experiments", "report", "tables", "demo.py", "files.py", "model_checks.py",
+    "model_file.py",
 )  # fmt: skip
 """Parts of the package that no cell depends on, `experiments/cells.py` apart."""
 

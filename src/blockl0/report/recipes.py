@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 DATA_OPTIONS = {
     "--text": "text", "--impute": "impute", "--dates": "dates", "--drop": "drop", "--na": "na",
-    "--header": "header", "--format": "format",
+    "--header": "header", "--decimal": "decimal", "--format": "format",
 }  # fmt: skip
 """Options of the command line that say how a file is read, and their names in `read_table`."""
 REPEATED = ("--drop", "--na")

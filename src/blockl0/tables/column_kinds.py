@@ -15,6 +15,8 @@ DISGUISED = (
     r"\s*[%$€£¥]?[)]?"
 )
 """Numbers that are not read as such: with separated thousands, a unit, or a decimal comma."""
+COMMA_NUMBER = r"[-+]?(?:[1-9]\d{0,2}(?:\.\d{3})+(?:,\d*)?|(?:\d+(?:,\d*)?|,\d+)(?:[eE][-+]?\d+)?)"
+"""A number as it is written with a decimal comma: with points between its thousands or not."""
 
 
 def kind_of(series: Any) -> str:
@@ -46,10 +48,13 @@ def kind_of(series: Any) -> str:
         )
     is_disguised = texts.str.strip().str.fullmatch(DISGUISED) & ~is_number
     if (is_number | is_disguised).mean() >= MOSTLY:
+        shown = texts[is_disguised].iloc[0]
+        has_comma = texts[is_disguised].str.strip().str.fullmatch(COMMA_NUMBER).all()
+        option = " --decimal comma reads commas as decimal." if has_comma else ""
         raise ValueError(
-            f"Column {series.name!r} holds numbers in a form that is not read, as "
-            f"{texts[is_disguised].iloc[0]!r}; write them without separated thousands and units, "
-            f"with a decimal point, or leave the column out with --drop {series.name!r}."
+            f"Column {series.name!r} holds numbers in a form that is not read, as {shown!r}; write "
+            "them without separated thousands and units, with a decimal point, or leave the "
+            f"column out with --drop {series.name!r}.{option}"
         )
     return "text"
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
-import numpy as np
-
+from blockl0.tables.column_kinds import COMMA_NUMBER
+from blockl0.tables.decimals import Decimals, settle
 from blockl0.tables.recipe import listing
 
 PACKED = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}
@@ -19,28 +21,32 @@ PACKED = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}
 SEPARATORS = (",", "\t", ";", "|")
 LONGEST_RECORD = 1000
 """Lines that a record with quoted line breaks may have."""
-COMMA_NUMBER = r"[-+]?(?:(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d*)?|,\d+)(?:[eE][-+]?\d+)?"
-"""A number with a decimal comma, dots between its thousands or not."""
 
 
 def read_csv(
-    source: Any, *, na: Sequence[str] = (), header: str = "auto", as_text: Sequence[str] = ()
-) -> tuple[Any, tuple[str, ...]]:
-    """(a DataFrame, notes on how it was read); parameters as in `read_raw`."""
+    source: Any,
+    *,
+    na: Sequence[str] = (),
+    header: str = "auto",
+    as_text: Sequence[str] = (),
+    decimal: str = "auto",
+    likely_decimal: str | None = None,
+) -> Decimals:
+    """A DataFrame, with notes on how it was read; parameters as in `read_raw`."""
     import pandas
 
     failure: Exception | None = None
     for encoding in _encodings(source):
         try:
-            frame, notes = _read(source, encoding, na, header, as_text)
+            found = _read(source, encoding, na, header, as_text, decimal, likely_decimal)
         except UnicodeError as error:
             failure = failure or error
         except (pandas.errors.ParserError, pandas.errors.EmptyDataError, csv.Error) as error:
             raise ValueError(f"This is not a table with a line for every row: {error}.") from error
         else:
             if encoding == "cp1252":
-                notes.append("The text is not UTF-8; it is read as Windows-1252.")
-            return frame, tuple(notes)
+                found.notes.append("The text is not UTF-8; it is read as Windows-1252.")
+            return found
     raise ValueError(f"Text must be in UTF-8, got {failure}; convert the file.") from failure
 
 
@@ -63,8 +69,9 @@ def _opened(source: Any) -> Iterator[Any]:
 
 
 def _read(
-    source: Any, encoding: str, na: Sequence[str], header: str, as_text: Sequence[str]
-) -> tuple[Any, list[str]]:
+    source: Any, encoding: str, na: Sequence[str], header: str, as_text: Sequence[str],
+    decimal: str, likely_decimal: str | None,
+) -> Decimals:  # fmt: skip
     import pandas
 
     first, second = _first_records(source, encoding)
@@ -72,23 +79,32 @@ def _read(
     head, below = _cells(first, separator), _cells(second, separator)
     has_header = _has_header(head, below, separator) if header == "auto" else header == "yes"
     names = head if has_header else [f"x{j}" for j in range(len(head))]
-    if isinstance(source, io.BytesIO):
-        source = io.BytesIO(source.getvalue())
-    frame = pandas.read_csv(
-        source, sep=separator, header=0 if has_header else None, na_values=list(na),
-        names=None if has_header else names, encoding=encoding, skipinitialspace=True,
-        low_memory=False, dtype={name: str for name in as_text if name in names},
-    )  # fmt: skip
+    known = set(names)
+
+    def read(columns: Sequence[int] | None = None) -> Any:
+        """All columns, or some of them as they are written."""
+        stream = io.BytesIO(source.getvalue()) if isinstance(source, io.BytesIO) else source
+        kinds: Any = {name: str for name in as_text if name in known} if columns is None else str
+        places: Any = columns
+        return pandas.read_csv(
+            stream, sep=separator, header=0 if has_header else None, na_values=list(na),
+            names=None if has_header else names, encoding=encoding, skipinitialspace=True,
+            low_memory=False, dtype=kinds, usecols=places,
+        )  # fmt: skip
+
+    frame = read()
     if not isinstance(frame.index, pandas.RangeIndex):
         raise ValueError("The rows hold more values than the header has names; add the names.")
+    found = settle(
+        frame, read, decimal=decimal, has_free_comma=separator != ",", as_text=as_text,
+        is_likely=likely_decimal == "comma",
+    )  # fmt: skip
     notes = list(_name_notes(names, has_header))
-    if has_header and head[0] == "" and _numbers_rows(frame.iloc[:, 0]):
-        frame = frame.iloc[:, 1:].copy()
+    if has_header and head[0] == "" and _numbers_rows(found.frame.iloc[:, 0]):
+        found.frame = found.frame.iloc[:, 1:].copy()
         notes.append("The first column has no name and numbers the rows: dropped.")
-    if separator != ",":
-        frame, changed = _with_decimal_commas(frame, set(as_text))
-        notes += [f"Numbers with a decimal comma: {changed}."] if changed else []
-    return frame, notes
+    found.notes = notes + found.notes
+    return found
 
 
 # -- the first lines -------------------------------------------------------------------------------
@@ -148,9 +164,10 @@ def _kind(cell: str, separator: str) -> str:
     if cell == "":
         return "empty"
     try:
-        float(cell if separator == "," else cell.replace(",", "."))
+        float(cell)
     except ValueError:
-        return "text"
+        if separator == "," or re.fullmatch(COMMA_NUMBER, cell) is None:
+            return "text"
     return "whole" if cell.lstrip("+-").isdigit() else "fraction"
 
 
@@ -160,7 +177,7 @@ def _kind(cell: str, separator: str) -> str:
 def _name_notes(names: list[str], has_header: bool) -> Iterator[str]:
     if not has_header:
         yield "The first line holds data: there is no header, columns are x0, x1, …"
-    twice = list(dict.fromkeys(name for name in names if name and names.count(name) > 1))
+    twice = [name for name, count in Counter(names).items() if name and count > 1]
     if twice:
         yield f"Names that occur more than once get a number, as {twice[0]}.1: {listing(twice)}."
 
@@ -168,22 +185,3 @@ def _name_notes(names: list[str], has_header: bool) -> Iterator[str]:
 def _numbers_rows(column: Any) -> bool:
     """Whole numbers, all different: an index that was saved along, in order or not."""
     return column.dtype.kind in "iu" and column.is_unique
-
-
-def _with_decimal_commas(frame: Any, as_text: set[str]) -> tuple[Any, str]:
-    """Columns of numbers like 3,25 as numbers, where the file leaves no doubt about the comma."""
-    found = {}
-    for name in frame.columns:
-        if frame[name].dtype.kind in "biufM" or name in as_text:
-            continue
-        texts = frame[name].dropna().astype(str).str.strip()
-        has_comma = texts.str.contains(",", regex=False)
-        if has_comma.any() and texts.str.fullmatch(COMMA_NUMBER).all():
-            found[name] = texts
-    # 1,234 alone may be a thousand as well; any other number of digits decides it
-    if not any(texts.str.contains(r",(?!\d{3}(?:\D|$))").any() for texts in found.values()):
-        return frame, ""
-    for name, texts in found.items():
-        plain = texts.str.replace(".", "", regex=False).str.replace(",", ".", regex=False)
-        frame[name] = plain.astype(np.float64).reindex(frame.index)
-    return frame, listing(list(found))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import difflib
 import io
 import sys
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,10 @@ class Raw:
     notes : tuple of str
     is_open : bool
         Whether columns that are not mentioned are zero, as in LIBSVM files.
+    decimal : "point" or "comma"
+        How a text file writes its numbers.
+    doubts : dict of str
+        Columns whose numbers could be others, and why; they are refused when they are used.
     """
 
     data: Any
@@ -63,6 +68,14 @@ class Raw:
     source: str = "data"
     notes: tuple[str, ...] = ()
     is_open: bool = False
+    decimal: str = "point"
+    doubts: Mapping[str, str] = field(default_factory=dict)
+
+    def refuse_doubts(self, columns: Iterable[str]) -> None:
+        """Raise for the first of these columns that cannot be read for sure."""
+        for name in columns:
+            if name in self.doubts:
+                raise ValueError(self.doubts[name])
 
     @property
     def is_frame(self) -> bool:
@@ -91,6 +104,8 @@ def read_raw(
     na: Iterable[str] = (),
     header: str = "auto",
     as_text: Iterable[str] = (),
+    decimal: str = "auto",
+    likely_decimal: str | None = None,
 ) -> Raw:
     """Read a file, standard input for "-", or take a DataFrame as it is.
 
@@ -105,8 +120,14 @@ def read_raw(
         Whether the first line of a CSV file holds the names.
     as_text : sequence of str
         Columns of a CSV file that are text, also where they look like numbers, as 01.
+    decimal : "auto" (default), "point" or "comma"
+        What begins the decimals of a CSV file. By default a comma where a column of numbers cannot
+        be read otherwise; points are then between thousands, and decimal points refused.
+    likely_decimal : "point" or "comma", optional
+        What it was in a file of the same origin: 1.660 is refused where nothing else tells.
     """
     check_choice("header", header, ("auto", "yes", "no"))
+    check_choice("decimal", decimal, ("auto", "point", "comma"))
     if hasattr(source, "iloc"):
         return replace(_from_frame(source), source="a DataFrame")
     if str(source) == "-":
@@ -120,7 +141,10 @@ def read_raw(
             raise FileNotFoundError(f"There is no file {name!r}.{_similar(stream)}")
         kind = format or format_of(stream)
     if kind == "csv":
-        raw = _read_csv(stream, tuple(na), header, tuple(as_text))
+        raw = _read_csv(
+            stream, na=tuple(na), header=header, as_text=tuple(as_text), decimal=decimal,
+            likely_decimal=likely_decimal,
+        )  # fmt: skip
     else:
         raw = _READERS[kind](stream, tuple(na))
     if raw.n_rows == 0 or not raw.names:
@@ -159,10 +183,11 @@ def _pandas() -> Any:
     return pandas
 
 
-def _read_csv(stream: Any, na: tuple[str, ...], header: str, as_text: tuple[str, ...]) -> Raw:
+def _read_csv(stream: Any, **how: Any) -> Raw:
     _pandas()
-    frame, notes = read_csv(stream, na=na, header=header, as_text=as_text)
-    return replace(_from_frame(frame), notes=notes)
+    read = read_csv(stream, **how)
+    raw = _from_frame(read.frame)
+    return replace(raw, notes=tuple(read.notes), decimal=read.decimal, doubts=read.doubts)
 
 
 def _read_parquet(stream: Any, na: tuple[str, ...]) -> Raw:
@@ -178,7 +203,7 @@ def _read_parquet(stream: Any, na: tuple[str, ...]) -> Raw:
 def _from_frame(frame: Any) -> Raw:
     names = tuple(str(name) for name in frame.columns)
     if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
+        twice = next(name for name, count in Counter(names).items() if count > 1)
         raise ValueError(f"Column names must differ, got {twice!r} more than once.")
     return Raw(frame.set_axis(list(names), axis=1), names)
 

@@ -43,6 +43,8 @@ class Table:
     source : str
     features : tuple of Feature, or None for a matrix
         How each column of X was made; `Feature.column` is where it comes from.
+    decimal : "point" or "comma"
+        How a text file writes its numbers.
     """
 
     X: Any
@@ -53,6 +55,7 @@ class Table:
     fingerprint: str
     source: str
     features: tuple[Feature, ...] | None = None
+    decimal: str = "point"
 
     @property
     def has_labels(self) -> bool:
@@ -77,6 +80,7 @@ def read_table(
     na: Sequence[str] = (),
     header: str = "auto",
     format: str | None = None,
+    decimal: str = "auto",
 ) -> Table:
     """Read a file and make numbers of its columns, saying what was done.
 
@@ -101,6 +105,9 @@ def read_table(
         Whether the first line of a CSV file holds the names.
     format : str, optional
         Where the name of the file does not tell: "csv", "parquet", "libsvm", "npz" or "mat".
+    decimal : "auto" (default), "point" or "comma"
+        What begins the decimals of a CSV file. By default a comma where a column of numbers cannot
+        be read otherwise; points are then between thousands, and decimal points refused.
 
     Returns
     -------
@@ -115,7 +122,7 @@ def read_table(
     >>> table.feature_names, table.notes
     (('a', 'b=v'), ('Text made into columns of 0 and 1: b (2 values).',))
     """
-    raw = read_raw(source, format=format, na=na, header=header)
+    raw = read_raw(source, format=format, na=na, header=header, decimal=decimal)
     return prepare(raw, target=target, text=text, impute=impute, dates=dates, drop=drop)
 
 
@@ -135,6 +142,7 @@ def prepare(
         check_choice("impute", impute, ("median", "mean", "drop-rows"))
     raw, name, y = split_target(raw, target)
     raw = _without(raw, drop)
+    raw.refuse_doubts(raw.names)
     notes = list(raw.notes)
     if impute == "drop-rows":
         is_whole = whole_rows(raw, y, _used_columns(raw, text, dates))
@@ -149,7 +157,7 @@ def prepare(
         X, features, said = _fill_matrix(raw, impute)
     notes += said
     names = raw.names if features is None else tuple(feature.name for feature in features)
-    table = Table(X, y, names, name, tuple(notes), "", raw.source, features)
+    table = Table(X, y, names, name, tuple(notes), "", raw.source, features, raw.decimal)
     table = _without_constants(table, raw.is_open)
     _check_usable(table)
     return replace(table, fingerprint=fingerprint(table))
@@ -157,6 +165,7 @@ def prepare(
 
 def apply_recipe(raw: Raw, features: Sequence[Feature]) -> Floats:
     """The columns of a model (m, k) from new data; what the file holds besides is ignored."""
+    raw.refuse_doubts(f.column for f in features)
     if raw.is_frame:
         return recipe.apply(raw.data, features)
     place = {name: j for j, name in enumerate(raw.names)}
@@ -183,11 +192,13 @@ def _without(raw: Raw, drop: Sequence[str]) -> Raw:
     if not drop:
         return raw
     names = list(raw.names)
+    known = set(names)
     for name in drop:
-        if name not in names:
+        if name not in known:
             raise no_such_column(name, names)
-    gone = [j for j, name in enumerate(names) if name in drop]
-    left = [j for j, name in enumerate(names) if name not in drop]
+    dropped = set(drop)
+    gone = [j for j, name in enumerate(names) if name in dropped]
+    left = [j for j, name in enumerate(names) if name not in dropped]
     data = raw.data.iloc[:, left] if raw.is_frame else raw.data[:, left]
     said = f"{counted([names[j] for j in gone], 'column')} dropped as asked."
     return replace(raw, data=data, names=tuple(names[j] for j in left), notes=(*raw.notes, said))
@@ -211,7 +222,8 @@ def whole_rows(raw: Raw, y: Any, columns: Collection[str]) -> NDArray[np.bool_]:
     whole = ~is_missing(y)
     if raw.is_frame:
         return whole & raw.data[list(columns)].notna().all(axis=1).to_numpy()
-    data = raw.data[:, [j for j, name in enumerate(raw.names) if name in set(columns)]]
+    wanted = set(columns)
+    data = raw.data[:, [j for j, name in enumerate(raw.names) if name in wanted]]
     if sp.issparse(data):
         whole[data.indices[np.isnan(data.data)]] = False
         return whole

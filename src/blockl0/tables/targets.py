@@ -28,6 +28,7 @@ def split_target(raw: Raw, target: str | int | None) -> tuple[Raw, str, Any]:
                 f"Which column is to be explained? Give --target; there are {listing(names)}."
             )
     j = column_number(target, names)
+    raw.refuse_doubts([names[j]])
     others = [i for i in range(len(names)) if i != j]
     if raw.is_frame:
         y, data = raw.data.iloc[:, j], raw.data.iloc[:, others]

@@ -1,0 +1,114 @@
+"""numba's cache on disk, made safe: one that cannot be used costs compile time, and no more."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import pickle
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from numba import njit
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+
+logger = logging.getLogger("blockl0")
+
+DIGEST = hashlib.sha256().digest_size
+
+_warned: list[str] = []
+
+
+def cached(**options: Any) -> Callable[[Any], Any]:
+    """`numba.njit` with a cache on disk where there is a place for one, and without elsewhere."""
+    compiled = njit(**options)
+
+    def decorate(function: Any) -> Any:
+        dispatcher: Any = compiled(function)
+        if not hasattr(dispatcher, "_cache"):
+            return dispatcher  # NUMBA_DISABLE_JIT: the function itself
+        try:
+            dispatcher._cache = CheckedCache(function)
+        except (RuntimeError, OSError) as error:  # numba found no folder that it can write
+            _warn_once(error)
+        return dispatcher
+
+    return decorate
+
+
+def _warn_once(error: Exception) -> None:
+    """Every process compiles anew; its user should know why it is slow, once."""
+    if _warned:
+        return
+    _warned.append(str(error))
+    warnings.warn(
+        "Compiled functions cannot be kept on disk, so that every process compiles them again, "
+        f"which takes seconds; set NUMBA_CACHE_DIR to a folder that can be written ({error}).",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+
+
+class CheckedFile(IndexDataCacheFile):
+    """The files of a cache, each with a checksum at its end: machine code is not run unchecked.
+
+    `pickle` ignores what follows its end, so that numba's own reading of the index still works.
+    """
+
+    def _dump(self, obj: Any) -> bytes:
+        data = super()._dump(obj)
+        return data + hashlib.sha256(data).digest()
+
+    def _load_index(self) -> dict[Any, str]:
+        try:
+            with open(self._index_path, "rb") as file:
+                if pickle.load(file) == self._version:
+                    _check(file.read())
+            return super()._load_index()
+        except FileNotFoundError:
+            return {}
+        except Exception as error:
+            # unpickling damaged data raises almost anything
+            _tell(self._index_path, error)
+            return {}
+
+    def _load_data(self, name: str) -> Any:
+        with open(self._data_path(name), "rb") as file:
+            data = _check(file.read())
+        return pickle.loads(data)
+
+
+class CheckedCache(FunctionCache):
+    """A cache whose entries are compiled again when they are damaged or cannot be written."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(function)
+        self._cache_file = CheckedFile(
+            cache_path=self._cache_path,
+            filename_base=self._impl.filename_base,
+            source_stamp=self._impl.locator.get_source_stamp(),
+        )
+
+    def _load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super()._load_overload(sig, target_context)
+        except Exception as error:
+            _tell(self._name, error)
+            return None
+
+    def _save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            super()._save_overload(sig, data)
+        except OSError as error:  # a full disk, or a folder that is gone by now
+            _warn_once(error)
+
+
+def _check(data: bytes) -> bytes:
+    body, digest = data[:-DIGEST], data[-DIGEST:]
+    if hashlib.sha256(body).digest() != digest:
+        raise ValueError("its checksum does not fit")
+    return body
+
+
+def _tell(what: str, error: Exception) -> None:
+    logger.info("The cache of %s is damaged (%s) and compiled again.", what, error)

@@ -1,0 +1,208 @@
+"""What a model file must hold: checked entry by entry before anything is predicted with it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from blockl0.linear import CLASSIFICATION, REGRESSION
+
+KINDS = ("number", "level", "date")
+LARGEST_INDEX = 2**62
+"""Far beyond any table, and far from overflow."""
+
+
+def check_document(document: dict[str, Any]) -> None:
+    """Raise a ValueError that names the first entry that is not as `save_model` writes it."""
+    for key in ("loss", "target", "blockl0_version"):
+        _check_text(key, _get(document, key))
+    known = (*REGRESSION, *CLASSIFICATION)
+    if document["loss"] not in known:
+        raise _wrong("loss", document["loss"], f"one of {', '.join(known)}")
+    n_rows = _check_classes(document["loss"], _get(document, "classes"))
+    _check_numbers("intercept", _get(document, "intercept"), n_rows)
+    n = _check_whole("n_features_in", _get(document, "n_features_in"), 0, LARGEST_INDEX)
+    features = _check_list("features", _get(document, "features"))
+    for i, entry in enumerate(features):
+        _check_feature(f"features[{i}]", entry, n_rows, n)
+    twice = _repeated(entry["index"] for entry in features)
+    if twice is not None:
+        raise ValueError(f"the index {twice} occurs twice in features")
+    if not isinstance(_get(document, "metadata"), dict):
+        raise _wrong("metadata", document["metadata"], "an object")
+
+
+def _check_classes(loss: str, classes: Any) -> int:
+    """The rows of coefficients: one, or one for each of more than two classes."""
+    if loss in REGRESSION:
+        if classes is not None:
+            raise _wrong("classes", classes, f"null for the loss {loss}")
+        return 1
+    _check_list("classes", classes)
+    if len(classes) < 2:
+        raise _wrong("classes", classes, "a list of at least two labels")
+    kinds = {type(label) for label in classes}
+    if len(kinds) > 1 or not kinds <= {str, bool, int, float}:
+        raise _wrong("classes", classes, "texts, truth values or numbers, and all of one kind")
+    for label in classes:
+        if isinstance(label, str):
+            _check_text("classes", label)
+        elif isinstance(label, int):
+            _check_whole("classes", int(label), -LARGEST_INDEX, LARGEST_INDEX)
+    if loss == "squared_hinge" and len(classes) > 2:
+        raise _wrong("classes", classes, f"a list of two labels for the loss {loss}")
+    twice = _repeated(classes)
+    if twice is not None:
+        raise ValueError(f"the label {brief(twice)} occurs twice in classes")
+    return 1 if len(classes) == 2 else len(classes)
+
+
+def _check_feature(where: str, entry: Any, n_rows: int, n: int) -> None:
+    if not isinstance(entry, dict):
+        raise _wrong(where, entry, "an object")
+    for key in ("name", "column"):
+        _check_text(f"{where}.{key}", _get(entry, key, where))
+    _check_whole(f"{where}.index", _get(entry, "index", where), 0, n - 1)
+    _check_numbers(f"{where}.coef", _get(entry, "coef", where), n_rows)
+    if entry.get("fill") is not None:
+        _check_number(f"{where}.fill", entry["fill"])
+    kind, level, levels = (entry.get(key) for key in ("kind", "level", "levels"))
+    if _get(entry, "kind", where) not in KINDS:
+        raise _wrong(f"{where}.kind", kind, f"one of {', '.join(KINDS)}")
+    if kind != "level":
+        if level is not None or levels is not None:
+            raise _wrong(f"{where}.level", level or levels, f"left out for the kind {kind}")
+        return
+    texts = _check_list(f"{where}.levels", levels)
+    for text in texts:
+        _check_text(f"{where}.levels", text)
+    if level not in texts:
+        raise _wrong(f"{where}.level", level, "one of its levels")
+    twice = _repeated(texts)
+    if twice is not None:
+        raise ValueError(f"the level {brief(twice)} occurs twice in {where}.levels")
+
+
+# -- what the command line stores ------------------------------------------------------------------
+
+
+def check_reading(metadata: dict[str, Any]) -> dict[str, Any]:
+    """How the data of the fit were read, {} if the file does not tell; else a ValueError."""
+    reading = metadata.get("reading", {})
+    if not isinstance(reading, dict):
+        raise _wrong("metadata.reading", reading, "an object")
+    for key in ("na", "drop"):
+        for text in _check_list(f"metadata.reading.{key}", reading.get(key, [])):
+            _check_text(f"metadata.reading.{key}", text)
+    for key, (least, known) in _READING.items():
+        if reading.get(key, least) not in known:
+            expected = ", ".join("null" if value is None else value for value in known)
+            raise _wrong(f"metadata.reading.{key}", reading[key], f"one of {expected}")
+    if not isinstance(reading.get("target"), str | int | None):
+        raise _wrong("metadata.reading.target", reading["target"], "a name or a number")
+    share = _check_number("metadata.reading.test", reading.get("test", 0.0))
+    if not 0.0 <= share < 1.0:
+        raise _wrong("metadata.reading.test", share, "at least 0 and below 1")
+    _check_whole("metadata.reading.seed", reading.get("seed", 0), 0, 2**32 - 1)
+    return reading
+
+
+_READING: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "text": ("drop", ("drop", "one-hot", "refuse")),
+    "impute": (None, (None, "median", "mean", "drop-rows")),
+    "dates": ("drop", ("drop", "days", "refuse")),
+    "header": ("auto", ("auto", "yes", "no")),
+    "decimal": ("auto", ("auto", "point", "comma")),
+    "format": (None, (None, "csv", "parquet", "libsvm", "npz", "mat")),
+}
+"""What is supposed where nothing is stored, and what may be."""
+
+
+def check_problem(metadata: dict[str, Any], n_features: int) -> dict[str, Any] | None:
+    """The problem that the model solves, None if the file does not tell; else a ValueError."""
+    problem = metadata.get("problem")
+    if problem is None:
+        return None
+    if not isinstance(problem, dict):
+        raise _wrong("metadata.problem", problem, "an object")
+    where = "metadata.problem"
+    _check_whole(f"{where}.n_nonzero_coefs", _get(problem, "n_nonzero_coefs", where), 0, n_features)
+    if _get(problem, "ridge", where) is not None:
+        ridge = _check_number(f"{where}.ridge", problem["ridge"])
+        if ridge < 0.0:
+            raise _wrong(f"{where}.ridge", ridge, "at least 0")
+    for name in _check_list(f"{where}.keep", _get(problem, "keep", where)):
+        _check_text(f"{where}.keep", name)
+    return problem
+
+
+# -- single values ---------------------------------------------------------------------------------
+
+
+def _get(entry: dict[str, Any], key: str, where: str = "it") -> Any:
+    if key not in entry:
+        raise ValueError(f"{where} has no {key!r}")
+    return entry[key]
+
+
+def _check_list(where: str, value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise _wrong(where, value, "a list")
+    return value
+
+
+def _check_text(where: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise _wrong(where, value, "a text")
+    if any("\ud800" <= letter <= "\udfff" for letter in value):
+        raise _wrong(where, value, "a text of whole characters")
+    return value
+
+
+def _check_numbers(where: str, value: Any, length: int) -> None:
+    if len(_check_list(where, value)) != length:
+        raise _wrong(where, value, f"a list of {length} number{'' if length == 1 else 's'}")
+    for number in value:
+        _check_number(where, number)
+
+
+def _check_number(where: str, value: Any) -> float:
+    """JSON has one kind of number; integers of any length are among them."""
+    try:
+        number = float(value) if type(value) in (int, float) else math.nan
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise _wrong(where, value, "a finite number")
+    return number
+
+
+def _check_whole(where: str, value: Any, least: int, most: int) -> int:
+    if type(value) is not int or not least <= value <= most:
+        raise _wrong(where, value, f"a whole number between {least} and {most}")
+    return value
+
+
+def _repeated(values: Iterable[Any]) -> Any:
+    seen: set[Any] = set()
+    for value in values:
+        if value in seen:
+            return value
+        seen.add(value)
+    return None
+
+
+def _wrong(where: str, value: Any, expected: str) -> ValueError:
+    return ValueError(f"{where} is {brief(value)}, and should be {expected}")
+
+
+def brief(value: Any) -> str:
+    """A value of a JSON document in a message."""
+    if isinstance(value, dict | list) and value:
+        return f"a list of {len(value)}" if isinstance(value, list) else "an object"
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > LARGEST_INDEX:
+        return "an integer of too many digits"
+    text = ascii(value) if isinstance(value, str) else repr(value)
+    text = {"None": "null", "True": "true", "False": "false"}.get(text, text)
+    return text if len(text) <= 40 else text[:37] + "..."
