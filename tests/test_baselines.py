@@ -69,6 +69,7 @@ def solve(X, y, method, **options):
     problem = as_problem(X, y, **{key: options[key] for key in names if key in options})
     assert np.isfinite(result.coef).all()
     assert problem.sparsity.is_feasible(result.coef)
+    # one function of the same data and coefficients, not what was brought along by updates
     assert result.objective == problem.objective(problem.from_given(result.coef))
     history = result.history
     assert len(history) >= 1 and np.isfinite(history.objective).all()
@@ -150,7 +151,7 @@ def test_dense_and_sparse_agree(method):
         sparse = solve(convert(X), y, method, **options)
         assert np.array_equal(sparse.support, dense.support)
         np.testing.assert_allclose(sparse.coef, dense.coef, atol=1e-8)
-        assert sparse.n_iter == dense.n_iter
+        assert sparse.n_iter == dense.n_iter  # the tolerances that stop are far above rounding
 
 
 @pytest.mark.parametrize("method", ANY_LOSS)
@@ -204,6 +205,7 @@ def test_kept_columns_stay_with_few_samples(method, m):
 def test_same_seed_same_answer_and_the_greedy_ones_need_none(method):
     X, y = make(5, 30, 40)
     first, second, other = (solve(X, y, method, random_state=seed) for seed in (1, 1, 2))
+    # a promise: by one seed every bit is the same on one machine
     assert np.array_equal(first.coef, second.coef)
     assert np.array_equal(first.history.objective, second.history.objective)
     if method in GREEDY:
@@ -312,7 +314,8 @@ def test_an_interrupt_inside_an_iteration_leaves_a_feasible_point(method, monkey
     monkeypatch.setattr(type(problem.loss), "gradient", lambda self, eta, y: gradient(eta, y))
     result = METHODS[method](problem, Run(problem), rng=np.random.default_rng(0))
     assert problem.sparsity.is_feasible(result.coef)
-    assert result.objective <= result.history.objective[0]
+    # the history comes from updates, the objective from the data
+    assert result.objective <= result.history.objective[0] * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("method", ALL)
@@ -322,20 +325,20 @@ def test_time_limit(method):
     assert result.status is Status.TIME_LIMIT and result.n_iter == 0
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((300, 400)), rng.standard_normal(300)
-    # the processor's clock: other programs on the machine are not this one's fault
-    limit, start = 0.02, time.process_time()
+    # the clock of this thread: other programs, and threads of the BLAS that wait, do not count
+    limit, start = 0.02, time.thread_time()
     result = solve(X, y, method, time_limit=limit, **form(method, 200, 0.01))
-    assert time.process_time() - start < 1.0
+    assert time.thread_time() - start < 1.0
     assert result.status in (Status.TIME_LIMIT, Status.CONVERGED)
 
 
 @pytest.mark.parametrize("method", ["cvx-l1", "pgm-l1"])
 def test_a_long_inner_loop_watches_the_clock(method):
     X, y = make(15, 100, 300)
-    start = time.process_time()
+    start = time.thread_time()
     result = solve(X, y, method, time_limit=0.1, tol=0.0, window=10**6, max_iter=10**6)
     assert result.status is Status.TIME_LIMIT and result.seconds >= 0.1
-    assert time.process_time() - start < 0.6
+    assert time.thread_time() - start < 0.6
 
 
 @pytest.mark.parametrize("method", ["pgm", "apgm", "qpm", "ssp", "cosamp", *PRICE])
@@ -544,7 +547,8 @@ def test_one_huge_column(method):
     X[:, 7] *= 1e8
     # gradient methods take steps that hardly move the others, but nothing gets worse
     result = solve(X, y, method)
-    assert result.objective <= result.history.objective[0]
+    # by updates there, from the data here: where nothing moves they differ by rounding
+    assert result.objective <= result.history.objective[0] * (1 + 1e-12)
 
 
 # -- exact recovery --------------------------------------------------------------------------------
@@ -698,7 +702,7 @@ def test_half_thresholding_is_the_numeric_prox(weight):
     np.testing.assert_allclose(found[away], nearest[away], atol=2e-4 * bar)
     # the jump at the threshold has height weight^⅔
     np.testing.assert_allclose(found[-2:], [0.0, weight ** (2 / 3)], rtol=1e-6)
-    assert np.array_equal(half_threshold(v, 0.0), v)
+    assert np.array_equal(half_threshold(v, 0.0), v)  # a copy
     np.testing.assert_allclose(half_threshold(-v, weight), -found)
 
 
@@ -867,7 +871,7 @@ def test_cosamp_is_not_stopped_while_it_still_improves():
         solve(X, y, "cosamp", n_nonzero_coefs=48, **options).objective
         for options in ({}, {"window": 10}, {"window": 100, "max_iter": 100})
     )
-    assert default == patient < hasty
+    assert default == patient < hasty  # one run, the same point of it
 
 
 def test_romp_groups_are_the_best_comparable_ones(rng):
@@ -944,6 +948,7 @@ def test_the_convex_path_is_lasso_threshold_refit_keep_the_best():
 def test_the_convex_path_sweeps_the_prices_of_the_paper():
     result = solve(*make(9), "cvx-l1")
     assert result.n_iter == 11
+    # powers of two
     assert result.options["alphas"] == tuple(4.0**power for power in range(-5, 6))
 
 

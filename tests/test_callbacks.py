@@ -67,7 +67,7 @@ def test_rounds_of_a_search_are_tasks(kind):
     plain = clone(model).fit(X, y)
     recorder = Recorder()
     watched = model.set_callbacks(recorder).fit(X, y)
-    np.testing.assert_array_equal(watched.coef_, plain.coef_)
+    np.testing.assert_array_equal(watched.coef_, plain.coef_)  # the same steps
     assert recorder.events[:2] == [("setup", "fit"), ("begin", "fit")]
     assert recorder.events[-2:] == [("end", "fit"), ("teardown", "fit")]
     assert recorder.count("begin", "round") == recorder.count("end", "round") >= 1

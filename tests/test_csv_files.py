@@ -29,6 +29,7 @@ def test_encodings(tmp_path, frame, encoding, separator):
     (tmp_path / "t.csv").write_bytes(mark + text.encode(encoding))
     table = read_table(tmp_path / "t.csv")
     assert table.feature_names == ("größe", "b")
+    # numbers are written in full and read back to the last bit
     np.testing.assert_array_equal(table.X, frame[["a", "b"]])
     assert ("Windows-1252" in notes_of(table)) == (encoding == "cp1252")
 

@@ -36,6 +36,7 @@ def test_without_noise_the_target_is_exact():
 
 
 def test_the_coefficients_are_returned_only_when_asked_for():
+    # by one seed: every bit
     pair = make_random(6, 5, n_nonzero=2, random_state=3)
     triple = make_random(6, 5, n_nonzero=2, return_coef=True, random_state=3)
     assert len(pair) == 2 and len(triple) == 3
@@ -65,7 +66,7 @@ def test_corrupted_noise_scales_two_per_cent_of_the_noise_and_nothing_else():
     X_too, y_too, w_too = make_random(
         1000, 10, n_nonzero=4, corrupted_noise=True, return_coef=True, random_state=7
     )
-    assert np.array_equal(X, X_too) and np.array_equal(w, w_too)
+    assert np.array_equal(X, X_too) and np.array_equal(w, w_too)  # by one seed
     ratio = (y_too - X @ w) / (y - X @ w)
     changed = ~np.isclose(ratio, 1.0, rtol=1e-6)
     assert changed.sum() == 20

@@ -69,6 +69,7 @@ def test_code_blocks_run_and_print_what_the_page_shows(page: Path) -> None:
     assert done.returncode == 0, done.stderr
     for (line, _, shown), printed in zip(code_blocks(page), json.loads(done.stdout), strict=True):
         if shown is not None:
+            # pages print few digits, so that rounding does not show
             assert printed.strip() == shown.strip(), f"{page.name}, line {line}"
 
 

@@ -128,8 +128,10 @@ def test_dense_sparse_weights_and_refit(loss):
     dense, sparse = (clone(model).fit(A, y) for A in (X, sp.csr_matrix(X)))
     np.testing.assert_allclose(dense.coef_, sparse.coef_, atol=1e-6)
     np.testing.assert_allclose(dense.intercept_, sparse.intercept_, atol=1e-6)
-    np.testing.assert_array_equal(dense.predict(sp.csr_array(X)), dense.predict(X))
-    # another y, the same object: the other answer
+    # sparse rows are summed in another order than dense ones
+    output = dense.decision_function if isinstance(dense, L0Classifier) else dense.predict
+    np.testing.assert_allclose(output(sp.csr_array(X)), output(X), rtol=1e-13, atol=1e-13)
+    # another y, the same object: the other answer, by the same steps to the last bit
     other = y[::-1].copy()
     np.testing.assert_array_equal(model.fit(X, other).coef_, clone(model).fit(X, other).coef_)
     assert model.get_params() == params
@@ -168,7 +170,8 @@ def test_frames_names_keep_and_the_column_of_a_nan():
         for output in ("pandas", "polars"):
             out = picker.set_output(transform=output).transform(frame)
             assert list(out.columns) == ["f1", "f4", "f7"]
-    np.testing.assert_array_equal(*answers)
+    # the two may differ in how their columns lie in memory, and so in the order of sums
+    np.testing.assert_allclose(*answers, rtol=1e-10)
     with pytest.raises(ValueError, match=r"`keep` must hold names .* got 'f99'. Did you mean 'f9'"):
         L0Regressor(3, keep=["f99"]).fit(pd.DataFrame(X, columns=names), y)
     X[5, 3] = np.nan
@@ -190,6 +193,7 @@ def test_pickle_deepcopy_and_joblib(loss):
     y = target_for(loss, X, y)
     model = model_for(loss, ridge=0.01, effort="fast").fit(X, y)
     for again in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        # the same coefficients and the same rows
         np.testing.assert_array_equal(again.predict(X), model.predict(X))
         assert again.status_ is model.status_
     if loss in ("squared", "logistic"):
@@ -197,7 +201,8 @@ def test_pickle_deepcopy_and_joblib(loss):
             delayed(clone(model).fit)(X, y) for _ in range(4)
         )
         for fit in fits:
-            np.testing.assert_array_equal(fit.coef_, model.coef_)
+            # a BLAS may split its sums by the threads that are free
+            np.testing.assert_allclose(fit.coef_, model.coef_, rtol=1e-8)
 
 
 def test_random_states_and_verbosity(caplog):
@@ -246,7 +251,7 @@ def test_separable_data_end_and_are_announced():
     y = (X[:, 0] > 0).astype(int)
     with pytest.warns(ConvergenceWarning, match="separate the data.*Set a small `ridge`"):
         model = L0Classifier(2, ridge=0.0, effort="fast", random_state=0).fit(X, y)
-    assert np.isfinite(model.coef_).all() and model.score(X, y) == 1.0
+    assert np.isfinite(model.coef_).all() and model.score(X, y) == 1.0  # 40 of 40
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert L0Classifier(1, random_state=0).fit(X, y).support_.tolist() == [0]

@@ -158,6 +158,7 @@ def test_a_cell_is_a_function_of_its_key():
     first, second = compute(cell), compute(cell)
     assert first["seconds"] > 0.0 and first["n_nonzero"] <= 4
     del first["seconds"], second["seconds"]
+    # every bit: cells of one thread by one seed, and numbers that JSON writes in full
     assert first == second == json.loads(json.dumps(first))
     assert compute(replace(cell, draw=1))["objective"] != first["objective"]
 
@@ -269,7 +270,7 @@ run_cells(SOME, Store(Path({str(tmp_path)!r})), 1, Killer("", silent))
 
 def test_two_processes_give_the_same_numbers_as_one(tmp_path):
     one, two = run(SOME, tmp_path / "one"), run(SOME, tmp_path / "two", jobs=2)
-    assert numbers(one, SOME) == numbers(two, SOME)
+    assert numbers(one, SOME) == numbers(two, SOME)  # every bit: one thread in each
     assert two.jobs() == [2]
     assert numbers(Store(tmp_path / "two"), SOME) == numbers(one, SOME)
 
@@ -493,6 +494,7 @@ def test_the_printed_numbers_stand_beside_ours(tmp_path):
         assert f"paper {printed.mean:g} ± {printed.std:g}" in text
     assert "10× faster" in text
     rows = read_csv(tmp_path / "table2.csv")
+    # 2x/x has no rounding
     assert {row["ours_over_paper"] for row in rows if row["method"] == "PGM-l0"} == {"2.0"}
 
 

@@ -48,6 +48,21 @@ for method in ("dec", "exact"):
     answers.append([*result.coef, result.objective])
 print(json.dumps(answers))
 """
+DESCENTS = """
+import numpy as np
+from blockl0.pool import Pool
+from blockl0.problem import as_problem
+
+rng, rows = np.random.default_rng(1), []
+for _ in range(5):
+    X = rng.standard_normal((25, 8)) @ rng.standard_normal((8, 70))
+    problem = as_problem(X, rng.standard_normal(25), n_nonzero_coefs=8)
+    pool = Pool(problem, np.arange(70), problem.gradient(np.zeros(70)), (X**2).sum(axis=0))
+    pool.descend()
+    rows += pool.table.rows[: pool.size].ravel().tolist()
+print(rows)
+"""
+"""Descents through nearly dependent columns, where a last bit that differs soon shows."""
 
 
 def public_kernels():
@@ -106,9 +121,9 @@ def test_kernels_are_compiled_not_interpreted():
         assert seen >= len(f.signatures), name
 
 
-def run_script(**environment):
+def run_script(script=SCRIPT, **environment):
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT],
+        [sys.executable, "-c", script],
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
@@ -124,3 +139,11 @@ def test_interpreted_equals_compiled():
     assert len(fast) == len(slow) == 16
     for a, b in zip(fast, slow, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+
+
+@compiled
+@pytest.mark.slow
+def test_what_is_read_from_the_cache_is_what_was_compiled(tmp_path):
+    """To the last bit: otherwise the first process would not repeat by its seed."""
+    first, second = (run_script(DESCENTS, NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2))
+    assert first == second

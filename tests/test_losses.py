@@ -65,6 +65,7 @@ def test_convexity_inequality_and_majorizer(loss, points, rng):
 def test_curvature_between_zero_and_bound(loss, points):
     curvature = loss.curvature(*points)
     assert (curvature >= 0).all()
+    # also of p(1 − p): with p <= ½ it rounds to ¼ at most
     assert (curvature <= loss.curvature_bound).all()
 
 

@@ -121,12 +121,13 @@ def test_splitters_groups_scoring_and_jobs():
     explicit = L0RegressorCV(4, cv=list(KFold(3).split(X)), random_state=0).fit(X, y)
     with parallel_config(backend="threading"):  # processes take seconds to start
         parallel = L0RegressorCV(4, cv=3, n_jobs=2, random_state=0).fit(X, y)
-    np.testing.assert_array_equal(explicit.cv_scores_, parallel.cv_scores_)
+    # a BLAS may split its sums by the threads that are free
+    np.testing.assert_allclose(explicit.cv_scores_, parallel.cv_scores_, rtol=1e-8)
     absolute = L0RegressorCV(4, scoring="neg_mean_absolute_error", random_state=0).fit(X, y)
     custom = L0RegressorCV(
         4, scoring=make_scorer(mean_absolute_error, greater_is_better=False), random_state=0
     ).fit(X, y)
-    np.testing.assert_array_equal(absolute.cv_scores_, custom.cv_scores_)
+    np.testing.assert_array_equal(absolute.cv_scores_, custom.cv_scores_)  # one function
     weights = np.random.default_rng(0).integers(0, 3, 80)
     weighted = L0RegressorCV(4, scoring="r2", random_state=0).fit(X, y, weights)
     assert np.isfinite(weighted.cv_scores_).all()
@@ -227,6 +228,7 @@ def test_splits_may_be_masks_or_lists_also_with_weights():
             L0RegressorCV(2, cv=cv, random_state=0).fit(X, y, weights).cv_scores_
             for cv in splits.values()
         ]
+        # copies of the same rows
         np.testing.assert_array_equal(scores[0], scores[1])
         np.testing.assert_array_equal(scores[0], scores[2])
 

@@ -112,6 +112,7 @@ def test_more_effort_is_never_worse(form):
             solve(X, y, effort=effort, random_state=seed, **form).objective
             for effort in (0, 1, 2, 5)
         ]
+        # no tolerance: the same run, continued
         assert all(b <= a for a, b in pairwise(values))
 
 
@@ -119,7 +120,8 @@ def test_effort_is_a_number_of_fruitless_rounds():
     X, y = make(40, 60, noise=2.0)
     for name, rounds in EFFORTS.items():
         named, counted = (solve(X, y, n_nonzero_coefs=6, effort=e) for e in (name, rounds))
-        assert np.array_equal(named.coef, counted.coef)
+        assert np.array_equal(named.coef, counted.coef)  # the same run
+        # a round without gain repeats the number, it does not compute it again
         values = named.history.objective
         fruitless = np.count_nonzero(values == values[-1]) - 1
         # the first round is made in any case
@@ -130,6 +132,7 @@ def test_effort_is_a_number_of_fruitless_rounds():
 def test_same_seed_same_result(form):
     X, y = make(40, 80, noise=2.0)
     a, b = (solve(X, y, random_state=5, **form) for _ in range(2))
+    # a promise: every bit, on one machine
     assert np.array_equal(a.coef, b.coef) and a.objective == b.objective
 
 
@@ -138,6 +141,7 @@ def test_history_does_not_increase(loss):
     X, y = make(40, 60, seed=1, noise=2.0)
     y = y if loss == "squared" else target_of(loss, y)
     result = solve(X, y, loss=loss, n_nonzero_coefs=4)
+    # the least so far, and the same function of the same point
     assert np.all(np.diff(result.history.objective) <= 0.0)
     assert result.history.objective[-1] == result.objective
 
@@ -276,6 +280,7 @@ def test_no_budget_full_budget_no_price_and_a_huge_price():
     for form in ({"n_nonzero_coefs": 12}, {"alpha": 0.0}, {"alpha": 0.0, "n_nonzero_coefs": 12}):
         np.testing.assert_allclose(solve(X, y, **form).coef, full, rtol=1e-8)
     free = solve(X, y, alpha=0.0, n_nonzero_coefs=4)
+    # to add zero changes no bit
     assert np.array_equal(free.coef, solve(X, y, n_nonzero_coefs=4).coef)
 
 
@@ -351,6 +356,7 @@ def test_ctrl_c_returns_the_best_so_far(loss):
     points = []
     form = {"loss": loss, "n_nonzero_coefs": 4, "ridge": 0.1}
     solve(X, y, **form, callback=lambda p: points.append(p.coef.copy()))
+    # by one seed both runs begin alike, to the last bit
     assert np.array_equal(result.coef, points[0]) and len(points) > 1
 
 
@@ -400,7 +406,7 @@ def test_certificate_agrees_with_certify(form):
             assert told.level == (2 if "alpha" not in form else 1)
             asked = blockl0.certify(X, y, result.coef, level=told.level, **form, **more)
             assert asked.holds and asked.n_blocks == told.n_blocks
-            assert told.objective == result.objective
+            assert told.objective == result.objective  # the same number
 
 
 # -- other losses ----------------------------------------------------------------------------------
@@ -506,6 +512,7 @@ def test_saving_and_restoring_a_pool():
     state, value = pool.save(), pool.value
     pool.descend()
     pool.restore(state)
+    # what was saved, not computed again
     assert pool.value == value and np.array_equal(pool.support, [1, 4, 6])
     assert_tableau_is_right(pool, X, y, 0.0)
 

@@ -164,7 +164,7 @@ def test_a_perfect_fit_is_the_best_whatever_rounding_says():
     y = X[:, 0] - X[:, 4]
     for rows in (X[:4], X):
         data = make_report(rows, y[: len(rows)], n_nonzero_coefs=4, cv=2).to_dict()
-        perfect = [point for point in data["points"] if point["explained"] == 1]
+        perfect = [point for point in data["points"] if point["explained"] == 1]  # to six digits
         assert perfect and all(p["certificate"]["kind"] in ("all", "optimal") for p in perfect)
     assert "any columns would fit" not in str(data["points"][2]["words"])
     small = make_report(X[:3], [1.0, 3.0, 2.0], n_nonzero_coefs=2, cv=3).to_dict()

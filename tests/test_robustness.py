@@ -113,6 +113,7 @@ def test_a_target_in_the_span_of_few_columns_is_found(method):
     result = solve(X, y, method, n_nonzero_coefs=2)
     assert result.support.tolist() == [4, 7]
     assert result.objective < 1e-6
+    # also where updates would round below zero: after a fall like this it is summed afresh
     assert result.history.objective.min() >= 0.0
 
 
@@ -221,6 +222,7 @@ def test_price_zero(method):
     free = solve(X, y, method, alpha=0)
     np.testing.assert_allclose(free.coef, np.linalg.lstsq(X, y, rcond=None)[0], atol=1e-3)
     with_budget = solve(X, y, method, alpha=0.0, n_nonzero_coefs=3)
+    # to add zero changes no bit
     assert np.array_equal(with_budget.coef, solve(X, y, method, n_nonzero_coefs=3).coef)
 
 
@@ -258,11 +260,11 @@ def test_time_limit_returns_the_best_point(method):
     X, y = rng.standard_normal((60, 120)), rng.standard_normal(60)
     options = {"tol": 0.0, "window": 10**6, "max_iter": 10**6} if method == "dec" else {}
     solve(X, y, method, n_nonzero_coefs=8, time_limit=0.01)
-    start, cpu = time.perf_counter(), time.process_time()
+    start, cpu = time.perf_counter(), time.thread_time()
     result = solve(X, y, method, n_nonzero_coefs=8, time_limit=0.2, **options)
     assert result.status is Status.TIME_LIMIT
     assert 0.2 <= result.seconds <= time.perf_counter() - start
-    assert time.process_time() - cpu < 1.0
+    assert time.thread_time() - cpu < 1.0
     assert result.objective < 0.5 * y @ y
 
 

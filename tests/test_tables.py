@@ -49,6 +49,7 @@ def test_tables_of_every_format_are_the_same(tmp_path, frame, name):
     table = read_table(tmp_path / name, target="y", text="one-hot", dates="days")
     direct = read_table(frame, target="y", text="one-hot", dates="days")
     assert table.feature_names == ("a", "b", "city=Oslo", "city=Paris", "city=Rome", "when", "flag")
+    # numbers are written in full and read back to the last bit
     np.testing.assert_array_equal(table.X, direct.X)
     np.testing.assert_array_equal(table.y, frame["y"])
     assert table.fingerprint == direct.fingerprint
@@ -141,6 +142,7 @@ def test_missing_values_of_matrices(tmp_path, rng):
     with pytest.raises(ValueError, match=r"x1 \(1 row\)"):
         read_table(tmp_path / "t.npz")
     table = read_table(tmp_path / "t.npz", impute="median")
+    # 19 numbers: their median is one of them
     assert table.X[4, 1] == np.nanmedian(X[:, 1]) == table.recipe([1])[0].fill
     assert read_table(tmp_path / "t.npz", impute="drop-rows").X.shape == (19, 3)
     np.savez(tmp_path / "t.npz", X=X, y=y)
@@ -295,7 +297,7 @@ def test_rows_can_be_taken_before_anything_is_learned(frame):
     frame.loc[0, "a"] = np.nan
     raw = read_raw(frame)
     table = prepare(raw.take(np.arange(10)), target="y", impute="median")
-    assert table.X[0, 0] == frame["a"][1:10].median()
+    assert table.X[0, 0] == frame["a"][1:10].median()  # one of nine numbers
 
 
 def test_many_columns_take_time_in_proportion():

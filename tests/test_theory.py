@@ -355,6 +355,7 @@ def test_fixed_points_of_the_algorithm_are_weaker_than_block_stationary():
 
 
 def test_values_by_hand():
+    # exact where nothing but halves and quarters occurs, or a number is passed on
     assert theory.linear_rate(10, 5, sigma=1.0, theta=0.5) == pytest.approx(0.5)
     assert theory.safe_linear_rate(10, 5, sigma=1.0, theta=0.5, lipschitz=1.5) == 0.75
     assert theory.gap_bound(1, gap=4.0, alpha=0.5, tau=2.0, theta=0.5) == pytest.approx(4.0)
@@ -378,7 +379,8 @@ def test_nothing_to_do_takes_no_iterations():
     assert theory.iterations_strongly_convex(gap=1e-4, alpha=0.5, epsilon=1e-3) == 0.0
     small = {"gap": 0.5, "decrease": 1.0, "epsilon": 0.125}  # gap < D: the support is settled
     v_2 = theory.iterations_strongly_convex(gap=0.5, alpha=0.5, epsilon=0.125)
-    assert theory.total_iterations_strongly_convex(alpha=0.5, **small) == v_2 == 2.0
+    assert v_2 == pytest.approx(2.0)
+    assert theory.total_iterations_strongly_convex(alpha=0.5, **small) == v_2  # the same call
     v_1 = theory.iterations_convex(gap=0.5, nu=1.0, theta=1.0, epsilon=0.125)
     assert theory.total_iterations_convex(nu=1.0, theta=1.0, **small) == v_1
 

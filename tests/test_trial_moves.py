@@ -144,6 +144,7 @@ def test_known_fits_are_those_of_newton():
     expected = minimize_on(problem, zero, support)
     given_up = fits.on(zero, support, target=0.1 * expected.value)
     assert given_up.least < given_up.value and given_up.value > expected.value
+    # remembered, not computed again
     assert fits.on(zero, support, target=0.1 * expected.value).value == given_up.value
     for _ in range(2):
         fit = fits.on(zero, support)

@@ -710,7 +710,9 @@ def start_relaxation(tree, price, budget):
 # long loops over the pool, free of NaN: sums may be reordered, so that they run on vector registers
 _reordered = {"nnan", "nsz", "reassoc", "contract", "arcp"}
 wide = cached(fastmath=_reordered, **_options)
-wide_inner = njit(no_cpython_wrapper=True, fastmath=_reordered, **_options)  # pyright: ignore[reportCallIssue]
+# always inlined: else the process that compiles calls a copy compiled by itself, and one that reads
+# the cache another, which adds in another order
+wide_inner = njit(forceinline=True, fastmath=_reordered, no_cpython_wrapper=True, **_options)  # pyright: ignore[reportCallIssue]
 
 
 class Tableau(NamedTuple):
