@@ -1,0 +1,253 @@
+"""Nothing is called proven that is not: problems made to mislead, against enumeration.
+
+A sample of what `tests/run_hostile.py` does for as long as one likes.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import blockl0
+import hostile
+import hostile_checks
+import oracles
+from blockl0 import Status
+from blockl0.hidden_moves import find_hidden_move
+from blockl0.orthogonal import DEPENDENT, Columns, independent_positions, smallest_distance
+from blockl0.problem import as_problem
+
+HERE = Path(__file__).parent
+BATCH = 60
+
+
+# the oracle itself --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_enumeration_is_least_squares(seed):
+    problem = hostile.make_hostile(seed, 6)
+    truth = hostile.enumerate_supports(problem)
+    bound = as_problem(problem.X, problem.y, **{**problem.options, "keep": None})
+    A, b, _ = bound.unit_columns(np.arange(bound.n_features))
+    for mask in range(1 << bound.n_features):
+        S = [j for j in range(bound.n_features) if (mask >> j) & 1]
+        if truth.apart[mask] < 1e-6:
+            continue
+        r = b - A[:, S] @ np.linalg.lstsq(A[:, S], b, rcond=None)[0] if S else b
+        value = 0.5 * r @ r + bound.sparsity.price * len(S)
+        assert truth.objective[mask] == pytest.approx(value, rel=1e-8, abs=1e-12 * (b @ b))
+        singular = np.linalg.svd(A[:, S], compute_uv=False)[-1] if S else 1.0
+        # the distance of a column from the others is at least the least singular value, and at
+        # most √k of them
+        assert 0.999 * singular <= truth.apart[mask] <= 1.001 * singular * max(len(S), 1) ** 0.5
+
+
+def test_what_is_dependent_has_no_value():
+    X = np.random.default_rng(0).standard_normal((8, 3))
+    X[:, 2] = X[:, 0] - X[:, 1]
+    problem = hostile.Hostile(X, X[:, 0] + 1.0, {"n_nonzero_coefs": 3})
+    truth = hostile.enumerate_supports(problem)
+    assert not truth.allowed[0b111] and truth.allowed[0b011]
+
+
+# the definition -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("factor", [0.5, 0.99, 1.01, 2.0])
+def test_the_definition_of_dependence_is_one_number(factor):
+    """By the distance of one column from the others, whatever their order and scale."""
+    rng = np.random.default_rng(0)
+    X = np.linalg.qr(rng.standard_normal((20, 4)))[0]
+    X[:, 3] = (
+        X[:, :3] @ [0.6, 0.0, 0.8]
+        + factor
+        * DEPENDENT
+        * np.linalg.qr(np.column_stack([X[:, :3], rng.standard_normal(20)]))[0][:, 3]
+    )
+    # the first and the third column take part, and are nearer than the fourth by their shares
+    apart = smallest_distance(X[:, [0, 2, 3]] / np.linalg.norm(X[:, [0, 2, 3]], axis=0))
+    assert apart == pytest.approx(factor * DEPENDENT, rel=1e-6)
+    y = rng.standard_normal(20)
+    for order in ([0, 1, 2, 3], [3, 2, 1, 0], [2, 0, 3, 1]):
+        Z = X[:, order] * [1.0, 1e6, 1e-6, 1.0]
+        w = as_problem(Z, y, n_nonzero_coefs=4).fit_on(np.arange(4))
+        assert np.count_nonzero(w) == (4 if factor > 1.0 else 3)
+        assert Columns(as_problem(Z, y, alpha=0)).are_independent(np.arange(4)) == (factor > 1.0)
+
+
+def test_first_columns_stay_in_an_independent_set():
+    X = np.random.default_rng(1).standard_normal((9, 5))
+    X[:, 4] = X[:, 0] + X[:, 1]
+    X /= np.linalg.norm(X, axis=0)
+    assert independent_positions(X[:, [4, 0, 1, 2, 3]], 1).tolist()[0] == 0
+    assert independent_positions(X).size == 4
+    assert independent_positions(X[:, :0]).size == 0
+
+
+# claims -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("batch", range(5))
+def test_claims_are_true(batch):
+    wrong = []
+    for seed in range(batch * BATCH, (batch + 1) * BATCH):
+        wrong += hostile_checks.check_problem(seed)
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("batch", range(8))
+def test_more_claims_are_true(batch):
+    wrong = []
+    for seed in range(10_000 + 250 * batch, 10_250 + 250 * batch):
+        wrong += hostile_checks.check_problem(seed, 8)
+    assert not wrong, "\n".join(wrong)
+
+
+def test_false_optima_of_the_past():
+    """Reported as optimal with gap 0 once: near-duplicates at 1e-6 to 5e-5, wide and tall."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3, 4))
+    X[:, 1] = X[:, 0] + 1e-6 * rng.standard_normal(3)
+    y = rng.standard_normal(3)
+    assert blockl0.solve(X, y, n_nonzero_coefs=2, method="exact").objective < 0.0884
+    rng = np.random.default_rng(320)
+    X = rng.standard_normal((15, 8))
+    X[:, 1] = X[:, 0] + 1e-5 * rng.standard_normal(15)
+    y = rng.standard_normal(15)
+    result = blockl0.solve(X, y, n_nonzero_coefs=3, method="exact", random_state=0)
+    assert result.support.tolist() == [0, 1, 3] and result.status is Status.OPTIMAL
+    rng = np.random.default_rng(8)  # ended in a LinAlgError
+    X = rng.standard_normal((3, 5))
+    X[:, 1] = X[:, 0] + 1e-4 * rng.standard_normal(3)
+    result = blockl0.solve(X, rng.standard_normal(3), n_nonzero_coefs=2, method="exact")
+    assert result.status is Status.OPTIMAL
+    rng = np.random.default_rng(64)  # wrote out of bounds
+    X = rng.standard_normal((4, 5))
+    X[:, 3] = X[:, 2] + 5e-5 * rng.standard_normal(4)
+    y = X[:, 0] - X[:, 2]
+    for _ in range(30):
+        result = blockl0.solve(X, y, alpha=y @ y, method="exact", random_state=0)
+        assert result.n_nonzero == 0 and result.status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("share", [1e-4, 1e-8, 1e-11, 1e-13])
+def test_objectives_that_are_tiny_against_the_target_are_proven_from_the_data(share):
+    """Products of columns know ½‖y‖² to 1e-16 of it: of a smaller objective they know nothing."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((30, 8))
+    X[:, 5] = X[:, 0] + 1e-3 * rng.standard_normal(30)
+    y = X[:, :3].sum(axis=1) + np.sqrt(share) * rng.standard_normal(30)
+    for form in ({"n_nonzero_coefs": 3}, {"alpha": share * (y @ y)}):
+        result = blockl0.solve(X, y, method="exact", **form)
+        best = min(
+            0.5 * np.linalg.lstsq(X[:, S], y, rcond=None)[1][0] + form.get("alpha", 0.0) * len(S)
+            for S in oracles.subsets(range(8), form.get("n_nonzero_coefs"))
+            if S
+        )
+        assert result.status is Status.OPTIMAL
+        assert result.objective == pytest.approx(best, rel=1e-6)
+
+
+# larger than can be enumerated: single moves ------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_certificates_of_the_default_solver_hold(seed):
+    """No addition, removal or, under a full budget, swap improves; from 20 columns on."""
+    problem = hostile.make_hostile(500 + seed, 26, 20)
+    bound = as_problem(problem.X, problem.y, **problem.options)
+    result = blockl0.solve(problem.X, problem.y, random_state=0, effort="fast", **problem.options)
+    if result.certificate is None:
+        # only of fits that are perfect but for rounding nothing is said, or of shaky ones
+        assert result.status is Status.CONVERGED
+        return
+    budget = bound.sparsity.budget
+    support, n = result.support.tolist(), bound.n_features
+    outside = [j for j in range(n) if j not in support]
+    loose = [j for j in support if j not in bound.keep]
+    moves = [sorted({*support} - {j}) for j in loose]
+    moves += [[*support, i] for i in outside] if len(support) < budget else []
+    if result.certificate.level == 2:
+        moves += [[*sorted({*support} - {j}), i] for j in loose for i in outside]
+    least = result.objective * (1.0 - 2e-8) - 1e-12 * bound.smooth(np.zeros(n))
+    for move in moves:
+        w = bound.fit_on(np.array(sorted(move), dtype=np.int64))
+        shaky = (
+            1e-14
+            * np.abs(w).max(initial=0.0)
+            * np.abs(problem.dense).max()
+            * (1 + result.objective)
+        )
+        if np.count_nonzero(w) == len(move):
+            assert bound.objective(w) >= least - shaky * np.linalg.norm(problem.y)
+
+
+def test_a_hidden_pair_is_found_by_moves():
+    """Both columns of a near-duplicate pair together fit y; one of them is in the support."""
+    rng = np.random.default_rng(2)
+    X, y = rng.standard_normal((40, 30)), rng.standard_normal(40)
+    X[:, 7] = X[:, 3] + 1e-6 * y
+    problem = as_problem(X, y, n_nonzero_coefs=2)
+    move = find_hidden_move(
+        problem, problem.fit_on(np.array([3])), np.array([3]), np.arange(4, 30), 0
+    )
+    assert move.support.tolist() == [3, 7] and move.is_complete
+    swap = find_hidden_move(
+        problem, problem.fit_on(np.array([3, 5])), np.array([3, 5]), np.array([7]), 0.0
+    )
+    assert swap.support.tolist() == [3, 7]
+
+
+# loops --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [6, 30, 43])
+def test_nearly_parallel_columns_do_not_go_in_circles(n):
+    """All columns within 1e-5 of one line: moves undid each other by rounding, without an end."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X = np.outer(rng.standard_normal(19), rng.standard_normal(n))
+        X += 10.0 ** rng.uniform(-7, -4) * rng.standard_normal((19, n))
+        y = 10.0 * X @ rng.standard_normal(n)
+        for form in ({"alpha": 1e-3 * (y @ y)}, {"n_nonzero_coefs": n // 3}):
+            blockl0.solve(X, y, random_state=0, effort="fast", **form)  # compiles
+            started = time.process_time()
+            blockl0.solve(X, y, random_state=0, **form)
+            # milliseconds; it was minutes
+            assert time.process_time() - started < 5.0
+
+
+# memory -------------------------------------------------------------------------------------------
+
+
+def test_public_entries_on_hostile_data():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        names = {hostile_checks.call_entry(seed) for seed in range(150)}
+    assert names == {entry.__name__ for entry in hostile_checks.ENTRIES}
+
+
+@pytest.mark.slow
+def test_public_entries_stay_in_bounds(tmp_path):
+    """With every index checked, in a process of its own: an access out of bounds is an error."""
+    environment = {
+        **os.environ,
+        "NUMBA_BOUNDSCHECK": "1",
+        "NUMBA_CACHE_DIR": str(tmp_path),
+        "OMP_NUM_THREADS": "1",
+    }
+    ran = subprocess.run(
+        [sys.executable, str(HERE / "run_hostile.py"), "entries", "--problems", "1200"],
+        env=environment, capture_output=True, text=True, timeout=280,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    assert "1200 done" in ran.stdout and "\n0 wrong" in ran.stdout, ran.stdout
