@@ -74,6 +74,10 @@ class PooledSearch:
             incumbent = replace(found, w=self._lift(found.w, pool))
         return incumbent
 
+    def check(self, incumbent: Incumbent, run: Run) -> Incumbent | None:
+        """A point one change away, among all columns, that is better; else the incumbent settles."""
+        return self.whole.check(incumbent, run)
+
     def kick_round(
         self, incumbent: Incumbent, run: Run, rng: np.random.Generator, is_narrow: bool = False
     ) -> Incumbent:
