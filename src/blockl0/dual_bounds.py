@@ -11,6 +11,7 @@ less: with the least D of several sets B, one pass over X bounds the gains of ev
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,12 +26,16 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _lapack: Any = lapack
 
-REACH = 1.0
-"""Change of a predictor, in units of the loss, for which the bounds of a whole pass hold."""
-REACHES = (0.5, 2.0, 6.0)
-"""The same for single columns, one after the other."""
+REACHES = (2.0, 0.5)
+"""Changes of a predictor, in units of the loss, for which the bounds of a pass hold."""
+CLOSE_REACHES = (0.1, 1.0)
+"""The same for single columns, whose dual points may leave it, as long as they are feasible."""
+CLOSELY = 60
+"""What the conjugates of a column's dual point cost, in multiplications a sample."""
 LEAST_PIVOT = 1e-8
 """Share of a squared norm below which a column depends on others, and nothing is said of it."""
+ALIKE, TOGETHER = 0.7, 16
+"""Share of their mean that the least curvature of bases in one pass has, and how many there are."""
 CHUNK_ENTRIES = 1 << 18
 """Predictors that are made at a time."""
 
@@ -44,7 +49,7 @@ class Base(NamedTuple):
 
     support: Ints
     w: Floats
-    intercept: float
+    intercept: Any
     value: float
     eta: Floats
     needed: float
@@ -75,47 +80,75 @@ class DualBounds:
         chosen[support] = False
         return np.flatnonzero(chosen)
 
-    def candidates(self, support: Ints, bases: list[Base]) -> list[Ints]:
-        """For each base, the columns of `outside` that one pass over X does not exclude.
+    def groups(self, bases: list[Base]) -> Iterator[list[Base]]:
+        """Bases whose curvatures are alike, so that their least is not much less than each."""
+        group: list[Base] = []
+        least, total = np.zeros(0), 0.0
+        for base in sorted(bases, key=lambda base: base.needed):
+            own = self._curvature(base, REACHES[0] * self.unit)
+            both, sums = np.minimum(least, own) if group else own, total + float(own.sum())
+            if group and both.sum() * (len(group) + 1) < ALIKE * sums or len(group) == TOGETHER:
+                yield group
+                group, both, sums = [], own, float(own.sum())
+            group, least, total = [*group, base], both, sums
+        if group:
+            yield group
 
-        A base is the support or has one column less. O(mns), and O(n) for each base.
+    def candidates(self, support: Ints, bases: list[Base]) -> list[Ints]:
+        """For each base, the columns of `outside` that passes over X do not exclude.
+
+        A base is the support or has one column less. A few passes, each for changes of predictors
+        up to another reach, as long as they cost less than looking at what is left closely; each
+        takes O(mns), and O(n) for each base.
         """
-        problem, reach = self.problem, REACH * self.unit
         outside = self.outside(support)
+        left = np.ones((len(bases), outside.size), dtype=np.bool_)
+        if self.is_known:
+            A, ridge = self._columns(support)
+            a_pass = self.problem.n_features * (A.shape[1] + len(bases))
+            for reach in REACHES:
+                if np.count_nonzero(left) * (A.shape[1] + CLOSELY) <= a_pass:
+                    break
+                left &= ~self._excluded(support, bases, outside, A, ridge, reach * self.unit)
+        return [outside[row] for row in left]
+
+    def _excluded(
+        self, support: Ints, bases: list[Base], outside: Ints, A: Floats, ridge: Floats,
+        reach: float,
+    ) -> NDArray[np.bool_]:  # fmt: skip
+        """Whether each column outside cannot improve each base; one pass over X."""
+        problem, p = self.problem, A.shape[1]
+        is_out = np.zeros((len(bases), outside.size), dtype=np.bool_)
         h = np.minimum.reduce([self._curvature(base, reach) for base in bases])
-        A, ridge = self._columns(support)
         K = _inverse(A, h, ridge)
-        if not self.is_known or K is None:
-            return [outside] * len(bases)
-        p = A.shape[1]
+        if K is None:
+            return is_out
         slopes = [self.loss.gradient(base.eta, problem.y) * self.weights for base in bases]
         V = np.column_stack([A * h[:, None], *slopes])
         U = problem.design.cross(V, slice(0, problem.n_features))[:, outside]
         squares = (problem.design.sq_norms(h) + problem.ridge)[outside]
-        W = K @ U[:p]
-        M = squares - np.einsum("ij,ij->j", U[:p], W)
+        U, G, W = U[:p], U[p:], K @ U[:p]
+        M = squares - np.einsum("ij,ij->j", U, W)
         tallest = np.abs(A).max(axis=0)
         widths = self.largest[outside] + tallest @ np.abs(W)
-        found = []
-        for base, slope, g in zip(bases, slopes, U[p:], strict=True):
-            left = A.T @ slope + ridge * self._coefficients(base, support)
+        for i, base in enumerate(bases):
+            rest = A.T @ slopes[i] + ridge * self._coefficients(base, support)
             pivots, width, K_b = M, widths, K
             if base.left >= 0:
                 # the model without a column, from the one with it
                 q = p - support.size + int(np.searchsorted(support, base.left))
-                left[q] = 0.0
+                rest[q] = 0.0
                 K_b = K - np.outer(K[q], K[q]) / K[q, q]
                 pivots = M + W[q] ** 2 / K[q, q]
-                width = widths + (tallest @ np.abs(K[q])) * np.abs(W[q]) / K[q, q]
-            # the fit's own slopes are next to nothing, but not nothing
-            shift = K_b @ left
+                width = widths + float(tallest @ np.abs(K[q])) * np.abs(W[q]) / K[q, q]
+            # the slopes at a fit are next to nothing, but not nothing
+            shift = K_b @ rest
             is_free = pivots > LEAST_PIVOT * squares
-            steps = (g - shift @ U[:p]) / np.where(is_free, pivots, 1.0)
-            gains = 0.5 * steps**2 * pivots + 0.5 * float(left @ shift)
+            steps = (G[i] - shift @ U) / np.where(is_free, pivots, 1.0)
+            gains = 0.5 * steps**2 * pivots + 0.5 * float(rest @ shift)
             moves = np.abs(steps) * width + float(tallest @ np.abs(shift))
-            is_out = is_free & (gains <= base.needed) & (moves <= reach)
-            found.append(outside[~is_out])
-        return found
+            is_out[i] = is_free & (gains <= base.needed) & (moves <= reach)
+        return is_out
 
     def closer(self, base: Base, columns: Ints) -> Ints:
         """Of some columns those that their own dual points do not exclude; O(m(s + 1)) each."""
@@ -123,7 +156,7 @@ class DualBounds:
         if not self.is_known:
             return columns
         chunk = max(1, CHUNK_ENTRIES // max(A.shape[0], 1))
-        for reach in REACHES:
+        for reach in CLOSE_REACHES:
             h = self._curvature(base, reach * self.unit)
             K = _inverse(A, h, ridge)
             if K is None:
@@ -180,6 +213,11 @@ def _inverse(A: Floats, h: Floats, ridge: Floats) -> Floats | None:
     """inv(A' diag(h) A + ridge), None where columns depend on each other too much to say."""
     H = (A * h[:, None]).T @ A
     H.flat[:: ridge.size + 1] += ridge
+    return inverse_of(H)
+
+
+def inverse_of(H: Floats) -> Floats | None:
+    """inv(H) of a Hessian, None where its columns depend on each other too much to say."""
     if H.size == 0:
         return H
     scale = np.sqrt(H.diagonal())

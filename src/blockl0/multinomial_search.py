@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from blockl0.grouped_search import GramRows, GroupedSearch
 from blockl0.local_search import NEGLIGIBLE
 from blockl0.multinomial import MultinomialProblem, as_rows, rows_of
+from blockl0.multinomial_moves import MultinomialMoves
 from blockl0.preprocess import Centered
 from blockl0.quadratic_search import RELATIVE_TOLERANCE, Incumbent, SearchOptions, Tally
 from blockl0.run import Run
@@ -117,6 +118,20 @@ class MultinomialSearch:
                 break
             incumbent = found
         return incumbent
+
+    def check(self, incumbent: Incumbent, run: Run) -> Incumbent | None:
+        """A point one change away that is better; if there is none, the incumbent is settled.
+
+        Unless the time or the work that may be spent on it ends before that is certain.
+        """
+        moves = MultinomialMoves(self)
+        verdict = moves.check(incumbent.w, incumbent.objective, self.tolerance, run)
+        incumbent.is_settled = verdict.is_complete
+        if verdict.better is None:
+            return None
+        support = rows_of(verdict.better)
+        found = self.polish(support, incumbent.iteration + 1, verdict.better[support])
+        return found if found.objective < incumbent.objective else None
 
     def _trial(self, incumbent: Incumbent, run: Run) -> Incumbent | None:
         """A point one move away that is better though no model says so; each is tried once."""

@@ -6,12 +6,13 @@ bounds (`dual_bounds`), the others are re-fitted, each until its bound or its va
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.dual_bounds import Base, DualBounds
+from blockl0.multinomial import rows_of
 from blockl0.newton import Fits
 from blockl0.problem import Problem
 from blockl0.run import Run
@@ -19,8 +20,6 @@ from blockl0.run import Run
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-TOGETHER = 12
-"""Columns that leave whose swaps are bounded in one pass over X."""
 MOST_WORK = 3e10
 """Multiplications after which a check is given up, about ten seconds."""
 STEPS = 10
@@ -37,6 +36,9 @@ class Verdict(NamedTuple):
 class SingleMoves:
     """The check of one problem; what it finds out about columns is kept between points."""
 
+    problem: Any
+    bounds: Any
+
     def __init__(self, problem: Problem, fits: Fits) -> None:
         self.problem, self.fits = problem, fits
         self.bounds = DualBounds(problem)
@@ -47,7 +49,7 @@ class SingleMoves:
         With s columns in the support and a price, or no room left, these are (s + 1)(n − s) + s
         changes. Without a price, and with room, a swap can never beat the addition it contains.
         """
-        problem, support = self.problem, np.flatnonzero(w)
+        problem, support = self.problem, rows_of(w)
         price, budget = problem.sparsity
         ceiling = objective - tolerance
         has_room, self._work = support.size < budget, 0.0
@@ -55,16 +57,13 @@ class SingleMoves:
         if has_room:
             bases.append(self._base(w, support, ceiling, -1))
         for j in np.setdiff1d(support, problem.keep) if price > 0.0 or not has_room else ():
-            if self._is_over(run, support.size):
+            if self._is_over(run):
                 return Verdict(None, False)
             base = self._base(w, support[support != j], ceiling, int(j))
             if base.value + price * base.support.size < ceiling:
                 return Verdict(base.w, False)
             bases.append(base)
-        # those that are close to each other share a model best
-        bases.sort(key=lambda base: base.needed)
-        for i in range(0, len(bases), TOGETHER):
-            some = bases[i : i + TOGETHER]
+        for some in self.bounds.groups(bases):
             verdict = self._enter(support, some, ceiling, run)
             if verdict.better is not None or not verdict.is_complete:
                 return verdict
@@ -82,16 +81,16 @@ class SingleMoves:
         """Look for a column that improves when it is added to one of some bases."""
         size = self.problem.design.nbytes / 8
         self._work += size * (support.size + 1 + len(bases))
-        if self._is_over(run, support.size):
+        if self._is_over(run):
             return Verdict(None, False)
         for base, columns in zip(bases, self.bounds.candidates(support, bases), strict=True):
             self._work += 4.0 * self.problem.n_samples * columns.size * (base.support.size + 4)
-            if self._is_over(run, support.size):
+            if self._is_over(run):
                 return Verdict(None, False)
             if columns.size:
                 columns = self.bounds.closer(base, columns)
             for i in columns:
-                if self._is_over(run, support.size):
+                if self._is_over(run):
                     return Verdict(None, False)
                 better = self._refit(base, int(i), ceiling)
                 if better is not None:
@@ -101,10 +100,13 @@ class SingleMoves:
     def _refit(self, base: Base, column: int, ceiling: float) -> Floats | None:
         """The fit with one more column, if it improves."""
         there = np.sort(np.append(base.support, column))
-        self._work += STEPS * self.problem.n_samples * there.size**2
+        self._count_fit(there.size)
         cost = self.problem.sparsity.price * there.size
         fit = self.fits.on(base.w, there, ceiling - cost, base.intercept)
         return fit.w if fit.value + cost < ceiling else None
 
-    def _is_over(self, run: Run, size: int) -> bool:
+    def _count_fit(self, size: int) -> None:
+        self._work += STEPS * self.problem.n_samples * size**2
+
+    def _is_over(self, run: Run) -> bool:
         return run.seconds_left <= 0.0 or self._work > MOST_WORK
