@@ -36,8 +36,8 @@ LEAST_PIVOT = 1e-8
 """Share of a squared norm below which a column depends on others, and nothing is said of it."""
 ALIKE, TOGETHER = 0.7, 16
 """Share of their mean that the least curvature of bases in one pass has, and how many there are."""
-CHUNK_ENTRIES = 1 << 18
-"""Predictors that are made at a time."""
+ROUNDING = 1e-6
+"""Share of a gain that a pivot which has lost eight digits may be wrong by, with room."""
 
 
 class Base(NamedTuple):
@@ -74,12 +74,6 @@ class DualBounds:
             self._largest = largest_entries(self.problem.design)
         return self._largest
 
-    def outside(self, support: Ints) -> Ints:
-        """The columns that are neither in the support nor zero."""
-        chosen = self.largest > 0.0
-        chosen[support] = False
-        return np.flatnonzero(chosen)
-
     def groups(self, bases: list[Base]) -> Iterator[list[Base]]:
         """Bases whose curvatures are alike, so that their least is not much less than each."""
         group: list[Base] = []
@@ -87,7 +81,8 @@ class DualBounds:
         for base in sorted(bases, key=lambda base: base.needed):
             own = self._curvature(base, REACHES[0] * self.unit)
             both, sums = np.minimum(least, own) if group else own, total + float(own.sum())
-            if group and both.sum() * (len(group) + 1) < ALIKE * sums or len(group) == TOGETHER:
+            is_unlike = bool(group) and both.sum() * (len(group) + 1) < ALIKE * sums
+            if is_unlike or len(group) == TOGETHER:
                 yield group
                 group, both, sums = [], own, float(own.sum())
             group, least, total = [*group, base], both, sums
@@ -95,75 +90,73 @@ class DualBounds:
             yield group
 
     def candidates(self, support: Ints, bases: list[Base]) -> list[Ints]:
-        """For each base, the columns of `outside` that passes over X do not exclude.
+        """For each base, the columns outside the support that passes over X do not exclude.
 
         A base is the support or has one column less. A few passes, each for changes of predictors
         up to another reach, as long as they cost less than looking at what is left closely; each
-        takes O(mns), and O(n) for each base.
+        takes O(mns), and O(n) for each base. Columns of zeros are left out.
         """
-        outside = self.outside(support)
-        left = np.ones((len(bases), outside.size), dtype=np.bool_)
+        outside = self.largest > 0.0
+        outside[support] = False
+        left = np.tile(outside, (len(bases), 1))
         if self.is_known:
-            A, ridge = self._columns(support)
-            a_pass = self.problem.n_features * (A.shape[1] + len(bases))
+            a_pass = outside.size * (support.size + 1 + len(bases))
             for reach in REACHES:
-                if np.count_nonzero(left) * (A.shape[1] + CLOSELY) <= a_pass:
+                if np.count_nonzero(left) * (support.size + 1 + CLOSELY) <= a_pass:
                     break
-                left &= ~self._excluded(support, bases, outside, A, ridge, reach * self.unit)
-        return [outside[row] for row in left]
+                for part, is_out in self._excluded(support, bases, reach * self.unit):
+                    left[:, part] &= ~is_out
+        return [np.flatnonzero(row) for row in left]
 
     def _excluded(
-        self, support: Ints, bases: list[Base], outside: Ints, A: Floats, ridge: Floats,
-        reach: float,
-    ) -> NDArray[np.bool_]:  # fmt: skip
-        """Whether each column outside cannot improve each base; one pass over X."""
-        problem, p = self.problem, A.shape[1]
-        is_out = np.zeros((len(bases), outside.size), dtype=np.bool_)
+        self, support: Ints, bases: list[Base], reach: float
+    ) -> Iterator[tuple[slice, NDArray[np.bool_]]]:
+        """Parts of the columns with whether each cannot improve each base; one pass over X."""
+        problem, (A, ridge) = self.problem, self._columns(support)
         h = np.minimum.reduce([self._curvature(base, reach) for base in bases])
         K = _inverse(A, h, ridge)
         if K is None:
-            return is_out
+            return
         slopes = [self.loss.gradient(base.eta, problem.y) * self.weights for base in bases]
         V = np.column_stack([A * h[:, None], *slopes])
-        U = problem.design.cross(V, slice(0, problem.n_features))[:, outside]
-        squares = (problem.design.sq_norms(h) + problem.ridge)[outside]
-        U, G, W = U[:p], U[p:], K @ U[:p]
-        M = squares - np.einsum("ij,ij->j", U, W)
-        tallest = np.abs(A).max(axis=0)
-        widths = self.largest[outside] + tallest @ np.abs(W)
-        for i, base in enumerate(bases):
-            rest = A.T @ slopes[i] + ridge * self._coefficients(base, support)
-            pivots, width, K_b = M, widths, K
-            if base.left >= 0:
-                # the model without a column, from the one with it
-                q = p - support.size + int(np.searchsorted(support, base.left))
-                rest[q] = 0.0
-                K_b = K - np.outer(K[q], K[q]) / K[q, q]
-                pivots = M + W[q] ** 2 / K[q, q]
-                width = widths + float(tallest @ np.abs(K[q])) * np.abs(W[q]) / K[q, q]
-            # the slopes at a fit are next to nothing, but not nothing
-            shift = K_b @ rest
-            is_free = pivots > LEAST_PIVOT * squares
-            steps = (G[i] - shift @ U) / np.where(is_free, pivots, 1.0)
-            gains = 0.5 * steps**2 * pivots + 0.5 * float(rest @ shift)
-            moves = np.abs(steps) * width + float(tallest @ np.abs(shift))
-            is_out[i] = is_free & (gains <= base.needed) & (moves <= reach)
-        return is_out
+        squares, tallest = problem.design.sq_norms(h) + problem.ridge, np.abs(A).max(axis=0)
+        # the slopes at a fit are next to nothing, but not nothing
+        rests = [
+            A.T @ slope + ridge * self._coefficients(base, support)
+            for slope, base in zip(slopes, bases, strict=True)
+        ]
+        p, n, chunk = A.shape[1], problem.n_features, problem.design.chunk
+        for start in range(0, n, chunk):
+            part = slice(start, min(start + chunk, n))
+            U = problem.design.cross(V, part)
+            W = K @ U[:p]
+            M = squares[part] - np.einsum("ij,ij->j", U[:p], W)
+            widths = self.largest[part] + tallest @ np.abs(W)
+            is_out = [
+                _cannot_gain(
+                    base.needed, reach, rest, g, squares[part], tallest,
+                    *_without(K, U[:p], W, M, widths, tallest, self._position(base, support)),
+                )
+                for base, rest, g in zip(bases, rests, U[p:], strict=True)
+            ]  # fmt: skip
+            yield part, np.array(is_out)
+
+    def _position(self, base: Base, support: Ints) -> int:
+        """Where the column that left is among the coordinates, −1 for none."""
+        if base.left < 0:
+            return -1
+        return int(self.problem.has_intercept) + int(np.searchsorted(support, base.left))
 
     def closer(self, base: Base, columns: Ints) -> Ints:
         """Of some columns those that their own dual points do not exclude; O(m(s + 1)) each."""
         A, ridge = self._columns(base.support)
         if not self.is_known:
             return columns
-        chunk = max(1, CHUNK_ENTRIES // max(A.shape[0], 1))
         for reach in CLOSE_REACHES:
             h = self._curvature(base, reach * self.unit)
             K = _inverse(A, h, ridge)
-            if K is None:
-                continue
-            parts = [columns[i : i + chunk] for i in range(0, columns.size, chunk)]
-            kept = [part[self._lower(base, part, A, ridge, h, K) < -base.needed] for part in parts]
-            columns = np.concatenate(kept) if kept else columns
+            if K is not None and columns.size:
+                columns = columns[self._lower(base, columns, A, ridge, h, K) < -base.needed]
         return columns
 
     def _lower(
@@ -186,8 +179,13 @@ class DualBounds:
         Z = (X - A @ W) * steps - (A @ shift)[:, None]
         V = (v - shift)[:, None] - W * steps
         dual = u[:, None] + (h / self.weights)[:, None] * Z
-        value = -self.weights @ self.loss.conjugate(dual, y[:, None])
+        value = -self.weights @ self.loss.conjugate(dual, y[:, None])  # type: ignore[attr-defined]
         value -= 0.5 * (ridge @ V**2 + problem.ridge * steps**2)
+        # what rounding leaves of feasibility costs as much as it is long
+        weighted = self.weights[:, None] * dual
+        own = np.einsum("ij,ij->j", X, weighted) + problem.ridge * steps
+        value -= np.abs(own * steps)
+        value -= np.sum(np.abs((A.T @ weighted + ridge[:, None] * V) * V), axis=0)
         return np.where(is_free, value - base.value, -np.inf)
 
     def _curvature(self, base: Base, reach: float) -> Floats:
@@ -207,6 +205,30 @@ class DualBounds:
     def _coefficients(self, base: Base, support: Ints) -> Floats:
         v = base.w[support]
         return np.concatenate([[base.intercept], v]) if self.problem.has_intercept else v
+
+
+def _without(
+    K: Floats, U: Floats, W: Floats, M: Floats, widths: Floats, tallest: Floats, q: int
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """(K, U, M, widths) of a model without coordinate q, from those with it; as they are for −1."""
+    if q < 0:
+        return K, U, M, widths
+    less = np.outer(K[q], K[q]) / K[q, q]
+    wider = float(tallest @ np.abs(K[q])) / K[q, q] * np.abs(W[q])
+    return K - less, U, M + W[q] ** 2 / K[q, q], widths + wider
+
+
+def _cannot_gain(
+    needed: float, reach: float, rest: Floats, g: Floats, squares: Floats, tallest: Floats,
+    K: Floats, U: Floats, M: Floats, widths: Floats,
+) -> NDArray[np.bool_]:  # fmt: skip
+    """Whether the model gains less than needed by each column, and its minimum is within reach."""
+    shift = K @ rest
+    is_free = M > LEAST_PIVOT * squares
+    steps = (g - shift @ U) / np.where(is_free, M, 1.0)
+    gains = 0.5 * steps**2 * M + 0.5 * float(rest @ shift)
+    moves = np.abs(steps) * widths + float(tallest @ np.abs(shift))
+    return is_free & (gains <= (1.0 - ROUNDING) * needed) & (moves <= reach)
 
 
 def _inverse(A: Floats, h: Floats, ridge: Floats) -> Floats | None:

@@ -19,7 +19,7 @@ from blockl0.quadratic_search import (
     Tally,
 )
 from blockl0.run import Run
-from blockl0.single_moves import SingleMoves
+from blockl0.single_moves import SingleMoves, Verdict
 from blockl0.sparsity import Sparsity
 from blockl0.trial_moves import Trials, safe_curvature
 
@@ -55,6 +55,7 @@ class LocalSearch:
         self.fits = Fits(problem) if fits is None else fits
         self._trials: Trials | None = None
         self._moves: SingleMoves | None = None
+        self._checked: dict[bytes, Verdict] = {}
         self.settled: set[bytes] = set()
         self.searched: set[bytes] = set()
         # not of the incumbent's objective: on separable data that goes to zero
@@ -118,9 +119,14 @@ class LocalSearch:
 
         Unless the time or the work that may be spent on it ends before that is certain.
         """
-        if self._moves is None:
-            self._moves = SingleMoves(self.problem, self.fits)
-        verdict = self._moves.check(incumbent.w, incumbent.objective, self.tolerance, run)
+        key = incumbent.support.tobytes()
+        if key not in self._checked:
+            if self._moves is None:
+                self._moves = SingleMoves(self.problem, self.fits)
+            moves = self._moves
+            verdict = moves.check(incumbent.w, incumbent.objective, self.tolerance, run)
+            self._checked[key] = verdict
+        verdict = self._checked[key]
         incumbent.is_settled = verdict.is_complete
         if verdict.better is None:
             return None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.dual_bounds import CHUNK_ENTRIES, LEAST_PIVOT, Base, inverse_of, largest_entries
+from blockl0.dual_bounds import LEAST_PIVOT, ROUNDING, Base, inverse_of, largest_entries
 from blockl0.losses import entropy_excess
 from blockl0.multinomial import MultinomialProblem, rows_of
 from blockl0.single_moves import SingleMoves
@@ -46,6 +46,10 @@ class MultinomialMoves(SingleMoves):
     def __init__(self, search: MultinomialSearch) -> None:
         self.problem, self.search = search.problem, search
         self.bounds = SoftmaxBounds(search.problem)
+
+    @property
+    def _chunk(self) -> int:
+        return max(1, super()._chunk // self.problem.n_classes)
 
     def _base(self, w: Floats, support: Ints, ceiling: float, left: int) -> Base:
         problem, price = self.problem, self.problem.sparsity.price
@@ -90,11 +94,8 @@ class SoftmaxBounds:
 
     def closer(self, base: Base, columns: Ints) -> Ints:
         """Of some columns those that their own dual points do not exclude."""
-        chunk = max(1, CHUNK_ENTRIES // (self.problem.n_samples * self.problem.n_classes))
         model = Model(self.problem, base, CLOSE_REACH)
-        parts = [columns[i : i + chunk] for i in range(0, columns.size, chunk)]
-        kept = [part[~(model.lower(part) >= -base.needed)] for part in parts]
-        return np.concatenate(kept) if kept else columns
+        return columns[~(model.lower(columns) >= -base.needed)]
 
 
 class Model:
@@ -128,7 +129,7 @@ class Model:
         norms = np.stack([h @ X**2 for h in bends])
         U = np.tensordot(crosses, squares, (0, 0)).transpose(0, 2, 1, 3).reshape(a * q, k * q)
         own = np.tensordot(norms, squares, (0, 0)) + self.problem.ridge * np.eye(q)
-        W = self.K @ U
+        W = np.asarray(self.K) @ U
         M = own - np.einsum("ike,ikf->kef", U.reshape(-1, k, q), W.reshape(-1, k, q))
         values, axes = np.linalg.eigh(0.5 * (M + M.transpose(0, 2, 1)))
         is_free = values[:, 0] > LEAST_PIVOT * np.trace(own, axis1=1, axis2=2)
@@ -153,7 +154,7 @@ class Model:
         changes += tallest @ np.linalg.norm(self.shift.reshape(self.V.shape), axis=1)
         # the range over classes of contrasts z is at most √2‖z‖
         is_near = np.sqrt(2.0) * changes <= self.reach
-        return is_free & (gains <= self.base.needed) & is_near
+        return is_free & (gains <= (1.0 - ROUNDING) * self.base.needed) & is_near
 
     def lower(self, columns: Ints) -> Floats:
         """Lower bounds on the change of the loss by adding each column; −inf for none."""
@@ -163,11 +164,17 @@ class Model:
         is_free, _, steps, moved = self.minima(columns, X)
         steps = np.where(is_free[:, None], steps, 0.0)
         V = (self.V - self.shift.reshape(self.V.shape))[:, :, None] - moved
-        change = X[:, None, :] * steps.T - np.tensordot(self.A, V * -1.0 + self.V[:, :, None], 1)
+        change = X[:, None, :] * steps.T + np.tensordot(self.A, V - self.V[:, :, None], 1)
         Z = np.einsum("ce,iek->ick", self.Q, change)
         P = self.P[:, :, None]
         dual = self.dual[:, :, None] + self.share * P * (Z - np.sum(P * Z, axis=1, keepdims=True))
         value = -self.weights @ softmax_conjugate(dual, problem.y)
         value -= 0.5 * np.einsum("a,aek->k", self.ridge, V**2)
         value -= 0.5 * problem.ridge * np.sum(steps**2, axis=1)
+        # what rounding leaves of feasibility costs as much as it is long
+        own = np.einsum("ik,ick->kc", X * self.weights[:, None], dual) @ self.Q
+        own += problem.ridge * steps
+        left = np.tensordot(self.A * self.weights[:, None], dual, (0, 0))
+        left = np.einsum("ack,ce->aek", left, self.Q) + self.ridge[:, None, None] * V
+        value -= np.sum(np.abs(own * steps), axis=1) + np.sum(np.abs(left * V), axis=(0, 1))
         return np.where(is_free, value - self.base.value, -np.inf)

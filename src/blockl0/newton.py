@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.descent import (
-    FLAT,
     MAX_STEPS,
     ROUNDING,
     TOLERANCE,

@@ -75,7 +75,7 @@ class PooledSearch:
         return incumbent
 
     def check(self, incumbent: Incumbent, run: Run) -> Incumbent | None:
-        """A point one change away, among all columns, that is better; else the incumbent settles."""
+        """A better point one change away, among all columns; else the incumbent is settled."""
         return self.whole.check(incumbent, run)
 
     def kick_round(

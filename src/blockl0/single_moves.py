@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.dual_bounds import Base, DualBounds
+from blockl0.dual_bounds import CLOSELY, Base, DualBounds
 from blockl0.multinomial import rows_of
 from blockl0.newton import Fits
 from blockl0.problem import Problem
@@ -22,6 +22,8 @@ Ints = NDArray[np.int64]
 
 MOST_WORK = 3e10
 """Multiplications after which a check is given up, about ten seconds."""
+CHUNK_ENTRIES = 1 << 18
+"""Entries of the columns that are looked at closely at a time."""
 STEPS = 10
 """Newton steps that a re-fit is counted as."""
 
@@ -84,18 +86,22 @@ class SingleMoves:
         if self._is_over(run):
             return Verdict(None, False)
         for base, columns in zip(bases, self.bounds.candidates(support, bases), strict=True):
-            self._work += 4.0 * self.problem.n_samples * columns.size * (base.support.size + 4)
-            if self._is_over(run):
-                return Verdict(None, False)
-            if columns.size:
-                columns = self.bounds.closer(base, columns)
-            for i in columns:
+            for start in range(0, columns.size, self._chunk):
+                some = columns[start : start + self._chunk]
+                self._work += self.problem.n_samples * some.size * (base.support.size + CLOSELY)
                 if self._is_over(run):
                     return Verdict(None, False)
-                better = self._refit(base, int(i), ceiling)
-                if better is not None:
-                    return Verdict(better, False)
+                for i in self.bounds.closer(base, some):
+                    if self._is_over(run):
+                        return Verdict(None, False)
+                    better = self._refit(base, int(i), ceiling)
+                    if better is not None:
+                        return Verdict(better, False)
         return Verdict(None, True)
+
+    @property
+    def _chunk(self) -> int:
+        return max(1, CHUNK_ENTRIES // self.problem.n_samples)
 
     def _refit(self, base: Base, column: int, ceiling: float) -> Floats | None:
         """The fit with one more column, if it improves."""

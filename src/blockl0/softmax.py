@@ -93,14 +93,17 @@ def minimize_softmax(
 ) -> Floats:
     """argmin_V of the softmax loss at offset + AV plus ½ Σ_j ridge_j‖V_j‖², (a, C), by Newton.
 
-    It ends as `newton.minimize_on` does, never above its start; O(m a² C²) a step. Rows sum to zero.
+    It ends as `newton.minimize_on` does, never above its start; O(m a² C²) a step. Rows sum to
+    zero.
     On separable data without ridge the minimizer is at infinity, and the loss is below 1e-13 of
     that at zero where it ends. It is given up once duality proves that it stays above the ceiling.
     """
     Q = contrasts(start.shape[1])
     if A.shape[1] == 0:
         return start
-    part = Restricted(A, y, weights, ridge, Q, np.asfortranarray(np.zeros((len(A), len(Q))) + offset))
+    part = Restricted(
+        A, y, weights, ridge, Q, np.asfortranarray(np.zeros((len(A), len(Q))) + offset)
+    )
     Z = (start @ Q) * part.scale[:, None]
     here, at_zero = part.value(Z), part.value(0.0 * Z)
     if not here <= at_zero:
