@@ -32,6 +32,10 @@ LEAST_VALUE, NOISE = 1e-11, 1e-13
 FLAT = 1e-20
 """Share of a column's largest curvature below which it has none."""
 
+FAR = 1e3
+"""How many times as far from zero as a model's minimum a loss may have its own, for dual bounds:
+what rounding leaves of the feasibility of a dual point costs as much as that, without ridge."""
+
 MAX_LENGTHS = 80
 """Lengths of a step that are looked at."""
 FLATTER = 0.3

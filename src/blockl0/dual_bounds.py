@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from blockl0.descent import FAR
 from blockl0.design import Csc, Dense, Design
 from blockl0.preprocess import Centered
 from blockl0.problem import Problem
@@ -178,14 +179,14 @@ class DualBounds:
         # predictors and coefficients of the model's minimum, then its dual point and its value
         Z = (X - A @ W) * steps - (A @ shift)[:, None]
         V = (v - shift)[:, None] - W * steps
-        dual = u[:, None] + (h / self.weights)[:, None] * Z
+        bends = np.divide(h, self.weights, out=np.zeros_like(h), where=self.weights > 0.0)
+        dual = u[:, None] + bends[:, None] * Z
         value = -self.weights @ self.loss.conjugate(dual, y[:, None])  # type: ignore[attr-defined]
         value -= 0.5 * (ridge @ V**2 + problem.ridge * steps**2)
-        # what rounding leaves of feasibility costs as much as it is long
         weighted = self.weights[:, None] * dual
         own = np.einsum("ij,ij->j", X, weighted) + problem.ridge * steps
-        value -= np.abs(own * steps)
-        value -= np.sum(np.abs((A.T @ weighted + ridge[:, None] * V) * V), axis=0)
+        value -= FAR * np.abs(own * steps)
+        value -= FAR * np.sum(np.abs((A.T @ weighted + ridge[:, None] * V) * V), axis=0)
         return np.where(is_free, value - base.value, -np.inf)
 
     def _curvature(self, base: Base, reach: float) -> Floats:

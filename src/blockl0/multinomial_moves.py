@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from blockl0.descent import FAR
 from blockl0.dual_bounds import LEAST_PIVOT, ROUNDING, Base, inverse_of, largest_entries
 from blockl0.losses import entropy_excess
 from blockl0.multinomial import MultinomialProblem, rows_of
@@ -171,10 +172,10 @@ class Model:
         value = -self.weights @ softmax_conjugate(dual, problem.y)
         value -= 0.5 * np.einsum("a,aek->k", self.ridge, V**2)
         value -= 0.5 * problem.ridge * np.sum(steps**2, axis=1)
-        # what rounding leaves of feasibility costs as much as it is long
         own = np.einsum("ik,ick->kc", X * self.weights[:, None], dual) @ self.Q
         own += problem.ridge * steps
         left = np.tensordot(self.A * self.weights[:, None], dual, (0, 0))
         left = np.einsum("ack,ce->aek", left, self.Q) + self.ridge[:, None, None] * V
-        value -= np.sum(np.abs(own * steps), axis=1) + np.sum(np.abs(left * V), axis=(0, 1))
+        value -= FAR * np.sum(np.abs(own * steps), axis=1)
+        value -= FAR * np.sum(np.abs(left * V), axis=(0, 1))
         return np.where(is_free, value - self.base.value, -np.inf)

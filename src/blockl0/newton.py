@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.descent import (
+    FAR,
     MAX_STEPS,
     ROUNDING,
     TOLERANCE,
@@ -264,10 +265,9 @@ class Local:
         if conjugate is None:
             return -np.inf
         dual, v = self.dual + self.curvature * (part.A @ step), self.v + step
-        # what rounding and damping leave of feasibility costs as much as it is long
         left = part.A.T @ (part.weights * dual) + part.ridge * v
         value = -part.weights @ conjugate(dual, part.y) - 0.5 * (part.ridge * v @ v)
-        return float(value - np.abs(left) @ np.abs(v))
+        return float(value - FAR * np.abs(left) @ np.abs(v))
 
 
 def _fit_nothing(problem: Problem) -> Fit:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
-from blockl0.descent import MAX_STEPS, ROUNDING, TOLERANCE, newton_direction, search_length
+from blockl0.descent import FAR, MAX_STEPS, ROUNDING, TOLERANCE, newton_direction, search_length
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -197,4 +197,4 @@ class Restricted:
         own = np.sum(dual * self.offset, axis=1) - softmax_conjugate(dual, self.y)
         left = self.A.T @ (self.weights[:, None] * dual) @ self.Q + self.ridge * (Z + step)
         value = self.weights @ own - 0.5 * np.sum(self.ridge * (Z + step) ** 2)
-        return float(value - np.sum(np.abs(left) * np.abs(Z + step)))
+        return float(value - FAR * np.sum(np.abs(left) * np.abs(Z + step)))
