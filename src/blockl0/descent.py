@@ -107,6 +107,12 @@ def search_length(
     return best, lowest
 
 
+def weighted_total(weights: Floats, values: Floats) -> Floats:
+    """weights'values for values (m, ...) that may be infinite, also where a weight is zero."""
+    is_used = weights > 0.0
+    return weights @ values if is_used.all() else weights[is_used] @ values[is_used]
+
+
 def _between(low: float, high: float) -> float:
     """A length inside a bracket, by its order of magnitude where that is not known."""
     if not np.isfinite(high):

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from blockl0.descent import FAR
+from blockl0.descent import FAR, weighted_total
 from blockl0.design import Csc, Dense, Design
 from blockl0.preprocess import Centered
 from blockl0.problem import Problem
@@ -181,7 +181,7 @@ class DualBounds:
         V = (v - shift)[:, None] - W * steps
         bends = np.divide(h, self.weights, out=np.zeros_like(h), where=self.weights > 0.0)
         dual = u[:, None] + bends[:, None] * Z
-        value = -self.weights @ self.loss.conjugate(dual, y[:, None])  # type: ignore[attr-defined]
+        value = -weighted_total(self.weights, self.loss.conjugate(dual, y[:, None]))  # type: ignore[attr-defined]
         value -= 0.5 * (ridge @ V**2 + problem.ridge * steps**2)
         weighted = self.weights[:, None] * dual
         own = np.einsum("ij,ij->j", X, weighted) + problem.ridge * steps

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.descent import FAR
+from blockl0.descent import FAR, weighted_total
 from blockl0.dual_bounds import LEAST_PIVOT, ROUNDING, Base, inverse_of, largest_entries
 from blockl0.losses import entropy_excess
 from blockl0.multinomial import MultinomialProblem, rows_of
@@ -169,7 +169,7 @@ class Model:
         Z = np.einsum("ce,iek->ick", self.Q, change)
         P = self.P[:, :, None]
         dual = self.dual[:, :, None] + self.share * P * (Z - np.sum(P * Z, axis=1, keepdims=True))
-        value = -self.weights @ softmax_conjugate(dual, problem.y)
+        value = -weighted_total(self.weights, softmax_conjugate(dual, problem.y))
         value -= 0.5 * np.einsum("a,aek->k", self.ridge, V**2)
         value -= 0.5 * problem.ridge * np.sum(steps**2, axis=1)
         own = np.einsum("ik,ick->kc", X * self.weights[:, None], dual) @ self.Q

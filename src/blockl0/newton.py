@@ -14,6 +14,7 @@ from blockl0.descent import (
     TOLERANCE,
     newton_direction,
     search_length,
+    weighted_total,
 )
 from blockl0.losses import majorizer_curvature
 from blockl0.problem import Problem
@@ -266,7 +267,7 @@ class Local:
             return -np.inf
         dual, v = self.dual + self.curvature * (part.A @ step), self.v + step
         left = part.A.T @ (part.weights * dual) + part.ridge * v
-        value = -part.weights @ conjugate(dual, part.y) - 0.5 * (part.ridge * v @ v)
+        value = -weighted_total(part.weights, conjugate(dual, part.y)) - 0.5 * (part.ridge * v @ v)
         return float(value - FAR * np.abs(left) @ np.abs(v))
 
 

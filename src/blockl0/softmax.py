@@ -15,7 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
-from blockl0.descent import FAR, MAX_STEPS, ROUNDING, TOLERANCE, newton_direction, search_length
+from blockl0.descent import (
+    FAR,
+    MAX_STEPS,
+    ROUNDING,
+    TOLERANCE,
+    newton_direction,
+    search_length,
+    weighted_total,
+)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -196,5 +204,5 @@ class Restricted:
         dual = softmax_slope(P, self.y) + P * (change - np.sum(P * change, axis=1, keepdims=True))
         own = np.sum(dual * self.offset, axis=1) - softmax_conjugate(dual, self.y)
         left = self.A.T @ (self.weights[:, None] * dual) @ self.Q + self.ridge * (Z + step)
-        value = self.weights @ own - 0.5 * np.sum(self.ridge * (Z + step) ** 2)
+        value = weighted_total(self.weights, own) - 0.5 * np.sum(self.ridge * (Z + step) ** 2)
         return float(value - FAR * np.sum(np.abs(left) * np.abs(Z + step)))
