@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +23,11 @@ from blockl0.problem import Problem
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+FIRST_STEPS = 30
+"""Steps after which a fit that goes on is made a path of fits, each the start of the next one."""
+EXTRA_RIDGES = 10.0 ** -np.arange(1.0, 15.0)
+"""The ridges added along that path, of unit columns: where few samples bend a loss with kinks, as
+of separable classes with next to no ridge, those that do hardly change from each to the next."""
 HARDLY = 0.05
 """Share of what a step promises to first order below which another kind of step is tried, too."""
 GOOD, LEAST_MIX = 0.25, 1e-8
@@ -118,11 +124,33 @@ def minimize_on(
         return _fit_nothing(problem)
     part = Restricted(problem, support)
     v = part.start(w[support], intercept)
-    here, least, mix = part.value(v), np.inf, 1.0
-    at_zero = part.value(0.0 * v)
-    if not here <= at_zero:
-        v, here = 0.0 * v, at_zero  # a start so bad that there might be no way back
-    for _ in range(MAX_STEPS):
+    if not part.value(v) <= part.value(0.0 * v):
+        v = 0.0 * v  # a start so bad that there might be no way back
+    found = _descend(part, v, target, FIRST_STEPS)
+    if not found.is_done:
+        for extra in EXTRA_RIDGES:
+            v = _descend(part.with_ridge(extra), v, np.inf, FIRST_STEPS).v
+        again = _descend(part, v, target, MAX_STEPS)
+        found = again if again.value <= found.value else _descend(part, found.v, target, MAX_STEPS)
+    coefficients, b = part.finish(found.v)
+    point = np.zeros_like(w)
+    point[support] = coefficients
+    return Fit(point, found.value, b, min(found.value, found.least))
+
+
+class Descent(NamedTuple):
+    """Where a descent ended; `least` as in `Fit`, and whether there is nothing left to do."""
+
+    v: Floats
+    value: float
+    least: float
+    is_done: bool
+
+
+def _descend(part: Restricted, v: Floats, target: float, max_steps: int) -> Descent:
+    """Newton steps from v, as long as they help."""
+    here, at_zero, mix = part.value(v), part.value(0.0 * v), 1.0
+    for _ in range(max_steps):
         local = part.at(v)
         step = local.newton_step()
         size, promised = max(here, 0.01 * at_zero), -float(local.slope @ step)
@@ -130,29 +158,25 @@ def minimize_on(
             # known already, it doubles the digits of v, where those of the value are exhausted
             last = part.value(v + step)
             if not last <= here + ROUNDING * size:
-                break
+                return Descent(v, here, here, True)
             is_steady = local.is_steady(step)
             v, here = v + step, min(here, last)
             if is_steady:
-                break
+                return Descent(v, here, here, True)
             continue
         if np.isfinite(target) and (bound := local.bound(step)) > target:
-            least = bound
-            break
+            return Descent(v, here, bound, True)
         there, lower = local.move(step, here)
-        if here - lower <= HARDLY * promised and np.isfinite(problem.loss.curvature_bound):
+        if here - lower <= HARDLY * promised and np.isfinite(part.loss.curvature_bound):
             step = local.newton_step(mix)
             other = local.move(step, here)
             is_good = here - other[1] >= GOOD * -float(local.slope @ step)
             mix = max(mix / 8.0, LEAST_MIX) if is_good else min(4.0 * mix, 1.0)
             there, lower = other if other[1] < lower else (there, lower)
         if not lower < here:
-            break
+            return Descent(v, here, here, True)
         v, here = there, lower
-    coefficients, b = part.finish(v)
-    point = np.zeros_like(w)
-    point[support] = coefficients
-    return Fit(point, here, b, min(here, least))
+    return Descent(v, here, here, False)
 
 
 class Restricted:
@@ -175,6 +199,13 @@ class Restricted:
         self.scale = np.sqrt(self.typical * (self.weights @ A**2) + ridge)
         self.scale[self.scale == 0.0] = 1.0
         self.A, self.ridge = A / self.scale, ridge / self.scale**2
+
+    def with_ridge(self, extra: float) -> Restricted:
+        """The same with more ridge, in units of the columns' curvature; not on the intercept."""
+        other = copy(self)
+        other.ridge = self.ridge + extra
+        other.ridge[: self.n_free] = 0.0
+        return other
 
     def start(self, coefficients: Floats, intercept: float | None) -> Floats:
         """A point in units of its own, from coefficients and an intercept, or the best one."""
