@@ -92,6 +92,35 @@ def test_fits_from_bad_starts_and_in_extreme_units(loss):
             assert again.value == pytest.approx(fit.value, abs=1e-12 * scale_of(problem))
 
 
+def test_separable_hinges_with_next_to_no_ridge_from_any_start():
+    """Few samples bend such a loss, other ones at every step: a path of ridges finds the last."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((24, 6))
+        y = np.where(X @ rng.standard_normal(6) > 0.0, 1.0, -1.0)
+        X *= 10.0 ** rng.integers(-3, 8, 6)
+        problem = bind("squared_hinge", X, y, 1e-6, True, alpha=1.0)
+        best = convex.Fit("squared_hinge", problem.design.columns(np.arange(6)), y, 1e-6, True)
+        for size in (0.0, 0.1, 10.0):
+            start = size * rng.standard_normal(6) / np.abs(X).max(axis=0)
+            fit = minimize_on(problem, start, np.arange(6))
+            assert fit.value == pytest.approx(float(best.value), abs=1e-13 * scale_of(problem))
+
+
+def test_intercepts_of_large_predictors_are_the_best_ones():
+    """A loss of maxima: every face but the right one is flat."""
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        eta, y = 10.0 ** rng.uniform(0, 6) * rng.standard_normal((15, 3)), rng.integers(0, 3, 15)
+        design = bind("huber", eta, y.astype(float), 0.0, True, alpha=1.0).design
+        sparsity = bind("huber", eta, y.astype(float), 0.0, True, alpha=1.0).sparsity
+        problem = MultinomialProblem(design, y, 3, sparsity, has_intercept=True)
+        b = problem.best_intercepts(eta)
+        value = problem.value(eta + b)
+        for step in 10.0 ** rng.uniform(-3, 6, (200, 1)) * rng.standard_normal((200, 3)):
+            assert problem.value(eta + b + step) >= value * (1.0 - 1e-12)
+
+
 def test_separable_classes_in_units_a_million_apart():
     """A ridge that weighs on one column only must not hold back the other."""
     rng = np.random.default_rng(0)
