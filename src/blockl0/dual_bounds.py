@@ -37,6 +37,8 @@ LEAST_PIVOT = 1e-8
 """Share of a squared norm below which a column depends on others, and nothing is said of it."""
 ALIKE, TOGETHER = 0.7, 16
 """Share of their mean that the least curvature of bases in one pass has, and how many there are."""
+CHUNK_ENTRIES = 1 << 18
+"""Entries of columns that are looked at closely at a time."""
 ROUNDING = 1e-6
 """Share of a gain that a pivot which has lost eight digits may be wrong by, with room."""
 
@@ -105,48 +107,31 @@ class DualBounds:
             for reach in REACHES:
                 if np.count_nonzero(left) * (support.size + 1 + CLOSELY) <= a_pass:
                     break
-                for part, is_out in self._excluded(support, bases, reach * self.unit):
-                    left[:, part] &= ~is_out
+                shared = self._share(support, bases, reach * self.unit)
+                if shared is None:
+                    continue
+                for start in range(0, outside.size, self.problem.design.chunk):
+                    part = slice(start, min(start + self.problem.design.chunk, outside.size))
+                    left[:, part] &= ~shared.excluded(part, self.largest[part])
         return [np.flatnonzero(row) for row in left]
 
-    def _excluded(
-        self, support: Ints, bases: list[Base], reach: float
-    ) -> Iterator[tuple[slice, NDArray[np.bool_]]]:
-        """Parts of the columns with whether each cannot improve each base; one pass over X."""
-        problem, (A, ridge) = self.problem, self._columns(support)
+    def _share(self, support: Ints, bases: list[Base], reach: float) -> SharedModel | None:
+        """The model with the least curvatures of some bases."""
+        A, ridge = self._columns(support)
         h = np.minimum.reduce([self._curvature(base, reach) for base in bases])
         K = _inverse(A, h, ridge)
         if K is None:
-            return
-        slopes = [self.loss.gradient(base.eta, problem.y) * self.weights for base in bases]
-        V = np.column_stack([A * h[:, None], *slopes])
-        squares, tallest = problem.design.sq_norms(h) + problem.ridge, np.abs(A).max(axis=0)
-        # the slopes at a fit are next to nothing, but not nothing
-        rests = [
-            A.T @ slope + ridge * self._coefficients(base, support)
-            for slope, base in zip(slopes, bases, strict=True)
-        ]
-        p, n, chunk = A.shape[1], problem.n_features, problem.design.chunk
-        for start in range(0, n, chunk):
-            part = slice(start, min(start + chunk, n))
-            U = problem.design.cross(V, part)
-            W = K @ U[:p]
-            M = squares[part] - np.einsum("ij,ij->j", U[:p], W)
-            widths = self.largest[part] + tallest @ np.abs(W)
-            is_out = [
-                _cannot_gain(
-                    base.needed, reach, rest, g, squares[part], tallest,
-                    *_without(K, U[:p], W, M, widths, tallest, self._position(base, support)),
-                )
-                for base, rest, g in zip(bases, rests, U[p:], strict=True)
-            ]  # fmt: skip
-            yield part, np.array(is_out)
-
-    def _position(self, base: Base, support: Ints) -> int:
-        """Where the column that left is among the coordinates, −1 for none."""
-        if base.left < 0:
-            return -1
-        return int(self.problem.has_intercept) + int(np.searchsorted(support, base.left))
+            return None
+        slopes = [self.loss.gradient(base.eta, self.problem.y) * self.weights for base in bases]
+        n_free = int(self.problem.has_intercept)
+        rests, places = [], []
+        for slope, base in zip(slopes, bases, strict=True):
+            # the slopes at a fit are next to nothing, but not nothing
+            rests.append(A.T @ slope + ridge * self._coefficients(base, support))
+            place = -1 if base.left < 0 else n_free + int(np.searchsorted(support, base.left))
+            places.append(place)
+        needed = np.array([base.needed for base in bases])
+        return SharedModel(self.problem, A, h, K, reach, slopes, rests, places, needed)
 
     def closer(self, base: Base, columns: Ints) -> Ints:
         """Of some columns those that their own dual points do not exclude; O(m(s + 1)) each."""
@@ -208,28 +193,60 @@ class DualBounds:
         return np.concatenate([[base.intercept], v]) if self.problem.has_intercept else v
 
 
-def _without(
-    K: Floats, U: Floats, W: Floats, M: Floats, widths: Floats, tallest: Floats, q: int
-) -> tuple[Floats, Floats, Floats, Floats]:
-    """(K, U, M, widths) of a model without coordinate q, from those with it; as they are for −1."""
-    if q < 0:
-        return K, U, M, widths
-    less = np.outer(K[q], K[q]) / K[q, q]
-    wider = float(tallest @ np.abs(K[q])) / K[q, q] * np.abs(W[q])
-    return K - less, U, M + W[q] ** 2 / K[q, q], widths + wider
+class SharedModel:
+    """The model with curvatures h on columns A, and those without one of them, at several fits.
 
+    For each fit: its weighted slopes per sample, those of its coordinates, which of these it does
+    not have (−1 for none), and what a column must gain.
+    """
 
-def _cannot_gain(
-    needed: float, reach: float, rest: Floats, g: Floats, squares: Floats, tallest: Floats,
-    K: Floats, U: Floats, M: Floats, widths: Floats,
-) -> NDArray[np.bool_]:  # fmt: skip
-    """Whether the model gains less than needed by each column, and its minimum is within reach."""
-    shift = K @ rest
-    is_free = M > LEAST_PIVOT * squares
-    steps = (g - shift @ U) / np.where(is_free, M, 1.0)
-    gains = 0.5 * steps**2 * M + 0.5 * float(rest @ shift)
-    moves = np.abs(steps) * widths + float(tallest @ np.abs(shift))
-    return is_free & (gains <= (1.0 - ROUNDING) * needed) & (moves <= reach)
+    def __init__(
+        self, problem: Problem, A: Floats, h: Floats, K: Floats, reach: float,
+        slopes: list[Floats], rests: list[Floats], places: list[int], needed: Floats,
+    ) -> None:  # fmt: skip
+        self.problem, self.A, self.K, self.reach, self.needed = problem, A, K, reach, needed
+        self.places, self.shifts, excess, self.farther = places, [], [], []
+        for rest, q in zip(rests, places, strict=True):
+            shift = K @ rest
+            if q >= 0:
+                # without coordinate q: K less its part along q, applied to slopes without it
+                rest = np.where(np.arange(rest.size) == q, 0.0, rest)
+                shift = K @ rest - K[q] * (K[q] @ rest) / K[q, q]
+            self.shifts.append(shift)
+            excess.append(0.5 * float(rest @ shift))
+            self.farther.append(np.abs(A @ shift).max())
+        self.excess = np.array(excess)
+        self.V = np.column_stack([A * h[:, None], *slopes])
+        self.squares = problem.design.sq_norms(h) + problem.ridge
+        self.tallest = np.abs(A).max(axis=0)
+        self.along = [np.abs(A @ K[q]).max() / K[q, q] if q >= 0 else 0.0 for q in places]
+
+    def excluded(self, part: slice, largest: Floats) -> NDArray[np.bool_]:
+        """Whether each column of a part can gain at no fit what it must, (fits, columns)."""
+        p = self.A.shape[1]
+        U, squares = self.problem.design.cross(self.V, part), self.squares[part]
+        U, G = U[:p], U[p:]
+        W = self.K @ U
+        M = squares - np.einsum("ij,ij->j", U, W)
+        is_small, steps, wider = [], [], []
+        for i, q in enumerate(self.places):
+            pivots = M if q < 0 else M + W[q] ** 2 / self.K[q, q]
+            is_free = pivots > LEAST_PIVOT * squares
+            step = np.abs(G[i] - self.shifts[i] @ U) / np.where(is_free, pivots, 1.0)
+            gains = 0.5 * step**2 * pivots + self.excess[i]
+            is_small.append(is_free & (gains <= (1.0 - ROUNDING) * self.needed[i]))
+            steps.append(step)
+            wider.append(self.along[i] * np.abs(W[q]))
+        is_out, lengths = np.array(is_small), np.array(steps)
+        room = self.reach - np.array(self.farther)[:, None] - lengths * np.array(wider)
+        widths = largest + self.tallest @ np.abs(W)
+        # where the sum of the largest entries is too much, those of what A leaves of the column
+        unsure = np.flatnonzero(np.any(is_out & (lengths * widths > room), axis=0))
+        chunk = max(1, CHUNK_ENTRIES // len(self.A))
+        for some in (unsure[i : i + chunk] for i in range(0, unsure.size, chunk)):
+            X = self.problem.design.columns(part.start + some)
+            widths[some] = np.abs(X - self.A @ W[:, some]).max(axis=0)
+        return is_out & (lengths * widths <= room)
 
 
 def _inverse(A: Floats, h: Floats, ridge: Floats) -> Floats | None:

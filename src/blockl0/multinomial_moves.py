@@ -155,7 +155,19 @@ class Model:
         changes += tallest @ np.linalg.norm(self.shift.reshape(self.V.shape), axis=1)
         # the range over classes of contrasts z is at most √2‖z‖
         is_near = np.sqrt(2.0) * changes <= self.reach
-        return is_free & (gains <= (1.0 - ROUNDING) * self.base.needed) & is_near
+        is_out = is_free & (gains <= (1.0 - ROUNDING) * self.base.needed)
+        unsure = np.flatnonzero(is_out & ~is_near)
+        if unsure.size:
+            V = self.V[:, :, None] - self.shift.reshape(*self.V.shape, 1) - moved[:, :, unsure]
+            Z = self.predictors(X[:, unsure], steps[unsure], V)
+            is_near[unsure] = np.ptp(Z, axis=1).max(axis=0) <= self.reach
+        return is_out & is_near
+
+    def predictors(self, X: Floats, steps: Floats, V: Floats) -> Floats:
+        """By how much predictors change, (m, C, k), with k columns and the others' V (a, q, k)."""
+        change = np.tensordot(self.A, V - self.V[:, :, None], 1)
+        change += X[:, None, :] * steps.T
+        return np.einsum("ce,iek->ick", self.Q, change)
 
     def lower(self, columns: Ints) -> Floats:
         """Lower bounds on the change of the loss by adding each column; −inf for none."""
@@ -165,9 +177,7 @@ class Model:
         is_free, _, steps, moved = self.minima(columns, X)
         steps = np.where(is_free[:, None], steps, 0.0)
         V = (self.V - self.shift.reshape(self.V.shape))[:, :, None] - moved
-        change = X[:, None, :] * steps.T + np.tensordot(self.A, V - self.V[:, :, None], 1)
-        Z = np.einsum("ce,iek->ick", self.Q, change)
-        P = self.P[:, :, None]
+        Z, P = self.predictors(X, steps, V), self.P[:, :, None]
         dual = self.dual[:, :, None] + self.share * P * (Z - np.sum(P * Z, axis=1, keepdims=True))
         value = -weighted_total(self.weights, softmax_conjugate(dual, problem.y))
         value -= 0.5 * np.einsum("a,aek->k", self.ridge, V**2)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.dual_bounds import CLOSELY, Base, DualBounds
+from blockl0.dual_bounds import CHUNK_ENTRIES, CLOSELY, Base, DualBounds
 from blockl0.multinomial import rows_of
 from blockl0.newton import Fits
 from blockl0.problem import Problem
@@ -22,10 +22,8 @@ Ints = NDArray[np.int64]
 
 MOST_WORK = 3e10
 """Multiplications after which a check is given up, about ten seconds."""
-CHUNK_ENTRIES = 1 << 18
-"""Entries of the columns that are looked at closely at a time."""
-STEPS = 10
-"""Newton steps that a re-fit is counted as."""
+STEPS = 4
+"""Newton steps that a re-fit is counted as: most are given up after one or two."""
 
 
 class Verdict(NamedTuple):
