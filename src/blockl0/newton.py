@@ -111,11 +111,11 @@ def minimize_on(
 ) -> Fit:
     """Minimize the smooth part over w with the given support, from w, by Newton's method.
 
-    It starts from the given intercept, or from the best one. It ends where half the squared Newton
-    decrement g' inv(H) g / 2, which is what is left to gain to second order and does not depend on
-    units, is below 1e-12 of the objective or of F(0)/100, and one more step, without a kink of the
-    loss on its way, is made; or where no step lowers the objective in floating point. Once duality
-    proves that `target` is out of reach, the point is given up as it is.
+    It starts from the given intercept, or from the best one. It ends where the squared Newton
+    decrement g' inv(H) g, which is twice what is left to gain to second order and does not depend
+    on units, is below 1e-12 of the objective or of F(0)/100, and one more step, without a kink of
+    the loss on its way, is made; or where no step lowers the objective in floating point. Once
+    duality proves that `target` is out of reach, the point is given up as it is.
 
     O(m|S|² + |S|³) a step. Never ends above its start on that support. On separable data without
     ridge the minimizer is at infinity, and the loss is below 1e-13 of F(0) where it ends.
