@@ -243,6 +243,18 @@ def test_certified_swaps_are_those_that_all_refits_confirm(loss, n):
             assert fit.value >= result.objective * (1.0 - 1e-9)
 
 
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("loss", OTHERS)
+def test_no_column_at_all_is_certified_too(loss, intercept):
+    X, y, _, _ = draw(loss, 1, n=3)
+    price = 2.0 * scale_of(bind(loss, X, y, 0.1, intercept, alpha=1.0))
+    result = solve_bound(bind(loss, X, y, 0.1, intercept, alpha=price))
+    assert result.n_nonzero == 0 and result.certificate.level == 1
+    classes = np.arange(len(y)) % 3
+    model = L0Classifier(alpha=1e3, ridge=0.1, fit_intercept=intercept, random_state=0)
+    assert model.fit(X, classes).certificate_.level == 1 and model.n_nonzero_ == 0
+
+
 def test_several_classes_are_checked_too():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 12)) * 10.0 ** rng.integers(-6, 7, 12)

@@ -236,7 +236,7 @@ class SharedModel:
             gains = 0.5 * step**2 * pivots + self.excess[i]
             is_small.append(is_free & (gains <= (1.0 - ROUNDING) * self.needed[i]))
             steps.append(step)
-            wider.append(self.along[i] * np.abs(W[q]))
+            wider.append(0.0 * M if q < 0 else self.along[i] * np.abs(W[q]))
         is_out, lengths = np.array(is_small), np.array(steps)
         room = self.reach - np.array(self.farther)[:, None] - lengths * np.array(wider)
         widths = largest + self.tallest @ np.abs(W)
