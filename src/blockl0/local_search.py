@@ -19,6 +19,7 @@ from blockl0.quadratic_search import (
     Tally,
 )
 from blockl0.run import Run
+from blockl0.single_moves import SingleMoves, Verdict
 from blockl0.sparsity import Sparsity
 from blockl0.trial_moves import Trials, safe_curvature
 
@@ -53,6 +54,8 @@ class LocalSearch:
         self.tally = Tally() if tally is None else tally
         self.fits = Fits(problem) if fits is None else fits
         self._trials: Trials | None = None
+        self._moves: SingleMoves | None = None
+        self._checked: dict[bytes, Verdict] = {}
         self.settled: set[bytes] = set()
         self.searched: set[bytes] = set()
         # not of the incumbent's objective: on separable data that goes to zero
@@ -110,6 +113,26 @@ class LocalSearch:
         if self._trials is None:
             self._trials = Trials(self.problem, self.fits)
         return self._trials.best(incumbent.w, incumbent.objective, self.tolerance, run)
+
+    def check(self, incumbent: Incumbent, run: Run) -> Incumbent | None:
+        """A point one change away that is better; if there is none, the incumbent is settled.
+
+        Unless the time or the work that may be spent on it ends before that is certain.
+        """
+        key = incumbent.support.tobytes()
+        if key not in self._checked:
+            if self._moves is None:
+                self._moves = SingleMoves(self.problem, self.fits)
+            moves = self._moves
+            verdict = moves.check(incumbent.w, incumbent.objective, self.tolerance, run)
+            self._checked[key] = verdict
+        verdict = self._checked[key]
+        incumbent.is_settled = verdict.is_complete
+        if verdict.better is None:
+            return None
+        support = np.flatnonzero(verdict.better)
+        found = self._polish(verdict.better, support, incumbent.iteration + 1)
+        return found if found.objective < incumbent.objective else None
 
     def kick_round(
         self, incumbent: Incumbent, run: Run, rng: np.random.Generator, is_narrow: bool = False

@@ -8,11 +8,12 @@ line in `LOSSES`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, xlogy
+from scipy.special import expit, xlog1py, xlogy
 
 from blockl0.validate import check_choice, check_positive
 
@@ -22,13 +23,23 @@ LARGEST_LOG_MEAN = 300.0
 """Where the Poisson loss goes on linearly: its sums stay far from overflow."""
 MAX_INTERCEPT_STEPS, INTERCEPT_TOLERANCE = 200, 1e-14
 """Steps towards the best intercept, and the share of the absolute slopes that counts as zero."""
+NEAR_ZERO = 0.02
+"""Where exp(u) − 1 − u is summed as a series, whose ninth power is rounding."""
+ENTROPY_STEPS = 12
+"""Bisections towards the least excess of an entropy; each leaves a valid one."""
 FAR_INTERCEPT = 30.0
 """Beyond this, and twice the largest predictor, a flat loss is flat for good."""
 
 
 @runtime_checkable
 class Loss(Protocol):
-    """What the library needs to know about ℓ(eta, y), convex and differentiable in eta."""
+    """What the library needs to know about ℓ(eta, y), convex and differentiable in eta.
+
+    A loss may also have `majorizer(eta, y)`, see `majorizer_curvature`, and for proofs by duality
+    `conjugate(u, y)`, sup_eta u·eta − ℓ(eta, y), infinite where there is none, and
+    `dual_curvature(eta, y, reach)`, numbers D with ℓ*(u + Dz) ≤ ℓ*(u) + eta·Dz + ½Dz² for the slope
+    u at eta and all |z| ≤ reach. Without these two, single changes of a support are all re-fitted.
+    """
 
     @property
     def name(self) -> str:
@@ -106,6 +117,17 @@ class Logistic:
         half = np.maximum(np.abs(0.5 * eta), 1e-8)
         return 0.25 * np.tanh(half) / half
 
+    def conjugate(self, u: Floats, y: Floats) -> Floats:
+        """p log p + (1 − p) log(1 − p) with p = −y·u in [0, 1]."""
+        p = -y * u
+        is_inside = (p >= 0.0) & (p <= 1.0)
+        p = np.where(is_inside, p, 0.5)
+        return np.where(is_inside, xlogy(p, p) + xlog1py(1.0 - p, -p), np.inf)
+
+    def dual_curvature(self, eta: Floats, y: Floats, reach: float) -> Floats:
+        """A share of the curvature: relative entropy hardly exceeds its second-order term."""
+        return self.curvature(eta, y) / entropy_excess(reach)
+
     def check_target(self, y: Floats) -> Floats:
         """Two classes, coded {−1, 1}; {0, 1} is mapped to it."""
         return _as_signs(y, self.name)
@@ -140,6 +162,19 @@ class Huber:
         """min(1, delta / |y − eta|): a quadratic that touches at eta and lies above."""
         return self.delta / np.maximum(self.delta, np.abs(y - eta))
 
+    @property
+    def unit(self) -> float:
+        """A moderate change of a predictor."""
+        return self.delta
+
+    def conjugate(self, u: Floats, y: Floats) -> Floats:
+        """u·y + ½ u² for |u| ≤ delta."""
+        return np.where(np.abs(u) <= self.delta, u * (y + 0.5 * u), np.inf)
+
+    def dual_curvature(self, eta: Floats, y: Floats, reach: float) -> Floats:
+        """Less than one where a residual might leave the quadratic part."""
+        return np.clip((self.delta - np.abs(y - eta)) / reach, 0.0, 1.0)
+
     def check_target(self, y: Floats) -> Floats:
         """Any finite target will do."""
         return y
@@ -164,6 +199,15 @@ class SquaredHinge:
         """One where y·eta < 1, else zero."""
         return (y * eta < 1.0).astype(np.float64)
 
+    def conjugate(self, u: Floats, y: Floats) -> Floats:
+        """½ h² − h with h = −y·u ≥ 0."""
+        h = -y * u
+        return np.where(h >= 0.0, h * (0.5 * h - 1.0), np.inf)
+
+    def dual_curvature(self, eta: Floats, y: Floats, reach: float) -> Floats:
+        """Less than one where the margin might be reached."""
+        return np.clip((1.0 - y * eta) / reach, 0.0, 1.0)
+
     def check_target(self, y: Floats) -> Floats:
         """Two classes, coded {−1, 1}; {0, 1} is mapped to it."""
         return _as_signs(y, self.name)
@@ -182,9 +226,12 @@ class Poisson:
 
     def value(self, eta: Floats, y: Floats) -> Floats:
         """exp(eta) − y·eta + y·log(y) − y, which is never negative."""
-        mean = np.exp(np.minimum(eta, LARGEST_LOG_MEAN))
-        mean *= 1.0 + np.maximum(eta - LARGEST_LOG_MEAN, 0.0)
-        return (mean - y) - y * eta + xlogy(y, y)
+        # y (exp(u) − 1 − u) with u = eta − log y: no large numbers that cancel
+        is_count = y > 0.0
+        u = np.minimum(eta, LARGEST_LOG_MEAN) - np.log(np.where(is_count, y, 1.0))
+        value = np.where(is_count, y * _exp_rest(u), np.exp(u))
+        beyond = np.maximum(eta - LARGEST_LOG_MEAN, 0.0)
+        return value + beyond * self.gradient(eta, y)
 
     def gradient(self, eta: Floats, y: Floats) -> Floats:
         """exp(eta) − y."""
@@ -193,6 +240,17 @@ class Poisson:
     def curvature(self, eta: Floats, y: Floats) -> Floats:
         """exp(eta)."""
         return np.exp(np.minimum(eta, LARGEST_LOG_MEAN))
+
+    def conjugate(self, u: Floats, y: Floats) -> Floats:
+        """q log q − q − y log y + y with q = u + y ≥ 0."""
+        mean = u + y
+        is_inside = (mean >= 0.0) & (mean <= np.exp(LARGEST_LOG_MEAN))
+        mean = np.where(is_inside, mean, 1.0)
+        return np.where(is_inside, xlogy(mean, mean) - xlogy(y, y) - u, np.inf)
+
+    def dual_curvature(self, eta: Floats, y: Floats, reach: float) -> Floats:
+        """A share of the curvature: relative entropy hardly exceeds its second-order term."""
+        return self.curvature(eta, y) / entropy_excess(reach)
 
     def check_target(self, y: Floats) -> Floats:
         """Counts, or other nonnegative numbers, not all zero."""
@@ -212,6 +270,22 @@ class Poisson:
 LOSSES: dict[str, Loss] = {
     loss.name: loss for loss in (Squared(), Logistic(), Huber(), SquaredHinge(), Poisson())
 }
+
+
+@cache
+def entropy_excess(reach: float) -> float:
+    """c with KL(q | p) ≤ ½ Σ p z²/c for q = p (1 + z/c) and all |z| ≤ reach.
+
+    (1 + s) log(1 + s) − s ≤ (1 − r) log(1 − r) + r =: ½ r² e(r) for |s| ≤ r ≤ 1, since the second
+    derivative 1/(1 + s) is at most 1/(1 − |s|); so every c ≥ e(reach/c), reach will do.
+    """
+    low, c = 1.0, max(2.0, reach)
+    for _ in range(ENTROPY_STEPS):
+        middle = 0.5 * (low + c)
+        r = reach / middle
+        is_valid = r < 1.0 and (1.0 - r) * np.log1p(-r) + r <= 0.5 * r**2 * middle
+        low, c = (low, middle) if is_valid else (middle, c)
+    return c
 
 
 def majorizer_curvature(loss: Loss, eta: Floats, y: Floats) -> Floats:
@@ -254,6 +328,15 @@ def best_intercept(loss: Loss, eta: Floats, y: Floats, weights: Floats | None = 
             break
         b = there
     return b
+
+
+def _exp_rest(u: Floats) -> Floats:
+    """exp(u) − 1 − u, of full accuracy near zero too."""
+    near = np.clip(u, -NEAR_ZERO, NEAR_ZERO)
+    series = 1.0 + near / 7.0 * (1.0 + near / 8.0)
+    for k in (6.0, 5.0, 4.0, 3.0):
+        series = 1.0 + near / k * series
+    return np.where(np.abs(u) < NEAR_ZERO, 0.5 * near**2 * series, np.expm1(u) - u)
 
 
 def get_loss(loss: Any) -> Loss:

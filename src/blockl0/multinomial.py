@@ -21,6 +21,9 @@ from blockl0.sparsity import Sparsity
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+SHARPER = 8.0
+"""By how much large predictors are divided less, from one fit of intercepts to the next."""
+
 
 @dataclass(frozen=True, eq=False)
 class MultinomialProblem:
@@ -67,10 +70,20 @@ class MultinomialProblem:
         return eta + self.best_intercepts(eta) if self.has_intercept else eta
 
     def best_intercepts(self, eta: Floats) -> Floats:
-        """argmin_b of the loss at eta + 1b', (C,), summing to zero."""
-        start = np.zeros((1, self.n_classes))
-        ones = np.ones((self.n_samples, 1))
-        return minimize_softmax(ones, self.y, self.weights, np.zeros(1), start, eta)[0]
+        """argmin_b of the loss at eta + 1b', (C,), summing to zero.
+
+        Of large predictors the loss is a sum of maxima, of which Newton's method sees one face at a
+        time: it is rounded off first, by dividing all predictors, then less and less.
+        """
+        b, ones = np.zeros((1, self.n_classes)), np.ones((self.n_samples, 1))
+        softness = max(float(np.ptp(eta, axis=1).max(initial=0.0)), 1.0)
+        while True:
+            b = softness * minimize_softmax(
+                ones, self.y, self.weights, np.zeros(1), b / softness, eta / softness
+            )
+            if softness == 1.0:
+                return b[0]
+            softness = max(softness / SHARPER, 1.0)
 
     def value(self, eta: Floats) -> float:
         """Σ_i weight_i (log Σ_c exp(eta_ic) − eta_iy)."""

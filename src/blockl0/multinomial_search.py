@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 from blockl0.grouped_search import GramRows, GroupedSearch
 from blockl0.local_search import NEGLIGIBLE
 from blockl0.multinomial import MultinomialProblem, as_rows, rows_of
+from blockl0.multinomial_moves import MultinomialMoves
 from blockl0.preprocess import Centered
 from blockl0.quadratic_search import RELATIVE_TOLERANCE, Incumbent, SearchOptions, Tally
 from blockl0.run import Run
+from blockl0.single_moves import Verdict
 from blockl0.softmax import minimize_softmax, probabilities
 from blockl0.sparsity import Sparsity
 
@@ -75,6 +77,7 @@ class MultinomialSearch:
         self._polished: dict[tuple[int, ...], Incumbent] = {}
         self._settled: dict[tuple[int, ...], Incumbent] = {}
         self._tried: set[tuple[int, ...]] = set()
+        self._checked: dict[tuple[int, ...], Verdict] = {}
         self._bound: list[GramRows] = []
         self._local: tuple[tuple[int, ...], GramRows] | None = None
         self._pool: tuple[tuple[int, ...], Ints, MultinomialSearch] | None = None
@@ -83,7 +86,7 @@ class MultinomialSearch:
         """The search of the same data under another price and budget."""
         other = copy(self)
         other.problem = replace(self.problem, sparsity=sparsity)
-        other._settled, other._tried, other._pool = {}, set(), None
+        other._settled, other._tried, other._checked, other._pool = {}, set(), {}, None
         if sparsity.price != self.problem.sparsity.price:
             # a fit on a support does not depend on the budget
             other._polished = {}
@@ -117,6 +120,23 @@ class MultinomialSearch:
                 break
             incumbent = found
         return incumbent
+
+    def check(self, incumbent: Incumbent, run: Run) -> Incumbent | None:
+        """A point one change away that is better; if there is none, the incumbent is settled.
+
+        Unless the time or the work that may be spent on it ends before that is certain.
+        """
+        key = tuple(rows_of(incumbent.w).tolist())
+        if key not in self._checked:
+            moves = MultinomialMoves(self)
+            self._checked[key] = moves.check(incumbent.w, incumbent.objective, self.tolerance, run)
+        verdict = self._checked[key]
+        incumbent.is_settled = verdict.is_complete
+        if verdict.better is None:
+            return None
+        support = rows_of(verdict.better)
+        found = self.polish(support, incumbent.iteration + 1, verdict.better[support])
+        return found if found.objective < incumbent.objective else None
 
     def _trial(self, incumbent: Incumbent, run: Run) -> Incumbent | None:
         """A point one move away that is better though no model says so; each is tried once."""

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from blockl0.problem import as_problem
 from blockl0.quadratic_search import Incumbent
-from blockl0.refit import Search, finish, improve, make_search, refit_options
+from blockl0.refit import Search, check, finish, improve, make_search, refit_options
 from blockl0.result import Result, Status
 from blockl0.run import Callback, Run
 from blockl0.selection import best_point, information_criterion, path_frame
@@ -308,6 +308,8 @@ class _Point:
         gain = self.incumbent.objective - found.objective
         if gain <= self.search.tolerance and not (must_replace and gain > 0.0):
             return False
+        while (better := check(self.search, found, self.run)) is not None:
+            found = self.search.settle(better, self.run, self.rng)
         found.iteration += self.incumbent.iteration
         self.incumbent = found
         self.status = self.run.record(found) or self.status

@@ -74,6 +74,10 @@ class PooledSearch:
             incumbent = replace(found, w=self._lift(found.w, pool))
         return incumbent
 
+    def check(self, incumbent: Incumbent, run: Run) -> Incumbent | None:
+        """A better point one change away, among all columns; else the incumbent is settled."""
+        return self.whole.check(incumbent, run)
+
     def kick_round(
         self, incumbent: Incumbent, run: Run, rng: np.random.Generator, is_narrow: bool = False
     ) -> Incumbent:

@@ -124,15 +124,21 @@ def improve(
         # the first round is always made, and is narrow
         fruitless, n_elsewhere = -1, 0
         while status is None and fruitless < rounds and not incumbent.is_proven:
-            if incumbent.objective <= search.negligible:
-                break  # a perfect fit
             before = incumbent.objective
-            if fruitless > 0 and fruitless % ELSEWHERE == 0:
+            is_perfect = before <= search.negligible
+            if is_perfect:
+                pass  # only changes for their price are left
+            elif fruitless > 0 and fruitless % ELSEWHERE == 0:
                 look = restart if n_elsewhere % 2 == 0 else ask_neighbours
                 incumbent = look(search, incumbent, run, rng)
                 n_elsewhere += 1
             else:
                 incumbent = search.kick_round(incumbent, run, rng, is_narrow=fruitless < 0)
+            while (better := check(search, incumbent, run)) is not None:
+                incumbent = better
+                incumbent = search.settle(incumbent, run, rng)
+            if is_perfect:
+                break
             fruitless = 0 if incumbent.objective < before else fruitless + 1
             incumbent.iteration += 1
             status = run.record(incumbent)
@@ -148,6 +154,17 @@ def _nothing(problem: Problem | MultinomialProblem) -> Incumbent:
     n = problem.n_features
     w = np.zeros((n, problem.n_classes) if isinstance(problem, MultinomialProblem) else n)
     return Incumbent(w, problem.objective(w), 0)
+
+
+def check(search: Search, incumbent: Incumbent, run: Run) -> Incumbent | None:
+    """A better point one change away, on the true objective; None where there is none, or no time.
+
+    Every new incumbent is checked at the end of its round, whatever the effort, so that a run with
+    more effort goes through the same points. The squared loss is settled by its prices.
+    """
+    if isinstance(search, QuadraticSearch) or incumbent.is_settled:
+        return None
+    return search.check(incumbent, run)
 
 
 def finish(search: Search, incumbent: Incumbent, status: Status, run: Run) -> Result:
