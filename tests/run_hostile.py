@@ -36,7 +36,7 @@ def run_chunk(what: str, first: int, count: int, largest: int) -> tuple[Counter,
                     wrong += hostile_checks.check_problem(seed, largest)
                     calls["problems"] += 1
                 else:
-                    calls[hostile_checks.call_entry(seed, largest)] += 1
+                    calls.update(hostile_checks.call_entries(seed, largest))
             except Exception:
                 wrong.append(f"seed {seed}: {traceback.format_exc(limit=-3)}")
     return calls, wrong

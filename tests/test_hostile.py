@@ -232,8 +232,8 @@ def test_nearly_parallel_columns_do_not_go_in_circles(n):
 def test_public_entries_on_hostile_data():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        names = {hostile_checks.call_entry(seed) for seed in range(150)}
-    assert names == {entry.__name__ for entry in hostile_checks.ENTRIES}
+        names = [name for seed in range(120) for name in hostile_checks.call_entries(seed)]
+    assert {entry.__name__ for entry in hostile_checks.ENTRIES} < set(names)
 
 
 @pytest.mark.slow
@@ -246,8 +246,8 @@ def test_public_entries_stay_in_bounds(tmp_path):
         "OMP_NUM_THREADS": "1",
     }
     ran = subprocess.run(
-        [sys.executable, str(HERE / "run_hostile.py"), "entries", "--problems", "1200"],
+        [sys.executable, str(HERE / "run_hostile.py"), "entries", "--problems", "1000"],
         env=environment, capture_output=True, text=True, timeout=280,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr
-    assert "1200 done" in ran.stdout and "\n0 wrong" in ran.stdout, ran.stdout
+    assert "6000 done" in ran.stdout and "\n0 wrong" in ran.stdout, ran.stdout

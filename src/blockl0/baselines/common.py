@@ -210,8 +210,8 @@ def column_lengths(problem: Problem) -> Floats:
 def fit_support(problem: Problem, support: Ints) -> Floats:
     """The least squares fit on a support, (n,): normal equations, O(m|S|² + |S|³).
 
-    Columns of zeros stay out; an ill-conditioned or singular rest falls back to an orthogonal
-    factorization.
+    Columns of zeros stay out; for an ill-conditioned or singular rest it is the shortest solution,
+    by an orthogonal factorization, as the papers of these methods have it.
     """
     G = problem.design.gram(support, problem.sample_weight)
     is_zero = np.diag(G) == 0.0
@@ -225,9 +225,11 @@ def fit_support(problem: Problem, support: Ints) -> Floats:
     try:
         factor = cho_factor(G / np.outer(scale, scale), lower=True, check_finite=False)
     except np.linalg.LinAlgError:
-        return problem.fit_on(support)
-    if np.diag(factor[0]).min() < WEAK_PIVOT:
-        return problem.fit_on(support)
+        factor = None
+    if factor is None or np.diag(factor[0]).min() < WEAK_PIVOT:
+        A, b, unit = problem.unit_columns(support)
+        w[support] = np.linalg.lstsq(A, b, rcond=None)[0] / unit
+        return w
     target = problem.y if problem.sample_weight is None else problem.sample_weight * problem.y
     right = problem.design.columns(support).T @ target
     w[support] = cho_solve(factor, right / scale, check_finite=False) / scale
