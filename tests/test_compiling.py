@@ -28,8 +28,9 @@ def never_warned(monkeypatch):
 
 
 @pytest.fixture
-def function(tmp_path):
+def function(tmp_path, monkeypatch):
     """A function in a file of its own, with a cache beside it."""
+    monkeypatch.setattr(config, "CACHE_DIR", "")  # wherever NUMBA_CACHE_DIR puts the others
     (tmp_path / "sums.py").write_text(SOURCE, encoding="utf-8")
     spec = spec_from_file_location("sums", tmp_path / "sums.py")
     assert spec is not None and spec.loader is not None
