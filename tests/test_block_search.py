@@ -19,6 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import hostile
 import oracles
 from blockl0 import kernels
 from blockl0.block_search import BlockSolution, block_search, new_tree, search_block
@@ -677,6 +678,22 @@ def test_unproven_is_refused(monkeypatch, rng):
     X = ar_columns(rng, 60, 24, 0.95)
     H, c = gram(X, X @ rng.standard_normal(24) + 5 * rng.standard_normal(60))
     limited = search_block
-    monkeypatch.setattr(module, "search_block", lambda *a: limited(*a, node_limit=5))
+    monkeypatch.setattr(module, "search_block", lambda *a, **kw: limited(*a, node_limit=5, **kw))
     with pytest.raises(RuntimeError, match=r"24 coordinates stopped.*without a proof"):
         block_search(H, c, 0.0, 8)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_public_search_of_nearly_singular_blocks_is_enumeration(seed):
+    """Pivots of 1e-8 each multiply to nothing: then columns decide, not products."""
+    problem = hostile.make_hostile(seed, 7)
+    X = problem.dense / np.maximum(np.linalg.norm(problem.dense, axis=0), 1e-300)
+    H, c = X.T @ X, -X.T @ problem.y
+    half, rng = 0.5 * problem.y @ problem.y, np.random.default_rng(seed)
+    for price, budget in ((0.0, int(rng.integers(0, len(c) + 1))), (1e-3 * half, len(c))):
+        z, value = block_search(0.5 * (H + H.T), c, price, budget)
+        assert np.count_nonzero(z) <= budget and value <= 1e-12 * half
+        truth = hostile.enumerate_supports(hostile.Hostile(X, problem.y, {"alpha": price}))
+        # H itself has moved columns by 1e-16: what is nearer to others than 1e-5 it cannot know
+        allowed = (truth.apart > 1e-5) & (truth.size <= budget)
+        assert value + half <= truth.objective[allowed].min() * (1.0 + 1e-9) + 1e-9 * half

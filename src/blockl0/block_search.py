@@ -23,6 +23,12 @@ RELAX_PASSES = 3
 """Coordinate-descent passes per node on the perspective relaxation."""
 
 
+CLEAR = 1e-6
+"""Of a unit diagonal: with pivots above this, given all others, values are right to ten digits."""
+LEAST_EIGENVALUE = 1e-17
+"""Of a unit diagonal: smaller ones are raised to this, and what they tell apart stays dependent."""
+
+
 class BlockSolution(NamedTuple):
     """Answer of a block search.
 
@@ -113,9 +119,8 @@ def search_block(
     start = current if current is not None else np.zeros(k)
     z = improve_block(tree, H, c, price, budget, start, forced, node_limit)
     z = start if z is None else z
-    value = z @ (0.5 * (H @ z) + c) + price * np.count_nonzero(z)
+    value = _value(H, c, price, z)
     proven = is_proven(tree)
-    value = float(value)
     bound = value if proven else min(value, open_bound(tree))
     return BlockSolution(z, value, proven, int(tree.count[-1, kernels.NODES]), bound)
 
@@ -141,11 +146,18 @@ def improve_block(
     support = tree.index[-1, kernels.BEST, :size]
     z = np.zeros(c.size)
     z[support] = _solve(H[support[:, None], support], -c[support])
-    return z
+    if forced is not None and np.any(forced & (current == 0.0)):
+        return z
+    # pivots above their floor may still multiply to nothing: then the gain is rounding
+    return z if _value(H, c, price, z) < _value(H, c, price, current) else None
+
+
+def _value(H: Floats, c: Floats, price: float, z: Floats) -> float:
+    return float(z @ (0.5 * (H @ z) + c) + price * np.count_nonzero(z))
 
 
 def _solve(A: Floats, b: Floats) -> Floats:
-    """inv(A) b; the shortest solution where pivots above their floor still multiply to nothing."""
+    """inv(A) b; the shortest solution where A is singular to working precision."""
     try:
         z = np.linalg.solve(A, b)
     except np.linalg.LinAlgError:
@@ -248,8 +260,8 @@ def block_search(
     Returns
     -------
     z : ndarray (k,)
-        A global minimizer. A coordinate whose pivot given the others is below 1e-10 of its diagonal
-        counts as redundant and is left at zero.
+        A global minimizer among all whose coordinates do not depend on each other: scaled to a unit
+        diagonal, no pivot of one given the others is below 1e-16 (see `blockl0.orthogonal`).
     value : float
         The objective at `z`.
 
@@ -270,7 +282,10 @@ def block_search(
     k = c.size
     price = check_nonnegative("price", price)
     budget = k if budget is None else check_integer("budget", budget, low=0, high=k)
-    solution = search_block(H, c, price, budget)
+    tree = new_tree(k, min(k, budget) + 1)
+    solution = search_block(H, c, price, budget, tree=tree)
+    if tree.value[-1, kernels.NEAREST] < CLEAR:
+        solution = _search_columns(H, c, price, budget)
     if not solution.proven:
         raise RuntimeError(
             f"search over {k} coordinates stopped without a proof after {solution.n_nodes} nodes "
@@ -278,6 +293,35 @@ def block_search(
             "use a smaller block, or search_block, which returns the unproven answer."
         )
     return solution.z, solution.value
+
+
+def _search_columns(H: Floats, c: Floats, price: float, budget: int) -> BlockSolution:
+    """The same for an H that is nearly singular, as columns A and a target b: H = A'A, c = −A'b.
+
+    Then what depends on each other, and what rounding may have moved, is decided from the columns.
+    """
+    # a search over columns is built upon this one
+    from blockl0.design import Dense
+    from blockl0.exact_search import ExactSearch
+    from blockl0.losses import LOSSES
+    from blockl0.problem import Problem
+    from blockl0.sparsity import Sparsity
+
+    scale = np.sqrt(np.where(np.diag(H) > 0.0, np.diag(H), 1.0))
+    eigenvalues, V = np.linalg.eigh(H / scale[:, None] / scale)
+    root = np.sqrt(np.maximum(eigenvalues, LEAST_EIGENVALUE))
+    A, b = root[:, None] * V.T, -(V.T @ (c / scale)) / root
+    if not b.any():
+        return BlockSolution(np.zeros(c.size), 0.0, True, 0, 0.0)
+    problem = Problem(Dense(A), b, LOSSES["squared"], Sparsity(price, budget))
+    search = ExactSearch(problem, np.empty(0, dtype=np.int64))
+    while not search.finished and search.incumbent.iteration < NODE_LIMIT:
+        search.advance(SLICE)
+    z, constant = search.incumbent.w / scale, 0.5 * float(b @ b)
+    value = search.incumbent.objective - constant
+    return BlockSolution(
+        z, value, search.finished, search.incumbent.iteration, search.bound - constant
+    )
 
 
 def _check_block(H: Any, c: Any) -> tuple[Floats, Floats]:

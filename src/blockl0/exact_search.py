@@ -204,7 +204,8 @@ class ExactSearch:
         tree.slots[-1, kernels.TINY, :k] = CLEAR_PIVOT
         whole = tree.value[-1]
         whole[kernels.BLUR] = blur
-        whole[kernels.BOUND_ERROR] = blur / whole[kernels.NEAREST]
+        # without a backward side the bound is the one that was given
+        whole[kernels.BOUND_ERROR] = blur / (whole[kernels.NEAREST] or 1.0)
         self._set_cutoff()
 
     def _explained(self) -> float:

@@ -67,7 +67,7 @@ COLUMN, DROP, TOP, MEMBERSHIP, FIELD, SCORE, TINY = 0, 1, 2, 3, 4, 5, 6
 CHOSEN, BEST, ACTIONS = 0, 1, 2
 # value: of the incumbent; improvements up to this do not count; rounding of values where columns
 # are orthogonal, or 0 for a search whose H is the truth; rounding of the bounds; and the squared
-# distance of the nearest unit column from all others
+# distance of the nearest unit column from all others, 0 without a backward side
 BEST_VALUE, SLACK, BLUR, BOUND_ERROR, NEAREST = 0, 1, 2, 3, 4
 # count: level of the search (-1: finished), size of the incumbent, nodes, slots to decide next, and
 # notes
@@ -677,7 +677,8 @@ def plant_tree(tree, H, c, price, budget, forced, current, f_all, passes):
             n += 1
     tree.value[0, F_IN], tree.value[0, F_ALL], tree.value[0, BOUND] = 0.0, f_all, -np.inf
     tree.value[0, MULTIPLIER], tree.value[0, APART] = price, 1.0
-    tree.value[-1, BLUR], tree.value[-1, BOUND_ERROR], tree.value[-1, NEAREST] = 0.0, 0.0, apart
+    tree.value[-1, BLUR], tree.value[-1, BOUND_ERROR] = 0.0, 0.0
+    tree.value[-1, NEAREST] = apart if smallest > 0.0 else 0.0
     tree.count[-1, N_NOTES], tree.count[0, OFFERED] = 0, -1
     tree.count[0, SIZE], tree.count[0, N_IN] = k, 0
     tree.count[-1, LEVEL], tree.count[-1, NODES], tree.count[-1, N_ACTIONS] = 0, 0, n
