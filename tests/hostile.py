@@ -176,7 +176,7 @@ def _stored(rng, X, recipe):
 
 
 @njit(error_model="numpy")
-def _enumerate(A, b, values, apart, shaky):  # pragma: no cover
+def _enumerate(A, b, values, apart, shaky, nothing):  # pragma: no cover
     """½‖r‖², least distance and rounding for every subset of the unit columns of A, by bit mask."""
     r, n = A.shape
     Q, inverse = np.zeros((r, n)), np.zeros((n, n))
@@ -188,6 +188,7 @@ def _enumerate(A, b, values, apart, shaky):  # pragma: no cover
     length = np.sqrt(b @ b)
     delta = ROUNDING * length
     shaky[0] = delta * length + 0.5 * delta * delta
+    nothing[0] = shaky[0]
     while True:
         # the next subset in depth-first order: deeper, else sideways, else up and sideways
         j = last + 1
@@ -246,6 +247,7 @@ def _enumerate(A, b, values, apart, shaky):  # pragma: no cover
         values[mask], apart[mask] = 0.5 * sq, np.sqrt(nearest)
         delta = ROUNDING * (length + total)
         shaky[mask] = delta * np.sqrt(sq) + 0.5 * delta * delta
+        nothing[mask] = ROUNDING * length * np.sqrt(sq) + 0.5 * delta * delta
 
 
 @njit(error_model="numpy")
@@ -257,11 +259,16 @@ def _mark_supersets(mask, j, n, apart, values):  # pragma: no cover
 
 @dataclass
 class Truth:
-    """For every bit mask of columns: the objective, the least distance, the rounding."""
+    """For every bit mask of columns: the objective, the least distance, the rounding.
+
+    `shaky` is by how much the objective of a support can be misjudged, `nothing` what is left of a
+    perfect fit.
+    """
 
     objective: np.ndarray
     apart: np.ndarray
     shaky: np.ndarray
+    nothing: np.ndarray
     size: np.ndarray
     allowed: np.ndarray
 
@@ -287,8 +294,8 @@ def enumerate_supports(problem: Hostile, keep: np.ndarray | None = None) -> Trut
     scale[scale == 0.0] = 1.0
     A = np.vstack([A, np.sqrt(ridge) * np.eye(n)]) / scale
     b = np.concatenate([b, np.zeros(n)])
-    values, apart, shaky = (np.zeros(1 << n) for _ in range(3))
-    _enumerate(np.asfortranarray(A), b, values, apart, shaky)
+    values, apart, shaky, nothing = (np.zeros(1 << n) for _ in range(4))
+    _enumerate(np.asfortranarray(A), b, values, apart, shaky, nothing)
     masks = np.arange(1 << n)
     size = popcount(masks)
     allowed = (apart > DEPENDENT * (1.0 + MARGIN)) & (size <= options.get("n_nonzero_coefs", n))
@@ -297,7 +304,8 @@ def enumerate_supports(problem: Hostile, keep: np.ndarray | None = None) -> Trut
             allowed &= (masks >> j) & 1 == 0
     for j in () if keep is None else keep:
         allowed &= (masks >> int(j)) & 1 == 1
-    return Truth(values + options.get("alpha", 0.0) * size, apart, shaky, size, allowed)
+    objective = values + options.get("alpha", 0.0) * size
+    return Truth(objective, apart, shaky, nothing, size, allowed)
 
 
 def popcount(masks: np.ndarray) -> np.ndarray:

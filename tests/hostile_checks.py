@@ -44,7 +44,7 @@ def _wrong_result(result, truth, bound) -> list[str]:
     best, mask = truth.best, hostile.mask_of(result.support)
     if not truth.allowed[best]:
         return []  # the kept columns fill the margin of the definition
-    slack = truth.slack(best) + 2.0 * truth.shaky[mask]
+    slack = truth.slack(best) + truth.nothing[mask]
     optimum, wrong = truth.objective[best], []
     if result.status is blockl0.Status.OPTIMAL and not result.objective <= optimum + slack:
         wrong.append(f"{result.objective!r} is called optimal, {optimum!r} is reached")
@@ -93,7 +93,7 @@ def _wrong_certificate(answer, point, truth, bound, problem=None) -> str:
     here = bound.objective(point)
     slack = TOL * here + ROUNDING * bound.smooth(np.zeros(bound.n_features))
     start = hostile.mask_of(np.flatnonzero(point)) | hostile.mask_of(bound.keep)
-    slack += 2.0 * truth.shaky[start] + 1e-9 * here
+    slack += truth.nothing[start] + 1e-9 * here
     if not answer.holds:
         better = bound.objective(answer.better_coef)
         return "" if better < here else f"{better!r} is no better than {here!r}"

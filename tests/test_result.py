@@ -62,7 +62,7 @@ def test_summary_in_plain_words():
         "2 of 4 columns selected by method 'dec': 1, 3",
         "objective   4",
         "lower bound 3 (gap 25.00%)",
-        "status      Converged: no further improvement within the tolerance.",
+        "status      Converged: the search found no further improvement.",
         "effort      12 iterations in 0.25 s",
         "certificate block-2 stationary",
     ]

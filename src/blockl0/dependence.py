@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
+from scipy.linalg import lapack, solve_triangular
 
 from blockl0.problem import Problem
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+_lapack: Any = lapack
 
 MOST_PARTS = 64
 """Trees in which a problem with dependent columns is searched; with more, as one without bounds."""
@@ -44,13 +46,18 @@ def distinct_columns(problem: Problem, H: Floats) -> Ints:
 
 
 def independent_parts(
-    H: Floats, columns: Ints, keep: Ints, budget: int, are_independent: Callable[[Ints], bool]
+    H: Floats,
+    columns: Ints,
+    keep: Ints,
+    budget: int,
+    are_independent: Callable[[Ints], bool],
+    is_late: Callable[[], bool],
 ) -> list[tuple[Ints, Ints]]:
     """Pairs (in, open) of column sets: every admissible support is one "in" plus some "open" ones.
 
     When x_j is nearly a combination of columns C, either the first of C + j is out; or it is in and
     the second is out; and so on; or all are in, which is left out where they depend on each other.
-    Each such part is taken apart in the same way, as long as that does not make too many.
+    Each such part is taken apart in the same way, unless that makes too many or takes too long.
     """
     whole = keep, np.setdiff1d(columns, keep)
     waiting, parts = [whole], []
@@ -67,7 +74,7 @@ def independent_parts(
         taken = np.union1d(forced, circuit)
         if circuit.size <= room and are_independent(taken):
             waiting.append((taken, np.setdiff1d(free, circuit)))
-        if len(waiting) + len(parts) > MOST_PARTS:
+        if len(waiting) + len(parts) > MOST_PARTS or is_late():
             return [whole]
     return parts
 
@@ -75,21 +82,15 @@ def independent_parts(
 def dependent_columns(H: Floats, columns: Ints) -> Ints:
     """The first column that is nearly a combination of those before it, and those; or none."""
     R = H[np.ix_(columns, columns)]
-    try:
-        if np.linalg.cholesky(R).diagonal().min(initial=1.0) ** 2 > CLEAR_PIVOT:
-            return columns[:0]
-    except np.linalg.LinAlgError:
-        pass
-    # row by row, up to the first pivot that vanishes
-    L = np.zeros_like(R)
-    for j in range(columns.size):
-        row = _triangular(L[:j, :j], R[:j, j], 0)
-        pivot = R[j, j] - row @ row
-        if pivot <= CLEAR_PIVOT:
-            share = _triangular(L[:j, :j], row, 1)
-            return columns[np.append(np.flatnonzero(np.abs(share) > NO_SHARE), j)]
-        L[j, :j], L[j, j] = row, np.sqrt(pivot)
-    return columns[:0]
+    L, info = _lapack.dpotrf(R, lower=1)
+    # up to the first pivot that is not clear, or the first that is none at all
+    n_made = columns.size if info == 0 else info - 1
+    small = np.flatnonzero(L.diagonal()[:n_made] ** 2 <= CLEAR_PIVOT)
+    j = int(small[0]) if small.size else n_made
+    if j == columns.size:
+        return columns[:0]
+    share = _triangular(L[:j, :j], _triangular(L[:j, :j], R[:j, j], 0), 1)
+    return columns[np.append(np.flatnonzero(np.abs(share) > NO_SHARE), j)]
 
 
 def _triangular(L: Floats, b: Floats, trans: int) -> Floats:

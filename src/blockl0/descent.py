@@ -25,7 +25,7 @@ ROUNDING = 1e-14
 
 DAMPING = 1e-13
 """Added to the Hessian of unit diagonal: what rounding may take from its least eigenvalue."""
-DEPENDENT = 1e-9
+LOST_DIGITS = 1e-9
 """Squared pivot of unit columns below which the Gram matrix has lost too many digits."""
 LEAST_VALUE, NOISE = 1e-11, 1e-13
 """Singular value of unit columns, and share of a slope's terms, that count as none."""
@@ -67,7 +67,7 @@ def newton_direction(
     unit = H / d / d[:, None]
     unit.flat[:: d.size + 1] += DAMPING
     factor, info = _lapack.dpotrf(unit)
-    if info == 0 and factor.diagonal().min() ** 2 > DEPENDENT:
+    if info == 0 and factor.diagonal().min() ** 2 > LOST_DIGITS:
         return -_lapack.dpotrs(factor, slope / d)[0] / d
     values, axes = np.linalg.svd(np.linalg.qr(rooted() / d, mode="r"))[1:]
     along = axes @ (slope / d)

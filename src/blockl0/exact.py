@@ -21,8 +21,8 @@ LARGEST = 1000
 """Columns up to which an exact search is tried; its memory grows with their square."""
 SLICE_SECONDS = 0.02
 """Aim for the time between two looks at the clock."""
-FIRST_NODES = 8
-"""Nodes before the first look at the clock."""
+FIRST_NODES, MOST_NODES = 8, 1_000_000
+"""Nodes before the first look at the clock, and between two looks at most."""
 HEURISTIC_EFFORT = 1
 """Rounds of kicks that method "refit" spends on the first incumbent."""
 
@@ -63,26 +63,33 @@ def solve_exact(
         said = run.record(Incumbent(w, first.objective, first.n_nonzero), first.lower_bound)
         status = said if said is Status.STOPPED else first.status
         return run.result(w, status, first.n_iter, first.lower_bound)
-    search = ExactSearch(problem, first.support)
+    search = ExactSearch(problem, first.support, run)
     status, quota = None, FIRST_NODES
     try:
         status = run.record(search.incumbent, search.bound)
         if first.status is Status.INTERRUPTED:
             status = Status.INTERRUPTED
         while status is None:
-            started = time.perf_counter()
-            search.advance(min(quota, node_limit - search.incumbent.iteration))
+            started, before = time.perf_counter(), search.incumbent.iteration
+            search.advance(min(quota, node_limit - before))
             status = run.record(search.incumbent, search.bound)
             if search.finished:
                 status = Status.OPTIMAL
             elif status is None and search.incumbent.iteration >= node_limit:
                 status = Status.NODE_LIMIT
-            pace = SLICE_SECONDS / max(time.perf_counter() - started, 1e-6)
-            quota = max(1, int(quota * min(max(pace, 0.1), 2.0)))
+            quota = _next_quota(quota, search.incumbent.iteration - before, started)
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
     best = search.incumbent
     return run.result(best.w, status, best.iteration, search.bound)
+
+
+def _next_quota(quota: int, n_made: int, started: float) -> int:
+    """Nodes of the next slice; a slice that a doubt cut short tells nothing about longer ones."""
+    pace = SLICE_SECONDS / max(time.perf_counter() - started, 1e-6)
+    if n_made < quota:
+        return max(1, int(quota * min(pace, 1.0)))
+    return min(max(1, int(quota * min(max(pace, 0.1), 2.0))), MOST_NODES)
 
 
 def _check_applies(problem: Problem) -> None:

@@ -9,6 +9,7 @@ have been projected away orthogonally.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from typing import NamedTuple
 
 import numpy as np
@@ -17,8 +18,9 @@ from numpy.typing import NDArray
 from blockl0 import kernels
 from blockl0.block_search import RELAX_FROM, RELAX_PASSES, grown_tree, new_tree, open_bound
 from blockl0.dependence import CLEAR_PIVOT, distinct_columns, independent_parts
-from blockl0.orthogonal import DEPENDENT, EPSILON, Columns, rounding_of
+from blockl0.orthogonal import DEPENDENT, EPSILON, Columns, rounding_of, smallest_distance
 from blockl0.problem import Problem
+from blockl0.run import Run
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -34,6 +36,8 @@ FIRST_LEVELS = 16
 """Nested inclusions for which a tree has memory at first; it grows when they do not suffice."""
 MORE_NOTES = 64
 """Notes that a tree holds beyond those of one node, before they are judged."""
+REDUCED = 1e-8
+"""Share of the objective by which a fit on reduced columns must be worse to be believed."""
 MOST_REMEMBERED = 100_000
 """Supports that are known to have been judged."""
 
@@ -77,6 +81,8 @@ class ExactSearch:
         With a squared loss.
     start : ndarray of int64, or Incumbent
         The first incumbent, or its support.
+    run : Run, optional
+        Whose clock is read between the steps of `advance`.
 
     Attributes
     ----------
@@ -85,26 +91,31 @@ class ExactSearch:
         Lower bound on the optimum.
     finished : bool
         Whether there is nothing left to search: the incumbent is optimal.
+    tie : float
+        Improvements up to this do not count.
     """
 
-    def __init__(self, problem: Problem, start: Ints | Incumbent) -> None:
-        self.problem = problem
+    def __init__(self, problem: Problem, start: Ints | Incumbent, run: Run | None = None) -> None:
+        self.problem, self.run = problem, run
         self.finished = False
         self._bound = 0.0
-        self._nodes_before, self._first_node = 0, 0
+        self._nodes_before, self._first_node, self._n_parts = 0, 0, 0
         self._data: Columns | None = None
         self._judged: set[bytes] = set()
-        self._waiting: list[Part] = []
+        self._waiting: list[tuple[float, int, Part]] = []  # a heap by bounds
         self._noted: list[Part] = []
+        self._part: Part | None = None
         self.constant = problem.smooth(np.zeros(problem.n_features))
         self._unit = 2.0 * self.constant if self.constant > 0.0 else 1.0
         self._price = problem.sparsity.price / self._unit
         self.H, self.c = self._products()
         self.incumbent = self._first(start)
-        self._tie = self._tie_at(self.incumbent)
+        self.tie = self._tie_at(self.incumbent)
         columns, budget = distinct_columns(problem, self.H), problem.sparsity.budget
-        parts = independent_parts(self.H, columns, problem.keep, budget, self._are_independent)
-        self._waiting = [Part(forced, free, self._least(forced)) for forced, free in parts]
+        parts = independent_parts(
+            self.H, columns, problem.keep, budget, self._are_independent, self._is_late
+        )
+        self._wait_for([Part(forced, free, self._least(forced)) for forced, free in parts])
         self._next_part()
 
     @property
@@ -112,14 +123,17 @@ class ExactSearch:
         """No admissible support has an objective below this."""
         if self.finished:
             return self.incumbent.objective
-        now = [part.bound for part in self._waiting + self._noted]
-        now.append(self._open_bound())
+        now = [part.bound for part in self._noted]
+        now += [self._waiting[0][0]] if self._waiting else []
+        now += [self._open_bound()] if self._part is not None else []
         self._bound = max(self._bound, min(now))
         return min(self._bound, self.incumbent.objective)
 
     def advance(self, n_nodes: int) -> None:
         """Search `n_nodes` more nodes, or up to the next doubt."""
-        if self.finished:
+        if self._part is None:
+            self._next_part()
+        if self._part is None:
             return
         here = self.incumbent.iteration - self._first_node
         if self._passes is None and self._may_relax and here >= EASY_NODES:
@@ -132,33 +146,47 @@ class ExactSearch:
         self._follow()
         if is_done:
             self._nodes_before = self.incumbent.iteration
-            self._waiting += self._noted
+            self._wait_for(self._noted)
             self._noted.clear()
+            self._part = None
             self._next_part()
         elif self.tree.count[-1, kernels.LEVEL] + 2 >= self.tree.count.shape[0]:
             self.tree = grown_tree(self.tree)
 
     # parts -----------------------------------------------------------------------------------
 
+    def _wait_for(self, parts: list[Part]) -> None:
+        for part in parts:
+            self._n_parts += 1
+            heappush(self._waiting, (part.bound, self._n_parts, part))
+
     def _next_part(self) -> None:
         """A tree for the most promising part; finished when there is none."""
         while self._waiting:
-            lowest = min(range(len(self._waiting)), key=lambda i: self._waiting[i].bound)
-            part = self._waiting.pop(lowest)
-            if part.bound < self.incumbent.objective - self._tie and self._open(part):
+            bound, _, part = heappop(self._waiting)
+            if bound < self.incumbent.objective - self.tie and self._open(part):
+                return
+            if self._waiting and self._is_late():
                 return
         self.finished = True
+
+    def _is_late(self) -> bool:
+        return self.run is not None and self.run.seconds_left <= 0.0
 
     def _open(self, part: Part) -> bool:
         """Plant the tree of a part, unless there is nothing to search in it."""
         self._room = min(self.problem.sparsity.budget - part.forced.size, part.columns.size)
         if part.forced.size and not self._are_independent(part.forced):
             return False
-        self._part, self._quadratic = self._projected(part)
-        k = self._part.columns.size
-        if self._room <= 0 or k == 0:
+        if self._room <= 0:
             self._judge(part.forced)
             return False
+        projected, self._quadratic = self._projected(part)
+        k = projected.columns.size
+        if k == 0:
+            self._judge(part.forced)
+            return False
+        self._part = projected
         self._room = min(self._room, k)
         self.tree = new_tree(k, min(self._room, FIRST_LEVELS) + 1, k + MORE_NOTES)
         self._first_node, self._may_relax = self.incumbent.iteration, k >= RELAX_FROM
@@ -181,7 +209,9 @@ class ExactSearch:
         columns, Z = columns[live], Z[:, live] / lengths[live]
         H = Z.T @ Z
         np.fill_diagonal(H, 1.0)
-        blur = 0.5 * BLUR * operations / lengths[live].min(initial=1.0)
+        # a projection on columns that are d apart is known to the precision over d
+        apart = smallest_distance(self.data.Z[:, forced])
+        blur = 0.5 * BLUR * operations / lengths[live].min(initial=1.0) / apart
         offset = 0.5 * float(b @ b) + self._price * forced.size
         return part._replace(columns=columns), Quadratic(H, -(Z.T @ b), offset, blur)
 
@@ -210,14 +240,20 @@ class ExactSearch:
 
     def _explained(self) -> float:
         """At least what all columns of the part together explain: ½‖Pb‖² on a space around them."""
-        Z, b = self.data.without(self._part.forced, self._part.columns)
-        Z = Z / np.maximum(np.linalg.norm(Z, axis=0), DEPENDENT)
+        assert self._part is not None
+        Z = self.data.Z[:, np.concatenate([self._part.forced, self._part.columns])]
         Q = np.linalg.qr(Z)[0]
-        return 0.5 * float(np.sum((Q.T @ b) ** 2)) + BLUR * Q.shape[1]
+        explained = 0.5 * float(np.sum((Q.T @ self.data.b) ** 2))
+        # less what the forced ones explain; the space is known to the precision over the distance
+        # of the columns of any admissible support
+        rest = self.data.without(self._part.forced, self._part.columns)[1]
+        known = 0.5 * float(self.data.b @ self.data.b - rest @ rest)
+        return explained - known + BLUR * Q.shape[1] / DEPENDENT
 
     def _open_bound(self) -> float:
         """What the present tree leaves open, rounding taken away; never below its part's bound."""
         lowest = open_bound(self.tree) - self.tree.value[-1, kernels.BOUND_ERROR]
+        assert self._part is not None
         return max(self._part.bound, self._unit * (self._quadratic.offset + lowest))
 
     def _least(self, forced: Ints) -> float:
@@ -230,15 +266,19 @@ class ExactSearch:
         """Count the nodes, and judge what the tree has noted."""
         count = self.tree.count[-1]
         self.incumbent.iteration = self._nodes_before + int(count[kernels.NODES])
+        assert self._part is not None
         columns, budget = self._part.columns, self.problem.sparsity.budget
         for row in self.tree.notes[: count[kernels.N_NOTES]]:
             n_in, n_rest = int(row[0]), int(row[1])
             support = np.union1d(self._part.forced, columns[row[2 : 2 + n_in]])
+            bound = max(self._part.bound, self._least(support))
             if n_rest == 0 or support.size >= budget:
-                self._judge(support)
+                if self._is_late():
+                    self._noted.append(Part(support, support[:0], bound))
+                else:
+                    self._judge(support)
             elif support.size <= self.data.Z.shape[0] and self._are_independent(support):
                 rest = np.sort(columns[row[2 + n_in : 2 + n_in + n_rest]])
-                bound = max(self._part.bound, self._least(support))
                 self._noted.append(Part(support, rest, bound))
         count[kernels.N_NOTES] = 0
         self._set_cutoff()
@@ -251,16 +291,28 @@ class ExactSearch:
         if len(self._judged) >= MOST_REMEMBERED:
             self._judged.clear()
         self._judged.add(key)
+        if self._is_tall and self._is_worse(support):
+            return
         found = self._fit(support, self.incumbent.iteration)
         if found.objective < self.incumbent.objective:
             self.incumbent = found
-            self._tie = self._tie_at(found)
+            self.tie = self._tie_at(found)
+
+    @property
+    def _is_tall(self) -> bool:
+        """Whether a fit on the reduced columns is much quicker than one on X."""
+        return self.problem.n_samples > 4 * (self.problem.n_features + 1)
+
+    def _is_worse(self, support: Ints) -> bool:
+        """Whether a support is clearly worse than the incumbent, from the reduced columns."""
+        objective = self._unit * self.data.loss(support) + self._least(support)
+        return objective > self.incumbent.objective * (1.0 + REDUCED) + REDUCED**2 * self._unit
 
     def _set_cutoff(self) -> None:
         """Tell the tree the incumbent's value, and what counts as better."""
         whole = self.tree.value[-1]
         whole[kernels.BEST_VALUE] = self.incumbent.objective / self._unit - self._quadratic.offset
-        whole[kernels.SLACK] = self._tie / self._unit
+        whole[kernels.SLACK] = self.tie / self._unit
 
     def _tie_at(self, point: Incumbent) -> float:
         return TIE * point.objective + rounding_of(self.problem, point.w)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from blockl0.orthogonal import DEPENDENT, EPSILON, rounding_of
 from blockl0.problem import Problem
+from blockl0.run import Run
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -35,7 +36,12 @@ class Found(NamedTuple):
 
 
 def find_hidden_move(
-    problem: Problem, w: Floats, support: Ints, columns: Ints, tolerance: float
+    problem: Problem,
+    w: Floats,
+    support: Ints,
+    columns: Ints,
+    tolerance: float,
+    run: Run | None = None,
 ) -> Found:
     """A better support by one addition or swap of `columns`, or by one removal.
 
@@ -51,13 +57,23 @@ def find_hidden_move(
         Columns outside the support that are asked for; O(m|S|) each.
     tolerance : float
         Smaller improvements do not count.
+    run : Run, optional
+        Whose clock is read; a search that it cuts short is not complete.
     """
     objective = problem.objective(w)
     least = objective - tolerance - rounding_of(problem, w)
     suspects: list[tuple[float, int, int]] = []
+    n_suspects = 0
     for changes, errors, entering in _priced(problem, w, support, columns):
-        for a, i in zip(*np.nonzero(changes - errors < -tolerance), strict=True):
-            suspects.append((float(changes[a, i]), int(a), int(entering[i])))
+        rows, places = np.nonzero(changes - errors < -tolerance)
+        n_suspects += rows.size
+        best = np.argsort(changes[rows, places])[:MOST_FITS]
+        suspects += [
+            (float(changes[a, i]), int(a), int(entering[i]))
+            for a, i in zip(rows[best], places[best], strict=True)
+        ]
+        if _is_late(run):
+            return Found(None, False)
     suspects.sort()
     for _, a, i in suspects[:MOST_FITS]:
         moved = np.delete(support, a) if a < support.size else support
@@ -65,7 +81,13 @@ def find_hidden_move(
             moved = np.sort(np.append(moved, i))
         if problem.objective(problem.fit_on(moved)) < least:
             return Found(moved, True)
-    return Found(None, len(suspects) <= MOST_FITS)
+        if _is_late(run):
+            return Found(None, False)
+    return Found(None, n_suspects <= MOST_FITS)
+
+
+def _is_late(run: Run | None) -> bool:
+    return run is not None and run.seconds_left <= 0.0
 
 
 def _priced(
@@ -104,7 +126,9 @@ def _priced(
         pivots = np.where(usable, pivots, 1.0)
         gains = np.where(usable, 0.5 * slopes**2 / pivots, 0.0)
         paid = np.append(cost, price if support.size < budget else np.inf)[:, None]
-        errors = (blur + ROUNDING / np.sqrt(pivots)) * (np.append(finite, 0.0)[:, None] + gains)
+        # of a slope, whose rounding is that of the residual, and of what is taken from it
+        terms = np.append(finite, 0.0)[:, None] + gains + np.sqrt(gains) * np.linalg.norm(r)
+        errors = (blur + ROUNDING / np.sqrt(pivots)) * terms
         yield np.where(usable, paid - gains, np.inf), np.where(usable, errors, 0.0), entering
 
 

@@ -90,10 +90,10 @@ def least_squares(A: Floats, b: Floats, n_first: int = 0) -> Floats:
 
 
 def rounding_of(problem: Problem, w: Floats) -> float:
-    """By how much rounding of the data, in the last digit, can move the objective at w.
+    """What rounding of the data leaves of an objective: below it there is nothing to be told.
 
-    A relative change ε of the entries moves the residual r by δ = ε(‖y‖ + Σ|w_j|‖x_j‖), and
-    ½‖r‖² by δ‖r‖ + ½δ². A proof can be no finer: it would be one of other data.
+    A relative change ε of the entries moves the residual by δ = ε(‖y‖ + Σ|w_j|‖x_j‖), so that a
+    loss of ½δ² is none; and any loss ½‖r‖² is known to ε‖y‖‖r‖ at best.
     """
     support = np.flatnonzero(w)
     root = 1.0 if problem.sample_weight is None else np.sqrt(problem.sample_weight)
@@ -101,10 +101,10 @@ def rounding_of(problem: Problem, w: Floats) -> float:
     if support.size:
         columns = problem.design.columns(support) * np.reshape(root, (-1, 1))
         lengths = np.sqrt(np.einsum("ij,ij->j", columns, columns) + problem.ridge)
-    size = float(np.linalg.norm(root * problem.y) + np.abs(w[support]) @ lengths)
-    residual = float(np.sqrt(2.0 * problem.smooth(w)))
-    delta = OPERATIONS * EPSILON * size
-    return delta * residual + 0.5 * delta * delta
+    length = float(np.linalg.norm(root * problem.y))
+    precision = OPERATIONS * EPSILON
+    delta = precision * (length + float(np.abs(w[support]) @ lengths))
+    return precision * length * float(np.sqrt(2.0 * problem.smooth(w))) + 0.5 * delta * delta
 
 
 class Columns:
@@ -132,6 +132,14 @@ class Columns:
     def are_independent(self, support: Ints) -> bool:
         """Whether no column of a support depends on the others."""
         return smallest_distance(self.Z[:, support]) > DEPENDENT
+
+    def loss(self, support: Ints) -> float:
+        """½‖r‖² of the fit on a support, for a target of length 1."""
+        if support.size == 0:
+            return 0.5 * float(self.b @ self.b)
+        Q = np.linalg.qr(self.Z[:, support])[0]
+        r = self.b - Q @ (Q.T @ self.b)
+        return 0.5 * float(r @ r)
 
     def without(self, forced: Ints, columns: Ints) -> tuple[Floats, Floats]:
         """(columns, target) less their projections on the forced columns, (r, c) and (r,)."""

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0 import kernels
-from blockl0.dependence import CLEAR_PIVOT
+from blockl0.certificate.moves import CLEAR
 from blockl0.exact_search import ExactSearch
-from blockl0.exact_search import Incumbent as Start
+from blockl0.exact_search import Incumbent as Point
 from blockl0.hidden_moves import find_hidden_move
 from blockl0.pool import Pool, Saved
 from blockl0.problem import Problem
@@ -63,18 +63,14 @@ class SearchOptions(NamedTuple):
 
 
 @dataclass
-class Incumbent:
-    """The best point so far, in the shape `Run.record` wants.
+class Incumbent(Point):
+    """The best point so far, and what is known of it.
 
     `prices` holds, for every column, the change of the objective by the best addition or swap that
     brings it in, once the point has been priced, and `doubtful` the columns whose prices are only
     rounding; `is_settled` says that none of them improves, `is_proven` that nothing at all does.
     """
 
-    w: Floats
-    objective: float
-    n_nonzero: int
-    iteration: int = 0
     prices: Floats | None = None
     doubtful: Ints | None = None
     is_settled: bool = False
@@ -104,7 +100,8 @@ class QuadraticSearch:
     tally : Tally
         Shared with the searches made from this one.
     proves : bool
-        Whether a problem of few columns is solved to proven optimality.
+        Whether a point is settled also where only the columns themselves can tell, and a problem of
+        few columns solved to proven optimality. A model of another loss is worth neither.
     """
 
     def __init__(
@@ -116,6 +113,7 @@ class QuadraticSearch:
     ) -> None:
         self.problem = problem
         self.options = options
+        self.certifies = proves
         self.proves = proves and problem.n_features <= LARGEST_BLOCK
         self.tally = Tally() if tally is None else tally
         self.sq_norms: Floats = problem.design.sq_norms(problem.sample_weight) + problem.ridge
@@ -359,14 +357,14 @@ class QuadraticSearch:
                 price if support.size < budget else np.inf,
             )  # fmt: skip
         change[support] = np.inf
-        is_apart = 1.0 / (K.diagonal() * H.diagonal()) > CLEAR_PIVOT
+        is_apart = 1.0 / (K.diagonal() * H.diagonal()) > CLEAR
         return change, self._doubtful(pivots, support, bool(is_apart.all()))
 
     def _doubtful(self, pivots: Floats, support: Ints, is_apart: bool) -> Ints:
         """Columns near the span of the support; all of them when that is nearly dependent."""
         doubtful = self.sq_norms > 0.0
         if is_apart:
-            doubtful &= ~(pivots > CLEAR_PIVOT * self.sq_norms)
+            doubtful &= ~(pivots > CLEAR * self.sq_norms)
         doubtful[support] = False
         return np.flatnonzero(doubtful)
 
@@ -406,23 +404,27 @@ class QuadraticSearch:
             if self.proves:
                 return self.prove(incumbent, run)
             if self.is_priced_out(found, pool):
-                return (
-                    incumbent if ceiling <= incumbent.objective else self.settle_hidden(found, run)
-                )
+                return self.settle_hidden(incumbent, run, ceiling)
             if stalled:
                 break
-        return self.prove(incumbent, run) if self.proves else incumbent
+        if self.proves:
+            return self.prove(incumbent, run)
+        # the pool has lost its way in rounding: nothing that it says is about this point
+        incumbent.doubtful = np.setdiff1d(np.flatnonzero(self.sq_norms > 0.0), incumbent.support)
+        return self.settle_hidden(incumbent, run, ceiling)
 
     def prove(self, incumbent: Incumbent, run: Run) -> Incumbent:
         """The optimum of a small problem, or the incumbent where the nodes or the time run out."""
-        search = ExactSearch(self.problem, _as_start(incumbent))
+        iteration, incumbent.iteration = incumbent.iteration, 0  # there it counts nodes
+        search = ExactSearch(self.problem, incumbent, run)
         while not search.finished and search.incumbent.iteration < PROOF_NODES:
             if run.seconds_left <= 0.0:
                 break
             search.advance(PROOF_SLICE)
         best = search.incumbent
         if best.objective < incumbent.objective:
-            incumbent = Incumbent(best.w, best.objective, best.n_nonzero, incumbent.iteration)
+            incumbent = Incumbent(best.w, best.objective, best.n_nonzero, iteration)
+        incumbent.iteration = iteration
         incumbent.is_settled = incumbent.is_proven = search.finished
         return incumbent
 
@@ -438,23 +440,25 @@ class QuadraticSearch:
             return True
         if pool is self._whole:
             pivots, members = pool.table.border[kernels.PIVOT], pool.members
-            is_apart = np.all(pivots[members] * self.sq_norms[members] * CLEAR_PIVOT > -1.0)
+            is_apart = np.all(pivots[members] * self.sq_norms[members] * CLEAR > -1.0)
             incumbent.prices = pool.prices()
             incumbent.doubtful = self._doubtful(pivots, members, bool(is_apart))
         return not np.any(self.prices_at(incumbent) < -self.tolerance)
 
-    def settle_hidden(self, incumbent: Incumbent, run: Run) -> Incumbent:
+    def settle_hidden(self, incumbent: Incumbent, run: Run, ceiling: float = np.inf) -> Incumbent:
         """Make the moves that only the columns themselves show; then the point is settled."""
         doubtful, everything = incumbent.doubtful, np.flatnonzero(self.sq_norms > 0.0)
         if doubtful is None or doubtful.size == 0:
             incumbent.is_settled = True
+            return incumbent
+        if not self.certifies or ceiling <= incumbent.objective:
             return incumbent
         for _ in range(MAX_PRICINGS):
             if run.seconds_left <= 0.0:
                 break
             support = self._with_kept(incumbent.w)
             move = find_hidden_move(
-                self.problem, incumbent.w, support, doubtful, self.tolerance
+                self.problem, incumbent.w, support, doubtful, self.tolerance, run
             )  # fmt: skip
             if move.support is None:
                 incumbent.is_settled = move.is_complete
@@ -526,10 +530,6 @@ def _price_columns(
     kernels.price_swaps(W, np.diag(K).copy(), w, free, g, M, least + 1e-300, change)
     change[sq <= 0.0] = np.inf
     return change, M
-
-
-def _as_start(incumbent: Incumbent) -> Start:
-    return Start(incumbent.w, incumbent.objective, incumbent.n_nonzero)
 
 
 def _first(keys: Floats, count: int) -> Ints:

@@ -20,7 +20,7 @@ class Status(Enum):
     """Why a solver stopped; ``status.message`` says it in a sentence."""
 
     OPTIMAL = "optimal", "Proven globally optimal."
-    CONVERGED = "converged", "Converged: no further improvement within the tolerance."
+    CONVERGED = "converged", "Converged: the search found no further improvement."
     MAX_ITER = "max_iter", "Stopped at the iteration limit; raise `max_iter` to go on."
     TIME_LIMIT = "time_limit", "Stopped at the time limit; this is the best point found."
     NODE_LIMIT = "node_limit", "Stopped at the node limit; optimality is not proven."

@@ -12,13 +12,12 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from blockl0.orthogonal import DEPENDENT
 from blockl0.problem import Problem
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-DEPENDENT = 1e-8
-"""A column whose part outside the span is shorter than this share of it is left out."""
 REPEAT_BELOW = 0.7
 """Orthogonalize again when a column got shorter than this share: its rounding has grown."""
 

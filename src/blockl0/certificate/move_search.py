@@ -53,7 +53,7 @@ def find_move(
     O(m n²) for k = 2, and O(m n s) when the budget is used up.
     """
     refit, root = tableau.refit, tableau.root
-    rules = Rules(price, threshold, -1.0 if refit else 1.0, -1 if refit else 0)
+    rules = Rules(price, threshold, -1.0 if refit else 1.0, -1 if refit else 0, tableau.reading)
     if refit and price == 0.0 and root.room == 0 and k > 1:
         k -= k % 2  # an addition needs a removal, and a removal alone only costs
     search = Search(rules, accept, is_barred)

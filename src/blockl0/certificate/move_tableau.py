@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.certificate.moves import CHUNK, CLEAR, Node, chunk_ranges
+from blockl0.certificate.moves import CHUNK, CLEAR, READING, Node, chunk_ranges
 from blockl0.hidden_moves import unit_columns_beside
+from blockl0.orthogonal import EPSILON
 from blockl0.problem import Problem
 
 Floats = NDArray[np.float64]
@@ -28,6 +29,7 @@ class Tableau:
     def __init__(self, model: Problem, w: Floats, grad: Floats, members: Indices, refit: bool):
         self.model, self.design, self.weights = model, model.design, model.sample_weight
         self.refit, self.members = refit, members
+        self.reading = READING
         norms = np.sqrt(model.design.sq_norms(self.weights) + model.ridge)
         # a zero column must vanish after scaling too, whatever its coefficient
         self.scale = np.where(norms > 0.0, norms, np.finfo(float).tiny ** 0.5)
@@ -58,6 +60,10 @@ class Tableau:
         Q, R = np.linalg.qr(A)
         inverse = np.linalg.inv(R)
         self.K = inverse @ inverse.T
+        # regressions on columns that are d apart are known to the precision over d
+        self.reading = max(
+            READING, 64.0 * EPSILON * float(np.sqrt(self.K.diagonal().max(initial=1.0)))
+        )
         self.W = self.U @ self.K
         v = g - self.W @ g[members]
         diag = pivots - np.einsum("ij,ij->i", self.W, self.U)

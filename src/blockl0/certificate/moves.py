@@ -53,6 +53,7 @@ class Rules(NamedTuple):
     threshold: float  # a move counts when its change is below this negative number
     sign_in: float  # T_jj for j in S: -1 when toggles remove it, 1 when it is freed
     step_in: int  # change of the number of nonzeros by doing so: -1 or 0
+    reading: float = READING  # rounding of what is read off, relative to its terms
 
 
 class Node(NamedTuple):
@@ -109,7 +110,7 @@ def _singles(node: Node, rules: Rules) -> list[Move]:
             gain = 0.5 * node.v[start:stop] ** 2
             change = node.value - sign * gain + rules.price * step
             is_real = node.pivots[start:stop] > DEPENDENT**2
-            is_real &= change - READING * gain < rules.threshold
+            is_real &= change - rules.reading * gain < rules.threshold
             for i in np.flatnonzero(is_real).tolist():
                 single = (start + i,)
                 found.append(_move(node, change[i], single, single if step < 0 else ()))
@@ -117,7 +118,7 @@ def _singles(node: Node, rules: Rules) -> list[Move]:
     if candidates.size and node.room >= -1:
         w, v = node.drop[candidates], node.v[candidates]
         change = node.value - v * w + 0.5 * w * w - rules.price
-        blur = READING * (np.abs(v * w) + 0.5 * w * w)
+        blur = rules.reading * (np.abs(v * w) + 0.5 * w * w)
         for j in np.flatnonzero(change - blur < rules.threshold):
             i = int(candidates[j])
             found.append(_move(node, change[j], (i,), (i,)))
@@ -174,10 +175,10 @@ def _pair_changes(
     once = np.arange(start, stop) > np.arange(low, high)[:, None]
     change[~once] = np.inf
     largest = 2.0 * (np.max(a**2) + np.max(b**2)) * (1.0 + np.max(np.abs(t)))
-    wanted = change < rules.threshold + READING * largest / np.min(np.abs(determinant))
+    wanted = change < rules.threshold + rules.reading * largest / np.min(np.abs(determinant))
     if wanted.any():
         terms = a[:, None] ** 2 + b**2 + 2.0 * np.abs(np.outer(a, b) * t)
-        wanted = change - READING * terms / np.abs(determinant) < rules.threshold
+        wanted = change - rules.reading * terms / np.abs(determinant) < rules.threshold
     return change, wanted if is_near is None else wanted | (is_near & once)
 
 
@@ -209,14 +210,14 @@ def _drop_pairs(node: Node, T: Floats, low: int, rules: Rules) -> list[Move]:
             change = value[:, None] - gain + rules.price * step
             change[itself] = np.inf
             # what is added must be told from the dropped one
-            blur = READING * (size[:, None] + gain + 0.5 * node.v**2 + (w[:, None] * T) ** 2)
+            blur = rules.reading * (size[:, None] + gain + 0.5 * node.v**2 + (w[:, None] * T) ** 2)
             found += _within(node, change, blur, first, (start, stop), 1, rules)
     if node.room >= -2:
         u = node.drop
         change = value[:, None] - shifted * u + 0.5 * u**2 - rules.price
         change[itself] = np.inf
         change[:, u == 0.0] = np.inf
-        blur = READING * (size[:, None] + np.abs(shifted * u) + 0.5 * u**2)
+        blur = rules.reading * (size[:, None] + np.abs(shifted * u) + 0.5 * u**2)
         found += _within(node, change, blur, first, (0, u.size), 2, rules)
     return found
 

@@ -230,7 +230,9 @@ def improve_global(point: Point, work: int) -> tuple[Better | None, bool]:
     z = found.incumbent.w
     better = point.confirm(np.flatnonzero(z != point.w), z)
     here = point.model.objective(point.w)
-    return better, found.finished and here <= found.incumbent.objective + point.slack
+    # a proof that is coarser than the tolerance is none here
+    is_sharp = found.finished and found.tie <= point.slack
+    return better, is_sharp and here <= found.incumbent.objective + point.slack
 
 
 def improve_sampled(
