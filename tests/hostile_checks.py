@@ -98,7 +98,7 @@ def _wrong_certificate(answer, point, truth, bound, problem=None) -> str:
         better = bound.objective(answer.better_coef)
         return "" if better < here else f"{better!r} is no better than {here!r}"
     if answer.outside == "fixed":
-        best = _best_fixed(answer.level, point, bound, problem)
+        best = _best_fixed(answer.level, point, bound, problem, truth)
     else:
         changed = hostile.popcount(np.arange(truth.size.size) ^ start)
         near = truth.allowed & (changed <= answer.level)
@@ -106,8 +106,11 @@ def _wrong_certificate(answer, point, truth, bound, problem=None) -> str:
     return f"{best!r} is reached from {here!r}" if best < here - slack else ""
 
 
-def _best_fixed(level, point, bound, problem) -> float:
-    """The least objective over all blocks of `level` columns, the others as they are."""
+def _best_fixed(level, point, bound, problem, whole) -> float:
+    """The least objective over all blocks of `level` columns, the others as they are.
+
+    Only of supports that are admissible as a whole.
+    """
     n, best = bound.n_features, np.inf
     X, options = problem.dense, dict(problem.options)
     price, budget = bound.sparsity
@@ -122,6 +125,10 @@ def _best_fixed(level, point, bound, problem) -> float:
         keep = [block.index(j) for j in bound.keep if j in block]
         truth = hostile.enumerate_supports(inside, np.array(keep, dtype=int))
         values = truth.objective + 2.0 * truth.shaky
+        masks, union = np.arange(values.size), hostile.mask_of(np.flatnonzero(rest))
+        for place, j in enumerate(block):
+            union = union | (((masks >> place) & 1) << j)
+        truth.allowed &= whole.apart[union] > hostile.DEPENDENT * (1.0 + hostile.MARGIN)
         fixed = price * np.count_nonzero(rest) + 0.5 * bound.ridge * (rest @ rest)
         best = min(best, np.where(truth.allowed, values, np.inf).min() + fixed)
     return best

@@ -19,9 +19,17 @@ import blockl0
 import hostile
 import hostile_checks
 import oracles
-from blockl0 import Status
+from blockl0 import Status, dependence, exact_search
+from blockl0.certificate import move_search, moves
+from blockl0.exact_search import ExactSearch
 from blockl0.hidden_moves import find_hidden_move
-from blockl0.orthogonal import DEPENDENT, Columns, independent_positions, smallest_distance
+from blockl0.orthogonal import (
+    DEPENDENT,
+    Columns,
+    independent_positions,
+    rounding_of,
+    smallest_distance,
+)
 from blockl0.problem import as_problem
 
 HERE = Path(__file__).parent
@@ -157,6 +165,68 @@ def test_objectives_that_are_tiny_against_the_target_are_proven_from_the_data(sh
         assert result.objective == pytest.approx(best, rel=1e-6)
 
 
+def proven(problem, bound):
+    """The search itself, from nothing."""
+    search = ExactSearch(bound, np.empty(0, dtype=np.int64))
+    while not search.finished:
+        search.advance(7)
+    return search
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"EASY_COLUMNS": 0, "RELAX_FROM": 2},
+        {"EASY_NODES": 1, "RELAX_FROM": 2},
+        {"MORE_NOTES": 2, "FIRST_LEVELS": 1, "MOST_REMEMBERED": 1},
+        {"MOST_PARTS": 1},
+    ],
+    ids=lambda limits: " ".join(limits),
+)
+def test_what_only_large_problems_reach_is_true_too(limits, monkeypatch):
+    """Relaxation, restart, growth, forgetting and one part for all, on problems that are known."""
+    for name, value in limits.items():
+        module = dependence if hasattr(dependence, name) else exact_search
+        monkeypatch.setattr(module, name, value)
+    for seed in range(70):
+        problem = hostile.make_hostile(seed, 8)
+        bound = as_problem(problem.X, problem.y, **problem.options)
+        truth = hostile.enumerate_supports(problem, bound.keep)
+        if not truth.allowed.any():
+            continue
+        found = proven(problem, bound).incumbent
+        slack = truth.slack(truth.best)
+        slack += truth.nothing[hostile.mask_of(np.flatnonzero(found.w))]
+        assert found.objective <= truth.objective[truth.best] + slack, seed
+
+
+@pytest.mark.parametrize("limits", [{"LISTED": 1}, {"FIT_LIMIT": 2}], ids=str)
+def test_certificates_out_of_reach_say_so(limits, monkeypatch):
+    """With hardly any fits allowed a certificate may be refused, but what is said is still true."""
+    for name, value in limits.items():
+        monkeypatch.setattr(moves if hasattr(moves, name) else move_search, name, value)
+    # nearly parallel columns: every pair has to be fitted
+    rng = np.random.default_rng(0)
+    X = np.outer(rng.standard_normal(12), np.ones(7)) + 1e-6 * rng.standard_normal((12, 7))
+    refused = 0
+    for share in (1e-3, 3e-2):
+        y = rng.standard_normal(12)
+        problem = hostile.Hostile(X, y, {"alpha": share * (y @ y)})
+        bound, truth = as_problem(X, y, **problem.options), hostile.enumerate_supports(problem)
+        best = blockl0.solve(X, y, method="exact", **problem.options)
+        for support in (best.support, np.arange(2), np.arange(1)):
+            point = bound.fit_on(support)
+            for level in (2, 3):
+                try:
+                    answer = blockl0.certify(X, y, point, level=level, **problem.options)
+                except ValueError as error:
+                    assert "out of reach" in str(error)
+                    refused += 1
+                    continue
+                assert not hostile_checks._wrong_certificate(answer, point, truth, bound, problem)
+    assert refused
+
+
 # larger than can be enumerated: single moves ------------------------------------------------------
 
 
@@ -207,6 +277,43 @@ def test_a_hidden_pair_is_found_by_moves():
     assert swap.support.tolist() == [3, 7]
 
 
+def near_combinations(seed):
+    """20 to 25 columns, some sums of others to 3 to 8 digits, and coefficients of any size."""
+    rng = np.random.default_rng(seed)
+    m, n = int(rng.integers(8, 30)), int(rng.integers(20, 26))
+    X = rng.standard_normal((m, n))
+    for _ in range(rng.integers(1, 8)):
+        a, b, c = rng.choice(n, 3, replace=False)
+        noise = 10.0 ** rng.uniform(-7.9, -2.5) * rng.standard_normal(m)
+        X[:, b] = X[:, a] * rng.integers(2) + X[:, c] * rng.choice([1.0, 0.5]) + noise
+    w = rng.standard_normal(n) * (rng.random(n) < 0.3) * 10.0 ** rng.uniform(-1, 3, n)
+    y = X @ w + 10.0 ** rng.uniform(-5, 0) * rng.standard_normal(m)
+    if rng.random() < 0.6:
+        return X, y, {"n_nonzero_coefs": int(rng.integers(1, min(n, m, 8)))}
+    return X, y, {"alpha": float(y @ y) * 10.0 ** rng.uniform(-9, -1)}
+
+
+@pytest.mark.parametrize("batch", range(6))
+def test_converged_points_have_no_better_neighbour(batch):
+    """Also where a pool loses its way in rounding, and no certificate is given."""
+    for seed in range(100 * batch, 100 * batch + 25):
+        X, y, form = near_combinations(seed)
+        problem = as_problem(X, y, **form)
+        result = blockl0.solve(X, y, random_state=0, effort="fast", **form)
+        support, n = result.support, X.shape[1]
+        outside = np.setdiff1d(np.arange(n), support)
+        moves_ = [np.setxor1d(support, [j]) for j in range(n)]
+        moves_ += [np.setxor1d(support, [i, j]) for i in support for j in outside]
+        tolerance = 2e-11 * problem.smooth(np.zeros(n)) + rounding_of(problem, result.coef)
+        for move in moves_:
+            if move.size <= problem.sparsity.budget:
+                w = problem.fit_on(move.astype(np.int64))
+                # a fit with huge coefficients is known to so many digits only
+                shaky = 1e-14 * np.abs(w) @ np.linalg.norm(X, axis=0) * np.linalg.norm(y)
+                better = result.objective - problem.objective(w)
+                assert better <= tolerance + shaky, (seed, support, move)
+
+
 # loops --------------------------------------------------------------------------------------------
 
 
@@ -224,6 +331,42 @@ def test_nearly_parallel_columns_do_not_go_in_circles(n):
             blockl0.solve(X, y, random_state=0, **form)
             # milliseconds; it was minutes
             assert time.process_time() - started < 5.0
+
+
+def near_copies():
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((200, 20))
+    y = X[:, :6].sum(axis=1) + rng.standard_normal(200)
+    return np.hstack([X, X + 1e-5 * rng.standard_normal((200, 20))]), y, 8
+
+
+def many_circuits():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((900, 600))
+    for j in range(6):
+        X[:, 590 + j] = X[:, 2 * j] + X[:, 2 * j + 1]
+    return X, X[:, :12].sum(axis=1) + 5.0 * rng.standard_normal(900), 15
+
+
+def tall_copies():
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((20_000, 40))
+    X[:, 20:] = X[:, :20] + 1e-6 * rng.standard_normal((20_000, 20))
+    return X, X[:, :6].sum(axis=1) + rng.standard_normal(20_000), 8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [near_copies, many_circuits, tall_copies])
+def test_time_limits_are_kept_on_dependent_columns(make):
+    """In the splitting into parts, in the judging of doubts, and between parts."""
+    X, y, k = make()
+    blockl0.solve(X[:300, :24], y[:300], n_nonzero_coefs=2, method="exact", random_state=0)
+    started = time.process_time()
+    result = blockl0.solve(X, y, n_nonzero_coefs=k, method="exact", time_limit=1.0, random_state=0)
+    # one step, the set-up or a fit, may be in progress; a part may have to be compiled
+    assert time.process_time() - started < 15.0
+    assert result.status in (Status.TIME_LIMIT, Status.OPTIMAL)
+    assert 0.0 <= result.lower_bound <= result.objective
 
 
 # memory -------------------------------------------------------------------------------------------

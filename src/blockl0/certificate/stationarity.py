@@ -107,12 +107,25 @@ class Point:
             model = replace(model, y=model.y - model.design.matvec(z))
         return z + model.fit_on(free)
 
+    def admit(self, better: Better | None) -> Better | None:
+        """A better point, unless its columns depend on each other and those of the point do not.
+
+        A re-fit leaves no such columns; but beside a fixed outside a block may make them.
+        """
+        if better is None or _are_independent(self.model, better.coef):
+            return better
+        return None if _are_independent(self.model, self.w) else better
+
     def confirm(self, block: NDArray[np.integer], z: Floats) -> Better | None:
         """The better point, if it is better on the data by more than the slack."""
         objective = self.problem.objective(z)
         if not objective < self.objective - self.slack:
             return None
         return Better(tuple(sorted(int(j) for j in block)), z, objective)
+
+
+def _are_independent(model: Problem, w: Floats) -> bool:
+    return smallest_distance(model.unit_columns(np.flatnonzero(w))[0]) > DEPENDENT
 
 
 def improve_basic(point: Point, size: int | None = None) -> Better | None:
@@ -203,7 +216,7 @@ def _improve_by_moves(point: Point, tableau: Tableau, k: int) -> Better | None:
 
     def accept(move: Move) -> Better | None:
         block, free, gone = split(move)
-        return point.confirm(block, point.fit(free, gone))
+        return point.admit(point.confirm(block, point.fit(free, gone)))
 
     def is_barred(move: Move) -> bool:
         return smallest_distance(tableau.model.unit_columns(split(move)[1])[0]) <= DEPENDENT
@@ -275,7 +288,7 @@ def _improve_in(point: Point, model: Problem, block: Indices, refit: bool) -> Be
         found.advance(PROOF_SLICE)
     z = fixed
     z[columns] = found.incumbent.w
-    better = point.confirm(block, z)
+    better = point.admit(point.confirm(block, z))
     if better is None and not found.finished:
         raise ValueError(
             f"`level`={block.size} is too large: the search of one block hit its node limit; "
