@@ -38,12 +38,13 @@ Row = tuple[int | None, ...]
 class Table1:
     """The counts, in the order of ``HEADER``; None where the paper prints a dash.
 
-    ``regularized`` counts supports, as the paper does; ``regularized_points`` counts distinct
-    points (two supports may share one). ``strict`` rows demand a unique minimizer instead of a
-    minimizer: equal rows mean that no tie decides a count.
+    ``constrained`` and ``regularized`` count supports, as the paper does; the rows ``..._points``
+    count distinct points, as Definition 1 does (two supports may share one). ``strict`` rows demand
+    a unique minimizer instead of a minimizer: equal rows mean that no tie decides a count.
     """
 
     constrained: Row
+    constrained_points: Row
     regularized: Row
     regularized_points: Row
     constrained_strict: Row
@@ -53,7 +54,8 @@ class Table1:
     def __str__(self) -> str:
         """Return the table as text, ours beside the paper's."""
         rows = [
-            ("constrained, ours", self.constrained),
+            ("constrained, ours (supports)", self.constrained),
+            ("constrained, ours (points)", self.constrained_points),
             ("constrained, paper", PAPER_CONSTRAINED),
             ("regularized, ours (supports)", self.regularized),
             ("regularized, ours (points)", self.regularized_points),
@@ -188,9 +190,8 @@ def _row(points: list[Point], l_test: Callable[[Point], bool], budget: int, stri
     return (len(points), sum(map(l_test, points)), *dashes, *blocks)
 
 
-def _constrained(strict: bool) -> Row:
-    """Return the row of the budget form, one count per support."""
-    points = list(basic_points(BUDGET).values())
+def _constrained(points: list[Point], strict: bool) -> Row:
+    """Return the row of the budget form for the given points."""
     return _row(
         points, lambda x: is_l_stationary_budget(x, BUDGET, LIPSCHITZ, strict), BUDGET, strict
     )
@@ -205,14 +206,16 @@ def _regularized(points: list[Point], strict: bool) -> Row:
 def run() -> Table1:
     """Count by exhaustive enumeration, in exact arithmetic (a few seconds)."""
     points = basic_points()
+    within = list(basic_points(BUDGET).values())
     supports_of: dict[Point, list[Support]] = {}
     for support, x in points.items():
         supports_of.setdefault(x, []).append(support)
     return Table1(
-        constrained=_constrained(strict=False),
+        constrained=_constrained(within, strict=False),
+        constrained_points=_constrained(list(dict.fromkeys(within)), strict=False),
         regularized=_regularized(list(points.values()), strict=False),
         regularized_points=_regularized(list(supports_of), strict=False),
-        constrained_strict=_constrained(strict=True),
+        constrained_strict=_constrained(within, strict=True),
         regularized_strict=_regularized(list(points.values()), strict=True),
         shared_points=tuple(tuple(s) for s in supports_of.values() if len(s) > 1),
     )
