@@ -3,7 +3,7 @@
 One option at a time is set to the paper's letter, on the paper's random sets and, with the path of
 E2006_5000_10000.mat as BLOCKL0_E2006, on e2006-5000-1024. Printed are the objective over that of
 the defaults (geometric mean, range) and the mean iterations. No times: a busy machine will do.
-About three minutes on one core; run with OMP_NUM_THREADS=1.
+About two minutes on one core; run with OMP_NUM_THREADS=1.
 """
 
 from __future__ import annotations

@@ -271,3 +271,12 @@ def test_a_cyclic_run_is_not_judged_by_the_round_as_printed():
     options |= {"random_state": 0}
     assert blockl0.solve(X, y, stopping="paper", **options).n_iter < 120
     assert blockl0.solve(X, y, **options).n_iter >= 120
+
+
+def test_the_printed_rule_stops_at_the_second_block_when_nothing_pays():
+    # removing columns of 1e-7 changes F by their price and f by next to nothing
+    X, y = gaussian(0, 20, 40)
+    options = {"alpha": 1e4, "method": "dec", "working_set": "R3G2", "random_state": 0}
+    letter = blockl0.solve(X, y, stopping="paper", **options)
+    assert letter.n_iter == 2 and letter.n_nonzero >= 30
+    assert blockl0.solve(X, y, **options).n_nonzero == 0

@@ -108,6 +108,35 @@ def test_a_large_theta_with_another_price_gives_nine_and_three_but_no_one(price,
     assert block_counts(price=price, theta=theta) == counts
 
 
+def test_moves_with_a_proximal_term_equal_floating_point_oracle():
+    theta = Fraction(3, 5)
+    for x in list(table1.basic_points().values())[20:40:5]:
+        here = np.array([float(v) for v in x])
+        for value, count, z in table1.block_moves(x, 2, theta=theta):
+            there = np.array([float(v) for v in z])
+            expected = oracles.smooth(Q, P, there) + 0.3 * np.sum((there - here) ** 2)
+            assert float(value) == pytest.approx(expected, abs=1e-12)
+            assert count == np.count_nonzero(there)
+        best = min(value for value, _, _ in table1.block_moves(x, 6, theta=theta))
+        _, expected = oracles.brute_force(Q + 0.6 * np.eye(6), P - 0.6 * here)
+        assert float(best) == pytest.approx(expected + 0.3 * here @ here, abs=1e-12)
+
+
+THETAS = "1/100 1/10 1/5 3/10 2/5 1/2 3/5 7/10 4/5 1 3/2 2 3 5 10 20".split()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("theta", THETAS)
+def test_no_price_with_these_thetas_gives_the_papers_block_counts(theta):
+    rows = table1.block_rows_over_prices(theta=Fraction(theta))
+    assert (9, 3, 1) not in rows
+    assert (theta == "2/5") == ((10, 3, 1) in rows)
+    nine_and_three = {row for row in rows if row[:2] == (9, 3)}
+    assert nine_and_three <= {(9, 3, 2), (9, 3, 3)}
+    if Fraction(theta) <= Fraction(1, 2):
+        assert not nine_and_three
+
+
 def best_decreases(k):
     """For each basic point the most that a block of k takes off F, exactly; 0 when nothing."""
     points = table1.basic_points().values()
@@ -147,6 +176,32 @@ def test_a_cut_on_what_counts_as_zero(cut, counts):
         return all(f + table1.PRICE * nnz >= here for f, nnz in count)
 
     assert tuple(sum(passes(x, k) for x in points) for k in (1, 2, 3)) == counts
+
+
+@pytest.mark.slow
+def test_no_cut_on_what_counts_as_zero_gives_nine_and_three():
+    # up to 0.1, on rivals alone or on points and rivals alike
+    moves = [
+        [list(table1.block_moves(x, k)) for k in (1, 2, 3)] for x in table1.basic_points().values()
+    ]
+    values = [[np.array([float(f) for f, _, _ in m]) for m in rows] for rows in moves]
+    sizes = [[np.abs([[float(v) for v in z] for _, _, z in m]) for m in rows] for rows in moves]
+    f = [float(table1.smooth(x)) for x in table1.basic_points().values()]
+
+    def counts(cut, cut_points):
+        rows = []
+        for x, here, value, size in zip(FLOATS, f, values, sizes, strict=True):
+            here += 0.01 * (np.abs(x) > cut_points).sum()
+            rivals = (v + 0.01 * (z > cut).sum(axis=1) for v, z in zip(value, size, strict=True))
+            rows.append([(rival >= here - 1e-12).all() for rival in rivals])
+        return tuple(np.sum(rows, axis=0).tolist())
+
+    cuts = np.linspace(1e-4, 0.1, 400)
+    for both in (False, True):
+        rows = {cut: counts(cut, cut if both else 0.0) for cut in cuts}
+        assert not [row for row in rows.values() if row[:2] == (9, 3)]
+        nine = [cut for cut, row in rows.items() if row == (9, 2, 1)]
+        assert 0.0028 < min(nine) < 0.0029 and 0.0033 < max(nine) < 0.0034
 
 
 def test_main_prints_both_rows(capsys):
