@@ -107,7 +107,9 @@ SOLVE = {
     "window": ({"window": 0}, ValueError, r"`window` must be at least 1, got 0\."),
     "max_iter": ({"max_iter": 1.5}, TypeError, r"`max_iter` must be an integer, got 1\.5"),
     "working set": ({"working_set": "R10H2"}, ValueError, r"`working_set` .*'R10H2'"),
-    "greedy": ({"greedy": "splat"}, ValueError, r"`greedy` must be one of 'ranked', 'split', got 'splat'.*'split'"),
+    "greedy": ({"greedy": "splat"}, ValueError, r"`greedy` must be one of 'paper', 'ranked', 'split', got 'splat'.*'split'"),
+    "theta scale": ({"theta_scale": "no"}, TypeError, r"`theta_scale` must be True or False, got 'no'\."),
+    "stopping": ({"stopping": "papers"}, ValueError, r"`stopping` must be one of 'paper', 'window', got 'papers'.*'paper'"),
 }  # fmt: skip
 
 
@@ -135,6 +137,7 @@ CHECKS = {
     "tiny weights": (lambda: validate.check_sample_weight([0.0, 1e-160], 2), ValueError, r"`sample_weight` must reach 1e-120 .*1e-160"),
     "init scaled": (lambda: validate.check_init([1e150, 1e130], 2, 2, scale=np.array([2.0**500, 1.0])), ValueError, r"`init` must stay below 1e\+120 in magnitude, got 1e\+130 in position 1"),
     "positive": (lambda: validate.check_positive("tol", 0.0), ValueError, r"`tol` must be positive, got 0\."),
+    "flag": (lambda: validate.check_flag("theta_scale", 1), TypeError, r"`theta_scale` must be True or False, got 1\."),
     "choice": (lambda: validate.check_choice("method", "deck", ["dec", "exact"]), ValueError, r"`method` must be one of 'dec', 'exact', got 'deck' \(str\)\. Did you mean 'dec'\?"),
     "choice far": (lambda: validate.check_choice("method", "zzz", ["dec", "exact"]), ValueError, r"got 'zzz' \(str\)\.$"),
     "option": (lambda: validate.check_options("dec", ["theat"], ["theta", "tol"]), TypeError, r"method='dec' does not know the option `theat`\. Did you mean 'theta'\? Its options: theta, tol\."),

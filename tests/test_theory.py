@@ -1,7 +1,6 @@
 import inspect
 import math
 import warnings
-from itertools import combinations
 
 import numpy as np
 import pytest
@@ -291,6 +290,31 @@ def test_theorem_1_distance_needs_sigma_squared():
     assert x1**2 <= bound
 
 
+@pytest.mark.parametrize("k", [1, 2, 6])
+@pytest.mark.parametrize("theta", [1e-3, 1.0])
+def test_theorem_1_distance_says_no_more_than_strong_convexity(k, theta):
+    # any points whatever, no algorithm: sigma/2 ||d||^2 <= <d, grad> whenever f(x_bar) <= f(x)
+    n, sigma = 6, 0.5
+    Q, p, _ = make_problem(6, n, sigma)
+    x_bar, best = oracles.brute_force(Q, p, budget=3)
+    alpha = theory.linear_rate(n, k, sigma=sigma, theta=theta)
+    points = x_bar + np.random.default_rng(0).standard_normal((500, n))
+    tested = 0
+    for x in points:
+        tau = float(np.sum((Q @ x + p) ** 2))
+        if oracles.smooth(Q, p, x) < best:
+            continue
+        tested += 1
+        alone = 4 * tau / sigma**2
+        assert np.sum((x - x_bar) ** 2) <= alone
+        for t in (0, 10, 10**6):
+            for gap in (0.0, 3.0):
+                assert alone <= theory.distance_bound(
+                    t, n, k, gap=gap, alpha=alpha, tau=tau, theta=theta, sigma=sigma
+                )
+    assert tested > 300
+
+
 # ---- Theorem 3: the price form with changing support ---------------------------------------------
 
 
@@ -321,24 +345,82 @@ def test_n1_and_n2_bound_tiny_runs(seed, k):
     assert J >= 2 and m_1 <= J * v_1 and m_2 <= J * v_2
 
 
-def test_n2_leaves_out_the_wait_for_the_right_block():
-    # three coordinates that pay only together, among n - 3 idle ones (curvature 1, slope 0):
-    # from 0 exactly one of the C(n, 3) blocks improves, and that expected wait alone exceeds N_2
-    n, k, price, theta, r = 1000, 3, 1.0, 0.1, 0.4
-    trio, c = (1 + r) * np.eye(3) - r * np.ones((3, 3)), -np.full(3, np.sqrt(0.9))
-    sigma, L = np.linalg.eigvalsh(trio)[[0, -1]]
+def together(k, r, slope, price, theta):
+    """Return (Q, c): k coordinates that pay only all together; checked by enumeration."""
+    Q, c = (1 + r) * np.eye(k) - r * np.ones((k, k)), np.full(k, -slope)
+    for size in range(1, k + 1):  # all subsets of one size are alike
+        entered, _ = oracles.brute_force(Q[:size, :size] + theta * np.eye(size), c[:size], price)
+        assert entered.all() if size == k else not entered.any()
+    return Q, c
+
+
+@pytest.mark.parametrize(
+    ("k", "r", "slope_squared", "names"),
+    [(3, 0.4, 0.9, ("V2 J", "N2")), (6, 0.17, 0.6, ("V1 J", "V2 J", "N1", "N2"))],
+)
+def test_no_total_counts_the_wait_for_the_right_block(k, r, slope_squared, names):
+    # k coordinates that pay only together, among n - k idle ones (curvature 1, slope 0): from 0
+    # exactly one of the C(n, k) blocks improves, and until it is drawn the gap is above epsilon
+    n, price, theta, epsilon = 10_000, 1.0, 0.1, 0.1
+    Q, c = together(k, r, np.sqrt(slope_squared), price, theta)
+    sigma, L = np.linalg.eigvalsh(Q)[[0, -1]]
     assert sigma < 1 < L
-    for size in (1, 2):
-        for B in combinations(range(3), size):
-            H = trio[np.ix_(B, B)] + theta * np.eye(size)
-            assert not oracles.brute_force(H, c[list(B)], price)[0].any()
-    assert oracles.brute_force(trio + theta * np.eye(3), c, price)[0].all()
-    _, best = oracles.brute_force(trio, c, price)
+    x_bar, best = oracles.brute_force(Q, c, price)
+    gap, rho = -best, np.abs(x_bar).max()
     delta = theory.nonzero_bound(price=price, theta=theta, lipschitz=L)
     D = theory.decrease_per_change(n, k, theta=theta, delta=delta)
-    alpha = theory.linear_rate(n, k, sigma=sigma, theta=theta)
-    n_2 = theory.total_iterations_strongly_convex(gap=-best, alpha=alpha, decrease=D, epsilon=0.1)
-    assert math.comb(n, k) > 2 * n_2
+    J = theory.max_support_changes(gap=gap, decrease=D)
+    assert gap > epsilon
+    nu = theory.nu(n, k, rho=rho, theta=theta)
+    safe_v_1 = theory.safe_iterations_convex(
+        n, k, rho=rho, theta=theta, lipschitz=L, epsilon=epsilon
+    )
+    rates = (
+        theory.linear_rate(n, k, sigma=sigma, theta=theta),
+        theory.safe_linear_rate(n, k, sigma=sigma, theta=theta, lipschitz=L),
+    )
+    # of each the value as printed, and with the constant that holds for k < n
+    totals = {
+        "V1 J": [
+            J * theory.iterations_convex(gap=gap, nu=nu, theta=theta, epsilon=epsilon),
+            J * safe_v_1,
+        ],
+        "V2 J": [
+            J * theory.iterations_strongly_convex(gap=gap, alpha=alpha, epsilon=epsilon)
+            for alpha in rates
+        ],
+        "N1": [
+            theory.total_iterations_convex(
+                gap=gap, nu=nu, theta=theta, decrease=D, epsilon=epsilon
+            ),
+            (J / D + 1 / epsilon) * epsilon * safe_v_1,
+        ],
+        "N2": [
+            theory.total_iterations_strongly_convex(
+                gap=gap, alpha=alpha, decrease=D, epsilon=epsilon
+            )
+            for alpha in rates
+        ],
+    }
+    for name in names:
+        assert totals[name][0] < totals[name][1]
+        assert math.comb(n, k) > 2.5 * totals[name][1]
+
+
+def test_the_wait_is_the_number_of_blocks():
+    # the same in small, run: of C(6, 3) = 20 blocks one improves, and it is drawn after about 20
+    n, k, price, theta = 6, 3, 1.0, 0.1
+    Q, p = np.eye(n), np.zeros(n)
+    Q[:k, :k], p[:k] = together(k, 0.4, np.sqrt(0.9), price, theta)
+    waits = []
+    for seed in range(60):
+        rng, x, wait = np.random.default_rng(seed), np.zeros(n), 0
+        while not x.any():
+            x, wait = oracles.dec_reference(Q, p, x, k, theta, 1, rng, price)[1], wait + 1
+        assert np.array_equal(x != 0, np.arange(n) < k)
+        waits.append(wait)
+    # geometric with mean 20: three standard errors of the mean of 60
+    assert abs(np.mean(waits) - 20) < 3 * np.sqrt(20 * 19 / 60)
 
 
 def test_fixed_points_of_the_algorithm_are_weaker_than_block_stationary():

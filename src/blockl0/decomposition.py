@@ -13,13 +13,15 @@ from blockl0.problem import Problem
 from blockl0.result import Result, Status
 from blockl0.run import Run
 from blockl0.state import State, start_state
-from blockl0.validate import check_integer, check_nonnegative
+from blockl0.validate import check_choice, check_flag, check_integer, check_nonnegative
 from blockl0.working_set import as_working_set
 
 Floats = NDArray[np.float64]
 
 START_SCALE = 1e-7
 """The paper's start: this times standard normal numbers, projected to feasible."""
+AS_PRINTED: dict[str, Any] = {"theta_scale": False, "greedy": "paper", "stopping": "paper"}
+"""The options that make "dec" the printed algorithm to the letter; the rest is so by default."""
 
 
 def solve_dec(
@@ -34,8 +36,12 @@ def solve_dec(
     window: int = 50,
     max_iter: int = 1000,
     greedy: str = "split",
+    theta_scale: bool = True,
+    stopping: str = "window",
 ) -> Result:
     """Repeat: choose a block, search it globally with a proximal term, move.
+
+    With ``**AS_PRINTED`` the paper to the letter; the defaults differ from it in those options.
 
     Parameters
     ----------
@@ -51,32 +57,38 @@ def solve_dec(
         "RiGj" (i random and j greedy coordinates), "cyclic", "cyclicK", or an object with
         ``select(state, rng)``.
     theta : float
-        Weight of the proximal term ½θ‖z − w‖². Where the largest curvature of a single coordinate,
-        max_j Q_jj, is below 1, θ is multiplied by it: in such units the proximal term would
-        otherwise outweigh the loss.
+        Weight of the proximal term ½θ‖z − w‖².
     tol, window : float, int
-        Stop when the mean relative decrease over `window` iterations is at most `tol`. Fewer
-        iterations than a window are never judged, and a cyclic working set is judged by the round.
+        Stop when the mean relative decrease over `window` iterations is at most `tol`.
     max_iter : int
-    greedy : {"split", "ranked"}
+    greedy : {"split", "ranked", "paper"}
         How greedy scores of zeros and of the support are combined; see `RandomGreedy`.
+    theta_scale : bool
+        Where the largest curvature of a single coordinate, max_j Q_jj, is below 1, multiply θ by
+        it: in such units the proximal term would otherwise outweigh the loss. False is the paper.
+    stopping : {"window", "paper"}
+        How the decrease is judged; see `Stopping`.
     """
     theta = check_nonnegative("theta", theta)
     tol = check_nonnegative("tol", tol)
     window = check_integer("window", window, low=1)
     max_iter = check_integer("max_iter", max_iter, low=1)
     working_set = as_working_set(working_set, greedy)
-    if hasattr(working_set, "cycle_length"):
+    theta_scale = check_flag("theta_scale", theta_scale)
+    check_choice("stopping", stopping, tuple(STOPPING))
+    if stopping == "window" and hasattr(working_set, "cycle_length"):
         window = max(window, working_set.cycle_length(problem.n_features))
 
     state = start_state(problem, starting_point(problem, init, rng), max_iter)
-    block_solver = BlockSolver(problem, theta * min(1.0, float(state.curvature.max())), run)
-    decreases: deque[float] = deque(maxlen=window)
+    if theta_scale:
+        theta *= min(1.0, float(state.curvature.max()))
+    block_solver = BlockSolver(problem, theta, run)
+    judge = STOPPING[stopping](tol, window)
     stop: Status | None = None
     try:
         stop = run.record(state)
         while stop is None and state.iteration < max_iter:
-            before = state.objective
+            before = judge.value(state)
             block = working_set.select(state, rng)  # (S1) find a working set B
             z = block_solver.search(state, block)  # (S2) solve the subproblem globally
             if z is not None:
@@ -84,12 +96,61 @@ def solve_dec(
             state.iteration += 1  # (S3)
 
             stop = run.record(state)
-            decreases.append((before - state.objective) / abs(before) if before else 0.0)
-            if len(decreases) == window and sum(decreases) <= tol * window:
+            if judge.is_converged(before, state):
                 stop = Status.CONVERGED
     except KeyboardInterrupt:
         stop = Status.INTERRUPTED
     return run.result(state.w, stop or Status.MAX_ITER, state.iteration)
+
+
+class Stopping:
+    """The mean of the last `window` relative decreases of F is at most `tol`.
+
+    Fewer iterations than a window are never judged, and a cyclic working set is judged by the
+    round: one block in which nothing was found says little about the others.
+    """
+
+    def __init__(self, tol: float, window: int) -> None:
+        self.tol = tol
+        self.window = window
+        self.decreases: deque[float] = deque(maxlen=window)
+
+    def value(self, state: State) -> float:
+        """What is to decrease."""
+        return state.objective
+
+    def is_converged(self, before: float, state: State) -> bool:
+        """Take note of an iteration that began at `before`, and judge."""
+        self._note(before, state)
+        return len(self.decreases) == self.window and self._is_flat()
+
+    def _note(self, before: float, state: State) -> None:
+        self.decreases.append((before - self.value(state)) / abs(before) if before else 0.0)
+
+    def _is_flat(self) -> bool:
+        return sum(self.decreases) <= self.tol * len(self.decreases)
+
+
+class PrintedStopping(Stopping):
+    """The paper's rule to the letter, with r_t = (f(x^t) − f(x^{t+1})) / f(x^t), t from 0.
+
+    Stop at iteration t if mean([r_{t−min(t,ϱ)+1}, …, r_t]) ≤ ε: of f without h, from t = 1 on with
+    as many as there are, and r_0 is never among them. Where f(x^t) is 0 we take r_t for 0.
+    """
+
+    def value(self, state: State) -> float:
+        """What is to decrease."""
+        return state.smooth
+
+    def is_converged(self, before: float, state: State) -> bool:
+        """Take note of an iteration that began at `before`, and judge."""
+        if state.iteration == 1:
+            return False
+        self._note(before, state)
+        return self._is_flat()
+
+
+STOPPING = {"window": Stopping, "paper": PrintedStopping}
 
 
 class BlockSolver:

@@ -2,7 +2,9 @@
 
 Everything is evaluated from F(w) = ½‖y − Xw‖² + ½·ridge·‖w‖² + price·‖w‖₀ itself: no gradient is
 carried along, nothing is remembered between iterations, and a block is solved by trying all 2^k
-supports. The compiled engine must produce the same points, iteration by iteration.
+supports. The compiled engine must produce the same points, iteration by iteration. This is "dec"
+with its defaults, `greedy` "split" or "ranked"; what is to the letter of the paper has a reference
+of its own in the tests.
 """
 
 from __future__ import annotations

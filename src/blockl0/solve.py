@@ -81,10 +81,11 @@ def solve(
         ``effort="fast" | "balanced" | "thorough"`` or a number of rounds, ``block=(8, 8, 2)``,
         ``pool``, ``patience``; "dec", the paper's block decomposition, with
         ``working_set="R10G2"``, ``theta=1e-3``, ``tol=1e-5``, ``window=50``, ``max_iter=1000``,
-        ``greedy="split"``; or "exact", the proven global optimum of small problems, with
-        ``node_limit``. For comparison, see `blockl0.baselines`: with a budget "pgm" (iterative hard
-        thresholding), "apgm", "qpm", "ssp", "romp", "omp", "cosamp", "cvx-l1", "forward"; with a
-        price "pgm-l0", "apgm-l0", "pgm-l1", "pgm-lp".
+        ``greedy="split"``, ``theta_scale=True``, ``stopping="window"``; or "exact", the proven
+        global optimum of small problems, with ``node_limit``. For comparison, see
+        `blockl0.baselines`: with a budget "pgm" (iterative hard thresholding), "apgm", "qpm",
+        "ssp", "romp", "omp", "cosamp", "cvx-l1", "forward"; with a price "pgm-l0", "apgm-l0",
+        "pgm-l1", "pgm-lp".
     keep : array-like, optional
         Columns that always stay; they count towards the budget. One that is zero, or without ridge
         a combination of other kept ones, adds nothing: it is treated like any other column.

@@ -129,6 +129,8 @@ def distance_bound(
     ``(4 / sigma^2) (2 n theta/k gap alpha^t + (n/k) tau / (1 - alpha))``. The paper has
     ``4 / sigma``: from ``sigma/2 ||d|| <= ||grad f||`` follows ``sigma^2/4 ||d||^2 <=
     ||grad f||^2``, so its ``sigma/4`` needs ``sigma >= 1``. Assumes ``F(x_bar) <= F(x^{t+1})``.
+    With that, the one line already gives ``||d||^2 <= 4 tau / sigma^2``; the bound is never below
+    it, as ``n/k >= 1`` and ``1 - alpha < 1``. So it is true for every k, and says nothing more.
     """
     _block_size(n, k)
     check_integer("t", t)
@@ -199,7 +201,8 @@ def iterations_convex(*, gap: float, nu: float, theta: float, epsilon: float) ->
     """Return ``V_1``, iterations to ``F - F_bar <= epsilon`` on a fixed support (Theorem 2b).
 
     0 when ``gap <= epsilon`` already. Proven for ``k = n`` only, for the reason in `linear_rate`
-    (V_1 tends to 0 with theta); see `safe_iterations_convex`.
+    (V_1 tends to 0 with theta); see `safe_iterations_convex`. The theorem's ``V_1 J_bar`` for a
+    support that changes leaves out the wait described in `total_iterations_convex`.
     """
     _nonnegative(gap=gap)
     _positive(nu=nu, theta=theta, epsilon=epsilon)
@@ -226,6 +229,7 @@ def iterations_strongly_convex(*, gap: float, alpha: float, epsilon: float) -> f
     Both the argument and the base are below 1, so the value is positive. ``alpha`` is
     `linear_rate` for ``k = n``, `safe_linear_rate` otherwise. After V_2 iterations the expected
     gap is below epsilon; the paper's "it holds that t <= log_alpha(...)" is to be read that way.
+    ``V_2 J_bar`` for a support that changes leaves out the wait, as ``V_1 J_bar`` does.
     """
     _nonnegative(gap=gap)
     _positive(epsilon=epsilon)
@@ -241,7 +245,9 @@ def total_iterations_convex(
     Theorem 3a. When ``gap < D`` the support cannot change and V_1 is returned. The proof bounds
     the time between two support changes by the time to get within D of the optimum on the current
     support; it leaves out the wait until a block that improves is drawn, which can be C(n, k)
-    iterations. N_1 and N_2 are therefore guides for ``k < n``, not theorems.
+    iterations in expectation, with safe constants too. N_1 and N_2, and for the same reason
+    ``V_1 J_bar`` and ``V_2 J_bar`` of Theorem 2, are therefore guides for ``k < n``, not theorems:
+    all else fixed they grow like n^4, n^2 log n, n^3 and n^2, the wait like n^k.
     """
     _positive(nu=nu, theta=theta, decrease=decrease, epsilon=epsilon)
     changes = max_support_changes(gap=gap, decrease=decrease)

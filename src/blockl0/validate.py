@@ -321,6 +321,13 @@ def check_terms(X: Any, y: Any) -> tuple[Floats, Floats]:
     return terms, targets
 
 
+def check_flag(name: str, value: Any) -> bool:
+    """Return True or False; anything else is refused."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"`{name}` must be True or False, got {value!r}.")
+    return bool(value)
+
+
 def check_choice(name: str, value: Any, known: Iterable[str]) -> str:
     """Return `value` if it is one of the known names; else list them and suggest the nearest."""
     names = sorted(known)

@@ -68,13 +68,6 @@ def check_no_init(init: Floats | None, method: str) -> None:
         raise ValueError(f"method={method!r} always starts at zero; leave `init` out.")
 
 
-def check_flag(name: str, value: Any) -> bool:
-    """Return True or False; anything else is refused."""
-    if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"`{name}` must be True or False, got {value!r}.")
-    return bool(value)
-
-
 # -- the driver ------------------------------------------------------------------------------------
 
 

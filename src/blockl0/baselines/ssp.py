@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from blockl0.baselines.common import (
     check_budget_form,
-    check_flag,
     check_squared,
     iterate,
     largest,
@@ -17,6 +16,7 @@ from blockl0.baselines.pursuit import Pursuit
 from blockl0.problem import Problem
 from blockl0.result import Result
 from blockl0.run import Run
+from blockl0.validate import check_flag
 
 Floats = NDArray[np.float64]
 

@@ -23,6 +23,7 @@ N = 6
 BUDGET = 4
 PRICE = Fraction(1, 100)
 LIPSCHITZ = Fraction(92)
+ZERO = Fraction(0)
 C = tuple(Fraction(i + 1) for i in range(N))
 HEADER = ("Basic", "L", *(f"Block-{k}" for k in range(1, N + 1)))
 PAPER_CONSTRAINED = (57, 14, None, 2, 1, 1, 1, 1)
@@ -38,12 +39,13 @@ Row = tuple[int | None, ...]
 class Table1:
     """The counts, in the order of ``HEADER``; None where the paper prints a dash.
 
-    ``regularized`` counts supports, as the paper does; ``regularized_points`` counts distinct
-    points (two supports may share one). ``strict`` rows demand a unique minimizer instead of a
-    minimizer: equal rows mean that no tie decides a count.
+    ``constrained`` and ``regularized`` count supports, as the paper does; the rows ``..._points``
+    count distinct points, as Definition 1 does (two supports may share one). ``strict`` rows demand
+    a unique minimizer instead of a minimizer: equal rows mean that no tie decides a count.
     """
 
     constrained: Row
+    constrained_points: Row
     regularized: Row
     regularized_points: Row
     constrained_strict: Row
@@ -53,7 +55,8 @@ class Table1:
     def __str__(self) -> str:
         """Return the table as text, ours beside the paper's."""
         rows = [
-            ("constrained, ours", self.constrained),
+            ("constrained, ours (supports)", self.constrained),
+            ("constrained, ours (points)", self.constrained_points),
             ("constrained, paper", PAPER_CONSTRAINED),
             ("regularized, ours (supports)", self.regularized),
             ("regularized, ours (points)", self.regularized_points),
@@ -66,13 +69,12 @@ class Table1:
         return "\n".join(lines)
 
 
-def _inverse(support: Support) -> list[list[Fraction]]:
-    """Return the inverse of Q[support, support] = cc' + I: ``I - cc' / (1 + c'c)``."""
-    scale = 1 + sum(C[i] ** 2 for i in support)
-    return [[(i == j) - C[i] * C[j] / scale for j in support] for i in support]
-
-
-INVERSE = {support: _inverse(support) for support in SUPPORTS}
+@cache
+def _inverse(support: Support, theta: Fraction = ZERO) -> list[list[Fraction]]:
+    """Return the inverse of (Q + theta I)[support, support] = cc' + (1 + theta) I."""
+    shift = 1 + theta
+    scale = shift + sum(C[i] ** 2 for i in support)
+    return [[((i == j) - C[i] * C[j] / scale) / shift for j in support] for i in support]
 
 
 def gradient(x: Point) -> Point:
@@ -100,10 +102,12 @@ def refit(x: Point, free: Support) -> Point:
     return _newton(x, gradient(x), free)[0]
 
 
-def _newton(x: Point, slope: Point, free: Support) -> tuple[Point, Fraction]:
+def _newton(
+    x: Point, slope: Point, free: Support, theta: Fraction = ZERO
+) -> tuple[Point, Fraction]:
     """Return x after the step on ``free``, and by how much f falls: half of slope times step."""
     z, fall = list(x), Fraction(0)
-    for row, i in zip(INVERSE[free], free, strict=True):
+    for row, i in zip(_inverse(free, theta), free, strict=True):
         step = sum((a * slope[j] for a, j in zip(row, free, strict=True)), Fraction(0))
         z[i] -= step
         fall += slope[i] * step
@@ -121,18 +125,24 @@ def basic_points(budget: int = N) -> dict[Support, Point]:
     return {support: refit(zero, support) for support in SUPPORTS if len(support) <= budget}
 
 
-def block_moves(x: Point, k: int, budget: int = N) -> Iterator[tuple[Fraction, int, Point]]:
-    """Yield ``(f(z), nnz(z), z)`` for the best z of every support in every block of k.
+def block_moves(
+    x: Point, k: int, budget: int = N, theta: Fraction = ZERO
+) -> Iterator[tuple[Fraction, int, Point]]:
+    """Yield ``(value, nnz(z), z)`` for the best z of every support in every block of k.
 
-    Coordinates outside the block keep their values (Definition 3). C(6, k) 2^k candidates.
+    The value is ``f(z) + theta/2 ||z - x||^2``. Coordinates outside the block keep theirs
+    (Definition 3, which has no theta). C(6, k) 2^k candidates.
     """
     for block in combinations(range(N), k):
         outside = tuple(Fraction(0) if i in block else value for i, value in enumerate(x))
         value, slope = smooth(outside), gradient(outside)
+        if theta:
+            value += theta / 2 * sum(x[i] ** 2 for i in block)
+            slope = tuple(g - theta * x[i] * (i in block) for i, g in enumerate(slope))
         room = min(k, budget - nnz(outside))
         for size in range(room + 1):
             for free in combinations(block, size):
-                z, fall = _newton(outside, slope, free)
+                z, fall = _newton(outside, slope, free, theta)
                 yield value - fall, nnz(z), z
 
 
@@ -188,9 +198,8 @@ def _row(points: list[Point], l_test: Callable[[Point], bool], budget: int, stri
     return (len(points), sum(map(l_test, points)), *dashes, *blocks)
 
 
-def _constrained(strict: bool) -> Row:
-    """Return the row of the budget form, one count per support."""
-    points = list(basic_points(BUDGET).values())
+def _constrained(points: list[Point], strict: bool) -> Row:
+    """Return the row of the budget form for the given points."""
     return _row(
         points, lambda x: is_l_stationary_budget(x, BUDGET, LIPSCHITZ, strict), BUDGET, strict
     )
@@ -205,20 +214,22 @@ def _regularized(points: list[Point], strict: bool) -> Row:
 def run() -> Table1:
     """Count by exhaustive enumeration, in exact arithmetic (a few seconds)."""
     points = basic_points()
+    within = list(basic_points(BUDGET).values())
     supports_of: dict[Point, list[Support]] = {}
     for support, x in points.items():
         supports_of.setdefault(x, []).append(support)
     return Table1(
-        constrained=_constrained(strict=False),
+        constrained=_constrained(within, strict=False),
+        constrained_points=_constrained(list(dict.fromkeys(within)), strict=False),
         regularized=_regularized(list(points.values()), strict=False),
         regularized_points=_regularized(list(supports_of), strict=False),
-        constrained_strict=_constrained(strict=True),
+        constrained_strict=_constrained(within, strict=True),
         regularized_strict=_regularized(list(points.values()), strict=True),
         shared_points=tuple(tuple(s) for s in supports_of.values() if len(s) > 1),
     )
 
 
-def price_interval(x: Point, k: int) -> tuple[Fraction, Fraction | None]:
+def price_interval(x: Point, k: int, theta: Fraction = ZERO) -> tuple[Fraction, Fraction | None]:
     """Return the exact closed interval of prices for which x is block-k stationary.
 
     Each candidate move asks ``price (nnz(z) - nnz(x)) >= f(x) - f(z)``: linear in the price. The
@@ -226,7 +237,7 @@ def price_interval(x: Point, k: int) -> tuple[Fraction, Fraction | None]:
     """
     low, high = Fraction(0), None
     value, count = smooth(x), nnz(x)
-    for other, other_count, _ in block_moves(x, k):
+    for other, other_count, _ in block_moves(x, k, theta=theta):
         if other_count > count:
             low = max(low, (value - other) / (other_count - count))
         elif other_count < count:
@@ -237,14 +248,16 @@ def price_interval(x: Point, k: int) -> tuple[Fraction, Fraction | None]:
     return low, high
 
 
-def block_rows_over_prices(sizes: tuple[int, ...] = (1, 2, 3)) -> set[tuple[int, ...]]:
+def block_rows_over_prices(
+    sizes: tuple[int, ...] = (1, 2, 3), theta: Fraction = ZERO
+) -> set[tuple[int, ...]]:
     """Return every row of block counts that some price > 0 produces, proven by enumeration.
 
     The counts are constant between the ends of the intervals of all points, so the ends and the
     midpoints between neighbours cover every price.
     """
     points = list(basic_points().values())
-    intervals = {k: [price_interval(x, k) for x in points] for k in sizes}
+    intervals = {k: [price_interval(x, k, theta) for x in points] for k in sizes}
     ends = sorted({end for pairs in intervals.values() for pair in pairs for end in pair if end})
     probes = [ends[0] / 2, *ends, ends[-1] + 1]
     probes += [(a + b) / 2 for a, b in pairwise(ends)]
