@@ -117,7 +117,9 @@ def _best_fixed(level, point, bound, problem, whole) -> float:
     for block in combinations(range(n), min(level, n)):
         rest = point.copy()
         rest[list(block)] = 0.0
-        room = budget - np.count_nonzero(rest)
+        # a kept column has its place also where its coefficient is zero
+        held = np.setdiff1d(np.union1d(np.flatnonzero(rest), bound.keep), block).astype(int)
+        room = budget - held.size
         if room < 0:
             continue
         options.update(n_nonzero_coefs=min(room, len(block)))
@@ -125,7 +127,7 @@ def _best_fixed(level, point, bound, problem, whole) -> float:
         keep = [block.index(j) for j in bound.keep if j in block]
         truth = hostile.enumerate_supports(inside, np.array(keep, dtype=int))
         values = truth.objective + 2.0 * truth.shaky
-        masks, union = np.arange(values.size), hostile.mask_of(np.flatnonzero(rest))
+        masks, union = np.arange(values.size), hostile.mask_of(held)
         for place, j in enumerate(block):
             union = union | (((masks >> place) & 1) << j)
         truth.allowed &= whole.apart[union] > hostile.DEPENDENT * (1.0 + hostile.MARGIN)

@@ -147,6 +147,20 @@ def test_false_optima_of_the_past():
         assert result.n_nonzero == 0 and result.status is Status.OPTIMAL
 
 
+def test_columns_that_differ_in_the_last_digits_are_not_taken_for_copies():
+    """Beside a third column the difference of 1e-14 is multiplied by 1e8."""
+    Q = np.linalg.qr(np.random.default_rng(1).standard_normal((40, 40)))[0]
+    a, v, u = Q[:, :3].T
+    X = np.column_stack([a, a + 1.5e-8 * v, a - 0.9e-14 * u, Q[:, 3:6]])
+    for rho in (1.0, 1e-3, 1e-6):
+        y = v + rho * u
+        problem = as_problem(X, y, n_nonzero_coefs=2)
+        result = blockl0.solve(X, y, n_nonzero_coefs=2, method="exact")
+        both = [problem.objective(problem.fit_on(np.array(S))) for S in ([0, 1], [1, 2])]
+        assert result.status is Status.OPTIMAL
+        assert result.objective <= min(both) * (1.0 + 1e-9)
+
+
 @pytest.mark.parametrize("share", [1e-4, 1e-8, 1e-11, 1e-13])
 def test_objectives_that_are_tiny_against_the_target_are_proven_from_the_data(share):
     """Products of columns know ½‖y‖² to 1e-16 of it: of a smaller objective they know nothing."""

@@ -21,9 +21,10 @@ NO_SHARE = 1e-6
 """Of a unit column in a combination of unit columns: smaller coefficients are left out of it."""
 CLEAR_PIVOT = 1e-8
 """Of unit columns: pivots above this are read off the Gram matrix, others are judged from X."""
-NEAR_COPY, COPY = 1e-8, 1e-14
+NEAR_COPY, COPY = 1e-8, 5e-16
 """Columns whose correlation is within the first of ±1 are compared; those that differ by no more
-than the second, both of length 1, are one column but for rounding."""
+than the second, both of length 1, are multiples of each other but for the last digit. What differs
+by more may matter: beside a third column 1e-8 away the difference is multiplied by 1e8."""
 
 
 def distinct_columns(problem: Problem, H: Floats) -> Ints:

@@ -85,7 +85,8 @@ class Result:
     options : dict
         The method and the options it ran with, defaults included.
     lower_bound : float or None
-        No feasible point has a smaller objective than this, where a bound is known.
+        No admissible support has a smaller objective than this, where a bound is known: none whose
+        columns do not depend on each other, see `blockl0.orthogonal`.
     n_passes : int or None
         Full passes over X, where they are counted.
     drift : float or None

@@ -28,8 +28,8 @@ WORK_LIMIT = 1_000_000_000
 """Tableau entries visited before a complete search gives up; some twenty seconds."""
 DEPTH_LIMIT = 100
 """Coordinates of a move decided one by one before a complete search gives up."""
-FIT_LIMIT = 50_000
-"""Moves that only a fit can judge before a complete search gives up; some seconds."""
+FIT_LIMIT = 10_000
+"""Moves that only a fit can judge before a complete search gives up; some ten seconds."""
 LEAST_CURVATURE = 1e-11
 """Of unit columns: a curvature below this bounds nothing."""
 
