@@ -99,6 +99,8 @@ def _wrong_certificate(answer, point, truth, bound, problem=None) -> str:
         return "" if better < here else f"{better!r} is no better than {here!r}"
     if answer.outside == "fixed":
         best = _best_fixed(answer.level, point, bound, problem, truth)
+        # what stays is taken from y, with the rounding of its own coefficients
+        slack += 2.0 * truth.shaky[start]
     else:
         changed = hostile.popcount(np.arange(truth.size.size) ^ start)
         near = truth.allowed & (changed <= answer.level)
