@@ -93,6 +93,8 @@ class ExactSearch:
         Whether there is nothing left to search: the incumbent is optimal.
     tie : float
         Improvements up to this do not count.
+    n_judged : int
+        Supports that had to be fitted.
     """
 
     def __init__(self, problem: Problem, start: Ints | Incumbent, run: Run | None = None) -> None:
@@ -100,6 +102,7 @@ class ExactSearch:
         self.finished = False
         self._bound = 0.0
         self._nodes_before, self._first_node, self._n_parts = 0, 0, 0
+        self.n_judged = 0
         self._data: Columns | None = None
         self._judged: set[bytes] = set()
         self._waiting: list[tuple[float, int, Part]] = []  # a heap by bounds
@@ -291,6 +294,7 @@ class ExactSearch:
         if len(self._judged) >= MOST_REMEMBERED:
             self._judged.clear()
         self._judged.add(key)
+        self.n_judged += 1
         if self._is_tall and self._is_worse(support):
             return
         found = self._fit(support, self.incumbent.iteration)

@@ -39,6 +39,8 @@ GLOBAL_COLUMNS = 1000
 """Most columns of that proof."""
 GLOBAL_WORK = 1_000_000_000
 """Its nodes times the squared number of columns: about a second."""
+GLOBAL_FITS = 5000
+"""Its doubts that are fitted at most; about a second."""
 LEAST_NODES = 100
 """Its nodes at least, however many columns there are."""
 PROOF_SLICE = 2000
@@ -240,6 +242,8 @@ def improve_global(point: Point, work: int) -> tuple[Better | None, bool]:
     node_limit = max(LEAST_NODES, work // n**2)
     while not found.finished and found.incumbent.iteration < node_limit:
         found.advance(PROOF_SLICE)
+        if found.n_judged > GLOBAL_FITS:
+            break
     z = found.incumbent.w
     better = point.confirm(np.flatnonzero(z != point.w), z)
     here = point.model.objective(point.w)
