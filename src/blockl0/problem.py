@@ -75,7 +75,7 @@ class Problem:
     @property
     def is_quadratic(self) -> bool:
         """Whether the smooth part is a quadratic in w, so that block models are exact."""
-        return self.loss.name == "squared"
+        return self.loss.is_quadratic
 
     def smooth(self, w: Floats, eta: Floats | None = None) -> float:
         """Σ_i weight_i ℓ(eta_i, y_i) + ½·ridge·‖w‖²; O(m + n) when eta = Xw is given."""
@@ -183,10 +183,11 @@ def as_problem(
     sparsity = as_sparsity(n_nonzero_coefs, alpha, n)
     design, scale, ridge = balance(design, check_nonnegative("ridge", ridge))
     sample_weight = check_sample_weight(sample_weight, m)
+    target = loss.check_target(check_y(y, m))
     return Problem(
         design=design,
-        y=loss.check_target(check_y(y, m)),
-        loss=loss,
+        y=target,
+        loss=loss.for_target(target),
         sparsity=sparsity,
         ridge=ridge,
         sample_weight=sample_weight,

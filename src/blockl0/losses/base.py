@@ -1,0 +1,167 @@
+"""What the library knows of a loss: its values, slopes and curvatures, and the facts about it.
+
+A loss is a sum of per-sample terms ℓ(eta_i, y_i) in the linear predictor eta = Xw. Its functions
+are elementwise and cost O(m), so sample weights are applied outside, once, for all of them.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+MAX_INTERCEPT_STEPS, INTERCEPT_TOLERANCE = 200, 1e-14
+"""Steps towards the best intercept, and the share of the absolute slopes that counts as zero."""
+ENTROPY_STEPS = 12
+"""Bisections towards the least excess of an entropy; each leaves a valid one."""
+FAR_INTERCEPT = 30.0
+"""Beyond this, and twice the largest predictor, a flat loss is flat for good."""
+
+
+class Words(NamedTuple):
+    """What people read: the name of what is lost, of the share explained, of the score."""
+
+    lost: str = "loss"
+    explained: str = "share of the loss explained"
+    score: str = "R²"
+
+
+class Loss:
+    """ℓ(eta, y), convex and differentiable in eta, and its facts; the base of all losses.
+
+    A loss of one's own defines `name`, `value`, `gradient`, `curvature`, and, where there is one,
+    `curvature_bound`; the rest has defaults. It may also define `majorizer(eta, y)`, see
+    `majorizer_curvature`, and for proofs by duality `conjugate(u, y)`, sup_eta u·eta − ℓ(eta, y),
+    infinite where there is none, and `dual_curvature(eta, y, reach)`, numbers D with
+    ℓ*(u + Dz) ≤ ℓ*(u) + eta·Dz + ½Dz² for the slope u at eta and all |z| ≤ reach. Without these
+    two, single changes of a support are all re-fitted.
+
+    Attributes
+    ----------
+    name : str
+        The name users give.
+    curvature_bound : float
+        sup of ∂²ℓ/∂eta² over eta and y; infinity if there is none.
+    is_quadratic : bool
+        Whether ℓ is ½(y − eta)².
+    takes_labels : bool
+        Whether y holds classes; else numbers.
+    n_outputs : int
+        Predictors of a sample: 1, or the number of classes that have one each.
+    needs_ridge : bool
+        Whether coefficients may go to infinity without one, as of separable classes.
+    shifts_with_target : bool
+        Whether ℓ(eta + c, y + c) = ℓ(eta, y): taking c from y takes it from the intercept.
+    has_scale : bool
+        Whether the likelihood is maximized over a scale as well.
+    has_probabilities : bool
+        Whether the predictors give probabilities of the classes.
+    words : Words
+    """
+
+    name: str
+    curvature_bound: float = np.inf
+    is_quadratic: bool = False
+    takes_labels: bool = False
+    n_outputs: int = 1
+    needs_ridge: bool = False
+    shifts_with_target: bool = False
+    has_scale: bool = False
+    has_probabilities: bool = False
+    words: Words = Words()
+
+    def value(self, eta: Floats, y: Floats) -> Floats:
+        """ℓ(eta_i, y_i) per sample, (m,)."""
+        raise NotImplementedError
+
+    def gradient(self, eta: Floats, y: Floats) -> Floats:
+        """∂ℓ/∂eta per sample, (m,), or (m, n_outputs)."""
+        raise NotImplementedError
+
+    def curvature(self, eta: Floats, y: Floats) -> Floats:
+        """∂²ℓ/∂eta² per sample, (m,); at a kink of the gradient, one of its one-sided values."""
+        raise NotImplementedError
+
+    def check_target(self, y: Floats) -> Floats:
+        """Return y in the coding that the loss works with, or say what is wrong with it."""
+        return y
+
+    def for_target(self, y: Floats) -> Loss:
+        """The loss for a checked target: itself, unless it depends on the number of classes."""
+        return self
+
+    def mean(self, eta: Floats) -> Floats:
+        """What is predicted where the predictor is eta: the inverse link, (m,)."""
+        return eta
+
+
+class Adapted(Loss):
+    """A loss made of an object that has the functions, and the default facts where it has none."""
+
+    def __init__(self, given: Any) -> None:
+        self.given = given
+        for name in dir(given):
+            if not name.startswith("_"):
+                setattr(self, name, getattr(given, name))
+
+
+@cache
+def entropy_excess(reach: float) -> float:
+    """c with KL(q | p) ≤ ½ Σ p z²/c for q = p (1 + z/c) and all |z| ≤ reach.
+
+    (1 + s) log(1 + s) − s ≤ (1 − r) log(1 − r) + r =: ½ r² e(r) for |s| ≤ r ≤ 1, since the second
+    derivative 1/(1 + s) is at most 1/(1 − |s|); so every c ≥ e(reach/c), reach will do.
+    """
+    low, c = 1.0, max(2.0, reach)
+    for _ in range(ENTROPY_STEPS):
+        middle = 0.5 * (low + c)
+        r = reach / middle
+        is_valid = r < 1.0 and (1.0 - r) * np.log1p(-r) + r <= 0.5 * r**2 * middle
+        low, c = (low, middle) if is_valid else (middle, c)
+    return c
+
+
+def majorizer_curvature(loss: Loss, eta: Floats, y: Floats) -> Floats:
+    """Curvatures of quadratics that touch ℓ at eta with its slope and lie above it everywhere.
+
+    Those of the loss's own `majorizer(eta, y)` where it has one, else the bound.
+    """
+    tight = getattr(loss, "majorizer", None)
+    return np.full_like(eta, loss.curvature_bound) if tight is None else tight(eta, y)
+
+
+def best_intercept(loss: Loss, eta: Floats, y: Floats, weights: Floats | None = None) -> float:
+    """argmin_b Σ_i weights_i ℓ(eta_i + b, y_i): Newton's method inside a bracket, O(m) a step.
+
+    Where the minimum is at infinity, as for one class only, the answer is where it is nearly flat.
+    """
+
+    def total(values: Floats) -> float:
+        return float(values.sum() if weights is None else weights @ values)
+
+    if loss.is_quadratic:
+        return float(np.average(y - eta, weights=weights))
+    b, low, high, reach = 0.0, -np.inf, np.inf, 1.0
+    first = total(np.abs(loss.gradient(eta, y)))
+    far = FAR_INTERCEPT + 2.0 * float(np.abs(eta).max())
+    for _ in range(MAX_INTERCEPT_STEPS):
+        slopes = loss.gradient(eta + b, y)
+        slope = total(slopes)
+        is_lost = abs(b) > far and abs(slope) <= INTERCEPT_TOLERANCE * first
+        if is_lost or abs(slope) <= INTERCEPT_TOLERANCE * total(np.abs(slopes)):
+            break
+        low, high = (low, b) if slope > 0.0 else (b, high)
+        bend = total(loss.curvature(eta + b, y))
+        step = -slope / bend if bend * reach > abs(slope) else -np.copysign(reach, slope)
+        reach *= 2.0
+        there = b + step
+        if not low < there < high:
+            there = 0.5 * (low + high)
+        if there in (b, low, high):
+            break
+        b = there
+    return b

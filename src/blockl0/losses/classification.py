@@ -1,0 +1,106 @@
+"""Losses of two classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, xlog1py, xlogy
+
+from blockl0.losses.base import Loss, Words, entropy_excess
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Logistic(Loss):
+    """log(1 + exp(−y·eta)) with y in {−1, 1}, computed without overflow for any eta."""
+
+    name = "logistic"
+    takes_labels = True
+    needs_ridge = True
+    has_probabilities = True
+    words = Words("log loss", "share of the log loss explained", "accuracy")
+    curvature_bound = 0.25
+
+    def value(self, eta: Floats, y: Floats) -> Floats:
+        """log(1 + exp(−y·eta))."""
+        return np.logaddexp(0.0, -y * eta)
+
+    def gradient(self, eta: Floats, y: Floats) -> Floats:
+        """−y / (1 + exp(y·eta))."""
+        return -y * expit(-y * eta)
+
+    def curvature(self, eta: Floats, y: Floats) -> Floats:
+        """p (1 − p) with p = 1 / (1 + exp(−eta))."""
+        rarer = expit(-np.abs(eta))
+        return rarer * (1.0 - rarer)
+
+    def majorizer(self, eta: Floats, y: Floats) -> Floats:
+        """tanh(½ eta) / (2 eta): a quadratic that touches at ±eta and lies above, ≤ ¼."""
+        half = np.maximum(np.abs(0.5 * eta), 1e-8)
+        return 0.25 * np.tanh(half) / half
+
+    def conjugate(self, u: Floats, y: Floats) -> Floats:
+        """p log p + (1 − p) log(1 − p) with p = −y·u in [0, 1]."""
+        p = -y * u
+        is_inside = (p >= 0.0) & (p <= 1.0)
+        p = np.where(is_inside, p, 0.5)
+        return np.where(is_inside, xlogy(p, p) + xlog1py(1.0 - p, -p), np.inf)
+
+    def dual_curvature(self, eta: Floats, y: Floats, reach: float) -> Floats:
+        """A share of the curvature: relative entropy hardly exceeds its second-order term."""
+        return self.curvature(eta, y) / entropy_excess(reach)
+
+    def check_target(self, y: Floats) -> Floats:
+        """Two classes, coded {−1, 1}; {0, 1} is mapped to it."""
+        return _as_signs(y, self.name)
+
+
+@dataclass(frozen=True)
+class SquaredHinge(Loss):
+    """½ max(0, 1 − y·eta)² with y in {−1, 1}: the smooth support vector machine."""
+
+    name = "squared_hinge"
+    takes_labels = True
+    words = Words("squared hinge loss", "share of the hinge loss explained", "accuracy")
+    curvature_bound = 1.0
+
+    def value(self, eta: Floats, y: Floats) -> Floats:
+        """½ max(0, 1 − y·eta)²."""
+        return 0.5 * np.maximum(0.0, 1.0 - y * eta) ** 2
+
+    def gradient(self, eta: Floats, y: Floats) -> Floats:
+        """−y max(0, 1 − y·eta)."""
+        return -y * np.maximum(0.0, 1.0 - y * eta)
+
+    def curvature(self, eta: Floats, y: Floats) -> Floats:
+        """One where y·eta < 1, else zero."""
+        return (y * eta < 1.0).astype(np.float64)
+
+    def conjugate(self, u: Floats, y: Floats) -> Floats:
+        """½ h² − h with h = −y·u ≥ 0."""
+        h = -y * u
+        return np.where(h >= 0.0, h * (0.5 * h - 1.0), np.inf)
+
+    def dual_curvature(self, eta: Floats, y: Floats, reach: float) -> Floats:
+        """Less than one where the margin might be reached."""
+        return np.clip((1.0 - y * eta) / reach, 0.0, 1.0)
+
+    def check_target(self, y: Floats) -> Floats:
+        """Two classes, coded {−1, 1}; {0, 1} is mapped to it."""
+        return _as_signs(y, self.name)
+
+
+def _as_signs(y: Floats, name: str) -> Floats:
+    """Map {0, 1} to {−1, 1}; refuse anything but two classes in one of these codings."""
+    classes = np.unique(y)
+    if np.isin(classes, (-1.0, 1.0)).all():
+        return y
+    if np.isin(classes, (0.0, 1.0)).all():
+        return 2.0 * y - 1.0
+    seen = ", ".join(f"{value:g}" for value in classes[:5]) + (", ..." if len(classes) > 5 else "")
+    raise ValueError(
+        f"loss={name!r} needs `y` in {{-1, 1}} ({{0, 1}} is accepted and mapped), got {seen}."
+    )

@@ -1,0 +1,166 @@
+"""Losses of numbers: least squares, Huber, counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import xlogy
+
+from blockl0.losses.base import Loss, Words, entropy_excess
+from blockl0.validate import check_positive
+
+Floats = NDArray[np.float64]
+
+LARGEST_LOG_MEAN = 300.0
+"""Where the Poisson loss goes on linearly: its sums stay far from overflow."""
+NEAR_ZERO = 0.02
+"""Where exp(u) − 1 − u is summed as a series, whose ninth power is rounding."""
+
+
+@dataclass(frozen=True)
+class Squared(Loss):
+    """½ (y − eta)²: least squares, summed as in the paper and not divided by the sample count."""
+
+    name = "squared"
+    is_quadratic = True
+    shifts_with_target = True
+    has_scale = True
+    words = Words("variance", "R²")
+    curvature_bound = 1.0
+
+    def __init_subclass__(cls) -> None:
+        # what a subclass changes is not known: it is a quadratic only if it says so
+        cls.is_quadratic = cls.__dict__.get("is_quadratic", False)
+
+    def value(self, eta: Floats, y: Floats) -> Floats:
+        """½ (y − eta)²."""
+        return 0.5 * (y - eta) ** 2
+
+    def gradient(self, eta: Floats, y: Floats) -> Floats:
+        """eta − y."""
+        return eta - y
+
+    def curvature(self, eta: Floats, y: Floats) -> Floats:
+        """One, everywhere."""
+        return np.ones_like(eta)
+
+    def check_target(self, y: Floats) -> Floats:
+        """Any finite target will do."""
+        return y
+
+
+@dataclass(frozen=True)
+class Huber(Loss):
+    """½ r² for |r| ≤ delta, else delta·|r| − ½ delta², with r = y − eta: robust regression."""
+
+    delta: float = 1.35
+    name = "huber"
+    shifts_with_target = True
+    has_scale = True
+    words = Words("Huber loss", "share of the Huber loss explained")
+    curvature_bound = 1.0
+
+    def __post_init__(self) -> None:
+        check_positive("delta", self.delta)
+
+    def value(self, eta: Floats, y: Floats) -> Floats:
+        """With c = clip(r, ±delta): c (r − ½ c)."""
+        residual = y - eta
+        clipped = np.clip(residual, -self.delta, self.delta)
+        return clipped * (residual - 0.5 * clipped)
+
+    def gradient(self, eta: Floats, y: Floats) -> Floats:
+        """clip(eta − y, ±delta)."""
+        return np.clip(eta - y, -self.delta, self.delta)
+
+    def curvature(self, eta: Floats, y: Floats) -> Floats:
+        """One where |y − eta| ≤ delta, else zero."""
+        return (np.abs(y - eta) <= self.delta).astype(np.float64)
+
+    def majorizer(self, eta: Floats, y: Floats) -> Floats:
+        """min(1, delta / |y − eta|): a quadratic that touches at eta and lies above."""
+        return self.delta / np.maximum(self.delta, np.abs(y - eta))
+
+    @property
+    def unit(self) -> float:
+        """A moderate change of a predictor."""
+        return self.delta
+
+    def conjugate(self, u: Floats, y: Floats) -> Floats:
+        """u·y + ½ u² for |u| ≤ delta."""
+        return np.where(np.abs(u) <= self.delta, u * (y + 0.5 * u), np.inf)
+
+    def dual_curvature(self, eta: Floats, y: Floats, reach: float) -> Floats:
+        """Less than one where a residual might leave the quadratic part."""
+        return np.clip((self.delta - np.abs(y - eta)) / reach, 0.0, 1.0)
+
+    def check_target(self, y: Floats) -> Floats:
+        """Any finite target will do."""
+        return y
+
+
+@dataclass(frozen=True)
+class Poisson(Loss):
+    """exp(eta) − y·eta + y·log(y) − y: half the deviance of counts with mean exp(eta).
+
+    Its curvature exp(eta) is unbounded, so there is no global majorizer: methods that need one
+    refuse it, and method "refit" takes safeguarded steps. Above eta = 300 it goes on linearly.
+    """
+
+    name = "poisson"
+    needs_ridge = True
+    words = Words("deviance", "D²", "D²")
+    curvature_bound = np.inf
+
+    def value(self, eta: Floats, y: Floats) -> Floats:
+        """exp(eta) − y·eta + y·log(y) − y, which is never negative."""
+        # y (exp(u) − 1 − u) with u = eta − log y: no large numbers that cancel
+        is_count = y > 0.0
+        u = np.minimum(eta, LARGEST_LOG_MEAN) - np.log(np.where(is_count, y, 1.0))
+        value = np.where(is_count, y * _exp_rest(u), np.exp(u))
+        beyond = np.maximum(eta - LARGEST_LOG_MEAN, 0.0)
+        return value + beyond * self.gradient(eta, y)
+
+    def gradient(self, eta: Floats, y: Floats) -> Floats:
+        """exp(eta) − y."""
+        return np.exp(np.minimum(eta, LARGEST_LOG_MEAN)) - y
+
+    def curvature(self, eta: Floats, y: Floats) -> Floats:
+        """exp(eta)."""
+        return np.exp(np.minimum(eta, LARGEST_LOG_MEAN))
+
+    def conjugate(self, u: Floats, y: Floats) -> Floats:
+        """q log q − q − y log y + y with q = u + y ≥ 0."""
+        mean = u + y
+        is_inside = (mean >= 0.0) & (mean <= np.exp(LARGEST_LOG_MEAN))
+        mean = np.where(is_inside, mean, 1.0)
+        return np.where(is_inside, xlogy(mean, mean) - xlogy(y, y) - u, np.inf)
+
+    def dual_curvature(self, eta: Floats, y: Floats, reach: float) -> Floats:
+        """A share of the curvature: relative entropy hardly exceeds its second-order term."""
+        return self.curvature(eta, y) / entropy_excess(reach)
+
+    def check_target(self, y: Floats) -> Floats:
+        """Counts, or other nonnegative numbers, not all zero."""
+        if y.min() < 0.0:
+            i = int(np.argmax(y < 0.0))
+            raise ValueError(
+                f"loss={self.name!r} needs nonnegative `y`, got {y[i]:g} in position {i}."
+            )
+        if not y.any():
+            raise ValueError(
+                f"loss={self.name!r} needs a positive value in `y`, got only zeros; "
+                "the best rate is then zero, whatever the features."
+            )
+        return y
+
+
+def _exp_rest(u: Floats) -> Floats:
+    """exp(u) − 1 − u, of full accuracy near zero too."""
+    near = np.clip(u, -NEAR_ZERO, NEAR_ZERO)
+    series = 1.0 + near / 7.0 * (1.0 + near / 8.0)
+    for k in (6.0, 5.0, 4.0, 3.0):
+        series = 1.0 + near / k * series
+    return np.where(np.abs(u) < NEAR_ZERO, 0.5 * near**2 * series, np.expm1(u) - u)
