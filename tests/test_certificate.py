@@ -9,6 +9,7 @@ import scipy.sparse as sp
 import oracles
 from blockl0.certificate import Certificate, certify, move_search, stationarity
 from blockl0.design import Csc
+from blockl0.preprocess import apply
 from blockl0.problem import as_problem
 
 LEVELS = ["basic", "L", 1, 2, 3, 4]
@@ -346,3 +347,23 @@ def test_only_a_gain_above_the_tolerance_is_confirmed():
         point = stationarity.Point(problem, np.array([1.0 - delta]))
         better = point.confirm(np.array([0]), np.array([1.0]))
         assert (better is not None) == counts
+
+
+@pytest.mark.parametrize("loss", ["logistic", "huber", "squared_hinge"])
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_model_of_a_problem_with_intercept_touches_it_and_lies_above(loss, is_weighted):
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((30, 5)) + 3.0 * rng.standard_normal(5)
+        y = 5.0 + 3.0 * rng.standard_normal(30) if loss == "huber" else 1.0 * (np.arange(30) < 24)
+        weights = rng.uniform(0.1, 3.0, 30) if is_weighted else None
+        problem = apply(
+            as_problem(X, y, n_nonzero_coefs=3, loss=loss, ridge=0.1, sample_weight=weights)
+        ).problem
+        w = np.concatenate([rng.standard_normal(2), np.zeros(3)])
+        model = stationarity.Point(problem, w).model
+        np.testing.assert_allclose(model.gradient(w), problem.gradient(w), rtol=1e-8, atol=1e-9)
+        for _ in range(10):
+            z = w + 0.5 * rng.standard_normal(5)
+            rise = model.smooth(z) - model.smooth(w)
+            assert rise >= problem.smooth(z) - problem.smooth(w) - 1e-9

@@ -15,7 +15,7 @@ from blockl0.path import l0_path
 from blockl0.problem import Problem, as_problem
 from blockl0.quadratic_search import QuadraticSearch, SearchOptions
 from blockl0.refit import improve, refit_options
-from blockl0.run import Run
+from blockl0.run import begin
 from blockl0.validate import (
     as_numeric,
     check_n_jobs,
@@ -114,7 +114,7 @@ def _encode(
         search = QuadraticSearch(here, options)
         if shared is not None and shared._whole is not None:
             search._whole = search._pool_of(shared._whole.columns, like=shared._whole)
-        incumbent, _ = improve(search, None, Run(here), np.random.default_rng(seed), rounds)
+        incumbent, _ = improve(search, None, begin(here), np.random.default_rng(seed), rounds)
         codes[i] = here.to_given(incumbent.w)
         shared = search if shared is None else shared
     return codes

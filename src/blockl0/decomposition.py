@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.block_search import improve_block, is_proven, new_tree
+from blockl0.methods import method
 from blockl0.problem import Problem
 from blockl0.result import Result, Status
 from blockl0.run import Run
@@ -24,6 +25,7 @@ AS_PRINTED: dict[str, Any] = {"theta_scale": False, "greedy": "paper", "stopping
 """The options that make "dec" the printed algorithm to the letter; the rest is so by default."""
 
 
+@method("dec", losses="bounded", intercept=False)
 def solve_dec(
     problem: Problem,
     run: Run,

@@ -242,7 +242,7 @@ LABELS_RIDGE = 1e-3
 """Of a selector for labels."""
 COPIED = (
     "coef_", "intercept_", "support_", "n_nonzero_", "objective_", "certificate_", "status_",
-    "n_iter_", "history_",
+    "n_iter_", "history_", "result_",
 )  # fmt: skip
 """Attributes of its model that a selector has, too."""
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from blockl0.block_search import NODE_LIMIT
 from blockl0.exact_search import ExactSearch, Incumbent
+from blockl0.methods import method
 from blockl0.problem import Problem
 from blockl0.refit import solve_refit
 from blockl0.result import Result, Status
@@ -27,6 +28,7 @@ HEURISTIC_EFFORT = 1
 """Rounds of kicks that method "refit" spends on the first incumbent."""
 
 
+@method("exact", losses="squared", most_columns=LARGEST)
 def solve_exact(
     problem: Problem,
     run: Run,
@@ -54,9 +56,7 @@ def solve_exact(
         Nodes after which the search stops without a proof.
     """
     node_limit = check_integer("node_limit", node_limit, low=1)
-    _check_applies(problem)
-    clock = Run(problem, max(run.seconds_left, 0.0))
-    first = solve_refit(problem, clock, init=init, rng=rng, effort=HEURISTIC_EFFORT)
+    first = solve_refit(problem, run.part(), init=init, rng=rng, effort=HEURISTIC_EFFORT)
     if first.status is Status.OPTIMAL:
         # few columns: the heuristic is a complete search already
         w = problem.from_given(first.coef)
@@ -90,16 +90,3 @@ def _next_quota(quota: int, n_made: int, started: float) -> int:
     if n_made < quota:
         return max(1, int(quota * min(pace, 1.0)))
     return min(max(1, int(quota * min(max(pace, 0.1), 2.0))), MOST_NODES)
-
-
-def _check_applies(problem: Problem) -> None:
-    if not problem.is_quadratic:
-        raise ValueError(
-            f"method='exact' solves loss='squared' only, got loss={problem.loss.name!r}; "
-            "use method='dec'."
-        )
-    if problem.n_features > LARGEST:
-        raise ValueError(
-            f"method='exact' takes at most {LARGEST} columns, got {problem.n_features}; "
-            "select columns first, or use method='dec'."
-        )

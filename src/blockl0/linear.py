@@ -28,10 +28,11 @@ from blockl0.preprocess import (
     drop_unweighted,
 )
 from blockl0.problem import as_problem, independent
-from blockl0.refit import refit_options, solve_refit
+from blockl0.refit import refit_options
 from blockl0.result import Result, Status
-from blockl0.run import Callback, Run
+from blockl0.run import Callback, begin
 from blockl0.scaling import balance
+from blockl0.solve import solve_problem
 from blockl0.sparsity import as_sparsity
 from blockl0.validate import (
     check_choice,
@@ -39,8 +40,6 @@ from blockl0.validate import (
     check_keep,
     check_keep_names,
     check_nonnegative,
-    check_time_limit,
-    check_verbose,
 )
 
 Floats = NDArray[np.float64]
@@ -189,14 +188,14 @@ class L0Linear(CallbackSupportMixin, SummaryMixin, BaseEstimator):
     def _solve(self, prepared: Prepared, callback: Callback | None = None) -> Result:
         problem = prepared.problem
         price, budget = problem.sparsity
-        run = Run(
-            problem, check_time_limit(self.time_limit), callback, {"method": "refit"},
-            check_verbose(self.verbose),
-        )  # fmt: skip
-        rng = np.random.default_rng(self._seed())
+        around: Any = {
+            "time_limit": self.time_limit, "callback": callback, "verbose": self.verbose
+        }  # fmt: skip
+        seed = self._seed()
         if price > 0.0 or budget < problem.n_features:
-            return solve_refit(problem, run, rng=rng, effort=self.effort)
+            return solve_problem(problem, random_state=seed, effort=self.effort, **around)
         # with room for all columns at no price there is nothing to choose, only to fit
+        run = begin(problem, {"method": "refit"}, **around)
         return run.result(_fit_all(problem), Status.CONVERGED, 1)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
@@ -231,6 +230,7 @@ class L0Linear(CallbackSupportMixin, SummaryMixin, BaseEstimator):
     def _store(self, result: Result, prepared: Prepared) -> None:
         for name, value in self._attributes(prepared, result.coef).items():
             setattr(self, name, value)
+        self.result_ = result
         self.objective_ = result.objective
         self.certificate_ = result.certificate
         self.status_ = result.status

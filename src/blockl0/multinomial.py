@@ -38,7 +38,9 @@ class MultinomialProblem:
     keep: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     has_intercept: bool = False
     scale: Floats | None = None
-    loss: Any = field(default_factory=lambda: SimpleNamespace(name="softmax"))
+    loss: Any = field(
+        default_factory=lambda: SimpleNamespace(name="softmax", n_outputs=2, is_quadratic=False)
+    )
 
     @property
     def n_samples(self) -> int:

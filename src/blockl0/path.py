@@ -15,16 +15,13 @@ from blockl0.problem import as_problem
 from blockl0.quadratic_search import Incumbent
 from blockl0.refit import Search, check, finish, improve, make_search, refit_options
 from blockl0.result import Result, Status
-from blockl0.run import Callback, Run
+from blockl0.run import Callback, Run, begin
 from blockl0.selection import best_point, information_criterion, path_frame
 from blockl0.sparsity import Sparsity
 from blockl0.validate import (
-    check_callback,
     check_options,
     check_path,
     check_random_state,
-    check_time_limit,
-    check_verbose,
 )
 
 Floats = NDArray[np.float64]
@@ -241,12 +238,12 @@ def solve_path(
 ) -> Path:
     """The path of a problem that is bound already, at (price, budget) points; see `l0_path`."""
     options, rounds = refit_options(effort, **method_options)
-    clock = Run(
+    clock = begin(
         problem,
-        check_time_limit(time_limit),
-        check_callback(callback),
         {"method": "refit", "effort": effort, **method_options},
-        check_verbose(verbose),
+        time_limit=time_limit,
+        callback=callback,
+        verbose=verbose,
     )
     # every point is seeded alike, as a call for it alone would be
     seed = random_state
@@ -320,9 +317,7 @@ def _solve_alone(search: Search, sparsity: Sparsity, clock: Run, seed: Any, roun
     """A point as `solve` finds it."""
     passes = search.tally.n_passes
     search = search.for_sparsity(sparsity)
-    run = Run(
-        search.problem, clock.seconds_left, clock.callback, clock.options, clock.verbose
-    )  # fmt: skip
+    run = clock.part(search.problem, is_shown=True)
     rng = check_random_state(seed)
     incumbent, status = improve(search, None, run, rng, rounds)
     n_passes = search.tally.n_passes - passes

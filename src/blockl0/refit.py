@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from blockl0.certificate import TOL, Certificate
 from blockl0.local_search import LocalSearch
+from blockl0.methods import method
 from blockl0.multinomial import MultinomialProblem
 from blockl0.multinomial_search import MultinomialSearch
 from blockl0.pooled_search import PooledSearch
@@ -43,6 +44,7 @@ WIDE = 512
 Search = QuadraticSearch | LocalSearch | PooledSearch | MultinomialSearch
 
 
+@method("refit", several_outputs=True)
 def solve_refit(
     problem: Problem | MultinomialProblem,
     run: Run,

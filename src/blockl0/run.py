@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.result import History, Result, Status
+from blockl0.validate import check_callback, check_time_limit, check_verbose
 
 Floats = NDArray[np.float64]
 logger = logging.getLogger("blockl0")
@@ -100,6 +101,16 @@ class Run:
         self._seconds: list[float] = []
         self._n_nonzero: list[int] = []
 
+    def part(self, problem: Any = None, *, is_shown: bool = False) -> Run:
+        """A run inside this one, of the time that is left; shown to the callback if asked for."""
+        return Run(
+            self.problem if problem is None else problem,
+            max(self.seconds_left, 0.0),
+            self.callback if is_shown else None,
+            self.options,
+            self.verbose if is_shown else 0,
+        )
+
     @property
     def seconds(self) -> float:
         """Time since the start."""
@@ -159,3 +170,21 @@ class Run:
             lower_bound=lower_bound,
             **kw,
         )
+
+
+def begin(
+    problem: Any,
+    options: dict[str, Any] | None = None,
+    *,
+    time_limit: float | None = None,
+    callback: Callback | None = None,
+    verbose: int | bool = 0,
+) -> Run:
+    """Start the clock of a solve; what surrounds it is checked here."""
+    return Run(
+        problem,
+        check_time_limit(time_limit),
+        check_callback(callback),
+        options,
+        check_verbose(verbose),
+    )

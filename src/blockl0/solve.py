@@ -2,40 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 from numpy.typing import ArrayLike
 
-from blockl0.baselines import BUDGET_BASELINES, PRICE_BASELINES
-from blockl0.decomposition import solve_dec
-from blockl0.exact import solve_exact
-from blockl0.problem import as_problem
-from blockl0.refit import solve_refit
+# methods register when they are imported
+from blockl0 import baselines, decomposition, exact, refit  # noqa: F401
+from blockl0.methods import METHODS
+from blockl0.problem import Problem, as_problem
 from blockl0.result import Result
-from blockl0.run import Callback, Run
-from blockl0.validate import (
-    check_callback,
-    check_choice,
-    check_init,
-    check_options,
-    check_random_state,
-    check_time_limit,
-    check_verbose,
-)
-
-METHODS: dict[str, Callable[..., Result]] = {
-    "refit": solve_refit,
-    "dec": solve_dec,
-    "exact": solve_exact,
-    **BUDGET_BASELINES,
-    **PRICE_BASELINES,
-}
-"""Every method by name: called as method(problem, run, init=, rng=, **its own options)."""
-
-_COMMON = ("problem", "run", "init", "rng")
+from blockl0.run import Callback, begin
+from blockl0.validate import check_choice, check_init, check_options, check_random_state
 
 
 def solve(
@@ -117,9 +94,7 @@ def solve(
     >>> result.support, str(result.status)
     (array([3, 7]), 'optimal')
     """
-    check_choice("method", method, tuple(METHODS))
-    solver, defaults = METHODS[method], _defaults(method)
-    check_options(method, method_options, tuple(defaults))
+    check_method(method, method_options)
     problem = as_problem(
         X,
         y,
@@ -130,26 +105,62 @@ def solve(
         sample_weight=sample_weight,
         keep=keep,
     )
-    options = {**defaults, **method_options}
-    run = Run(
+    return solve_problem(
         problem,
-        check_time_limit(time_limit),
-        check_callback(callback),
-        {"method": method, **options},
-        check_verbose(verbose),
+        method,
+        init=init,
+        random_state=random_state,
+        time_limit=time_limit,
+        callback=callback,
+        verbose=verbose,
+        **method_options,
     )
-    n, budget = problem.n_features, problem.sparsity.budget
+
+
+def solve_problem(
+    problem: Problem,
+    method: str = "refit",
+    *,
+    init: ArrayLike | None = None,
+    random_state: Any = None,
+    time_limit: float | None = None,
+    callback: Callback | None = None,
+    verbose: int | bool = 0,
+    **options: Any,
+) -> Result:
+    """Run a method on a problem that is bound already; the one door for all that solve.
+
+    What the method cannot do is refused before it runs, see `blockl0.methods`.
+
+    Parameters
+    ----------
+    problem : Problem
+        From `as_problem`, or with an intercept from `preprocess.apply`.
+    method : str
+    init : array-like (n,), optional
+        Feasible start, for the columns as they were given.
+    random_state, time_limit, callback, verbose, **options
+        As in `solve`.
+    """
+    check_method(method, options)
+    known = METHODS[method]
+    known.check(problem, init)
+    options = {**known.defaults, **options}
+    run = begin(
+        problem,
+        {"method": method, **options},
+        time_limit=time_limit,
+        callback=callback,
+        verbose=verbose,
+    )
     start = None
     if init is not None:
-        start = check_init(init, n, budget, problem.keep, problem.scale)
-    return solver(problem, run, init=start, rng=check_random_state(random_state), **options)
+        budget = problem.sparsity.budget
+        start = check_init(init, problem.n_features, budget, problem.keep, problem.scale)
+    return known.solve(problem, run, init=start, rng=check_random_state(random_state), **options)
 
 
-@cache
-def _defaults(method: str) -> dict[str, Any]:
-    """The options of a method with their defaults."""
-    return {
-        name: parameter.default
-        for name, parameter in inspect.signature(METHODS[method]).parameters.items()
-        if name not in _COMMON
-    }
+def check_method(method: str, options: dict[str, Any]) -> None:
+    """Refuse a method that does not exist, or an option that it does not have, by name."""
+    check_choice("method", method, tuple(METHODS))
+    check_options(method, options, tuple(METHODS[method].defaults))

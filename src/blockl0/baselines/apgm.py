@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.baselines.common import Patience, check_budget_form, iterate, lipschitz_estimate
+from blockl0.baselines.common import Patience, iterate, lipschitz_estimate
 from blockl0.baselines.pgm import Budget
 from blockl0.baselines.proximal_gradient import AcceleratedProximalGradient
 from blockl0.decomposition import starting_point
+from blockl0.methods import method
 from blockl0.problem import Problem
 from blockl0.result import Result
 from blockl0.run import Run
@@ -16,6 +17,7 @@ from blockl0.run import Run
 Floats = NDArray[np.float64]
 
 
+@method("apgm", losses="bounded", forms=("budget",))
 def solve_apgm(
     problem: Problem,
     run: Run,
@@ -44,7 +46,6 @@ def solve_apgm(
     tol, window, max_iter : float, int, int
         As in `solve_pgm`.
     """
-    check_budget_form(problem, "apgm")
     patience = Patience(tol, window)
     w = starting_point(problem, init, rng)
     lipschitz = lipschitz_estimate(problem, rng)

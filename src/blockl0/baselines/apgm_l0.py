@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.baselines.common import Patience, check_price_form, iterate, lipschitz_estimate
+from blockl0.baselines.common import Patience, iterate, lipschitz_estimate
 from blockl0.baselines.pgm_l0 import Count
 from blockl0.baselines.proximal_gradient import AcceleratedProximalGradient
 from blockl0.decomposition import starting_point
+from blockl0.methods import method
 from blockl0.problem import Problem
 from blockl0.result import Result
 from blockl0.run import Run
@@ -16,6 +17,7 @@ from blockl0.run import Run
 Floats = NDArray[np.float64]
 
 
+@method("apgm-l0", losses="bounded", forms=("price",))
 def solve_apgm_l0(
     problem: Problem,
     run: Run,
@@ -42,7 +44,6 @@ def solve_apgm_l0(
     tol, window, max_iter : float, int, int
         As in `solve_pgm`.
     """
-    check_price_form(problem, "apgm-l0")
     patience = Patience(tol, window)
     w = starting_point(problem, init, rng)
     lipschitz = lipschitz_estimate(problem, rng)

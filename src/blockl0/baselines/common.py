@@ -30,44 +30,6 @@ ROUNDING = 1e-13
 """Correlations with the residual below this share of ‖y‖ are rounding."""
 
 
-# -- what a method accepts -------------------------------------------------------------------------
-
-
-def check_budget_form(problem: Problem, method: str) -> None:
-    """Refuse a price: the method knows only ‖w‖₀ <= n_nonzero_coefs."""
-    if problem.sparsity.price > 0.0:
-        raise ValueError(
-            f"method={method!r} takes a budget (`n_nonzero_coefs`) and no price, got "
-            f"alpha={problem.sparsity.price:g}; leave `alpha` out, or use method='refit', 'dec' or "
-            "'pgm-l0'."
-        )
-
-
-def check_price_form(problem: Problem, method: str) -> None:
-    """Refuse a budget: the method knows only alpha·‖w‖₀."""
-    budget = problem.sparsity.budget
-    if budget < problem.n_features:
-        raise ValueError(
-            f"method={method!r} takes a price (`alpha`) and no budget, got n_nonzero_coefs="
-            f"{budget}; leave `n_nonzero_coefs` out, or use method='refit', 'dec' or 'pgm'."
-        )
-
-
-def check_squared(problem: Problem, method: str) -> None:
-    """Refuse losses that least squares cannot fit."""
-    if not problem.is_quadratic:
-        raise ValueError(
-            f"method={method!r} solves loss='squared' only, got loss={problem.loss.name!r}; "
-            "use method='refit', 'dec' or 'pgm'."
-        )
-
-
-def check_no_init(init: Floats | None, method: str) -> None:
-    """Refuse a start: by its definition the method begins at zero."""
-    if init is not None:
-        raise ValueError(f"method={method!r} always starts at zero; leave `init` out.")
-
-
 # -- the driver ------------------------------------------------------------------------------------
 
 

@@ -7,12 +7,11 @@ from numpy.typing import NDArray
 
 from blockl0.baselines.common import (
     Patience,
-    check_budget_form,
-    check_squared,
     iterate,
     largest,
 )
 from blockl0.baselines.pursuit import Pursuit
+from blockl0.methods import method
 from blockl0.problem import Problem
 from blockl0.result import Result
 from blockl0.run import Run
@@ -46,6 +45,7 @@ class CoSaMP(Pursuit):
         return not np.array_equal(self.approximation, before)
 
 
+@method("cosamp", losses="squared", forms=("budget",))
 def solve_cosamp(
     problem: Problem,
     run: Run,
@@ -79,8 +79,6 @@ def solve_cosamp(
     tol, window, max_iter : float, int, int
         As in `solve_pgm`, judged by the best objective so far.
     """
-    check_budget_form(problem, "cosamp")
-    check_squared(problem, "cosamp")
     patience = Patience(tol, window)
     method = CoSaMP(problem, init, check_flag("normalize", normalize))
     return iterate(method, run, max_iter, patience)

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from blockl0.baselines.common import (
     Incumbent,
     Patience,
-    check_budget_form,
-    check_squared,
     fit_support,
     iterate,
     largest_and_kept,
@@ -20,6 +18,7 @@ from blockl0.baselines.common import (
 from blockl0.baselines.pgm_l1 import L1
 from blockl0.baselines.proximal_gradient import ProximalGradient
 from blockl0.decomposition import starting_point
+from blockl0.methods import method
 from blockl0.problem import Problem
 from blockl0.result import Result
 from blockl0.run import Run
@@ -70,6 +69,7 @@ class L1Path(Incumbent):
         return self.iteration + 1 < len(self.alphas)
 
 
+@method("cvx-l1", losses="squared", forms=("budget",))
 def solve_cvx_l1(
     problem: Problem,
     run: Run,
@@ -100,8 +100,6 @@ def solve_cvx_l1(
     tol, window, max_iter : float, int, int
         As in `solve_pgm`, for each price.
     """
-    check_budget_form(problem, "cvx-l1")
-    check_squared(problem, "cvx-l1")
     if np.ndim(alphas) != 1:
         raise TypeError(f"`alphas` must be a sequence of prices, got {alphas!r}.")
     prices = [check_nonnegative("alphas", alpha) for alpha in alphas]

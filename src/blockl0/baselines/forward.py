@@ -6,12 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.baselines.common import (
-    check_budget_form,
-    check_no_init,
-    check_squared,
     iterate,
 )
 from blockl0.baselines.omp import MatchingPursuit
+from blockl0.methods import method
 from blockl0.problem import Problem
 from blockl0.result import Result
 from blockl0.run import Run
@@ -49,6 +47,7 @@ class ForwardSelection(MatchingPursuit):
         return best if score[best] > self.smallest else None
 
 
+@method("forward", losses="squared", forms=("budget",), start=False)
 def solve_forward(
     problem: Problem,
     run: Run,
@@ -73,7 +72,4 @@ def solve_forward(
     rng : Generator
         Not used: the method is deterministic.
     """
-    check_budget_form(problem, "forward")
-    check_squared(problem, "forward")
-    check_no_init(init, "forward")
     return iterate(ForwardSelection(problem), run)

@@ -7,13 +7,11 @@ from numpy.typing import NDArray
 
 from blockl0.baselines.common import (
     ROUNDING,
-    check_budget_form,
-    check_no_init,
-    check_squared,
     column_lengths,
     iterate,
 )
 from blockl0.baselines.growing_fit import GrowingFit
+from blockl0.methods import method
 from blockl0.problem import Problem
 from blockl0.result import Result
 from blockl0.run import Run
@@ -72,6 +70,7 @@ class MatchingPursuit:
         return False
 
 
+@method("omp", losses="squared", forms=("budget",), start=False)
 def solve_omp(
     problem: Problem,
     run: Run,
@@ -100,7 +99,4 @@ def solve_omp(
         Compare |x_j'r|/‖x_j‖, as for columns of length one, which the definition assumes; False
         compares |x_j'r| as scikit-learn does.
     """
-    check_budget_form(problem, "omp")
-    check_squared(problem, "omp")
-    check_no_init(init, "omp")
     return iterate(MatchingPursuit(problem, check_flag("normalize", normalize)), run)

@@ -7,13 +7,13 @@ from numpy.typing import NDArray
 
 from blockl0.baselines.common import (
     Patience,
-    check_budget_form,
     iterate,
     largest_and_kept,
     lipschitz_estimate,
 )
 from blockl0.baselines.proximal_gradient import ProximalGradient
 from blockl0.decomposition import starting_point
+from blockl0.methods import method
 from blockl0.problem import Problem
 from blockl0.result import Result
 from blockl0.run import Run
@@ -40,6 +40,7 @@ class Budget:
         return w
 
 
+@method("pgm", losses="bounded", forms=("budget",))
 def solve_pgm(
     problem: Problem,
     run: Run,
@@ -69,7 +70,6 @@ def solve_pgm(
         Stop when the mean relative decrease over `window` iterations is at most `tol`.
     max_iter : int
     """
-    check_budget_form(problem, "pgm")
     patience = Patience(tol, window)
     w = starting_point(problem, init, rng)
     method = ProximalGradient(problem, Budget(problem), w, lipschitz_estimate(problem, rng))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.baselines.common import Patience, check_price_form, iterate, lipschitz_estimate
+from blockl0.baselines.common import Patience, iterate, lipschitz_estimate
 from blockl0.baselines.proximal_gradient import ProximalGradient
 from blockl0.decomposition import starting_point
+from blockl0.methods import method
 from blockl0.problem import Problem
 from blockl0.result import Result
 from blockl0.run import Run
@@ -33,6 +34,7 @@ class Count:
         return w
 
 
+@method("pgm-l0", losses="bounded", forms=("price",))
 def solve_pgm_l0(
     problem: Problem,
     run: Run,
@@ -60,7 +62,6 @@ def solve_pgm_l0(
     tol, window, max_iter : float, int, int
         As in `solve_pgm`.
     """
-    check_price_form(problem, "pgm-l0")
     patience = Patience(tol, window)
     w = starting_point(problem, init, rng)
     method = ProximalGradient(problem, Count(problem), w, lipschitz_estimate(problem, rng))

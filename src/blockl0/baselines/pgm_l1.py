@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.baselines.common import Patience, check_price_form, iterate, lipschitz_estimate
+from blockl0.baselines.common import Patience, iterate, lipschitz_estimate
 from blockl0.baselines.proximal_gradient import ProximalGradient
 from blockl0.decomposition import starting_point
+from blockl0.methods import method
 from blockl0.problem import Problem
 from blockl0.result import Result
 from blockl0.run import Run
@@ -35,6 +36,7 @@ class L1:
         return w
 
 
+@method("pgm-l1", losses="bounded", forms=("price",))
 def solve_pgm_l1(
     problem: Problem,
     run: Run,
@@ -65,7 +67,6 @@ def solve_pgm_l1(
     tol, window, max_iter : float, int, int
         As in `solve_pgm`, but judged by f(w) + alpha·‖w‖₁.
     """
-    check_price_form(problem, "pgm-l1")
     patience = Patience(tol, window)
     w = starting_point(problem, init, rng)
     penalty = L1(problem.sparsity.price, problem.keep)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.baselines.common import Patience, check_price_form, iterate, lipschitz_estimate
+from blockl0.baselines.common import Patience, iterate, lipschitz_estimate
 from blockl0.baselines.proximal_gradient import ProximalGradient
 from blockl0.decomposition import starting_point
+from blockl0.methods import method
 from blockl0.problem import Problem
 from blockl0.result import Result
 from blockl0.run import Run
@@ -54,6 +55,7 @@ class Half:
         return w
 
 
+@method("pgm-lp", losses="bounded", forms=("price",))
 def solve_pgm_lp(
     problem: Problem,
     run: Run,
@@ -81,7 +83,6 @@ def solve_pgm_lp(
     tol, window, max_iter : float, int, int
         As in `solve_pgm`, but judged by f(w) + alpha·Σ√|w_j|.
     """
-    check_price_form(problem, "pgm-lp")
     patience = Patience(tol, window)
     w = starting_point(problem, init, rng)
     penalty = Half(problem.sparsity.price, problem.keep)

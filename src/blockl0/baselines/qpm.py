@@ -8,14 +8,13 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from blockl0.baselines.common import (
     Incumbent,
-    check_budget_form,
-    check_squared,
     fit_support,
     iterate,
     largest_and_kept,
     lipschitz_estimate,
 )
 from blockl0.decomposition import starting_point
+from blockl0.methods import method
 from blockl0.problem import Problem
 from blockl0.result import Result
 from blockl0.run import Run
@@ -80,6 +79,7 @@ class PenaltyDecomposition(Incumbent):
         return x
 
 
+@method("qpm", losses="squared", forms=("budget",))
 def solve_qpm(
     problem: Problem,
     run: Run,
@@ -111,8 +111,6 @@ def solve_qpm(
         Factor of rho, applied whenever alternating has settled; ends at 1000·L.
     max_iter : int
     """
-    check_budget_form(problem, "qpm")
-    check_squared(problem, "qpm")
     penalty = check_positive("penalty", penalty)
     growth = check_positive("growth", growth)
     if growth <= 1.0:

@@ -7,13 +7,11 @@ from numpy.typing import NDArray
 
 from blockl0.baselines.common import (
     ROUNDING,
-    check_budget_form,
-    check_no_init,
-    check_squared,
     iterate,
     largest,
 )
 from blockl0.baselines.pursuit import Pursuit
+from blockl0.methods import method
 from blockl0.problem import Problem
 from blockl0.result import Result
 from blockl0.run import Run
@@ -64,6 +62,7 @@ class RegularizedPursuit(Pursuit):
         return self.joined.size < 2 * budget
 
 
+@method("romp", losses="squared", forms=("budget",), start=False)
 def solve_romp(
     problem: Problem,
     run: Run,
@@ -92,7 +91,4 @@ def solve_romp(
     normalize : bool
         Whether columns are compared as if they had length one.
     """
-    check_budget_form(problem, "romp")
-    check_squared(problem, "romp")
-    check_no_init(init, "romp")
     return iterate(RegularizedPursuit(problem, check_flag("normalize", normalize)), run)

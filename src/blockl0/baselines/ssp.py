@@ -6,13 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.baselines.common import (
-    check_budget_form,
-    check_squared,
     iterate,
     largest,
     largest_and_kept,
 )
 from blockl0.baselines.pursuit import Pursuit
+from blockl0.methods import method
 from blockl0.problem import Problem
 from blockl0.result import Result
 from blockl0.run import Run
@@ -40,6 +39,7 @@ class SubspacePursuit(Pursuit):
         return self.offer(self.refit(self.pruned(self.refit(joined))))
 
 
+@method("ssp", losses="squared", forms=("budget",))
 def solve_ssp(
     problem: Problem,
     run: Run,
@@ -68,8 +68,6 @@ def solve_ssp(
         Whether columns are compared as if they had length one.
     max_iter : int
     """
-    check_budget_form(problem, "ssp")
-    check_squared(problem, "ssp")
     return iterate(
         SubspacePursuit(problem, init, check_flag("normalize", normalize)), run, max_iter
     )

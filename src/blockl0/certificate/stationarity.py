@@ -77,14 +77,19 @@ class Point:
             return problem
         weights = self.weights
         weights = np.ones(problem.n_samples) if weights is None else weights
-        eta = problem.design.matvec(self.w)
+        eta = problem.predictor(self.w)
         slope = problem.loss.gradient(eta, problem.y)
         if problem.sample_weight is not None:
             slope = slope * problem.sample_weight
         # a row without weight has no slope either
         shift = np.divide(slope, weights, out=np.zeros_like(slope), where=weights > 0.0)
-        loss = LOSSES["squared"]
-        return replace(problem, loss=loss, y=eta - shift, sample_weight=weights)
+        loss, target = LOSSES["squared"], eta - shift
+        if problem.has_intercept:
+            # columns are centred by the same weights, up to a factor: that is the best intercept
+            target = target - np.average(target, weights=weights)
+        return replace(
+            problem, loss=loss, y=target, sample_weight=weights, has_intercept=False
+        )  # fmt: skip
 
     def curve(self, d: Floats) -> Floats:
         """Q d, (n,)."""

@@ -267,13 +267,7 @@ def run_method(
     problem: Any, method: str, *, seed: int, time_limit: float | None = None, **given: Any
 ) -> Any:
     """A method of `solve` on a problem that is bound already."""
-    import inspect
+    from blockl0.solve import METHODS, solve_problem
 
-    from blockl0.run import Run
-    from blockl0.solve import METHODS
-    from blockl0.validate import check_time_limit
-
-    known = inspect.signature(METHODS[method]).parameters
-    given = {name: value for name, value in given.items() if name in known}
-    run = Run(problem, check_time_limit(time_limit), None, {"method": method, **given})
-    return METHODS[method](problem, run, rng=np.random.default_rng(seed), **given)
+    given = {name: value for name, value in given.items() if name in METHODS[method].defaults}
+    return solve_problem(problem, method, random_state=seed, time_limit=time_limit, **given)

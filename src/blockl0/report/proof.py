@@ -10,15 +10,17 @@ import numpy as np
 
 from blockl0.certificate import certify_problem
 from blockl0.design import Dense
-from blockl0.exact import LARGEST, solve_exact
+from blockl0.exact import LARGEST
 from blockl0.multinomial import MultinomialProblem
 from blockl0.refit import make_search, refit_options
 from blockl0.result import Result, Status
-from blockl0.run import Run
+from blockl0.solve import solve_problem
 from blockl0.sparsity import Sparsity
 
 SECONDS, SECONDS_EACH = 10.0, 1.0
 """Time for all proofs where no limit is given, and for the exact search of one point."""
+LEAST_SECONDS = 1e-3
+"""Of a search that is begun, however little time is left."""
 LARGEST_COPY = 20_000_000
 """Entries of X up to which a centred copy is made for certificates."""
 HOPELESS = 0.5
@@ -117,8 +119,8 @@ class _Quadratic:
         left = deadline - time.perf_counter()
         if self.is_hopeful:
             problem = replace(self.problem, sparsity=sparsity)
-            run = Run(problem, min(SECONDS_EACH, left))
-            exact = solve_exact(problem, run, rng=np.random.default_rng(0))
+            seconds = max(min(SECONDS_EACH, left), LEAST_SECONDS)
+            exact = solve_problem(problem, "exact", random_state=0, time_limit=seconds)
             if exact.objective < result.objective * (1.0 - TOLERANCE):
                 return _refuted(proof, result, exact.coef, exact.objective)
             if exact.status is Status.OPTIMAL:

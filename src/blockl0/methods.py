@@ -1,0 +1,114 @@
+"""What each method can do, declared beside it and checked before it runs.
+
+A method is a function (problem, run, *, init, rng, **its own options) -> Result. `@method` names
+it and says what it takes; a problem beyond that is refused with the names of methods that take it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from blockl0.problem import Problem
+from blockl0.result import Result
+
+LISTED = 3
+"""Methods that a refusal names at most."""
+
+_COMMON = ("problem", "run", "init", "rng")
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method and its capabilities.
+
+    Attributes
+    ----------
+    name : str
+    solve : callable
+    losses : "any", "bounded" or "squared"
+        The losses it takes: all, those whose curvature has a bound, or the squared one.
+    forms : tuple of str
+        "budget" if it takes a budget, "price" if it takes a price; with both also the two together.
+    intercept : bool
+        Whether it knows an intercept inside the objective, see `Problem.has_intercept`.
+    several_outputs : bool
+        Whether it takes losses with several predictors for a sample.
+    start : bool
+        Whether it takes a starting point.
+    most_columns : int or None
+    """
+
+    name: str
+    solve: Callable[..., Result]
+    losses: str = "any"
+    forms: tuple[str, ...] = ("budget", "price")
+    intercept: bool = True
+    several_outputs: bool = False
+    start: bool = True
+    most_columns: int | None = None
+
+    @cached_property
+    def defaults(self) -> dict[str, Any]:
+        """Its own options with their defaults, from its signature."""
+        parameters = inspect.signature(self.solve).parameters
+        return {name: p.default for name, p in parameters.items() if name not in _COMMON}
+
+    def refusal(self, problem: Problem) -> str | None:
+        """Why it does not take a problem, a sentence; None if it does."""
+        price, budget = problem.sparsity
+        loss = problem.loss
+        if price > 0.0 and "price" not in self.forms:
+            return (
+                f"takes a budget (`n_nonzero_coefs`) and no price, got alpha={price:g}; leave "
+                "`alpha` out"
+            )
+        if budget < problem.n_features and "budget" not in self.forms:
+            return (
+                f"takes a price (`alpha`) and no budget, got n_nonzero_coefs={budget}; leave "
+                "`n_nonzero_coefs` out"
+            )
+        if self.losses == "squared" and not loss.is_quadratic:
+            return f"solves loss='squared' only, got loss={loss.name!r}"
+        if loss.n_outputs > 1 and not self.several_outputs:
+            return f"takes losses with one predictor for a sample, got loss={loss.name!r}"
+        if self.losses == "bounded" and not np.isfinite(loss.curvature_bound):
+            return (
+                f"needs a quadratic above the loss, but loss={loss.name!r} has unbounded curvature"
+            )
+        if problem.has_intercept and not self.intercept:
+            return f"has no intercept for loss={loss.name!r}; center the columns, or do without one"
+        if self.most_columns is not None and problem.n_features > self.most_columns:
+            return f"takes at most {self.most_columns} columns, got {problem.n_features}"
+        return None
+
+    def check(self, problem: Problem, init: Any = None) -> None:
+        """Refuse a problem, or a start, that it does not take, and name methods that do."""
+        if init is not None and not self.start:
+            raise ValueError(f"method={self.name!r} always starts at zero; leave `init` out.")
+        reason = self.refusal(problem)
+        if reason is not None:
+            able = [other for other in METHODS.values() if other.refusal(problem) is None]
+            able.sort(key=lambda other: other.losses != "any")  # the most general one first
+            listed = ", ".join(repr(other.name) for other in able[:LISTED])
+            link = ", or" if ";" in reason else ";"
+            raise ValueError(f"method={self.name!r} {reason}{link} use method={listed}.")
+
+
+METHODS: dict[str, Method] = {}
+"""Every method by name, filled by `@method` when the modules of `blockl0.solve` are imported."""
+
+
+def method(name: str, **capabilities: Any) -> Callable[[Any], Any]:
+    """Register a function as a method, with its capabilities; see `Method`."""
+
+    def register(function: Any) -> Any:
+        METHODS[name] = Method(name, function, **capabilities)
+        return function
+
+    return register
