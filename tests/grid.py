@@ -1,0 +1,102 @@
+"""The grid that every capability is tested on: losses × storages × methods × forms.
+
+All axes but the storages are the library's own registries, so that what is registered is tested.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import combinations
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import minimize
+
+from blockl0.losses import LOSSES
+from blockl0.methods import METHODS
+from blockl0.preprocess import apply
+from blockl0.problem import as_problem
+from blockl0.solve import solve_problem  # noqa: F401  (it fills METHODS)
+
+LOSS_NAMES = tuple(LOSSES)
+METHOD_NAMES = tuple(METHODS)
+FORMS = {
+    "budget": {"n_nonzero_coefs": 2},
+    "price": {"alpha": 1.5},
+    "both": {"n_nonzero_coefs": 3, "alpha": 0.5},
+}
+STORAGES = {
+    "fortran": np.asfortranarray,
+    "rows": np.ascontiguousarray,
+    "csc": sp.csc_array,
+    "csr": sp.csr_array,
+}
+RIDGE = 0.3
+
+
+@cache
+def features(m=40, n=6, seed=0):
+    """X (m, n) with correlated columns, means other than zero, and some entries that are zero."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((m, n)) + 0.7 * rng.standard_normal((m, 1)) + 0.5
+    X[rng.random((m, n)) < 0.2] = 0.0
+    return X
+
+
+def target_for(loss, m=40, n=6, seed=0):
+    """A target that the loss takes: the first of several kinds that it does not refuse."""
+    rng = np.random.default_rng([seed, 1])
+    X = features(m, n, seed)
+    eta = X[:, 0] - 0.8 * X[:, 2] + 0.5 * rng.standard_normal(m)
+    thirds = np.digitize(eta, np.quantile(eta, [1 / 3, 2 / 3])).astype(float)
+    halves = (eta > np.median(eta)).astype(float)
+    numbers = [eta + 1.0, np.round(np.exp(0.5 * eta)), np.exp(0.5 * eta)]
+    for y in [thirds, halves] if loss.takes_labels else numbers:
+        try:
+            loss.check_target(y)
+        except ValueError:
+            continue
+        return y
+    raise AssertionError(f"no target for {loss.name}")
+
+
+def make_problem(name, form="budget", storage="fortran", *, has_intercept=False, **more):
+    """A small problem of a registered loss."""
+    loss = LOSSES[name]
+    X, y = STORAGES[storage](features()), target_for(loss)
+    problem = as_problem(X, y, loss=loss, ridge=RIDGE, **{**FORMS[form], **more})
+    return apply(problem).problem if has_intercept else problem
+
+
+def zero(problem):
+    """The point without columns."""
+    n, outputs = problem.n_features, problem.loss.n_outputs
+    return np.zeros(n) if outputs == 1 else np.zeros((n, outputs))
+
+
+def fit_value(problem, support):
+    """min of the smooth part on a support, by a general-purpose minimizer."""
+    w = zero(problem)
+    shape = w[list(support)].shape
+
+    def at(v):
+        z = w.copy()
+        z[list(support)] = v.reshape(shape)
+        return problem.smooth(z), problem.gradient(z)[list(support)].ravel()
+
+    start = np.zeros(int(np.prod(shape)))
+    if not start.size:
+        return problem.smooth(w)
+    options = {"maxiter": 2000, "ftol": 1e-15, "gtol": 1e-10}
+    return float(minimize(at, start, jac=True, method="L-BFGS-B", options=options).fun)
+
+
+def enumerate_supports(problem):
+    """(objective, support) of the best of all supports."""
+    price, budget = problem.sparsity
+    return min(
+        (fit_value(problem, support) + price * len(support), support)
+        for size in range(min(budget, problem.n_features) + 1)
+        for support in combinations(range(problem.n_features), size)
+        if set(problem.keep) <= set(support)
+    )
