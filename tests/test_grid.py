@@ -33,6 +33,7 @@ def by_hand(problem, w):
 @pytest.mark.parametrize("method", METHOD_NAMES)
 @pytest.mark.parametrize("name", LOSS_NAMES)
 def test_every_method_is_feasible_honest_and_reproducible(name, method):
+    quick = {"effort": "fast"} if "effort" in METHODS[method].defaults else {}
     for form in FORMS:
         for has_intercept in (False, True):
             answers = {}
@@ -42,16 +43,17 @@ def test_every_method_is_feasible_honest_and_reproducible(name, method):
                     with pytest.raises(ValueError, match=f"method='{method}' .*use method="):
                         solve_problem(problem, method, random_state=0)
                     continue
-                result = solve_problem(problem, method, random_state=0)
+                result = solve_problem(problem, method, random_state=0, **quick)
                 value, count = by_hand(problem, problem.from_given(result.coef))
                 assert count == result.n_nonzero <= problem.sparsity.budget
                 assert result.objective == pytest.approx(value, rel=1e-10)
                 assert result.objective <= problem.objective(zero(problem)) * (1 + 1e-9)
-                again = solve_problem(problem, method, random_state=0)
-                np.testing.assert_array_equal(again.coef, result.coef)
                 answers[storage] = result.objective
             if answers:
+                problem = make_problem(name, form, has_intercept=has_intercept)
+                again = solve_problem(problem, method, random_state=0, **quick).objective
                 first = answers["fortran"]
+                assert again == first
                 assert answers == pytest.approx(dict.fromkeys(answers, first), rel=SAME)
 
 
