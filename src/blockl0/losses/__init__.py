@@ -13,16 +13,28 @@ from blockl0.losses.base import (
     majorizer_curvature,
 )
 from blockl0.losses.classification import Logistic, SquaredHinge
-from blockl0.losses.regression import LARGEST_LOG_MEAN, Huber, Poisson, Squared
+from blockl0.losses.log_link import LARGEST_LOG_MEAN, LogLink
+from blockl0.losses.regression import Huber, Poisson, Squared
+from blockl0.losses.tweedie import Gamma, Tweedie
 from blockl0.validate import check_choice
 
 __all__ = [
-    "LARGEST_LOG_MEAN", "LOSSES", "Huber", "Logistic", "Loss", "Poisson", "Squared", "SquaredHinge",
-    "Words", "best_intercept", "entropy_excess", "get_loss", "majorizer_curvature",
+    "LARGEST_LOG_MEAN", "LOSSES", "Gamma", "Huber", "LogLink", "Logistic", "Loss", "Poisson",
+    "Squared", "SquaredHinge", "Tweedie", "Words", "best_intercept", "entropy_excess", "get_loss",
+    "majorizer_curvature",
 ]  # fmt: skip
 
 LOSSES: dict[str, Loss] = {
-    loss.name: loss for loss in (Squared(), Logistic(), Huber(), SquaredHinge(), Poisson())
+    loss.name: loss
+    for loss in (
+        Squared(),
+        Huber(),
+        Poisson(),
+        Gamma(),
+        Tweedie(),
+        Logistic(),
+        SquaredHinge(),
+    )
 }
 """Every loss by the name users give."""
 
