@@ -35,6 +35,7 @@ class Squared(Loss):
     def __init_subclass__(cls) -> None:
         # what a subclass changes is not known: it is a quadratic only if it says so
         cls.is_quadratic = cls.__dict__.get("is_quadratic", False)
+        cls.shifts_with_target = cls.__dict__.get("shifts_with_target", False)
 
     def value(self, eta: Floats, y: Floats) -> Floats:
         """½ (y − eta)²."""
