@@ -147,7 +147,7 @@ def test_forms_of_sparsity_and_the_default():
     assert L0Regressor(2, alpha=1e6).fit(X, y).n_nonzero_ == 0
     with pytest.raises(ValueError, match="between 0 and n_features=30, got 31"):
         L0Regressor(31).fit(X, y)
-    with pytest.raises(ValueError, match=r"`loss` must be one of 'huber', 'poisson', 'squared'"):
+    with pytest.raises(ValueError, match=r"`loss` must be one of 'gamma', 'huber', 'poisson', 'squared'"):
         L0Regressor(loss="logistic").fit(X, y)
     robust = L0Regressor(3, loss=Huber(delta=0.2), random_state=0).fit(X, y)
     assert robust.support_.tolist() == [1, 4, 7]

@@ -127,9 +127,9 @@ class Path:
         and k nonzeros, it is D plus a penalty. D is n·log(2L/n) for "squared", the likelihood
         maximized over the scale, too, for "gamma" and "tweedie", where that is an approximation
         that is the better the smaller their dispersion, and by analogy for "huber"; and 2L for the
-        others, a deviance but for "squared_hinge". The penalties are 2k for "aic", k·log n for "bic",
-        k·log n + 2·log C(p, k) for "ebic", and k·log p·log log n for "gic". For several classes k
-        counts coefficients.
+        others, a deviance but for "squared_hinge". The penalties are 2k for "aic", k·log n for
+        "bic", k·log n + 2·log C(p, k) for "ebic", and k·log p·log log n for "gic". For several
+        classes k counts coefficients.
         """
         return information_criterion(name, self)
 

@@ -52,7 +52,9 @@ class Words(NamedTuple):
     score: str = "R²"
     total: str | None = None
     constant: str = "one constant"
-    effect: str = "One unit more, the others unchanged, adds the coefficient to the prediction of {}."
+    effect: str = (
+        "One unit more, the others unchanged, adds the coefficient to the prediction of {}."
+    )
     odds: str = ""
 
     @property

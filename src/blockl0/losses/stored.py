@@ -87,19 +87,24 @@ def to_json(loss: Loss, built_in: dict[str, Loss]) -> dict[str, Any]:
 
 
 def from_json(
-    entry: dict[str, Any], built_in: dict[str, Loss], losses: Iterable[Any] = (), trust: bool = False
+    entry: dict[str, Any],
+    built_in: dict[str, Loss],
+    losses: Iterable[Any] = (),
+    trust: bool = False,
 ) -> Loss:
     """The loss of a checked entry, of `to_json`.
 
-    A class that is not built in is one of `losses`, by its import path. Its module is imported only
-    where the file is trusted: importing runs what it holds.
+    A class that is not built in is one of `losses`, by its import path, or by its name if it has
+    moved. Its module is imported only where the file is trusted: importing runs what it holds.
     """
     path, given = entry.get("loss_class"), entry.get("loss_parameters", {})
     if path is None:
         kind: Any = type(built_in[entry["loss"]])
     else:
-        known = {_path_of(k): k for k in (k if isinstance(k, type) else type(k) for k in losses)}
-        kind = known[path] if path in known else _import(path, trust)
+        kinds = [kind if isinstance(kind, type) else type(kind) for kind in losses]
+        by_name = {getattr(kind, "name", None): kind for kind in kinds}
+        known = {_path_of(kind): kind for kind in kinds}
+        kind = known.get(path) or by_name.get(entry["loss"]) or _import(path, trust)
     try:
         loss = kind(**given)
     except (TypeError, ValueError) as error:
