@@ -12,7 +12,8 @@ Long = np.longdouble
 
 
 def terms(loss, eta, y):
-    """(value, slope, curvature) per sample in extended precision; delta of Huber is 1.35."""
+    """(value, slope, curvature) per sample in extended precision; delta of Huber is 1.35, Tweedie's
+    power 1.5."""
     if loss == "logistic":
         z = y * eta
         p = np.where(z > 0, np.exp(-np.abs(z)), Long(1)) / (1 + np.exp(-np.abs(z)))
@@ -25,8 +26,17 @@ def terms(loss, eta, y):
         delta, r = Long(1.35), eta - y
         c = np.clip(r, -delta, delta)
         return c * (r - c / 2), c, (np.abs(r) <= delta).astype(Long)
-    mean = np.exp(np.minimum(eta, 300))
     u = eta - np.log(np.where(y > 0, y, 1))
+    if loss == "gamma":
+        return np.expm1(-u) + u, -np.expm1(-u), np.exp(-u)
+    if loss == "tweedie":
+        up, root = np.exp(eta / 2), np.sqrt(y)
+        value = 4 * root * (np.cosh(u / 2) - 1)
+        slope, bend = 2 * root * np.sinh(u / 2), root * np.cosh(u / 2)
+        return tuple(
+            np.where(y > 0, *both) for both in ((value, 2 * up), (slope, up), (bend, up / 2))
+        )
+    mean = np.exp(np.minimum(eta, 300))
     return np.where(y > 0, y * (np.expm1(np.minimum(u, 300)) - u), mean), mean - y, mean
 
 
@@ -58,7 +68,7 @@ class Fit:
         scale[scale == 0] = 1
         self.loss, self.A, self.y, self.r = loss, A / scale, np.asarray(y, dtype=Long), r / scale**2
         v = np.zeros(A.shape[1], dtype=Long)
-        if intercept and loss == "poisson":
+        if intercept and loss in ("poisson", "gamma", "tweedie"):
             v[0] = np.log(self.y.mean()) * scale[0]
         if intercept and loss == "huber":
             v[0] = np.median(self.y) * scale[0]

@@ -18,6 +18,7 @@ from blockl0.preprocess import apply
 from blockl0.problem import as_problem
 from blockl0.refit import solve_refit
 from blockl0.run import Run
+from targets import amounts, is_positive
 
 OFFSETS = [0.0, 1e3, 1e7, -1e10, 1e12]
 STORAGES = {"dense": np.asfortranarray, "sparse": sp.csc_array}
@@ -106,7 +107,7 @@ def fit(X, y, weights, loss):
 def labels_for(loss, y):
     if loss in ("logistic", "squared_hinge"):
         return np.where(y > 0.2, 1.0, -1.0)
-    return np.round(np.exp(0.3 * y)) if loss == "poisson" else y
+    return amounts(loss, np.round(np.exp(0.3 * y))) if is_positive(loss) else y
 
 
 @pytest.mark.parametrize("storage", STORAGES)

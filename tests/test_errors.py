@@ -72,7 +72,7 @@ INPUT = {
     "keep float": ({"keep": [0.5]}, TypeError, r"`keep` must be a list of column numbers or a boolean mask of length 5"),
     "keep number": ({"keep": 3}, TypeError, r"`keep` must be a list of column numbers.*got 3 \(int\)"),
     "keep short mask": ({"keep": [True, False]}, TypeError, r"boolean mask of length 5, got \[True, False\]"),
-    "loss unknown": ({"loss": "sqared"}, ValueError, r"`loss` must be one of 'huber', 'logistic', .*got 'sqared' \(str\)\. Did you mean 'squared'\?"),
+    "loss unknown": ({"loss": "sqared"}, ValueError, r"`loss` must be one of 'gamma', 'huber', .*got 'sqared' \(str\)\. Did you mean 'squared'\?"),
     "loss type": ({"loss": 3}, TypeError, r"`loss` must be one of .*got 3 \(int\)\.$"),
 }  # fmt: skip
 
@@ -184,7 +184,7 @@ ESTIMATORS = {
     "nan": (lambda: blockl0.L0Regressor(2).fit(put(A, (1, 3), np.nan), LABELS), ValueError, r"Input X contains NaN in column 3, row 1; remove or impute"),
     "infinity": (lambda: blockl0.L0Regressor(2).fit(sp.csr_array(put(A, (1, 3), np.inf)), LABELS), ValueError, r"Input X contains infinity in column 3, row 1"),
     "huge": (lambda: blockl0.L0Regressor(2).fit(put(A, (1, 3), 1e200), LABELS), ValueError, r"`X` must stay below 1e\+120"),
-    "regression loss": (lambda: blockl0.L0Regressor(2, loss="logistic").fit(A, LABELS), ValueError, r"`loss` must be one of 'huber', 'poisson', 'squared', got 'logistic'"),
+    "regression loss": (lambda: blockl0.L0Regressor(2, loss="logistic").fit(A, LABELS), ValueError, r"`loss` must be one of 'gamma', 'huber', .*'tweedie', got 'logistic'"),
     "class loss": (lambda: blockl0.L0Classifier(2, loss="squared").fit(A, LABELS), ValueError, r"`loss` must be one of 'logistic', 'squared_hinge', got 'squared'"),
     "counts negative": (lambda: blockl0.L0Regressor(2, loss="poisson").fit(A, LABELS - 1), ValueError, r"loss='poisson' needs nonnegative `y`, got -1 in position 0"),
     "counts zero": (lambda: blockl0.L0Regressor(2, loss="poisson").fit(A, 0 * LABELS), ValueError, r"loss='poisson' needs a positive value in `y`, got only zeros"),

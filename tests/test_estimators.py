@@ -32,15 +32,20 @@ from blockl0 import (
     L0RegressorCV,
     Status,
 )
+from blockl0.linear import CLASSIFICATION, REGRESSION
 from blockl0.losses import Huber, Logistic, SquaredHinge
 from blockl0.preprocess import count_distinct_rows
+from targets import amounts, is_positive
 
 # small settings of the slower ones: the checks make hundreds of fits
 CHECKED = [
     L0Regressor(),
     L0Regressor(loss="huber", effort="fast"),
     L0Regressor(loss="poisson", effort="fast"),
+    L0Regressor(loss="gamma", effort="fast"),
+    L0Regressor(loss="tweedie", effort="fast"),
     L0Classifier(effort="fast"),
+    L0Classifier(class_weight="balanced", effort="fast"),
     L0Classifier(loss="squared_hinge", effort="fast"),
     BestSubsetSelector(),
     L0RegressorCV(1, cv=3),
@@ -69,19 +74,19 @@ def regression(seed=0, m=60, n=12):
 
 def target_for(loss, X, y, seed=0):
     rng = np.random.default_rng(seed)
-    if loss == "poisson":
-        return rng.poisson(np.exp(1.0 + 0.3 * (y - y.mean()))).astype(float)
-    if loss in ("logistic", "squared_hinge"):
+    if is_positive(loss):
+        return amounts(loss, rng.poisson(np.exp(1.0 + 0.3 * (y - y.mean()))))
+    if loss in CLASSIFICATION:
         return np.where(y - y.mean() + rng.logistic(size=y.size) > 0, "yes", "no")
     return y
 
 
 def model_for(loss, k=3, **options):
-    kind = L0Classifier if loss in ("logistic", "squared_hinge") else L0Regressor
+    kind = L0Classifier if loss in CLASSIFICATION else L0Regressor
     return kind(k, loss=loss, random_state=0, **options)
 
 
-LOSSES = ["squared", "huber", "poisson", "logistic", "squared_hinge"]
+LOSSES = [*REGRESSION, *CLASSIFICATION]
 
 
 def test_the_best_three_of_ten_by_enumeration():
@@ -147,7 +152,7 @@ def test_forms_of_sparsity_and_the_default():
     assert L0Regressor(2, alpha=1e6).fit(X, y).n_nonzero_ == 0
     with pytest.raises(ValueError, match="between 0 and n_features=30, got 31"):
         L0Regressor(31).fit(X, y)
-    with pytest.raises(ValueError, match=r"`loss` must be one of 'huber', 'poisson', 'squared'"):
+    with pytest.raises(ValueError, match=r"`loss` must be one of 'gamma', 'huber', 'poisson', 's"):
         L0Regressor(loss="logistic").fit(X, y)
     robust = L0Regressor(3, loss=Huber(delta=0.2), random_state=0).fit(X, y)
     assert robust.support_.tolist() == [1, 4, 7]

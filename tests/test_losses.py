@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from blockl0.losses import LOSSES, Huber, Squared, get_loss
+from targets import amounts, is_positive
 
 STEP = 1e-5
 KINKS = {  # distance of (eta, y) to the nearest kink of the gradient
@@ -21,10 +22,10 @@ def loss(request):
 def points(loss, rng):
     eta = np.concatenate([3 * rng.standard_normal(400), [0.0, 10.0, -10.0]])
     y = np.where(rng.random(eta.size) < 0.5, -1.0, 1.0)
-    if loss.name in ("squared", "huber"):
+    if not loss.takes_labels:
         y = y + rng.standard_normal(eta.size)
-    if loss.name == "poisson":
-        y = rng.poisson(2.0, eta.size).astype(float)
+    if is_positive(loss):
+        y = amounts(loss, rng.poisson(2.0, eta.size))
     return eta, loss.check_target(y)
 
 
@@ -35,6 +36,7 @@ def away_from_kinks(loss, eta, y):
 
 def test_registry_names():
     assert {"squared", "logistic", "huber", "squared_hinge", "poisson"} <= set(LOSSES)
+    assert {"gamma", "tweedie"} <= set(LOSSES)
     assert all(name == loss.name for name, loss in LOSSES.items())
 
 
@@ -98,7 +100,7 @@ def test_classification_targets(name):
 def test_get_loss():
     assert get_loss("squared") is LOSSES["squared"]
     assert get_loss(Huber(delta=0.5)).delta == 0.5
-    with pytest.raises(TypeError, match=r"`loss` must be one of 'huber', .*got <class"):
+    with pytest.raises(TypeError, match=r"`loss` must be one of 'gamma', .*got <class"):
         get_loss(Squared)
     with pytest.raises(ValueError, match=r"`delta` must be positive, got 0\."):
         Huber(delta=0.0)

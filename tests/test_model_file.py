@@ -29,6 +29,8 @@ def models(X, y):
         "none": (L0Regressor(0), y),
         "huber": (L0Regressor(2, loss="huber", random_state=0), y),
         "poisson": (L0Regressor(2, loss="poisson", random_state=0), np.round(np.exp(y / 4))),
+        "gamma": (L0Regressor(2, loss="gamma", random_state=0), np.exp(y / 4)),
+        "tweedie": (L0Regressor(2, loss="tweedie:1.7", random_state=0), np.round(np.exp(y / 4))),
         "logistic": (L0Classifier(2, effort="fast", random_state=0), labels),
         "truth": (L0Classifier(2, effort="fast", random_state=0), y > 4.0),
         "hinge": (L0Classifier(2, loss="squared_hinge", effort="fast", random_state=0), labels),

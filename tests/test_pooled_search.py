@@ -11,6 +11,7 @@ from blockl0.losses import LOSSES
 from blockl0.pooled_search import PooledSearch
 from blockl0.problem import as_problem
 from blockl0.refit import make_search, refit_options
+from targets import amounts, is_positive
 
 OTHERS = sorted(set(LOSSES) - {"squared"})
 
@@ -20,8 +21,8 @@ def data(loss, m=120, n=600, seed=0):
     X = rng.standard_normal((m, n))
     X[np.abs(X) < 0.5] = 0.0
     eta = X[:, [3, 50, 400]] @ [1.5, -1.5, 1.0]
-    if loss == "poisson":
-        return X, rng.poisson(np.exp(0.5 * eta)).astype(float)
+    if is_positive(loss):
+        return X, amounts(loss, rng.poisson(np.exp(0.5 * eta)))
     if loss == "huber":
         return X, eta + 0.5 * rng.standard_t(2, m)
     return X, np.where(eta + rng.logistic(size=m) > 0, 1.0, -1.0)

@@ -16,6 +16,7 @@ from blockl0.preprocess import Centered, apply, drop_unweighted
 from blockl0.problem import as_problem
 from blockl0.refit import solve_refit
 from blockl0.run import Run
+from targets import amounts, is_positive
 
 M, N = 23, 17
 
@@ -86,8 +87,8 @@ def make(loss, seed=0, m=60, n=5):
     X = rng.standard_normal((m, n)) + np.array([3.0, 0, 0, -5.0, 0])
     X[np.abs(X) < 0.4] = 0.0
     eta = 1.0 + X[:, [0, 3]] @ [0.7, 0.5] + 0.3 * rng.standard_normal(m)
-    if loss == "poisson":
-        y = rng.poisson(np.exp(eta)).astype(float)
+    if is_positive(loss):
+        y = amounts(loss, rng.poisson(np.exp(eta)))
     elif loss in ("logistic", "squared_hinge"):
         y = np.where(eta + rng.logistic(size=m) > 0.6, 1.0, -1.0)
     else:

@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from blockl0.losses import LOSSES, Squared
 from blockl0.problem import Problem, as_problem
 from blockl0.sparsity import Sparsity, as_sparsity
+from targets import amounts, is_positive
 
 M, N = 15, 7
 
@@ -26,6 +27,7 @@ def loss(request):
 @pytest.mark.parametrize("store", [np.asarray, sp.csr_array])
 def test_gradient_is_the_finite_difference_of_smooth(data, rng, loss, weighted, store):
     X, y, weight = data
+    y = amounts(loss, y) if is_positive(loss) else y
     weight = weight if weighted else None
     problem = as_problem(store(X), y, alpha=1.0, ridge=0.3, loss=loss, sample_weight=weight)
     w = rng.standard_normal(N)
@@ -39,6 +41,7 @@ def test_gradient_is_the_finite_difference_of_smooth(data, rng, loss, weighted, 
 
 def test_dense_equals_sparse(data, rng, loss):
     X, y, weight = data
+    y = amounts(loss, y) if is_positive(loss) else y
     dense, sparse = (
         as_problem(A, y, n_nonzero_coefs=N, loss=loss, sample_weight=weight)
         for A in (X, sp.coo_matrix(X))
@@ -62,6 +65,7 @@ def test_objective_by_hand():
 
 def test_hessian_bound_majorizes(data, rng, loss):
     X, y, weight = data
+    y = amounts(loss, y) if is_positive(loss) else y
     for sample_weight in (None, weight):
         problem = as_problem(X, y, alpha=0.0, loss=loss, ridge=0.1, sample_weight=sample_weight)
         if not np.isfinite(problem.loss.curvature_bound):

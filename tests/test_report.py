@@ -189,6 +189,8 @@ def test_a_size_of_zero_and_a_constant_target_are_told_as_such():
 LOSSES = {
     "huber": lambda eta, rng: eta + rng.standard_t(2, eta.size),
     "poisson": lambda eta, rng: rng.poisson(np.exp(0.4 * eta)),
+    "gamma": lambda eta, rng: rng.gamma(2.0, np.exp(0.4 * eta)),
+    "tweedie:1.7": lambda eta, rng: rng.poisson(1.0, eta.size) * rng.gamma(2.0, np.exp(0.6 * eta)),
     "squared_hinge": lambda eta, rng: np.where(eta > 0.0, "yes", "no"),
     "logistic": lambda eta, rng: np.digitize(eta + rng.standard_normal(eta.size), [-1, 1]),
 }

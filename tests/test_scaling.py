@@ -12,6 +12,7 @@ from blockl0.design import as_design
 from blockl0.losses import LOSSES
 from blockl0.problem import as_problem
 from blockl0.scaling import balance
+from targets import amounts, is_positive
 
 EXPONENTS = {
     "one 1e-160": [0, 0, 0, -532, 0, 0],
@@ -35,7 +36,7 @@ def draw(seed=0, m=50, n=6):
 def target_for(loss, y):
     if loss in ("logistic", "squared_hinge"):
         return np.where(y > np.median(y), 1.0, -1.0)
-    return np.round(np.exp(0.1 * (y - y.min()))) if loss == "poisson" else y
+    return amounts(loss, np.round(np.exp(0.1 * (y - y.min())))) if is_positive(loss) else y
 
 
 def close(found, expected, rtol=1e-12):

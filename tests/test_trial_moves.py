@@ -14,8 +14,9 @@ from blockl0.preprocess import apply
 from blockl0.problem import as_problem
 from blockl0.run import Run
 from blockl0.trial_moves import Trials
+from targets import amounts, is_positive
 
-OTHERS = ["huber", "logistic", "squared_hinge", "poisson"]
+OTHERS = ["huber", "logistic", "squared_hinge", "poisson", "gamma", "tweedie"]
 
 
 def make_data(loss, seed, m=50, n=7):
@@ -23,13 +24,9 @@ def make_data(loss, seed, m=50, n=7):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((m, n)) @ (np.eye(n) + 0.5)
     eta = X @ (rng.standard_normal(n) * (rng.random(n) < 0.6)) + rng.standard_normal(m)
-    y = {
-        "huber": 3.0 * eta,
-        "logistic": np.where(eta > 0.0, 1.0, -1.0),
-        "squared_hinge": np.where(eta > 0.0, 1.0, -1.0),
-        "poisson": rng.poisson(np.exp(np.clip(eta, -3.0, 3.0))).astype(float),
-    }
-    return X, y[loss]
+    if is_positive(loss):
+        return X, amounts(loss, rng.poisson(np.exp(np.clip(eta, -3.0, 3.0))))
+    return X, 3.0 * eta if loss == "huber" else np.where(eta > 0.0, 1.0, -1.0)
 
 
 def brute_force(problem):

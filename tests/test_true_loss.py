@@ -13,7 +13,7 @@ import convex
 from blockl0 import L0Classifier, L0Regressor, l0_path
 from blockl0.descent import search_length
 from blockl0.dual_bounds import Base, DualBounds, largest_entries
-from blockl0.losses import LOSSES, Huber, entropy_excess
+from blockl0.losses import LOSSES, Huber, Tweedie, entropy_excess
 from blockl0.multinomial import MultinomialProblem
 from blockl0.multinomial_moves import SoftmaxBounds
 from blockl0.multinomial_search import MultinomialSearch
@@ -25,6 +25,7 @@ from blockl0.result import Status
 from blockl0.run import Run
 from blockl0.single_moves import SingleMoves
 from blockl0.softmax import minimize_softmax, softmax_conjugate, softmax_loss, softmax_slope
+from targets import amounts, is_positive
 
 OTHERS = sorted(set(LOSSES) - {"squared"})
 TOLERANCE = 1e-11
@@ -41,10 +42,11 @@ def draw(loss, seed, n=None):
     if loss == "huber":
         y = eta * rng.choice([1.0, 100.0, 1e4]) + rng.standard_normal(m)
         y[rng.random(m) < 0.3 * (kind == "outliers")] += 1e5
-    elif loss == "poisson":
+    elif is_positive(loss):
         y = rng.poisson(np.exp(np.clip(eta + rng.choice([0, 5, 10]), -8, 14))).astype(float)
         y[(eta < 0.0) & (kind == "separable")] = 0.0
         y[0] += not y.any()
+        y = amounts(loss, y)
     else:
         y = np.where(eta + (kind != "separable") * rng.logistic(size=m) > 0.0, 1.0, -1.0)
         y[0] *= -1.0 if abs(y.sum()) == m else 1.0
@@ -230,9 +232,9 @@ def test_certified_swaps_are_those_that_all_refits_confirm(loss, n):
     rng = np.random.default_rng(n)
     X = rng.standard_normal((60, n)) + 0.5 * rng.standard_normal((60, 1))
     eta = X[:, :2] @ [1.5, -1.5] + rng.standard_normal(60)
-    y = {"huber": 3.0 * eta, "poisson": np.round(np.exp(np.clip(eta, -2, 2)))}.get(
-        loss, np.where(eta > 0.0, 1.0, -1.0)
-    )
+    y = 3.0 * eta if loss == "huber" else np.where(eta > 0.0, 1.0, -1.0)
+    if is_positive(loss):
+        y = amounts(loss, np.round(np.exp(np.clip(eta, -2, 2))))
     problem = bind(loss, X, y, 0.1, True, n_nonzero_coefs=2)
     result = solve_bound(problem, effort="fast")
     assert result.certificate is not None and result.certificate.level == 2
@@ -285,11 +287,15 @@ def test_every_point_of_a_path_is_certified():
 # duality ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("loss", [*(LOSSES[name] for name in OTHERS), Huber(0.3)], ids=str)
+@pytest.mark.parametrize(
+    "loss",
+    [*(LOSSES[name] for name in OTHERS), Huber(0.3), Tweedie(1.1), Tweedie(1.95), Tweedie(1.0)],
+    ids=str,
+)
 def test_conjugates_and_dual_curvatures(loss, rng):
     y = np.where(rng.random(200) < 0.5, 1.0, -1.0)
-    if loss.name == "poisson":
-        y = rng.poisson(2.0, 200).astype(float)
+    if is_positive(loss):
+        y = amounts(loss, rng.poisson(2.0, 200))
     eta = 2.0 * rng.standard_normal(200)
     u, unit = loss.gradient(eta, y), getattr(loss, "unit", 1.0)
     # equality at the slope, and an inequality elsewhere

@@ -6,17 +6,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.feature_selection import SelectorMixin
-from sklearn.metrics import d2_tweedie_score
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from blockl0.callbacks import fit_task, with_callbacks
 from blockl0.linear import CLASSIFICATION, REGRESSION, L0Linear
-from blockl0.losses import LARGEST_LOG_MEAN
 from blockl0.softmax import probabilities
 
 Floats = NDArray[np.float64]
@@ -42,8 +40,10 @@ class L0Regressor(RegressorMixin, L0Linear):
     alpha : float, optional
         Price of a column, in units of the objective. Alone, or with `n_nonzero_coefs`.
     ridge : float, default=0.0
-    loss : "squared" (default), "huber", "poisson" or a Loss, as ``Huber(delta=0.5)``
-        "poisson" predicts exp(x'w + b) for counts.
+    loss : "squared" (default), "huber", "poisson", "gamma", "tweedie" or a Loss
+        "poisson", for counts, "gamma", for positive amounts, and "tweedie", for amounts of which
+        many are zero, predict exp(x'w + b). A parameter is given as in ``"huber:0.5"``, or with the
+        object, as ``Huber(delta=0.5)``; a loss of one's own is an object as well.
     fit_intercept : bool, default=True
         A column that is constant, up to 8 units in the last place, then gets no coefficient; a
         `ConstantColumnWarning` names it.
@@ -90,34 +90,28 @@ class L0Regressor(RegressorMixin, L0Linear):
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> L0Regressor:
         """Fit to X (n_samples, n_features), dense or sparse, and y (n_samples,)."""
-        self._loss_name()
+        self._loss()
         X, y = self._read_X(X, y=y, y_numeric=True)
         self._fit(X, np.asarray(y, dtype=np.float64), sample_weight)
         return self
 
     def predict(self, X: Any) -> Floats:
-        """x'w + b for every row of X; its exponential for the Poisson loss."""
-        eta = self._predictor(X)
-        if self._loss_name() != "poisson":
-            return eta
-        # neither infinite nor zero, which no deviance allows
-        return np.exp(np.clip(eta, -LARGEST_LOG_MEAN, LARGEST_LOG_MEAN))
+        """The mean for every row of X: x'w + b, or its exponential for losses with a log link."""
+        return self._loss().mean(self._predictor(X))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R²; for the Poisson loss D², the share of the deviance that is explained."""
-        if self._loss_name() != "poisson":
-            return super().score(X, y, sample_weight)
-        return float(d2_tweedie_score(y, self.predict(X), sample_weight=sample_weight, power=1))
+        """R²; with a log link D², the share of the deviance that is explained."""
+        return self._loss().score(self._predictor(X), y, sample_weight)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        if tags.target_tags is not None and self._loss_given() == "poisson":
-            tags.target_tags.positive_only = True
+        if tags.target_tags is not None:
+            tags.target_tags.positive_only = self._fact("has_positive_target")
         return tags
 
 
 def _has_probabilities(self: Any) -> bool:
-    return bool(self._loss_given() == "logistic")
+    return self._fact("has_probabilities")
 
 
 class L0Classifier(ClassifierMixin, L0Linear):
@@ -134,12 +128,16 @@ class L0Classifier(ClassifierMixin, L0Linear):
     ridge : float, default=1e-3
         Not zero, since a few columns often separate the classes, and the coefficients are then
         infinite without it. Zero is allowed; a warning says when it would have mattered.
-    loss : "logistic" (default) or "squared_hinge"
+    loss : "logistic" (default), "squared_hinge" or a Loss
         The squared hinge is for two classes, and has no `predict_proba`.
+    class_weight : None (default), "balanced" or dict
+        What the samples of a class count, on top of their sample weights: one, as much in sum for
+        every class, or as given by label, one for labels that are not there.
 
     Attributes
     ----------
     classes_ : ndarray
+    class_weight_ : ndarray (n_classes,)
     coef_ : ndarray (1, n), or (n_classes, n)
     intercept_ : ndarray (1,), or (n_classes,)
     support_, n_nonzero_, objective_, certificate_, status_, n_iter_, history_
@@ -156,6 +154,7 @@ class L0Classifier(ClassifierMixin, L0Linear):
     """
 
     _losses = CLASSIFICATION
+    _targets = ("labels",)
 
     def __init__(
         self,
@@ -164,6 +163,7 @@ class L0Classifier(ClassifierMixin, L0Linear):
         alpha: float | None = None,
         ridge: float = 1e-3,
         loss: Any = "logistic",
+        class_weight: Any = None,
         fit_intercept: bool = True,
         keep: Any = None,
         effort: str | int = "balanced",
@@ -176,11 +176,12 @@ class L0Classifier(ClassifierMixin, L0Linear):
             keep=keep, effort=effort, time_limit=time_limit, random_state=random_state,
             verbose=verbose,
         )  # fmt: skip
+        self.class_weight = class_weight
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> L0Classifier:
         """Fit to X (n_samples, n_features), dense or sparse, and labels y (n_samples,)."""
-        self._loss_name()
+        self._loss()
         X, y = self._read_X(X, y=y)
         self._fit(X, self._read_labels(y), sample_weight)
         return self
@@ -188,7 +189,7 @@ class L0Classifier(ClassifierMixin, L0Linear):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         if tags.classifier_tags is not None:
-            tags.classifier_tags.multi_class = self._loss_given() == "logistic"
+            tags.classifier_tags.multi_class = self._fact("takes_many_classes")
         return tags
 
     def _read_labels(self, y: Any) -> Any:
@@ -199,7 +200,7 @@ class L0Classifier(ClassifierMixin, L0Linear):
                 f"{type(self).__name__} needs samples of at least 2 classes in the data, but the "
                 f"data contain only one class: {self.classes_[0]!r}."
             )
-        if self.classes_.size > 2 and self._loss_name() != "logistic":
+        if self.classes_.size > 2 and not self._loss().takes_many_classes:
             raise ValueError(
                 f"Only binary classification is supported by loss={self._loss_name()!r}, got "
                 f"{self.classes_.size} classes; use loss='logistic', which becomes the softmax "
@@ -210,6 +211,26 @@ class L0Classifier(ClassifierMixin, L0Linear):
     def _code_target(self, y: Any) -> tuple[Floats, int]:
         n_classes = self.classes_.size
         return (y if n_classes > 2 else 2.0 * y - 1.0), n_classes
+
+    def _set_class_weights(self, codes: Any, weights: Floats | None) -> None:
+        labels, n_classes = self.classes_, self.classes_.size
+        found = compute_class_weight(self.class_weight, classes=labels, y=labels[codes])
+        if self.class_weight is not None and weights is not None:
+            self._check_classes(codes[weights > 0.0], n_classes)
+            if not isinstance(self.class_weight, dict):
+                # as if every sample were there as often as its weight says
+                found = weights.sum() / (n_classes * np.bincount(codes, weights))
+        if np.min(found) < 0.0 or not np.isfinite(found).all():
+            raise ValueError(
+                f"`class_weight` must hold nonnegative numbers, got {self.class_weight!r}."
+            )
+        self.class_weight_ = found
+
+    def _weigh_classes(self, codes: Any, weights: Floats | None) -> Floats | None:
+        if self.class_weight is None:
+            return weights
+        own = self.class_weight_[codes]
+        return own if weights is None else weights * own
 
     def _shape(self, coef: Floats, intercept: Any) -> tuple[Floats, Any]:
         return np.atleast_2d(coef.T), np.atleast_1d(intercept)
@@ -229,7 +250,7 @@ class L0Classifier(ClassifierMixin, L0Linear):
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities of the classes, (n_samples, n_classes)."""
         eta = self.decision_function(X)
-        return probabilities(eta) if eta.ndim == 2 else np.column_stack([expit(-eta), expit(eta)])
+        return probabilities(eta) if eta.ndim == 2 else self._loss().probabilities(eta)
 
     @available_if(_has_probabilities)
     def predict_log_proba(self, X: Any) -> Floats:
@@ -252,8 +273,10 @@ class BestSubsetSelector(SelectorMixin, L0Linear):
 
     Parameters
     ----------
-    loss : "squared" (default), "huber", "poisson", "logistic" or "squared_hinge"
-        The last two for labels.
+    loss : str or Loss, default="squared"
+        As in `L0Regressor`, or for labels as in `L0Classifier`.
+    class_weight : None (default), "balanced" or dict
+        For labels, as in `L0Classifier`.
     ridge : float, optional
         By default 0, and 1e-3 for labels, which a few columns often separate.
     n_nonzero_coefs, alpha, fit_intercept, keep, effort, time_limit, random_state, verbose
@@ -276,6 +299,7 @@ class BestSubsetSelector(SelectorMixin, L0Linear):
     """
 
     _losses = (*REGRESSION, *CLASSIFICATION)
+    _targets = ("numbers", "labels")
     n_features_in_: int
 
     def __init__(
@@ -285,6 +309,7 @@ class BestSubsetSelector(SelectorMixin, L0Linear):
         alpha: float | None = None,
         ridge: float | None = None,
         loss: Any = "squared",
+        class_weight: Any = None,
         fit_intercept: bool = True,
         keep: Any = None,
         effort: str | int = "balanced",
@@ -297,14 +322,20 @@ class BestSubsetSelector(SelectorMixin, L0Linear):
             effort=effort, time_limit=time_limit, random_state=random_state, verbose=verbose,
         )  # fmt: skip
         self.ridge: Any = ridge
+        self.class_weight = class_weight
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BestSubsetSelector:
         """Find the columns of X that predict y."""
-        is_labels = self._loss_name() in CLASSIFICATION
+        is_labels = self._loss().takes_labels
         kind = L0Classifier if is_labels else L0Regressor
         self._read_X(X, y=y, y_numeric=not is_labels)
-        given = self.get_params()
+        given = self.get_params(deep=False)
+        if not is_labels and given.pop("class_weight") is not None:
+            raise ValueError(
+                f"`class_weight` is for labels, got {self.class_weight!r} with "
+                f"loss={self._loss_name()!r}, which is for numbers; use `sample_weight`."
+            )
         if given["ridge"] is None:
             given["ridge"] = LABELS_RIDGE if is_labels else 0.0
         self.estimator_ = kind(**given)

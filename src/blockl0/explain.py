@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
-from sklearn.svm import LinearSVC
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -142,22 +140,17 @@ class SummaryMixin:
         """The same predictor as a fitted scikit-learn estimator, for export and for other tools."""
         est: Any = self
         check_is_fitted(est)
-        loss = est._loss_name()
         if hasattr(est, "estimator_"):
             return est.estimator_.to_sklearn()
-        kinds = {
-            "logistic": LogisticRegression,
-            "squared_hinge": LinearSVC,
-            "poisson": PoissonRegressor,
-        }
-        plain: Any = kinds.get(loss, LinearRegression)()
+        plain = est._loss().as_sklearn()
         for name in ("coef_", "intercept_", "n_features_in_", "feature_names_in_", "classes_"):
             if hasattr(est, name):
                 # NumPy scalars too, as scikit-learn's own fits have, which converters rely on
                 value = getattr(est, name)
                 value = np.float64(value) if isinstance(value, float) else value
                 setattr(plain, name, value.copy() if isinstance(value, np.ndarray) else value)
-        if loss == "poisson":
+        if hasattr(plain, "_get_loss"):
+            # its generalized linear models predict through the link of this
             plain._base_loss = plain._get_loss()
         if hasattr(est, "classes_"):
             plain.n_iter_ = np.array([est.n_iter_])

@@ -15,6 +15,7 @@ from sklearn.metrics import check_scoring
 
 from blockl0.callbacks import Task
 from blockl0.linear import CALLER
+from blockl0.losses import Loss
 from blockl0.preprocess import Prepared
 from blockl0.result import Status
 from blockl0.softmax import softmax_loss
@@ -42,14 +43,14 @@ class Data(NamedTuple):
         """Whether no row counts."""
         return len(self.y) == 0 or (self.weights is not None and not self.weights.any())
 
-    def can_train(self, loss: str) -> bool:
-        """Whether every class is there, and a count above zero."""
+    def can_train(self, loss: Loss) -> bool:
+        """Whether every class is there, and what else the loss needs."""
         if self.is_empty:
             return False
         used = slice(None) if self.weights is None else self.weights > 0.0
         if self.n_classes:
             return np.unique(self.y[used]).size == self.n_classes
-        return loss != "poisson" or bool(np.any(self.target[used] > 0.0))
+        return loss.can_train(self.target[used])
 
 
 def score_fold(
@@ -61,7 +62,7 @@ def score_fold(
     metadata = None if rest.weights is None else {"sample_weight": rest.weights}
     task.data = {"X": rest.X, "y": est._labels(rest.y), "metadata": metadata}
     task.begin()
-    if not fold.is_empty and rest.can_train(est._loss_name()):
+    if not fold.is_empty and rest.can_train(est._loss()):
         prepared = est._prepare(
             rest.X, rest.target, rest.weights, data.n_classes, None, est.alpha or 0.0
         )
@@ -84,7 +85,7 @@ def _score_point(est: Any, prepared: Prepared, w: Floats, fold: Data) -> float:
         if fold.n_classes > 2
         else prepared.problem.loss.value(eta, fold.target)
     )
-    return -float(np.average(values, weights=fold.weights))
+    return -float(np.average(values, weights=est._weigh_classes(fold.y, fold.weights)))
 
 
 def _call_scorer(est: Any, coef: Floats, intercept: Any, fold: Data) -> float:

@@ -16,7 +16,7 @@ from blockl0.callbacks import HAS_CALLBACKS, CallbackSupportMixin, fit_task
 from blockl0.centred import Centered
 from blockl0.design import as_design
 from blockl0.explain import SummaryMixin
-from blockl0.losses import get_loss
+from blockl0.losses import Loss, get_loss, label_of, names_of
 from blockl0.multinomial import MultinomialProblem
 from blockl0.multinomial_search import MultinomialSearch
 from blockl0.newton import newton_on
@@ -35,7 +35,6 @@ from blockl0.scaling import balance
 from blockl0.solve import solve_problem
 from blockl0.sparsity import as_sparsity
 from blockl0.validate import (
-    check_choice,
     check_column_entries,
     check_keep,
     check_keep_names,
@@ -46,10 +45,8 @@ Floats = NDArray[np.float64]
 
 DEFAULT_BUDGET = 10
 """Nonzeros where neither `n_nonzero_coefs` nor `alpha` is given and there are as many columns."""
-REGRESSION = ("squared", "huber", "poisson")
-CLASSIFICATION = ("logistic", "squared_hinge")
-EXTREME, VANISHING = 30.0, 20.0
-"""A logistic predictor beyond the one, or a log rate the other below the mean's, diverges."""
+REGRESSION, CLASSIFICATION = names_of(takes_labels=False), names_of(takes_labels=True)
+"""The names of losses."""
 LISTED = 8
 """Constant columns that a warning names before it says how many more there are."""
 CALLER = 5 if HAS_CALLBACKS else 4
@@ -60,6 +57,7 @@ class L0Linear(CallbackSupportMixin, SummaryMixin, BaseEstimator):
     """What the estimators share: input, the solve, the attributes, the linear predictor."""
 
     _losses: tuple[str, ...] = REGRESSION
+    _targets: tuple[str, ...] = ("numbers",)
     _most_by_default = DEFAULT_BUDGET
     coef_: Any
     intercept_: Any
@@ -113,12 +111,26 @@ class L0Linear(CallbackSupportMixin, SummaryMixin, BaseEstimator):
         """y in the coding of the loss, and the number of classes (0 for a regression)."""
         return y, 0
 
-    def _loss_name(self) -> str:
-        return check_choice("loss", self._loss_given(), self._losses)
+    def _loss(self) -> Loss:
+        """The loss, given by name or as an object, of a kind that the estimator takes."""
+        loss = get_loss(self.loss, self._losses)
+        kind = "labels" if loss.takes_labels else "numbers"
+        if kind not in self._targets or loss.n_outputs != 1:
+            raise ValueError(
+                f"{type(self).__name__} takes a `loss` of {' or '.join(self._targets)}, got "
+                f"{loss.name!r}, which is one of {kind}; by name: {', '.join(self._losses)}."
+            )
+        return loss
 
-    def _loss_given(self) -> Any:
-        """The name of the loss, given as a name or as a Loss, unchecked."""
-        return self.loss if isinstance(self.loss, str) else getattr(self.loss, "name", self.loss)
+    def _loss_name(self) -> str:
+        return label_of(self._loss())
+
+    def _fact(self, name: str) -> bool:
+        """A fact of the loss, false while the loss is not a valid one."""
+        try:
+            return bool(getattr(self._loss(), name))
+        except (TypeError, ValueError):
+            return False
 
     def _kept(self, n_features: int) -> NDArray[np.int64]:
         """The kept columns as numbers, ascending, however they are given."""
@@ -136,6 +148,8 @@ class L0Linear(CallbackSupportMixin, SummaryMixin, BaseEstimator):
         self, X: Any, y: Any, weights: Any, n_classes: int, budget: Any, alpha: Any
     ) -> Prepared:
         """The problem for X, y and a sparsity, with its intercept."""
+        if n_classes:
+            weights = self._weigh_classes(np.unique(y, return_inverse=True)[1], weights)
         X, y, weights = drop_unweighted(X, y, weights)
         self._check_classes(y, n_classes)
         keep = self._kept(X.shape[1])
@@ -154,9 +168,16 @@ class L0Linear(CallbackSupportMixin, SummaryMixin, BaseEstimator):
         else:
             problem = as_problem(
                 X, y, n_nonzero_coefs=budget, alpha=alpha, ridge=self.ridge,
-                loss=get_loss(self.loss), sample_weight=weights, keep=keep,
+                loss=self._loss(), sample_weight=weights, keep=keep,
             )  # fmt: skip
         return apply(problem, self.fit_intercept)
+
+    def _set_class_weights(self, codes: Any, weights: Floats | None) -> None:
+        """Find what the samples of each class count, where there are classes."""
+
+    def _weigh_classes(self, codes: Any, weights: Floats | None) -> Floats | None:
+        """Sample weights times those of the classes 0, 1, …"""
+        return weights
 
     def _check_classes(self, y: Any, n_classes: int) -> None:
         """Refuse a class without a sample of positive weight: its intercept would be infinite."""
@@ -201,6 +222,7 @@ class L0Linear(CallbackSupportMixin, SummaryMixin, BaseEstimator):
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         weights = self._read_weights(sample_weight, X)
         target, n_classes = self._code_target(y)
+        self._set_class_weights(y, weights)
         with fit_task(self, X, self._labels(y), weights) as task:
             prepared = self._prepare(
                 X, target, weights, n_classes, self.n_nonzero_coefs, self.alpha
@@ -259,13 +281,11 @@ class L0Linear(CallbackSupportMixin, SummaryMixin, BaseEstimator):
 
     def _warn_if_separable(self, X: Any, y: Any) -> None:
         """Say so where coefficients go to infinity, which a ridge prevents."""
-        loss = self._loss_name()
-        if loss not in ("logistic", "poisson"):
+        loss = self._loss()
+        if not loss.needs_ridge:
             return
         eta = X[:, self.support_] @ self.coef_.T[self.support_] + self.intercept_
-        # a rate far below the mean of the counts goes to zero
-        lowest = -EXTREME if loss == "logistic" else np.log(np.mean(y)) - VANISHING
-        if np.any(eta < lowest) or (loss == "logistic" and np.any(eta > EXTREME)):
+        if loss.diverges(eta, y):
             warnings.warn(
                 "The selected columns separate the data: without ridge the coefficients go to "
                 f"infinity, and were stopped at a predictor of {np.abs(eta).max():.3g}. Set a "

@@ -6,21 +6,36 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from blockl0.linear import CLASSIFICATION, REGRESSION
+from blockl0.losses import Loss, names_of
+from blockl0.losses.stored import IMPORT_PATH
 
+KNOWN = (*names_of(takes_labels=False), *names_of(takes_labels=True))
+"""The losses that a file may name without saying where they are found."""
 KINDS = ("number", "level", "date")
 LARGEST_INDEX = 2**62
 """Far beyond any table, and far from overflow."""
 
 
-def check_document(document: dict[str, Any]) -> None:
+def check_loss(document: dict[str, Any]) -> None:
+    """The same for the entries of which `losses.stored.from_json` makes the loss."""
+    _check_text("loss", _get(document, "loss"))
+    if "loss_class" in document:
+        path = _check_text("loss_class", document["loss_class"])
+        if not IMPORT_PATH.fullmatch(path):
+            raise _wrong("loss_class", path, "an import path, as package.module:Class")
+    elif document["loss"] not in KNOWN:
+        raise _wrong("loss", document["loss"], f"one of {', '.join(KNOWN)}")
+    if not isinstance(document.get("loss_parameters", {}), dict):
+        raise _wrong("loss_parameters", document["loss_parameters"], "an object")
+
+
+def check_document(document: dict[str, Any], loss: Loss) -> None:
     """Raise a ValueError that names the first entry that is not as `save_model` writes it."""
-    for key in ("loss", "target", "blockl0_version"):
+    for key in ("target", "blockl0_version"):
         _check_text(key, _get(document, key))
-    known = (*REGRESSION, *CLASSIFICATION)
-    if document["loss"] not in known:
-        raise _wrong("loss", document["loss"], f"one of {', '.join(known)}")
-    n_rows = _check_classes(document["loss"], _get(document, "classes"))
+    if document["loss"] != loss.name:
+        raise _wrong("loss", document["loss"], f"{loss.name!r}, the name of its class")
+    n_rows = _check_classes(loss, _get(document, "classes"))
     _check_numbers("intercept", _get(document, "intercept"), n_rows)
     n = _check_whole("n_features_in", _get(document, "n_features_in"), 0, LARGEST_INDEX)
     features = _check_list("features", _get(document, "features"))
@@ -33,11 +48,11 @@ def check_document(document: dict[str, Any]) -> None:
         raise _wrong("metadata", document["metadata"], "an object")
 
 
-def _check_classes(loss: str, classes: Any) -> int:
+def _check_classes(loss: Loss, classes: Any) -> int:
     """The rows of coefficients: one, or one for each of more than two classes."""
-    if loss in REGRESSION:
+    if not loss.takes_labels:
         if classes is not None:
-            raise _wrong("classes", classes, f"null for the loss {loss}")
+            raise _wrong("classes", classes, f"null for the loss {loss.name}")
         return 1
     _check_list("classes", classes)
     if len(classes) < 2:
@@ -50,8 +65,8 @@ def _check_classes(loss: str, classes: Any) -> int:
             _check_text("classes", label)
         elif isinstance(label, int):
             _check_whole("classes", int(label), -LARGEST_INDEX, LARGEST_INDEX)
-    if loss == "squared_hinge" and len(classes) > 2:
-        raise _wrong("classes", classes, f"a list of two labels for the loss {loss}")
+    if len(classes) > 2 and not loss.takes_many_classes:
+        raise _wrong("classes", classes, f"a list of two labels for the loss {loss.name}")
     twice = _repeated(classes)
     if twice is not None:
         raise ValueError(f"the label {brief(twice)} occurs twice in classes")

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.special import expit
 
 import blockl0
 from blockl0.files import write_whole
-from blockl0.model_checks import brief, check_document
+from blockl0.losses import LOSSES, Loss, get_loss, label_of
+from blockl0.losses.stored import LossNotFoundError, from_json, original, to_json
+from blockl0.model_checks import brief, check_document, check_loss
 from blockl0.tables.recipe import Feature
 from blockl0.tables.recipe import apply as apply_to_frame
 from blockl0.validate import as_numeric, check_column_entries
@@ -30,7 +31,7 @@ FORMAT_VERSION = 1
 
 
 class ModelFileError(ValueError):
-    """A file is not a model, is damaged, or was written by a newer version."""
+    """A file is not a model, is damaged, of a newer version, or of a loss that is not at hand."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +41,8 @@ class LinearModel:
     Attributes
     ----------
     loss : str
-        "squared", "huber", "poisson", "logistic" (softmax for more than two classes) or
-        "squared_hinge".
+        Its name, with its parameter where that is another than by default, as "huber:0.5";
+        "logistic" is the softmax loss for more than two classes.
     coef : ndarray (k,), or (n_classes, k) for more than two classes
     intercept : ndarray (1,), or (n_classes,)
     features : tuple of Feature
@@ -54,6 +55,8 @@ class LinearModel:
     target : str
     metadata : dict
         What else the file holds: options, scores, data fingerprint, certificate, notes.
+    own_loss : Loss or None
+        The loss itself where it is not built in.
     """
 
     loss: str
@@ -65,6 +68,12 @@ class LinearModel:
     classes: NDArray[Any] | None = None
     target: str = "y"
     metadata: dict[str, Any] = field(default_factory=dict)
+    own_loss: Loss | None = None
+
+    @property
+    def loss_object(self) -> Loss:
+        """The loss, with its link and its words."""
+        return get_loss(self.loss) if self.own_loss is None else self.own_loss
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -103,12 +112,10 @@ class LinearModel:
 
     def answer(self, eta: Floats) -> NDArray[Any]:
         """`predict` from the decision function."""
-        from blockl0.losses import LARGEST_LOG_MEAN
-
         if self.classes is not None:
             codes = (eta > 0).astype(np.intp) if eta.ndim == 1 else np.argmax(eta, axis=1)
             return self.classes[codes]
-        return np.exp(np.minimum(eta, LARGEST_LOG_MEAN)) if self.loss == "poisson" else eta
+        return self.loss_object.mean(eta)
 
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities of the classes, (m, n_classes)."""
@@ -118,14 +125,16 @@ class LinearModel:
         """`predict_proba` from the decision function."""
         from blockl0.softmax import probabilities
 
-        if self.loss != "logistic":
+        loss = self.loss_object
+        if not loss.has_probabilities:
             raise ValueError(f"loss={self.loss!r} gives no probabilities; fit loss='logistic'.")
-        return probabilities(eta) if eta.ndim == 2 else np.column_stack([expit(-eta), expit(eta)])
+        return probabilities(eta) if eta.ndim == 2 else loss.probabilities(eta)
 
     def to_sklearn(self) -> Any:
         """A fitted scikit-learn estimator of the chosen columns alone, in their order."""
         is_labels = self.classes is not None
-        est: Any = (blockl0.L0Classifier if is_labels else blockl0.L0Regressor)(loss=self.loss)
+        loss = self.loss if self.own_loss is None else original(self.own_loss)
+        est: Any = (blockl0.L0Classifier if is_labels else blockl0.L0Regressor)(loss=loss)
         est.coef_ = np.atleast_2d(self.coef) if is_labels else self.coef
         est.intercept_ = self.intercept if is_labels else float(self.intercept[0])
         est.n_features_in_, est.n_iter_ = len(self.features), 1
@@ -146,6 +155,9 @@ def save_model(
     force: bool = False,
 ) -> Path:
     """Write a fitted estimator as JSON, whole or not at all.
+
+    A loss that is not built in is kept as the import path of its class and its parameters, which
+    JSON must be able to hold; a class of the main program or inside a function has no such path.
 
     Parameters
     ----------
@@ -173,9 +185,11 @@ def save_model(
     >>> loaded.feature_names, bool((loaded.predict(X) == model.predict(X)).all())
     (('bmi', 'bp', 's5'), True)
     """
-    document = _document(estimator, feature_names, features, target, metadata or {})
     try:
-        check_document(json.loads(json.dumps(document, allow_nan=False)))
+        document = _document(estimator, feature_names, features, target, metadata or {})
+        checked = json.loads(json.dumps(document, allow_nan=False))
+        check_loss(checked)
+        check_document(checked, estimator._loss())
     except ValueError as error:
         raise ValueError(f"This estimator cannot be saved: {str(error).rstrip('.')}.") from error
     document["checksum"] = _checksum(document)
@@ -197,7 +211,7 @@ def _document(
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "blockl0_version": blockl0.__version__,
-        "loss": est.loss if isinstance(est.loss, str) else est.loss.name,
+        **to_json(est._loss(), LOSSES),
         "target": target,
         "classes": _plain(est.classes_) if hasattr(est, "classes_") else None,
         "intercept": _plain(np.atleast_1d(est.intercept_)),
@@ -211,10 +225,24 @@ def _document(
     }
 
 
-def load_model(path: Any) -> LinearModel:
+def load_model(path: Any, *, losses: Sequence[Any] = (), trust: bool = False) -> LinearModel:
     """Read a model file; `ModelFileError` says what is wrong with it.
 
-    Every entry is checked: what comes back predicts finite numbers or known classes.
+    Every entry is checked: what comes back predicts finite numbers or known classes. No code is
+    run that a file names, unless it is trusted.
+
+    Parameters
+    ----------
+    path : path-like
+    losses : sequence of class
+        Losses that are not built in, for models that were fitted with one of them.
+    trust : bool
+        Import the class of such a loss from where the file says. Importing a module runs it: for
+        files of your own only.
+
+    Returns
+    -------
+    LinearModel
     """
     if not Path(path).is_file():
         raise FileNotFoundError(f"There is no model file {str(path)!r}.")
@@ -239,10 +267,14 @@ def load_model(path: Any) -> LinearModel:
     if stored != _checksum(document):
         raise ModelFileError(f"{path} is damaged or was changed: its checksum does not fit.")
     try:
-        check_document(document)
+        check_loss(document)
+        loss = from_json(document, LOSSES, losses, trust)
+        check_document(document, loss)
+    except LossNotFoundError as error:
+        raise ModelFileError(f"{path} cannot be loaded: {error}.") from error
     except ValueError as error:
         raise ModelFileError(f"{path} is damaged: {error}.") from error
-    return _model(document)
+    return _model(document, loss)
 
 
 def _parse(text: str) -> Any:
@@ -263,13 +295,13 @@ def _parse(text: str) -> Any:
     return json.loads(text, parse_constant=refuse, parse_float=finite, object_pairs_hook=unique)
 
 
-def _model(document: dict[str, Any]) -> LinearModel:
+def _model(document: dict[str, Any], loss: Loss) -> LinearModel:
     entries = document["features"]
     classes = document["classes"]
     n_rows = len(document["intercept"])
     coef = np.array([entry["coef"] for entry in entries], dtype=np.float64).reshape(-1, n_rows).T
     return LinearModel(
-        loss=document["loss"],
+        loss=label_of(loss),
         coef=coef[0] if n_rows == 1 else coef,
         intercept=np.array(document["intercept"], dtype=np.float64),
         features=tuple(map(_feature, entries)),
@@ -278,6 +310,7 @@ def _model(document: dict[str, Any]) -> LinearModel:
         classes=None if classes is None else np.array(classes),
         target=document["target"],
         metadata={**document["metadata"], "blockl0_version": document["blockl0_version"]},
+        own_loss=loss if "loss_class" in document else None,
     )
 
 

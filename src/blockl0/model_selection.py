@@ -44,6 +44,7 @@ class L0LinearCV(L0Linear):
             self.__dict__.pop(name, None)  # of another fit
         weights = self._read_weights(sample_weight, X)
         target, n_classes = self._code_target(y)
+        self._set_class_weights(y, weights)
         points, seed = self._points(X, weights), self._seed()
         data = Data(X, y, target, n_classes, weights)
         # before the long part, so that wrong input is refused at once
@@ -237,8 +238,8 @@ class L0ClassifierCV(L0LinearCV, L0Classifier):
     ----------
     n_nonzero_coefs, cv, scoring, rule, effort, time_limit, n_jobs
         As in `L0RegressorCV`; folds are stratified.
-    alpha, ridge, loss, fit_intercept, keep, random_state, verbose
-        As in `L0Classifier`.
+    alpha, ridge, loss, class_weight, fit_intercept, keep, random_state, verbose
+        As in `L0Classifier`; "balanced" is by the classes of all data, also in the folds.
 
     Attributes
     ----------
@@ -263,6 +264,7 @@ class L0ClassifierCV(L0LinearCV, L0Classifier):
         alpha: float | None = None,
         ridge: float = 1e-3,
         loss: Any = "logistic",
+        class_weight: Any = None,
         fit_intercept: bool = True,
         keep: Any = None,
         cv: Any = None,
@@ -275,9 +277,9 @@ class L0ClassifierCV(L0LinearCV, L0Classifier):
         n_jobs: int | None = None,
     ) -> None:
         super().__init__(
-            n_nonzero_coefs, alpha=alpha, ridge=ridge, loss=loss, fit_intercept=fit_intercept,
-            keep=keep, effort=effort, time_limit=time_limit, random_state=random_state,
-            verbose=verbose,
+            n_nonzero_coefs, alpha=alpha, ridge=ridge, loss=loss, class_weight=class_weight,
+            fit_intercept=fit_intercept, keep=keep, effort=effort, time_limit=time_limit,
+            random_state=random_state, verbose=verbose,
         )  # fmt: skip
         self.cv = cv
         self.scoring = scoring

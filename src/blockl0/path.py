@@ -62,6 +62,7 @@ class Path:
     seconds: float = 0.0
     losses: Floats = field(default_factory=lambda: np.empty(0))
     loss: str = "squared"
+    has_scale: bool = True
     n_samples: float = 0.0
     intercepts: Any = None
     feature_names: tuple[str, ...] | None = None
@@ -121,10 +122,11 @@ class Path:
 
         With the loss L, n samples (the sum of the sample weights, which count samples), p columns
         and k nonzeros, it is D plus a penalty. D is n·log(2L/n) for "squared", the likelihood
-        maximized over the scale, too, and by analogy for "huber"; and 2L for the others, a deviance
-        but for "squared_hinge". The penalties are 2k for "aic", k·log n for "bic",
-        k·log n + 2·log C(p, k) for "ebic", and k·log p·log log n for "gic". For several classes k
-        counts coefficients.
+        maximized over the scale, too, for "gamma" and "tweedie", where that is an approximation
+        that is the better the smaller their dispersion, and by analogy for "huber"; and 2L for the
+        others, a deviance but for "squared_hinge". The penalties are 2k for "aic", k·log n for
+        "bic", k·log n + 2·log C(p, k) for "ebic", and k·log p·log log n for "gic". For several
+        classes k counts coefficients.
         """
         return information_criterion(name, self)
 
@@ -265,6 +267,7 @@ def solve_path(
         seconds=clock.seconds,
         losses=np.array([problem.data_loss(point.incumbent.w) for point in path]),
         loss=problem.loss.name,
+        has_scale=getattr(problem.loss, "has_scale", False),
         n_samples=float(
             problem.n_samples if problem.sample_weight is None else problem.sample_weight.sum()
         ),

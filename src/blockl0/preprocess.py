@@ -21,8 +21,6 @@ from blockl0.problem import Problem, independent
 
 Floats = NDArray[np.float64]
 
-SHIFTED = ("squared", "huber")
-"""Losses of y − eta: taking a number from y takes it from the intercept."""
 SPLIT = 2.0**27 + 1.0
 """The factor that splits a float64 into halves whose products are exact."""
 FIRST_ROWS = 256
@@ -71,7 +69,7 @@ def apply(problem: Any, fit_intercept: bool = True) -> Prepared:
     # a kept column may be the intercept's
     keep = independent(design, problem.keep, weights, problem.ridge)
     problem = replace(problem, keep=keep, design=design)
-    if not isinstance(problem, Problem) or problem.loss.name not in SHIFTED:
+    if not isinstance(problem, Problem) or not problem.loss.shifts_with_target:
         return Prepared(replace(problem, has_intercept=True))
     y, shifts = _shift(problem.y, weights, problem.is_quadratic)
     problem = replace(problem, y=y, has_intercept=not problem.is_quadratic)

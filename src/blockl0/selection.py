@@ -17,8 +17,6 @@ Floats = NDArray[np.float64]
 
 CRITERIA = ("aic", "bic", "ebic", "gic")
 RULES = ("min", "one_se")
-PROFILED = ("squared", "huber")
-"""Losses whose likelihood is maximized over the scale as well."""
 PERFECT = 1e-14
 """Share of the largest loss of a path below which a fit is perfect, and no fit is better."""
 
@@ -28,7 +26,7 @@ def information_criterion(name: str, path: Path) -> Floats:
     check_choice("criterion", name, CRITERIA)
     n, p, k = max(path.n_samples, 2.0), path.n_features, _n_coefficients(path)
     loss = np.maximum(path.losses, PERFECT * max(float(path.losses.max()), np.finfo(float).tiny))
-    deviance = n * np.log(2.0 * loss / n) if path.loss in PROFILED else 2.0 * path.losses
+    deviance = n * np.log(2.0 * loss / n) if path.has_scale else 2.0 * path.losses
     if name == "aic":
         return deviance + 2.0 * k
     if name == "bic":

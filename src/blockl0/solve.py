@@ -52,7 +52,8 @@ def solve(
         Price λ of a nonzero coefficient.
     ridge : float
     loss : str or Loss
-        "squared", "logistic", "huber", "squared_hinge", "poisson".
+        "squared", "huber", "poisson", "gamma", "tweedie", "logistic", "squared_hinge"; a parameter
+        is given as in "huber:0.5" or "tweedie:1.7", or with an object, as of `blockl0.losses`.
     method : str
         "refit", blocks whose outside support is re-fitted, with options
         ``effort="fast" | "balanced" | "thorough"`` or a number of rounds, ``block=(8, 8, 2)``,

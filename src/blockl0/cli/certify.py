@@ -125,8 +125,8 @@ def _saved_point(job: Job, options: dict[str, Any]) -> tuple[Any, Any, Any, bool
 
 def _refuse_loss(data: Any) -> None:
     """Certificates rest on a quadratic upper bound of the loss."""
-    if data.loss == "poisson" or (data.is_classification and len(set(data.y.tolist())) > 2):
-        kind = "the Poisson loss" if data.loss == "poisson" else "more than two classes"
+    if not data.is_bounded or (data.is_classification and len(set(data.y.tolist())) > 2):
+        kind = "more than two classes" if data.is_bounded else f"the {data.loss} loss"
         raise Refused(f"There is no certificate for {kind}; `report` tries exchanges.", DATA)
 
 
@@ -152,7 +152,7 @@ def _claims(job: Job, data: Any, problem: Any, w: Any, options: dict[str, Any]) 
     for level in levels:
         with job.timed("certify"):
             claims.append(_stationary(data, problem, w, level, options))
-    is_possible = data.loss == "squared" and data.X.shape[1] <= LARGEST_EXACT
+    is_possible = data.is_quadratic and data.X.shape[1] <= LARGEST_EXACT
     if options["exact"] and not is_possible:
         raise Refused(
             f"--exact takes the squared loss and at most {LARGEST_EXACT} columns, got "
@@ -203,7 +203,7 @@ def _words(found: Any, data: Any, problem: Any, names: Any) -> str:
         return f"Refuted: changing {block} lowers the objective {lower}."
     if found.level == "basic":
         return "Proven: these are the best coefficients for the chosen columns."
-    model = "" if data.loss == "squared" else " on the quadratic upper bound of the loss"
+    model = "" if data.is_quadratic else " on the quadratic upper bound of the loss"
     supposed = given(problem.keep.size)
     others = "re-fitted" if found.outside == "refit" else "left as they are"
     if found.complete:

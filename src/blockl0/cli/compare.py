@@ -59,7 +59,7 @@ def command(**options: Any) -> None:
         from blockl0.cli.trust import rounding
 
         data = load(job, {**options, "loss": None})
-        if data.loss != "squared":
+        if not data.is_quadratic:
             raise Refused(
                 f"compare needs a target of numbers, but {data.table.target!r} holds labels; the "
                 "other methods are for the squared loss.",

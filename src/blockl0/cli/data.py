@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from blockl0.cli.output import DATA, Job, Refused
-from blockl0.estimators import CLASSIFICATION
+from blockl0.losses import get_loss
 from blockl0.tables import Table, apply_recipe, prepare, whole_rows
 from blockl0.tables.formats import Raw, read_raw
 from blockl0.tables.targets import clean_target, is_missing, split_target
 
-METRICS = {"poisson": "D²", "logistic": "accuracy", "squared_hinge": "accuracy"}
-"""What `score` is; R² for the others."""
+NUMBERS, LABELS = "squared", "logistic"
+"""The losses that are taken where none is given."""
 READING = (
     "target", "text", "impute", "dates", "drop", "na", "header", "decimal", "format", "test",
     "seed",
@@ -47,12 +47,22 @@ class Data:
     @property
     def is_classification(self) -> bool:
         """Whether y holds labels."""
-        return self.loss in CLASSIFICATION
+        return is_for_labels(self.loss)
+
+    @property
+    def is_quadratic(self) -> bool:
+        """Whether the loss is half the squared error."""
+        return get_loss(self.loss).is_quadratic
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the curvature of the loss is."""
+        return bool(np.isfinite(get_loss(self.loss).curvature_bound))
 
     @property
     def metric(self) -> str:
         """The name of the score."""
-        return METRICS.get(self.loss, "R²")
+        return get_loss(self.loss).words.score
 
     def scores(self, model: Any) -> dict[str, Any]:
         """The scores of an estimator on its own rows and on those held out."""
@@ -66,6 +76,11 @@ class Data:
     def _coded(self, y: Any) -> Any:
         whole = self.is_classification and y.dtype.kind == "f" and np.all(y == np.round(y))
         return y.astype(np.int64) if whole else y
+
+
+def is_for_labels(loss: str | None) -> bool:
+    """Whether a loss was asked for, and takes labels."""
+    return loss is not None and get_loss(loss).takes_labels
 
 
 def stored(path: Any, check: Callable[..., Any], *given: Any) -> Any:
@@ -123,7 +138,7 @@ def _split(raw: Raw, options: dict[str, Any]) -> Any:
     if options["impute"] == "drop-rows":
         whole = np.flatnonzero(~is_missing(y))
     y = clean_target(y.iloc[whole] if hasattr(y, "iloc") else y[whole], name)
-    is_labels = options.get("loss") in CLASSIFICATION or y.dtype.kind not in "iuf"
+    is_labels = is_for_labels(options.get("loss")) or y.dtype.kind not in "iuf"
     try:
         rows, held_out = train_test_split(
             whole, test_size=options["test"], random_state=options["seed"],
@@ -161,26 +176,26 @@ def choose_loss(job: Job, table: Table, loss: str | None) -> str:
         )
     _refuse_many_labels(table, loss, n_values)
     if loss is None and table.has_labels:
-        job.notice(f"{table.target!r} holds {n_values} labels: loss logistic.")
-        return "logistic"
+        job.notice(f"{table.target!r} holds {n_values} labels: loss {LABELS}.")
+        return LABELS
     if loss is None and n_values == 2:
         job.notice(
-            f"{table.target!r} holds only two numbers, taken as numbers; --loss logistic takes "
+            f"{table.target!r} holds only two numbers, taken as numbers; --loss {LABELS} takes "
             "them as labels."
         )
-    if loss not in (None, *CLASSIFICATION) and table.has_labels:
+    if loss is not None and not is_for_labels(loss) and table.has_labels:
         shown = ", ".join(str(value) for value in np.unique(table.y)[:3])
         raise Refused(
             f"loss {loss} needs numbers, but {table.target!r} holds labels ({shown}, …); use "
-            "--loss logistic.",
+            f"--loss {LABELS}.",
             DATA,
         )
-    return loss or "squared"
+    return loss or NUMBERS
 
 
 def _refuse_many_labels(table: Table, loss: str | None, n_values: int) -> None:
     """Texts that hardly repeat are names, dates or something else, but no classes."""
-    if not table.has_labels and loss not in CLASSIFICATION:
+    if not table.has_labels and not is_for_labels(loss):
         return
     if n_values > max(MOST_LABELS, len(table.y) // 2):
         shown = ", ".join(repr(str(value)) for value in np.unique(table.y)[:3])

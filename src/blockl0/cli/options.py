@@ -10,7 +10,6 @@ import click
 
 Command = Callable[..., Any]
 
-LOSSES = ("squared", "huber", "poisson", "logistic", "squared_hinge")
 RULES = ("min", "one_se", "aic", "bic", "ebic", "gic")
 FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -27,6 +26,22 @@ class Effort(click.ParamType):
         if str(value).isdigit():
             return int(value)
         return self.fail(f"{value!r} is neither fast, balanced, thorough nor a number of rounds.")
+
+
+class LossName(click.ParamType):
+    """The name of a loss, and its parameter behind a colon."""
+
+    name = "NAME[:NUMBER]"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Names that the library does not know are listed with those it does."""
+        from blockl0.losses import get_loss, label_of, names_of
+
+        known = (*names_of(takes_labels=False), *names_of(takes_labels=True))
+        try:
+            return label_of(get_loss(value, known))
+        except (TypeError, ValueError) as error:
+            return self.fail(str(error))
 
 
 def _all(*decorators: Callable[[Command], Command]) -> Callable[[Command], Command]:
@@ -96,7 +111,12 @@ test_option = click.option(
     help="Hold out this share of the rows, and score on them.",
 )
 search_options = _all(
-    click.option("--loss", type=click.Choice(LOSSES), help="Squared; logistic for text targets."),
+    click.option(
+        "--loss",
+        type=LossName(),
+        help="By default squared, and logistic for text targets; others are huber, poisson, gamma, "
+        "tweedie and squared_hinge. huber:0.5, tweedie:1.7: with another parameter.",
+    ),
     click.option("--ridge", type=click.FloatRange(min=0.0), help="Ridge penalty."),
     click.option("--keep", multiple=True, metavar="NAME", help="A column that must be chosen."),
     click.option("--effort", type=Effort(), help="fast, balanced, thorough, or rounds."),

@@ -42,7 +42,7 @@ def command(**options: Any) -> None:
             "predictions": prediction,
             "classes": model.classes,
             "probabilities": shares,
-            "score": _score(job, model, raw, prediction),
+            "score": _score(job, model, raw, eta),
         }
         text = _as_csv(model, prediction, shares)
         save(options["out"], text, options["force"])
@@ -77,11 +77,10 @@ def _read(job: Job, model: Any, options: dict[str, Any]) -> tuple[Any, Any]:
     return raw, X
 
 
-def _score(job: Job, model: Any, raw: Any, prediction: Any) -> dict[str, Any] | None:
+def _score(job: Job, model: Any, raw: Any, eta: Any) -> dict[str, Any] | None:
     """How good the predictions are, where the target is there and complete."""
-    from sklearn.metrics import accuracy_score, d2_tweedie_score, r2_score
+    from sklearn.metrics import accuracy_score
 
-    from blockl0.cli.data import METRICS
     from blockl0.tables.targets import clean_target, split_target
 
     if model.target not in raw.names and raw.y is None:
@@ -89,15 +88,13 @@ def _score(job: Job, model: Any, raw: Any, prediction: Any) -> dict[str, Any] | 
     try:
         y = clean_target(split_target(raw, model.target)[2], model.target)
         if model.classes is not None:
-            value = accuracy_score(*_comparable(y, prediction))
-        elif model.loss == "poisson":
-            value = d2_tweedie_score(y, prediction, power=1)
+            value = accuracy_score(*_comparable(y, model.answer(eta)))
         else:
-            value = r2_score(y, prediction)
+            value = model.loss_object.score(eta, y)
     except ValueError as error:
         job.notice(f"The target is in the data, but there is no score: {error}")
         return None
-    metric = METRICS.get(model.loss, "R²")
+    metric = model.loss_object.words.score
     job.notice(f"{metric} {value:.4g}: the data hold {model.target!r} as well.")
     return {"metric": metric, "value": float(value), "n_samples": len(y)}
 

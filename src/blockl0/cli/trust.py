@@ -34,7 +34,7 @@ def rounding(problem: Any) -> float:
 def is_promising(data: Any, most: int = LARGEST_PROOF) -> bool:
     """Whether to try a proof without being asked: with few rows all bounds are zero."""
     m, n = data.X.shape
-    return data.loss == "squared" and n <= most and n < m
+    return data.is_quadratic and n <= most and n < m
 
 
 def claim(model: Any, proof: Any, n: int) -> dict[str, Any]:

@@ -22,12 +22,45 @@ FAR_INTERCEPT = 30.0
 """Beyond this, and twice the largest predictor, a flat loss is flat for good."""
 
 
+EXTREME = 30.0
+"""A predictor of a loss that needs a ridge beyond which it diverges."""
+
+
 class Words(NamedTuple):
-    """What people read: the name of what is lost, of the share explained, of the score."""
+    """What people read, on the page of the report and on the command line.
+
+    Attributes
+    ----------
+    lost : str
+        What is lost, as in "60 % of the deviance".
+    explained : str
+        The share of it that is explained.
+    score : str
+        What `score` is.
+    total : str, optional
+        What is summed over the rows; "the" and `lost` by default.
+    constant : str
+        The best prediction of numbers without any column.
+    effect : str
+        How to read a coefficient for numbers; {} stands for the target.
+    odds : str
+        How to read it for labels, beyond its sign.
+    """
 
     lost: str = "loss"
     explained: str = "share of the loss explained"
     score: str = "R²"
+    total: str | None = None
+    constant: str = "one constant"
+    effect: str = (
+        "One unit more, the others unchanged, adds the coefficient to the prediction of {}."
+    )
+    odds: str = ""
+
+    @property
+    def objective(self) -> str:
+        """What is summed over the rows."""
+        return self.total or f"the {self.lost}"
 
 
 class Loss:
@@ -49,7 +82,9 @@ class Loss:
     is_quadratic : bool
         Whether ℓ is ½(y − eta)².
     takes_labels : bool
-        Whether y holds classes; else numbers.
+        Whether y holds two classes, coded −1 and 1; else numbers.
+    takes_many_classes : bool
+        Whether it becomes the softmax loss where there are more.
     n_outputs : int
         Predictors of a sample: 1, or the number of classes that have one each.
     needs_ridge : bool
@@ -57,21 +92,26 @@ class Loss:
     shifts_with_target : bool
         Whether ℓ(eta + c, y + c) = ℓ(eta, y): taking c from y takes it from the intercept.
     has_scale : bool
-        Whether the likelihood is maximized over a scale as well.
+        Whether the likelihood is maximized over a scale as well, by information criteria.
     has_probabilities : bool
         Whether the predictors give probabilities of the classes.
+    has_positive_target : bool
+        Whether it is for positive numbers.
     words : Words
+        What people read.
     """
 
     name: str
     curvature_bound: float = np.inf
     is_quadratic: bool = False
     takes_labels: bool = False
+    takes_many_classes: bool = False
     n_outputs: int = 1
     needs_ridge: bool = False
     shifts_with_target: bool = False
     has_scale: bool = False
     has_probabilities: bool = False
+    has_positive_target: bool = False
     words: Words = Words()
 
     def value(self, eta: Floats, y: Floats) -> Floats:
@@ -87,16 +127,56 @@ class Loss:
         raise NotImplementedError
 
     def check_target(self, y: Floats) -> Floats:
-        """Return y in the coding that the loss works with, or say what is wrong with it."""
+        """Return y in the coding that the loss works with, or say what is wrong with it.
+
+        What it returns is given to it again, and must come back as it is.
+        """
         return y
 
     def for_target(self, y: Floats) -> Loss:
         """The loss for a checked target: itself, unless it depends on the number of classes."""
         return self
 
+    def can_train(self, y: Floats) -> bool:
+        """Whether a part of a checked target is enough to fit to, as a fold of it might not be."""
+        return True
+
     def mean(self, eta: Floats) -> Floats:
-        """What is predicted where the predictor is eta: the inverse link, (m,)."""
+        """What is predicted where the predictor is eta: the inverse link, (m,).
+
+        For labels with probabilities, that of the second class.
+        """
         return eta
+
+    def probabilities(self, eta: Floats) -> Floats:
+        """Those of the two classes, (m, 2)."""
+        second = self.mean(eta)
+        return np.column_stack([1.0 - second, second])
+
+    def score(self, eta: Floats, y: Any, sample_weight: Any = None) -> float:
+        """How good predictions of numbers are, one at the best: R²."""
+        from sklearn.metrics import r2_score
+
+        return float(r2_score(y, self.mean(eta), sample_weight=sample_weight))
+
+    def diverges(self, eta: Floats, y: Floats) -> bool:
+        """Whether a fit without ridge was stopped on its way to infinity; y as it was given."""
+        return self.needs_ridge and bool(np.any(np.abs(eta) > EXTREME))
+
+    def as_sklearn(self) -> Any:
+        """A scikit-learn estimator, not fitted, that predicts alike with the same coefficients."""
+        from sklearn.linear_model import LinearRegression
+        from sklearn.svm import LinearSVC
+
+        if self.takes_labels and not self.has_probabilities:
+            return LinearSVC()
+        # the link of an object that was adapted is its own attribute
+        if self.takes_labels or getattr(self.mean, "__func__", None) is not Loss.mean:
+            raise ValueError(
+                f"loss={self.name!r} has no counterpart in scikit-learn that predicts alike; the "
+                "loss may define `as_sklearn`."
+            )
+        return LinearRegression()
 
 
 class Adapted(Loss):

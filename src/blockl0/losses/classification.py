@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +20,15 @@ class Logistic(Loss):
 
     name = "logistic"
     takes_labels = True
+    takes_many_classes = True
     needs_ridge = True
     has_probabilities = True
-    words = Words("log loss", "share of the log loss explained", "accuracy")
+    words = Words(
+        "log loss",
+        "share of the log loss explained",
+        "accuracy",
+        odds=" (it adds to the log odds)",
+    )
     curvature_bound = 0.25
 
     def value(self, eta: Floats, y: Floats) -> Floats:
@@ -56,6 +63,20 @@ class Logistic(Loss):
     def check_target(self, y: Floats) -> Floats:
         """Two classes, coded {−1, 1}; {0, 1} is mapped to it."""
         return _as_signs(y, self.name)
+
+    def mean(self, eta: Floats) -> Floats:
+        """1 / (1 + exp(−eta))."""
+        return expit(eta)
+
+    def probabilities(self, eta: Floats) -> Floats:
+        """Those of the two classes, the rarer one not rounded away."""
+        return np.column_stack([expit(-eta), expit(eta)])
+
+    def as_sklearn(self) -> Any:
+        """Its logistic regression."""
+        from sklearn.linear_model import LogisticRegression
+
+        return LogisticRegression()
 
 
 @dataclass(frozen=True)

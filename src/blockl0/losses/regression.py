@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from blockl0.losses.base import Loss, Words, entropy_excess
+from blockl0.losses.log_link import (
+    LARGEST_LOG_MEAN,
+    LogLink,
+    check_nonnegative_target,
+    exp_rest,
+)
 from blockl0.validate import check_positive
 
 Floats = NDArray[np.float64]
-
-LARGEST_LOG_MEAN = 300.0
-"""Where the Poisson loss goes on linearly: its sums stay far from overflow."""
-NEAR_ZERO = 0.02
-"""Where exp(u) − 1 − u is summed as a series, whose ninth power is rounding."""
 
 
 @dataclass(frozen=True)
@@ -27,12 +29,13 @@ class Squared(Loss):
     is_quadratic = True
     shifts_with_target = True
     has_scale = True
-    words = Words("variance", "R²")
+    words = Words("variance", "R²", total="half the squared error", constant="its mean")
     curvature_bound = 1.0
 
     def __init_subclass__(cls) -> None:
         # what a subclass changes is not known: it is a quadratic only if it says so
         cls.is_quadratic = cls.__dict__.get("is_quadratic", False)
+        cls.shifts_with_target = cls.__dict__.get("shifts_with_target", False)
 
     def value(self, eta: Floats, y: Floats) -> Floats:
         """½ (y − eta)²."""
@@ -102,7 +105,7 @@ class Huber(Loss):
 
 
 @dataclass(frozen=True)
-class Poisson(Loss):
+class Poisson(LogLink):
     """exp(eta) − y·eta + y·log(y) − y: half the deviance of counts with mean exp(eta).
 
     Its curvature exp(eta) is unbounded, so there is no global majorizer: methods that need one
@@ -110,16 +113,13 @@ class Poisson(Loss):
     """
 
     name = "poisson"
-    needs_ridge = True
-    words = Words("deviance", "D²", "D²")
-    curvature_bound = np.inf
 
     def value(self, eta: Floats, y: Floats) -> Floats:
         """exp(eta) − y·eta + y·log(y) − y, which is never negative."""
         # y (exp(u) − 1 − u) with u = eta − log y: no large numbers that cancel
         is_count = y > 0.0
         u = np.minimum(eta, LARGEST_LOG_MEAN) - np.log(np.where(is_count, y, 1.0))
-        value = np.where(is_count, y * _exp_rest(u), np.exp(u))
+        value = np.where(is_count, y * exp_rest(u), np.exp(u))
         beyond = np.maximum(eta - LARGEST_LOG_MEAN, 0.0)
         return value + beyond * self.gradient(eta, y)
 
@@ -144,23 +144,10 @@ class Poisson(Loss):
 
     def check_target(self, y: Floats) -> Floats:
         """Counts, or other nonnegative numbers, not all zero."""
-        if y.min() < 0.0:
-            i = int(np.argmax(y < 0.0))
-            raise ValueError(
-                f"loss={self.name!r} needs nonnegative `y`, got {y[i]:g} in position {i}."
-            )
-        if not y.any():
-            raise ValueError(
-                f"loss={self.name!r} needs a positive value in `y`, got only zeros; "
-                "the best rate is then zero, whatever the features."
-            )
-        return y
+        return check_nonnegative_target(self, y)
 
+    def as_sklearn(self) -> Any:
+        """Its Poisson regression."""
+        from sklearn.linear_model import PoissonRegressor
 
-def _exp_rest(u: Floats) -> Floats:
-    """exp(u) − 1 − u, of full accuracy near zero too."""
-    near = np.clip(u, -NEAR_ZERO, NEAR_ZERO)
-    series = 1.0 + near / 7.0 * (1.0 + near / 8.0)
-    for k in (6.0, 5.0, 4.0, 3.0):
-        series = 1.0 + near / k * series
-    return np.where(np.abs(u) < NEAR_ZERO, 0.5 * near**2 * series, np.expm1(u) - u)
+        return PoissonRegressor()

@@ -44,7 +44,7 @@ def about(
             **{name: version(name) for name in PACKAGES},
         },
         "settings": {
-            "loss": task.loss,
+            "loss": task.loss_name,
             "ridge": float(facts.model.ridge),
             "effort": task.effort,
             "random_state": task.random_state,

@@ -11,8 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from blockl0.estimators import CLASSIFICATION
 from blockl0.explain import drop_one, problem_of
+from blockl0.losses import get_loss
 from blockl0.report import claims, proof, recipes, words
 from blockl0.report.about import about
 from blockl0.report.folds import Folds, Task, cross_validate, null_loss, splits_of
@@ -56,7 +56,7 @@ def make_report(
     *,
     feature_names: Sequence[str] | None = None,
     target: str = "y",
-    loss: str = "squared",
+    loss: Any = "squared",
     n_nonzero_coefs: Any = None,
     ridge: float | None = None,
     keep: Any = None,
@@ -77,13 +77,14 @@ def make_report(
     ----------
     X : array-like, DataFrame or sparse (n_samples, n_features)
     y : array-like (n_samples,)
-        Numbers, or labels for the losses "logistic" and "squared_hinge".
+        Numbers, or labels for losses of labels, as "logistic" and "squared_hinge".
     feature_names : sequence of str, optional
         By default the columns of a DataFrame, else x0, x1, …
     target : str
         What to call y.
-    loss : "squared" (default), "huber", "poisson", "logistic" or "squared_hinge"
-        "logistic" with more than two classes is the softmax loss.
+    loss : str or Loss, default="squared"
+        As in `L0Regressor` and `L0Classifier`, with the parameter as in "huber:0.5"; "logistic"
+        with more than two classes is the softmax loss.
     n_nonzero_coefs : int or sequence of int, optional
         The largest number of columns K, or all numbers to try; the default is `L0RegressorCV`'s.
     ridge : float, optional
@@ -197,9 +198,9 @@ def _read(X: Any, y: Any, feature_names: Any) -> tuple[Any, Any, list[str]]:
     return X, np.asarray(y).ravel() if np.ndim(y) == 2 else np.asarray(y), names
 
 
-def _check_numbers(y: NDArray[Any], loss: str) -> None:
+def _check_numbers(y: NDArray[Any], loss: Any) -> None:
     """Refuse labels where the loss needs numbers."""
-    if loss in CLASSIFICATION or y.dtype.kind in "biuf":
+    if get_loss(loss).takes_labels or y.dtype.kind in "biuf":
         return
     try:
         y.astype(np.float64)
@@ -274,7 +275,7 @@ def _assemble(
     data: dict[str, Any] = {
         "format": FORMAT,
         "target": facts.target,
-        "loss": task.loss,
+        "loss": task.loss_name,
         "rows": int(task.X.shape[0]),
         "columns": int(task.X.shape[1]),
         "classes": facts.classes,
@@ -290,7 +291,8 @@ def _assemble(
         "choices": choices,
         "start": start,
     }
+    spoken = get_loss(task.loss).words
     for point, found in zip(points, proofs, strict=True):
         point["certificate"] = claims.certificate(found, point, data, facts.names)
-        point["words"] = words.of_point(point, data)
-    return data | words.of_report(data)
+        point["words"] = words.of_point(point, data, spoken)
+    return data | words.of_report(data, spoken)

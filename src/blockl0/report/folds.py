@@ -14,14 +14,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils.parallel import Parallel, delayed
 
-from blockl0.estimators import CLASSIFICATION, REGRESSION
-from blockl0.losses import get_loss
+from blockl0.losses import get_loss, label_of
 from blockl0.model_selection import L0ClassifierCV, L0RegressorCV
 from blockl0.preprocess import ConstantColumnWarning
 from blockl0.report.plain import compact, ratio
 from blockl0.selection import choose_by_score
 from blockl0.softmax import softmax_loss
-from blockl0.validate import check_choice, check_integer
+from blockl0.validate import check_integer
 
 Floats = NDArray[np.float64]
 Splits = list[tuple[NDArray[np.int64], NDArray[np.int64]]]
@@ -33,7 +32,7 @@ class Task:
 
     X: Any
     y: NDArray[Any]
-    loss: str
+    loss: Any
     budgets: Any
     ridge: float | None
     keep: Any
@@ -44,7 +43,12 @@ class Task:
     @property
     def has_labels(self) -> bool:
         """Whether y are classes."""
-        return self.loss in CLASSIFICATION
+        return get_loss(self.loss).takes_labels
+
+    @property
+    def loss_name(self) -> str:
+        """What the loss is called, with its parameter."""
+        return label_of(get_loss(self.loss))
 
     @property
     def commonest(self) -> float | None:
@@ -156,18 +160,18 @@ class Folds:
         return [int(sum(int(j) in found for found in map(set, here))) for j in support]
 
 
-def splits_of(cv: Any, X: Any, y: Any, loss: str, random_state: int) -> Splits:
+def splits_of(cv: Any, X: Any, y: Any, loss: Any, random_state: int) -> Splits:
     """Rows to fit and rows to score, for every fold; none without cross-validation.
 
     A number is of shuffled folds: files are often sorted. Labels are stratified, in no more folds
     than the rarest class has rows, at least two.
     """
-    check_choice("loss", loss, (*REGRESSION, *CLASSIFICATION))
+    has_labels = get_loss(loss).takes_labels
     if cv is None:
         return []
     if not hasattr(cv, "split"):
         n_folds = check_integer("cv", cv, low=2, high=X.shape[0], high_name="n_samples")
-        if loss in CLASSIFICATION:
+        if has_labels:
             rarest = int(np.unique(y, return_counts=True)[1].min())
             n_folds = max(2, min(n_folds, rarest))
             if rarest < 2:

@@ -159,9 +159,8 @@ def _captions(data: dict[str, Any]) -> dict[str, str]:
 def _objective(data: dict[str, Any]) -> str:
     ridge = data["about"]["settings"]["ridge"]
     plus = f" plus ½·{short(ridge)} times the sum of squared coefficients" if ridge else ""
-    names = {"squared": "half the squared error", "logistic": "the log loss"}
-    name = names.get(data["loss"], f"the {data['what']}")
-    return f"The objective is {name}, summed over the rows{plus}, at most k coefficients nonzero."
+    total = f"{data['total']}, summed over the rows{plus}"
+    return f"The objective is {total}, at most k coefficients nonzero."
 
 
 def _proof(point: dict[str, Any]) -> dict[str, str]:

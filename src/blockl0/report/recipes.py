@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import scipy.sparse as sp
 
+from blockl0.losses import LOSSES, Loss, get_loss, label_of
+from blockl0.losses.stored import original
 from blockl0.report.plain import clean
 from blockl0.tables.formats import STDIN
 
@@ -78,6 +80,7 @@ def _python(
     before = [
         "import pandas as pd",
         f"from blockl0 import {kind}, {kind}CV",
+        *_importing(task.loss),
         *_reading(facts, path, options, is_prepared),
         "",
         "# the path of the report, then the model at one k",
@@ -99,11 +102,28 @@ def _fit_options(facts: Facts) -> list[str]:
     """What differs from the defaults of the estimator."""
     task = facts.task
     options = []
-    if task.loss not in ("squared", "logistic"):
-        options.append(f"loss={_literal(task.loss)}")
+    if task.loss_name != type(facts.model)().loss:
+        options.append(f"loss={_loss_source(task.loss)}")
     if task.ridge is not None:
         options.append(f"ridge={_literal(float(task.ridge))}")
     return options
+
+
+def _loss_source(loss: Any) -> str:
+    """A loss as Python source: its name, or how an object of one's own is written."""
+    known = get_loss(loss)
+    return _literal(label_of(known)) if _is_built_in(known) else repr(original(known))
+
+
+def _is_built_in(loss: Loss) -> bool:
+    return type(loss) is type(LOSSES.get(loss.name))
+
+
+def _importing(loss: Any) -> list[str]:
+    """The line that imports a loss of one's own."""
+    kind = type(original(get_loss(loss)))
+    own = [f"from {kind.__module__} import {kind.__qualname__}"]
+    return [] if _is_built_in(get_loss(loss)) else own
 
 
 def _reading(
@@ -171,8 +191,11 @@ def _command(facts: Facts, path: str, options: list[tuple[str, str]]) -> list[st
     task = facts.task
     before = ["blockl0", "fit", path, "--target", facts.target, "-k"]
     after = []
-    if task.loss != "squared":
-        after += ["--loss", task.loss]
+    loss = get_loss(task.loss)
+    if not _is_built_in(loss):
+        return ["# the command line does not know this loss, whatever k: ", ""]
+    if not loss.is_quadratic:
+        after += ["--loss", task.loss_name]
     if task.ridge is not None:
         after += ["--ridge", f"{float(task.ridge):g}"]
     for j in facts.prepared.problem.keep:

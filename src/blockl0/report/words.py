@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
+from blockl0.losses import Words
 from blockl0.report.plain import count, percent
 
 Sentence = list[Any]
@@ -15,20 +16,6 @@ UNSTEADY = 8
 """Columns that come and go which are named."""
 OVERFIT = 0.1
 """A loss of that share on unseen rows, when it is beyond two standard errors, is mentioned."""
-WHAT = {
-    "squared": "variance",
-    "huber": "Huber loss",
-    "poisson": "deviance",
-    "logistic": "log loss",
-    "squared_hinge": "squared hinge loss",
-}
-SCORES = {
-    "squared": "R²",
-    "huber": "share of the Huber loss explained",
-    "poisson": "D²",
-    "logistic": "share of the log loss explained",
-    "squared_hinge": "share of the hinge loss explained",
-}
 RULES = {
     "one_se": "one-standard-error rule",
     "min": "best cross-validated loss",
@@ -50,35 +37,35 @@ INFERENCE = (
 )
 
 
-def of_point(point: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
-    """The headline and the three answers below it, for one k."""
+def of_point(point: dict[str, Any], data: dict[str, Any], words: Words) -> dict[str, Any]:
+    """The headline and the three answers below it, for one k; `words` are those of the loss."""
     return {
-        "headline": _headline(point, data),
-        "fit": _fit(point, data),
+        "headline": _headline(point, data, words),
+        "fit": _fit(point, data, words),
         "steady": _steady(point, data),
     }
 
 
-def of_report(data: dict[str, Any]) -> dict[str, Any]:
+def of_report(data: dict[str, Any], words: Words) -> dict[str, Any]:
     """What does not depend on k."""
     return {
-        "score": SCORES[data["loss"]],
-        "what": WHAT[data["loss"]],
+        "score": words.explained,
+        "what": words.lost,
+        "total": words.objective,
         "why": _why(data),
         "rules": RULES,
-        "meaning": _meaning(data),
+        "meaning": _meaning(data, words),
         "unsteady": _unsteady(data),
         "inference": list(INFERENCE),
     }
 
 
-def _headline(point: dict[str, Any], data: dict[str, Any]) -> Sentence:
+def _headline(point: dict[str, Any], data: dict[str, Any], words: Words) -> Sentence:
     target, cv = [data["target"]], point["cv"]
     if not data["classes"] and point["explained"] is None:
         return ["There is nothing to explain: ", target, " is constant."]
     if not point["support"]:
-        constant = "its commonest class" if data["classes"] else "one constant"
-        constant = "its mean" if data["loss"] == "squared" else constant
+        constant = "its commonest class" if data["classes"] else words.constant
         return ["Without any column, the best prediction of ", target, f" is {constant}."]
     names = _names(point, data)
     many = len(point["support"]) > 1
@@ -90,7 +77,7 @@ def _headline(point: dict[str, Any], data: dict[str, Any]) -> Sentence:
             right += f", and for about {percent(cv['accuracy'])} of rows not seen in fitting"
         return [*names, text, target, f"{right}."]
     text = f" {'explain' if many else 'explains'} {percent(point['explained'])} of the "
-    text += f"{WHAT[data['loss']]} of "
+    text += f"{words.lost} of "
     if cv is None:
         end = "."
     elif cv["explained"] <= 0.0:
@@ -118,11 +105,11 @@ def _names(point: dict[str, Any], data: dict[str, Any]) -> Sentence:
     return [*out, " and ", last]
 
 
-def _fit(point: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
+def _fit(point: dict[str, Any], data: dict[str, Any], words: Words) -> dict[str, str]:
     """How well it fits: one number, one sentence."""
     key = "accuracy" if data["classes"] else "explained"
     train, cv = point[key], point["cv"]
-    what = "correct" if data["classes"] else f"of the {WHAT[data['loss']]}"
+    what = "correct" if data["classes"] else f"of the {words.lost}"
     if train is None:
         return {"value": "–", "text": "There is nothing to explain."}
     if not point["support"] and not data["classes"]:
@@ -195,20 +182,17 @@ def _why(data: dict[str, Any]) -> str:
     )
 
 
-def _meaning(data: dict[str, Any]) -> Sentence:
+def _meaning(data: dict[str, Any], words: Words) -> Sentence:
     """How to read a coefficient."""
     target = [data["target"]]
-    if data["loss"] == "poisson":
-        return ["One unit more multiplies the expected ", target, " by e to the coefficient."]
     if not data["classes"]:
-        return ["One unit more, the others unchanged, adds the coefficient to the prediction of ",
-                target, "."]  # fmt: skip
+        before, _, after = words.effect.partition("{}")
+        return [before, target, after]
     if len(data["classes"]) > 2:
         return ["A positive coefficient speaks for the class at the top of its column, a negative "
                 "one against it."]  # fmt: skip
-    odds = " (it adds to the log odds)" if data["loss"] == "logistic" else ""
     return ["A positive coefficient speaks for ", target, " = ", [data["classes"][1]],
-            f"{odds}, a negative one for ", [data["classes"][0]], "."]  # fmt: skip
+            f"{words.odds}, a negative one for ", [data["classes"][0]], "."]  # fmt: skip
 
 
 def _unsteady(data: dict[str, Any]) -> Sentence:
