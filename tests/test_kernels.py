@@ -22,7 +22,7 @@ JIT_IS_OFF = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 compiled = pytest.mark.skipif(JIT_IS_OFF, reason="NUMBA_DISABLE_JIT is set: nothing is compiled")
 
 # called with and without the perspective relaxation; `passes` is then an int or None
-TWICE = {"search_tree", "plant_tree"}
+TWICE = {"search_tree"}
 
 SCRIPT = """
 import json

@@ -204,13 +204,13 @@ def plant(
         forced = _independent(H, forced)
     if relax is None:
         relax = k >= RELAX_FROM
-    passes = RELAX_PASSES if relax else None
-    usable = kernels.plant_tree(tree, H, c, price, budget, forced, current, -np.inf, passes)
-    if not usable:
-        # singular, or too close to it for a curvature: search without the relaxation
-        passes = None
-        kernels.plant_tree(tree, H, c, price, budget, forced, current, floor(H, c), None)
-    return passes
+    if not kernels.plant_tree(tree, H, c, price, forced, current, -np.inf):
+        # singular: what is open is bounded by the minimum without any zero
+        kernels.plant_tree(tree, H, c, price, forced, current, floor(H, c))
+        return None
+    # a regular H may still be too close to singular for a curvature
+    relaxes = relax and kernels.start_relaxation(tree, price, budget)
+    return RELAX_PASSES if relaxes else None
 
 
 def _independent(H: Floats, forced: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -7,13 +7,13 @@ and the rest of it apart: each difference is then right to its last digit.
 
 from __future__ import annotations
 
-from itertools import pairwise
+from copy import copy
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.design import Csc, Design
+from blockl0.design_base import Design
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -28,7 +28,7 @@ CACHE_BYTES = 1 << 20
 """The same for their sums and squares: what stays in cache is read and written there."""
 
 
-class Centered:
+class Centered(Design):
     """X − 1·means' for a stored X, which is neither changed, copied nor densified.
 
     Constant columns become exactly zero. Costs are those of the stored design; a column far from
@@ -52,6 +52,9 @@ class Centered:
         Those, and columns whose squares are all zero.
     """
 
+    is_flat: NDArray[np.bool_]
+    is_constant: NDArray[np.bool_]
+
     def __init__(self, base: Design, weights: Floats | None = None) -> None:
         m, n = base.shape
         self.base = base
@@ -63,7 +66,7 @@ class Centered:
         self.is_constant = np.zeros(n, dtype=np.bool_)
         self.is_flat = np.zeros(n, dtype=np.bool_)
         self._set_far(np.empty(0, dtype=np.int64))
-        sums, norms = self._moments(ones)
+        sums, norms = base.entry_moments(ones, self.means) or self._moments(ones)
         far = np.flatnonzero(FAR**2 * norms < total * self.means**2)
         self.means += np.where(np.isin(np.arange(n), far), 0.0, sums / total)
         for part in self._parts(far):
@@ -77,8 +80,7 @@ class Centered:
 
     def recentred(self, weights: Floats) -> Centered:
         """The same X with means of other weights taken away."""
-        other = object.__new__(Centered)
-        other.__dict__.update(self.__dict__)
+        other = copy(self)
         total, far = float(weights.sum()), self._far
         other.means = self.base.rmatvec(weights) / total
         other.means[far], other.rests = self.means[far], np.zeros_like(self.rests)
@@ -180,11 +182,28 @@ class Centered:
     def sq_norms(self, weights: Floats | None = None) -> Floats:
         """Σ_i weights_i (x_ij − mean_j)² for every column j, (n,), without cancellation."""
         ones = np.ones(self.shape[0]) if weights is None else weights
-        norms = self._moments(ones, squares_only=True)[1]
-        if isinstance(self.base, Csc):
+        quick = self.base.entry_moments(ones, self.means)
+        if quick is None:
+            norms = self._moments(ones, squares_only=True)[1]
+        else:
+            norms = quick[1]
+            # of columns far from zero that is mostly rounding
             for part in self._parts(self._far):
                 norms[part] = ones @ self.columns(part) ** 2
         return np.where(self.is_flat, 0.0, norms)
+
+    def extremes(self) -> tuple[Floats, Floats]:
+        """(min_i x_ij, max_i x_ij) for every column j, (n,) each, to the digits of the means."""
+        lowest, highest = self.base.extremes()
+        lowest, highest = lowest - self.means, highest - self.means
+        return np.where(self.is_flat, 0.0, lowest), np.where(self.is_flat, 0.0, highest)
+
+    def scaled(self, scale: Floats) -> Centered:
+        """X diag(scale), centred alike; exact for powers of two."""
+        other = copy(self)
+        other.base = self.base.scaled(scale)
+        other.means, other.rests = self.means * scale, self.rests * scale
+        return other
 
     def _set_far(self, far: NDArray[np.intp]) -> None:
         """Note the columns, not flat, that are read in two differences."""
@@ -201,10 +220,6 @@ class Centered:
         """Σ_i weights_i (x_ij − mean_j), unless not asked for, and the same of squares, (n,)."""
         n = self.shape[1]
         sums, norms = np.zeros(n), np.empty(n)
-        if isinstance(self.base, Csc):
-            for part in _sparse_parts(self.base):
-                sums[part], norms[part] = _sparse_moments(self.base, weights, self.means, part)
-            return sums, norms
         for part in self._parts(np.arange(n)):
             X_B = self.columns(part)
             if not squares_only:
@@ -212,31 +227,6 @@ class Centered:
             X_B *= X_B
             norms[part] = weights @ X_B
         return sums, norms
-
-
-def _sparse_parts(base: Csc) -> list[slice]:
-    """Columns of a sparse X, some at a time, so that their entries stay in cache."""
-    n, step = base.shape[1], CACHE_BYTES // 8
-    ends = np.searchsorted(base.indptr, np.arange(step, base.indptr[-1] + step, step))
-    ends = np.unique(np.concatenate([[0], np.minimum(ends, n), [n]])).tolist()
-    return [slice(start, stop) for start, stop in pairwise(ends)]
-
-
-def _sparse_moments(
-    base: Csc, weights: Floats, means: Floats, part: slice
-) -> tuple[Floats, Floats]:
-    """The moments of some columns of a sparse X from its stored entries.
-
-    Rounded to the digits of the mean: for a column far from zero they only tell that it is.
-    """
-    n, entries = part.stop - part.start, slice(base.indptr[part.start], base.indptr[part.stop])
-    column = np.repeat(np.arange(n), np.diff(base.indptr[part.start : part.stop + 1]))
-    w, means = weights[base.indices[entries]], means[part]
-    off = base.data[entries] - means[column]
-    # the entries that are not stored are −mean
-    left = np.maximum(weights.sum() - np.bincount(column, w, n), 0.0)
-    sums = np.bincount(column, w * off, n) - left * means
-    return sums, np.bincount(column, w * off**2, n) + left * means**2
 
 
 def _is_constant(X_B: Floats, weights: Floats) -> NDArray[np.bool_]:

@@ -1,14 +1,18 @@
-"""How X is stored: one small interface, so that no solver asks whether X is dense or sparse."""
+"""How X is stored: dense, or sparse by columns."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from blockl0.design_base import Design
 from blockl0.validate import check_X
+
+__all__ = ["Csc", "Dense", "Design", "as_design"]
 
 Floats = NDArray[np.float64]
 
@@ -16,62 +20,11 @@ GRAM_BYTES = 32 << 20
 """Bytes of columns that are copied to form a Gram matrix of some of them."""
 GRAM_CHUNK = 512
 """Columns of a sparse X'X formed at a time, which bounds the memory beside the result."""
+CACHE_BYTES = 1 << 20
+"""Entries of X that are read at a time for sums and squares: what stays in cache is quick."""
 
 
-class Design(Protocol):
-    """The matrix X (m, n) through the operations the solvers need."""
-
-    chunk: int
-    """Columns that are best handled at a time in a pass over X."""
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(n_samples, n_features)."""
-        ...
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes held by the stored entries."""
-        ...
-
-    def matvec(self, w: Floats) -> Floats:
-        """X w, (m,)."""
-        ...
-
-    def rmatvec(self, r: Floats) -> Floats:
-        """X' r, (n,)."""
-        ...
-
-    def columns(self, idx: Any) -> Floats:
-        """X[:, idx] as a new dense Fortran-ordered array (m, k)."""
-        ...
-
-    def column_matvec(self, idx: Any, v: Floats) -> Floats:
-        """X[:, idx] v, (m,)."""
-        ...
-
-    def take(self, idx: Any) -> Design:
-        """X[:, idx] as a design of its own, stored as X is."""
-        ...
-
-    def cross(self, V: Floats, part: slice) -> Floats:
-        """V' X[:, part] for V (m, k), (k, c)."""
-        ...
-
-    def gram(self, idx: Any, weights: Floats | None = None) -> Floats:
-        """X_B' diag(weights) X_B for the columns B = idx, (k, k)."""
-        ...
-
-    def full_gram(self, weights: Floats | None = None) -> Floats:
-        """X' diag(weights) X, dense (n, n)."""
-        ...
-
-    def sq_norms(self, weights: Floats | None = None) -> Floats:
-        """Σ_i weights_i x_ij² for every column j, (n,)."""
-        ...
-
-
-class Dense:
+class Dense(Design):
     """A dense X, float64 in Fortran order; an array that already is so is not copied.
 
     matvec, rmatvec and sq_norms cost O(mn); columns O(mk); gram O(mk²); full_gram O(mn²).
@@ -144,8 +97,16 @@ class Dense:
             return np.einsum("ij,ij->j", self.X, self.X)
         return np.einsum("i,ij,ij->j", weights, self.X, self.X)
 
+    def extremes(self) -> tuple[Floats, Floats]:
+        """(min_i x_ij, max_i x_ij) for every column j, (n,) each."""
+        return self.X.min(axis=0), self.X.max(axis=0)
 
-class Csc:
+    def scaled(self, scale: Floats) -> Dense:
+        """X diag(scale), a copy."""
+        return Dense(self.X * scale)
+
+
+class Csc(Design):
     """A sparse X by columns: `data`, sorted row `indices`, and `indptr`; it is never densified.
 
     matvec, rmatvec and sq_norms cost O(nnz). columns and gram densify the k columns asked for.
@@ -236,12 +197,64 @@ class Csc:
             result[start:stop] = np.bincount(column, squares, stop - start)
         return result
 
+    def extremes(self) -> tuple[Floats, Floats]:
+        """(min_i x_ij, max_i x_ij) for every column j, (n,) each, unstored zeros included."""
+        lowest, highest = self.matrix.min(axis=0), self.matrix.max(axis=0)
+        return np.ravel(lowest.toarray()), np.ravel(highest.toarray())
+
+    def scaled(self, scale: Floats) -> Csc:
+        """X diag(scale), a copy of the entries."""
+        data = self.data * np.repeat(scale, np.diff(self.indptr))
+        return Csc(data, self.indices, self.indptr, self.shape)
+
+    def entry_moments(self, weights: Floats, means: Floats) -> tuple[Floats, Floats]:
+        """Σ_i weights_i (x_ij − mean_j) and the same of squares, (n,), from the stored entries.
+
+        Rounded to the digits of the mean: for a column far from zero they only tell that it is.
+        """
+        n, total = self.shape[1], weights.sum()
+        sums, squares = np.zeros(n), np.empty(n)
+        for part in self._cached_parts():
+            entries = slice(self.indptr[part.start], self.indptr[part.stop])
+            n_part, mean = part.stop - part.start, means[part]
+            column = np.repeat(np.arange(n_part), np.diff(self.indptr[part.start : part.stop + 1]))
+            w = weights[self.indices[entries]]
+            off = self.data[entries] - mean[column]
+            # the entries that are not stored are −mean
+            left = np.maximum(total - np.bincount(column, w, n_part), 0.0)
+            sums[part] = np.bincount(column, w * off, n_part) - left * mean
+            squares[part] = np.bincount(column, w * off**2, n_part) + left * mean**2
+        return sums, squares
+
+    def is_moderate(self, most: float) -> bool:
+        """Whether the stored entries, none of them zero, tell that no column is extreme."""
+        if self.data.size == 0:
+            return True
+        sizes = np.abs(self.data)
+        return bool(sizes.min() >= 1.0 / most and sizes.max() * sizes.size <= most)
+
+    def is_zero(self) -> NDArray[np.bool_]:
+        """Columns without an entry, (n,)."""
+        return np.diff(self.indptr) == 0
+
+    def _cached_parts(self) -> list[slice]:
+        """Columns, some at a time, so that their entries stay in cache."""
+        n, step = self.shape[1], CACHE_BYTES // 8
+        ends = np.searchsorted(self.indptr, np.arange(step, self.indptr[-1] + step, step))
+        ends = np.unique(np.concatenate([[0], np.minimum(ends, n), [n]])).tolist()
+        return [slice(start, stop) for start, stop in pairwise(ends)]
+
     def _take(self, idx: Any) -> Any:
         return self.matrix[:, np.asarray(idx, dtype=np.intp)]
 
 
-def as_design(X: Any) -> Dense | Csc:
-    """Check X and store it: `Dense` for arrays and array-likes, `Csc` for scipy.sparse."""
+def as_design(X: Any) -> Design:
+    """Check X and store it: `Dense` for arrays and array-likes, `Csc` for scipy.sparse.
+
+    A design is taken as it is.
+    """
+    if isinstance(X, Design):
+        return X
     X = check_X(X)
     if sp.issparse(X):
         return Csc(X.data, X.indices, X.indptr, X.shape)

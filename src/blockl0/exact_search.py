@@ -223,17 +223,12 @@ class ExactSearch:
         H, c, _, blur = self._quadratic
         k, tree = c.size, self.tree
         forced, zero = np.zeros(k, dtype=np.bool_), np.zeros(k)
-
-        def plant(f_all: float, passes: int | None) -> bool:
-            return kernels.plant_tree(
-                tree, H, c, self._price, self._room, forced, zero, f_all, passes
-            )
-
-        self._passes = RELAX_PASSES if relax else None
-        if not (relax and plant(-np.inf, RELAX_PASSES)):
-            self._passes = None
-            if not plant(-np.inf, None):
-                plant(-self._explained(), None)
+        if kernels.plant_tree(tree, H, c, self._price, forced, zero, -np.inf):
+            relaxes = relax and kernels.start_relaxation(tree, self._price, self._room)
+        else:
+            kernels.plant_tree(tree, H, c, self._price, forced, zero, -self._explained())
+            relaxes = False
+        self._passes = RELAX_PASSES if relaxes else None
         tree.slots[-1, kernels.TINY, :k] = CLEAR_PIVOT
         whole = tree.value[-1]
         whole[kernels.BLUR] = blur
@@ -272,8 +267,9 @@ class ExactSearch:
         assert self._part is not None
         columns, budget = self._part.columns, self.problem.sparsity.budget
         for row in self.tree.notes[: count[kernels.N_NOTES]]:
-            n_in, n_rest = int(row[0]), int(row[1])
-            support = np.union1d(self._part.forced, columns[row[2 : 2 + n_in]])
+            n_in, n_rest = int(row[kernels.NOTE_IN]), int(row[kernels.NOTE_OPEN])
+            noted = columns[row[kernels.NOTE_COORDINATES :][: n_in + n_rest]]
+            support = np.union1d(self._part.forced, noted[:n_in])
             bound = max(self._part.bound, self._least(support))
             if n_rest == 0 or support.size >= budget:
                 if self._is_late():
@@ -281,8 +277,7 @@ class ExactSearch:
                 else:
                     self._judge(support)
             elif support.size <= self.data.Z.shape[0] and self._are_independent(support):
-                rest = np.sort(columns[row[2 + n_in : 2 + n_in + n_rest]])
-                self._noted.append(Part(support, rest, bound))
+                self._noted.append(Part(support, np.sort(noted[n_in:]), bound))
         count[kernels.N_NOTES] = 0
         self._set_cutoff()
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.orthogonal import DEPENDENT, EPSILON, rounding_of
+from blockl0.orthogonal import DEPENDENT, EPSILON, project_away, rounding_of
 from blockl0.problem import Problem
 from blockl0.run import Run
 
@@ -114,11 +114,8 @@ def _priced(
     for start in range(0, columns.size, CHUNK):
         entering = columns[start : start + CHUNK]
         X, own = unit_columns_beside(problem, entering, A.shape[0])
-        P = Q.T @ X
-        rest = X - Q @ P
-        again = Q.T @ rest
-        rest -= Q @ again
-        W = inverse @ (P + again)
+        rest, shares = project_away(Q, X)
+        W = inverse @ shares
         slope, pivot = r @ rest, np.einsum("ij,ij->j", rest, rest) + own
         slopes = np.vstack([slope + W * (z / diagonal)[:, None], slope])
         pivots = np.vstack([pivot + W * W / diagonal[:, None], pivot])

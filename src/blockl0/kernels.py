@@ -73,13 +73,17 @@ BEST_VALUE, SLACK, BLUR, BOUND_ERROR, NEAREST = 0, 1, 2, 3, 4
 # notes
 LEVEL, BEST_SIZE, NODES, N_ACTIONS, N_NOTES = 0, 1, 2, 3, 4
 # A search whose H carries rounding (BLUR > 0) names no incumbent: it notes what must be judged from
-# the data, in rows (size of I, size of what may join it, their coordinates), and pauses
+# the data, and pauses. Of a note: how many coordinates are in, how many more may join them (0: only
+# this support is in doubt), and from here on the coordinates, first those that are in
+NOTE_IN, NOTE_OPEN, NOTE_COORDINATES = 0, 1, 2
 
 CLOSED = -1  # verdicts of `examine`, which otherwise names the slot to branch on
 FIXED = -2
 RAISE_AT = 0.85  # raise the curvature again when U has shrunk to this share
 STALL = 0.02  # stop relaxing when a pass closes less than this share of the gap
 DAMPING = 0.3  # of the multiplier; the undamped update swings between none and all active
+POWER_STEPS, SHIFT_SHARE = 6, 0.95  # steps that estimate the largest shift, and the share tried
+SHIFT_TRIALS, SHIFT_FALL = 10, 0.7  # shifts tried in all, each this share of the one before
 PIVOT_FLOOR = 1e-10  # relative: smaller pivots are redundant coordinates
 ROUNDING, EPSILON = 1e-13, 4e-16  # of values, relative; of one operation on the tableau
 SINGULAR = 1e-9  # relative pivot below which a block has no backward side
@@ -147,19 +151,19 @@ def note(tree, level, slot, second, is_open):
     u, n, index = tree.count[level, SIZE], tree.count[level, N_IN], tree.index[level, COORDINATE]
     row, M = tree.notes[tree.count[-1, N_NOTES]], tree.tableau[level, FORWARD]
     for i in range(n):
-        row[2 + i] = tree.index[-1, CHOSEN, i]
+        row[NOTE_COORDINATES + i] = tree.index[-1, CHOSEN, i]
     if slot >= 0:
-        row[2 + n] = index[slot]
+        row[NOTE_COORDINATES + n] = index[slot]
         n += 1
     if second >= 0:
-        row[2 + n] = index[second]
+        row[NOTE_COORDINATES + n] = index[second]
         n += 1
-    row[0], row[1] = n, 0
+    row[NOTE_IN], row[NOTE_OPEN] = n, 0
     if is_open:
         for l in range(u):
             if l < slot or (l > slot and M[l, l] > tree.slots[-1, TINY, index[l]]):
-                row[2 + n + row[1]] = index[l]
-                row[1] += 1
+                row[NOTE_COORDINATES + n + row[NOTE_OPEN]] = index[l]
+                row[NOTE_OPEN] += 1
     tree.count[-1, N_NOTES] += 1
 
 
@@ -435,6 +439,31 @@ def factor_shifted(M, K, d, t, R, u):
 
 
 @inner
+def largest_shift(R, K, x, u):
+    """One step of the power iteration that leads to the largest t of `raise_curvature`.
+
+    With R'ER = M - diag(d) and S = diag(K)^½, the largest t with M - diag(d) - t S^-2 >= 0 is one
+    over the largest eigenvalue of S^-1 inv(R'ER) S^-1. Returns its estimate, a little less.
+    """
+    norm = 0.0
+    for l in range(u):
+        x[l] /= np.sqrt(K[l, l])
+    for l in range(u):
+        for i in range(l + 1, u):
+            x[i] -= R[l, i] * x[l]
+    for l in range(u - 1, -1, -1):
+        x[l] /= R[l, l]
+        for i in range(l + 1, u):
+            x[l] -= R[l, i] * x[i]
+    for l in range(u):
+        x[l] /= np.sqrt(K[l, l])
+        norm += x[l] * x[l]
+    for l in range(u):
+        x[l] /= np.sqrt(norm)
+    return SHIFT_SHARE / np.sqrt(norm)
+
+
+@inner
 def raise_curvature(tree, level):
     """Add t/K_jj to d, with t about as large as M - diag(d) allows; a larger d bounds better.
 
@@ -443,34 +472,20 @@ def raise_curvature(tree, level):
     u, M, K = tree.count[level, SIZE], tree.tableau[level, FORWARD], tree.tableau[level, BACKWARD]
     d, R, x = tree.slots[level, CURVATURE], tree.tableau[-1, SCRATCH], tree.slots[-1, TOP]
     tree.count[level, FRESH] = u
+    if not factor_shifted(M, K, d, 0.0, R, u):
+        return
     for j in range(u):
-        x[j] = 1.0 + 0.1 * (j % 7)
-    t, definite = 0.0, factor_shifted(M, K, d, 0.0, R, u)
-    for attempt in range(16):
-        if attempt < 6 and definite:
-            norm = 0.0
-            for l in range(u):
-                x[l] /= np.sqrt(K[l, l])
-            for l in range(u):
-                for i in range(l + 1, u):
-                    x[i] -= R[l, i] * x[l]
-            for l in range(u - 1, -1, -1):
-                x[l] /= R[l, l]
-                for i in range(l + 1, u):
-                    x[l] -= R[l, i] * x[i]
-            for l in range(u):
-                x[l] /= np.sqrt(K[l, l])
-                norm += x[l] * x[l]
-            t = 0.95 / np.sqrt(norm)
-            for l in range(u):
-                x[l] /= np.sqrt(norm)
-        elif definite:
-            definite = factor_shifted(M, K, d, t, R, u)
-            if definite:
-                for j in range(u):
-                    d[j] += t / K[j, j]
-                return
-            definite, t = True, 0.7 * t
+        x[j] = 1.0 + 0.1 * (j % 7)  # a start that no eigenvector is likely to be orthogonal to
+    t = 0.0
+    for _ in range(POWER_STEPS):
+        t = largest_shift(R, K, x, u)
+    # the estimate comes from above: a t that is too large shows as an indefinite factor
+    for _ in range(SHIFT_TRIALS):
+        if factor_shifted(M, K, d, t, R, u):
+            for j in range(u):
+                d[j] += t / K[j, j]
+            return
+        t *= SHIFT_FALL
 
 
 @inner
@@ -585,7 +600,7 @@ def search_tree(tree, price, budget, passes, node_limit):
         whole[NODES] += 1
         verdict = examine(tree, level, price, budget, passes)
         # what may be better is judged at once, since a better incumbent closes more
-        has_news = whole[N_NOTES] > n_notes and tree.notes[whole[N_NOTES] - 1, 1] == 0
+        has_news = whole[N_NOTES] > n_notes and tree.notes[whole[N_NOTES] - 1, NOTE_OPEN] == 0
         if verdict >= 0:
             if level + 1 >= n_levels:
                 # this node is examined again once there is room
@@ -629,36 +644,40 @@ def invert(H, A, v):
     return smallest
 
 
-@kernel
-def plant_tree(tree, H, c, price, budget, forced, current, f_all, passes):
-    """Fill the root: M = H, K = inv(H), z = -Kc, nothing decided but the forced coordinates.
+@inner
+def value_of(H, c, price, forced, z):
+    """½z'Hz + c'z + price·nnz(z); infinite where z lacks a forced coordinate."""
+    value = 0.0
+    for i in range(z.size):
+        if z[i] != 0.0:
+            for j in range(z.size):
+                value += 0.5 * z[i] * H[i, j] * z[j]
+            value += price + c[i] * z[i]
+        elif forced[i]:
+            value = np.inf
+    return value
 
-    The incumbent is `current`, unless it lacks a forced coordinate. A singular H has no backward
-    side: with K = I and z = 0 every drop is free and f(I + U) stays at `f_all`, a lower bound that
-    the caller supplies (it is not read otherwise). Returns whether there is a backward side that
-    the relaxation, if wanted, can use.
+
+@inner
+def fill_root(tree, H, c, is_regular, f_all):
+    """M, K, z and the slots of the root; return f(I + U), and how far the nearest column is.
+
+    The squared distance of a unit column from the span of all others is 1/(K_jj H_jj).
     """
-    k = H.shape[0]
-    M, K, slots = tree.tableau[0, FORWARD], tree.tableau[0, BACKWARD], tree.slots[0]
-    smallest = invert(H, K, tree.slots[-1, COLUMN])
-    f_current, n, apart = 0.0, 0, 1.0
-    if smallest > 0.0:
+    k, M, K = H.shape[0], tree.tableau[0, FORWARD], tree.tableau[0, BACKWARD]
+    slots, nearest = tree.slots[0], 1.0
+    if is_regular:
         f_all = 0.0
     for i in range(k):
         z = 0.0
         for j in range(k):
-            if smallest == 0.0:
-                K[i, j] = -1.0 if i == j else 0.0
-            else:
+            if is_regular:
                 z += K[min(i, j), max(i, j)] * c[j]
+            else:
+                K[i, j] = -1.0 if i == j else 0.0
             M[i, j] = H[i, j]
-            f_current += 0.5 * current[i] * H[i, j] * current[j]
-        if smallest > 0.0:
+        if is_regular:
             f_all += 0.5 * c[i] * z
-        if current[i] != 0.0:
-            f_current += price + c[i] * current[i]
-        elif forced[i]:
-            f_current = np.inf
         slots[POINT, i], slots[GRADIENT, i] = z, c[i]
         slots[RELAXED, i] = slots[CURVATURE, i] = 0.0
         tree.index[0, COORDINATE, i] = i
@@ -666,9 +685,22 @@ def plant_tree(tree, H, c, price, budget, forced, current, f_all, passes):
     for i in range(k):
         for j in range(i, k):
             K[i, j] = -K[i, j]
-        if smallest > 0.0:
-            # the squared distance of a unit column from the span of all others
-            apart = min(apart, 1.0 / (K[i, i] * H[i, i]))
+        if is_regular:
+            nearest = min(nearest, 1.0 / (K[i, i] * H[i, i]))
+    return f_all, nearest if is_regular else 0.0
+
+
+@kernel
+def plant_tree(tree, H, c, price, forced, current, f_all):
+    """Fill the root: M = H, K = inv(H), z = -Kc, nothing decided but the forced coordinates.
+
+    The incumbent is `current`, unless it lacks a forced coordinate. A singular H has no backward
+    side: with K = I and z = 0 every drop is free and f(I + U) stays at `f_all`, a lower bound that
+    the caller supplies (it is not read otherwise). Returns whether there is a backward side.
+    """
+    k, n = H.shape[0], 0
+    smallest = invert(H, tree.tableau[0, BACKWARD], tree.slots[-1, COLUMN])
+    f_all, nearest = fill_root(tree, H, c, smallest > 0.0, f_all)
     for i in range(tree.count.shape[0] - 1):
         tree.count[i, BRANCH] = -1
     for j in range(k - 1, -1, -1):
@@ -677,23 +709,24 @@ def plant_tree(tree, H, c, price, budget, forced, current, f_all, passes):
             n += 1
     tree.value[0, F_IN], tree.value[0, F_ALL], tree.value[0, BOUND] = 0.0, f_all, -np.inf
     tree.value[0, MULTIPLIER], tree.value[0, APART] = price, 1.0
-    tree.value[-1, BLUR], tree.value[-1, BOUND_ERROR] = 0.0, 0.0
-    tree.value[-1, NEAREST] = apart if smallest > 0.0 else 0.0
+    tree.value[-1, BLUR], tree.value[-1, BOUND_ERROR], tree.value[-1, NEAREST] = 0.0, 0.0, nearest
     tree.count[-1, N_NOTES], tree.count[0, OFFERED] = 0, -1
     tree.count[0, SIZE], tree.count[0, N_IN] = k, 0
     tree.count[-1, LEVEL], tree.count[-1, NODES], tree.count[-1, N_ACTIONS] = 0, 0, n
-    tree.value[-1, BEST_VALUE], tree.count[-1, BEST_SIZE] = f_current, -1
+    tree.value[-1, BEST_VALUE] = value_of(H, c, price, forced, current)
+    tree.count[-1, BEST_SIZE] = -1
     # the backward side loses digits with the condition; without one there is nothing to lose
     blur = ROUNDING + (EPSILON * k / smallest if smallest > 0.0 else 0.0)
     tree.value[-1, SLACK] = blur * abs(f_all)
-    if passes is None or smallest == 0.0:
-        return smallest > 0.0
-    return start_relaxation(tree, price, budget)
+    return smallest > 0.0
 
 
-@inner
+@kernel
 def start_relaxation(tree, price, budget):
-    """Curvature and multiplier at the root; False when M is too close to singular for that."""
+    """Curvature and multiplier at the root; False when M is too close to singular for that.
+
+    Then, and without a backward side, the search must do without the relaxation.
+    """
     k = tree.count[0, SIZE]
     raise_curvature(tree, 0)
     top, count, most = tree.slots[-1, TOP], 0, min(budget + 1, k)
@@ -730,78 +763,79 @@ class Tableau(NamedTuple):
     border: NDArray[np.float64]  # (5, p), see below
     slot: NDArray[np.int64]  # (p,): the row of a column in the support, -1 outside
     member: NDArray[np.int64]  # (capacity + 1,): the column of each row; last, |S|
-    value: NDArray[np.float64]  # (4,): the minimum on S; the largest drift of a pivot seen; where a
-    # descent that was left to make a row of H known goes on, and its failures in a row
+    value: NDArray[np.float64]  # (4,), see below
 
 
 # border: the gradient g outside S, -w inside; the diagonal of the tableau, M_ii outside, -K_jj
 # inside; pivots up to which a column is in the span of S; and two lines of scratch for the scan
 EDGE, PIVOT, LEAST, SCAN_EDGE, SCAN_PIVOT = 0, 1, 2, 3, 4
+MOVING = 2  # of these, the first ones change by a move
+# value: the minimum on S; the largest drift of a pivot seen; and where a descent that was left goes
+# on: the row after which it looks for swaps, and how many rows in a row had none
+MINIMUM, DRIFT, SWAP_ROW, N_FAILED = 0, 1, 2, 3
+FIRST_ROW = -1.0  # of SWAP_ROW: begin with the first row
+# Why `descend` returned, unless it names a column whose row of H it needs to go on: nothing
+# improves any more; it has made as many moves as it may; the pivots have drifted, so that the table
+# must be made anew. Called again with the same table, it goes on where it was left
+DONE, PAUSED, DRIFTED = -1, -2, -3
 MAX_DRIFT = 1e-10  # of a pivot, relative to its column's squared norm, before a table is made anew
 BARRED = 1e200  # stands for the pivot of a column that may not enter
 
 
 @wide_inner
-def sweep(table, i, j):
-    """Sweep on i, which enters the support, and on j, which leaves it; either may be -1; O(p |S|).
+def make_row(table, i):
+    """The tableau's row of i outside the support, M_i = H_i - H_iS W, from H itself, O(p |S|).
 
-    The row of H at i must be known. Both changes are made in one pass over the rows: they are long,
-    and reading them is what takes the time. Returns False, and changes nothing but its pivot, when
-    i turns out to be in the span of the support, or when there is no room for it.
+    It goes behind the rows of the support, and the drift of its pivot is noted.
     """
-    rows, member, slot, p = table.rows, table.member, table.slot, table.slot.size
-    edge, pivots = table.border[EDGE], table.border[PIVOT]
+    rows, member, gram, p = table.rows, table.member, table.gram[i], table.slot.size
     size, new = member[-1], rows[member[-1]]
-    old, out, inn = new, 0.0, 0.0
-    if i >= 0:
-        # the tableau's row of i outside the support, M_i = H_i - H_iS W, from H itself
-        gram = table.gram[i]
-        for l in range(p):
-            new[l] = gram[l]
-        for a in range(size):
-            row, factor = rows[a], gram[member[a]]
-            for l in range(p):
-                new[l] -= factor * row[l]
-        for a in range(size):
-            new[member[a]] = rows[a, i]
-        table.value[1] = max(table.value[1], abs(new[i] - pivots[i]) / gram[i])
-        fresh = new[i]
-        if j >= 0:
-            fresh -= rows[slot[j], i] * rows[slot[j], i] / rows[slot[j], j]
-        if not fresh > table.border[LEAST, i] or (j < 0 and size + 1 >= rows.shape[0]):
-            pivots[i] = new[i]
-            return False
-    if j >= 0:
-        # the row of j goes behind those that stay, where it is freed
-        a, last = slot[j], size - 1
-        old = rows[last]
-        if a != last:
-            moved, row = member[last], rows[a]
-            for l in range(p):
-                row[l], old[l] = old[l], row[l]
-            member[a], slot[moved] = moved, a
-        out, step_out = 1.0 / old[j], edge[j] / old[j]
-        table.value[0] -= 0.5 * edge[j] * step_out
-        for l in range(p):
-            pivots[l] -= old[l] * old[l] * out
-            edge[l] -= old[l] * step_out
-        pivots[j], edge[j] = -out, -step_out
-        slot[j], size = -1, last
-        if i >= 0:
-            # the row of i as it is once j has left
-            factor = old[i] * out
-            for l in range(p):
-                new[l] -= factor * old[l]
-            new[j] = -factor
-    if i >= 0:
-        inn, step_in = 1.0 / new[i], edge[i] / new[i]
-        table.value[0] -= 0.5 * edge[i] * step_in
-        for l in range(p):
-            pivots[l] -= new[l] * new[l] * inn
-            edge[l] -= new[l] * step_in
-        pivots[i], edge[i] = -inn, step_in
+    for l in range(p):
+        new[l] = gram[l]
     for a in range(size):
-        row, factor_out, factor_in = rows[a], 0.0, 0.0
+        row, factor = rows[a], gram[member[a]]
+        for l in range(p):
+            new[l] -= factor * row[l]
+    for a in range(size):
+        new[member[a]] = rows[a, i]
+    drift = abs(new[i] - table.border[PIVOT, i]) / gram[i]
+    table.value[DRIFT] = max(table.value[DRIFT], drift)
+
+
+@wide_inner
+def put_last(table, j):
+    """Exchange the row of a member j with the last one of the support, where it can be freed."""
+    rows, member, slot, p = table.rows, table.member, table.slot, table.slot.size
+    a, last = slot[j], member[-1] - 1
+    if a != last:
+        moved, row, old = member[last], rows[a], rows[last]
+        for l in range(p):
+            row[l], old[l] = old[l], row[l]
+        member[a], slot[moved] = moved, a
+
+
+@wide_inner
+def sweep_border(table, row, inverse, step):
+    """Gradient and pivots after a sweep on the given row; the value is up to the caller; O(p)."""
+    edge, pivots = table.border[EDGE], table.border[PIVOT]
+    for l in range(row.size):
+        pivots[l] -= row[l] * row[l] * inverse
+        edge[l] -= row[l] * step
+
+
+@wide_inner
+def sweep_rows(table, size, i, j, new, old):
+    """The first `size` rows after i has entered by its row `new` and j has left by `old`; O(p |S|).
+
+    Both changes are made in one pass: rows are long, and reading them is what takes the time.
+    """
+    inn, out, p = 0.0, 0.0, table.slot.size
+    if i >= 0:
+        inn = 1.0 / new[i]
+    if j >= 0:
+        out = 1.0 / old[j]
+    for a in range(size):
+        row, factor_out, factor_in = table.rows[a], 0.0, 0.0
         if j >= 0:
             factor_out = row[j] * out
         if i >= 0:
@@ -820,8 +854,49 @@ def sweep(table, i, j):
             row[j] = -factor_out
         if i >= 0:
             row[i] = factor_in
+
+
+@wide_inner
+def sweep(table, i, j):
+    """Sweep on i, which enters the support, and on j, which leaves it; either may be -1; O(p |S|).
+
+    The row of H at i must be known. Returns False, and changes nothing but its pivot, when i turns
+    out to be in the span of the support, or when there is no room for it.
+    """
+    rows, member, slot, p = table.rows, table.member, table.slot, table.slot.size
+    edge, pivots = table.border[EDGE], table.border[PIVOT]
+    size, new = member[-1], rows[member[-1]]
+    old = new
     if i >= 0:
-        row = rows[size]
+        make_row(table, i)
+        fresh = new[i]
+        if j >= 0:
+            fresh -= rows[slot[j], i] * rows[slot[j], i] / rows[slot[j], j]
+        if not fresh > table.border[LEAST, i] or (j < 0 and size + 1 >= rows.shape[0]):
+            pivots[i] = new[i]
+            return False
+    if j >= 0:
+        put_last(table, j)
+        size -= 1
+        old = rows[size]
+        out, step_out = 1.0 / old[j], edge[j] / old[j]
+        table.value[MINIMUM] -= 0.5 * edge[j] * step_out
+        sweep_border(table, old, out, step_out)
+        pivots[j], edge[j], slot[j] = -out, -step_out, -1
+        if i >= 0:
+            # the row of i as it is once j has left
+            factor = old[i] * out
+            for l in range(p):
+                new[l] -= factor * old[l]
+            new[j] = -factor
+    if i >= 0:
+        inn, step_in = 1.0 / new[i], edge[i] / new[i]
+        table.value[MINIMUM] -= 0.5 * edge[i] * step_in
+        sweep_border(table, new, inn, step_in)
+        pivots[i], edge[i] = -inn, step_in
+    sweep_rows(table, size, i, j, new, old)
+    if i >= 0:
+        row, inn = rows[size], 1.0 / new[i]
         for l in range(p):
             row[l] = new[l] * inn
         row[i] = -inn
@@ -900,10 +975,10 @@ def descend(table, columns, weight, price, budget, tolerance, max_moves):
     Of the columns, members leave and others enter, in this order; dependent ones stay out. Swaps go
     around the members in turn: each is replaced by the best column for it, at once. Columns of
     weight zero do not enter; the gains of additions are ranked after multiplication by the weight.
-    Returns -1 when done, -2 after `max_moves`, -3 when the pivots have drifted too far, or a column
-    whose row of H must be known to go on.
+    Returns DONE, PAUSED after `max_moves`, DRIFTED, or a column whose row of H must be known to go
+    on.
     """
-    a, n_failed, is_fresh = int(table.value[2]), int(table.value[3]), False
+    a, n_failed, is_fresh = int(table.value[SWAP_ROW]), int(table.value[N_FAILED]), False
     for move in range(columns.size + max_moves):
         enters, leaves = -1, -1
         if move < columns.size:
@@ -925,7 +1000,7 @@ def descend(table, columns, weight, price, budget, tolerance, max_moves):
                 is_fresh = True
             while single < 0 and enters < 0:
                 if n_failed >= table.member[-1]:
-                    return -1
+                    return DONE
                 a = a + 1 if a + 1 < table.member[-1] else 0
                 n_failed += 1
                 leaves = table.member[a]
@@ -934,20 +1009,20 @@ def descend(table, columns, weight, price, budget, tolerance, max_moves):
             if enters >= 0 and not table.known[enters]:
                 # what is known must not change the order of moves: go on with the same member
                 back = 1 if single < 0 else 0
-                table.value[2], table.value[3] = a - back, n_failed - back
+                table.value[SWAP_ROW], table.value[N_FAILED] = a - back, n_failed - back
                 return enters
-        before = table.value[0] + price * table.member[-1]
+        before = table.value[MINIMUM] + price * table.member[-1]
         if sweep(table, enters, leaves):
             n_failed = 0
             # a gain that does not come is rounding, and moves made for it would go in circles
-            has_gained = table.value[0] + price * table.member[-1] < before - 0.5 * tolerance
-            if move >= columns.size and not has_gained:
-                return -1 if not table.value[1] > MAX_DRIFT else -3
+            after = table.value[MINIMUM] + price * table.member[-1]
+            if move >= columns.size and not after < before - 0.5 * tolerance:
+                return DONE if not table.value[DRIFT] > MAX_DRIFT else DRIFTED
         is_fresh = False
-        if move >= columns.size and table.value[1] > MAX_DRIFT:
-            return -3
-    table.value[2], table.value[3] = a, n_failed
-    return -2
+        if move >= columns.size and table.value[DRIFT] > MAX_DRIFT:
+            return DRIFTED
+    table.value[SWAP_ROW], table.value[N_FAILED] = a, n_failed
+    return PAUSED
 
 
 @wide

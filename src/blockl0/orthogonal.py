@@ -53,6 +53,19 @@ def smallest_distance(A: Floats) -> float:
     return float(distances(R).min())
 
 
+def project_away(Q: Floats, X: Floats) -> tuple[Floats, Floats]:
+    """(X less its projection on orthonormal columns Q, the shares Q'X of it), O(m |Q| c).
+
+    Twice, since what is left of a column near the span of Q has the rounding of the whole column;
+    the second time that rounding is projected away, too.
+    """
+    shares = Q.T @ X
+    rest = X - Q @ shares
+    again = Q.T @ rest
+    rest -= Q @ again
+    return rest, shares + again
+
+
 def independent_positions(A: Floats, n_first: int = 0) -> Ints:
     """A large set of unit columns of A (m, k) that do not depend on each other, ascending.
 
@@ -60,9 +73,7 @@ def independent_positions(A: Floats, n_first: int = 0) -> Ints:
     """
     first, rest = np.arange(n_first), A[:, n_first:]
     if n_first:
-        Q = np.linalg.qr(A[:, :n_first])[0]
-        for _ in range(2):  # the second projection removes the rounding of the first
-            rest = rest - Q @ (Q.T @ rest)
+        rest = project_away(np.linalg.qr(A[:, :n_first])[0], rest)[0]
     found: Any = qr(rest, mode="economic", pivoting=True, check_finite=False)
     diagonal = np.abs(found[1].diagonal())
     others = n_first + found[2][: diagonal.size][diagonal > DEPENDENT]
@@ -147,6 +158,4 @@ class Columns:
         if forced.size == 0:
             return Z, b
         Q = np.linalg.qr(self.Z[:, forced])[0]
-        for _ in range(2):
-            Z, b = Z - Q @ (Q.T @ Z), b - Q @ (Q.T @ b)
-        return Z, b
+        return project_away(Q, Z)[0], project_away(Q, b)[0]

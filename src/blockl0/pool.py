@@ -129,7 +129,7 @@ class Pool:
     @property
     def value(self) -> float:
         """Smooth minimum on the support, less the constant ½‖y‖²."""
-        return float(self.table.value[0])
+        return float(self.table.value[kernels.MINIMUM])
 
     @property
     def objective(self) -> float:
@@ -171,7 +171,7 @@ class Pool:
         price, budget = self.sparsity
         weight = self._equal if weight is None else weight
         first, n_rebuilt, n_moves = _NONE if dropped is None else dropped, 0, 0
-        self.table.value[2:] = -1.0, 0.0
+        self._begin_descent()
         while True:
             n_slice = max(20, int(SLICE_WORK / (self.columns.size * (self.size + 16))))
             wanted = kernels.descend(
@@ -182,33 +182,39 @@ class Pool:
                 break
             if wanted >= 0:
                 self.know(np.array([wanted]), weight)
-            elif wanted == -2 and n_moves < MAX_MOVES:
+            elif wanted == kernels.PAUSED and n_moves < MAX_MOVES:
                 n_moves += n_slice
-            elif wanted == -3 and n_rebuilt < MAX_REBUILDS:
+            elif wanted == kernels.DRIFTED and n_rebuilt < MAX_REBUILDS:
                 self.refresh()
-                self.table.value[2:] = -1.0, 0.0
+                self._begin_descent()
                 n_rebuilt += 1
             else:
                 break
+
+    def _begin_descent(self) -> None:
+        """Swaps begin with the first member; between two such calls a descent goes on."""
+        self.table.value[kernels.SWAP_ROW] = kernels.FIRST_ROW
+        self.table.value[kernels.N_FAILED] = 0.0
 
     def save(self) -> Saved:
         """A copy of the state, for `restore`."""
         t, size = self.table, self.size
         return Saved(
-            t.rows[:size].copy(), t.border[:2].copy(), t.slot.copy(), t.member.copy(),
+            t.rows[:size].copy(), t.border[: kernels.MOVING].copy(), t.slot.copy(), t.member.copy(),
             t.value.copy(),
         )  # fmt: skip
 
     def restore(self, state: Saved) -> None:
         """Return to a saved state."""
         t = self.table
-        t.rows[: state.member[-1]], t.border[:2] = state.rows, state.border
+        t.rows[: state.member[-1]], t.border[: kernels.MOVING] = state.rows, state.border
         t.slot[:], t.member[:], t.value[:] = state.slot, state.member, state.value
 
     def refresh(self) -> None:
         """Record the drift; build the tableau anew where rounding has moved its pivots too far."""
-        self.drift = max(self.drift, float(self.table.value[1]))
-        if self.table.value[1] > kernels.MAX_DRIFT:
+        drift = float(self.table.value[kernels.DRIFT])
+        self.drift = max(self.drift, drift)
+        if drift > kernels.MAX_DRIFT:
             self.load(self.support)
 
     def know_all(self) -> None:
@@ -311,7 +317,7 @@ class Pool:
 
     def drop_costs(self, positions: Ints) -> Floats:
         """By how much taking out each of these members raises the minimum."""
-        edge, pivots = self.table.border[:2, positions]
+        edge, pivots = self.table.border[: kernels.MOVING, positions]
         return -0.5 * edge**2 / pivots
 
     def prices(self) -> Floats:

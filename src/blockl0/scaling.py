@@ -9,21 +9,19 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.design import Csc, Dense
+from blockl0.design_base import Design
 
 Floats = NDArray[np.float64]
 
 MODERATE = 2.0**100
 """Lengths of columns up to this, 1.3e30, and down to its inverse are left as they are."""
-VANISHING, SHORT_CHUNK = 1e-150, 64
-"""A length that comes of vanishing squares, and the columns that are then read at a time."""
 IDLE = 1e-100
 """Beside a ridge, shorter columns than so many of its roots change no digit of any objective."""
 LEAST_RIDGE = 1e-200
 """The least ridge that a common factor of all columns may lead to."""
 
 
-def balance(design: Dense | Csc, ridge: float) -> tuple[Dense | Csc, Floats | None, float]:
+def balance(design: Design, ridge: float) -> tuple[Design, Floats | None, float]:
     """The design with columns of moderate length, their factors, and the ridge that goes with it.
 
     Nothing is done, and the factors are None, unless a column is extreme. A ridge allows one factor
@@ -31,19 +29,19 @@ def balance(design: Dense | Csc, ridge: float) -> tuple[Dense | Csc, Floats | No
     is so short beside a ridge that its squares vanish has a coefficient of nearly zero: it is then
     taken for zero, as the column is. O(mn).
     """
-    if isinstance(design, Csc) and _is_moderate(design.data):
+    if design.is_moderate(MODERATE):
         return design, None, ridge
-    lengths = _lengths(design)
+    lengths = design.lengths()
     is_extreme = (lengths > 0.0) & ((lengths < 1.0 / MODERATE) | (lengths > MODERATE))
     if not is_extreme.any():
         return design, None, ridge
     scale = np.ones(lengths.size)
     if ridge == 0.0:
         scale[is_extreme] = _inverse_powers(lengths[is_extreme])
-        return _multiply(design, scale), scale, ridge
+        return design.scaled(scale), scale, ridge
     is_idle = (lengths > 0.0) & (lengths < IDLE * np.sqrt(ridge))
     if is_idle.any():
-        design = _multiply(design, np.where(is_idle, 0.0, 1.0))
+        design = design.scaled(np.where(is_idle, 0.0, 1.0))
         lengths[is_idle] = 0.0
     factor = _common_factor(lengths)
     # in two steps: the square of the factor may not be a float64
@@ -51,7 +49,7 @@ def balance(design: Dense | Csc, ridge: float) -> tuple[Dense | Csc, Floats | No
     if factor == 1.0 or other < LEAST_RIDGE:
         return design, None, ridge
     scale[:] = factor
-    return _multiply(design, scale), scale, other
+    return design.scaled(scale), scale, other
 
 
 def _common_factor(lengths: Floats) -> float:
@@ -84,36 +82,7 @@ def rescaled(w: Floats, scale: Floats | None) -> Floats:
     return coef
 
 
-def _is_moderate(data: Floats) -> bool:
-    """Whether stored entries, none of them zero, tell that no column is extreme."""
-    if data.size == 0:
-        return True
-    sizes = np.abs(data)
-    return bool(sizes.min() >= 1.0 / MODERATE and sizes.max() * sizes.size <= MODERATE)
-
-
-def _lengths(design: Dense | Csc) -> Floats:
-    """The lengths of the columns, or where their squares vanish, the largest entries; (n,)."""
-    lengths = np.sqrt(design.sq_norms())
-    # squares of numbers below 1e-154 have few digits, or none
-    short = lengths < VANISHING
-    if isinstance(design, Csc):
-        short &= np.diff(design.indptr) > 0
-    columns = np.flatnonzero(short)
-    for start in range(0, columns.size, SHORT_CHUNK):
-        part = columns[start : start + SHORT_CHUNK]
-        lengths[part] = np.abs(design.columns(part)).max(axis=0)
-    return lengths
-
-
 def _inverse_powers(lengths: Floats) -> Floats:
     """Powers of two that bring lengths to between ½ and 1."""
     # of the least float64, 5e-324, the inverse is not one: short of it, by some powers
     return np.ldexp(1.0, np.minimum(-np.frexp(lengths)[1], 1000))
-
-
-def _multiply(design: Dense | Csc, scale: Floats) -> Dense | Csc:
-    if isinstance(design, Dense):
-        return Dense(design.X * scale)
-    data = design.data * np.repeat(scale, np.diff(design.indptr))
-    return Csc(data, design.indices, design.indptr, design.shape)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from blockl0.certificate.moves import CHUNK, CLEAR, READING, Node, chunk_ranges
 from blockl0.hidden_moves import unit_columns_beside
-from blockl0.orthogonal import EPSILON
+from blockl0.orthogonal import EPSILON, project_away
 from blockl0.problem import Problem
 
 Floats = NDArray[np.float64]
@@ -75,11 +75,8 @@ class Tableau:
         for low in range(0, np.count_nonzero(outside), CHUNK):
             part = np.flatnonzero(outside)[low : low + CHUNK]
             X, own = unit_columns_beside(self.model, part, A.shape[0])
-            shares = Q.T @ X
-            rest = X - Q @ shares
-            again = Q.T @ rest
-            rest -= Q @ again
-            self.W[part] = (inverse @ (shares + again)).T
+            rest, shares = project_away(Q, X)
+            self.W[part] = (inverse @ shares).T
             diag[part] = np.einsum("ij,ij->j", rest, rest) + own
             v[part] = -(residual @ rest)
         v[members] = -w[members] * self.scale[members]
