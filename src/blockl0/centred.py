@@ -186,6 +186,11 @@ class Centered:
                 norms[part] = ones @ self.columns(part) ** 2
         return np.where(self.is_flat, 0.0, norms)
 
+    def ranges(self) -> tuple[Floats, Floats]:
+        """The least and the largest entry of every column, (n,) each; one pass over X."""
+        low, high = (np.where(self.is_flat, 0.0, x - self.means) for x in self.base.ranges())
+        return low, high
+
     def _set_far(self, far: NDArray[np.intp]) -> None:
         """Note the columns, not flat, that are read in two differences."""
         self._far = far

@@ -70,8 +70,37 @@ class Design(Protocol):
         """Σ_i weights_i x_ij² for every column j, (n,)."""
         ...
 
+    def ranges(self) -> tuple[Floats, Floats]:
+        """The least and the largest entry of every column, (n,) each; one pass over X."""
+        ...
 
-class Dense:
+    def recentred(self, weights: Floats) -> Any:
+        """The same X with means of these weights taken away; itself where none are."""
+        ...
+
+    def shift_from(self, other: Any) -> Floats:
+        """The means that are taken away less those of another centring of the same X, (n,)."""
+        ...
+
+
+class Stored:
+    """X as it is: no means are taken away."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n_samples, n_features)."""
+        raise NotImplementedError
+
+    def recentred(self, weights: Floats) -> Any:
+        """The same X with means of these weights taken away; itself where none are."""
+        return self
+
+    def shift_from(self, other: Any) -> Floats:
+        """The means that are taken away less those of another centring of the same X, (n,)."""
+        return np.zeros(self.shape[1])
+
+
+class Dense(Stored):
     """A dense X, float64 in Fortran order; an array that already is so is not copied.
 
     matvec, rmatvec and sq_norms cost O(mn); columns O(mk); gram O(mk²); full_gram O(mn²).
@@ -144,8 +173,12 @@ class Dense:
             return np.einsum("ij,ij->j", self.X, self.X)
         return np.einsum("i,ij,ij->j", weights, self.X, self.X)
 
+    def ranges(self) -> tuple[Floats, Floats]:
+        """The least and the largest entry of every column, (n,) each; one pass over X."""
+        return self.X.min(axis=0), self.X.max(axis=0)
 
-class Csc:
+
+class Csc(Stored):
     """A sparse X by columns: `data`, sorted row `indices`, and `indptr`; it is never densified.
 
     matvec, rmatvec and sq_norms cost O(nnz). columns and gram densify the k columns asked for.
@@ -235,6 +268,11 @@ class Csc:
             column = np.repeat(np.arange(stop - start), np.diff(self.indptr[start : stop + 1]))
             result[start:stop] = np.bincount(column, squares, stop - start)
         return result
+
+    def ranges(self) -> tuple[Floats, Floats]:
+        """The least and the largest entry of every column, (n,) each; one pass over X."""
+        low, high = self.matrix.min(axis=0), self.matrix.max(axis=0)
+        return np.ravel(low.toarray()), np.ravel(high.toarray())
 
     def _take(self, idx: Any) -> Any:
         return self.matrix[:, np.asarray(idx, dtype=np.intp)]

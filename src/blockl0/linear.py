@@ -14,12 +14,9 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from blockl0.callbacks import HAS_CALLBACKS, CallbackSupportMixin, fit_task
 from blockl0.centred import Centered
-from blockl0.design import as_design
 from blockl0.explain import SummaryMixin
+from blockl0.fits import make_fits
 from blockl0.losses import get_loss
-from blockl0.multinomial import MultinomialProblem
-from blockl0.multinomial_search import MultinomialSearch
-from blockl0.newton import newton_on
 from blockl0.preprocess import (
     ConstantColumnWarning,
     Prepared,
@@ -27,18 +24,15 @@ from blockl0.preprocess import (
     count_distinct_rows,
     drop_unweighted,
 )
-from blockl0.problem import as_problem, independent
-from blockl0.refit import refit_options, solve_refit
+from blockl0.problem import as_problem
+from blockl0.refit import solve_refit
 from blockl0.result import Result, Status
 from blockl0.run import Callback, Run
-from blockl0.scaling import balance
-from blockl0.sparsity import as_sparsity
 from blockl0.validate import (
     check_choice,
     check_column_entries,
     check_keep,
     check_keep_names,
-    check_nonnegative,
     check_time_limit,
     check_verbose,
 )
@@ -142,21 +136,12 @@ class L0Linear(CallbackSupportMixin, SummaryMixin, BaseEstimator):
         keep = self._kept(X.shape[1])
         if budget is None and alpha is None:
             budget = self._default_budget(X, keep.size)
-        if n_classes > 2:
-            sparsity = as_sparsity(budget, alpha, X.shape[1])
-            design, scale, ridge = balance(as_design(X), check_nonnegative("ridge", self.ridge))
-            keep = independent(
-                design, check_keep(keep, X.shape[1], sparsity.budget), weights, ridge
-            )
-            problem: Any = MultinomialProblem(
-                design, y.astype(np.int64), n_classes, sparsity, ridge, weights, keep,
-                scale=scale,
-            )  # fmt: skip
-        else:
-            problem = as_problem(
-                X, y, n_nonzero_coefs=budget, alpha=alpha, ridge=self.ridge,
-                loss=get_loss(self.loss), sample_weight=weights, keep=keep,
-            )  # fmt: skip
+        # of several classes the logistic loss is the softmax loss
+        problem = as_problem(
+            X, y, n_nonzero_coefs=budget, alpha=alpha, ridge=self.ridge,
+            loss=get_loss("softmax" if n_classes > 2 else self.loss), sample_weight=weights,
+            keep=keep,
+        )  # fmt: skip
         return apply(problem, self.fit_intercept)
 
     def _check_classes(self, y: Any, n_classes: int) -> None:
@@ -197,7 +182,8 @@ class L0Linear(CallbackSupportMixin, SummaryMixin, BaseEstimator):
         if price > 0.0 or budget < problem.n_features:
             return solve_refit(problem, run, rng=rng, effort=self.effort)
         # with room for all columns at no price there is nothing to choose, only to fit
-        return run.result(_fit_all(problem), Status.CONVERGED, 1)
+        everything = np.arange(problem.n_features)
+        return run.result(make_fits(problem).on(everything).w, Status.CONVERGED, 1)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         weights = self._read_weights(sample_weight, X)
@@ -206,7 +192,7 @@ class L0Linear(CallbackSupportMixin, SummaryMixin, BaseEstimator):
             prepared = self._prepare(
                 X, target, weights, n_classes, self.n_nonzero_coefs, self.alpha
             )
-            zero = np.zeros(X.shape[1] if n_classes <= 2 else (X.shape[1], n_classes))
+            zero = prepared.problem.zero()
             with task.rounds(lambda w: self._attributes(prepared, w), zero) as callback:
                 result = self._solve(prepared, callback)
             self._store(result, prepared)
@@ -287,14 +273,3 @@ class L0Linear(CallbackSupportMixin, SummaryMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def _fit_all(problem: Any) -> Floats:
-    """The fit on all columns, the shortest one where it is not unique."""
-    everything = np.arange(problem.n_features)
-    if isinstance(problem, MultinomialProblem):
-        zero = np.zeros((problem.n_features, problem.n_classes))
-        return MultinomialSearch(problem, refit_options()[0]).polish(everything, 0, zero).w
-    if problem.is_quadratic:
-        return problem.fit_on(everything)
-    return newton_on(problem, np.zeros(problem.n_features), everything)

@@ -116,11 +116,13 @@ class LinearModel:
 
     def probabilities(self, eta: Floats) -> Floats:
         """`predict_proba` from the decision function."""
-        from blockl0.softmax import probabilities
+        from blockl0.losses import LOSSES
 
         if self.loss != "logistic":
             raise ValueError(f"loss={self.loss!r} gives no probabilities; fit loss='logistic'.")
-        return probabilities(eta) if eta.ndim == 2 else np.column_stack([expit(-eta), expit(eta)])
+        if eta.ndim == 2:
+            return LOSSES["softmax"].mean(eta)
+        return np.column_stack([expit(-eta), expit(eta)])
 
     def to_sklearn(self) -> Any:
         """A fitted scikit-learn estimator of the chosen columns alone, in their order."""

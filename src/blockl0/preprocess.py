@@ -21,8 +21,6 @@ from blockl0.problem import Problem, independent
 
 Floats = NDArray[np.float64]
 
-SHIFTED = ("squared", "huber")
-"""Losses of y − eta: taking a number from y takes it from the intercept."""
 SPLIT = 2.0**27 + 1.0
 """The factor that splits a float64 into halves whose products are exact."""
 FIRST_ROWS = 256
@@ -40,7 +38,7 @@ class Prepared:
     `shift_y` holds the numbers that were taken from y, one after the other.
     """
 
-    problem: Any
+    problem: Problem
     shift_y: tuple[float, ...] = ()
 
     def invert(self, w: Floats) -> tuple[Floats, Any]:
@@ -53,16 +51,14 @@ class Prepared:
             return w, np.zeros(w.shape[1]) if w.ndim == 2 else 0.0
         coef, w = w.copy(), problem.from_given(w)
         coef[design.is_flat] = w[design.is_flat] = 0.0
+        best = problem.best_intercept(problem.linear(w)) if problem.has_intercept else 0.0
         if w.ndim == 2:
-            support = np.flatnonzero(w.any(axis=1))
-            intercepts = problem.best_intercepts(design.columns(support) @ w[support])
-            each = [_intercept(design, v, b) for v, b in zip(w.T, intercepts, strict=True)]
+            each = [_intercept(design, v, b) for v, b in zip(w.T, best, strict=True)]
             return coef, np.array(each)
-        best = problem.best_intercept(design.matvec(w)) if problem.has_intercept else 0.0
         return coef, _intercept(design, w, best, *self.shift_y)
 
 
-def apply(problem: Any, fit_intercept: bool = True) -> Prepared:
+def apply(problem: Problem, fit_intercept: bool = True) -> Prepared:
     """Give a problem an unpenalized intercept; its objective is then the minimum over it, too."""
     if not fit_intercept:
         return Prepared(problem)
@@ -71,7 +67,7 @@ def apply(problem: Any, fit_intercept: bool = True) -> Prepared:
     # a kept column may be the intercept's
     keep = independent(design, problem.keep, weights, problem.ridge)
     problem = replace(problem, keep=keep, design=design)
-    if not isinstance(problem, Problem) or problem.loss.name not in SHIFTED:
+    if not problem.loss.shifts_with_target:
         return Prepared(replace(problem, has_intercept=True))
     y, shifts = _shift(problem.y, weights, problem.is_quadratic)
     problem = replace(problem, y=y, has_intercept=not problem.is_quadratic)

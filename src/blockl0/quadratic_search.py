@@ -18,6 +18,7 @@ from blockl0.pool import Pool, Saved
 from blockl0.problem import Problem
 from blockl0.run import Run
 from blockl0.sparsity import Sparsity
+from blockl0.units import COLUMNS
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -79,7 +80,7 @@ class Incumbent(Point):
     @property
     def support(self) -> Ints:
         """The columns with a nonzero coefficient."""
-        return np.flatnonzero(self.w)
+        return COLUMNS.support(self.w)
 
 
 @dataclass

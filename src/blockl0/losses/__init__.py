@@ -14,15 +14,17 @@ from blockl0.losses.base import (
 )
 from blockl0.losses.classification import Logistic, SquaredHinge
 from blockl0.losses.regression import LARGEST_LOG_MEAN, Huber, Poisson, Squared
+from blockl0.losses.softmax import Softmax
 from blockl0.validate import check_choice
 
 __all__ = [
-    "LARGEST_LOG_MEAN", "LOSSES", "Huber", "Logistic", "Loss", "Poisson", "Squared", "SquaredHinge",
-    "Words", "best_intercept", "entropy_excess", "get_loss", "majorizer_curvature",
+    "LARGEST_LOG_MEAN", "LOSSES", "Huber", "Logistic", "Loss", "Poisson", "Softmax", "Squared",
+    "SquaredHinge", "Words", "best_intercept", "entropy_excess", "get_loss", "majorizer_curvature",
 ]  # fmt: skip
 
 LOSSES: dict[str, Loss] = {
-    loss.name: loss for loss in (Squared(), Logistic(), Huber(), SquaredHinge(), Poisson())
+    loss.name: loss
+    for loss in (Squared(), Logistic(), Huber(), SquaredHinge(), Poisson(), Softmax())
 }
 """Every loss by the name users give."""
 
