@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
 
 from blockl0.newton import Fit, minimize_on
+from blockl0.orthogonal import least_squares
 from blockl0.problem import Problem
 
 Floats = NDArray[np.float64]
@@ -15,6 +17,8 @@ Ints = NDArray[np.int64]
 
 MOST_KNOWN = 5000
 """Supports whose minimizers are remembered before all of them are forgotten."""
+WEAK_PIVOT = 1e-5
+"""Normal equations of unit columns are not trusted below this diagonal entry of their factor."""
 
 
 class Fits:
@@ -46,7 +50,7 @@ class Fits:
         intercept : float or ndarray (C,), optional
             That of the start; the best one, where it is not given.
         """
-        w = self.problem.fit_on(support)
+        w = least_squares_on(self.problem, support)
         value = self.problem.smooth(w)
         return Fit(w, value, 0.0, value)
 
@@ -130,6 +134,52 @@ class NewtonFits(Fits):
         if known is None or known.least < known.value or not np.array_equal(known.w, w[support]):
             return None
         return known.intercept
+
+
+def least_squares_on(problem: Problem, support: Ints) -> Floats:
+    """The minimizer of a quadratic smooth part on a support, (n,), by least squares.
+
+    Orthogonal factorization of the m x |S| columns: accurate where normal equations are not. Where
+    columns depend on others, some of them (not kept ones) stay at zero.
+    """
+    w = problem.zero()
+    if support.size == 0:
+        return w
+    is_kept = np.isin(support, problem.keep)
+    if is_kept.any():
+        support = np.concatenate([support[is_kept], support[~is_kept]])
+    A, b, scale = problem.unit_columns(support)
+    w[support] = least_squares(A, b, int(np.count_nonzero(is_kept))) / scale
+    return w
+
+
+def fit_support(problem: Problem, support: Ints) -> Floats:
+    """The least squares fit on a support, (n,): normal equations, O(m|S|² + |S|³).
+
+    Columns of zeros stay out; for an ill-conditioned or singular rest it is the shortest solution,
+    by an orthogonal factorization, as the papers of the methods that use it have it.
+    """
+    G = problem.design.gram(support, problem.sample_weight)
+    is_zero = np.diag(G) == 0.0
+    if is_zero.any():
+        return fit_support(problem, support[~is_zero])
+    w = problem.zero()
+    if support.size == 0:
+        return w
+    G.flat[:: support.size + 1] += problem.ridge
+    scale = np.sqrt(np.diag(G))
+    try:
+        factor = cho_factor(G / np.outer(scale, scale), lower=True, check_finite=False)
+    except np.linalg.LinAlgError:
+        factor = None
+    if factor is None or np.diag(factor[0]).min() < WEAK_PIVOT:
+        A, b, unit = problem.unit_columns(support)
+        w[support] = np.linalg.lstsq(A, b, rcond=None)[0] / unit
+        return w
+    target = problem.y if problem.sample_weight is None else problem.sample_weight * problem.y
+    right = problem.design.columns(support).T @ target
+    w[support] = cho_solve(factor, right / scale, check_finite=False) / scale
+    return w
 
 
 def make_fits(problem: Problem) -> Fits:

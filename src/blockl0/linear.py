@@ -13,7 +13,6 @@ from sklearn.utils import check_random_state as check_sklearn_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from blockl0.callbacks import HAS_CALLBACKS, CallbackSupportMixin, fit_task
-from blockl0.centred import Centered
 from blockl0.explain import SummaryMixin
 from blockl0.fits import make_fits
 from blockl0.losses import get_loss
@@ -228,8 +227,8 @@ class L0Linear(CallbackSupportMixin, SummaryMixin, BaseEstimator):
 
     def _warn_of_constants(self, prepared: Prepared) -> None:
         """Name the columns that the intercept replaces; those of zeros are missed by nobody."""
-        design = prepared.problem.design
-        if not isinstance(design, Centered) or not design.is_constant.any():
+        design = prepared.centred
+        if design is None or not design.is_constant.any():
             return
         names = getattr(self, "feature_names_in_", None)
         found = np.flatnonzero(design.is_constant)

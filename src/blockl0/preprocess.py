@@ -35,23 +35,25 @@ class ConstantColumnWarning(UserWarning):
 class Prepared:
     """A problem without intercept, or with one inside its objective, and the way back.
 
-    `shift_y` holds the numbers that were taken from y, one after the other.
+    `shift_y` holds the numbers that were taken from y, one after the other, and `centred` the
+    design where there is an intercept.
     """
 
     problem: Problem
     shift_y: tuple[float, ...] = ()
+    centred: Centered | None = None
 
     def invert(self, w: Floats) -> tuple[Floats, Any]:
         """(coef, intercept) for the data as the user gave them, of the shape that w has.
 
         The intercept is rounded once: it is the difference of numbers that may be much larger.
         """
-        problem, design = self.problem, self.problem.design
-        if not isinstance(design, Centered):
+        problem, design = self.problem, self.centred
+        if design is None:
             return w, np.zeros(w.shape[1]) if w.ndim == 2 else 0.0
         coef, w = w.copy(), problem.from_given(w)
         coef[design.is_flat] = w[design.is_flat] = 0.0
-        best = problem.best_intercept(problem.linear(w)) if problem.has_intercept else 0.0
+        best: Any = problem.best_intercept(problem.linear(w)) if problem.has_intercept else 0.0
         if w.ndim == 2:
             each = [_intercept(design, v, b) for v, b in zip(w.T, best, strict=True)]
             return coef, np.array(each)
@@ -68,10 +70,10 @@ def apply(problem: Problem, fit_intercept: bool = True) -> Prepared:
     keep = independent(design, problem.keep, weights, problem.ridge)
     problem = replace(problem, keep=keep, design=design)
     if not problem.loss.shifts_with_target:
-        return Prepared(replace(problem, has_intercept=True))
+        return Prepared(replace(problem, has_intercept=True), (), design)
     y, shifts = _shift(problem.y, weights, problem.is_quadratic)
     problem = replace(problem, y=y, has_intercept=not problem.is_quadratic)
-    return Prepared(problem, shifts)
+    return Prepared(problem, shifts, design)
 
 
 def _shift(

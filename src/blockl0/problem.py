@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from blockl0.design import Design, as_design
 from blockl0.losses import Loss, best_intercept, get_loss
-from blockl0.orthogonal import independent_positions, least_squares
+from blockl0.orthogonal import independent_positions
 from blockl0.scaling import balance, rescaled, unscaled
 from blockl0.softmax import best_intercepts
 from blockl0.sparsity import Sparsity, as_sparsity
@@ -122,22 +122,6 @@ class Problem:
         many = slope.ndim == 2
         grad = self.design.cross(slope, slice(None)).T if many else self.design.rmatvec(slope)
         return grad + self.ridge * w if self.ridge else grad
-
-    def fit_on(self, support: NDArray[np.int64]) -> Floats:
-        """The minimizer of a quadratic smooth part on a support, (n,), by least squares.
-
-        Orthogonal factorization of the m x |S| columns: accurate where normal equations are not.
-        Where columns depend on others, some of them (not kept ones) stay at zero.
-        """
-        w = np.zeros(self.n_features)
-        if support.size == 0:
-            return w
-        is_kept = np.isin(support, self.keep)
-        if is_kept.any():
-            support = np.concatenate([support[is_kept], support[~is_kept]])
-        A, b, scale = self.unit_columns(support)
-        w[support] = least_squares(A, b, int(np.count_nonzero(is_kept))) / scale
-        return w
 
     def unit_columns(self, support: NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
         """(A, b, scale) with smooth(w) = ½‖b − A(scale ∘ w_S)‖² on a support, squared loss only.

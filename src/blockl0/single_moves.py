@@ -43,11 +43,14 @@ class SingleMoves:
         kind = SoftmaxBounds if problem.n_outputs > 1 else DualBounds
         self.bounds = kind(problem)
 
-    def check(self, w: Floats, objective: float, tolerance: float, run: Run) -> Verdict:
+    def check(
+        self, w: Floats, objective: float, tolerance: float, run: Run, swaps: bool = True
+    ) -> Verdict:
         """Look for a single change of w that lowers the objective by more than the tolerance.
 
         With s columns in the support and a price, or no room left, these are (s + 1)(n − s) + s
         changes. Without a price, and with room, a swap can never beat the addition it contains.
+        Without swaps they are n.
         """
         problem, support = self.problem, self.problem.units.support(w)
         price, budget = problem.sparsity
@@ -63,6 +66,8 @@ class SingleMoves:
             if base.value + price * base.support.size < ceiling:
                 return Verdict(base.w, False)
             bases.append(base)
+        if not swaps:
+            bases = [base for base in bases if base.left < 0]
         for some in self.bounds.groups(bases):
             verdict = self._enter(support, some, ceiling, run)
             if verdict.better is not None or not verdict.is_complete:

@@ -20,6 +20,7 @@ from blockl0.validate import (
     check_callback,
     check_choice,
     check_init,
+    check_one_output,
     check_options,
     check_random_state,
     check_time_limit,
@@ -68,14 +69,17 @@ def solve(
         columns are shorter than 1e-30 or longer than 1e30: all methods then work with these times
         powers of two, and `coef` is for X as given.
     y : array-like (m,)
-        For "logistic" and "squared_hinge" labels in {-1, 1} or {0, 1}.
+        For "logistic" and "squared_hinge" labels in {-1, 1} or {0, 1}; for "softmax" class codes
+        0, ..., C - 1.
     n_nonzero_coefs : int, optional
         Budget s. Give it, `alpha`, or both.
     alpha : float, optional
         Price λ of a nonzero coefficient.
     ridge : float
     loss : str or Loss
-        "squared", "logistic", "huber", "squared_hinge", "poisson".
+        "squared", "logistic", "huber", "squared_hinge", "poisson"; or "softmax", for which w is
+        (n, C), a coefficient of every class, and a column is in or out for all classes at once
+        (method "refit" only).
     method : str
         "refit", blocks whose outside support is re-fitted, with options
         ``effort="fast" | "balanced" | "thorough"`` or a number of rounds, ``block=(8, 8, 2)``,
@@ -90,7 +94,7 @@ def solve(
         Columns that always stay; they count towards the budget. One that is zero, or without ridge
         a combination of other kept ones, adds nothing: it is treated like any other column.
     sample_weight : array-like (m,), optional
-    init : array-like (n,), optional
+    init : array-like (n,), or (n, C) for C classes, optional
         Feasible starting point.
     random_state : int, Generator or None
         Same seed, same answer.
@@ -130,6 +134,8 @@ def solve(
         sample_weight=sample_weight,
         keep=keep,
     )
+    if method != "refit":
+        check_one_output(method, problem)
     options = {**defaults, **method_options}
     run = Run(
         problem,
@@ -141,7 +147,7 @@ def solve(
     n, budget = problem.n_features, problem.sparsity.budget
     start = None
     if init is not None:
-        start = check_init(init, n, budget, problem.keep, problem.scale)
+        start = check_init(init, n, budget, problem.keep, problem.scale, problem.n_outputs)
     return solver(problem, run, init=start, rng=check_random_state(random_state), **options)
 
 
