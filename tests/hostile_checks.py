@@ -9,6 +9,7 @@ import numpy as np
 import blockl0
 import hostile
 from blockl0.certificate.stationarity import ROUNDING, TOL
+from blockl0.fits import least_squares_on
 from blockl0.problem import as_problem
 
 CERTIFIED_COLUMNS = 8
@@ -70,7 +71,9 @@ def _some_point(rng, truth, bound):
     mask = (
         rng.choice(allowed) if rng.random() < 0.3 else order[min(rng.integers(6), len(order) - 1)]
     )
-    return bound.fit_on(np.flatnonzero([(int(mask) >> j) & 1 for j in range(bound.n_features)]))
+    return least_squares_on(
+        bound, np.flatnonzero([(int(mask) >> j) & 1 for j in range(bound.n_features)])
+    )
 
 
 def _check_certificates(rng, problem, bound, truth, point) -> list[str]:

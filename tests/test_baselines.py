@@ -32,6 +32,7 @@ from blockl0.baselines.proximal_gradient import AcceleratedProximalGradient, Pro
 from blockl0.baselines.qpm import PenaltyDecomposition
 from blockl0.baselines.romp import comparable_group
 from blockl0.datasets import make_random
+from blockl0.fits import least_squares_on
 from blockl0.problem import as_problem
 from blockl0.run import Run
 from blockl0.solve import METHODS
@@ -918,7 +919,7 @@ def test_the_answer_is_the_least_squares_fit_on_its_support(method):
     result = solve(X, y, method, n_nonzero_coefs=8, sample_weight=weights, ridge=0.1)
     assert result.n_nonzero == 8
     problem = as_problem(X, y, n_nonzero_coefs=8, sample_weight=weights, ridge=0.1)
-    np.testing.assert_allclose(result.coef, problem.fit_on(result.support), atol=1e-9)
+    np.testing.assert_allclose(result.coef, least_squares_on(problem, result.support), atol=1e-9)
 
 
 def test_greedy_quality_on_correlated_data():
@@ -1037,7 +1038,7 @@ def test_fits_are_those_of_an_orthogonal_factorization(ridge, weighted, rng):
     growing = GrowingFit(problem, 10)
     for size in range(1, 11):
         support = np.arange(size)
-        expected = problem.fit_on(support)
+        expected = least_squares_on(problem, support)
         assert growing.add(size - 1)
         for w in (fit_support(problem, support), growing.coef):
             assert problem.objective(w) == pytest.approx(problem.objective(expected), rel=1e-9)

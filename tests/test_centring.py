@@ -18,6 +18,7 @@ from blockl0.preprocess import apply
 from blockl0.problem import as_problem
 from blockl0.refit import solve_refit
 from blockl0.run import Run
+from oracles import ONE_OUTPUT
 from targets import amounts, is_positive
 
 OFFSETS = [0.0, 1e3, 1e7, -1e10, 1e12]
@@ -112,7 +113,7 @@ def labels_for(loss, y):
 
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("offset", [1e7, 1e12])
-@pytest.mark.parametrize("loss", sorted(LOSSES))
+@pytest.mark.parametrize("loss", ONE_OUTPUT)
 def test_shifted_columns_give_the_answer_of_exactly_centred_ones(loss, offset, storage):
     X, y, weights = draw(offset)
     y = labels_for(loss, y)

@@ -22,6 +22,7 @@ import oracles
 from blockl0 import Status, dependence, exact_search
 from blockl0.certificate import move_search, moves
 from blockl0.exact_search import ExactSearch
+from blockl0.fits import least_squares_on
 from blockl0.hidden_moves import find_hidden_move
 from blockl0.orthogonal import (
     DEPENDENT,
@@ -86,7 +87,7 @@ def test_the_definition_of_dependence_is_one_number(factor):
     y = rng.standard_normal(20)
     for order in ([0, 1, 2, 3], [3, 2, 1, 0], [2, 0, 3, 1]):
         Z = X[:, order] * [1.0, 1e6, 1e-6, 1.0]
-        w = as_problem(Z, y, n_nonzero_coefs=4).fit_on(np.arange(4))
+        w = least_squares_on(as_problem(Z, y, n_nonzero_coefs=4), np.arange(4))
         assert np.count_nonzero(w) == (4 if factor > 1.0 else 3)
         assert Columns(as_problem(Z, y, alpha=0)).are_independent(np.arange(4)) == (factor > 1.0)
 
@@ -156,7 +157,7 @@ def test_columns_that_differ_in_the_last_digits_are_not_taken_for_copies():
         y = v + rho * u
         problem = as_problem(X, y, n_nonzero_coefs=2)
         result = blockl0.solve(X, y, n_nonzero_coefs=2, method="exact")
-        both = [problem.objective(problem.fit_on(np.array(S))) for S in ([0, 1], [1, 2])]
+        both = [problem.objective(least_squares_on(problem, np.array(S))) for S in ([0, 1], [1, 2])]
         assert result.status is Status.OPTIMAL
         assert result.objective <= min(both) * (1.0 + 1e-9)
 
@@ -229,7 +230,7 @@ def test_certificates_out_of_reach_say_so(limits, monkeypatch):
         bound, truth = as_problem(X, y, **problem.options), hostile.enumerate_supports(problem)
         best = blockl0.solve(X, y, method="exact", **problem.options)
         for support in (best.support, np.arange(2), np.arange(1)):
-            point = bound.fit_on(support)
+            point = least_squares_on(bound, support)
             for level in (2, 3):
                 try:
                     answer = blockl0.certify(X, y, point, level=level, **problem.options)
@@ -264,7 +265,7 @@ def test_certificates_of_the_default_solver_hold(seed):
         moves += [[*sorted({*support} - {j}), i] for j in loose for i in outside]
     least = result.objective * (1.0 - 2e-8) - 1e-12 * bound.smooth(np.zeros(n))
     for move in moves:
-        w = bound.fit_on(np.array(sorted(move), dtype=np.int64))
+        w = least_squares_on(bound, np.array(sorted(move), dtype=np.int64))
         shaky = (
             1e-14
             * np.abs(w).max(initial=0.0)
@@ -282,11 +283,11 @@ def test_a_hidden_pair_is_found_by_moves():
     X[:, 7] = X[:, 3] + 1e-6 * y
     problem = as_problem(X, y, n_nonzero_coefs=2)
     move = find_hidden_move(
-        problem, problem.fit_on(np.array([3])), np.array([3]), np.arange(4, 30), 0
+        problem, least_squares_on(problem, np.array([3])), np.array([3]), np.arange(4, 30), 0
     )
     assert move.support.tolist() == [3, 7] and move.is_complete
     swap = find_hidden_move(
-        problem, problem.fit_on(np.array([3, 5])), np.array([3, 5]), np.array([7]), 0.0
+        problem, least_squares_on(problem, np.array([3, 5])), np.array([3, 5]), np.array([7]), 0.0
     )
     assert swap.support.tolist() == [3, 7]
 
@@ -321,7 +322,7 @@ def test_converged_points_have_no_better_neighbour(batch):
         tolerance = 2e-11 * problem.smooth(np.zeros(n)) + rounding_of(problem, result.coef)
         for move in moves_:
             if move.size <= problem.sparsity.budget:
-                w = problem.fit_on(move.astype(np.int64))
+                w = least_squares_on(problem, move.astype(np.int64))
                 # a fit with huge coefficients is known to so many digits only
                 shaky = 1e-14 * np.abs(w) @ np.linalg.norm(X, axis=0) * np.linalg.norm(y)
                 better = result.objective - problem.objective(w)

@@ -7,13 +7,13 @@ import pytest
 import scipy.sparse as sp
 
 from blockl0 import L0Classifier, l0_path, solve
-from blockl0.losses import LOSSES
 from blockl0.pooled_search import PooledSearch
 from blockl0.problem import as_problem
 from blockl0.refit import make_search, refit_options
+from oracles import ONE_OUTPUT
 from targets import amounts, is_positive
 
-OTHERS = sorted(set(LOSSES) - {"squared"})
+OTHERS = [name for name in ONE_OUTPUT if name != "squared"]
 
 
 def data(loss, m=120, n=600, seed=0):

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from blockl0.losses import LOSSES, Squared
+from blockl0.losses import Squared
 from blockl0.problem import Problem, as_problem
 from blockl0.sparsity import Sparsity, as_sparsity
+from oracles import ONE_OUTPUT
 from targets import amounts, is_positive
 
 M, N = 15, 7
@@ -18,7 +19,7 @@ def data(rng):
     return X, np.where(rng.random(M) < 0.5, 0.0, 1.0), rng.random(M)
 
 
-@pytest.fixture(params=sorted(LOSSES))
+@pytest.fixture(params=ONE_OUTPUT)
 def loss(request):
     return request.param
 

@@ -8,12 +8,13 @@ import pytest
 import blockl0
 import oracles
 from blockl0 import L0Classifier
+from blockl0.fits import make_fits
 from blockl0.losses import LOSSES, Huber, majorizer_curvature
-from blockl0.newton import Fits, minimize_on, newton_on
+from blockl0.newton import minimize_on
 from blockl0.preprocess import apply
 from blockl0.problem import as_problem
 from blockl0.run import Run
-from blockl0.trial_moves import Trials
+from blockl0.trial_moves import Trials, best_fit
 from targets import amounts, is_positive
 
 OTHERS = ["huber", "logistic", "squared_hinge", "poisson", "gamma", "tweedie"]
@@ -29,11 +30,17 @@ def make_data(loss, seed, m=50, n=7):
     return X, 3.0 * eta if loss == "huber" else np.where(eta > 0.0, 1.0, -1.0)
 
 
+def best_trial(problem, w, objective, run=None):
+    """The coefficients of the best trial that lowers the objective; None for none."""
+    fits = make_fits(problem)
+    fit = best_fit(fits, Trials(problem, fits).changes(w), objective - 1e-9, run)
+    return None if fit is None else fit.w
+
+
 def brute_force(problem):
     budget = problem.sparsity.budget
     supports = oracles.subsets(range(problem.n_features), budget)
-    zero = np.zeros(problem.n_features)
-    return min(problem.objective(newton_on(problem, zero, np.array(S, np.int64))) for S in supports)
+    return min(problem.objective(make_fits(problem).on(np.array(S, np.int64)).w) for S in supports)
 
 
 @pytest.mark.parametrize("alpha", [None, 2.0])
@@ -56,12 +63,11 @@ def test_small_problems_are_solved_to_the_optimum(loss, alpha):
 def test_a_trial_is_never_worse_and_finds_what_a_bad_support_lacks(loss):
     X, y = make_data(loss, 0)
     problem = as_problem(X, y, n_nonzero_coefs=1, ridge=0.1, loss=loss)
-    zero, trials = np.zeros(7), Trials(problem)
-    points = [newton_on(problem, zero, np.array([j])) for j in range(7)]
+    points = [make_fits(problem).on(np.array([j])).w for j in range(7)]
     values = [problem.objective(w) for w in points]
     best = int(np.argmin(values))
     for j in range(7):
-        found = trials.best(points[j], values[j], 1e-9)
+        found = best_trial(problem, points[j], values[j])
         assert (found is None) == (j == best)
         if found is not None:
             assert problem.objective(found) < values[j]
@@ -72,11 +78,11 @@ def test_a_trial_respects_kept_columns_and_weights():
     weights = np.random.default_rng(0).integers(1, 3, 50).astype(float)
     form = {"n_nonzero_coefs": 2, "ridge": 0.1, "loss": "logistic", "keep": [0]}
     problem = as_problem(X, y, sample_weight=weights, **form)
-    start = newton_on(problem, np.zeros(7), np.array([0, 1]))
-    found = Trials(problem).best(start, problem.objective(start), 1e-9)
+    start = make_fits(problem).on(np.array([0, 1])).w
+    found = best_trial(problem, start, problem.objective(start))
     again = np.repeat(np.arange(50), weights.astype(int))
     repeated = as_problem(X[again], y[again], **form)
-    other = Trials(repeated).best(start, repeated.objective(start), 1e-9)
+    other = best_trial(repeated, start, repeated.objective(start))
     assert found is not None and found[0] != 0.0 and np.count_nonzero(found) == 2
     assert found == pytest.approx(other, rel=1e-6)
 
@@ -137,14 +143,14 @@ def test_newton_reaches_the_minimizer_from_flat_parts_and_from_far_away():
 def test_known_fits_are_those_of_newton():
     X, y = make_data("logistic", 3)
     problem = apply(as_problem(X, y, n_nonzero_coefs=3, ridge=0.1, loss="logistic")).problem
-    fits, zero, support = Fits(problem), np.zeros(7), np.array([1, 4])
+    fits, zero, support = make_fits(problem), np.zeros(7), np.array([1, 4])
     expected = minimize_on(problem, zero, support)
-    given_up = fits.on(zero, support, target=0.1 * expected.value)
+    given_up = fits.on(support, ceiling=0.1 * expected.value)
     assert given_up.least < given_up.value and given_up.value > expected.value
     # remembered, not computed again
-    assert fits.on(zero, support, target=0.1 * expected.value).value == given_up.value
+    assert fits.on(support, ceiling=0.1 * expected.value).value == given_up.value
     for _ in range(2):
-        fit = fits.on(zero, support)
+        fit = fits.on(support, zero)
         assert fit.value == fit.least == pytest.approx(expected.value, rel=1e-12)
         assert fit.w == pytest.approx(expected.w, rel=1e-6)
         fit.w[:] = 0.0  # a copy: what is known must not change
@@ -166,6 +172,6 @@ def test_an_addition_that_promises_little_is_found():
 def test_trials_end_with_the_time():
     X, y = make_data("logistic", 2)
     problem = as_problem(X, y, n_nonzero_coefs=2, ridge=0.1, loss="logistic")
-    start, trials = newton_on(problem, np.zeros(7), np.array([6])), Trials(problem)
-    assert trials.best(start, problem.objective(start), 1e-9, Run(problem)) is not None
-    assert trials.best(start, problem.objective(start), 1e-9, Run(problem, 0.0)) is None
+    start = make_fits(problem).on(np.array([6])).w
+    assert best_trial(problem, start, problem.objective(start), Run(problem)) is not None
+    assert best_trial(problem, start, problem.objective(start), Run(problem, 0.0)) is None

@@ -13,21 +13,20 @@ import convex
 from blockl0 import L0Classifier, L0Regressor, l0_path
 from blockl0.descent import search_length
 from blockl0.dual_bounds import Base, DualBounds
-from blockl0.losses import LOSSES, Huber, Tweedie, entropy_excess
-from blockl0.multinomial import MultinomialProblem
-from blockl0.multinomial_moves import SoftmaxBounds
-from blockl0.multinomial_search import MultinomialSearch
-from blockl0.newton import Fits, minimize_on
+from blockl0.fits import make_fits
+from blockl0.losses import LOSSES, Huber, Softmax, Tweedie, entropy_excess
+from blockl0.newton import minimize_on
 from blockl0.preprocess import apply
 from blockl0.problem import as_problem
-from blockl0.refit import refit_options, solve_refit
+from blockl0.refit import solve_refit
 from blockl0.result import Status
 from blockl0.run import Run
 from blockl0.single_moves import SingleMoves
-from blockl0.softmax import minimize_softmax, softmax_conjugate, softmax_loss, softmax_slope
+from blockl0.softmax_bounds import SoftmaxBounds
+from oracles import ONE_OUTPUT
 from targets import amounts, is_positive
 
-OTHERS = sorted(set(LOSSES) - {"squared"})
+OTHERS = [name for name in ONE_OUTPUT if name != "squared"]
 TOLERANCE = 1e-11
 """Of the loss without columns: what an improvement must exceed, as the documentation states."""
 
@@ -114,13 +113,11 @@ def test_intercepts_of_large_predictors_are_the_best_ones():
     for seed in range(5):
         rng = np.random.default_rng(seed)
         eta, y = 10.0 ** rng.uniform(0, 6) * rng.standard_normal((15, 3)), rng.integers(0, 3, 15)
-        design = bind("huber", eta, y.astype(float), 0.0, True, alpha=1.0).design
-        sparsity = bind("huber", eta, y.astype(float), 0.0, True, alpha=1.0).sparsity
-        problem = MultinomialProblem(design, y, 3, sparsity, has_intercept=True)
-        b = problem.best_intercepts(eta)
-        value = problem.value(eta + b)
+        problem = bind("softmax", eta, y, 0.0, True, alpha=1.0)
+        eta = eta + problem.best_intercept(eta)
+        value = problem.loss.value(eta, problem.y).sum()
         for step in 10.0 ** rng.uniform(-3, 6, (200, 1)) * rng.standard_normal((200, 3)):
-            assert problem.value(eta + b + step) >= value * (1.0 - 1e-12)
+            assert problem.loss.value(eta + step, problem.y).sum() >= value * (1.0 - 1e-12)
 
 
 def test_separable_classes_in_units_a_million_apart():
@@ -141,17 +138,13 @@ def test_softmax_of_two_classes_is_the_logistic_loss():
     for seed in range(12):
         X, y, ridge, intercept = draw("logistic", seed)
         best = convex.Fit("logistic", X, y, 0.5 * ridge, intercept)
-        A = np.column_stack([np.ones(len(y)), X]) if intercept else X
-        r = np.full(A.shape[1], ridge)
-        r[: int(intercept)] = 0.0
-        classes, start = (y > 0.0).astype(np.int64), np.zeros((A.shape[1], 2))
-        V = minimize_softmax(A, classes, np.ones(len(y)), r, start)
-        value = softmax_loss(A @ V, classes).sum() + 0.5 * np.sum(r[:, None] * V**2)
-        assert value - float(best.value) <= 1e-12 * len(y), seed
+        problem = bind("softmax", X, (y > 0.0).astype(float), ridge, intercept, alpha=1.0)
+        everything, start = np.arange(X.shape[1]), problem.zero()
+        fit = minimize_on(problem, start, everything)
+        assert fit.value - float(best.value) <= 1e-12 * len(y), seed
         # a ceiling that can be reached, if hardly, changes nothing
-        ceiling = float(best.value) + 1e-11 * len(y)
-        again = minimize_softmax(A, classes, np.ones(len(y)), r, start, ceiling=ceiling)
-        np.testing.assert_array_equal(V, again)
+        again = minimize_on(problem, start, everything, float(best.value) + 1e-11 * len(y))
+        np.testing.assert_array_equal(fit.w, again.w)  # the same steps
 
 
 def test_a_length_is_found_a_million_times_too_long_or_too_short():
@@ -265,17 +258,12 @@ def test_several_classes_are_checked_too():
     for form in ({"n_nonzero_coefs": 2}, {"alpha": 2.0}):
         model = L0Classifier(**form, ridge=1e-9, random_state=0, effort="fast").fit(X, y)
         assert model.certificate_.level == (2 if "n_nonzero_coefs" in form else 1)
-        problem = MultinomialProblem(
-            bind("huber", X, y.astype(float), 0.0, True, alpha=1.0).design, y, 3,
-            bind("huber", X, y.astype(float), 0.0, True, **form).sparsity, 1e-9,
-            has_intercept=True,
-        )  # fmt: skip
-        search = MultinomialSearch(problem, refit_options()[0])
+        problem = bind("softmax", X, y, 1e-9, True, **form)
         price, budget = problem.sparsity
         for support in convex.neighbours(model.support_.tolist(), 12, budget, price):
             columns = np.array(support, dtype=np.int64)
-            found = search.polish(columns, 0, np.zeros((columns.size, 3)))
-            assert found.objective >= model.objective_ * (1.0 - 1e-9)
+            found = minimize_on(problem, problem.zero(), columns)
+            assert found.value + price * columns.size >= model.objective_ * (1.0 - 1e-9)
 
 
 def test_every_point_of_a_path_is_certified():
@@ -322,11 +310,13 @@ def test_the_excess_of_entropies_is_enough():
 def test_softmax_conjugate_and_slope(rng):
     eta, y = 3.0 * rng.standard_normal((40, 3)), rng.integers(0, 3, 40)
     P = np.exp(eta) / np.exp(eta).sum(axis=1, keepdims=True)
-    U = softmax_slope(P, y)
-    expected = np.sum(U * eta, axis=1) - softmax_loss(eta, y)
-    assert softmax_conjugate(U, y) == pytest.approx(expected, abs=1e-12)
-    # a loss of exp(−800) is not zero
-    assert softmax_loss(np.array([[0.0, -700.0]]), np.array([0]))[0] == np.exp(-700.0)
+    loss = Softmax(3)
+    U = loss.gradient(eta, y)
+    assert U + np.eye(3)[y] == pytest.approx(P, abs=1e-14)
+    expected = np.sum(U * eta, axis=1) - loss.value(eta, y)
+    assert loss.conjugate(U, y) == pytest.approx(expected, abs=1e-12)
+    # a loss of exp(−700) is not zero
+    assert loss.value(np.array([[0.0, -700.0]]), np.array([0]))[0] == np.exp(-700.0)
 
 
 @pytest.mark.parametrize("has_price", [False, True])
@@ -335,13 +325,13 @@ def test_no_column_is_excluded_that_would_improve(loss, has_price):
     for seed in range(300, 306):
         X, y, ridge, intercept = draw(loss, seed, n=6)
         problem = bind(loss, X, y, ridge, intercept, n_nonzero_coefs=3, alpha=float(has_price))
-        fits, bounds, support = Fits(problem), DualBounds(problem), np.array([0, 1, 2])
+        fits, bounds, support = make_fits(problem), DualBounds(problem), np.array([0, 1, 2])
         bases, gains = [], []
         for left in (-1, 0, 1, 2):
             S = support[support != left]
-            fit = fits.minimum(np.zeros(6), S)
+            fit = fits.minimum(S)
             eta = problem.design.column_matvec(S, fit.w[S]) + fit.intercept
-            there = [fits.minimum(fit.w, np.sort([*S, i])).value for i in (3, 4, 5)]
+            there = [fits.minimum(np.sort([*S, i]), fit.w).value for i in (3, 4, 5)]
             gains.append(fit.value - np.array(there))
             needed = float(np.median(gains[-1])) * 0.99
             bases.append(Base(S, fit.w, fit.intercept, fit.value, eta, needed, left))
@@ -368,19 +358,15 @@ def test_softmax_bounds_exclude_no_column_that_would_improve():
         rng = np.random.default_rng(seed)
         X = rng.standard_normal((40, 6)) * 10.0 ** rng.integers(-3, 4, 6)
         y = np.argmax((X / np.abs(X).max(axis=0))[:, :3] + rng.gumbel(size=(40, 3)), axis=1)
-        plain = bind("huber", X, y.astype(float), 0.0, bool(seed % 2), n_nonzero_coefs=3)
-        problem = MultinomialProblem(
-            plain.design, y, 3, plain.sparsity, (0.0, 1e-3, 1.0)[seed % 3],
-            has_intercept=bool(seed % 2),
-        )  # fmt: skip
-        search, bounds = MultinomialSearch(problem, refit_options()[0]), SoftmaxBounds(problem)
-        S = np.array([0, 1])
-        point = search.polish(S, 0, np.zeros((2, 3)))
+        ridge = (0.0, 1e-3, 1.0)[seed % 3]
+        problem = bind("softmax", X, y, ridge, bool(seed % 2), n_nonzero_coefs=3)
+        bounds, zero, S = SoftmaxBounds(problem), problem.zero(), np.array([0, 1])
+        point = minimize_on(problem, zero, S)
         eta = problem.predictor(point.w)
-        there = [search.polish(np.array([0, 1, i]), 0, np.zeros((3, 3))) for i in range(2, 6)]
-        gains = point.objective - np.array([found.objective for found in there])
+        there = [minimize_on(problem, zero, np.array([0, 1, i])).value for i in range(2, 6)]
+        gains = point.value - np.array(there)
         for needed in np.quantile(gains, [0.3, 0.7, 0.99]):
-            base = Base(S, point.w, 0.0, point.objective, eta, needed, -1)
+            base = Base(S, point.w, 0.0, point.value, eta, needed, -1)
             improving = set(2 + np.flatnonzero(gains > needed + 1e-9))
             assert improving <= set(bounds.candidates(S, [base])[0])
             assert improving <= set(bounds.closer(base, np.arange(2, 6)))
@@ -424,7 +410,7 @@ def test_without_a_conjugate_all_changes_are_refitted():
 def test_a_check_that_is_cut_short_claims_nothing(monkeypatch):
     X, y, _, _ = draw("huber", 2, n=6)
     problem = bind("huber", X, y, 0.1, True, n_nonzero_coefs=2)
-    moves, w = SingleMoves(problem, Fits(problem)), np.zeros(6)
+    moves, w = SingleMoves(problem, make_fits(problem)), np.zeros(6)
     fit = minimize_on(problem, w, np.array([0, 1]))
     verdict = moves.check(fit.w, fit.value, 0.0, Run(problem, 0.0))
     assert verdict.better is None and not verdict.is_complete

@@ -14,7 +14,13 @@ from blockl0.problem import Problem
 from blockl0.result import Result, Status
 from blockl0.run import Run
 from blockl0.state import State, start_state
-from blockl0.validate import check_choice, check_flag, check_integer, check_nonnegative
+from blockl0.validate import (
+    check_choice,
+    check_flag,
+    check_integer,
+    check_no_intercept,
+    check_nonnegative,
+)
 from blockl0.working_set import as_working_set
 
 Floats = NDArray[np.float64]
@@ -71,6 +77,8 @@ def solve_dec(
     stopping : {"window", "paper"}
         How the decrease is judged; see `Stopping`.
     """
+    # blocks are priced by the gradient at Xw, without an intercept
+    check_no_intercept("dec", problem)
     theta = check_nonnegative("theta", theta)
     tol = check_nonnegative("tol", tol)
     window = check_integer("window", window, low=1)

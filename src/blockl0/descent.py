@@ -1,13 +1,15 @@
-"""What Newton's method on a fixed support is made of, whatever the loss: a direction, and a step.
+"""Newton's method on a fixed support, whatever the loss: a direction, a length, and when it ends.
 
-Both work in units of the Hessian's own diagonal, so that neither the units of a column nor a ridge
-that weighs on some columns only decide which steps are taken.
+Directions are in units of the Hessian's own diagonal, so that neither the units of a column nor a
+ridge that weighs on some columns only decide which steps are taken.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from copy import copy
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +24,11 @@ TOLERANCE = 1e-12
 """A fit ends where a step promises less than this share of the objective, or of F(0)/100."""
 ROUNDING = 1e-14
 """Share of the objective that a last step may seem to raise it by."""
+
+HARDLY = 0.05
+"""Share of what a step promises to first order below which another kind of step is tried, too."""
+GOOD, LEAST_MIX = 0.25, 1e-8
+"""Share of the first order that lets the next such step be bolder, and how bold it may become."""
 
 DAMPING = 1e-13
 """Added to the Hessian of unit diagonal: what rounding may take from its least eigenvalue."""
@@ -44,6 +51,157 @@ DESCENT = 1e-4
 """Share of what the first slope promises that a step must bring."""
 FURTHER = 8.0
 """By how much a length grows, or shrinks, where curvature does not tell a better one."""
+
+
+class Descent(NamedTuple):
+    """Where a descent ended, and whether there is nothing left to do.
+
+    `least` is `value`, or less where it was given up: the objective is nowhere below it.
+    """
+
+    v: Floats
+    value: float
+    least: float
+    is_done: bool
+
+
+class Part(ABC):
+    """The smooth part of a problem on some columns A, each in units of its largest curvature.
+
+    A point v is (a,), or (a, C − 1) in contrasts of C classes.
+
+    Attributes
+    ----------
+    has_majorizer : bool
+        Whether a point's `newton_step` can mix in curvatures of quadratics that lie above.
+    has_kinks : bool
+        Whether a descent may be slow because the samples that bend change from step to step.
+    """
+
+    has_majorizer = False
+    has_kinks = False
+
+    def __init__(
+        self, loss: Any, A: Floats, y: Any, weights: Floats, ridge: Floats, typical: float = 1.0
+    ) -> None:
+        self.scale = np.sqrt(typical * (weights @ A**2) + ridge)
+        self.scale[self.scale == 0.0] = 1.0
+        self.A, self.ridge = A / self.scale, ridge / self.scale**2
+        self.loss, self.y, self.weights, self.typical = loss, y, weights, typical
+
+    def with_ridge(self, extra: float, n_free: int) -> Any:
+        """The same with more ridge, in units of the columns' curvature; not on the first few."""
+        other = copy(self)
+        other.ridge = self.ridge + extra
+        other.ridge[:n_free] = 0.0
+        return other
+
+    def enter(self, coefficients: Floats) -> Floats:
+        """A point, from coefficients of the columns."""
+        return coefficients * self.scale
+
+    def leave(self, v: Floats) -> Floats:
+        """The coefficients of a point."""
+        return v / self.scale
+
+    def change(self, v: Floats) -> Floats:
+        """By how much v changes the predictors, (m,) or (m, C)."""
+        return self.A @ v
+
+    def predictor(self, v: Floats) -> Floats:
+        """The predictors at v."""
+        return self.change(v)
+
+    @abstractmethod
+    def look(self, eta: Floats, change: Floats) -> tuple[float, float, float]:
+        """The loss at predictors eta, and its slope and curvature along a change of them."""
+
+    def value(self, v: Floats) -> float:
+        """The objective."""
+        losses = self.weights @ self.loss.value(self.predictor(v), self.y)
+        return float(losses + 0.5 * np.vdot(self.ridge * v, v))
+
+    @abstractmethod
+    def at(self, v: Floats) -> Local:
+        """The point with its slope and curvatures."""
+
+
+class Local(ABC):
+    """A point, the slope there, and steps from it."""
+
+    slope: Floats
+
+    def __init__(self, part: Any, v: Floats) -> None:
+        self.part, self.v = part, v
+        self.eta: Floats = part.predictor(v)
+
+    @abstractmethod
+    def newton_step(self, mix: float = 0.0) -> Floats:
+        """The step to the minimum of the second-order model."""
+
+    @abstractmethod
+    def bound(self, step: Floats) -> float:
+        """A value that the objective has nowhere on these columns, by duality; or −inf."""
+
+    def is_steady(self, step: Floats) -> bool:
+        """Whether a step leaves the curvatures as they are: there was no kink on its way."""
+        return True
+
+    def move(self, step: Floats, here: float) -> tuple[Floats, float]:
+        """(point, value) after a step of nearly the best length."""
+        part, first = self.part, float(np.vdot(self.slope, step))
+        if not (first < 0.0 and np.isfinite(step).all()):
+            return self.v, here
+        change, bend = part.change(step), float(np.vdot(part.ridge * step, step))
+
+        def look(length: float) -> tuple[float, float, float]:
+            v = self.v + length * step
+            value, slope, own = part.look(self.eta + length * change, change)
+            pull = part.ridge * v
+            return (
+                value + 0.5 * float(np.vdot(pull, v)), slope + float(np.vdot(pull, step)),
+                own + bend,
+            )  # fmt: skip
+
+        length, lowest = search_length(look, here, first)
+        return self.v + length * step, lowest
+
+
+def start_of(part: Part, v: Floats) -> Floats:
+    """A point to start from; zero for one so bad that there might be no way back."""
+    return v if part.value(v) <= part.value(0.0 * v) else 0.0 * v
+
+
+def descend(part: Part, v: Floats, target: float, max_steps: int) -> Descent:
+    """Newton steps from v, as long as they help, or until the target is proven out of reach."""
+    here, at_zero, mix = part.value(v), part.value(0.0 * v), 1.0
+    for _ in range(max_steps):
+        local = part.at(v)
+        step = local.newton_step()
+        size, promised = max(here, 0.01 * at_zero), -float(np.vdot(local.slope, step))
+        if promised <= TOLERANCE * size:
+            # known already, it doubles the digits of v, where those of the value are exhausted
+            last = part.value(v + step)
+            if not last <= here + ROUNDING * size:
+                return Descent(v, here, here, True)
+            is_steady = local.is_steady(step)
+            v, here = v + step, min(here, last)
+            if is_steady:
+                return Descent(v, here, here, True)
+            continue
+        if np.isfinite(target) and (bound := local.bound(step)) > target:
+            return Descent(v, here, min(here, bound), True)
+        there, lower = local.move(step, here)
+        if here - lower <= HARDLY * promised and part.has_majorizer:
+            step = local.newton_step(mix)
+            other = local.move(step, here)
+            is_good = here - other[1] >= GOOD * -float(np.vdot(local.slope, step))
+            mix = max(mix / 8.0, LEAST_MIX) if is_good else min(4.0 * mix, 1.0)
+            there, lower = other if other[1] < lower else (there, lower)
+        if not lower < here:
+            return Descent(v, here, here, True)
+        v, here = there, lower
+    return Descent(v, here, here, False)
 
 
 def newton_direction(

@@ -90,6 +90,10 @@ class Design(ABC):
         """X with means of other weights taken away; X itself where nothing is centred."""
         return self
 
+    def shift_from(self, other: Any) -> Floats:
+        """The means that are taken away less those of another centring of the same X, (n,)."""
+        return np.zeros(self.shape[1])
+
     def largest_entries(self) -> Floats:
         """max_i |x_ij| for every column j, (n,), or a little more; one pass over X."""
         lowest, highest = self.extremes()

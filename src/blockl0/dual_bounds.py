@@ -62,8 +62,7 @@ class DualBounds:
 
     def __init__(self, problem: Problem) -> None:
         self.problem, self.loss = problem, problem.loss
-        ones = np.ones(problem.n_samples)
-        self.weights = ones if problem.sample_weight is None else problem.sample_weight
+        self.weights = problem.weights
         self.unit = float(getattr(self.loss, "unit", 1.0))
         self.is_known = hasattr(self.loss, "conjugate") and hasattr(self.loss, "dual_curvature")
         self._largest: Floats | None = None

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from blockl0.callbacks import fit_task, with_callbacks
 from blockl0.linear import CLASSIFICATION, REGRESSION, L0Linear
-from blockl0.softmax import probabilities
+from blockl0.losses import LOSSES
 
 Floats = NDArray[np.float64]
 
@@ -250,7 +250,9 @@ class L0Classifier(ClassifierMixin, L0Linear):
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities of the classes, (n_samples, n_classes)."""
         eta = self.decision_function(X)
-        return probabilities(eta) if eta.ndim == 2 else self._loss().probabilities(eta)
+        if eta.ndim == 2:
+            return LOSSES["softmax"].mean(eta)
+        return self._loss().probabilities(eta)
 
     @available_if(_has_probabilities)
     def predict_log_proba(self, X: Any) -> Floats:

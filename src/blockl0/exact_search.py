@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from blockl0 import kernels
 from blockl0.block_search import RELAX_FROM, RELAX_PASSES, grown_tree, new_tree, open_bound
 from blockl0.dependence import CLEAR_PIVOT, distinct_columns, independent_parts
+from blockl0.fits import least_squares_on
 from blockl0.orthogonal import DEPENDENT, EPSILON, Columns, rounding_of, smallest_distance
 from blockl0.problem import Problem
 from blockl0.run import Run
@@ -323,7 +324,7 @@ class ExactSearch:
         return first if np.isfinite(first.objective) else self._fit(self.problem.keep, 0)
 
     def _fit(self, support: Ints, nodes: int) -> Incumbent:
-        w = self.problem.fit_on(support)
+        w = least_squares_on(self.problem, support)
         return Incumbent(w, self.problem.objective(w), int(np.count_nonzero(w)), nodes)
 
     # data ------------------------------------------------------------------------------------

@@ -18,7 +18,6 @@ from blockl0.linear import CALLER
 from blockl0.losses import Loss
 from blockl0.preprocess import Prepared
 from blockl0.result import Status
-from blockl0.softmax import softmax_loss
 
 Floats = NDArray[np.float64]
 
@@ -80,11 +79,7 @@ def _score_point(est: Any, prepared: Prepared, w: Floats, fold: Data) -> float:
     if est.scoring is not None:
         return _call_scorer(est, coef, intercept, fold)
     eta = fold.X @ coef + intercept
-    values = (
-        softmax_loss(eta, fold.target)
-        if fold.n_classes > 2
-        else prepared.problem.loss.value(eta, fold.target)
-    )
+    values = prepared.problem.loss.value(eta, fold.target)
     return -float(np.average(values, weights=est._weigh_classes(fold.y, fold.weights)))
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from blockl0.fits import least_squares_on
 from blockl0.orthogonal import DEPENDENT, EPSILON, project_away, rounding_of
 from blockl0.problem import Problem
 from blockl0.run import Run
@@ -79,7 +80,7 @@ def find_hidden_move(
         moved = np.delete(support, a) if a < support.size else support
         if i >= 0:
             moved = np.sort(np.append(moved, i))
-        if problem.objective(problem.fit_on(moved)) < least:
+        if problem.objective(least_squares_on(problem, moved)) < least:
             return Found(moved, True)
         if _is_late(run):
             return Found(None, False)

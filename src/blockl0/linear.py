@@ -13,13 +13,9 @@ from sklearn.utils import check_random_state as check_sklearn_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from blockl0.callbacks import HAS_CALLBACKS, CallbackSupportMixin, fit_task
-from blockl0.centred import Centered
-from blockl0.design import as_design
 from blockl0.explain import SummaryMixin
+from blockl0.fits import make_fits
 from blockl0.losses import Loss, get_loss, label_of, names_of
-from blockl0.multinomial import MultinomialProblem
-from blockl0.multinomial_search import MultinomialSearch
-from blockl0.newton import newton_on
 from blockl0.preprocess import (
     ConstantColumnWarning,
     Prepared,
@@ -27,18 +23,14 @@ from blockl0.preprocess import (
     count_distinct_rows,
     drop_unweighted,
 )
-from blockl0.problem import as_problem, independent
-from blockl0.refit import refit_options
+from blockl0.problem import as_problem
 from blockl0.result import Result, Status
 from blockl0.run import Callback, begin
-from blockl0.scaling import balance
 from blockl0.solve import solve_problem
-from blockl0.sparsity import as_sparsity
 from blockl0.validate import (
     check_column_entries,
     check_keep,
     check_keep_names,
-    check_nonnegative,
 )
 
 Floats = NDArray[np.float64]
@@ -155,21 +147,12 @@ class L0Linear(CallbackSupportMixin, SummaryMixin, BaseEstimator):
         keep = self._kept(X.shape[1])
         if budget is None and alpha is None:
             budget = self._default_budget(X, keep.size)
-        if n_classes > 2:
-            sparsity = as_sparsity(budget, alpha, X.shape[1])
-            design, scale, ridge = balance(as_design(X), check_nonnegative("ridge", self.ridge))
-            keep = independent(
-                design, check_keep(keep, X.shape[1], sparsity.budget), weights, ridge
-            )
-            problem: Any = MultinomialProblem(
-                design, y.astype(np.int64), n_classes, sparsity, ridge, weights, keep,
-                scale=scale,
-            )  # fmt: skip
-        else:
-            problem = as_problem(
-                X, y, n_nonzero_coefs=budget, alpha=alpha, ridge=self.ridge,
-                loss=self._loss(), sample_weight=weights, keep=keep,
-            )  # fmt: skip
+        # of several classes the logistic loss is the softmax loss
+        loss = get_loss("softmax") if n_classes > 2 else self._loss()
+        problem = as_problem(
+            X, y, n_nonzero_coefs=budget, alpha=alpha, ridge=self.ridge, loss=loss,
+            sample_weight=weights, keep=keep,
+        )  # fmt: skip
         return apply(problem, self.fit_intercept)
 
     def _set_class_weights(self, codes: Any, weights: Floats | None) -> None:
@@ -217,7 +200,8 @@ class L0Linear(CallbackSupportMixin, SummaryMixin, BaseEstimator):
             return solve_problem(problem, random_state=seed, effort=self.effort, **around)
         # with room for all columns at no price there is nothing to choose, only to fit
         run = begin(problem, {"method": "refit"}, **around)
-        return run.result(_fit_all(problem), Status.CONVERGED, 1)
+        everything = np.arange(problem.n_features)
+        return run.result(make_fits(problem).on(everything).w, Status.CONVERGED, 1)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         weights = self._read_weights(sample_weight, X)
@@ -227,7 +211,7 @@ class L0Linear(CallbackSupportMixin, SummaryMixin, BaseEstimator):
             prepared = self._prepare(
                 X, target, weights, n_classes, self.n_nonzero_coefs, self.alpha
             )
-            zero = np.zeros(X.shape[1] if n_classes <= 2 else (X.shape[1], n_classes))
+            zero = prepared.problem.zero()
             with task.rounds(lambda w: self._attributes(prepared, w), zero) as callback:
                 result = self._solve(prepared, callback)
             self._store(result, prepared)
@@ -264,8 +248,8 @@ class L0Linear(CallbackSupportMixin, SummaryMixin, BaseEstimator):
 
     def _warn_of_constants(self, prepared: Prepared) -> None:
         """Name the columns that the intercept replaces; those of zeros are missed by nobody."""
-        design = prepared.problem.design
-        if not isinstance(design, Centered) or not design.is_constant.any():
+        design = prepared.centred
+        if design is None or not design.is_constant.any():
             return
         names = getattr(self, "feature_names_in_", None)
         found = np.flatnonzero(design.is_constant)
@@ -307,14 +291,3 @@ class L0Linear(CallbackSupportMixin, SummaryMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def _fit_all(problem: Any) -> Floats:
-    """The fit on all columns, the shortest one where it is not unique."""
-    everything = np.arange(problem.n_features)
-    if isinstance(problem, MultinomialProblem):
-        zero = np.zeros((problem.n_features, problem.n_classes))
-        return MultinomialSearch(problem, refit_options()[0]).polish(everything, 0, zero).w
-    if problem.is_quadratic:
-        return problem.fit_on(everything)
-    return newton_on(problem, np.zeros(problem.n_features), everything)

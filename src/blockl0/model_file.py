@@ -123,12 +123,12 @@ class LinearModel:
 
     def probabilities(self, eta: Floats) -> Floats:
         """`predict_proba` from the decision function."""
-        from blockl0.softmax import probabilities
+        from blockl0.losses import LOSSES
 
         loss = self.loss_object
         if not loss.has_probabilities:
             raise ValueError(f"loss={self.loss!r} gives no probabilities; fit loss='logistic'.")
-        return probabilities(eta) if eta.ndim == 2 else loss.probabilities(eta)
+        return LOSSES["softmax"].mean(eta) if eta.ndim == 2 else loss.probabilities(eta)
 
     def to_sklearn(self) -> Any:
         """A fitted scikit-learn estimator of the chosen columns alone, in their order."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from copy import copy
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,14 +10,17 @@ from numpy.typing import NDArray
 from blockl0.descent import (
     FAR,
     MAX_STEPS,
-    ROUNDING,
-    TOLERANCE,
+    Descent,
+    Local,
+    Part,
+    descend,
     newton_direction,
-    search_length,
+    start_of,
     weighted_total,
 )
-from blockl0.losses import majorizer_curvature
+from blockl0.losses import Loss, majorizer_curvature
 from blockl0.problem import Problem
+from blockl0.softmax import SoftmaxPart
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -28,78 +30,21 @@ FIRST_STEPS = 30
 EXTRA_RIDGES = 10.0 ** -np.arange(1.0, 15.0)
 """The ridges added along that path, of unit columns: where few samples bend a loss with kinks, as
 of separable classes with next to no ridge, those that do hardly change from each to the next."""
-HARDLY = 0.05
-"""Share of what a step promises to first order below which another kind of step is tried, too."""
-GOOD, LEAST_MIX = 0.25, 1e-8
-"""Share of the first order that lets the next such step be bolder, and how bold it may become."""
 STEADY = 1e-3
 """Share of the largest curvature that a last step may change: beyond it there was a kink."""
-MOST_KNOWN = 5000
-"""Supports whose minimizers are remembered before all of them are forgotten."""
 
 
 class Fit(NamedTuple):
     """A point with a given support: its smooth part, its intercept, and how far it might fall.
 
-    `least` is `value` at a minimizer, and less where a fit was given up.
+    `least` is `value` at a minimizer, and less where a fit was given up. Of several outputs there
+    are as many intercepts.
     """
 
     w: Floats
     value: float
-    intercept: float
+    intercept: Any
     least: float
-
-
-class Fits:
-    """The minimizers on supports, each found once: they depend on neither price nor budget."""
-
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-        self._known: dict[bytes, Fit] = {}
-        self._smooth: dict[bytes, float] = {}
-
-    def on(
-        self, w: Floats, support: Ints, target: float = np.inf, intercept: float | None = None
-    ) -> Fit:
-        """`minimize_on`, unless it is known that it ends there, or does not reach the target."""
-        key = support.tobytes()
-        known = self._known.get(key)
-        if known is not None:
-            whole = known._replace(w=np.zeros(self.problem.n_features))
-            whole.w[support] = known.w
-            if known.least == known.value or known.least > target:
-                return whole
-            w, intercept = whole.w, known.intercept
-        if len(self._known) >= MOST_KNOWN:
-            self._known.clear()
-            self._smooth.clear()
-        fit = minimize_on(self.problem, w, support, target, intercept)
-        self._known[key] = fit._replace(w=fit.w[support])
-        return fit
-
-    def minimum(self, w: Floats, support: Ints) -> Fit:
-        """`on`, with a value that is that of `Problem.smooth` to the last digit."""
-        fit, key = self.on(w, support), support.tobytes()
-        if key not in self._smooth:
-            self._smooth[key] = self.problem.smooth(fit.w)
-        return fit._replace(value=self._smooth[key])
-
-    def predictor(self, w: Floats) -> tuple[Floats, float]:
-        """eta = Xw + b with the best intercept b, and b."""
-        problem, support = self.problem, np.flatnonzero(w)
-        eta = problem.design.column_matvec(support, w[support])
-        if not problem.has_intercept:
-            return eta, 0.0
-        known = self._known.get(support.tobytes())
-        if known is not None and known.least == known.value and np.all(known.w == w[support]):
-            return eta + known.intercept, known.intercept
-        b = problem.best_intercept(eta)
-        return eta + b, b
-
-
-def newton_on(problem: Problem, w: Floats, support: Ints) -> Floats:
-    """The minimizer of the smooth part with the given support, from w."""
-    return minimize_on(problem, w, support).w
 
 
 def minimize_on(
@@ -107,7 +52,7 @@ def minimize_on(
     w: Floats,
     support: Ints,
     target: float = np.inf,
-    intercept: float | None = None,
+    intercept: Any = None,
 ) -> Fit:
     """Minimize the smooth part over w with the given support, from w, by Newton's method.
 
@@ -117,126 +62,71 @@ def minimize_on(
     the loss on its way, is made; or where no step lowers the objective in floating point. Once
     duality proves that `target` is out of reach, the point is given up as it is.
 
-    O(m|S|² + |S|³) a step. Never ends above its start on that support. On separable data without
-    ridge the minimizer is at infinity, and the loss is below 1e-13 of F(0) where it ends.
+    O(m|S|² + |S|³) a step, of C classes O(m|S|²C² + |S|³C³). Never ends above its start on that
+    support. On separable data without ridge the minimizer is at infinity, and the loss is below
+    1e-13 of F(0) where it ends.
     """
     if support.size == 0:
         return _fit_nothing(problem)
-    part = Restricted(problem, support)
-    v = part.start(w[support], intercept)
-    if not part.value(v) <= part.value(0.0 * v):
-        v = 0.0 * v  # a start so bad that there might be no way back
-    found = _descend(part, v, target, FIRST_STEPS)
-    if not found.is_done:
-        for extra in EXTRA_RIDGES:
-            v = _descend(part.with_ridge(extra), v, np.inf, FIRST_STEPS).v
-        again = _descend(part, v, target, MAX_STEPS)
-        found = again if again.value <= found.value else _descend(part, found.v, target, MAX_STEPS)
-    coefficients, b = part.finish(found.v)
-    point = np.zeros_like(w)
-    point[support] = coefficients
-    return Fit(point, found.value, b, min(found.value, found.least))
-
-
-class Descent(NamedTuple):
-    """Where a descent ended; `least` as in `Fit`, and whether there is nothing left to do."""
-
-    v: Floats
-    value: float
-    least: float
-    is_done: bool
-
-
-def _descend(part: Restricted, v: Floats, target: float, max_steps: int) -> Descent:
-    """Newton steps from v, as long as they help."""
-    here, at_zero, mix = part.value(v), part.value(0.0 * v), 1.0
-    for _ in range(max_steps):
-        local = part.at(v)
-        step = local.newton_step()
-        size, promised = max(here, 0.01 * at_zero), -float(local.slope @ step)
-        if promised <= TOLERANCE * size:
-            # known already, it doubles the digits of v, where those of the value are exhausted
-            last = part.value(v + step)
-            if not last <= here + ROUNDING * size:
-                return Descent(v, here, here, True)
-            is_steady = local.is_steady(step)
-            v, here = v + step, min(here, last)
-            if is_steady:
-                return Descent(v, here, here, True)
-            continue
-        if np.isfinite(target) and (bound := local.bound(step)) > target:
-            return Descent(v, here, bound, True)
-        there, lower = local.move(step, here)
-        if here - lower <= HARDLY * promised and np.isfinite(part.loss.curvature_bound):
-            step = local.newton_step(mix)
-            other = local.move(step, here)
-            is_good = here - other[1] >= GOOD * -float(local.slope @ step)
-            mix = max(mix / 8.0, LEAST_MIX) if is_good else min(4.0 * mix, 1.0)
-            there, lower = other if other[1] < lower else (there, lower)
-        if not lower < here:
-            return Descent(v, here, here, True)
-        v, here = there, lower
-    return Descent(v, here, here, False)
-
-
-class Restricted:
-    """The smooth part on some columns, each in units of its largest curvature.
-
-    The intercept, where there is one, is the first coordinate, without ridge.
-    """
-
-    def __init__(self, problem: Problem, support: Ints) -> None:
-        A, self.n_free = problem.design.columns(support), int(problem.has_intercept)
-        if self.n_free:
-            A = np.column_stack([np.ones(problem.n_samples), A])
-        self.problem, self.loss, self.y = problem, problem.loss, problem.y
-        ones = np.ones(problem.n_samples)
-        self.weights = ones if problem.sample_weight is None else problem.sample_weight
-        ridge = np.full(A.shape[1], problem.ridge)
-        ridge[: self.n_free] = 0.0
-        bound = self.loss.curvature_bound
-        self.typical = bound if np.isfinite(bound) else 1.0
-        self.scale = np.sqrt(self.typical * (self.weights @ A**2) + ridge)
-        self.scale[self.scale == 0.0] = 1.0
-        self.A, self.ridge = A / self.scale, ridge / self.scale**2
-
-    def with_ridge(self, extra: float) -> Restricted:
-        """The same with more ridge, in units of the columns' curvature; not on the intercept."""
-        other = copy(self)
-        other.ridge = self.ridge + extra
-        other.ridge[: self.n_free] = 0.0
-        return other
-
-    def start(self, coefficients: Floats, intercept: float | None) -> Floats:
-        """A point in units of its own, from coefficients and an intercept, or the best one."""
-        if not self.n_free:
-            return coefficients * self.scale
+    A, n_free, many = problem.design.columns(support), int(problem.has_intercept), w.ndim == 2
+    start = w[support]
+    if n_free:
         if intercept is None:
-            eta = self.A[:, 1:] @ (coefficients * self.scale[1:])
-            intercept = self.problem.best_intercept(eta)
-        return np.concatenate([[intercept], coefficients]) * self.scale
+            intercept = np.zeros(w.shape[1]) if many else problem.best_intercept(A @ start)
+        start = np.concatenate([np.reshape(intercept, (1, *w.shape[1:])), start])
+        A = np.column_stack([np.ones(problem.n_samples), A])
+    ridge = np.full(A.shape[1], problem.ridge)
+    ridge[:n_free] = 0.0
+    kind: Any = SoftmaxPart if many else Restricted
+    part = kind(problem.loss, A, problem.y, problem.weights, ridge)
+    found = _descend(part, start_of(part, part.enter(start)), target, n_free)
+    coefficients = part.leave(found.v)
+    point = np.zeros_like(w)
+    point[support] = coefficients[n_free:]
+    free = coefficients[0] if n_free else np.zeros(w.shape[1:])
+    return Fit(point, found.value, free if many else float(free), found.least)
 
-    def finish(self, v: Floats) -> tuple[Floats, float]:
-        """Coefficients and intercept of a point."""
-        v = v / self.scale
-        return v[self.n_free :], float(v[0]) if self.n_free else 0.0
 
-    def value(self, v: Floats) -> float:
-        """The objective."""
-        losses = self.weights @ self.loss.value(self.A @ v, self.y)
-        return float(losses + 0.5 * (self.ridge * v @ v))
+def _descend(part: Part, v: Floats, target: float, n_free: int) -> Descent:
+    """The descent from v; one that takes long on kinks goes along a path of ridges."""
+    if not part.has_kinks:
+        return descend(part, v, target, MAX_STEPS)
+    found = descend(part, v, target, FIRST_STEPS)
+    if found.is_done:
+        return found
+    for extra in EXTRA_RIDGES:
+        v = descend(part.with_ridge(extra, n_free), v, np.inf, FIRST_STEPS).v
+    again = descend(part, v, target, MAX_STEPS)
+    return again if again.value <= found.value else descend(part, found.v, target, MAX_STEPS)
 
-    def at(self, v: Floats) -> Local:
+
+class Restricted(Part):
+    """A loss of one predictor on some columns, that of the intercept first."""
+
+    has_kinks = True  # of some losses; others hardly ever take that long
+
+    def __init__(self, loss: Loss, A: Floats, y: Floats, weights: Floats, ridge: Floats) -> None:
+        self.has_majorizer = bool(np.isfinite(loss.curvature_bound))
+        typical = loss.curvature_bound if self.has_majorizer else 1.0
+        super().__init__(loss, A, y, weights, ridge, typical)
+
+    def look(self, eta: Floats, change: Floats) -> tuple[float, float, float]:
+        """The loss at predictors eta, and its slope and curvature along a change of them."""
+        loss, y, weights = self.loss, self.y, self.weights
+        slope = (weights * loss.gradient(eta, y)) @ change
+        bend = weights @ (loss.curvature(eta, y) * change**2)
+        return float(weights @ loss.value(eta, y)), float(slope), float(bend)
+
+    def at(self, v: Floats) -> Bent:
         """The point with its slope and curvatures."""
-        return Local(self, v)
+        return Bent(self, v)
 
 
-class Local:
-    """A point, the slope there, and steps from it."""
+class Bent(Local):
+    """A point of a loss of one predictor, with a curvature for each sample."""
 
     def __init__(self, part: Restricted, v: Floats) -> None:
-        self.part, self.v = part, v
-        self.eta = part.A @ v
+        super().__init__(part, v)
         self.dual = part.loss.gradient(self.eta, part.y)
         self.curvature = part.loss.curvature(self.eta, part.y)
         self.slope = part.A.T @ (part.weights * self.dual) + part.ridge * v
@@ -264,27 +154,9 @@ class Local:
     def is_steady(self, step: Floats) -> bool:
         """Whether a step leaves the curvatures as they are: there was no kink on its way."""
         part = self.part
-        there = part.loss.curvature(part.A @ (self.v + step), part.y)
+        there = part.loss.curvature(part.predictor(self.v + step), part.y)
         largest = max(part.typical, float(self.curvature.max()))
         return bool(np.abs(there - self.curvature).max() <= STEADY * largest)
-
-    def move(self, step: Floats, here: float) -> tuple[Floats, float]:
-        """(point, value) after a step of nearly the best length."""
-        part, loss, y = self.part, self.part.loss, self.part.y
-        change = part.A @ step
-        first = float(self.slope @ step)
-        if not (first < 0.0 and np.isfinite(step).all()):
-            return self.v, here
-
-        def look(length: float) -> tuple[float, float, float]:
-            eta, v = self.eta + length * change, self.v + length * step
-            value = part.weights @ loss.value(eta, y) + 0.5 * (part.ridge * v @ v)
-            slope = (part.weights * loss.gradient(eta, y)) @ change + part.ridge * v @ step
-            bend = part.weights @ (loss.curvature(eta, y) * change**2)
-            return float(value), float(slope), float(bend + part.ridge * step @ step)
-
-        length, lowest = search_length(look, here, first)
-        return self.v + length * step, lowest
 
     def bound(self, step: Floats) -> float:
         """A value that the objective has nowhere on these columns, by duality; or −inf.
@@ -296,7 +168,7 @@ class Local:
         conjugate = getattr(part.loss, "conjugate", None)
         if conjugate is None:
             return -np.inf
-        dual, v = self.dual + self.curvature * (part.A @ step), self.v + step
+        dual, v = self.dual + self.curvature * part.change(step), self.v + step
         left = part.A.T @ (part.weights * dual) + part.ridge * v
         value = -weighted_total(part.weights, conjugate(dual, part.y)) - 0.5 * (part.ridge * v @ v)
         return float(value - FAR * np.abs(left) @ np.abs(v))
@@ -304,6 +176,8 @@ class Local:
 
 def _fit_nothing(problem: Problem) -> Fit:
     """The point without columns: the intercept alone."""
-    eta, zero = np.zeros(problem.n_samples), np.zeros(problem.n_features)
+    zero = problem.zero()
+    eta = np.zeros((problem.n_samples, *zero.shape[1:]))
+    b = problem.best_intercept(eta) if problem.has_intercept else 0.0 * zero[:1].sum(axis=0)
     value = problem.smooth(zero, eta)
-    return Fit(zero, value, problem.best_intercept(eta) if problem.has_intercept else 0.0, value)
+    return Fit(zero, value, b if zero.ndim == 2 else float(b), value)

@@ -7,6 +7,7 @@ columns at the point that the pool leads to, and makes the next pool, until noth
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from blockl0.local_search import LocalSearch
 from blockl0.problem import Problem
-from blockl0.quadratic_search import Incumbent, QuadraticSearch, SearchOptions, Tally
+from blockl0.quadratic_search import Incumbent, SearchOptions, Tally
 from blockl0.run import Run
 from blockl0.sparsity import Sparsity
 
@@ -43,7 +44,10 @@ class PooledSearch:
 
     def for_sparsity(self, sparsity: Sparsity) -> PooledSearch:
         """The search of the same data under another price and budget."""
-        return PooledSearch(replace(self.problem, sparsity=sparsity), self.options, self.tally)
+        other = copy(self)
+        other.whole, other._last = self.whole.for_sparsity(sparsity), None
+        other.problem = other.whole.problem
+        return other
 
     def start(self, w: Floats) -> Incumbent:
         """The true minimizer on the support of w and the kept columns."""
@@ -55,7 +59,7 @@ class PooledSearch:
 
     def shrink(self, w: Floats, size: int) -> Floats:
         """Take out the least missed column until `size` are left; only the support is read."""
-        support = np.flatnonzero(w)
+        support = self.problem.units.support(w)
         return self._lift(self._on(support).shrink(w[support], size), support)
 
     def settle(self, incumbent: Incumbent, run: Run, rng: np.random.Generator) -> Incumbent:
@@ -94,8 +98,7 @@ class PooledSearch:
         if self._last is None or self._last[0] != key:
             must = np.union1d(incumbent.support, self.problem.keep).astype(np.int64)
             size = min(self.problem.n_features, pool_size(must.size))
-            model = QuadraticSearch(self.whole._model(incumbent.w), self.options, self.tally)
-            prices = model.prices_at(replace(incumbent, prices=None)).copy()
+            prices = self.whole.models.at(incumbent.w).prices()
             prices[must] = -np.inf
             pool = np.sort(np.argpartition(prices, size - 1)[:size])
             self._last = key, pool, self._on(pool)
@@ -112,7 +115,7 @@ class PooledSearch:
         return LocalSearch(part, self.options, self.tally)
 
     def _lift(self, w: Floats, columns: Ints) -> Floats:
-        lifted = np.zeros(self.problem.n_features)
+        lifted = self.problem.zero()
         lifted[columns] = w
         return lifted
 

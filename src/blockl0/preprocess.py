@@ -35,32 +35,32 @@ class ConstantColumnWarning(UserWarning):
 class Prepared:
     """A problem without intercept, or with one inside its objective, and the way back.
 
-    `shift_y` holds the numbers that were taken from y, one after the other.
+    `shift_y` holds the numbers that were taken from y, one after the other, and `centred` the
+    design where there is an intercept.
     """
 
-    problem: Any
+    problem: Problem
     shift_y: tuple[float, ...] = ()
+    centred: Centered | None = None
 
     def invert(self, w: Floats) -> tuple[Floats, Any]:
         """(coef, intercept) for the data as the user gave them, of the shape that w has.
 
         The intercept is rounded once: it is the difference of numbers that may be much larger.
         """
-        problem, design = self.problem, self.problem.design
-        if not isinstance(design, Centered):
+        problem, design = self.problem, self.centred
+        if design is None:
             return w, np.zeros(w.shape[1]) if w.ndim == 2 else 0.0
         coef, w = w.copy(), problem.from_given(w)
         coef[design.is_flat] = w[design.is_flat] = 0.0
+        best: Any = problem.best_intercept(problem.linear(w)) if problem.has_intercept else 0.0
         if w.ndim == 2:
-            support = np.flatnonzero(w.any(axis=1))
-            intercepts = problem.best_intercepts(design.columns(support) @ w[support])
-            each = [_intercept(design, v, b) for v, b in zip(w.T, intercepts, strict=True)]
+            each = [_intercept(design, v, b) for v, b in zip(w.T, best, strict=True)]
             return coef, np.array(each)
-        best = problem.best_intercept(design.matvec(w)) if problem.has_intercept else 0.0
         return coef, _intercept(design, w, best, *self.shift_y)
 
 
-def apply(problem: Any, fit_intercept: bool = True) -> Prepared:
+def apply(problem: Problem, fit_intercept: bool = True) -> Prepared:
     """Give a problem an unpenalized intercept; its objective is then the minimum over it, too."""
     if not fit_intercept:
         return Prepared(problem)
@@ -69,11 +69,11 @@ def apply(problem: Any, fit_intercept: bool = True) -> Prepared:
     # a kept column may be the intercept's
     keep = independent(design, problem.keep, weights, problem.ridge)
     problem = replace(problem, keep=keep, design=design)
-    if not isinstance(problem, Problem) or not problem.loss.shifts_with_target:
-        return Prepared(replace(problem, has_intercept=True))
+    if not problem.loss.shifts_with_target:
+        return Prepared(replace(problem, has_intercept=True), (), design)
     y, shifts = _shift(problem.y, weights, problem.is_quadratic)
     problem = replace(problem, y=y, has_intercept=not problem.is_quadratic)
-    return Prepared(problem, shifts)
+    return Prepared(problem, shifts, design)
 
 
 def _shift(

@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 
 from blockl0.design import Design, as_design
 from blockl0.losses import Loss, best_intercept, get_loss
-from blockl0.orthogonal import independent_positions, least_squares
+from blockl0.orthogonal import independent_positions
 from blockl0.scaling import balance, rescaled, unscaled
+from blockl0.softmax import best_intercepts
 from blockl0.sparsity import Sparsity, as_sparsity
+from blockl0.units import COLUMNS, Units
 from blockl0.validate import check_keep, check_nonnegative, check_sample_weight, check_y
 
 Floats = NDArray[np.float64]
@@ -29,7 +31,9 @@ def _no_columns() -> NDArray[np.int64]:
 class Problem:
     """min_w Σ_i weight_i ℓ(x_i'w, y_i) + ½·ridge·‖w‖² + price·‖w‖₀  subject to  ‖w‖₀ ≤ budget.
 
-    Fields are taken as they are; `as_problem` checks and casts user input.
+    Where a sample has C predictors, as for the softmax loss, w is (n, C), and ‖w‖₀ counts the
+    columns of X with a nonzero coefficient. Fields are taken as they are; `as_problem` checks and
+    casts user input.
 
     Attributes
     ----------
@@ -47,6 +51,8 @@ class Problem:
     has_intercept : bool
         Whether the smooth part is the minimum over an intercept b of f(Xw + b), which is not
         penalized and not counted. Method "refit" knows it; see `blockl0.preprocess`.
+    units : Units
+        What price and budget count.
     scale : ndarray (n,) or None
         Powers of two by which the columns were multiplied; None for none. All methods work with
         the scaled ones; `from_given` and `to_given` convert coefficients.
@@ -61,6 +67,7 @@ class Problem:
     keep: NDArray[np.int64] = field(default_factory=_no_columns)
     has_intercept: bool = False
     scale: Floats | None = None
+    units: Units = COLUMNS
 
     @property
     def n_samples(self) -> int:
@@ -77,45 +84,44 @@ class Problem:
         """Whether the smooth part is a quadratic in w, so that block models are exact."""
         return self.loss.is_quadratic
 
+    @property
+    def n_outputs(self) -> int:
+        """Predictors of a sample."""
+        return self.loss.n_outputs
+
+    @property
+    def weights(self) -> Floats:
+        """Sample weights, (m,)."""
+        return np.ones(self.n_samples) if self.sample_weight is None else self.sample_weight
+
+    def zero(self) -> Floats:
+        """w = 0, (n,), or (n, C) for C outputs."""
+        n, C = self.n_features, self.n_outputs
+        return np.zeros(n if C == 1 else (n, C))
+
     def smooth(self, w: Floats, eta: Floats | None = None) -> float:
         """Σ_i weight_i ℓ(eta_i, y_i) + ½·ridge·‖w‖²; O(m + n) when eta = Xw is given."""
         values = self.loss.value(self.predictor(w, eta), self.y)
         total = values.sum() if self.sample_weight is None else self.sample_weight @ values
-        return float(total + 0.5 * self.ridge * (w @ w))
+        return float(total + 0.5 * self.ridge * np.vdot(w, w))
 
     def data_loss(self, w: Floats) -> float:
         """Σ_i weight_i ℓ(eta_i, y_i), without the ridge."""
-        return self.smooth(w) - 0.5 * self.ridge * float(w @ w)
+        return self.smooth(w) - 0.5 * self.ridge * float(np.vdot(w, w))
 
     def objective(self, w: Floats) -> float:
         """smooth(w) + price·‖w‖₀, recomputed from the data; infinite when ‖w‖₀ > budget."""
-        if not self.sparsity.is_feasible(w):
-            return np.inf
-        return self.smooth(w) + self.sparsity.cost(int(np.count_nonzero(w)))
+        count = self.units.count(w)
+        return self.smooth(w) + self.sparsity.cost(count) if self.sparsity.allows(count) else np.inf
 
     def gradient(self, w: Floats, eta: Floats | None = None) -> Floats:
-        """X'(weight ∘ ∂ℓ/∂eta) + ridge·w, (n,); one pass over X when eta is given, else two."""
+        """X'(weight ∘ ∂ℓ/∂eta) + ridge·w, as w; one pass over X when eta is given, else two."""
         slope = self.loss.gradient(self.predictor(w, eta), self.y)
         if self.sample_weight is not None:
-            slope = self.sample_weight * slope
-        grad = self.design.rmatvec(slope)
+            slope = (self.sample_weight * slope.T).T
+        many = slope.ndim == 2
+        grad = self.design.cross(slope, slice(None)).T if many else self.design.rmatvec(slope)
         return grad + self.ridge * w if self.ridge else grad
-
-    def fit_on(self, support: NDArray[np.int64]) -> Floats:
-        """The minimizer of a quadratic smooth part on a support, (n,), by least squares.
-
-        Orthogonal factorization of the m x |S| columns: accurate where normal equations are not.
-        Where columns depend on others, some of them (not kept ones) stay at zero.
-        """
-        w = np.zeros(self.n_features)
-        if support.size == 0:
-            return w
-        is_kept = np.isin(support, self.keep)
-        if is_kept.any():
-            support = np.concatenate([support[is_kept], support[~is_kept]])
-        A, b, scale = self.unit_columns(support)
-        w[support] = least_squares(A, b, int(np.count_nonzero(is_kept))) / scale
-        return w
 
     def unit_columns(self, support: NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
         """(A, b, scale) with smooth(w) = ½‖b − A(scale ∘ w_S)‖² on a support, squared loss only.
@@ -155,13 +161,28 @@ class Problem:
             return None if bound == 1.0 else np.full(self.n_samples, bound)
         return bound * self.sample_weight
 
-    def best_intercept(self, eta: Floats) -> float:
-        """argmin_b Σ_i weight_i ℓ(eta_i + b, y_i)."""
+    def best_intercept(self, eta: Floats) -> Any:
+        """argmin_b Σ_i weight_i ℓ(eta_i + b, y_i), a number, or (C,) for C outputs."""
+        if eta.ndim == 2:
+            return best_intercepts(self.loss, eta, self.y, self.weights)  # type: ignore[arg-type]
         return best_intercept(self.loss, eta, self.y, self.sample_weight)
+
+    def linear(self, w: Floats) -> Floats:
+        """Xw, (m,) or (m, C)."""
+        if w.ndim == 1:
+            return self.design.matvec(w)
+        chosen = np.flatnonzero(w.any(axis=1))
+        return self.linear_on(chosen, w[chosen])
+
+    def linear_on(self, support: NDArray[np.int64], v: Floats) -> Floats:
+        """X_S v, (m,) or (m, C), from the columns of a support alone."""
+        if v.ndim == 1:
+            return self.design.column_matvec(support, v)
+        return self.design.columns(support) @ v
 
     def predictor(self, w: Floats, eta: Floats | None = None) -> Floats:
         """Xw, with the best intercept where there is one; no pass when eta = Xw is given."""
-        eta = self.design.matvec(w) if eta is None else eta
+        eta = self.linear(w) if eta is None else eta
         return eta + self.best_intercept(eta) if self.has_intercept else eta
 
 

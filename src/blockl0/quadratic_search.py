@@ -13,11 +13,13 @@ from blockl0 import kernels
 from blockl0.certificate.moves import CLEAR
 from blockl0.exact_search import ExactSearch
 from blockl0.exact_search import Incumbent as Point
+from blockl0.fits import least_squares_on
 from blockl0.hidden_moves import find_hidden_move
 from blockl0.pool import Pool, Saved
 from blockl0.problem import Problem
 from blockl0.run import Run
 from blockl0.sparsity import Sparsity
+from blockl0.units import COLUMNS
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -79,7 +81,7 @@ class Incumbent(Point):
     @property
     def support(self) -> Ints:
         """The columns with a nonzero coefficient."""
-        return np.flatnonzero(self.w)
+        return COLUMNS.support(self.w)
 
 
 @dataclass
@@ -192,7 +194,7 @@ class QuadraticSearch:
         while pool.size > size and pool.movable.size:
             movable = pool.movable
             pool.toggle(movable[[np.argmin(pool.drop_costs(movable))]])
-        return self.problem.fit_on(pool.support)
+        return least_squares_on(self.problem, pool.support)
 
     # pool ------------------------------------------------------------------------------------
 
@@ -476,11 +478,11 @@ class QuadraticSearch:
         """
         keep, budget = self.problem.keep, self.problem.sparsity.budget
         support = np.union1d(support, keep) if keep.size else support
-        w = self.problem.fit_on(support)
+        w = least_squares_on(self.problem, support)
         while np.count_nonzero(w) > budget:
             movable = np.setdiff1d(np.flatnonzero(w), keep)
             least = movable[np.argmin(w[movable] ** 2 * self.sq_norms[movable])]
-            w = self.problem.fit_on(np.setdiff1d(np.flatnonzero(w), least))
+            w = least_squares_on(self.problem, np.setdiff1d(np.flatnonzero(w), least))
         return Incumbent(w, self.problem.objective(w), int(np.count_nonzero(w)), iteration)
 
     def kick_round(

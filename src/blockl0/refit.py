@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 from blockl0.certificate import TOL, Certificate
 from blockl0.local_search import LocalSearch
 from blockl0.methods import method
-from blockl0.multinomial import MultinomialProblem
-from blockl0.multinomial_search import MultinomialSearch
 from blockl0.pooled_search import PooledSearch
 from blockl0.problem import Problem
 from blockl0.quadratic_search import Incumbent, QuadraticSearch, SearchOptions
@@ -41,12 +39,12 @@ ELSEWHERE_ROUNDS = 3
 WIDE = 512
 """Columns beyond which a loss other than the squared one is searched in pools of them."""
 
-Search = QuadraticSearch | LocalSearch | PooledSearch | MultinomialSearch
+Search = QuadraticSearch | LocalSearch | PooledSearch
 
 
 @method("refit", several_outputs=True)
 def solve_refit(
-    problem: Problem | MultinomialProblem,
+    problem: Problem,
     run: Run,
     *,
     init: Floats | None = None,
@@ -64,7 +62,7 @@ def solve_refit(
         A loss other than the squared one is searched through its local quadratic model, and every
         step is verified on the true objective.
     run : Run
-    init : ndarray (n,), optional
+    init : ndarray (n,) or (n, C), optional
         Its support is the first one.
     rng : Generator
     effort : "fast", "balanced", "thorough" or int
@@ -100,10 +98,8 @@ def refit_options(
     return options, _rounds(effort)
 
 
-def make_search(problem: Problem | MultinomialProblem, options: SearchOptions) -> Search:
+def make_search(problem: Problem, options: SearchOptions) -> Search:
     """The search for the problem's loss."""
-    if isinstance(problem, MultinomialProblem):
-        return MultinomialSearch(problem, options)
     if problem.is_quadratic:
         return QuadraticSearch(problem, options, proves=True)
     is_wide = options.pool is None and problem.n_features > WIDE
@@ -114,13 +110,12 @@ def improve(
     search: Search, init: Floats | None, run: Run, rng: np.random.Generator, rounds: int
 ) -> tuple[Incumbent, Status]:
     """Settle a start, then rounds of blocks and kicks until `rounds` in a row bring nothing."""
-    zero = np.zeros(search.problem.n_features)
     incumbent: Incumbent | None = None
     status: Status | None = None
     if isinstance(search, QuadraticSearch):
         search.run = run
     try:
-        incumbent = search.start(zero if init is None else init)
+        incumbent = search.start(search.problem.zero() if init is None else init)
         incumbent = search.settle(incumbent, run, rng)
         status = run.record(incumbent)
         # the first round is always made, and is narrow
@@ -151,10 +146,9 @@ def improve(
     return incumbent, status
 
 
-def _nothing(problem: Problem | MultinomialProblem) -> Incumbent:
+def _nothing(problem: Problem) -> Incumbent:
     """The point to return when there was no time for any other."""
-    n = problem.n_features
-    w = np.zeros((n, problem.n_classes) if isinstance(problem, MultinomialProblem) else n)
+    w = problem.zero()
     return Incumbent(w, problem.objective(w), 0)
 
 
@@ -233,9 +227,7 @@ def _rounds(effort: str | int) -> int:
     return check_integer("effort", effort, low=0)
 
 
-def _certificate(
-    problem: Problem | MultinomialProblem, incumbent: Incumbent, rounding: float
-) -> Certificate | None:
+def _certificate(problem: Problem, incumbent: Incumbent, rounding: float) -> Certificate | None:
     """What the last pricing proved: no single change, and under a full budget no swap, improves."""
     # on a nearly perfect fit the search rounds more coarsely than a certificate may
     if not incumbent.is_settled or rounding > TOL * incumbent.objective:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from blockl0.units import COLUMNS
+
 if TYPE_CHECKING:
     from blockl0.certificate import Certificate
 
@@ -109,13 +111,12 @@ class Result:
     @property
     def support(self) -> NDArray[np.int64]:
         """The columns with a nonzero coefficient, ascending."""
-        chosen = self.coef if self.coef.ndim == 1 else self.coef.any(axis=1)
-        return np.flatnonzero(chosen).astype(np.int64, copy=False)
+        return COLUMNS.support(self.coef)
 
     @property
     def n_nonzero(self) -> int:
         """Number of columns with a nonzero coefficient."""
-        return int(self.support.size)
+        return COLUMNS.count(self.coef)
 
     @property
     def message(self) -> str:

@@ -6,16 +6,16 @@ bounds (`dual_bounds`), the others are re-fitted, each until its bound or its va
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.dual_bounds import CHUNK_ENTRIES, CLOSELY, Base, DualBounds
-from blockl0.multinomial import rows_of
-from blockl0.newton import Fits
+from blockl0.fits import Fits
 from blockl0.problem import Problem
 from blockl0.run import Run
+from blockl0.softmax_bounds import SoftmaxBounds
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -36,20 +36,23 @@ class Verdict(NamedTuple):
 class SingleMoves:
     """The check of one problem; what it finds out about columns is kept between points."""
 
-    problem: Any
-    bounds: Any
-
     def __init__(self, problem: Problem, fits: Fits) -> None:
         self.problem, self.fits = problem, fits
-        self.bounds = DualBounds(problem)
+        # the directions in which the predictors of a sample can differ
+        self.n_directions = max(1, problem.n_outputs - 1)
+        kind = SoftmaxBounds if problem.n_outputs > 1 else DualBounds
+        self.bounds = kind(problem)
 
-    def check(self, w: Floats, objective: float, tolerance: float, run: Run) -> Verdict:
+    def check(
+        self, w: Floats, objective: float, tolerance: float, run: Run, swaps: bool = True
+    ) -> Verdict:
         """Look for a single change of w that lowers the objective by more than the tolerance.
 
         With s columns in the support and a price, or no room left, these are (s + 1)(n − s) + s
         changes. Without a price, and with room, a swap can never beat the addition it contains.
+        Without swaps they are n.
         """
-        problem, support = self.problem, rows_of(w)
+        problem, support = self.problem, self.problem.units.support(w)
         price, budget = problem.sparsity
         ceiling = objective - tolerance
         has_room, self._work = support.size < budget, 0.0
@@ -63,6 +66,8 @@ class SingleMoves:
             if base.value + price * base.support.size < ceiling:
                 return Verdict(base.w, False)
             bases.append(base)
+        if not swaps:
+            bases = [base for base in bases if base.left < 0]
         for some in self.bounds.groups(bases):
             verdict = self._enter(support, some, ceiling, run)
             if verdict.better is not None or not verdict.is_complete:
@@ -72,8 +77,8 @@ class SingleMoves:
     def _base(self, w: Floats, support: Ints, ceiling: float, left: int) -> Base:
         """The fit on a support, and what a column that enters it must gain."""
         price = self.problem.sparsity.price
-        fit = self.fits.minimum(w, support)
-        eta = self.problem.design.column_matvec(support, fit.w[support]) + fit.intercept
+        fit = self.fits.minimum(support, w)
+        eta = self.problem.linear_on(support, fit.w[support]) + fit.intercept
         needed = fit.value + price * (support.size + 1) - ceiling
         return Base(support, fit.w, fit.intercept, fit.value, eta, needed, left)
 
@@ -99,18 +104,15 @@ class SingleMoves:
 
     @property
     def _chunk(self) -> int:
-        return max(1, CHUNK_ENTRIES // self.problem.n_samples)
+        return max(1, CHUNK_ENTRIES // (self.problem.n_samples * self.problem.n_outputs))
 
     def _refit(self, base: Base, column: int, ceiling: float) -> Floats | None:
         """The fit with one more column, if it improves."""
         there = np.sort(np.append(base.support, column))
-        self._count_fit(there.size)
+        self._work += STEPS * self.problem.n_samples * (there.size * self.n_directions) ** 2
         cost = self.problem.sparsity.price * there.size
-        fit = self.fits.on(base.w, there, ceiling - cost, base.intercept)
+        fit = self.fits.on(there, base.w, ceiling - cost, base.intercept)
         return fit.w if fit.value + cost < ceiling else None
-
-    def _count_fit(self, size: int) -> None:
-        self._work += STEPS * self.problem.n_samples * size**2
 
     def _is_over(self, run: Run) -> bool:
         return run.seconds_left <= 0.0 or self._work > MOST_WORK

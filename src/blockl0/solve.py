@@ -45,7 +45,8 @@ def solve(
         columns are shorter than 1e-30 or longer than 1e30: all methods then work with these times
         powers of two, and `coef` is for X as given.
     y : array-like (m,)
-        For "logistic" and "squared_hinge" labels in {-1, 1} or {0, 1}.
+        For "logistic" and "squared_hinge" labels in {-1, 1} or {0, 1}; for "softmax" class codes
+        0, ..., C - 1.
     n_nonzero_coefs : int, optional
         Budget s. Give it, `alpha`, or both.
     alpha : float, optional
@@ -68,7 +69,7 @@ def solve(
         Columns that always stay; they count towards the budget. One that is zero, or without ridge
         a combination of other kept ones, adds nothing: it is treated like any other column.
     sample_weight : array-like (m,), optional
-    init : array-like (n,), optional
+    init : array-like (n,), or (n, C) for C classes, optional
         Feasible starting point.
     random_state : int, Generator or None
         Same seed, same answer.
@@ -157,7 +158,9 @@ def solve_problem(
     start = None
     if init is not None:
         budget = problem.sparsity.budget
-        start = check_init(init, problem.n_features, budget, problem.keep, problem.scale)
+        start = check_init(
+            init, problem.n_features, budget, problem.keep, problem.scale, problem.n_outputs
+        )
     return known.solve(problem, run, init=start, rng=check_random_state(random_state), **options)
 
 

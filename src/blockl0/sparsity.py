@@ -24,9 +24,13 @@ class Sparsity(NamedTuple):
         """price · nnz."""
         return self.price * nnz
 
+    def allows(self, nnz: int) -> bool:
+        """Whether so many are within the budget."""
+        return nnz <= self.budget
+
     def is_feasible(self, w: NDArray[np.float64]) -> bool:
         """Whether ‖w‖₀ ≤ budget."""
-        return bool(np.count_nonzero(w) <= self.budget)
+        return self.allows(int(np.count_nonzero(w)))
 
     def project(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
         """The nearest feasible point: a copy of w (n,) with its `budget` largest |w_j| kept.

@@ -8,18 +8,19 @@ swaps are priced on the loss itself.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from blockl0.fits import Fits, make_fits
 from blockl0.losses import Loss, majorizer_curvature
-from blockl0.newton import Fits
+from blockl0.newton import Fit
 from blockl0.problem import Problem
 from blockl0.run import Run
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Start = tuple[Floats, Ints, float]
 
 LEAVE, ENTER, REFIT = 6, 16, 3
 """Columns that may leave, columns that may enter for each, and entries that are re-fitted."""
@@ -27,6 +28,32 @@ LINE_STEPS = 4
 """Steps along a column, all others fixed, that tell the promising columns."""
 LARGEST_STEP = 3.0
 """Of a predictor, where a loss has no curvature bound: e³ is a factor of twenty."""
+
+
+class Proposal(NamedTuple):
+    """A support worth a re-fit, and a point with an intercept, if known, to start from."""
+
+    support: Ints
+    w: Floats
+    intercept: Any = None
+
+
+def best_fit(
+    fits: Fits, proposals: Iterator[Proposal], ceiling: float, run: Run | None = None
+) -> Fit | None:
+    """The fit with the lowest objective below a ceiling; None if there is none.
+
+    Of those that there is time for.
+    """
+    best, price = None, fits.problem.sparsity.price
+    for support, start, intercept in proposals:
+        if run is not None and run.seconds_left <= 0.0:
+            break
+        cost = price * support.size
+        fit = fits.on(support, start, ceiling - cost, intercept)
+        if fit.value + cost < ceiling:
+            best, ceiling = fit, fit.value + cost
+    return best
 
 
 class Trials:
@@ -37,31 +64,12 @@ class Trials:
     """
 
     def __init__(self, problem: Problem, fits: Fits | None = None) -> None:
-        self.problem = problem
-        self.fits = Fits(problem) if fits is None else fits
-        ones = np.ones(problem.n_samples)
-        self.weights = ones if problem.sample_weight is None else problem.sample_weight
+        self.problem, self.weights = problem, problem.weights
+        self.fits = make_fits(problem) if fits is None else fits
         squares = problem.design.sq_norms(problem.sample_weight) + problem.ridge
         self.norms = np.sqrt(squares)
 
-    def best(
-        self, w: Floats, objective: float, tolerance: float, run: Run | None = None
-    ) -> Floats | None:
-        """The best of the changes of w that lowers the objective by more, else None.
-
-        Of those that there is time for.
-        """
-        best, lowest, price = None, objective - tolerance, self.problem.sparsity.price
-        for start, support, intercept in self._changes(w):
-            if run is not None and run.seconds_left <= 0.0:
-                break
-            cost = price * support.size
-            fit = self.fits.on(start, support, lowest - cost, intercept)
-            if fit.value + cost < lowest:
-                best, lowest = fit.w, fit.value + cost
-        return best
-
-    def _changes(self, w: Floats) -> Iterator[Start]:
+    def changes(self, w: Floats) -> Iterator[Proposal]:
         """Supports worth a re-fit, each with a point and an intercept to start from."""
         support = np.flatnonzero(w)
         price, budget = self.problem.sparsity
@@ -72,9 +80,9 @@ class Trials:
         losses = self._loss_without(w, eta, leaving)
         for j in leaving[np.argsort(losses, kind="stable")[:LEAVE]]:
             rest = support[support != j]
-            without = self.fits.on(w, rest, intercept=intercept)
+            without = self.fits.on(rest, w, intercept=intercept)
             if price > 0.0:
-                yield without.w, rest, without.intercept
+                yield Proposal(rest, without.w, without.intercept)
             there = self.problem.design.column_matvec(rest, without.w[rest]) + without.intercept
             yield from self._additions(without.w, rest, there, without.intercept, tabu=j)
 
@@ -85,7 +93,7 @@ class Trials:
 
     def _additions(
         self, w: Floats, support: Ints, eta: Floats, intercept: float, tabu: int | None = None
-    ) -> Iterator[Start]:
+    ) -> Iterator[Proposal]:
         """Supports with one more column: those along which the loss falls most."""
         problem = self.problem
         slope = problem.design.rmatvec(self.weights * problem.loss.gradient(eta, problem.y))
@@ -99,7 +107,7 @@ class Trials:
         for i in np.argsort(values, kind="stable")[:REFIT]:
             point = w.copy()
             point[entering[i]] = steps[i]
-            yield point, np.sort(np.append(support, entering[i])), intercept
+            yield Proposal(np.sort(np.append(support, entering[i])), point, intercept)
 
     def _along(self, eta: Floats, columns: Ints, slope: Floats) -> tuple[Floats, Floats]:
         """Steps along single columns from the predictor eta, and the loss there.

@@ -16,6 +16,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from blockl0.units import COLUMNS
+
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
@@ -77,26 +79,60 @@ def check_init(
     budget: int,
     keep: Indices | None = None,
     scale: Floats | None = None,
+    n_outputs: int = 1,
 ) -> Floats:
-    """Return a fresh float64 copy of a starting point (n,) that leaves room for kept columns.
+    """Return a fresh float64 copy of a starting point that leaves room for kept columns.
 
-    Divided by the `scale` of the columns, where they have one.
+    It is (n,), or (n, n_outputs), divided by the `scale` of the columns, where they have one.
     """
-    w = as_numeric(init, "init")
-    w = np.array(check_vector(w, "init", n_features, "one value per column of X", scale))
-    nnz = np.count_nonzero(w)
+    w = check_coefficients("init", init, n_features, scale, n_outputs)
+    nnz = COLUMNS.count(w)
     if nnz > budget:
         raise ValueError(
             f"`init` must have at most n_nonzero_coefs={budget} nonzeros, got {nnz}; "
             "set the smallest ones to zero."
         )
-    n_kept = 0 if keep is None else int(np.count_nonzero(w[keep] == 0.0))
+    n_kept = 0 if keep is None else len(keep) - COLUMNS.count(w[keep])
     if nnz + n_kept > budget:
         raise ValueError(
             f"`init` must leave room for the columns in `keep`: it has {nnz} nonzeros, {n_kept} of "
             f"the kept columns are zero in it, and n_nonzero_coefs={budget}; set others to zero."
         )
     return w
+
+
+def check_coefficients(
+    name: str, given: Any, n_features: int, scale: Floats | None = None, n_outputs: int = 1
+) -> Floats:
+    """Return a fresh float64 copy of a point (n,), or (n, n_outputs), divided by a scale."""
+    w = as_numeric(given, name)
+    if n_outputs == 1:
+        return np.array(check_vector(w, name, n_features, "one value per column of X", scale))
+    if w.shape != (n_features, n_outputs):
+        raise ValueError(
+            f"`{name}` must have shape ({n_features}, {n_outputs}), one value per column of X and "
+            f"class, got shape {w.shape}."
+        )
+    each = [check_vector(column, name, n_features, "", scale) for column in w.T]
+    return np.column_stack(each)
+
+
+def check_one_output(method: str, problem: Any) -> None:
+    """Refuse a loss of several predictors for a method that knows one coefficient per column."""
+    if problem.n_outputs > 1:
+        raise ValueError(
+            f"method={method!r} knows one coefficient per column, and loss={problem.loss.name!r} "
+            f"has {problem.n_outputs}; use method='refit'."
+        )
+
+
+def check_no_intercept(method: str, problem: Any) -> None:
+    """Refuse a problem whose objective is the minimum over an intercept."""
+    if problem.has_intercept:
+        raise ValueError(
+            f"method={method!r} knows no intercept, and the objective of this problem is the "
+            "minimum over one; use method='refit'."
+        )
 
 
 def check_callback(callback: Any) -> Any:

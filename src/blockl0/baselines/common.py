@@ -1,4 +1,4 @@
-"""What the baselines share: checks, driver, stopping rule, fits, and the Lipschitz constant.
+"""What the baselines share: checks, driver, stopping rule, and the Lipschitz constant.
 
 A method is an object with a feasible point, a merit, and `advance`; `iterate` runs it.
 """
@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
 
+from blockl0.fits import fit_support as fit_support  # what methods import from here
 from blockl0.problem import Problem
 from blockl0.result import Result, Status
 from blockl0.run import Run
@@ -24,8 +24,6 @@ POWER_STEPS, POWER_TOL = 60, 1e-3
 """The power iteration ends after so many steps, or when one adds less than this share."""
 POWER_MARGIN = 1.02
 """What the power iteration finds is too small by a little: the step is chosen that much shorter."""
-WEAK_PIVOT = 1e-5
-"""Normal equations of unit columns are not trusted below this diagonal entry of their factor."""
 ROUNDING = 1e-13
 """Correlations with the residual below this share of ‖y‖ are rounding."""
 
@@ -130,7 +128,7 @@ class Incumbent:
         self.w, self.objective, self.n_nonzero = w, objective, int(np.count_nonzero(w))
 
 
-# -- selection and fits ----------------------------------------------------------------------------
+# -- selection -------------------------------------------------------------------------------------
 
 
 def largest(scores: Floats, k: int) -> Ints:
@@ -160,35 +158,6 @@ def column_lengths(problem: Problem) -> Floats:
     lengths = np.sqrt(problem.design.sq_norms(problem.sample_weight) + problem.ridge)
     lengths[lengths == 0.0] = 1.0
     return lengths
-
-
-def fit_support(problem: Problem, support: Ints) -> Floats:
-    """The least squares fit on a support, (n,): normal equations, O(m|S|² + |S|³).
-
-    Columns of zeros stay out; for an ill-conditioned or singular rest it is the shortest solution,
-    by an orthogonal factorization, as the papers of these methods have it.
-    """
-    G = problem.design.gram(support, problem.sample_weight)
-    is_zero = np.diag(G) == 0.0
-    if is_zero.any():
-        return fit_support(problem, support[~is_zero])
-    w = np.zeros(problem.n_features)
-    if support.size == 0:
-        return w
-    G.flat[:: support.size + 1] += problem.ridge
-    scale = np.sqrt(np.diag(G))
-    try:
-        factor = cho_factor(G / np.outer(scale, scale), lower=True, check_finite=False)
-    except np.linalg.LinAlgError:
-        factor = None
-    if factor is None or np.diag(factor[0]).min() < WEAK_PIVOT:
-        A, b, unit = problem.unit_columns(support)
-        w[support] = np.linalg.lstsq(A, b, rcond=None)[0] / unit
-        return w
-    target = problem.y if problem.sample_weight is None else problem.sample_weight * problem.y
-    right = problem.design.columns(support).T @ target
-    w[support] = cho_solve(factor, right / scale, check_finite=False) / scale
-    return w
 
 
 # -- the Lipschitz constant ------------------------------------------------------------------------

@@ -9,16 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.certificate import stationarity
+from blockl0.certificate import several, stationarity
 from blockl0.certificate.stationarity import TOL, Better, Point
 from blockl0.problem import Problem, as_problem
 from blockl0.validate import (
-    as_numeric,
     check_choice,
+    check_coefficients,
     check_integer,
     check_nonnegative,
     check_random_state,
-    check_vector,
 )
 
 Floats = NDArray[np.float64]
@@ -112,8 +111,10 @@ def certify(
     ----------
     X, y, n_nonzero_coefs, alpha, ridge, loss, sample_weight, keep
         The problem, as in `solve`. For a loss other than "squared" the statement is about its
-        quadratic majorizer at `coef` (the paper's Newton block-k stationary points).
-    coef : array-like (n,)
+        quadratic majorizer at `coef` (the paper's Newton block-k stationary points). For "softmax"
+        it is about the loss itself: levels "basic" and 1, and without a price and without room in
+        the budget 2; blocks are columns, the outside is re-fitted.
+    coef : array-like (n,), or (n, C) for C classes
         The point; at most `n_nonzero_coefs` nonzeros.
     level : "basic", "L" or int, default 2
     outside : "refit" or "fixed"
@@ -181,6 +182,11 @@ def certify_problem(
     """`certify` for a problem that is already built; parameters as there."""
     check_choice("outside", outside, ("refit", "fixed"))
     tol, rng = check_nonnegative("tol", tol), check_random_state(random_state)
+    if problem.n_outputs > 1:
+        many = several.Point(problem, _check_coef(coef, problem), tol)
+        better = several.improve(many, level, outside, n_samples)
+        is_block = not isinstance(level, str)
+        return _certificate(many, better, level, outside if is_block else None, None)
     point = Point(problem, _check_coef(coef, problem), tol)
     if isinstance(level, str):
         check_choice("level", level, ("basic", "L"))
@@ -201,7 +207,7 @@ def certify_problem(
 
 
 def _certificate(
-    point: Point,
+    point: Point | several.Point,
     better: Better | None,
     level: str | int,
     outside: str | None,
@@ -225,11 +231,10 @@ def _certificate(
 
 
 def _check_coef(coef: Any, problem: Problem) -> Floats:
-    """Return a fresh float64 copy of the point (n,), scaled as the columns of the design are."""
+    """Return a fresh float64 copy of the point, scaled as the columns of the design are."""
     n, budget = problem.n_features, problem.sparsity.budget
-    w = as_numeric(coef, "coef")
-    w = np.array(check_vector(w, "coef", n, "one value per column of X", problem.scale))
-    nnz = np.union1d(np.flatnonzero(w), problem.keep).size
+    w = check_coefficients("coef", coef, n, problem.scale, problem.n_outputs)
+    nnz = np.union1d(problem.units.support(w), problem.keep).size
     if nnz > budget:
         raise ValueError(
             f"`coef` must have at most n_nonzero_coefs={budget} nonzeros (columns in `keep` "

@@ -19,6 +19,7 @@ from blockl0.certificate.move_search import OutOfReachError, find_move
 from blockl0.certificate.move_tableau import Tableau
 from blockl0.certificate.moves import Move
 from blockl0.exact_search import ExactSearch
+from blockl0.fits import least_squares_on
 from blockl0.losses import LOSSES
 from blockl0.orthogonal import DEPENDENT, smallest_distance
 from blockl0.problem import Problem, independent
@@ -112,7 +113,7 @@ class Point:
         z[dropped] = z[free] = 0.0
         if z.any():
             model = replace(model, y=model.y - model.design.matvec(z))
-        return z + model.fit_on(free)
+        return z + least_squares_on(model, free)
 
     def admit(self, better: Better | None) -> Better | None:
         """A better point, unless its columns depend on each other and those of the point do not.

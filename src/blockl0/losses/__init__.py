@@ -16,14 +16,15 @@ from blockl0.losses.base import (
 from blockl0.losses.classification import Logistic, SquaredHinge
 from blockl0.losses.log_link import LARGEST_LOG_MEAN, LogLink
 from blockl0.losses.regression import Huber, Poisson, Squared
+from blockl0.losses.softmax import Softmax
 from blockl0.losses.stored import label_of, with_parameter
 from blockl0.losses.tweedie import Gamma, Tweedie
 from blockl0.validate import check_choice
 
 __all__ = [
     "LARGEST_LOG_MEAN", "LOSSES", "Gamma", "Huber", "LogLink", "Logistic", "Loss", "Poisson",
-    "Squared", "SquaredHinge", "Tweedie", "Words", "best_intercept", "entropy_excess", "get_loss",
-    "label_of", "majorizer_curvature", "names_of",
+    "Softmax", "Squared", "SquaredHinge", "Tweedie", "Words", "best_intercept", "entropy_excess",
+    "get_loss", "label_of", "majorizer_curvature", "names_of",
 ]  # fmt: skip
 
 LOSSES: dict[str, Loss] = {
@@ -36,6 +37,7 @@ LOSSES: dict[str, Loss] = {
         Tweedie(),
         Logistic(),
         SquaredHinge(),
+        Softmax(),
     )
 }
 """Every loss by the name users give."""

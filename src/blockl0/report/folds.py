@@ -19,7 +19,6 @@ from blockl0.model_selection import L0ClassifierCV, L0RegressorCV
 from blockl0.preprocess import ConstantColumnWarning
 from blockl0.report.plain import compact, ratio
 from blockl0.selection import choose_by_score
-from blockl0.softmax import softmax_loss
 from blockl0.validate import check_integer
 
 Floats = NDArray[np.float64]
@@ -103,7 +102,7 @@ class Task:
         """The mean loss on some rows at every point of the path."""
         target = self.coded(model, rows)
         is_softmax = self.has_labels and model.classes_.size > 2
-        value = softmax_loss if is_softmax else get_loss(self.loss).value
+        value = get_loss("softmax" if is_softmax else self.loss).value
         return np.array([value(eta, target).mean() for eta in self.predictors(model, rows)])
 
     def accuracy_along(self, model: Any, rows: NDArray[np.int64]) -> Floats | None:

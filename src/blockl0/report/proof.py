@@ -11,7 +11,6 @@ import numpy as np
 from blockl0.certificate import certify_problem
 from blockl0.design import Dense
 from blockl0.exact import LARGEST
-from blockl0.multinomial import MultinomialProblem
 from blockl0.refit import make_search, refit_options
 from blockl0.result import Result, Status
 from blockl0.solve import solve_problem
@@ -66,10 +65,9 @@ def prove(
 ) -> list[Proof]:
     """A proof for every point; the time goes to the chosen one first, then to those around it."""
     deadline = time.perf_counter() + (SECONDS if time_limit is None else time_limit)
-    is_quadratic = not isinstance(problem, MultinomialProblem) and problem.is_quadratic
     proofs = [_from_result(result, problem, int(path.n_nonzero_coefs[i]))
               for i, result in enumerate(path)]  # fmt: skip
-    prover = _Quadratic(problem, X, y) if is_quadratic else _Trials(problem)
+    prover = _Quadratic(problem, X, y) if problem.is_quadratic else _Trials(problem)
     for i in sorted(range(len(proofs)), key=lambda i: (abs(i - start), i)):
         if proofs[i].kind in ("all", "optimal"):
             continue

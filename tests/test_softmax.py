@@ -12,20 +12,20 @@ from scipy.optimize import minimize
 import blockl0
 from blockl0.design import as_design
 from blockl0.grouped_search import GramRows, GroupedSearch
-from blockl0.multinomial import MultinomialProblem, rows_of
+from blockl0.losses import Softmax
+from blockl0.losses.softmax import contrasts, softmax_hessian
+from blockl0.newton import minimize_on
 from blockl0.path import solve_path
 from blockl0.preprocess import apply
+from blockl0.problem import as_problem
 from blockl0.quadratic_search import Tally
 from blockl0.refit import solve_refit
 from blockl0.run import Run
-from blockl0.softmax import (
-    contrasts,
-    minimize_softmax,
-    probabilities,
-    softmax_hessian,
-    softmax_loss,
-)
+from blockl0.softmax import best_intercepts
 from blockl0.sparsity import Sparsity
+
+SOFTMAX = Softmax(3)
+softmax_loss, probabilities = SOFTMAX.value, SOFTMAX.mean
 
 
 def make(m=70, n=6, n_classes=3, seed=0):
@@ -42,11 +42,11 @@ def run_refit(problem, **options):
     return solve_refit(problem, Run(problem), rng=np.random.default_rng(0), **options)
 
 
-def problem_of(X, y, budget=2, price=0.0, ridge=0.1, weights=None, keep=(), n_classes=3):
-    keep = np.array(keep, dtype=np.int64)
-    return MultinomialProblem(
-        as_design(X), y, n_classes, Sparsity(price, budget), ridge, weights, keep
-    )
+def problem_of(X, y, budget=2, price=None, ridge=0.1, weights=None, keep=None):
+    return as_problem(
+        X, y, n_nonzero_coefs=budget, alpha=price, ridge=ridge, loss="softmax",
+        sample_weight=weights, keep=keep,
+    )  # fmt: skip
 
 
 def enumerate_best(X, y, weights, ridge, price, budget, n_classes=3):
@@ -123,7 +123,7 @@ def test_the_answer_is_the_best_shared_support(price):
 
 def test_two_classes_are_the_logistic_loss():
     X, y, _ = make(n_classes=2, n=12)
-    softmax = run_refit(problem_of(X, y, 3, ridge=0.2, n_classes=2))
+    softmax = run_refit(problem_of(X, y, 3, ridge=0.2))
     logistic = blockl0.solve(X, y, n_nonzero_coefs=3, loss="logistic", ridge=0.1, random_state=0)
     assert softmax.objective == pytest.approx(logistic.objective, rel=1e-9)
     np.testing.assert_allclose(softmax.coef[:, 1] - softmax.coef[:, 0], logistic.coef, atol=1e-6)
@@ -131,14 +131,17 @@ def test_two_classes_are_the_logistic_loss():
 
 def test_many_columns_go_through_a_pool(monkeypatch):
     X, y, _ = make(120, 60, 4, seed=3)
-    whole = run_refit(apply(problem_of(X, y, 4, n_classes=4)).problem, effort="fast")
-    monkeypatch.setattr("blockl0.grouped_search.WHOLE", 20)
-    monkeypatch.setattr("blockl0.grouped_search.POOL", 10)
-    monkeypatch.setattr("blockl0.multinomial_search.POOL", 10)
+    whole = run_refit(apply(problem_of(X, y, 4)).problem, effort="fast")
     monkeypatch.setattr("blockl0.grouped_search.CHUNK", 16)
-    pooled = run_refit(apply(problem_of(X, y, 4, n_classes=4)).problem, effort="fast")
-    assert pooled.objective == pytest.approx(whole.objective, rel=0.02)
-    assert {1, 4} <= set(pooled.support)
+    monkeypatch.setattr("blockl0.pooled_search.POOL", 10)
+    monkeypatch.setattr("blockl0.pooled_search.POOL_FACTOR", 2)
+    for name in ("refit.WIDE", "grouped_search.WHOLE"):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"blockl0.{name}", 20)
+            patch.setattr("blockl0.grouped_search.POOL", 10)
+            pooled = run_refit(apply(problem_of(X, y, 4)).problem, effort="fast")
+        assert pooled.objective == pytest.approx(whole.objective, rel=0.02)
+        assert {1, 4} <= set(pooled.support)
 
 
 def test_moves_are_priced_as_refits_are(rng):
@@ -191,11 +194,12 @@ def test_kept_columns_separable_data_and_paths():
 
 def test_newton_never_ends_above_its_start(rng):
     X, y, weights = make()
-    X = X[:, :4]
+    problem = problem_of(X[:, :4], y, 4, ridge=0.0, weights=weights)
     start = 5 * rng.standard_normal((4, 3))
-    found = minimize_softmax(X, y, weights, np.zeros(4), start)
-    assert weights @ softmax_loss(X @ found, y) <= weights @ softmax_loss(X @ start, y)
-    assert rows_of(found).size == 4
+    found = minimize_on(problem, start, np.arange(4))
+    assert found.value <= problem.smooth(start)
+    assert found.value == pytest.approx(problem.smooth(found.w), rel=1e-12)
+    assert problem.units.count(found.w) == 4
 
 
 @pytest.mark.parametrize("scale", [1.0, 30.0, 1e3])
@@ -210,7 +214,7 @@ def test_intercepts_are_found_from_any_predictors(scale):
         if seed % 2:  # nearly separable: all probabilities are zero or one
             y = np.argmax(eta + scale * np.arange(4), axis=1)
             y[:4] = np.arange(4)
-        b = minimize_softmax(np.ones((50, 1)), y, weights, np.zeros(1), np.zeros((1, 4)), eta)
+        b = best_intercepts(Softmax(4), eta, y, weights)
         P = probabilities(eta + b)
         P[np.arange(50), y] -= 1.0
         np.testing.assert_allclose(weights @ P, 0.0, atol=1e-6)

@@ -1,4 +1,4 @@
-"""`single_moves` for several classes: bounds from the dual of the softmax loss.
+"""Columns that cannot improve a fit of several classes, excluded by duality.
 
 As in `dual_bounds`, with a matrix of curvatures for each sample: for q = p + (diag(p) − pp')z/c the
 relative entropy KL(q | p) is at most ½z'(diag(p) − pp')z/c, if |z_c − p'z| ≤ reach and c is the
@@ -8,7 +8,7 @@ relative entropy KL(q | p) is at most ½z'(diag(p) − pp')z/c, if |z_c − p'z|
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,19 +16,8 @@ from numpy.typing import NDArray
 from blockl0.descent import FAR, weighted_total
 from blockl0.dual_bounds import LEAST_PIVOT, ROUNDING, Base, inverse_of
 from blockl0.losses import entropy_excess
-from blockl0.multinomial import MultinomialProblem, rows_of
-from blockl0.single_moves import SingleMoves
-from blockl0.softmax import (
-    class_pairs,
-    contrasts,
-    probabilities,
-    softmax_conjugate,
-    softmax_hessian,
-    softmax_slope,
-)
-
-if TYPE_CHECKING:
-    from blockl0.multinomial_search import MultinomialSearch
+from blockl0.losses.softmax import class_pairs, contrasts, slope_at, softmax_hessian
+from blockl0.problem import Problem
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -41,39 +30,11 @@ CHUNK = 512
 """Columns bounded at a time."""
 
 
-class MultinomialMoves(SingleMoves):
-    """The check of single changes for several classes."""
-
-    def __init__(self, search: MultinomialSearch) -> None:
-        self.problem, self.search = search.problem, search
-        self.bounds = SoftmaxBounds(search.problem)
-
-    @property
-    def _chunk(self) -> int:
-        return max(1, super()._chunk // self.problem.n_classes)
-
-    def _base(self, w: Floats, support: Ints, ceiling: float, left: int) -> Base:
-        problem, price = self.problem, self.problem.sparsity.price
-        point = self.search.polish(support, 0, w[support])
-        eta = problem.design.columns(support) @ point.w[support]
-        b = problem.best_intercepts(eta) if problem.has_intercept else np.zeros(problem.n_classes)
-        value = point.objective - price * rows_of(point.w).size
-        needed = value + price * (support.size + 1) - ceiling
-        return Base(support, point.w, b, value, eta + b, needed, left)
-
-    def _refit(self, base: Base, column: int, ceiling: float) -> Floats | None:
-        there = np.sort(np.append(base.support, column))
-        n_classes = self.problem.n_classes
-        self._count_fit(there.size * (n_classes - 1))
-        found = self.search.polish(there, 0, base.w[there], base.intercept, ceiling)
-        return found.w if found.objective < ceiling else None
-
-
 class SoftmaxBounds:
     """Which columns might improve a fit of several classes."""
 
-    def __init__(self, problem: MultinomialProblem) -> None:
-        self.problem, self.Q = problem, contrasts(problem.n_classes)
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
         self.largest = problem.design.largest_entries()
 
     def groups(self, bases: list[Base]) -> Iterator[list[Base]]:
@@ -102,11 +63,12 @@ class SoftmaxBounds:
 class Model:
     """The quadratic model at a fit whose minima are lower bounds, within a reach."""
 
-    def __init__(self, problem: MultinomialProblem, base: Base, reach: float) -> None:
+    def __init__(self, problem: Problem, base: Base, reach: float) -> None:
         self.problem, self.base, self.reach = problem, base, reach
-        self.Q, self.share = contrasts(problem.n_classes), 1.0 / entropy_excess(reach)
-        self.P = probabilities(base.eta)
-        self.weights, self.dual = problem.weights, softmax_slope(self.P, problem.y)
+        self.Q, self.share = contrasts(problem.n_outputs), 1.0 / entropy_excess(reach)
+        self.loss: Any = problem.loss
+        self.P = self.loss.mean(base.eta)
+        self.weights, self.dual = problem.weights, slope_at(self.P, problem.y)  # type: ignore[arg-type]
         A, n_free = problem.design.columns(base.support), int(problem.has_intercept)
         V = base.w[base.support] @ self.Q
         if n_free:
@@ -179,7 +141,7 @@ class Model:
         V = (self.V - self.shift.reshape(self.V.shape))[:, :, None] - moved
         Z, P = self.predictors(X, steps, V), self.P[:, :, None]
         dual = self.dual[:, :, None] + self.share * P * (Z - np.sum(P * Z, axis=1, keepdims=True))
-        value = -weighted_total(self.weights, softmax_conjugate(dual, problem.y))
+        value = -weighted_total(self.weights, self.loss.conjugate(dual, problem.y))
         value -= 0.5 * np.einsum("a,aek->k", self.ridge, V**2)
         value -= 0.5 * problem.ridge * np.sum(steps**2, axis=1)
         own = np.einsum("ik,ick->kc", X * self.weights[:, None], dual) @ self.Q

@@ -1,0 +1,105 @@
+"""Stationarity where a sample has several predictors: every change is judged by the loss itself.
+
+There is no tableau here: columns that cannot improve are excluded by duality, the others re-fitted.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockl0.certificate.move_search import OutOfReachError
+from blockl0.certificate.stationarity import ROUNDING, TOL, Better
+from blockl0.fits import make_fits
+from blockl0.problem import Problem
+from blockl0.run import Run
+from blockl0.single_moves import SingleMoves
+from blockl0.validate import check_choice, check_integer
+
+Floats = NDArray[np.float64]
+
+
+class Point:
+    """The point under test, and the fits around it."""
+
+    def __init__(self, problem: Problem, w: Floats, tol: float = TOL) -> None:
+        self.problem, self.w, self.fits = problem, w, make_fits(problem)
+        self.objective = problem.objective(w)
+        self.members = np.union1d(problem.units.support(w), problem.keep).astype(np.int64)
+        self.slack = tol * self.objective + ROUNDING * problem.smooth(problem.zero())
+
+    def confirm(self, columns: NDArray[np.integer], z: Floats) -> Better | None:
+        """The better point, if it is better on the data by more than the slack."""
+        objective = self.problem.objective(z)
+        if not objective < self.objective - self.slack:
+            return None
+        return Better(tuple(sorted(int(j) for j in columns)), z, objective)
+
+
+def improve(point: Point, level: Any, outside: str, n_samples: int | None) -> Better | None:
+    """A better point by a change that the level forbids; None when there is none."""
+    problem = point.problem
+    size = _check_level(problem, level, outside, n_samples)
+    is_full = problem.sparsity.price == 0.0 and point.members.size == problem.sparsity.budget
+    if size == 2 and not is_full:
+        raise OutOfReachError(
+            f"`level`=2 of loss={problem.loss.name!r} is known only without a price and for a "
+            f"budget that is used up, got alpha={problem.sparsity.price:g} and "
+            f"{point.members.size} of n_nonzero_coefs={problem.sparsity.budget} columns; "
+            "ask for level=1."
+        )
+    fit = point.fits.minimum(point.members, point.w)
+    change = np.linalg.norm((fit.w - point.w)[point.members], axis=1)
+    block = point.members[np.argsort(-change, kind="stable")][:size]
+    better = point.confirm(block, fit.w)
+    if better is not None or size == 0:
+        return better
+    return _improve_by_one(point, fit.w, size)
+
+
+def _improve_by_one(point: Point, w: Floats, size: int) -> Better | None:
+    """Every addition and removal, and with blocks of two every swap, all re-fitted."""
+    problem = point.problem
+    moves = SingleMoves(problem, point.fits)
+    verdict = moves.check(w, point.objective, point.slack, Run(problem), swaps=size == 2)
+    if verdict.better is None:
+        if not verdict.is_complete:
+            raise OutOfReachError(
+                f"`level`={size} is out of reach of a complete certificate with "
+                f"{problem.n_features} columns and loss={problem.loss.name!r}: the re-fits would "
+                "take too long. Ask for level='basic', or leave out columns."
+            )
+        return None
+    there = problem.units.support(verdict.better)
+    return point.confirm(np.setxor1d(point.members, there), verdict.better)
+
+
+def _check_level(problem: Problem, level: Any, outside: str, n_samples: int | None) -> int:
+    """The size of a block, 0 for the support alone; refuse what only one predictor allows."""
+    name = problem.loss.name
+    if n_samples is not None:
+        raise ValueError(
+            f"`n_samples` needs a loss of one predictor, got loss={name!r}; leave it out."
+        )
+    if level == "basic":
+        return 0
+    if isinstance(level, str):
+        check_choice("level", level, ("basic", "L"))
+        raise ValueError(
+            f"`level`='L' needs a loss of one predictor, got loss={name!r}; ask for level='basic', "
+            "1 or 2."
+        )
+    if outside == "fixed":
+        raise ValueError(
+            f"`outside`='fixed' needs a loss of one predictor, got loss={name!r}; leave it out: "
+            "the outside is then re-fitted, which is the stronger statement."
+        )
+    size = min(check_integer("level", level, low=1), problem.n_features)
+    if size > 2:
+        raise OutOfReachError(
+            f"`level`={level} needs a loss of one predictor, got loss={name!r}; ask for "
+            "level='basic', 1 or 2."
+        )
+    return size
