@@ -117,7 +117,7 @@ def test_a_proof_supposes_the_kept_columns(folder):
     """There are better choices without them."""
     options = ("data.csv", "-t", "y", "-k", 3, "--keep", "c0")
     text = " ".join(run("fit", *options, "--bootstrap", 0).stdout.split())
-    assert "Proven: with the column kept, no other choice" in text
+    assert "Proven: with the column kept, no other 3 columns fit" in text
     text = " ".join(run("certify", *options).stdout.split())
     assert text.count("Proven: with the column kept, ") == 2
 
@@ -247,7 +247,7 @@ def test_a_perfect_fit_is_not_judged_by_rounding(folder):
     frame = pd.read_csv("data.csv")[[f"c{j}" for j in range(8)]]
     frame.assign(y=2.0 * frame["c0"] - frame["c3"]).to_csv("exact.csv", index=False)
     done = run("fit", "exact.csv", "-t", "y", "-k", 2, "--bootstrap", 0)
-    assert "> +100000%" in done.stdout and "Proven: no other choice" in done.stdout
+    assert "> +100000%" in done.stdout and "Proven: no other 2 columns fit" in done.stdout
     for k in (2, 3):
         assert answer("certify", "exact.csv", "-t", "y", "-k", k)["result"]["holds"]
     done = run("compare", "exact.csv", "-t", "y", "-k", 2)

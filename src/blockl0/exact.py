@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.block_search import NODE_LIMIT
+from blockl0.errors import OutOfReachError
 from blockl0.exact_search import ExactSearch, Incumbent
 from blockl0.problem import Problem
 from blockl0.refit import solve_refit
@@ -99,7 +100,7 @@ def _check_applies(problem: Problem) -> None:
             "use method='dec'."
         )
     if problem.n_features > LARGEST:
-        raise ValueError(
+        raise OutOfReachError(
             f"method='exact' takes at most {LARGEST} columns, got {problem.n_features}; "
             "select columns first, or use method='dec'."
         )

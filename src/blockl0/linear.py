@@ -33,6 +33,7 @@ from blockl0.result import Result, Status
 from blockl0.run import Callback, Run
 from blockl0.scaling import balance
 from blockl0.sparsity import as_sparsity
+from blockl0.text import listing
 from blockl0.validate import (
     check_choice,
     check_column_entries,
@@ -51,8 +52,6 @@ REGRESSION = ("squared", "huber", "poisson")
 CLASSIFICATION = ("logistic", "squared_hinge")
 EXTREME, VANISHING = 30.0, 20.0
 """A logistic predictor beyond the one, or a log rate the other below the mean's, diverges."""
-LISTED = 8
-"""Constant columns that a warning names before it says how many more there are."""
 CALLER = 5 if HAS_CALLBACKS else 4
 """Frames between a warning of a fit and the line that called it."""
 
@@ -247,11 +246,10 @@ class L0Linear(CallbackSupportMixin, SummaryMixin, BaseEstimator):
             return
         names = getattr(self, "feature_names_in_", None)
         found = np.flatnonzero(design.is_constant)
-        listed = ", ".join(f"x{j}" if names is None else str(names[j]) for j in found[:LISTED])
-        more = f" and {found.size - LISTED} more" if found.size > LISTED else ""
-        what = "Columns {} are" if found.size > 1 else "Column {} is"
+        listed = listing([f"x{j}" if names is None else str(names[j]) for j in found])
+        what = f"Columns {listed} are" if found.size > 1 else f"Column {listed} is"
         warnings.warn(
-            f"{what.format(listed + more)} constant, up to the rounding of float64: the intercept "
+            f"{what} constant, up to the rounding of float64: the intercept "
             f"takes {'their' if found.size > 1 else 'its'} place, and the coefficient is 0.",
             ConstantColumnWarning,
             stacklevel=CALLER,

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from blockl0.linear import CLASSIFICATION, REGRESSION
+from blockl0.text import cut
 
 KINDS = ("number", "level", "date")
 LARGEST_INDEX = 2**62
@@ -205,4 +206,4 @@ def brief(value: Any) -> str:
         return "an integer of too many digits"
     text = ascii(value) if isinstance(value, str) else repr(value)
     text = {"None": "null", "True": "true", "False": "false"}.get(text, text)
-    return text if len(text) <= 40 else text[:37] + "..."
+    return cut(text)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import io
+import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from blockl0.tables.csv_files import PACKED, read_csv
+from blockl0.text import did_you_mean
 from blockl0.validate import check_choice
 
 FORMATS = {
@@ -168,8 +169,7 @@ def format_of(path: Path) -> str:
 def _similar(path: Path) -> str:
     folder = path.parent
     names = [p.name for p in folder.iterdir() if p.is_file()] if folder.is_dir() else []
-    near = difflib.get_close_matches(path.name, names, n=1)
-    return f" Did you mean {str(folder / near[0])!r}?" if near else ""
+    return did_you_mean(path.name, names, "" if folder == Path() else f"{folder}{os.sep}")
 
 
 # -- tables with named columns ---------------------------------------------------------------------
