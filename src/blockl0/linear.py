@@ -15,6 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from blockl0.callbacks import HAS_CALLBACKS, CallbackSupportMixin, fit_task
 from blockl0.centred import Centered
 from blockl0.design import as_design
+from blockl0.documentation import Documented
 from blockl0.explain import SummaryMixin
 from blockl0.losses import get_loss
 from blockl0.multinomial import MultinomialProblem
@@ -56,7 +57,7 @@ CALLER = 5 if HAS_CALLBACKS else 4
 """Frames between a warning of a fit and the line that called it."""
 
 
-class L0Linear(CallbackSupportMixin, SummaryMixin, BaseEstimator):
+class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
     """What the estimators share: input, the solve, the attributes, the linear predictor."""
 
     _losses: tuple[str, ...] = REGRESSION
@@ -94,14 +95,17 @@ class L0Linear(CallbackSupportMixin, SummaryMixin, BaseEstimator):
 
     # input -----------------------------------------------------------------------------------
 
-    def _read_X(self, X: Any, **options: Any) -> Any:
-        """X, or (X, y) if `y` is given, validated; NaN and infinity refused by column name."""
+    def _read_X(self, X: Any, *, used: Any = None, **options: Any) -> Any:
+        """X, or (X, y) if `y` is given, validated; NaN and infinity refused by column name.
+
+        Only in the `used` columns, where they are given.
+        """
         read = validate_data(
             self, X, accept_sparse="csc", dtype=np.float64, order="F", ensure_all_finite=False,
             **options,
         )  # fmt: skip
         names = getattr(self, "feature_names_in_", None)
-        check_column_entries(read[0] if "y" in options else read, names)
+        check_column_entries(read[0] if "y" in options else read, names, used)
         return read
 
     def _read_weights(self, sample_weight: Any, X: Any) -> Floats | None:
@@ -276,8 +280,8 @@ class L0Linear(CallbackSupportMixin, SummaryMixin, BaseEstimator):
 
     def _predictor(self, X: Any) -> Floats:
         check_is_fitted(self)
-        X = self._read_X(X, reset=False)
-        # only the chosen columns are read
+        # only the chosen columns are read, so that others may hold anything
+        X = self._read_X(X, used=self.support_, reset=False)
         part = X[:, self.support_]
         return np.asarray(part @ self.coef_.T[self.support_]) + self.intercept_
 

@@ -4,19 +4,36 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import get_scorer
 from sklearn.model_selection import check_cv
-from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.metadata_routing import (
+    UNUSED,
+    MetadataRouter,
+    MethodMapping,
+    _raise_for_params,
+    _routing_enabled,
+    process_routing,
+)
 
 from blockl0.callbacks import Task, fit_task, with_callbacks
+from blockl0.docstrings import shares_entries
 from blockl0.estimators import L0Classifier, L0Regressor
-from blockl0.folds import Data, score_fold, warn_of_folds
+from blockl0.folds import (
+    Data,
+    Split,
+    each_fold,
+    score_fold,
+    split_rows,
+    takes_weights,
+    warn_of_folds,
+)
 from blockl0.linear import CALLER, L0Linear
 from blockl0.path import Path, solve_path
 from blockl0.preprocess import Prepared
@@ -38,16 +55,41 @@ class L0LinearCV(L0Linear):
     rule: str
     n_jobs: Any
 
-    def _fit_path(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> None:
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Who is given which metadata of `fit`: itself, the splitter and the scorer."""
+        scorer = None if self.scoring is None else get_scorer(self.scoring)
+        split, score = (
+            MethodMapping().add(caller="fit", callee=callee) for callee in ("split", "score")
+        )
+        router = MetadataRouter(owner=self).add_self_request(self)
+        router.add(splitter=self.cv, method_mapping=split)
+        return router.add(scorer=scorer, method_mapping=score)
+
+    def _route(self, sample_weight: Any, given: dict[str, Any]) -> tuple[Any, Any]:
+        """(metadata of the splitter, metadata of the scorer): by request where that is enabled.
+
+        Else groups are for the splitter, and weights for a scorer that takes them.
+        """
+        given = {name: values for name, values in given.items() if values is not None}
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        if _routing_enabled():
+            routed = process_routing(self, "fit", **given, **weights)
+            return routed.splitter.split, routed.scorer.score
+        _raise_for_params(given, self, "fit", allow=["groups"])
+        is_for_scorer = self.scoring is not None and weights and takes_weights(self.scoring)
+        return given, weights if is_for_scorer else {}
+
+    def _fit_path(self, X: Any, y: Any, sample_weight: Any, metadata: dict[str, Any]) -> None:
         check_choice("rule", self.rule, (*RULES, *CRITERIA))
         for name in ("cv_scores_", "mean_scores_", "se_scores_", "best_score_"):
             self.__dict__.pop(name, None)  # of another fit
         weights = self._read_weights(sample_weight, X)
         target, n_classes = self._code_target(y)
         points, seed = self._points(X, weights), self._seed()
-        data = Data(X, y, target, n_classes, weights)
+        for_splitter, for_scorer = self._route(weights, metadata)
+        data = Data(X, y, target, n_classes, weights, for_scorer)
         # before the long part, so that wrong input is refused at once
-        splits = self._splits(X, y, groups) if self.rule in RULES else []
+        splits = self._splits(X, y, for_splitter) if self.rule in RULES else []
         with fit_task(self, X, self._labels(y), weights, len(splits) + 1) as task:
             prepared = self._prepare(X, target, weights, n_classes, None, self.alpha or 0.0)
             scores = self._score_folds(data, splits, points, seed, task)
@@ -57,24 +99,19 @@ class L0LinearCV(L0Linear):
             final.end({})
         self._warn_of_constants(prepared)
 
-    def _splits(self, X: Any, y: Any, groups: Any) -> list[tuple[Any, Any]]:
-        """(train, test) of every fold as row numbers, however the splitter gives them."""
+    def _splits(self, X: Any, y: Any, metadata: dict[str, Any]) -> list[Split]:
         splitter: Any = check_cv(self.cv, y, classifier=is_classifier(self))
-        rows = np.arange(X.shape[0])
-        return [
-            (rows[np.asarray(train)], rows[np.asarray(test)])
-            for train, test in splitter.split(X, y, groups)
-        ]
+        return split_rows(splitter, X, y, **metadata)
 
     def _score_folds(
         self, data: Data, splits: list[Any], points: Any, seed: int, task: Task
     ) -> Floats:
         """The scores of all folds, (folds, p); NaN where there is none."""
-        jobs = (
-            delayed(score_fold)(self, data, *split, points, seed, task.part("fold", i))
+        jobs = [
+            (self, data, split, points, seed, task.part("fold", i))
             for i, split in enumerate(splits)
-        )
-        scores: Any = Parallel(n_jobs=self.n_jobs)(jobs)
+        ]
+        scores = each_fold(score_fold, jobs, self.n_jobs)
         return np.array(scores).reshape(len(splits), len(points))
 
     def _choose(self, path: Path, prepared: Prepared, scores: Floats, points: Any) -> None:
@@ -143,6 +180,7 @@ class L0LinearCV(L0Linear):
         return kind(**common)
 
 
+@shares_entries(L0Regressor)
 class L0RegressorCV(L0LinearCV, L0Regressor):
     """`L0Regressor` that chooses the number of columns along a path.
 
@@ -157,7 +195,8 @@ class L0RegressorCV(L0LinearCV, L0Regressor):
         As in scikit-learn; 5 folds by default. `fit` takes `groups` for splitters that need them.
     scoring : str or callable, optional
         The higher the better. By default minus the mean loss on the fold. A callable is given an
-        estimator, X as an array or sparse matrix, y, and weights if it takes `sample_weight`.
+        estimator, X as an array or sparse matrix, y, and weights if it takes `sample_weight` (with
+        scikit-learn's metadata routing: if it has requested them).
     rule : "min" (default), "one_se", "aic", "bic", "ebic" or "gic"
         The best mean score; or the fewest columns whose mean score is within one standard error of
         it; or an information criterion of `Path.criterion`, without folds; sample weights then
@@ -173,13 +212,17 @@ class L0RegressorCV(L0LinearCV, L0Regressor):
     ----------
     path_ : Path
         On all data, with every budget.
-    best_n_nonzero_coefs_, best_index_ : int
-        The chosen budget, and its place in the path.
+    best_n_nonzero_coefs_ : int
+        The chosen budget.
+    best_index_ : int
+        Its place in the path.
     best_score_ : float
+        Its mean score.
     cv_scores_ : ndarray (n_folds, p)
         Out-of-fold scores; NaN for folds that could not be scored.
     mean_scores_, se_scores_ : ndarray (p,)
-    coef_, intercept_, support_, n_nonzero_, objective_, certificate_, status_, n_iter_
+        Means over the folds, and their standard errors.
+    coef_, intercept_, support_, n_nonzero_, objective_, certificate_, status_, n_iter_, history_
         Of the chosen point, as in `L0Regressor`.
 
     Examples
@@ -190,6 +233,9 @@ class L0RegressorCV(L0LinearCV, L0Regressor):
     >>> L0RegressorCV(rule="bic", random_state=0).fit(X, y).best_n_nonzero_coefs_
     5
     """
+
+    # the groups are the splitter's, which asks for them itself
+    __metadata_request__fit: ClassVar = {"groups": UNUSED}
 
     def __init__(
         self,
@@ -221,22 +267,32 @@ class L0RegressorCV(L0LinearCV, L0Regressor):
 
     @with_callbacks
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None
+        self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, **metadata: Any
     ) -> L0RegressorCV:
-        """Fit the path to the folds and to all data, and keep the best point."""
+        """Fit the path to the folds and to all data, and keep the best point.
+
+        With scikit-learn's metadata routing, `groups` and other `metadata` go to the splitter and
+        to the scorer that have requested them, and so does `sample_weight` to the scorer. Without
+        it there are only groups, for the splitter, and weights, for any scorer that takes them.
+        """
         self._loss_name()
         X, y = self._read_X(X, y=y, y_numeric=True)
-        self._fit_path(X, np.asarray(y, dtype=np.float64), sample_weight, groups)
+        metadata["groups"] = groups
+        self._fit_path(X, np.asarray(y, dtype=np.float64), sample_weight, metadata)
         return self
 
 
+@shares_entries(L0RegressorCV, L0Classifier)
 class L0ClassifierCV(L0LinearCV, L0Classifier):
     """`L0Classifier` that chooses the number of columns along a path.
 
     Parameters
     ----------
-    n_nonzero_coefs, cv, scoring, rule, effort, time_limit, n_jobs
-        As in `L0RegressorCV`; folds are stratified.
+    n_nonzero_coefs, scoring, rule, effort, time_limit, n_jobs
+        As in `L0RegressorCV`.
+    cv : int, splitter or iterable, optional
+        As in scikit-learn; 5 folds by default, stratified. `fit` takes `groups` for splitters that
+        need them.
     alpha, ridge, loss, fit_intercept, keep, random_state, verbose
         As in `L0Classifier`.
 
@@ -246,6 +302,7 @@ class L0ClassifierCV(L0LinearCV, L0Classifier):
         As in `L0RegressorCV`.
     classes_, coef_, intercept_, support_, n_nonzero_, objective_, certificate_, status_, n_iter_
         Of the chosen point, as in `L0Classifier`.
+    history_ : History
 
     Examples
     --------
@@ -255,6 +312,8 @@ class L0ClassifierCV(L0LinearCV, L0Classifier):
     >>> L0ClassifierCV(rule="bic", random_state=0).fit(X, y).best_n_nonzero_coefs_
     2
     """
+
+    __metadata_request__fit: ClassVar = {"groups": UNUSED}
 
     def __init__(
         self,
@@ -286,10 +345,14 @@ class L0ClassifierCV(L0LinearCV, L0Classifier):
 
     @with_callbacks
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None
+        self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, **metadata: Any
     ) -> L0ClassifierCV:
-        """Fit the path to the folds and to all data, and keep the best point."""
+        """Fit the path to the folds and to all data, and keep the best point.
+
+        `groups` and `metadata` as in `L0RegressorCV`.
+        """
         self._loss_name()
         X, y = self._read_X(X, y=y)
-        self._fit_path(X, self._read_labels(y), sample_weight, groups)
+        metadata["groups"] = groups
+        self._fit_path(X, self._read_labels(y), sample_weight, metadata)
         return self

@@ -161,8 +161,13 @@ def check_keep_names(keep: Any, names: Any) -> Any:
     return [known[str(name)] for name in columns]
 
 
-def check_column_entries(X: Any, names: Any = None) -> None:
-    """Refuse NaN, infinity and huge values in X (float64, dense or CSC), naming the column."""
+def check_column_entries(X: Any, names: Any = None, used: Indices | None = None) -> None:
+    """Refuse NaN, infinity and huge values in X (float64, dense or CSC), naming the column.
+
+    Of X, or of its columns that are `used` only.
+    """
+    if used is not None:
+        X = X[:, used]
     data = X.data if sp.issparse(X) else X
     if data.size == 0 or _is_moderate(data):
         return
@@ -175,6 +180,7 @@ def check_column_entries(X: Any, names: Any = None) -> None:
         column = int(np.argmax(is_bad.any(axis=0)))
         row = int(np.argmax(is_bad[:, column]))
         value = float(data[row, column])
+    column = column if used is None else int(used[column])
     place = f"column {column if names is None else repr(str(names[column]))}, row {row}"
     if math.isfinite(value):
         _refuse_entry("X", value, place)

@@ -233,13 +233,12 @@ def make_estimator(job: Job, data: Data, options: dict[str, Any], **more: Any) -
 
 
 def make_folds(data: Data, n_folds: int, seed: int) -> Any:
-    """Shuffled, since files are often sorted; labels in the same proportions in every fold."""
-    from sklearn.model_selection import KFold, StratifiedKFold
+    """As many folds as asked for, if there are so many rows."""
+    from blockl0.folds import shuffled_folds
 
     if n_folds > data.X.shape[0]:
         raise Refused(f"--folds must be at most {data.X.shape[0]}, the number of rows.", DATA)
-    kind = StratifiedKFold if data.is_classification else KFold
-    return kind(n_folds, shuffle=True, random_state=seed)
+    return shuffled_folds(n_folds, data.is_classification, seed)
 
 
 def bind(model: Any, data: Data) -> Any:
