@@ -66,7 +66,7 @@ def test_what_is_used_is_refused_by_its_place(fitted, value, seen, storage):
         with pytest.raises(ValueError, match=f"contains {seen} in column 4, row 7; remove or"):
             output(storage(broken))
     broken[7, 4] = 1e200
-    with pytest.raises(ValueError, match="got 1e[+]200 in column 4, row 7; rescale it"):
+    with pytest.raises(ValueError, match=r"got 1e\+200 in column 4, row 7; rescale it"):
         model.predict(storage(broken))
 
 

@@ -237,7 +237,7 @@ def of_search(
 ) -> str:  # fmt: skip
     """What an exact search of so many seconds says of a point: its objective, and how far it is."""
     if proof.kind == "refuted":
-        chosen = ", ".join(names[j] for j in found.support.tolist())
+        chosen = ", ".join(names[int(j)] for j in found.support)
         return f"Refuted: {chosen} lower the objective from {here:.8g} to {found.objective:.8g}."
     if proof.is_optimal:
         return f"Proven: {supposing(choice.n_kept)}the global optimum. {short(proof, choice)}"

@@ -74,7 +74,8 @@ class Task:
     def data(self, model: Any) -> Data:
         """The rows as the folds of a fitted model see them."""
         y = np.searchsorted(model.classes_, self.y) if self.has_labels else self.y.astype(float)
-        return Data(self.X, y, *model._code_target(y), None)
+        target, n_classes = model._code_target(y)
+        return Data(self.X, y, target, n_classes, None)
 
 
 @dataclass(frozen=True, eq=False)
