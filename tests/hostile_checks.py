@@ -8,7 +8,7 @@ import numpy as np
 
 import blockl0
 import hostile
-from blockl0.certificate.stationarity import ROUNDING, TOL
+from blockl0.certificate.proof import ROUNDING, TOL
 from blockl0.fits import least_squares_on
 from blockl0.problem import as_problem
 

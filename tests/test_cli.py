@@ -117,7 +117,7 @@ def test_a_proof_supposes_the_kept_columns(folder):
     """There are better choices without them."""
     options = ("data.csv", "-t", "y", "-k", 3, "--keep", "c0")
     text = " ".join(run("fit", *options, "--bootstrap", 0).stdout.split())
-    assert "Proven: with the column kept, no other choice" in text
+    assert "Proven: with the column kept, no other 3 columns fit" in text
     text = " ".join(run("certify", *options).stdout.split())
     assert text.count("Proven: with the column kept, ") == 2
 
@@ -143,6 +143,13 @@ def test_a_better_choice_of_the_exact_search_is_taken(folder, monkeypatch):
     assert {row["name"] for row in document["result"]["features"]} == {"c1", "c4", "c9"}
     assert any("better choice" in notice for notice in document["notices"])
     assert document["result"]["certificate"]["optimal"]
+    # the exact search's own coefficients, not a second search
+    frame = pd.read_csv("data.csv")
+    names = [row["name"] for row in document["result"]["features"]]
+    plain = LinearRegression().fit(frame[names], frame["y"])
+    coef = [row["coef"] for row in document["result"]["features"]]
+    np.testing.assert_allclose(coef, plain.coef_, rtol=1e-8)
+    assert document["result"]["solver_status"] == "optimal" and not document["result"]["keep"]
 
     def unfinished(*arguments):
         proof = prove(*arguments)
@@ -204,6 +211,29 @@ def test_certify_after_a_fit(folder):
     assert "--exact takes the squared loss" in run("certify", "data.csv", *options, code=3).stderr
 
 
+def test_a_level_out_of_reach_is_not_known(folder, monkeypatch):
+    from blockl0.certificate import move_search, stationarity
+
+    monkeypatch.setattr(stationarity, "GLOBAL_COLUMNS", 0)
+    monkeypatch.setattr(move_search, "WORK_LIMIT", 1)
+    options = ("certify", "data.csv", "-t", "y", "-k", 3, "--level", 4, "--no-exact")
+    claim = answer(*options)["result"]["claims"][-1]
+    assert claim["holds"] is None and "--samples" in claim["words"]
+    monkeypatch.setattr(stationarity, "NODE_LIMIT", 0)
+    claim = answer(*options, "--samples", 5)["result"]["claims"][-1]
+    assert claim["holds"] is None and "lower --level" in claim["words"]
+
+
+def test_certify_judges_the_problem_that_was_fitted(folder):
+    """Labels, ridge and kept columns are the estimator's own."""
+    options = ("-t", "kind", "-k", 3, "--drop", "y", "--keep", "c0", "--ridge", 0.5)
+    fitted = answer("fit", "data.csv", *options, *QUICK, "-o", "m.json")["result"]
+    for given in (options, ("--model", "m.json")):
+        result = answer("certify", "data.csv", *given)["result"]
+        assert result["objective"] == pytest.approx(fitted["objective"], rel=1e-9)
+        assert set(result["features"]) == {row["name"] for row in fitted["features"]}
+
+
 def test_compare_ranks_the_methods(folder):
     document = answer("compare", "data.csv", "-t", "y", "-k", 3, "--test", 0.25)
     rows = document["result"]["methods"]
@@ -247,7 +277,7 @@ def test_a_perfect_fit_is_not_judged_by_rounding(folder):
     frame = pd.read_csv("data.csv")[[f"c{j}" for j in range(8)]]
     frame.assign(y=2.0 * frame["c0"] - frame["c3"]).to_csv("exact.csv", index=False)
     done = run("fit", "exact.csv", "-t", "y", "-k", 2, "--bootstrap", 0)
-    assert "> +100000%" in done.stdout and "Proven: no other choice" in done.stdout
+    assert "> +100000%" in done.stdout and "Proven: no other 2 columns fit" in done.stdout
     for k in (2, 3):
         assert answer("certify", "exact.csv", "-t", "y", "-k", k)["result"]["holds"]
     done = run("compare", "exact.csv", "-t", "y", "-k", 2)

@@ -19,6 +19,7 @@ import pandas as pd
 from click.testing import CliRunner
 
 from blockl0 import cli
+from blockl0 import progress as shared_progress
 from blockl0.cli import progress as cli_progress
 from blockl0.cli.compare import METHODS
 from blockl0.cli.options import RULES
@@ -235,7 +236,7 @@ def test_lists_that_help_needs_early_are_up_to_date():
 
 def test_progress_tells_the_time_left(capsys, monkeypatch):
     clock = iter([0.0, 1.0, 4.0, 4.0, 5.0, 20.0, 20.0])
-    monkeypatch.setattr(cli_progress.time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(shared_progress.time, "perf_counter", lambda: next(clock))
     with cli_progress.progress("Working") as shown:
         shown(1, 10, "early")
         shown(2, 10, "later")

@@ -55,7 +55,15 @@ CHECKED = [
 if sklearn.__version__.startswith("1.6."):
     # its check of weights makes labels binary after shuffling, so the two fits differ in their y
     CHECKED = [model for model in CHECKED if model.loss != "squared_hinge"]
-checks = parametrize_with_checks(CHECKED).mark
+
+
+def expected_failures(estimator):
+    """`predict` reads the chosen columns only, and a cross-validation may not choose the first."""
+    is_cv = isinstance(estimator, L0RegressorCV | L0ClassifierCV)
+    return {"check_estimators_nan_inf": "NaN in a column without use"} if is_cv else {}
+
+
+checks = parametrize_with_checks(CHECKED, expected_failed_checks=expected_failures).mark
 
 
 # a list: older releases give pytest a generator, which it no longer likes

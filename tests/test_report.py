@@ -14,10 +14,13 @@ import scipy.sparse as sp
 from sklearn.model_selection import KFold
 
 from blockl0 import L0RegressorCV
+from blockl0.certificate.proof import Proof
+from blockl0.certificate.words import VERDICTS, n_subsets
 from blockl0.report import claims, collect, make_report, proof
-from blockl0.report.plain import compact, percent
+from blockl0.report.plain import compact
 from blockl0.result import Status
 from blockl0.selection import CRITERIA
+from blockl0.text import percent
 
 NAMES = ["a", "b", "c", "d", "e", "f", "g"]
 HOSTILE = [
@@ -139,21 +142,19 @@ def test_a_point_that_is_not_the_best_is_refuted(loss):
 def test_certificates_say_how_far_they_go():
     point, data = {"k": 2, "support": [0, 1]}, {"columns": 400, "kept": []}
     say = {
-        kind: claims.certificate(proof.Proof(kind, 0.05, 10, 796), point, data, NAMES)
-        for kind in claims.VERDICTS
+        kind: claims.certificate(Proof(kind, 0.05, 10, 796), point, data, NAMES)
+        for kind in VERDICTS
     }
     assert say["optimal"]["complete"] and "79 800 ways" in say["optimal"]["proven"]
     assert not say["tried"]["complete"] and "10 of the 796" in say["tried"]["proven"]
     assert "5\N{NO-BREAK SPACE}%" in say["swaps"]["proven"]
     assert "not proven" in say["swaps"]["open"] and say["none"]["level"] is None
-    assert claims.n_subsets(500, 8) == "about 9.1 × 10¹⁶"
+    assert n_subsets(500, 8) == "about 9.1 × 10¹⁶"
     one, fewer = {"k": 1, "support": [0]}, {"k": 6, "support": [0, 1]}
-    say = [
-        claims.certificate(proof.Proof("optimal"), p, data, NAMES)["short"] for p in (one, fewer)
-    ]
+    say = [claims.certificate(Proof("optimal"), p, data, NAMES)["short"] for p in (one, fewer)]
     assert say[0] == "No other column fits these rows better."
     assert say[1] == "No choice of up to 6 columns fits these rows better."
-    kept = claims.certificate(proof.Proof("optimal"), point, data | {"kept": [1]}, NAMES)
+    kept = claims.certificate(Proof("optimal"), point, data | {"kept": [1]}, NAMES)
     assert kept["short"] == "With the column kept: no other 2 columns fit these rows better."
     assert "there are 399 ways to take 2 of 400 columns" in kept["proven"]
 

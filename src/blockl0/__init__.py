@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from blockl0.block_search import block_search
     from blockl0.certificate import Certificate, certify
     from blockl0.coding import SINDyL0, sparse_encode
+    from blockl0.errors import OutOfReachError
     from blockl0.estimators import BestSubsetSelector, L0Classifier, L0Regressor
     from blockl0.model_selection import L0ClassifierCV, L0RegressorCV
     from blockl0.path import Path, l0_path
@@ -31,6 +32,7 @@ __all__ = [
     "L0ClassifierCV",
     "L0Regressor",
     "L0RegressorCV",
+    "OutOfReachError",
     "Path",
     "Result",
     "SINDyL0",
@@ -55,6 +57,7 @@ _LAZY = {
     "L0ClassifierCV": "blockl0.model_selection",
     "L0Regressor": "blockl0.estimators",
     "L0RegressorCV": "blockl0.model_selection",
+    "OutOfReachError": "blockl0.errors",
     "Path": "blockl0.path",
     "Result": "blockl0.result",
     "SINDyL0": "blockl0.coding",

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
+from blockl0.documentation import Documented
 from blockl0.path import l0_path
 from blockl0.problem import Problem, as_problem
 from blockl0.quadratic_search import QuadraticSearch, SearchOptions
@@ -120,7 +121,7 @@ def _encode(
     return codes
 
 
-class SINDyL0(MultiOutputMixin, RegressorMixin, BaseEstimator):
+class SINDyL0(Documented, MultiOutputMixin, RegressorMixin, BaseEstimator):
     """Best-subset optimizer for pysindy: ``pysindy.SINDy(optimizer=SINDyL0(n_nonzero_coefs=3))``.
 
     Every equation gets its best few library terms; with `criterion` as many as an information
@@ -136,8 +137,11 @@ class SINDyL0(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Choose the number of terms of each equation along the path; "bic" where neither this nor
         `n_nonzero_coefs` nor `alpha` is given.
     ridge : float
-    effort, random_state
-        As in `blockl0.solve`.
+        Weight of half the squared norm of the coefficients.
+    effort : "fast", "balanced" (default), "thorough" or int
+        How long to look for better terms.
+    random_state : int, Generator or None
+        Same seed, same answer.
 
     Attributes
     ----------

@@ -167,9 +167,13 @@ def read_e2006(path: str | os.PathLike[str] | None = None) -> tuple[Any, Floats]
 
 
 def _parse(file: Path) -> tuple[Any, Any]:
+    # loaded when needed: tables bring the compiler along
+    from blockl0.tables.matrix_files import read_libsvm, read_mat
+
     is_mat = file.suffix.lower() == ".mat"
     try:
-        return _read_mat(file) if is_mat else _read_libsvm(file)
+        # the columns of LIBSVM's own collection are numbered from 1
+        return _x_and_y(read_mat(file)) if is_mat else read_libsvm(file, first_column=None)
     except Exception as error:  # the readers raise whatever a foreign file makes them stumble over
         kind = "a MATLAB file with the variables 'x' and 'y'" if is_mat else "LIBSVM text"
         raise ValueError(
@@ -177,21 +181,10 @@ def _parse(file: Path) -> tuple[Any, Any]:
         ) from error
 
 
-def _read_mat(file: Path) -> tuple[Any, Any]:
-    from scipy.io import loadmat
-
-    content = loadmat(file)
+def _x_and_y(content: dict[str, Any]) -> tuple[Any, Any]:
     if "x" not in content or "y" not in content:
-        found = sorted(name for name in content if not name.startswith("__"))
-        raise ValueError(f"it holds {found}")
+        raise ValueError(f"it holds {sorted(content)}")
     return content["x"], content["y"]
-
-
-def _read_libsvm(file: Path) -> tuple[Any, Any]:
-    from sklearn.datasets import load_svmlight_file
-
-    X, y = load_svmlight_file(str(file))[:2]
-    return X, y
 
 
 def _draw(

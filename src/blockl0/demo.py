@@ -6,8 +6,6 @@ squares and products? Solve, certify, compare with the usual methods, and write 
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable
 from itertools import combinations_with_replacement
 from pathlib import Path
@@ -18,6 +16,7 @@ from sklearn.datasets import load_diabetes
 
 import blockl0
 from blockl0.files import check_free, write_whole
+from blockl0.text import as_csv
 
 K = 6
 LARGEST_K = 12
@@ -54,7 +53,7 @@ def run(folder: Any, *, force: bool = False, echo: Callable[[str], Any] = print)
     X_centred, y_centred = X - X.mean(axis=0), y - y.mean()
     result = solve_and_certify(X_centred, y_centred, names, echo)
     compare(X_centred, y_centred, result, echo)
-    write_whole(table, _as_csv(X, y, names), force)
+    write_whole(table, as_csv([*names, "y"], np.column_stack([X, y]).tolist()), force)
     write_page(X, y, names, page, force, str(table), echo)
     echo(f"\nThe page is {page}; open it in a browser. The data are in {table}; go on with")
     echo(f"  blockl0 fit {table} --target y -k {K} --test 0.2")
@@ -101,11 +100,3 @@ def write_page(
 
 def _r2(result: Any, y: Any) -> float:
     return 1.0 - 2.0 * result.objective / float(y @ y)
-
-
-def _as_csv(X: Any, y: Any, names: list[str]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*names, "y"])
-    writer.writerows(np.column_stack([X, y]).tolist())
-    return text.getvalue()

@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from blockl0.callbacks import fit_task, with_callbacks
+from blockl0.docstrings import shares_entries
 from blockl0.linear import CLASSIFICATION, REGRESSION, L0Linear
 from blockl0.losses import LOSSES
 
@@ -40,6 +41,7 @@ class L0Regressor(RegressorMixin, L0Linear):
     alpha : float, optional
         Price of a column, in units of the objective. Alone, or with `n_nonzero_coefs`.
     ridge : float, default=0.0
+        Weight of half the squared norm of the coefficients.
     loss : "squared" (default), "huber", "poisson", "gamma", "tweedie" or a Loss
         "poisson", for counts, "gamma", for positive amounts, and "tweedie", for amounts of which
         many are zero, predict exp(x'w + b). A parameter is given as in ``"huber:0.5"``, or with the
@@ -54,6 +56,7 @@ class L0Regressor(RegressorMixin, L0Linear):
     time_limit : float, optional
         Seconds; the best subset so far is then taken.
     random_state : int, RandomState, Generator or None
+        Same seed, same answer.
     verbose : int or bool, default=0
         Log progress every so many seconds.
 
@@ -114,6 +117,7 @@ def _has_probabilities(self: Any) -> bool:
     return self._fact("has_probabilities")
 
 
+@shares_entries(L0Regressor)
 class L0Classifier(ClassifierMixin, L0Linear):
     """Linear classification on the best few columns.
 
@@ -270,6 +274,7 @@ COPIED = (
 """Attributes of its model that a selector has, too."""
 
 
+@shares_entries(L0Regressor)
 class BestSubsetSelector(SelectorMixin, L0Linear):
     """Select the best few columns, as a transformer.
 
@@ -288,8 +293,8 @@ class BestSubsetSelector(SelectorMixin, L0Linear):
     ----------
     estimator_ : L0Regressor or L0Classifier
         The fitted model.
-    support_, n_nonzero_, objective_, certificate_, status_, n_iter_, coef_, intercept_
-        Its attributes; `get_support` gives a mask.
+    support_, n_nonzero_, objective_, certificate_, status_, n_iter_, history_, coef_, intercept_
+        Its attributes, as in `L0Regressor`; `get_support` gives a mask.
 
     Examples
     --------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -12,20 +13,18 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from blockl0.certificate.words import INFERENCE
 from blockl0.path import solve_path
 from blockl0.preprocess import ConstantColumnWarning
 from blockl0.refit import make_search, refit_options
 
 Floats = NDArray[np.float64]
 
-INFERENCE = (
-    "The columns were chosen by looking at y: usual standard errors, p-values and confidence\n"
-    "intervals for these coefficients would be too optimistic. For inference, fit on data that\n"
-    "were not used for the selection."
-)
+WIDTH = 88
+"""Characters of a line of the notes."""
 BOOTSTRAP = (
-    "Inclusion is the share of bootstrap samples in which the column is chosen again; it\n"
-    "measures stability, and is neither a probability that the column matters nor a p-value."
+    "Inclusion is the share of bootstrap samples in which the column is chosen again; it measures "
+    "stability, and is neither a probability that the column matters nor a p-value."
 )
 TITLES = {
     "feature": "feature",
@@ -47,11 +46,14 @@ class Summary:
         size of the smallest subset of the path that holds it; "drop_one", by how much the
         objective rises without it, the others re-fitted; "inclusion", a bootstrap frequency.
     heading, notes : str
+    index : ndarray of int
+        The number of each column in X.
     """
 
     columns: dict[str, NDArray[Any]]
     heading: str
     notes: str
+    index: NDArray[np.int64]
 
     def to_frame(self) -> Any:
         """The table as a pandas DataFrame."""
@@ -133,7 +135,10 @@ class SummaryMixin:
             f"objective {est.objective_:.6g}\n{est.status_.message}"
         )
         return Summary(
-            {k: np.asarray(v)[order] for k, v in columns.items()}, heading, "\n".join(notes)
+            {k: np.asarray(v)[order] for k, v in columns.items()},
+            heading,
+            "\n".join(textwrap.fill(note, WIDTH) for note in notes),
+            self.support_[order],
         )
 
     def to_sklearn(self) -> Any:

@@ -1,8 +1,9 @@
-"""The folds of a cross-validation along a path: what they share, and the scores of one."""
+"""Cross-validation along a path: the folds, the paths fitted without them, and their scores."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from inspect import signature
 from typing import Any, NamedTuple
 
@@ -11,31 +12,41 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import check_scoring
+from sklearn.metrics import check_scoring, get_scorer
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _check_method_params
 
 from blockl0.callbacks import Task
 from blockl0.linear import CALLER
 from blockl0.losses import Loss
+from blockl0.path import Path
 from blockl0.preprocess import Prepared
 from blockl0.result import Status
 
 Floats = NDArray[np.float64]
+Split = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 class Data(NamedTuple):
-    """What the folds share: y as the splitter sees it, the target as the loss does."""
+    """What the folds share: y as the splitter sees it, the target as the loss does.
+
+    `for_scorer` holds metadata of the rows that a scorer is given by name.
+    """
 
     X: Any
     y: Any
     target: Any
     n_classes: int
     weights: Any
+    for_scorer: dict[str, Any] | None = None
 
     def rows(self, where: Any) -> Data:
         """Some of the rows."""
         X = sp.csc_array(self.X.tocsr()[where]) if sp.issparse(self.X) else self.X[where]
         weights = None if self.weights is None else self.weights[where]
-        return Data(X, self.y[where], self.target[where], self.n_classes, weights)
+        given = _check_method_params(self.X, self.for_scorer or {}, indices=where)
+        return Data(X, self.y[where], self.target[where], self.n_classes, weights, given)
 
     @property
     def is_empty(self) -> bool:
@@ -52,39 +63,113 @@ class Data(NamedTuple):
         return loss.can_train(self.target[used])
 
 
-def score_fold(
-    est: Any, data: Data, train: Any, test: Any, points: Any, seed: int, task: Task
-) -> Floats:
-    """The scores of a fold at every point of the path fitted without it, (p,); NaN if none."""
-    scores = np.full(len(points), np.nan)
+class FittedPath(NamedTuple):
+    """A path on some rows, and what it predicts on others."""
+
+    prepared: Prepared
+    path: Path
+
+    def predictors(self, X: Any) -> list[Floats]:
+        """The linear predictor at every point, each (m,), or (m, n_classes)."""
+        return [_predictor(X, *self.prepared.invert(result.coef)) for result in self.path]
+
+    def losses(self, data: Data) -> Floats:
+        """The mean loss at every point, (p,)."""
+        return np.array([self.mean_loss(eta, data) for eta in self.predictors(data.X)])
+
+    def accuracies(self, data: Data) -> Floats:
+        """The share of rows whose class is predicted at every point, (p,); NaN for numbers."""
+        if not data.n_classes:
+            return np.full(len(self.path), np.nan)
+        etas = self.predictors(data.X)
+        codes = [np.argmax(eta, axis=1) if eta.ndim == 2 else (eta > 0) * 1 for eta in etas]
+        return np.array([np.average(code == data.y, weights=data.weights) for code in codes])
+
+    def null_loss(self, data: Data) -> float:
+        """The mean loss of the path's intercept alone, without any column."""
+        coef, intercept = self.prepared.invert(np.zeros_like(self.path[0].coef))
+        return self.mean_loss(_predictor(data.X, coef, intercept), data)
+
+    def mean_loss(self, eta: Floats, data: Data) -> float:
+        """The weighted mean of the loss at a predictor."""
+        values = self.prepared.problem.loss.value(eta, data.target)
+        return float(np.average(values, weights=data.weights))
+
+
+def _predictor(X: Any, coef: Floats, intercept: Any) -> Floats:
+    chosen = np.flatnonzero(coef if coef.ndim == 1 else coef.any(axis=1))
+    return np.asarray(X[:, chosen] @ coef[chosen]) + intercept
+
+
+# -- the folds -------------------------------------------------------------------------------------
+
+
+def shuffled_folds(n_folds: int, has_labels: bool, random_state: Any) -> Any:
+    """A splitter for rows that may be sorted; labels in the same proportions in every fold."""
+    kind = StratifiedKFold if has_labels else KFold
+    return kind(n_folds, shuffle=True, random_state=random_state)
+
+
+def split_rows(splitter: Any, X: Any, y: Any, **metadata: Any) -> list[Split]:
+    """(train, test) of every fold as row numbers, however the splitter gives them."""
+    rows = np.arange(X.shape[0])
+    return [
+        (rows[np.asarray(train)], rows[np.asarray(test)])
+        for train, test in splitter.split(X, y, **metadata)
+    ]
+
+
+def each_fold(work: Callable[..., Any], jobs: list[Any], n_jobs: int | None) -> list[Any]:
+    """`work` for the arguments of every fold, some at a time."""
+    return list(Parallel(n_jobs=n_jobs)(delayed(work)(*given) for given in jobs))
+
+
+def fit_fold(
+    est: Any, data: Data, train: Any, test: Any, points: Any, seed: int
+) -> tuple[FittedPath | None, Data]:
+    """(the path fitted without a fold, the fold); no path where it could not be scored."""
     rest, fold = data.rows(train), data.rows(test)
-    metadata = None if rest.weights is None else {"sample_weight": rest.weights}
-    task.data = {"X": rest.X, "y": est._labels(rest.y), "metadata": metadata}
+    if fold.is_empty or not rest.can_train(est._loss()):
+        return None, fold
+    prepared = est._prepare(
+        rest.X, rest.target, rest.weights, data.n_classes, None, est.alpha or 0.0
+    )
+    path = est._path_of(prepared, points, seed)
+    if path[-1].status is Status.INTERRUPTED:
+        raise KeyboardInterrupt  # there is no answer yet that could be returned
+    return FittedPath(prepared, path), fold
+
+
+# -- scores ----------------------------------------------------------------------------------------
+
+
+def score_fold(est: Any, data: Data, split: Split, points: Any, seed: int, task: Task) -> Floats:
+    """The scores of a fold at every point of the path fitted without it, (p,); NaN if none."""
+    train, test = split
+    scores = np.full(len(points), np.nan)
+    weights = None if data.weights is None else {"sample_weight": data.weights[train]}
+    task.data = {"X": data.rows(train).X, "y": est._labels(data.y[train]), "metadata": weights}
     task.begin()
-    if not fold.is_empty and rest.can_train(est._loss()):
-        prepared = est._prepare(
-            rest.X, rest.target, rest.weights, data.n_classes, None, est.alpha or 0.0
-        )
-        path = est._path_of(prepared, points, seed)
-        if path[-1].status is Status.INTERRUPTED:
-            raise KeyboardInterrupt  # there is no answer yet that could be returned
-        for i, result in enumerate(path):
-            scores[i] = _score_point(est, prepared, result.coef, fold)
+    fitted, fold = fit_fold(est, data, train, test, points, seed)
+    if fitted is not None:
+        if est.scoring is None:
+            weights = est._weigh_classes(fold.y, fold.weights)
+            found = -fitted.losses(fold._replace(weights=weights))
+        else:
+            found = _scorer_scores(est, fitted, fold)
+        scores[: len(found)] = found
     task.end()
     return scores
 
 
-def _score_point(est: Any, prepared: Prepared, w: Floats, fold: Data) -> float:
-    coef, intercept = prepared.invert(w)
-    if est.scoring is not None:
-        return _call_scorer(est, coef, intercept, fold)
-    eta = fold.X @ coef + intercept
-    values = prepared.problem.loss.value(eta, fold.target)
-    return -float(np.average(values, weights=est._weigh_classes(fold.y, fold.weights)))
+def _scorer_scores(est: Any, fitted: FittedPath, fold: Data) -> Floats:
+    """A scorer's verdicts on the estimators that the points of a path make."""
+    return np.array(
+        [_call_scorer(est, *fitted.prepared.invert(result.coef), fold) for result in fitted.path]
+    )
 
 
 def _call_scorer(est: Any, coef: Floats, intercept: Any, fold: Data) -> float:
-    """A scorer's verdict on the estimator that a point of the path makes."""
     chosen = np.flatnonzero(coef if coef.ndim == 1 else coef.any(axis=1))
     point = est._plain(budget=int(chosen.size))
     point.n_features_in_ = fold.X.shape[1]
@@ -93,14 +178,12 @@ def _call_scorer(est: Any, coef: Floats, intercept: Any, fold: Data) -> float:
     point.coef_, point.intercept_ = point._shape(coef, intercept)
     point.support_, point.n_nonzero_ = chosen, int(chosen.size)
     scorer: Any = check_scoring(point, scoring=est.scoring)
-    weights = {"sample_weight": fold.weights} if fold.weights is not None else {}
-    if weights and not _takes_weights(scorer):
-        weights = {}
-    return float(scorer(point, fold.X, est._labels(fold.y), **weights))
+    return float(scorer(point, fold.X, est._labels(fold.y), **(fold.for_scorer or {})))
 
 
-def _takes_weights(scorer: Any) -> bool:
+def takes_weights(scoring: Any) -> bool:
     """Whether a scorer, or the metric inside it, has an argument `sample_weight`."""
+    scorer = get_scorer(scoring)
     parameters = signature(getattr(scorer, "_score_func", scorer)).parameters.values()
     return any(p.name == "sample_weight" or p.kind is p.VAR_KEYWORD for p in parameters)
 

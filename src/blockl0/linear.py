@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state as check_sklearn_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from blockl0.callbacks import HAS_CALLBACKS, CallbackSupportMixin, fit_task
+from blockl0.documentation import Documented
 from blockl0.explain import SummaryMixin
 from blockl0.fits import make_fits
 from blockl0.losses import Loss, get_loss, label_of, names_of
@@ -27,6 +28,7 @@ from blockl0.problem import as_problem
 from blockl0.result import Result, Status
 from blockl0.run import Callback, begin
 from blockl0.solve import solve_problem
+from blockl0.text import listing
 from blockl0.validate import (
     check_column_entries,
     check_keep,
@@ -39,13 +41,11 @@ DEFAULT_BUDGET = 10
 """Nonzeros where neither `n_nonzero_coefs` nor `alpha` is given and there are as many columns."""
 REGRESSION, CLASSIFICATION = names_of(takes_labels=False), names_of(takes_labels=True)
 """The names of losses."""
-LISTED = 8
-"""Constant columns that a warning names before it says how many more there are."""
 CALLER = 5 if HAS_CALLBACKS else 4
 """Frames between a warning of a fit and the line that called it."""
 
 
-class L0Linear(CallbackSupportMixin, SummaryMixin, BaseEstimator):
+class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
     """What the estimators share: input, the solve, the attributes, the linear predictor."""
 
     _losses: tuple[str, ...] = REGRESSION
@@ -84,14 +84,17 @@ class L0Linear(CallbackSupportMixin, SummaryMixin, BaseEstimator):
 
     # input -----------------------------------------------------------------------------------
 
-    def _read_X(self, X: Any, **options: Any) -> Any:
-        """X, or (X, y) if `y` is given, validated; NaN and infinity refused by column name."""
+    def _read_X(self, X: Any, *, used: Any = None, **options: Any) -> Any:
+        """X, or (X, y) if `y` is given, validated; NaN and infinity refused by column name.
+
+        Only in the `used` columns, where they are given.
+        """
         read = validate_data(
             self, X, accept_sparse="csc", dtype=np.float64, order="F", ensure_all_finite=False,
             **options,
         )  # fmt: skip
         names = getattr(self, "feature_names_in_", None)
-        check_column_entries(read[0] if "y" in options else read, names)
+        check_column_entries(read[0] if "y" in options else read, names, used)
         return read
 
     def _read_weights(self, sample_weight: Any, X: Any) -> Floats | None:
@@ -253,11 +256,10 @@ class L0Linear(CallbackSupportMixin, SummaryMixin, BaseEstimator):
             return
         names = getattr(self, "feature_names_in_", None)
         found = np.flatnonzero(design.is_constant)
-        listed = ", ".join(f"x{j}" if names is None else str(names[j]) for j in found[:LISTED])
-        more = f" and {found.size - LISTED} more" if found.size > LISTED else ""
-        what = "Columns {} are" if found.size > 1 else "Column {} is"
+        listed = listing([f"x{j}" if names is None else str(names[j]) for j in found])
+        what = f"Columns {listed} are" if found.size > 1 else f"Column {listed} is"
         warnings.warn(
-            f"{what.format(listed + more)} constant, up to the rounding of float64: the intercept "
+            f"{what} constant, up to the rounding of float64: the intercept "
             f"takes {'their' if found.size > 1 else 'its'} place, and the coefficient is 0.",
             ConstantColumnWarning,
             stacklevel=CALLER,
@@ -282,8 +284,8 @@ class L0Linear(CallbackSupportMixin, SummaryMixin, BaseEstimator):
 
     def _predictor(self, X: Any) -> Floats:
         check_is_fitted(self)
-        X = self._read_X(X, reset=False)
-        # only the chosen columns are read
+        # only the chosen columns are read, so that others may hold anything
+        X = self._read_X(X, used=self.support_, reset=False)
         part = X[:, self.support_]
         return np.asarray(part @ self.coef_.T[self.support_]) + self.intercept_
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from blockl0.errors import OutOfReachError
 from blockl0.problem import Problem
 from blockl0.result import Result
 
@@ -97,7 +98,10 @@ class Method:
             able.sort(key=lambda other: other.losses != "any")  # the most general one first
             listed = ", ".join(repr(other.name) for other in able[:LISTED])
             link = ", or" if ";" in reason else ";"
-            raise ValueError(f"method={self.name!r} {reason}{link} use method={listed}.")
+            most = self.most_columns
+            is_too_large = most is not None and problem.n_features > most
+            error = OutOfReachError if is_too_large else ValueError
+            raise error(f"method={self.name!r} {reason}{link} use method={listed}.")
 
 
 METHODS: dict[str, Method] = {}

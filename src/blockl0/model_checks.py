@@ -8,6 +8,7 @@ from typing import Any
 
 from blockl0.losses import Loss, names_of
 from blockl0.losses.stored import IMPORT_PATH
+from blockl0.text import cut
 
 KNOWN = (*names_of(takes_labels=False), *names_of(takes_labels=True))
 """The losses that a file may name without saying where they are found."""
@@ -220,4 +221,4 @@ def brief(value: Any) -> str:
         return "an integer of too many digits"
     text = ascii(value) if isinstance(value, str) else repr(value)
     text = {"None": "null", "True": "true", "False": "false"}.get(text, text)
-    return text if len(text) <= 40 else text[:37] + "..."
+    return cut(text)

@@ -2,148 +2,20 @@
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
-from numpy.typing import NDArray
-from sklearn.base import is_classifier
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import check_cv
-from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.metadata_routing import UNUSED
 
-from blockl0.callbacks import Task, fit_task, with_callbacks
+from blockl0.callbacks import with_callbacks
+from blockl0.docstrings import shares_entries
 from blockl0.estimators import L0Classifier, L0Regressor
-from blockl0.folds import Data, score_fold, warn_of_folds
-from blockl0.linear import CALLER, L0Linear
-from blockl0.path import Path, solve_path
-from blockl0.preprocess import Prepared
-from blockl0.selection import CRITERIA, RULES, best_point, can_judge, choose_by_score
-from blockl0.validate import check_choice, check_path
+from blockl0.linear_cv import L0LinearCV
 
-Floats = NDArray[np.float64]
-
-DEFAULT_LARGEST = 20
-"""The largest budget of a path where none is given."""
+__all__ = ["L0ClassifierCV", "L0RegressorCV"]
 
 
-class L0LinearCV(L0Linear):
-    """What the two share: the grid, the folds, the choice, the refit."""
-
-    _most_by_default = DEFAULT_LARGEST
-    cv: Any
-    scoring: Any
-    rule: str
-    n_jobs: Any
-
-    def _fit_path(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> None:
-        check_choice("rule", self.rule, (*RULES, *CRITERIA))
-        for name in ("cv_scores_", "mean_scores_", "se_scores_", "best_score_"):
-            self.__dict__.pop(name, None)  # of another fit
-        weights = self._read_weights(sample_weight, X)
-        target, n_classes = self._code_target(y)
-        self._set_class_weights(y, weights)
-        points, seed = self._points(X, weights), self._seed()
-        data = Data(X, y, target, n_classes, weights)
-        # before the long part, so that wrong input is refused at once
-        splits = self._splits(X, y, groups) if self.rule in RULES else []
-        with fit_task(self, X, self._labels(y), weights, len(splits) + 1) as task:
-            prepared = self._prepare(X, target, weights, n_classes, None, self.alpha or 0.0)
-            scores = self._score_folds(data, splits, points, seed, task)
-            final = task.part("path", len(splits)).begin()
-            path = self._path_of(prepared, points, seed)
-            self._choose(path, prepared, scores, points)
-            final.end({})
-        self._warn_of_constants(prepared)
-
-    def _splits(self, X: Any, y: Any, groups: Any) -> list[tuple[Any, Any]]:
-        """(train, test) of every fold as row numbers, however the splitter gives them."""
-        splitter: Any = check_cv(self.cv, y, classifier=is_classifier(self))
-        rows = np.arange(X.shape[0])
-        return [
-            (rows[np.asarray(train)], rows[np.asarray(test)])
-            for train, test in splitter.split(X, y, groups)
-        ]
-
-    def _score_folds(
-        self, data: Data, splits: list[Any], points: Any, seed: int, task: Task
-    ) -> Floats:
-        """The scores of all folds, (folds, p); NaN where there is none."""
-        jobs = (
-            delayed(score_fold)(self, data, *split, points, seed, task.part("fold", i))
-            for i, split in enumerate(splits)
-        )
-        scores: Any = Parallel(n_jobs=self.n_jobs)(jobs)
-        return np.array(scores).reshape(len(splits), len(points))
-
-    def _choose(self, path: Path, prepared: Prepared, scores: Floats, points: Any) -> None:
-        """The point that the rule takes."""
-        if self.rule in RULES:
-            found = scores[:, : len(path)]
-            chosen, mean, error = choose_by_score(found, path.n_nonzero, self.rule)
-            warn_of_folds(found, points[: len(path)])
-            self.cv_scores_, self.mean_scores_, self.se_scores_ = found, mean, error
-            self.best_score_ = float(mean[chosen])
-        else:
-            if not can_judge(path).any():
-                warnings.warn(
-                    f"The sample weights sum to {path.n_samples:.3g}, which the criteria take for "
-                    "the number of samples, and no point of the path has fewer coefficients; "
-                    "weights that count samples sum to about as many as there are.",
-                    stacklevel=CALLER + 1,
-                )
-            chosen = best_point(self.rule, path)
-        if len(path) < len(points):
-            warnings.warn(
-                f"The path was cut ({path[-1].status}) after {len(path)} of {len(points)} points, "
-                f"at n_nonzero_coefs={path.n_nonzero_coefs[-1]}; larger ones were not considered.",
-                ConvergenceWarning,
-                stacklevel=CALLER + 1,
-            )
-        self._keep_path(path, prepared, chosen)
-
-    def _points(self, X: Any, weights: Any) -> list[tuple[float, int]]:
-        """(price, budget) along the path: 0..K for a number K, or the budgets given."""
-        n_kept, budgets = self._kept(X.shape[1]).size, self.n_nonzero_coefs
-        if budgets is None:
-            used = X if weights is None else (X.tocsr() if sp.issparse(X) else X)[weights > 0.0]
-            budgets = self._default_budget(used, n_kept)
-        if np.ndim(budgets) == 0:
-            # one check of type and size for numbers and lists
-            top = check_path(budgets, None, 0.0, X.shape[1], 0)[-1][1]
-            budgets = range(n_kept, top + 1)
-        return check_path(budgets, None, self.alpha or 0.0, X.shape[1], n_kept)
-
-    def _path_of(self, prepared: Prepared, points: Any, seed: int) -> Path:
-        return solve_path(
-            prepared.problem, points, random_state=seed, time_limit=self.time_limit,
-            verbose=self.verbose, effort=self.effort,
-        )  # fmt: skip
-
-    def _keep_path(self, path: Path, prepared: Prepared, chosen: int) -> None:
-        names = getattr(self, "feature_names_in_", None)
-        self.path_ = replace(
-            path,
-            intercepts=np.array([prepared.invert(result.coef)[1] for result in path]),
-            feature_names=None if names is None else tuple(map(str, names)),
-        )
-        self.best_index_ = chosen
-        self.best_n_nonzero_coefs_ = int(path.n_nonzero_coefs[chosen])
-        self._store(path[chosen], prepared)
-
-    def _chosen_sparsity(self) -> tuple[Any, Any]:
-        return self.best_n_nonzero_coefs_, self.alpha
-
-    def _plain(self, budget: int | None = None) -> Any:
-        kind = L0Classifier if is_classifier(self) else L0Regressor
-        given = self.get_params(deep=False)
-        common = {name: given[name] for name in kind().get_params() if name in given}
-        common["n_nonzero_coefs"] = self.best_n_nonzero_coefs_ if budget is None else budget
-        return kind(**common)
-
-
+@shares_entries(L0Regressor)
 class L0RegressorCV(L0LinearCV, L0Regressor):
     """`L0Regressor` that chooses the number of columns along a path.
 
@@ -158,7 +30,8 @@ class L0RegressorCV(L0LinearCV, L0Regressor):
         As in scikit-learn; 5 folds by default. `fit` takes `groups` for splitters that need them.
     scoring : str or callable, optional
         The higher the better. By default minus the mean loss on the fold. A callable is given an
-        estimator, X as an array or sparse matrix, y, and weights if it takes `sample_weight`.
+        estimator, X as an array or sparse matrix, y, and weights if it takes `sample_weight` (with
+        scikit-learn's metadata routing: if it has requested them).
     rule : "min" (default), "one_se", "aic", "bic", "ebic" or "gic"
         The best mean score; or the fewest columns whose mean score is within one standard error of
         it; or an information criterion of `Path.criterion`, without folds; sample weights then
@@ -174,13 +47,17 @@ class L0RegressorCV(L0LinearCV, L0Regressor):
     ----------
     path_ : Path
         On all data, with every budget.
-    best_n_nonzero_coefs_, best_index_ : int
-        The chosen budget, and its place in the path.
+    best_n_nonzero_coefs_ : int
+        The chosen budget.
+    best_index_ : int
+        Its place in the path.
     best_score_ : float
+        Its mean score.
     cv_scores_ : ndarray (n_folds, p)
         Out-of-fold scores; NaN for folds that could not be scored.
     mean_scores_, se_scores_ : ndarray (p,)
-    coef_, intercept_, support_, n_nonzero_, objective_, certificate_, status_, n_iter_
+        Means over the folds, and their standard errors.
+    coef_, intercept_, support_, n_nonzero_, objective_, certificate_, status_, n_iter_, history_
         Of the chosen point, as in `L0Regressor`.
 
     Examples
@@ -191,6 +68,9 @@ class L0RegressorCV(L0LinearCV, L0Regressor):
     >>> L0RegressorCV(rule="bic", random_state=0).fit(X, y).best_n_nonzero_coefs_
     5
     """
+
+    # the groups are the splitter's, which asks for them itself
+    __metadata_request__fit: ClassVar = {"groups": UNUSED}
 
     def __init__(
         self,
@@ -222,24 +102,36 @@ class L0RegressorCV(L0LinearCV, L0Regressor):
 
     @with_callbacks
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None
+        self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, **metadata: Any
     ) -> L0RegressorCV:
-        """Fit the path to the folds and to all data, and keep the best point."""
+        """Fit the path to the folds and to all data, and keep the best point.
+
+        With scikit-learn's metadata routing, `groups` and other `metadata` go to the splitter and
+        to the scorer that have requested them, and so does `sample_weight` to the scorer. Without
+        it there are only groups, for the splitter, and weights, for any scorer that takes them.
+        """
         self._loss_name()
         X, y = self._read_X(X, y=y, y_numeric=True)
-        self._fit_path(X, np.asarray(y, dtype=np.float64), sample_weight, groups)
+        metadata["groups"] = groups
+        self._fit_path(X, np.asarray(y, dtype=np.float64), sample_weight, metadata)
         return self
 
 
+@shares_entries(L0RegressorCV, L0Classifier)
 class L0ClassifierCV(L0LinearCV, L0Classifier):
     """`L0Classifier` that chooses the number of columns along a path.
 
     Parameters
     ----------
-    n_nonzero_coefs, cv, scoring, rule, effort, time_limit, n_jobs
-        As in `L0RegressorCV`; folds are stratified.
-    alpha, ridge, loss, class_weight, fit_intercept, keep, random_state, verbose
+    n_nonzero_coefs, scoring, rule, effort, time_limit, n_jobs
+        As in `L0RegressorCV`.
+    cv : int, splitter or iterable, optional
+        As in scikit-learn; 5 folds by default, stratified. `fit` takes `groups` for splitters that
+        need them.
+    class_weight : dict, "balanced" or None
         As in `L0Classifier`; "balanced" is by the classes of all data, also in the folds.
+    alpha, ridge, loss, fit_intercept, keep, random_state, verbose
+        As in `L0Classifier`.
 
     Attributes
     ----------
@@ -247,6 +139,7 @@ class L0ClassifierCV(L0LinearCV, L0Classifier):
         As in `L0RegressorCV`.
     classes_, coef_, intercept_, support_, n_nonzero_, objective_, certificate_, status_, n_iter_
         Of the chosen point, as in `L0Classifier`.
+    history_ : History
 
     Examples
     --------
@@ -256,6 +149,8 @@ class L0ClassifierCV(L0LinearCV, L0Classifier):
     >>> L0ClassifierCV(rule="bic", random_state=0).fit(X, y).best_n_nonzero_coefs_
     2
     """
+
+    __metadata_request__fit: ClassVar = {"groups": UNUSED}
 
     def __init__(
         self,
@@ -288,10 +183,14 @@ class L0ClassifierCV(L0LinearCV, L0Classifier):
 
     @with_callbacks
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None
+        self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, **metadata: Any
     ) -> L0ClassifierCV:
-        """Fit the path to the folds and to all data, and keep the best point."""
+        """Fit the path to the folds and to all data, and keep the best point.
+
+        `groups` and `metadata` as in `L0RegressorCV`.
+        """
         self._loss_name()
         X, y = self._read_X(X, y=y)
-        self._fit_path(X, self._read_labels(y), sample_weight, groups)
+        metadata["groups"] = groups
+        self._fit_path(X, self._read_labels(y), sample_weight, metadata)
         return self

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from blockl0.path import Path
 from blockl0.result import History
 from blockl0.selection import CRITERIA
+from blockl0.text import one_line
 from blockl0.validate import check_choice
 
 LABELLED = 10
@@ -60,7 +61,7 @@ def _names_of(path: Path) -> NDArray[Any]:
 
 def _shown(name: Any) -> str:
     """A name on one line; it is drawn with `parse_math=False`, for $ begins no formula in it."""
-    return "".join(letter if letter.isprintable() else " " for letter in str(name))
+    return one_line(name)
 
 
 @dataclass

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from blockl0.text import listing
 from blockl0.units import COLUMNS
 
 if TYPE_CHECKING:
@@ -143,9 +144,7 @@ class Result:
 
     def summary(self) -> str:
         """The answer in plain words, a few lines."""
-        listed = ", ".join(str(j) for j in self.support[:LISTED_COLUMNS])
-        more = self.n_nonzero - LISTED_COLUMNS
-        columns = (listed or "none") + (f" and {more} more" if more > 0 else "")
+        columns = listing(self.support.tolist(), LISTED_COLUMNS) or "none"
         method = f" by method {self.options['method']!r}" if "method" in self.options else ""
         passes = "" if self.n_passes is None else f", {self.n_passes} passes over X"
         lines = [

@@ -6,7 +6,6 @@ Each function returns the value in the form the library works with, or raises a 
 
 from __future__ import annotations
 
-import difflib
 import math
 import numbers
 from collections.abc import Iterable
@@ -16,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from blockl0.text import cut, did_you_mean
 from blockl0.units import COLUMNS
 
 Floats = NDArray[np.float64]
@@ -191,13 +191,18 @@ def check_keep_names(keep: Any, names: Any) -> Any:
     if unknown:
         raise ValueError(
             f"`keep` must hold names of columns of X, got {unknown[0]!r}."
-            + _hint(unknown[0], list(known))
+            + did_you_mean(unknown[0], list(known))
         )
     return [known[str(name)] for name in columns]
 
 
-def check_column_entries(X: Any, names: Any = None) -> None:
-    """Refuse NaN, infinity and huge values in X (float64, dense or CSC), naming the column."""
+def check_column_entries(X: Any, names: Any = None, used: Indices | None = None) -> None:
+    """Refuse NaN, infinity and huge values in X (float64, dense or CSC), naming the column.
+
+    Of X, or of its columns that are `used` only.
+    """
+    if used is not None:
+        X = X[:, used]
     data = X.data if sp.issparse(X) else X
     if data.size == 0 or _is_moderate(data):
         return
@@ -210,6 +215,7 @@ def check_column_entries(X: Any, names: Any = None) -> None:
         column = int(np.argmax(is_bad.any(axis=0)))
         row = int(np.argmax(is_bad[:, column]))
         value = float(data[row, column])
+    column = column if used is None else int(used[column])
     place = f"column {column if names is None else repr(str(names[column]))}, row {row}"
     if math.isfinite(value):
         _refuse_entry("X", value, place)
@@ -371,7 +377,9 @@ def check_choice(name: str, value: Any, known: Iterable[str]) -> str:
         return value
     listing = ", ".join(repr(option) for option in names)
     error = ValueError if isinstance(value, str) else TypeError
-    raise error(f"`{name}` must be one of {listing}, got {_brief(value)}.{_hint(value, names)}")
+    raise error(
+        f"`{name}` must be one of {listing}, got {_brief(value)}.{did_you_mean(value, names)}"
+    )
 
 
 def check_options(method: str, options: Iterable[str], known: Iterable[str]) -> None:
@@ -379,9 +387,9 @@ def check_options(method: str, options: Iterable[str], known: Iterable[str]) -> 
     names = sorted(known)
     for option in options:
         if option not in names:
-            listing = ", ".join(names) if names else "none"
+            hint, listing = did_you_mean(option, names), ", ".join(names) or "none"
             raise TypeError(
-                f"method={method!r} does not know the option `{option}`.{_hint(option, names)} "
+                f"method={method!r} does not know the option `{option}`.{hint} "
                 f"Its options: {listing}."
             )
 
@@ -496,10 +504,4 @@ def _refuse_entry(name: str, value: float, place: str) -> None:
 
 def _brief(value: Any) -> str:
     """A value and its type in one short phrase."""
-    text = repr(value)
-    return f"{text if len(text) <= 40 else text[:37] + '...'} ({type(value).__name__})"
-
-
-def _hint(value: Any, names: list[str]) -> str:
-    near = difflib.get_close_matches(str(value), names, n=1)
-    return f" Did you mean {near[0]!r}?" if near else ""
+    return f"{cut(repr(value))} ({type(value).__name__})"

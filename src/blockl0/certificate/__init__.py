@@ -1,10 +1,11 @@
 """Certificates: basic, L- or block-k stationary, outside fixed or re-fitted, complete or sampled.
 
-`certify` says it, `stationarity` decides it, `move_search` finds the best change of a few columns
-by branch and bound over `moves`, on the swept `move_tableau`.
+`certify` answers, `proof` is what is known of a point, and `words` says both. `stationarity`
+decides, `move_search` finds the best change of a few columns by branch and bound over `moves`, on
+the swept `move_tableau`.
 """
 
 from blockl0.certificate.certify import Certificate, certify, certify_problem
-from blockl0.certificate.stationarity import TOL
+from blockl0.certificate.proof import TOL
 
 __all__ = ["TOL", "Certificate", "certify", "certify_problem"]

@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.certificate import several, stationarity
-from blockl0.certificate.stationarity import TOL, Better, Point
+from blockl0.certificate.proof import SURE, TOL
+from blockl0.certificate.stationarity import Better, Point
+from blockl0.certificate.words import of_certificate
 from blockl0.problem import Problem, as_problem
 from blockl0.validate import (
     check_choice,
@@ -21,9 +23,6 @@ from blockl0.validate import (
 )
 
 Floats = NDArray[np.float64]
-
-SURE = 0.95
-"""Confidence level of a sampled certificate."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,25 +62,7 @@ class Certificate:
     objective: float
 
     def __str__(self) -> str:
-        name = f"block-{self.level}" if isinstance(self.level, int) else str(self.level)
-        outside = f" with the outside {self.outside}" if self.outside else ""
-        if not self.holds:
-            columns = ", ".join(str(j) for j in self.block or ())
-            return (
-                f"Not {name} stationary{outside}: changing columns {columns} lowers the objective "
-                f"from {self.objective:.8g} to {self.better_objective:.8g}."
-            )
-        if self.level in ("basic", "L"):
-            return f"{name} stationary (objective {self.objective:.8g})."
-        if self.complete and self.n_blocks == 1:
-            return f"{name} stationary: no change of any columns can improve it."
-        if self.complete:
-            return f"{name} stationary{outside}: none of {self.n_blocks} blocks can improve it."
-        return (
-            f"No improvement in {self.n_blocks} random blocks of {self.level} columns{outside}: "
-            f"with {SURE:.0%} confidence at least {self.confidence:.2%} of all blocks cannot "
-            "improve it."
-        )
+        return of_certificate(self)
 
 
 def certify(
@@ -132,8 +113,10 @@ def certify(
 
     Raises
     ------
+    OutOfReachError
+        When a complete answer would take too long; then give `n_samples`, or a lower level.
     ValueError
-        For bad input, and when a complete answer is out of reach; then give `n_samples`.
+        For bad input.
 
     Notes
     -----
@@ -213,7 +196,7 @@ def _certificate(
     outside: str | None,
     n_samples: int | None,
 ) -> Certificate:
-    """Put the answer of a test into words."""
+    """The answer of a test as a record."""
     n = point.problem.n_features
     n_blocks = comb(n, min(level, n)) if isinstance(level, int) else 0
     return Certificate(

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from blockl0.certificate.move_tableau import Tableau
 from blockl0.certificate.moves import CHUNK, CLEAR, MORE, Move, Node, Rules, suspects
+from blockl0.errors import OutOfReachError
 from blockl0.orthogonal import DEPENDENT
 
 Floats = NDArray[np.float64]
@@ -32,10 +33,6 @@ FIT_LIMIT = 10_000
 """Moves that only a fit can judge before a complete search gives up; some ten seconds."""
 LEAST_CURVATURE = 1e-11
 """Of unit columns: a curvature below this bounds nothing."""
-
-
-class OutOfReachError(ValueError):
-    """A complete search would exceed the work limit."""
 
 
 def find_move(

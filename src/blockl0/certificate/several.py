@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.certificate.move_search import OutOfReachError
-from blockl0.certificate.stationarity import ROUNDING, TOL, Better
+from blockl0.certificate.proof import ROUNDING, TOL
+from blockl0.certificate.stationarity import Better
+from blockl0.errors import OutOfReachError
 from blockl0.fits import make_fits
 from blockl0.problem import Problem
 from blockl0.run import Run

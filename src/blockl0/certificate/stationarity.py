@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from blockl0.block_search import NODE_LIMIT
-from blockl0.certificate.move_search import OutOfReachError, find_move
+from blockl0.certificate.move_search import find_move
 from blockl0.certificate.move_tableau import Tableau
 from blockl0.certificate.moves import Move
+from blockl0.certificate.proof import TOL, slack
+from blockl0.errors import OutOfReachError
 from blockl0.exact_search import ExactSearch
 from blockl0.fits import least_squares_on
 from blockl0.losses import LOSSES
@@ -28,10 +30,6 @@ from blockl0.sparsity import Sparsity
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
-TOL = 1e-8
-"""Relative decrease of the objective that counts as an improvement."""
-ROUNDING = 1e-13
-"""Decrease, relative to the objective at zero, that rounding alone can feign."""
 SMALL = 64
 """Number of columns up to which L comes from a dense eigenvalue decomposition."""
 GLOBAL_FROM = 4
@@ -68,7 +66,7 @@ class Point:
         self.weights = problem.hessian_bound_weights()
         self.members: Indices = np.union1d(np.flatnonzero(w), problem.keep).astype(np.int64)
         self.at_zero = problem.smooth(np.zeros_like(w))
-        self.slack = tol * self.objective + ROUNDING * self.at_zero
+        self.slack = slack(self.objective, self.at_zero, tol)
 
     @property
     def model(self) -> Problem:
@@ -233,7 +231,7 @@ def _improve_by_moves(point: Point, tableau: Tableau, k: int) -> Better | None:
         price = point.problem.sparsity.price
         return find_move(tableau, k, price, -point.slack, accept, is_barred)
     except OutOfReachError as error:
-        raise ValueError(
+        raise OutOfReachError(
             f"`level`={k} is out of reach of a complete certificate with {point.w.size} columns: "
             f"{error}. Give `n_samples` for a sampled certificate, or ask for a lower level."
         ) from error
@@ -300,7 +298,7 @@ def _improve_in(point: Point, model: Problem, block: Indices, refit: bool) -> Be
     z[columns] = found.incumbent.w
     better = point.admit(point.confirm(block, z))
     if better is None and not found.finished:
-        raise ValueError(
+        raise OutOfReachError(
             f"`level`={block.size} is too large: the search of one block hit its node limit; "
             "ask for a lower level."
         )

@@ -12,6 +12,8 @@ from blockl0.cli.output import DATA, INTERRUPTED, NOT_PROVEN, Job, Refused, bull
 
 LARGEST_EXACT = 1000
 """Columns that the exact search takes."""
+SECONDS = 60.0
+"""For the exact search, where no limit is given."""
 
 
 @click.command("certify", short_help="Say what is proven about a choice.")
@@ -69,7 +71,7 @@ def command(**options: Any) -> None:
 
 def _point(job: Job, options: dict[str, Any]) -> tuple[Any, Any, Any, bool]:
     """(the data, the problem, the coefficients to be judged, whether Ctrl-C cut their search)."""
-    from blockl0.cli.data import bind, check_size, kept_columns, load
+    from blockl0.cli.data import bind, check_size, load
     from blockl0.cli.fit import fit_k
 
     if options["model"] is not None:
@@ -79,20 +81,18 @@ def _point(job: Job, options: dict[str, Any]) -> tuple[Any, Any, Any, bool]:
     data = load(job, options)
     _refuse_loss(data)
     check_size(data, options["columns"])
-    keep = kept_columns(job, data.table, options["keep"])
-    bound = bind(data, k=options["columns"], ridge=options["ridge"], keep=keep)
     with job.timed("fit"):
         model = fit_k(job, data, options).model
     is_cut = str(model.status_) == "interrupted"
     if is_cut:
         job.notice("The search was interrupted: what follows is about the best choice so far.")
-    return data, bound.problem, model.coef_.reshape(-1), is_cut
+    return data, bind(model, data).problem, model.coef_.reshape(-1), is_cut
 
 
 def _saved_point(job: Job, options: dict[str, Any]) -> tuple[Any, Any, Any, bool]:
     import numpy as np
 
-    from blockl0.cli.data import bind, decimal_of, kept_columns, load, stored
+    from blockl0.cli.data import bind, decimal_of, load, make_estimator, stored
     from blockl0.model_checks import check_problem, check_reading
     from blockl0.model_file import load_model
 
@@ -116,11 +116,11 @@ def _saved_point(job: Job, options: dict[str, Any]) -> tuple[Any, Any, Any, bool
     absent = [name for name in model.feature_names if name not in place]
     if absent:
         raise Refused(f"The data lack columns of the model: {', '.join(absent)}.", DATA)
-    keep = kept_columns(job, data.table, known["keep"])
-    bound = bind(data, k=known["n_nonzero_coefs"], ridge=known["ridge"], keep=keep)
+    asked = {**options, "ridge": known["ridge"], "keep": known["keep"]}
+    estimator = make_estimator(job, data, asked, n_nonzero_coefs=known["n_nonzero_coefs"])
     w = np.zeros(data.X.shape[1])
     w[[place[name] for name in model.feature_names]] = model.coef
-    return data, bound.problem, w, False
+    return data, bind(estimator, data).problem, w, False
 
 
 def _refuse_loss(data: Any) -> None:
@@ -168,19 +168,18 @@ def _claims(job: Job, data: Any, problem: Any, w: Any, options: dict[str, Any]) 
 
 def _stationary(data: Any, problem: Any, w: Any, level: Any, options: dict[str, Any]) -> Any:
     """Whether a change of so many columns helps."""
-    from blockl0.certificate import certify_problem
+    from blockl0.certificate import certify_problem, words
+    from blockl0.errors import OutOfReachError
 
-    given = {} if level == "basic" else {"n_samples": options["samples"]}
+    n_samples = None if level == "basic" else options["samples"]
     try:
         found = certify_problem(
             problem, w, level=level, outside=options["outside"], random_state=options["seed"],
-            **given,
+            n_samples=n_samples,
         )  # fmt: skip
-    except ValueError as error:
-        if "n_samples" not in str(error):
-            raise
-        words = f"Not known: all changes of {level} columns are too many; try --samples 10000."
-        return {"claim": f"block-{level}", "holds": None, "complete": False, "words": words}
+    except OutOfReachError:
+        said = words.unknown_claim(level, n_samples is not None)
+        return {"claim": f"block-{level}", "holds": None, "complete": False, "words": said}
     names = data.table.feature_names
     return {
         "claim": level if level == "basic" else f"block-{level}",
@@ -190,70 +189,50 @@ def _stationary(data: Any, problem: Any, w: Any, level: Any, options: dict[str, 
         "outside": found.outside,
         "block": None if found.block is None else [names[j] for j in found.block],
         "better_objective": found.better_objective,
-        "words": _words(found, data, problem, names),
+        "words": words.claim_of(found, names, problem.keep.size, problem.is_quadratic),
     }
-
-
-def _words(found: Any, data: Any, problem: Any, names: Any) -> str:
-    from blockl0.cli.trust import given
-
-    if not found.holds:
-        block = ", ".join(names[j] for j in found.block)
-        lower = f"from {found.objective:.6g} to {found.better_objective:.6g}"
-        return f"Refuted: changing {block} lowers the objective {lower}."
-    if found.level == "basic":
-        return "Proven: these are the best coefficients for the chosen columns."
-    model = "" if data.is_quadratic else " on the quadratic upper bound of the loss"
-    supposed = given(problem.keep.size)
-    others = "re-fitted" if found.outside == "refit" else "left as they are"
-    if found.complete:
-        return (
-            f"Proven: {supposed}none of the {found.n_blocks} ways to pick {found.level} of the "
-            f"{len(names)} columns and change them (enter, leave, exchange), all others {others}, "
-            f"helps{model}."
-        )
-    return (
-        f"Tried: {supposed}{found.n_blocks} random picks of {found.level} columns, all others "
-        f"{others}; none helps{model}. With 95 % confidence at least {found.confidence:.2%} of "
-        "all picks do not."
-    )
 
 
 def _optimal(job: Job, data: Any, problem: Any, w: Any, options: dict[str, Any]) -> dict[str, Any]:
     """Whether any other choice is better; a lower bound where time runs out."""
+    from blockl0.certificate import words
+    from blockl0.certificate.proof import Choice
     from blockl0.cli.progress import ProofWatch, progress
-    from blockl0.cli.trust import given, is_lower, prove, rounding
+    from blockl0.cli.trust import prove
     from blockl0.run import watching
 
-    seconds = options["time_limit"] or 60.0
+    seconds = options["time_limit"] or SECONDS
     with progress("Proving (seconds)", job.quiet) as shown, watching(ProofWatch(shown, seconds)):
-        proof = prove(problem, options["seed"], seconds)
-    here = problem.objective(problem.from_given(w))
-    excess = here - proof.lower_bound
-    gap = excess / here if excess > rounding(problem) else 0.0
-    better = is_lower(proof.objective, here, problem)
-    names = data.table.feature_names
-    holds: bool | None = False if better else True if gap <= 1e-9 else None
-    if better:
-        chosen = ", ".join(names[j] for j in proof.support)
-        words = f"Refuted: {chosen} lower the objective from {here:.6g} to {proof.objective:.6g}."
-    elif holds:
-        words = (
-            f"Proven: {given(problem.keep.size)}the global optimum. No other choice of at most "
-            f"{problem.sparsity.budget} of the {len(names)} columns fits these rows better."
-        )
-    else:
-        words = (
-            f"Not proven within {seconds:g} s: no choice can lower the objective by more than "
-            f"{gap:.2%} (lower bound {proof.lower_bound:.6g}); a longer --time-limit may."
-        )
-        holds = False if options["exact"] else None
+        found = prove(problem, options["seed"], seconds)
+    here, names = problem.objective(problem.from_given(w)), data.table.feature_names
+    known, gap = _judge(problem, w.nonzero()[0], here, found)
+    is_better = known.kind == "refuted"
+    choice = Choice(
+        int((w != 0).sum()), problem.sparsity.budget, len(names), int(problem.keep.size)
+    )
+    holds = False if is_better else True if known.is_optimal else None
+    if holds is None and options["exact"]:
+        holds = False
     return {
-        "claim": "optimal", "holds": holds, "complete": bool(gap <= 1e-9), "gap": gap,
-        "lower_bound": proof.lower_bound, "status": str(proof.status),
-        "better_objective": proof.objective if better else None,
-        "better_features": [names[j] for j in proof.support] if better else None, "words": words,
+        "claim": "optimal", "holds": holds, "complete": gap == 0.0, "gap": gap,
+        "lower_bound": found.lower_bound, "status": str(found.status),
+        "better_objective": found.objective if is_better else None,
+        "better_features": [names[j] for j in found.support] if is_better else None,
+        "words": words.of_search(known, choice, here, found, gap, names, seconds),
     }  # fmt: skip
+
+
+def _judge(problem: Any, support: Any, here: float, found: Any) -> tuple[Any, float]:
+    """(what an exact search proves of a point, how far the point is above the lower bound)."""
+    from blockl0.certificate.proof import Proof, is_better, objective_at_zero
+
+    at_zero = objective_at_zero(problem)
+    if is_better(found.objective, here, at_zero):
+        known = Proof("none").refuted(support, here, found.support, found.objective)
+        return known, (here - found.lower_bound) / here
+    # a bound that is not better by more than rounding is no bound above it
+    gap = (here - found.lower_bound) / here if is_better(found.lower_bound, here, at_zero) else 0.0
+    return Proof("none").bounded(gap), gap
 
 
 def _lines(data: Any, result: dict[str, Any]) -> list[str]:

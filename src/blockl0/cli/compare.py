@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from blockl0.cli import options as shared
-from blockl0.cli.output import DATA, INTERRUPTED, Job, Refused, names_line, short, table
+from blockl0.cli.output import DATA, INTERRUPTED, Job, Refused, names_line, table
+from blockl0.text import short
 
 METHODS = (
     "refit", "exact", "dec", "forward", "omp", "cosamp", "ssp", "romp", "pgm", "apgm", "qpm",
@@ -55,8 +56,8 @@ def command(**options: Any) -> None:
     the methods that are done.
     """
     with Job("compare", options) as job:
-        from blockl0.cli.data import bind, check_size, kept_columns, load
-        from blockl0.cli.trust import rounding
+        from blockl0.certificate.proof import PERFECT, objective_at_zero
+        from blockl0.cli.data import bind, check_size, load, make_estimator
 
         data = load(job, {**options, "loss": None})
         if not data.is_quadratic:
@@ -67,14 +68,14 @@ def command(**options: Any) -> None:
             )
         n = data.X.shape[1]
         check_size(data, options["columns"])
-        keep = kept_columns(job, data.table, options["keep"])
-        bound = bind(data, k=options["columns"], ridge=options["ridge"], keep=keep)
+        model = make_estimator(job, data, options, n_nonzero_coefs=options["columns"])
+        bound = bind(model, data)
         is_small = n <= LARGEST_EXACT and n < data.X.shape[0]
         usual = [name for name in USUAL if name != "exact" or is_small]
         rows, is_cut = _run_all(job, data, bound, options["methods"] or usual, options)
         if not rows:
             raise KeyboardInterrupt
-        least = rounding(bound.problem)
+        least = PERFECT * objective_at_zero(bound.problem)
         result = {"k": options["columns"], "methods": _ranked(rows, least)}
         job.answer(result, _lines(data, result, least), "interrupted" if is_cut else "done")
         if is_cut:

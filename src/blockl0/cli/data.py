@@ -248,34 +248,20 @@ def make_estimator(job: Job, data: Data, options: dict[str, Any], **more: Any) -
 
 
 def make_folds(data: Data, n_folds: int, seed: int) -> Any:
-    """Shuffled, since files are often sorted; labels in the same proportions in every fold."""
-    from sklearn.model_selection import KFold, StratifiedKFold
+    """As many folds as asked for, if there are so many rows."""
+    from blockl0.folds import shuffled_folds
 
     if n_folds > data.X.shape[0]:
         raise Refused(f"--folds must be at most {data.X.shape[0]}, the number of rows.", DATA)
-    kind = StratifiedKFold if data.is_classification else KFold
-    return kind(n_folds, shuffle=True, random_state=seed)
+    return shuffled_folds(n_folds, data.is_classification, seed)
 
 
-def bind(data: Data, *, k: int | None, ridge: float | None, keep: Any, alpha: Any = None) -> Any:
-    """The problem with its intercept, for methods that are run by name."""
-    from blockl0.preprocess import apply
-    from blockl0.problem import as_problem
-
-    y = data.y
-    if data.is_classification:
-        values, codes = np.unique(y, return_inverse=True)
-        if values.size != 2:
-            raise Refused(
-                f"This works for two classes, got {values.size} in {data.table.target!r}.", DATA
-            )
-        y = 2.0 * codes - 1.0
-    ridge = (1e-3 if data.is_classification else 0.0) if ridge is None else ridge
-    return apply(
-        as_problem(
-            data.X, y, n_nonzero_coefs=k, alpha=alpha, ridge=ridge, loss=data.loss, keep=keep
-        )
-    )
+def bind(model: Any, data: Data) -> Any:
+    """The problem that an estimator, fitted or not, would solve on the data of the fit."""
+    X, y = model._read_X(data.X, y=data.y, y_numeric=not data.is_classification)
+    y = model._read_labels(y) if data.is_classification else np.asarray(y, dtype=np.float64)
+    target, n_classes = model._code_target(y)
+    return model._prepare(X, target, None, n_classes, *model._chosen_sparsity())
 
 
 def run_method(

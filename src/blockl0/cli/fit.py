@@ -155,17 +155,18 @@ def budget_of(model: Any) -> int:
 
 def _try_to_prove(job: Job, data: Any, fitted: Fitted, options: dict[str, Any]) -> None:
     """The exact search, where it applies; a better choice that it finds is taken."""
+    from blockl0.certificate.proof import is_better, objective_at_zero
     from blockl0.cli import trust
-    from blockl0.cli.data import bind, kept_columns, make_estimator
+    from blockl0.cli.data import bind, make_estimator
     from blockl0.cli.progress import ProofWatch, progress
     from blockl0.run import watching
 
     k, seconds = int(fitted.model.n_nonzero_), options["prove"]
     if not (seconds and k and k < data.X.shape[1] and trust.is_promising(data)):
         return
-    budget = budget_of(fitted.model)
-    keep = kept_columns(job, data.table, options["keep"])
-    problem = bind(data, k=budget, ridge=options["ridge"], keep=keep).problem
+    model = make_estimator(job, data, options, n_nonzero_coefs=budget_of(fitted.model))
+    prepared = bind(model, data)
+    problem = prepared.problem
     with (
         job.timed("prove"),
         progress("Proving (seconds)", job.quiet) as shown,
@@ -174,13 +175,10 @@ def _try_to_prove(job: Job, data: Any, fitted: Fitted, options: dict[str, Any]) 
         proof = trust.prove(problem, options["seed"], seconds)
     if str(proof.status) == "interrupted":
         fitted.interrupted = True
-    if trust.is_lower(proof.objective, fitted.model.objective_, problem):
+    if is_better(proof.objective, fitted.model.objective_, objective_at_zero(problem)):
         job.notice("The exact search found a better choice than the first one; it is taken.")
-        model = make_estimator(job, data, options, n_nonzero_coefs=proof.n_nonzero)
-        fitted.model = model.set_params(keep=proof.support).fit(data.X, data.y)
-        # what was proven about a search without freedom says nothing about others
-        model.set_params(keep=keep).certificate_ = None
-        model.status_ = proof.status
+        model._store(proof, prepared)
+        fitted.model = model
     fitted.proof = proof
 
 
@@ -210,11 +208,11 @@ def explain(job: Job, data: Any, fitted: Fitted, options: dict[str, Any]) -> lis
         except Interrupted:
             fitted.interrupted = True
             job.notice("Interrupted: what the columns are worth is not worked out.")
-    columns = (summary or model.summary()).columns
-    names, coef = data.table.feature_names, model.coef_.reshape(-1, len(data.table.feature_names))
+    summary = summary or model.summary()
+    columns, names = summary.columns, data.table.feature_names
+    coef = model.coef_.reshape(-1, len(names))
     rows = []
-    for i, label in enumerate(columns["feature"]):
-        j = int(label[1:])  # the estimator saw no names, and calls its columns x0, x1, …
+    for i, j in enumerate(summary.index.tolist()):
         values = coef[:, j].tolist()
         row = {"name": names[j], "coef": values[0] if len(values) == 1 else values}
         extra = {
@@ -225,9 +223,14 @@ def explain(job: Job, data: Any, fitted: Fitted, options: dict[str, Any]) -> lis
 
 
 def _result(data: Any, fitted: Fitted, rows: list[Any], keep: list[str]) -> dict[str, Any]:
+    from blockl0.certificate.proof import Choice
     from blockl0.cli import trust
+    from blockl0.cli.data import bind
 
     model = fitted.model
+    # of the columns that were asked to stay, those that add nothing are up for choice
+    n_kept = bind(model._plain(), data).problem.keep.size if keep else 0
+    choice = Choice(int(model.n_nonzero_), budget_of(model), data.X.shape[1], n_kept)
     return {
         "n_nonzero": int(model.n_nonzero_),
         "features": rows,
@@ -236,7 +239,7 @@ def _result(data: Any, fitted: Fitted, rows: list[Any], keep: list[str]) -> dict
         "objective": model.objective_,
         "solver_status": str(model.status_),
         "scores": data.scores(model),
-        "certificate": trust.claim(model, fitted.proof, data.X.shape[1]),
+        "certificate": trust.claim(model, fitted.proof, choice),
         "choice": fitted.choice,
         "ridge": model.ridge,
         "keep": keep,

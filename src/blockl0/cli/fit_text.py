@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from blockl0.cli import trust
-from blockl0.cli.output import bullet, short, table
+from blockl0.cli.output import bullet, table
+from blockl0.text import short
 
 KEYS = {"entry": "enters at k", "drop_one": "loss without", "inclusion": "chosen again"}
 """What may be known of a chosen column besides its coefficient, and its title."""
@@ -15,6 +16,8 @@ MOST = 1000
 
 def describe(data: Any, result: dict[str, Any], options: dict[str, Any]) -> list[str]:
     """The answer for people, line by line."""
+    from blockl0.certificate.words import INFERENCE
+
     name, n = data.table.target, data.X.shape[1]
     lines = [f"{data.table.source}: {data.X.shape[0]} rows, {n} columns to choose from"]
     if result["choice"]:
@@ -35,7 +38,7 @@ def describe(data: Any, result: dict[str, Any], options: dict[str, Any]) -> list
     if "test" not in scores:
         said.append("No rows were held out; --test 0.2 tells how well it does on new ones.")
     if result["features"]:
-        said.append(trust.INFERENCE)
+        said.append(INFERENCE)
     lines += [bullet(sentence) for sentence in said]
     if options["out"] is not None:
         lines += ["", f"The model is in {options['out']}."]
@@ -52,6 +55,8 @@ def _choice_line(choice: dict[str, Any], options: dict[str, Any]) -> str:
 
 def _table_of(result: dict[str, Any]) -> str:
     """The chosen columns; a missing drop-one loss means that the column was kept as asked."""
+    import numpy as np
+
     classes = [] if result["classes"] is None else list(result["classes"])
     many = len(classes) > 2
     titles = ["column", *([f"coef {c}" for c in classes] if many else ["coefficient"])]
@@ -62,8 +67,8 @@ def _table_of(result: dict[str, Any]) -> str:
         values = row["coef"] if many else [row["coef"]]
         cells = [row["name"], *(short(float(value)) for value in values)]
         rows.append(cells + [_cell(key, row[key], result["objective"]) for key in keys])
-    intercepts = list(result["intercept"]) if many else [_first(result["intercept"])]
-    rows.append(["(intercept)", *(short(float(b)) for b in intercepts), *[""] * len(keys)])
+    intercepts = [short(float(b)) for b in np.ravel(result["intercept"])]
+    rows.append(["(intercept)", *intercepts, *[""] * len(keys)])
     return table([*titles, *(KEYS[key] for key in keys)], rows)
 
 
@@ -88,7 +93,3 @@ def _cell(key: str, value: Any, objective: float) -> str:
     if value != value:
         return "kept"
     return f"+{value / objective:.1%}" if value < MOST * objective else f"> +{MOST:.0%}"
-
-
-def _first(value: Any) -> float:
-    return float(value[0]) if hasattr(value, "__len__") else float(value)

@@ -14,6 +14,8 @@ from typing import Any
 
 import click
 
+from blockl0.text import one_line
+
 FAILED, DATA, MODEL, NOT_PROVEN, EXISTS, INTERRUPTED = 1, 3, 4, 5, 6, 130
 """Exit codes; 0 is success, 2 wrong usage (click's), 130 Ctrl-C by convention."""
 SCHEMA, SCHEMA_VERSION = "blockl0-result", 1
@@ -183,16 +185,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if abs(value) < float("inf") else None
     return value if value is None or isinstance(value, bool | int | str) else str(value)
-
-
-def short(value: Any) -> str:
-    """A number as people read it."""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def one_line(text: str) -> str:
-    """A name for the terminal: line breaks and other control characters are blanks."""
-    return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
 def names_line(names: Sequence[str]) -> str:

@@ -14,9 +14,9 @@ from blockl0.cli.output import (
     check_outputs,
     names_line,
     save,
-    short,
     table,
 )
+from blockl0.text import as_csv, short
 
 
 @click.command("path", short_help="The best columns for every k.")
@@ -49,7 +49,7 @@ def command(**options: Any) -> None:
         with job.timed("fit"):
             fitted = fit_choosing(job, data, options)
         result = _result(data, fitted.model)
-        save(options["csv"], _as_csv(result), options["force"])
+        save(options["csv"], _as_csv(result["points"]), options["force"])
         lines, is_cut = _lines(data, result), fitted.interrupted
         if options["html"] is not None and not is_cut:
             is_cut = not _write_page(job, data, options, result["points"][-1]["k"])
@@ -119,14 +119,7 @@ def _lines(data: Any, result: dict[str, Any]) -> list[str]:
     ]
 
 
-def _as_csv(result: dict[str, Any]) -> str:
-    import csv
-    import io
-
-    text = io.StringIO()
-    names = [name for name in result["points"][0] if name not in ("columns", "enter", "leave")]
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*names, "columns"])
-    for point in result["points"]:
-        writer.writerow([*(point[name] for name in names), "; ".join(point["columns"])])
-    return text.getvalue()
+def _as_csv(points: list[dict[str, Any]]) -> str:
+    names = [name for name in points[0] if name not in ("columns", "enter", "leave")]
+    rows = ([*(point[name] for name in names), "; ".join(point["columns"])] for point in points)
+    return as_csv([*names, "columns"], rows)

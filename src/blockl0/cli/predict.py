@@ -9,6 +9,7 @@ import click
 
 from blockl0.cli import options as shared
 from blockl0.cli.output import Job, check_outputs, save
+from blockl0.text import as_csv
 
 
 @click.command("predict", short_help="Apply a saved model to new rows.")
@@ -107,13 +108,8 @@ def _comparable(y: Any, prediction: Any) -> tuple[Any, Any]:
 
 
 def _as_csv(model: Any, prediction: Any, shares: Any) -> str:
-    import csv
-    import io
-
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    names = [] if shares is None else [f"P({label})" for label in model.classes]
-    writer.writerow([model.target, *names])
-    for i, value in enumerate(prediction.tolist()):
-        writer.writerow([value, *([] if shares is None else shares[i].tolist())])
-    return text.getvalue()
+    if shares is None:
+        return as_csv([model.target], ([value] for value in prediction.tolist()))
+    names = [f"P({label})" for label in model.classes]
+    rows = zip(prediction.tolist(), shares.tolist(), strict=True)
+    return as_csv([model.target, *names], ([value, *row] for value, row in rows))

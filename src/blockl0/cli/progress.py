@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import signal
-import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,94 +11,21 @@ from typing import Any
 import click
 
 from blockl0.cli.output import Interrupted
-
-FIRST, BETWEEN = 3.0, 10.0
-"""Seconds before the first plain line, and between two."""
-
-
-class Lines:
-    """Plain lines now and then; called with (done, total, text)."""
-
-    def __init__(self, title: str) -> None:
-        self.title = title
-        self.began = time.perf_counter()
-        self.next = self.began + FIRST
-
-    def __call__(self, done: int, total: int, text: str = "") -> None:
-        """Say how far it is."""
-        now = time.perf_counter()
-        if now >= self.next:
-            self.next = now + BETWEEN
-            self.show(done, total, text, self.left(done, total))
-
-    def left(self, done: int, total: int) -> str:
-        """The time left, if the rest goes at the same pace."""
-        from blockl0.experiments.progress import duration
-
-        if done <= 0:
-            return ""
-        passed = time.perf_counter() - self.began
-        return f"about {duration(passed * max(total - done, 0) / done)} left"
-
-    def show(self, done: int, total: int, text: str, left: str) -> None:
-        """Print a line."""
-        parts = (f"{done} of {total}", text, left)
-        click.echo(f"{self.title}: " + ", ".join(part for part in parts if part), err=True)
-
-    def close(self) -> None:
-        """End, finished or not."""
-
-
-class Bar(Lines):
-    """A bar that moves, for terminals."""
-
-    def __init__(self, title: str) -> None:
-        from rich import progress as rich
-        from rich.console import Console
-
-        super().__init__(title)
-        self.bar = rich.Progress(
-            rich.TextColumn("{task.description}"), rich.BarColumn(), rich.MofNCompleteColumn(),
-            rich.TextColumn("{task.fields[text]}", markup=False), console=Console(stderr=True),
-            transient=True,
-        )  # fmt: skip
-        self.task = self.bar.add_task(title, total=None, text="")
-        self.bar.start()
-
-    def __call__(self, done: int, total: int, text: str = "") -> None:
-        """Move the bar."""
-        said = ", ".join(part for part in (text, self.left(done, total)) if part)
-        self.bar.update(self.task, completed=done, total=total, text=said)
-
-    def close(self) -> None:
-        """Leave the terminal as it was."""
-        self.bar.stop()
-
-
-class Silence(Lines):
-    """Nothing at all."""
-
-    def __call__(self, done: int, total: int, text: str = "") -> None:
-        """Say nothing."""
+from blockl0.progress import Lines, Silence, bar_or_lines
 
 
 @contextmanager
 def progress(title: str, quiet: bool = False) -> Iterator[Lines]:
-    """A bar on a terminal with rich, plain lines elsewhere."""
-    shown = Silence(title) if quiet else _bar_or_lines(title)
+    """On standard error: a bar on a terminal with rich, plain lines elsewhere."""
+    shown = Silence(title, _echo) if quiet else bar_or_lines(title, _echo, is_error=True)
     try:
         yield shown
     finally:
         shown.close()
 
 
-def _bar_or_lines(title: str) -> Lines:
-    if sys.stderr.isatty():
-        try:
-            return Bar(title)
-        except ImportError:
-            pass
-    return Lines(title)
+def _echo(line: str) -> None:
+    click.echo(line, err=True)
 
 
 class SearchWatch:

@@ -10,22 +10,9 @@ from math import isnan
 from typing import Any
 
 from blockl0.experiments.cells import Cell
-
-PLAIN_INTERVAL = 10.0
-"""Seconds between two plain lines."""
+from blockl0.progress import Bar, Lines, duration
 
 Kind = tuple[str, str, str]
-
-
-def duration(seconds: float) -> str:
-    """Seconds in words: '45 s', '3 min 20 s', '2 h 5 min'."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    minutes, rest = divmod(whole, 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
-    return f"{minutes // 60} h {minutes % 60} min"
 
 
 class Forecast:
@@ -63,7 +50,7 @@ def _kind(cell: Cell) -> Kind:
 
 
 class Progress:
-    """Plain lines, one every ten seconds at most.
+    """Plain lines now and then.
 
     Parameters
     ----------
@@ -71,6 +58,8 @@ class Progress:
     echo : callable
         Takes a line.
     """
+
+    display: Callable[..., Lines] = Lines
 
     def __init__(self, title: str, echo: Callable[[str], Any]) -> None:
         self.title = title
@@ -80,23 +69,18 @@ class Progress:
         """Begin with so many cells ahead."""
         self.total, self.done = len(cells), 0
         self.forecast = Forecast(cells)
-        self.began = self.spoke = time.perf_counter()
+        self.began = time.perf_counter()
+        self.shown = type(self).display(self.title, self.echo, "cells")
 
     def advance(self, cell: Cell, seconds: float) -> None:
         """One more is done."""
         self.done += 1
         self.forecast.done(cell, seconds)
-        self.show(cell)
-
-    def show(self, cell: Cell) -> None:
-        """Say so, now and then."""
-        now = time.perf_counter()
-        if now - self.spoke >= PLAIN_INTERVAL:
-            self.spoke = now
-            self.echo(f"{self.title}: {self.done} of {self.total} cells, {self.left()} left")
+        self.shown(self.done, self.total, left=f"{self.left()} left")
 
     def stop(self) -> None:
         """End, finished or not."""
+        self.shown.close()
 
     def left(self) -> str:
         """The forecast in words."""
@@ -105,29 +89,9 @@ class Progress:
 
 
 class RichProgress(Progress):
-    """A bar with the cell just finished and the time left."""
+    """A bar with the time left."""
 
-    def start(self, cells: Sequence[Cell]) -> None:
-        """Draw the bar."""
-        from rich import progress as rich
-
-        super().start(cells)
-        self.bar = rich.Progress(
-            rich.TextColumn("{task.description}"),
-            rich.BarColumn(),
-            rich.MofNCompleteColumn(),
-            rich.TextColumn("{task.fields[left]}"),
-        )
-        self.task = self.bar.add_task(self.title, total=self.total, left="")
-        self.bar.start()
-
-    def show(self, cell: Cell) -> None:
-        """Move the bar."""
-        self.bar.update(self.task, completed=self.done, left=f"{self.left()} left")
-
-    def stop(self) -> None:
-        """Leave the terminal as it was."""
-        self.bar.stop()
+    display = Bar
 
 
 def make_progress(title: str, echo: Callable[[str], Any]) -> Progress:

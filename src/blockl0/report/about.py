@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from blockl0 import __version__
-from blockl0.report.plain import clean, count
+from blockl0.report.plain import clean
 from blockl0.result import Status
+from blockl0.text import count
 
 if TYPE_CHECKING:
     from blockl0.report.collect import Facts

@@ -12,10 +12,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from blockl0.explain import drop_one, problem_of
+from blockl0.folds import FittedPath
 from blockl0.losses import get_loss
 from blockl0.report import claims, proof, recipes, words
 from blockl0.report.about import about
-from blockl0.report.folds import Folds, Task, cross_validate, null_loss, splits_of
+from blockl0.report.folds import Folds, Task, cross_validate, splits_of
 from blockl0.report.plain import clean, compact, ratio
 from blockl0.selection import CRITERIA, best_point, choose_by_score
 from blockl0.sparsity import Sparsity
@@ -129,7 +130,7 @@ def make_report(
     task = Task(X, y, loss, n_nonzero_coefs, ridge, keep, effort, random_state, share)
     tell = _teller(progress, len(splits) + 3)
     tell(0, "the path on all rows")
-    model = task.fit(np.arange(X.shape[0]))
+    model = task.fit()
     folds = cross_validate(task, model, splits, n_jobs, lambda i, text: tell(1 + i, text))
     facts = _facts(task, model, folds, names, target)
     tell(len(splits) + 1, "losses without each column")
@@ -168,13 +169,12 @@ class Facts:
 
 
 def _facts(task: Task, model: Any, folds: Folds, names: list[str], target: str) -> Facts:
-    everything = np.arange(task.X.shape[0])
     used = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *model.path_.supports]))
     prepared = problem_of(model, task.X, task.y, None)[3]
     # room for every point of the path: the estimator's own budget is that of one of them
     sparsity = Sparsity(0.0, task.X.shape[1])
     prepared = replace(prepared, problem=replace(prepared.problem, sparsity=sparsity))
-    null = null_loss(task, model, everything, everything)
+    null = FittedPath(prepared, model.path_).null_loss(task.data(model))
     return Facts(task, model, folds, names, clean(target), null, used, prepared)
 
 
@@ -223,7 +223,7 @@ def _points(facts: Facts) -> list[dict[str, Any]]:
     """Per k: the columns, their coefficients, the fit, and what each column is worth."""
     path, folds, task = facts.model.path_, facts.folds, facts.task
     place = {int(j): i for i, j in enumerate(facts.used)}
-    accuracy = task.accuracy_along(facts.model, np.arange(task.X.shape[0]))
+    accuracy = FittedPath(facts.prepared, path).accuracies(task.data(facts.model))
     points = []
     for i, result in enumerate(path):
         support = result.support
@@ -244,7 +244,7 @@ def _points(facts: Facts) -> list[dict[str, Any]]:
                 "objective": compact(result.objective),
                 "loss": compact(mean_loss),
                 "explained": compact(1.0 - ratio(mean_loss, facts.null)),
-                "accuracy": None if accuracy is None else compact(accuracy[i]),
+                "accuracy": compact(accuracy[i]),
                 "cv": folds.at(i),
                 "status": str(result.status),
             }

@@ -11,7 +11,8 @@ from importlib.resources import files
 from typing import Any
 
 from blockl0 import __version__
-from blockl0.report.plain import count, share, short
+from blockl0.report.plain import figure, share
+from blockl0.text import count
 
 POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
@@ -110,7 +111,7 @@ def _columns(data: dict[str, Any], point: dict[str, Any]) -> dict[str, str]:
     for at, f in enumerate(point["support"]):
         coef = point["coef"][at]
         cells = coef if is_many else [coef, coef * data["spread"][f]]
-        texts = [short(value) for value in cells]
+        texts = [figure(value) for value in cells]
         texts.append("kept" if point["drop"][at] is None else share(point["drop"][at]))
         if point["again"] is not None:
             texts.append(f"{point['again'][at]} of {data['folds']}")
@@ -122,8 +123,8 @@ def _columns(data: dict[str, Any], point: dict[str, Any]) -> dict[str, str]:
         "meaning": _sentence(data["meaning"]),
         "heads": "".join(f'<th scope="col" class="name">{escape(head)}</th>' for head in heads),
         "rows": "".join(rows),
-        "intercept": f"Intercept: {', '.join(map(short, intercept))}. Objective: "
-        f"{short(point['objective'], 6)}; mean loss: {short(point['loss'], 5)}.",
+        "intercept": f"Intercept: {', '.join(map(figure, intercept))}. Objective: "
+        f"{figure(point['objective'], 6)}; mean loss: {figure(point['loss'], 5)}.",
     }
 
 
@@ -158,7 +159,7 @@ def _captions(data: dict[str, Any]) -> dict[str, str]:
 
 def _objective(data: dict[str, Any]) -> str:
     ridge = data["about"]["settings"]["ridge"]
-    plus = f" plus ½·{short(ridge)} times the sum of squared coefficients" if ridge else ""
+    plus = f" plus ½·{figure(ridge)} times the sum of squared coefficients" if ridge else ""
     total = f"{data['total']}, summed over the rows{plus}"
     return f"The objective is {total}, at most k coefficients nonzero."
 
@@ -185,10 +186,10 @@ def _overview(data: dict[str, Any]) -> dict[str, str]:
     for i, point in enumerate(data["points"]):
         here, cv = set(point["support"]), point["cv"] or {}
         new = ", ".join(data["features"][f] for f in point["support"] if f not in before)
-        texts = [short(point["objective"], 6), short(point["loss"], 5)]
+        texts = [figure(point["objective"], 6), figure(point["loss"], 5)]
         for key in keys:
-            texts += [short(point[key], 3), short(cv.get(key), 3), short(cv.get(f"{key}_se"), 2)]
-        texts += [short(values[i], 6) for values in data["criteria"].values()]
+            texts += [figure(point[key], 3), figure(cv.get(key), 3), figure(cv.get(f"{key}_se"), 2)]
+        texts += [figure(values[i], 6) for values in data["criteria"].values()]
         cells = "".join(f"<td>{text}</td>" for text in texts)
         rows.append(
             f'<tr><th scope="row">{point["k"]}</th><td class="name">{escape(new)}</td>{cells}'

@@ -31,22 +31,7 @@ def ratio(part: float, whole: float) -> float:
     return part / whole if whole > 0.0 else float("nan")
 
 
-def percent(share: float) -> str:
-    """A share in words: whole percents, or one digit where these would say 0 or 100."""
-    value = 100.0 * share
-    text = f"{value:.0f}"
-    if text in ("0", "-0", "100") and value not in (0.0, 100.0):
-        text = f"{value:.1f}"
-        text = {"0.0": "less than 0.1", "-0.0": "0", "100.0": "more than 99.9"}.get(text, text)
-    return f"{text}\N{NO-BREAK SPACE}%".replace("-", "\N{MINUS SIGN}")
-
-
-def count(number: int, noun: str) -> str:
-    """1 column, 2 columns."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}".replace(",", " ")
-
-
-def short(value: float | None, digits: int = 4) -> str:
+def figure(value: float | None, digits: int = 4) -> str:
     """A number for the eye, as the page's script writes it."""
     if value is None:
         return "–"

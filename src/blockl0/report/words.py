@@ -5,8 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
+from blockl0.certificate.words import INFERENCE
 from blockl0.losses import Words
-from blockl0.report.plain import count, percent
+from blockl0.text import count, percent
 
 Sentence = list[Any]
 
@@ -24,10 +25,8 @@ RULES = {
     "ebic": "EBIC",
     "gic": "GIC",
 }
-INFERENCE = (
-    "The columns were chosen by looking at the target. Usual standard errors, p-values and "
-    "confidence intervals for these coefficients would be too optimistic, so the page shows none. "
-    "For inference, fit the chosen columns to rows that had no part in the choice.",
+CAUTIONS = (
+    f"{INFERENCE} So the page shows none of them.",
     "A column that was not chosen may matter too: of two columns that say the same, one is enough "
     "to predict. And a column that was chosen need not be a cause.",
     "Cross-validation repeats the whole choice in every fold, so its numbers are honest for a "
@@ -56,7 +55,7 @@ def of_report(data: dict[str, Any], words: Words) -> dict[str, Any]:
         "rules": RULES,
         "meaning": _meaning(data, words),
         "unsteady": _unsteady(data),
-        "inference": list(INFERENCE),
+        "inference": list(CAUTIONS),
     }
 
 

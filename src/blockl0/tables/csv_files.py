@@ -14,7 +14,7 @@ from typing import Any
 
 from blockl0.tables.column_kinds import COMMA_NUMBER
 from blockl0.tables.decimals import Decimals, settle
-from blockl0.tables.recipe import listing
+from blockl0.text import listing
 
 PACKED = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}
 """Compressed text, and the module that opens it."""

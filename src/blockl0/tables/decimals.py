@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from blockl0.tables.recipe import listing
+from blockl0.text import listing
 
 SHARE = 0.5
 """Of numbers with a comma among the texts of a column that are taken as a hint at the comma."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import io
+import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -15,6 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from blockl0.tables.csv_files import PACKED, read_csv
+from blockl0.tables.matrix_files import read_libsvm, read_mat
+from blockl0.text import did_you_mean
 from blockl0.validate import check_choice
 
 FORMATS = {
@@ -168,8 +170,7 @@ def format_of(path: Path) -> str:
 def _similar(path: Path) -> str:
     folder = path.parent
     names = [p.name for p in folder.iterdir() if p.is_file()] if folder.is_dir() else []
-    near = difflib.get_close_matches(path.name, names, n=1)
-    return f" Did you mean {str(folder / near[0])!r}?" if near else ""
+    return did_you_mean(path.name, names, "" if folder == Path() else f"{folder}{os.sep}")
 
 
 # -- tables with named columns ---------------------------------------------------------------------
@@ -212,16 +213,8 @@ def _from_frame(frame: Any) -> Raw:
 
 
 def _read_libsvm(stream: Any, na: tuple[str, ...]) -> Raw:
-    from sklearn.datasets import load_svmlight_file
-
-    try:
-        # numbers of columns as the file gives them: a guess could differ between two files
-        read: Any = load_svmlight_file
-        X, y = read(str(stream) if isinstance(stream, Path) else stream, zero_based=True)
-    except ValueError as error:
-        raise ValueError(f"This is not a LIBSVM file: {error}.") from error
-    names = tuple(f"x{j}" for j in range(X.shape[1]))
-    return Raw(sp.csc_array(X), names, y, "label", is_open=True)
+    X, y = read_libsvm(stream)
+    return Raw(X, tuple(f"x{j}" for j in range(X.shape[1])), y, "label", is_open=True)
 
 
 def _read_npz(stream: Any, na: tuple[str, ...]) -> Raw:
@@ -241,16 +234,7 @@ def _read_npz(stream: Any, na: tuple[str, ...]) -> Raw:
 
 
 def _read_mat(stream: Any, na: tuple[str, ...]) -> Raw:
-    from scipy.io import loadmat
-    from scipy.io.matlab import MatReadError
-
-    try:
-        arrays = loadmat(stream)
-    except NotImplementedError as error:
-        raise ValueError("MAT files of version 7.3 are not read; save with '-v7'.") from error
-    except (MatReadError, OSError, ValueError, TypeError) as error:
-        raise ValueError(f"This is not a MAT file: {error}.") from error
-    return _from_arrays({k: v for k, v in arrays.items() if not k.startswith("__")})
+    return _from_arrays(read_mat(stream))
 
 
 def _from_arrays(arrays: dict[str, Any]) -> Raw:

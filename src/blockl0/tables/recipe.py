@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.tables.column_kinds import kind_of, to_numbers
+from blockl0.text import count, counted, listing
 
 Floats = NDArray[np.float64]
 
@@ -17,8 +18,6 @@ MAX_LEVELS = 100
 """More different texts than this are not made into columns."""
 MISSING = "(missing)"
 """The level of a text that is not there, where missing values are imputed."""
-LISTED = 8
-"""Names spelled out in a message."""
 
 
 class Feature(NamedTuple):
@@ -208,7 +207,7 @@ def missing_message(missing: dict[str, int], is_new: bool = False) -> str:
         advice = "the model has nothing to put there: fill them, leave those rows out, or fit "
         advice += "again with --impute median"
     return (
-        f"Missing values in {len(missing)} column{'s' if len(missing) > 1 else ''}: "
+        f"Missing values in {count(len(missing), 'column')}: "
         f"{listing(_with_counts(missing, 'row'))}; {advice}."
     )
 
@@ -220,16 +219,5 @@ def imputed_note(missing: dict[str, int], impute: str, has_text: bool = False) -
     return f"Missing values filled by the {impute} of the column{texts}: {where}."
 
 
-def listing(names: Sequence[str]) -> str:
-    """'a, b and 3 more'."""
-    more = len(names) - LISTED
-    return ", ".join(names[:LISTED]) + (f" and {more} more" if more > 0 else "")
-
-
-def counted(names: Sequence[str], noun: str) -> str:
-    """'2 columns (a, b)'."""
-    return f"{len(names)} {noun}{'' if len(names) == 1 else 's'} ({listing(names)})"
-
-
 def _with_counts(counts: dict[str, int], noun: str) -> list[str]:
-    return [f"{name} ({count} {noun}{'' if count == 1 else 's'})" for name, count in counts.items()]
+    return [f"{name} ({count(number, noun)})" for name, number in counts.items()]

@@ -15,8 +15,9 @@ from blockl0.centred import is_rounding
 from blockl0.tables import recipe
 from blockl0.tables.column_kinds import kind_of
 from blockl0.tables.formats import Raw, read_raw
-from blockl0.tables.recipe import Feature, counted
+from blockl0.tables.recipe import Feature
 from blockl0.tables.targets import clean_target, is_missing, no_such_column, split_target
+from blockl0.text import counted
 from blockl0.validate import check_choice
 
 Floats = NDArray[np.float64]

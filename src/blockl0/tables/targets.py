@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from blockl0.tables.column_kinds import kind_of, to_numbers
 from blockl0.tables.formats import TARGET_NAMES, USUAL_TARGETS, Raw
-from blockl0.tables.recipe import listing
+from blockl0.text import did_you_mean, listing
 
 
 def split_target(raw: Raw, target: str | int | None) -> tuple[Raw, str, Any]:
@@ -54,9 +53,7 @@ def column_number(target: str | int, names: list[str]) -> int:
 
 def no_such_column(name: str, names: list[str]) -> ValueError:
     """The error for a name that is not there, with the one that may have been meant."""
-    alike = [other for other in names if other.casefold() == name.casefold()]
-    near = alike or difflib.get_close_matches(name, names, n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
+    hint = did_you_mean(name, names)
     return ValueError(f"There is no column {name!r}.{hint} There are {listing(names)}.")
 
 

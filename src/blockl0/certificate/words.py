@@ -1,0 +1,267 @@
+"""The words of certificates and proofs: for `str`, for the command line and for the report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import comb
+from typing import TYPE_CHECKING
+
+from blockl0.certificate.proof import SURE, Choice, Proof
+from blockl0.text import count, listing, percent
+
+if TYPE_CHECKING:
+    from blockl0.certificate.certify import Certificate
+    from blockl0.result import Result
+
+VERDICTS = {
+    "all": "Nothing to choose",
+    "optimal": "Proven",
+    "pairs": "Proven up to two exchanges",
+    "swaps": "Proven up to one exchange",
+    "single": "Proven for single changes",
+    "tried": "Tried, not proven",
+    "refuted": "No: better is known",
+    "none": "Searched, not proven",
+}
+"""What is known of a point, by the kind of its `Proof`."""
+INFERENCE = (
+    "The columns were chosen by looking at the target: usual standard errors, p-values and "
+    "confidence intervals for these coefficients would be too optimistic. For inference, fit the "
+    "chosen columns to rows that had no part in the choice."
+)
+ABOUT_ROWS = (
+    "A proof is about these rows and this objective. Whether the same columns are best for other "
+    "rows is a question for the folds."
+)
+SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+LISTED = 4
+"""Columns named in an exchange."""
+
+
+# -- certificates ----------------------------------------------------------------------------------
+
+
+def of_certificate(found: Certificate) -> str:
+    """A certificate in the terms of the paper, columns by their numbers."""
+    name = f"block-{found.level}" if isinstance(found.level, int) else str(found.level)
+    outside = f" with the outside {found.outside}" if found.outside else ""
+    if not found.holds:
+        columns = ", ".join(str(j) for j in found.block or ())
+        return f"Not {name} stationary{outside}: {_refutation(found, f'columns {columns}')}"
+    if found.level in ("basic", "L"):
+        return f"{name} stationary (objective {found.objective:.8g})."
+    if found.complete and found.n_blocks == 1:
+        return f"{name} stationary: no change of any columns can improve it."
+    if found.complete:
+        return f"{name} stationary{outside}: none of {found.n_blocks} blocks can improve it."
+    return (
+        f"No improvement in {found.n_blocks} random blocks of {found.level} columns{outside}: "
+        f"{_confidence(found)} blocks cannot improve it."
+    )
+
+
+def claim_of(
+    found: Certificate, names: Sequence[str], n_kept: int = 0, is_quadratic: bool = True
+) -> str:
+    """A certificate without the terms of the paper, columns by their names."""
+    if not found.holds:
+        columns = ", ".join(names[j] for j in found.block or ())
+        return f"Refuted: {_refutation(found, columns)}"
+    if found.level == "basic":
+        return "Proven: these are the best coefficients for the chosen columns."
+    model = "" if is_quadratic else " on the quadratic upper bound of the loss"
+    others = "re-fitted" if found.outside == "refit" else "left as they are"
+    if found.complete:
+        return (
+            f"Proven: {supposing(n_kept)}none of the {found.n_blocks} ways to pick {found.level} "
+            f"of the {len(names)} columns and change them (enter, leave, exchange), all others "
+            f"{others}, helps{model}."
+        )
+    sure = _confidence(found)
+    return (
+        f"Tried: {supposing(n_kept)}{found.n_blocks} random picks of {found.level} columns, all "
+        f"others {others}; none helps{model}. {sure[0].upper()}{sure[1:]} picks do not."
+    )
+
+
+def unknown_claim(level: int | str, is_sampled: bool) -> str:
+    """What is said of a level where no certificate is within reach."""
+    if is_sampled:
+        return f"Not known: a pick of {level} columns is too large to be searched; lower --level."
+    return f"Not known: all changes of {level} columns are too many; try --samples 10000."
+
+
+def _refutation(found: Certificate, columns: str) -> str:
+    return (
+        f"changing {columns} lowers the objective from {found.objective:.8g} to "
+        f"{found.better_objective:.8g}."
+    )
+
+
+def _confidence(found: Certificate) -> str:
+    return f"with {SURE:.0%} confidence at least {found.confidence:.2%} of all"
+
+
+def supposing(n_kept: int) -> str:
+    """What a claim supposes: columns that were kept as asked are not up for choice."""
+    return "" if n_kept == 0 else f"with the {'columns' if n_kept > 1 else 'column'} kept, "
+
+
+# -- proofs ----------------------------------------------------------------------------------------
+
+
+def verdict(proof: Proof) -> str:
+    """A few words for the kind."""
+    if proof.kind == "tried" and proof.is_complete:
+        return "No single exchange helps"
+    return VERDICTS[proof.kind]
+
+
+def short(proof: Proof, choice: Choice) -> str:
+    """One sentence, or two with a gap: what is known."""
+    k, budget = choice.n_chosen, choice.budget
+    if proof.kind == "all":
+        return "There is only one choice of this size."
+    if proof.kind == "optimal":
+        if k < budget:
+            return f"No choice of up to {count(budget, 'column')} fits these rows better."
+        return f"No other {f'{k} columns fit' if k > 1 else 'column fits'} these rows better."
+    if proof.kind == "refuted":
+        return f"Another choice of columns lowers the objective by {percent(proof.gain)}."
+    if proof.kind == "single":
+        text = "Adding or removing one column cannot improve the fit."
+    elif proof.kind == "tried":
+        tried = "Every exchange of one column for another was tried"
+        if not proof.is_complete:
+            share = percent(proof.n_tried / proof.n_possible)
+            tried = f"Of all exchanges of one column for another {share} were tried"
+        text = f"{tried}; none improves the fit."
+    elif proof.kind == "none":
+        text = "A search found nothing better; there is no proof."
+    else:
+        exchange = "one or two" if proof.kind == "pairs" else "one"
+        text = f"Exchanging {exchange} of the {k} columns for others cannot improve the fit."
+    if proof.gap is not None:
+        text += f" Nothing can improve it by more than {percent(proof.gap)}."
+    return text
+
+
+def sentence(proof: Proof, choice: Choice) -> str:
+    """The verdict and what is known, for a line of text."""
+    if choice.n_chosen == 0:
+        return "No column is chosen: the prediction is the same for all rows."
+    if proof.kind == "all" and choice.n_chosen == choice.n_features:
+        return f"Nothing to choose: all {choice.n_features} columns are in."
+    known = short(proof, choice)
+    known = f"{verdict(proof)}: {supposing(choice.n_kept)}{known[0].lower()}{known[1:]}"
+    if proof.is_optimal or proof.kind == "refuted":
+        return known
+    more = "" if proof.kind == "none" else " that differ in more columns"
+    return f"{known} Better choices{more} may exist."
+
+
+def proven(proof: Proof, choice: Choice, names: Sequence[str]) -> str:
+    """The whole of what is proven, for those who want to know exactly."""
+    budget, n = choice.budget, choice.n_features
+    if proof.kind == "all":
+        return (
+            "At this size there is nothing to choose, only to fit; the fit is the best one on its "
+            "columns."
+        )
+    if proof.kind == "optimal":
+        return (
+            f"There are {n_subsets(n - choice.n_kept, choice.n_free)} ways to take {budget} of {n} "
+            "columns. Every one was examined, or excluded by a bound: none has a lower "
+            "objective on these rows."
+        )
+    if proof.kind == "refuted":
+        return (
+            f"That this is not the best choice: {_exchange(proof, names)} lowers the objective by "
+            f"{percent(proof.gain)}. Repeat the report with a higher effort to have it found."
+        )
+    text = _proven_changes(proof, choice)
+    if proof.gap is not None:
+        text += f" Moreover, no choice of {budget} columns whatever lowers the objective by more "
+        text += f"than {percent(proof.gap)}."
+    return text
+
+
+def _proven_changes(proof: Proof, choice: Choice) -> str:
+    """Which changes of a point that may not be the best do not help."""
+    if proof.kind == "single":
+        return (
+            "Adding or removing any one column, all coefficients fitted anew, does not lower the "
+            "objective."
+        )
+    if proof.kind == "tried":
+        whole = "All" if proof.is_complete else f"{proof.n_tried} of the"
+        return (
+            f"{whole} {proof.n_possible} exchanges of a chosen column for another were "
+            "fitted, one by one, all coefficients anew: none lowers the objective."
+        )
+    if proof.kind == "none":
+        return "Nothing beyond the fit itself: the coefficients are the best ones for its columns."
+    many, k = "one or two" if proof.kind == "pairs" else "one", choice.n_chosen
+    return (
+        f"If {many} of the {k} columns are exchanged for any of the other {choice.n_features - k}, "
+        "and all coefficients are fitted anew, the objective does not go down. All such exchanges "
+        "were examined or excluded by a bound."
+    )
+
+
+def left_open(proof: Proof, choice: Choice) -> str:
+    """What was searched for without a proof, or what no proof can say."""
+    if proof.is_optimal:
+        return ABOUT_ROWS
+    if proof.kind == "refuted":
+        return "The search that made this page stopped before it found the better choice."
+    if proof.kind in ("pairs", "swaps"):
+        more = "three or more" if proof.kind == "pairs" else "two or more"
+        text = f"Whether an exchange of {more} columns at once would help was searched, not proven."
+    elif proof.kind == "tried":
+        rest = proof.n_possible - proof.n_tried
+        text = "Exchanges of two or more columns at once were searched, not tried one by one."
+        if rest:
+            text = f"The other {rest} single exchanges, and larger ones, were searched only."
+    else:
+        text = (
+            f"That no other {choice.n_chosen} of the {choice.n_features} columns fit better was "
+            "searched, not proven."
+        )
+    return f"{text} {ABOUT_ROWS}"
+
+
+def of_search(
+    proof: Proof, choice: Choice, here: float, found: Result, gap: float, names: Sequence[str],
+    seconds: float,
+) -> str:  # fmt: skip
+    """What an exact search of so many seconds says of a point: its objective, and how far it is."""
+    if proof.kind == "refuted":
+        chosen = ", ".join(names[int(j)] for j in found.support)
+        return f"Refuted: {chosen} lower the objective from {here:.8g} to {found.objective:.8g}."
+    if proof.is_optimal:
+        return f"Proven: {supposing(choice.n_kept)}the global optimum. {short(proof, choice)}"
+    return (
+        f"Not proven within {seconds:g} s: no choice can lower the objective by more than "
+        f"{gap:.2%} (lower bound {found.lower_bound:.8g}); a longer --time-limit may."
+    )
+
+
+def _exchange(proof: Proof, names: Sequence[str]) -> str:
+    def listed(columns: tuple[int, ...]) -> str:
+        return listing([f"“{names[j]}”" for j in columns], LISTED)
+
+    if not proof.leave:
+        return f"adding {listed(proof.enter)}"
+    if not proof.enter:
+        return f"leaving out {listed(proof.leave)}"
+    return f"{listed(proof.enter)} in place of {listed(proof.leave)}"
+
+
+def n_subsets(n: int, k: int) -> str:
+    """How many subsets there are, in a form that can be read."""
+    number = comb(n, k)
+    if number < 10**6:
+        return f"{number:,}".replace(",", " ")
+    digits = str(number)
+    return f"about {digits[0]}.{digits[1]} × 10{str(len(digits) - 1).translate(SUPERSCRIPT)}"

@@ -1,0 +1,95 @@
+"""Docstrings that share their entries: written once, and whole in every class.
+
+Notebooks show a tooltip for each parameter that has an entry of its own in the docstring.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import NamedTuple, TypeVar
+
+Kind = TypeVar("Kind", bound=type)
+
+SECTIONS = ("Parameters", "Attributes")
+
+
+class Entry(NamedTuple):
+    """One or more names with what is said of them; the lines of the text are indented."""
+
+    names: tuple[str, ...]
+    type: str
+    text: tuple[str, ...]
+
+    def __str__(self) -> str:
+        head = ", ".join(self.names) + (f" : {self.type}" if self.type else "")
+        return "\n".join([head, *self.text])
+
+
+def shares_entries(*sources: type) -> Callable[[Kind], Kind]:
+    """Write out the entries of several names in a class's docstring, one for each name.
+
+    Where such an entry says "as in `Source`", each name gets what is said of it there.
+    """
+
+    def write_out(kind: Kind) -> Kind:
+        if kind.__doc__ is not None:  # python -OO leaves none
+            known = {source.__name__: source.__doc__ or "" for source in sources}
+            kind.__doc__ = _written_out(inspect.cleandoc(kind.__doc__), known)
+        return kind
+
+    return write_out
+
+
+def entries(docstring: str, section: str) -> list[Entry]:
+    """The entries of a section of a docstring."""
+    lines = inspect.cleandoc(docstring).split("\n")
+    if section not in lines:
+        return []
+    start = lines.index(section) + 2
+    return list(_entries(lines[start : _end(lines, start)]))
+
+
+def _written_out(docstring: str, known: dict[str, str]) -> str:
+    lines = docstring.split("\n")
+    for section in SECTIONS:
+        if section not in lines:
+            continue
+        start = lines.index(section) + 2
+        end = _end(lines, start)
+        found = [
+            each for entry in _entries(lines[start:end]) for each in _each(entry, section, known)
+        ]
+        gap = [""] if end < len(lines) else []
+        lines[start:end] = [*"\n".join(map(str, found)).split("\n"), *gap]
+    return "\n".join(lines) + "\n"
+
+
+def _end(lines: list[str], start: int) -> int:
+    """Where a section ends: at the title of the next one, or with the docstring."""
+    for i in range(start, len(lines) - 1):
+        if lines[i + 1] and set(lines[i + 1]) == {"-"}:
+            return i
+    return len(lines)
+
+
+def _entries(lines: list[str]) -> Iterator[Entry]:
+    starts = [i for i, line in enumerate(lines) if line and not line.startswith(" ")]
+    for start, end in pairwise([*starts, len(lines)]):
+        names, _, type_ = lines[start].partition(" : ")
+        text = "\n".join(lines[start + 1 : end]).rstrip()
+        yield Entry(tuple(names.split(", ")), type_, tuple(text.split("\n")) if text else ())
+
+
+def _each(entry: Entry, section: str, known: dict[str, str]) -> Iterator[Entry]:
+    """An entry for each of the names, from the class that the text refers to if it has one."""
+    said = re.search(r"[Aa]s in `(\w+)`", " ".join(entry.text))
+    source = entries(known.get(said[1], ""), section) if said else []
+    there = {name: other for other in source for name in other.names}
+    for name in entry.names:
+        if len(entry.names) > 1 and name in there:
+            yield there[name]._replace(names=(name,))
+        else:
+            yield entry._replace(names=(name,))

@@ -1,0 +1,37 @@
+"""Where the documentation is, for links from a notebook."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from importlib import metadata
+
+VARIABLE = "BLOCKL0_DOCS"
+"""The environment variable that may hold the address of the documentation."""
+LABEL = "documentation"
+"""What the address is called among the links of the installed package."""
+
+
+def reference_of(name: str) -> str:
+    """The link to a class in the reference; within the page where no address is known."""
+    address = os.environ.get(VARIABLE) or _declared()
+    page = f"{address.rstrip('/')}/api.html" if address else ""
+    return f"{page}#blockl0.{name}"
+
+
+@cache
+def _declared() -> str:
+    try:
+        links = metadata.metadata("blockl0").get_all("Project-URL") or []
+    except metadata.PackageNotFoundError:
+        return ""
+    pairs = (link.partition(", ") for link in links)
+    return next((address for label, _, address in pairs if label.lower() == LABEL), "")
+
+
+class Documented:
+    """For estimators: their HTML representation links to the reference."""
+
+    def _get_doc_link(self) -> str:
+        is_ours = type(self).__module__.split(".")[0] == __name__.split(".")[0]
+        return reference_of(type(self).__name__) if is_ours else ""

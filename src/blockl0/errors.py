@@ -1,0 +1,11 @@
+"""What may be raised besides ``ValueError`` and ``TypeError`` of bad input."""
+
+from __future__ import annotations
+
+
+class OutOfReachError(ValueError):
+    """The problem is sound, but a complete answer would take too much time or memory.
+
+    Its message says what can be asked for instead: a sampled certificate, a lower level, fewer
+    columns, or another method.
+    """

@@ -1,0 +1,105 @@
+"""How far a job is and how long it will take: a bar on a terminal with rich, else plain lines."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+FIRST, BETWEEN = 3.0, 10.0
+"""Seconds before the first plain line, and between two."""
+
+Echo = Callable[[str], Any]
+
+
+def duration(seconds: float) -> str:
+    """Seconds in words: '45 s', '3 min 20 s', '2 h 5 min'."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+class Lines:
+    """Plain lines now and then; called with (done, total, text).
+
+    Parameters
+    ----------
+    title : str
+    echo : callable
+        Takes a line.
+    unit : str
+        What is counted, in the plural.
+    """
+
+    def __init__(self, title: str, echo: Echo, unit: str = "") -> None:
+        self.title, self.echo, self.unit = title, echo, unit
+        self.began = time.perf_counter()
+        self.next = self.began + FIRST
+
+    def __call__(self, done: int, total: int, text: str = "", left: str | None = None) -> None:
+        """Say how far it is; the time left is that of the pace so far, unless it is known."""
+        now = time.perf_counter()
+        if now >= self.next:
+            self.next = now + BETWEEN
+            counted = f"{done} of {total} {self.unit}".rstrip()
+            parts = (counted, text, self.left(done, total) if left is None else left)
+            self.echo(f"{self.title}: " + ", ".join(part for part in parts if part))
+
+    def left(self, done: int, total: int) -> str:
+        """The time left, if the rest goes at the same pace."""
+        if done <= 0:
+            return ""
+        passed = time.perf_counter() - self.began
+        return f"about {duration(passed * max(total - done, 0) / done)} left"
+
+    def close(self) -> None:
+        """End, finished or not."""
+
+
+class Bar(Lines):
+    """A bar that moves, for terminals; ImportError without rich."""
+
+    def __init__(self, title: str, echo: Echo, unit: str = "", *, is_error: bool = False) -> None:
+        from rich import progress as rich
+        from rich.console import Console
+
+        super().__init__(title, echo, unit)
+        self.bar = rich.Progress(
+            rich.TextColumn("{task.description}"), rich.BarColumn(), rich.MofNCompleteColumn(),
+            rich.TextColumn("{task.fields[text]}", markup=False),
+            console=Console(stderr=is_error), transient=is_error,
+        )  # fmt: skip
+        self.task = self.bar.add_task(title, total=None, text="")
+        self.bar.start()
+
+    def __call__(self, done: int, total: int, text: str = "", left: str | None = None) -> None:
+        """Move the bar."""
+        left = self.left(done, total) if left is None else left
+        said = ", ".join(part for part in (text, left) if part)
+        self.bar.update(self.task, completed=done, total=total, text=said)
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+        self.bar.stop()
+
+
+class Silence(Lines):
+    """Nothing at all."""
+
+    def __call__(self, done: int, total: int, text: str = "", left: str | None = None) -> None:
+        """Say nothing."""
+
+
+def bar_or_lines(title: str, echo: Echo, unit: str = "", *, is_error: bool = False) -> Lines:
+    """A bar where standard output, or error, is a terminal and there is rich; else lines."""
+    if (sys.stderr if is_error else sys.stdout).isatty():
+        try:
+            return Bar(title, echo, unit, is_error=is_error)
+        except ImportError:
+            pass
+    return Lines(title, echo, unit)
