@@ -9,6 +9,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -24,17 +25,25 @@ BLOCK = re.compile(
     flags=re.DOTALL,
 )
 READER = """
-import contextlib, io, json, sys
-page, blocks = json.load(sys.stdin)
+import contextlib, io, json, pathlib, re, sys
+page, folder, blocks = json.load(sys.stdin)
+sys.path.insert(0, folder)
 printed, namespace = [], {"__name__": "__main__"}
 for line, code in blocks:
+    if found := re.match(r"# (\\w+[.]py)\\n", code):
+        pathlib.Path(folder, found[1]).write_text(code, encoding="utf-8")
+        printed.append("")
+        continue
     with contextlib.redirect_stdout(io.StringIO()) as out:
         # empty lines first: errors are reported with their line in the page
         exec(compile(chr(10) * line + code, page, "exec"), namespace)
     printed.append(out.getvalue())
 print(json.dumps(printed))
 """
-"""Types the blocks of a page one after the other, as its reader would."""
+"""Types the blocks of a page one after the other, as its reader would.
+
+A block that begins with the name of a Python file is that file, from which others import.
+"""
 MODULES = [
     module.name
     for module in pkgutil.walk_packages(blockl0.__path__, "blockl0.")
@@ -54,10 +63,12 @@ def code_blocks(page: Path) -> list[tuple[int, str, str | None]]:
 def type_in(page: Path) -> subprocess.CompletedProcess[str]:
     """All blocks of a page in one fresh process, warnings as errors."""
     blocks = [(line, code) for line, code, _ in code_blocks(page)]
-    return subprocess.run(
-        [sys.executable, "-X", "utf8", "-W", "error", "-c", READER],
-        input=json.dumps([page.name, blocks]), capture_output=True, encoding="utf-8", check=False,
-    )  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        return subprocess.run(
+            [sys.executable, "-X", "utf8", "-W", "error", "-c", READER],
+            input=json.dumps([page.name, folder, blocks]), capture_output=True, encoding="utf-8",
+            check=False,
+        )  # fmt: skip
 
 
 @pytest.mark.slow

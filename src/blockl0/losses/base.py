@@ -134,7 +134,7 @@ class Loss:
         return y
 
     def for_target(self, y: Floats) -> Loss:
-        """The loss for a checked target: itself, unless it depends on the number of classes."""
+        """The loss for a checked target: itself, unless it depends on its classes or values."""
         return self
 
     def can_train(self, y: Floats) -> bool:

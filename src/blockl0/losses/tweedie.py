@@ -185,11 +185,11 @@ def _slope_root(t: Floats, a: float, b: float) -> Floats:
     comes from below after one step, and converges. For t < 0 the two exponentials change places.
     """
     sign, t = np.where(t < 0.0, -1.0, 1.0), np.abs(t)
-    a, b = np.where(sign > 0.0, a, b), np.where(sign > 0.0, b, a)
-    u = np.log1p(t) / b
+    falling, rising = np.where(sign > 0.0, a, b), np.where(sign > 0.0, b, a)
+    u = np.log1p(t) / rising
     for _ in range(MAX_ROOT_STEPS):
-        small = np.exp(-a * u)
-        step = (b * u - np.log(t + small)) / (b + a * small / (t + small))
+        small = np.exp(-falling * u)
+        step = (rising * u - np.log(t + small)) / (rising + falling * small / (t + small))
         # a long step back may pass zero, which is below the root
         before, u = u, np.maximum(u - step, 0.0)
         if np.all(np.abs(u - before) <= ROOT_TOLERANCE * (1.0 + u)):
