@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.descent import FAR, weighted_total
-from blockl0.dual_bounds import LEAST_PIVOT, ROUNDING, Base, inverse_of
+from blockl0.dual_bounds import LEAST_PIVOT, ROUNDING, Base, inverse_of, largest_entries
 from blockl0.losses import entropy_excess
 from blockl0.multinomial import MultinomialProblem, rows_of
 from blockl0.single_moves import SingleMoves
@@ -74,7 +74,7 @@ class SoftmaxBounds:
 
     def __init__(self, problem: MultinomialProblem) -> None:
         self.problem, self.Q = problem, contrasts(problem.n_classes)
-        self.largest = problem.design.largest_entries()
+        self.largest = largest_entries(problem.design)
 
     def groups(self, bases: list[Base]) -> Iterator[list[Base]]:
         """Each base alone: matrices of curvatures have no least."""
