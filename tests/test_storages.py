@@ -40,12 +40,11 @@ def pair(request, rng):
     return store(make_matrix(rng), request.param)
 
 
-def test_extremes_and_largest_entries(pair):
+def test_ranges(pair):
     design, X = pair
-    lowest, highest = design.extremes()
-    np.testing.assert_allclose(lowest, X.min(axis=0), atol=1e-14)
-    np.testing.assert_allclose(highest, X.max(axis=0), atol=1e-14)
-    np.testing.assert_allclose(design.largest_entries(), np.abs(X).max(axis=0), atol=1e-14)
+    low, high = design.ranges()
+    np.testing.assert_allclose(low, X.min(axis=0), atol=1e-14)
+    np.testing.assert_allclose(high, X.max(axis=0), atol=1e-14)
 
 
 def test_lengths_also_of_columns_whose_squares_vanish(pair):
@@ -115,10 +114,14 @@ def test_only_a_centred_design_is_flat_somewhere_and_centred_anew(pair, rng):
     other = design.recentred(weights)
     if design.is_flat is None:
         assert design.is_constant is None and other is design
+        assert not other.shift_from(design).any()
         return
     assert np.flatnonzero(design.is_flat).tolist() == [3, 5]
     assert np.flatnonzero(design.is_constant).tolist() == [5]
     np.testing.assert_allclose(other.rmatvec(weights), np.zeros(N), atol=1e-12)
+    np.testing.assert_allclose(
+        other.columns([0]) + other.shift_from(design)[0], design.columns([0])
+    )
 
 
 def test_a_design_is_taken_as_it_is(pair):

@@ -192,11 +192,10 @@ class Centered(Design):
                 norms[part] = ones @ self.columns(part) ** 2
         return np.where(self.is_flat, 0.0, norms)
 
-    def extremes(self) -> tuple[Floats, Floats]:
-        """(min_i x_ij, max_i x_ij) for every column j, (n,) each, to the digits of the means."""
-        lowest, highest = self.base.extremes()
-        lowest, highest = lowest - self.means, highest - self.means
-        return np.where(self.is_flat, 0.0, lowest), np.where(self.is_flat, 0.0, highest)
+    def ranges(self) -> tuple[Floats, Floats]:
+        """The least and the largest entry of every column, (n,) each; one pass over X."""
+        low, high = (np.where(self.is_flat, 0.0, x - self.means) for x in self.base.ranges())
+        return low, high
 
     def scaled(self, scale: Floats) -> Centered:
         """X diag(scale), centred alike; exact for powers of two."""

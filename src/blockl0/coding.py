@@ -109,15 +109,12 @@ def _encode(
 ) -> Floats:
     """The codes of some targets, (t, n); the Gram matrix of the columns is shared."""
     codes = np.empty((len(targets), problem.n_features))
-    shared: QuadraticSearch | None = None
+    search: QuadraticSearch | None = None
     for i, y in enumerate(targets):
         here = replace(problem, y=y)
-        search = QuadraticSearch(here, options)
-        if shared is not None and shared._whole is not None:
-            search._whole = search._pool_of(shared._whole.columns, like=shared._whole)
+        search = QuadraticSearch(here, options) if search is None else search.for_target(y)
         incumbent, _ = improve(search, None, begin(here), np.random.default_rng(seed), rounds)
         codes[i] = here.to_given(incumbent.w)
-        shared = search if shared is None else shared
     return codes
 
 

@@ -97,8 +97,8 @@ class Dense(Design):
             return np.einsum("ij,ij->j", self.X, self.X)
         return np.einsum("i,ij,ij->j", weights, self.X, self.X)
 
-    def extremes(self) -> tuple[Floats, Floats]:
-        """(min_i x_ij, max_i x_ij) for every column j, (n,) each."""
+    def ranges(self) -> tuple[Floats, Floats]:
+        """The least and the largest entry of every column, (n,) each; one pass over X."""
         return self.X.min(axis=0), self.X.max(axis=0)
 
     def scaled(self, scale: Floats) -> Dense:
@@ -197,10 +197,10 @@ class Csc(Design):
             result[start:stop] = np.bincount(column, squares, stop - start)
         return result
 
-    def extremes(self) -> tuple[Floats, Floats]:
-        """(min_i x_ij, max_i x_ij) for every column j, (n,) each, unstored zeros included."""
-        lowest, highest = self.matrix.min(axis=0), self.matrix.max(axis=0)
-        return np.ravel(lowest.toarray()), np.ravel(highest.toarray())
+    def ranges(self) -> tuple[Floats, Floats]:
+        """The least and the largest entry of every column, (n,) each; one pass over X."""
+        low, high = self.matrix.min(axis=0), self.matrix.max(axis=0)
+        return np.ravel(low.toarray()), np.ravel(high.toarray())
 
     def scaled(self, scale: Floats) -> Csc:
         """X diag(scale), a copy of the entries."""

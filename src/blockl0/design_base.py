@@ -79,8 +79,8 @@ class Design(ABC):
         """Σ_i weights_i x_ij² for every column j, (n,)."""
 
     @abstractmethod
-    def extremes(self) -> tuple[Floats, Floats]:
-        """(min_i x_ij, max_i x_ij) for every column j, (n,) each; one pass over X."""
+    def ranges(self) -> tuple[Floats, Floats]:
+        """The least and the largest entry of every column, (n,) each; one pass over X."""
 
     @abstractmethod
     def scaled(self, scale: Floats) -> Design:
@@ -93,11 +93,6 @@ class Design(ABC):
     def shift_from(self, other: Any) -> Floats:
         """The means that are taken away less those of another centring of the same X, (n,)."""
         return np.zeros(self.shape[1])
-
-    def largest_entries(self) -> Floats:
-        """max_i |x_ij| for every column j, (n,), or a little more; one pass over X."""
-        lowest, highest = self.extremes()
-        return np.maximum(highest, -lowest)
 
     def entry_moments(self, weights: Floats, means: Floats) -> tuple[Floats, Floats] | None:
         """Σ_i weights_i (x_ij − mean_j) and the same of squares, (n,), to the digits of the means.

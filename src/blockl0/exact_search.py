@@ -8,7 +8,6 @@ have been projected away orthogonally.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import NamedTuple
 
@@ -19,6 +18,7 @@ from blockl0 import kernels
 from blockl0.block_search import RELAX_FROM, RELAX_PASSES, grown_tree, new_tree, open_bound
 from blockl0.dependence import CLEAR_PIVOT, distinct_columns, independent_parts
 from blockl0.fits import least_squares_on
+from blockl0.incumbent import Incumbent
 from blockl0.orthogonal import DEPENDENT, EPSILON, Columns, rounding_of, smallest_distance
 from blockl0.problem import Problem
 from blockl0.run import Run
@@ -41,16 +41,6 @@ REDUCED = 1e-8
 """Share of the objective by which a fit on reduced columns must be worse to be believed."""
 MOST_REMEMBERED = 100_000
 """Supports that are known to have been judged."""
-
-
-@dataclass
-class Incumbent:
-    """The best point so far, in the shape `Run.record` wants."""
-
-    w: Floats
-    objective: float
-    n_nonzero: int
-    iteration: int = 0
 
 
 class Part(NamedTuple):
@@ -324,8 +314,7 @@ class ExactSearch:
         return first if np.isfinite(first.objective) else self._fit(self.problem.keep, 0)
 
     def _fit(self, support: Ints, nodes: int) -> Incumbent:
-        w = least_squares_on(self.problem, support)
-        return Incumbent(w, self.problem.objective(w), int(np.count_nonzero(w)), nodes)
+        return Incumbent.at(self.problem, least_squares_on(self.problem, support), nodes)
 
     # data ------------------------------------------------------------------------------------
 

@@ -42,6 +42,18 @@ class Saved(NamedTuple):
     value: Floats
 
 
+class Walk(NamedTuple):
+    """Where a walk on a pool has come to, and what it set out from."""
+
+    support: Ints
+    columns: Ints
+    state: Saved
+
+    def is_from(self, support: Ints, pool: Pool) -> bool:
+        """Whether it set out from this support, on a pool of these columns."""
+        return np.array_equal(self.support, support) and np.array_equal(self.columns, pool.columns)
+
+
 class Pool:
     """Least squares on a support inside the pool, re-fitted by every move.
 
@@ -235,7 +247,7 @@ class Pool:
         if weight is not None and missing.size < batch:
             gains = np.where(table.known | (weight == 0.0), -np.inf, self.add_gains())
             gains[missing] = np.inf
-            missing = _first(-gains, batch)
+            missing = first_of(-gains, batch)
             missing = missing[~table.known[missing]]
         if self._design is None:
             design, is_all = self._problem.design, self.columns.size == self._problem.n_features
@@ -343,6 +355,6 @@ class Pool:
         return np.where(free, 0.5 * edge**2 / safe, -np.inf)
 
 
-def _first(keys: Floats, count: int) -> Ints:
+def first_of(keys: Floats, count: int) -> Ints:
     """Positions of the `count` smallest keys."""
     return np.argpartition(keys, count)[:count] if count < keys.size else np.arange(keys.size)

@@ -183,6 +183,8 @@ def restart(search: Search, incumbent: Incumbent, run: Run, rng: np.random.Gener
         before = found.objective
         found = search.kick_round(found, run, rng)
         fruitless = 0 if found.objective < before else fruitless + 1
+    # what comes next around the old point starts from it, not from where a walk had led
+    incumbent.walk = None
     return _better(found, incumbent)
 
 

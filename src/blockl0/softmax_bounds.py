@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.descent import FAR, weighted_total
-from blockl0.dual_bounds import LEAST_PIVOT, ROUNDING, Base, inverse_of
+from blockl0.dual_bounds import LEAST_PIVOT, ROUNDING, Base, inverse_of, largest_entries
 from blockl0.losses import entropy_excess
 from blockl0.losses.softmax import class_pairs, contrasts, slope_at, softmax_hessian
 from blockl0.problem import Problem
@@ -35,7 +35,7 @@ class SoftmaxBounds:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self.largest = problem.design.largest_entries()
+        self.largest = largest_entries(problem.design)
 
     def groups(self, bases: list[Base]) -> Iterator[list[Base]]:
         """Each base alone: matrices of curvatures have no least."""

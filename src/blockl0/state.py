@@ -10,7 +10,7 @@ put off until the gradient is asked for.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,15 @@ REFRESH_MOVES = 200
 """Moves between two recomputations of the gradient from the data, which bounds the drift."""
 REFRESH_FALL = 1e-4
 """And at once when the loss fell to this share: what is left of it would be mostly rounding."""
+
+
+class _Model(NamedTuple):
+    """Q_BB and g_B of a block, at a version of the state."""
+
+    version: int
+    block: Ints
+    Q: Floats
+    gradient: Floats
 
 
 class State(ABC):
@@ -61,8 +70,8 @@ class State(ABC):
         self.iteration = 0
         self.version = 0
         self.memo: dict[str, Any] = {}
-        # block, Q_BB and g_B of the last model: a move into that block needs them again
-        self._model: tuple[Ints, Floats, Floats] = (np.empty(0, np.int64), np.empty(0), np.empty(0))
+        # the last model, of a block at a version: a move into that block needs it again
+        self._model = _Model(-1, np.empty(0, np.int64), np.empty(0), np.empty(0))
 
     @property
     def objective(self) -> float:
@@ -90,7 +99,7 @@ class State(ABC):
     def block_model(self, block: Ints, theta: float) -> tuple[Floats, Floats]:
         """H = Q_BB + θI and c = g_B − H w_B: the block's ½z'Hz + c'z up to a constant."""
         Q, gradient = self.curvature_block(block), self.block_gradient(block)
-        self._model = block, Q, gradient
+        self._model = _Model(self.version, block, Q, gradient)
         H = Q.copy()
         H.flat[:: block.size + 1] += theta
         return H, gradient - H @ self.w[block]
@@ -101,9 +110,10 @@ class State(ABC):
 
     def move(self, block: Ints, z: Floats) -> None:
         """Set w_B = z and bring objective, nonzeros and gradient along."""
-        if self._model[0] is not block:
+        model = self._model
+        if model.version != self.version or not np.array_equal(model.block, block):
             self.block_model(block, 0.0)
-        _, Q, gradient = self._model
+        _, _, Q, gradient = self._model
         before = self.w[block]
         step = z - before
         self.n_nonzero += int(np.count_nonzero(z) - np.count_nonzero(before))
