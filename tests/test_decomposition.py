@@ -11,8 +11,11 @@ import scipy.sparse as sp
 import blockl0
 import oracles
 from blockl0 import Status, state
+from blockl0.decomposition import solve_dec
+from blockl0.preprocess import apply
 from blockl0.problem import as_problem
 from blockl0.reference import dec_reference
+from blockl0.run import Run
 from blockl0.state import GramState, StreamState, start_state
 
 FORMS = {
@@ -401,3 +404,11 @@ def test_paper_example_stalls_with_blocks_of_one_and_is_solved_with_blocks_of_th
     assert max(excess[1]) > 1e-3
     # Table 1: the only block-3 stationary point is the optimum
     assert max(excess[3]) < 1e-6
+
+
+def test_a_problem_with_an_intercept_is_refused():
+    """Its blocks would be priced without the intercept that its objective is the minimum over."""
+    X, y = np.random.default_rng(0).standard_normal((20, 3)), np.arange(20) % 2
+    problem = apply(as_problem(X, y, n_nonzero_coefs=1, loss="logistic", ridge=0.1)).problem
+    with pytest.raises(ValueError, match=r"method='dec' knows no intercept.*use method='refit'"):
+        solve_dec(problem, Run(problem), rng=np.random.default_rng(0))

@@ -10,7 +10,10 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 
 import blockl0
+import oracles
+from blockl0 import certify, l0_path, solve
 from blockl0.design import as_design
+from blockl0.fits import make_fits
 from blockl0.grouped_search import GramRows, GroupedSearch
 from blockl0.losses import Softmax
 from blockl0.losses.softmax import contrasts, softmax_hessian
@@ -23,6 +26,7 @@ from blockl0.refit import solve_refit
 from blockl0.run import Run
 from blockl0.softmax import best_intercepts
 from blockl0.sparsity import Sparsity
+from blockl0.units import COLUMNS
 
 SOFTMAX = Softmax(3)
 softmax_loss, probabilities = SOFTMAX.value, SOFTMAX.mean
@@ -49,25 +53,32 @@ def problem_of(X, y, budget=2, price=None, ridge=0.1, weights=None, keep=None):
     )  # fmt: skip
 
 
-def enumerate_best(X, y, weights, ridge, price, budget, n_classes=3):
-    best = np.inf
-    for size in range(budget + 1):
-        for S in combinations(range(X.shape[1]), size):
-            A = np.column_stack([np.ones(len(y)), X[:, S]])
+def slow_fit(X, y, weights, ridge, support, intercept=True):
+    """The smooth part at its minimum on a support, by scipy."""
+    n_free, n_classes = int(intercept), int(y.max()) + 1
+    A = np.column_stack([np.ones((len(y), n_free)), X[:, list(support)]])
+    pull = np.full((A.shape[1], 1), ridge)
+    pull[:n_free] = 0.0
 
-            def value(v, A=A, size=size):
-                V = v.reshape(size + 1, n_classes)
-                P = probabilities(A @ V)
-                P[np.arange(len(y)), y] -= 1.0
-                slope = A.T @ (weights[:, None] * P)
-                slope[1:] += ridge * V[1:]
-                total = weights @ softmax_loss(A @ V, y) + 0.5 * ridge * np.sum(V[1:] ** 2)
-                return total, slope.ravel()
+    def value(v):
+        V = v.reshape(A.shape[1], n_classes)
+        P = probabilities(A @ V)
+        P[np.arange(len(y)), y] -= 1.0
+        slope = A.T @ (weights[:, None] * P) + pull * V
+        total = weights @ softmax_loss(A @ V, y) + 0.5 * np.sum(pull * V**2)
+        return total, slope.ravel()
 
-            start = np.zeros((size + 1) * n_classes)
-            found = minimize(value, start, jac=True, method="BFGS", tol=1e-8)
-            best = min(best, found.fun + price * size)
-    return best
+    start = np.zeros(A.shape[1] * n_classes)
+    if start.size == 0:
+        return weights.sum() * np.log(n_classes)
+    return minimize(value, start, jac=True, method="BFGS", tol=1e-8).fun
+
+
+def enumerate_best(X, y, weights, ridge, price, budget, intercept=True):
+    return min(
+        slow_fit(X, y, weights, ridge, S, intercept) + price * len(S)
+        for S in oracles.subsets(range(X.shape[1]), budget)
+    )
 
 
 def test_value_gradient_and_curvature_by_finite_differences(rng):
@@ -244,3 +255,248 @@ def test_a_single_addition_is_tried_on_the_true_loss():
         result = run_refit(apply(problem_of(X, y, 3, price=2.0)).problem)
         truth = enumerate_best(X, y, np.ones(40), 0.1, 2.0, 3)
         assert result.objective == pytest.approx(truth, rel=1e-5)
+
+
+# the one house --------------------------------------------------------------------------------
+
+
+FORMS = {
+    "budget": {"n_nonzero_coefs": 2},
+    "price": {"alpha": 4.0},
+    "both": {"n_nonzero_coefs": 3, "alpha": 2.0},
+}
+STORAGES = {"dense": np.asarray, "sparse": sp.csr_array}
+
+
+def solve_softmax(X, y, **options):
+    return solve(X, y, **{"loss": "softmax", "ridge": 0.1, "random_state": 0, **options})
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_solve_finds_the_best_of_all_supports(form):
+    """The oracle fits every support by scipy."""
+    for seed in range(3):
+        X, y, weights = make(50, 6, seed=seed)
+        price, budget = FORMS[form].get("alpha", 0.0), FORMS[form].get("n_nonzero_coefs", 6)
+        truth = enumerate_best(X, y, weights, 0.1, price, budget, intercept=False)
+        for storage in STORAGES.values():
+            result = solve_softmax(
+                storage(X), y, sample_weight=weights, effort="thorough", **FORMS[form]
+            )
+            assert result.objective == pytest.approx(truth, rel=1e-6)
+            assert result.coef.shape == (6, 3) and result.n_nonzero == result.support.size
+            assert np.flatnonzero(result.coef.any(axis=1)).tolist() == result.support.tolist()
+
+
+def test_fits_are_those_of_scikit_learn():
+    """Its multinomial regression minimizes the same, with C = 1/ridge."""
+    from sklearn.linear_model import LogisticRegression
+
+    X, y, weights = make(seed=1)
+    for intercept in (False, True):
+        peer = LogisticRegression(C=2.0, fit_intercept=intercept, tol=1e-10, max_iter=5000)
+        peer.fit(X, y, sample_weight=weights)
+        problem = apply(problem_of(X, y, 6, ridge=0.5, weights=weights), intercept)
+        fit = make_fits(problem.problem).on(np.arange(6))
+        coef, b = problem.invert(fit.w)
+        assert coef == pytest.approx(peer.coef_.T, abs=1e-4)
+        assert b - np.mean(b) == pytest.approx(peer.intercept_ - peer.intercept_.mean(), abs=1e-4)
+
+
+def test_every_point_of_a_path_is_the_best_and_it_never_rises():
+    X, y, weights = make(50, 6, seed=2)
+    path = l0_path(
+        X, y, n_nonzero_coefs=5, loss="softmax", ridge=0.1, sample_weight=weights, random_state=0
+    )
+    truth = [enumerate_best(X, y, weights, 0.1, 0.0, k, intercept=False) for k in range(1, 6)]
+    assert path.objective == pytest.approx(np.array(truth), rel=1e-6)
+    assert np.all(np.diff(path.objective) <= 0.0) and path.loss == "softmax"
+    losses = [p.objective - 0.05 * np.sum(p.coef**2) for p in path]
+    assert path.losses == pytest.approx(np.array(losses))
+    prices = l0_path(X, y, alphas=[30.0, 5.0, 1.0], loss="softmax", ridge=0.1, random_state=0)
+    assert np.all(np.diff(prices.n_nonzero) >= 0)
+
+
+def test_certificates_agree_with_all_single_changes():
+    X, y, weights = make(40, 5, seed=3)
+    fits = {
+        S: slow_fit(X, y, weights, 0.1, S, intercept=False) for S in oracles.subsets(range(5), 3)
+    }
+    options = {"loss": "softmax", "ridge": 0.1, "sample_weight": weights}
+    bound = problem_of(X, y, 5, weights=weights)
+    seen = set()
+    for S in combinations(range(5), 2):
+        coef = make_fits(bound).on(np.array(S)).w
+        others = [j for j in range(5) if j not in S]
+        swaps = [fits[tuple(sorted((i, j)))] for i in S for j in others]
+        full = certify(X, y, coef, n_nonzero_coefs=2, level=2, **options)
+        assert full.holds == (min(swaps) >= fits[S]) and full.complete
+        # with room and a price: additions and removals
+        ones = [fits[tuple(sorted((*S, j)))] + 4.0 for j in others] + [fits[(i,)] - 4.0 for i in S]
+        single = certify(X, y, coef, n_nonzero_coefs=4, alpha=4.0, level=1, **options)
+        assert single.holds == (min(ones) >= fits[S])
+        seen |= {full.holds, single.holds}
+        for answer in (full, single):
+            if not answer.holds:
+                assert len(answer.block) <= answer.level
+                assert answer.better_coef.shape == (5, 3)
+                assert answer.better_objective < answer.objective and "Not block" in str(answer)
+    assert seen == {True, False}
+
+
+def test_a_point_that_is_no_fit_is_not_even_basic():
+    X, y, _ = make(40, 5)
+    result = solve_softmax(X, y, n_nonzero_coefs=2)
+    options = {"loss": "softmax", "ridge": 0.1, "n_nonzero_coefs": 2}
+    assert certify(X, y, result.coef, level="basic", **options).holds
+    assert certify(X, y, result.coef, level=2, **options).holds
+    for level in ("basic", 1):
+        answer = certify(X, y, 1.1 * result.coef, level=level, **options)
+        assert not answer.holds
+        assert answer.better_objective == pytest.approx(result.objective, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"level": 3}, r"`level`=3 needs a loss of one predictor.*level='basic', 1 or 2"),
+        ({"level": "L"}, r"`level`='L' needs a loss of one predictor"),
+        ({"outside": "fixed"}, r"`outside`='fixed' needs a loss of one predictor"),
+        ({"n_samples": 5}, r"`n_samples` needs a loss of one predictor"),
+        ({"alpha": 1.0}, r"`level`=2 of loss='softmax' is known only without a price.*level=1"),
+        ({"n_nonzero_coefs": 3}, r"2 of n_nonzero_coefs=3 columns; ask for level=1"),
+    ],
+)
+def test_what_a_certificate_cannot_say_is_refused(options, message):
+    X, y, _ = make(40, 5)
+    coef = solve_softmax(X, y, n_nonzero_coefs=2, effort="fast").coef
+    with pytest.raises(ValueError, match=message):
+        certify(X, y, coef, **{"n_nonzero_coefs": 2, "loss": "softmax", "ridge": 0.1, **options})
+
+
+def test_a_certificate_that_would_take_too_long_is_refused(monkeypatch):
+    X, y, _ = make(40, 5)
+    coef = solve_softmax(X, y, n_nonzero_coefs=2, effort="fast").coef
+    monkeypatch.setattr("blockl0.single_moves.MOST_WORK", 10.0)
+    with pytest.raises(ValueError, match=r"`level`=2 is out of reach .* level='basic'"):
+        certify(X, y, coef, n_nonzero_coefs=2, loss="softmax", ridge=0.1)
+
+
+@pytest.mark.parametrize(
+    "method", ["dec", "exact", "pgm", "apgm", "qpm", "omp", "forward", "pgm-l0", "pgm-lp"]
+)
+def test_methods_of_one_coefficient_per_column_refuse(method):
+    X, y, _ = make(30, 4)
+    form = {"alpha": 1.0} if method in ("pgm-l0", "pgm-lp") else {"n_nonzero_coefs": 2}
+    with pytest.raises(ValueError, match=rf"method='{method}' knows one .*use method='refit'"):
+        solve(X, y, loss="softmax", method=method, **form)
+
+
+def test_targets_are_codes():
+    X, y, _ = make(30, 4)
+    for bad, seen in ((y + 1, "1, 2, 3"), (2.0 * y, "0, 2, 4"), (0 * y, "0"), (y - 0.5, "-0.5")):
+        with pytest.raises(ValueError, match=rf"class codes 0, 1, \.\.\., C - 1.*got {seen}"):
+            solve(X, bad, loss="softmax", n_nonzero_coefs=1)
+    with pytest.raises(ValueError, match=r"class codes 0, \.\.\., 3, each at least once"):
+        solve(X, y, loss=Softmax(4), n_nonzero_coefs=1)
+    with pytest.raises(ValueError, match=r"`n_classes` must be at least 2, got 1"):
+        Softmax(1)
+    same = [solve_softmax(X, y, loss=loss, n_nonzero_coefs=1) for loss in ("softmax", Softmax(3))]
+    assert same[0].objective == same[1].objective  # the same steps
+    assert (Softmax().n_outputs, Softmax(3).n_outputs) == (0, 3)
+
+
+def test_a_start_has_a_coefficient_of_every_class():
+    X, y, _ = make(50, 6)
+    best = solve_softmax(X, y, n_nonzero_coefs=2)
+    again = solve_softmax(X, y, n_nonzero_coefs=2, init=best.coef, effort="fast")
+    assert again.objective <= best.objective * (1.0 + 1e-12)
+    for init, message in (
+        (np.zeros(6), r"`init` must have shape \(6, 3\), one value per column of X and class"),
+        (np.ones((6, 3)), r"at most n_nonzero_coefs=2 nonzeros, got 6"),
+        (np.full((6, 3), np.nan), r"`init` must be finite"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            solve_softmax(X, y, n_nonzero_coefs=2, init=init)
+    with pytest.raises(ValueError, match=r"`coef` must have shape \(6, 3\)"):
+        certify(X, y, np.zeros(6), n_nonzero_coefs=2, loss="softmax")
+
+
+def test_callbacks_see_every_class_and_may_stop():
+    X, y, _ = make(50, 6)
+    seen = []
+    result = solve_softmax(X, y, n_nonzero_coefs=2, callback=lambda p: seen.append(p.coef.shape))
+    assert set(seen) == {(6, 3)} and len(seen) == len(result.history)
+    stopped = solve_softmax(X, y, n_nonzero_coefs=2, callback=lambda p: True)
+    assert str(stopped.status) == "stopped" and len(stopped.history) == 1
+
+
+def test_kept_columns_stay_and_the_rest_is_the_best():
+    X, y, weights = make(50, 6, seed=4)
+    result = solve_softmax(X, y, n_nonzero_coefs=3, keep=[0, 5], sample_weight=weights)
+    truth = min(slow_fit(X, y, weights, 0.1, (0, 5, j), intercept=False) for j in range(1, 5))
+    assert {0, 5} < set(result.support) and result.objective == pytest.approx(truth, rel=1e-6)
+
+
+def test_the_order_of_classes_columns_and_rows_and_the_units_do_not_matter(rng):
+    X, y, weights = make(60, 7, 4, seed=5)
+    weights = rng.integers(1, 4, y.size).astype(float)
+    options = {"n_nonzero_coefs": 2, "sample_weight": weights, "ridge": 0.0}
+    first = solve_softmax(X, y, **options)
+    classes, columns, units = rng.permutation(4), rng.permutation(7), 10.0 ** rng.integers(-3, 4, 7)
+    other = solve_softmax((X * units)[:, columns], classes[y], **options)
+    assert other.objective == pytest.approx(first.objective, rel=1e-9)
+    # coefficient of class c and column j, in the other's order and units
+    back = np.zeros_like(first.coef)
+    back[columns] = other.coef
+    np.testing.assert_allclose((back * units[:, None])[:, classes], first.coef, atol=1e-6)
+    again = np.repeat(np.arange(60), weights.astype(int))
+    repeated = solve_softmax(X[again], y[again], n_nonzero_coefs=2, ridge=0.0)
+    assert repeated.objective == pytest.approx(first.objective, rel=1e-9)
+    np.testing.assert_allclose(repeated.coef, first.coef, atol=1e-6)
+
+
+def test_two_classes_have_half_the_contrast_of_the_logistic_loss():
+    """W = (−v, v)/2 has the predictors ±Xv/2, and half the squares of v."""
+    X, y, _ = make(60, 8, n_classes=2)
+    softmax = solve_softmax(X, y, n_nonzero_coefs=3, ridge=0.2)
+    logistic = solve(X, y, n_nonzero_coefs=3, loss="logistic", ridge=0.1, random_state=0)
+    assert softmax.objective == pytest.approx(logistic.objective, rel=1e-9)
+    np.testing.assert_allclose(softmax.coef[:, 1], 0.5 * logistic.coef, atol=1e-6)
+    np.testing.assert_allclose(softmax.coef[:, 0], -0.5 * logistic.coef, atol=1e-6)
+
+
+def test_separable_classes_end_soon_and_are_finite():
+    X, y, _ = make(60, 8)
+    X[:, 2], X[:, 6] = y == 0, y == 1
+    result = solve_softmax(X, y, n_nonzero_coefs=2, ridge=0.0)
+    assert np.isfinite(result.coef).all() and result.n_iter < 60
+    assert result.support.tolist() == [2, 6]
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("storage", STORAGES)
+def test_gradients_are_those_of_finite_differences(storage, intercept, rng):
+    X, y, weights = make(30, 4)
+    problem = apply(problem_of(STORAGES[storage](X), y, 4, weights=weights), intercept).problem
+    w, steps = rng.standard_normal((4, 3)), 1e-5 * np.eye(12).reshape(12, 4, 3)
+    slope = [(problem.smooth(w + d) - problem.smooth(w - d)) / 2e-5 for d in steps]
+    np.testing.assert_allclose(problem.gradient(w).ravel(), slope, atol=1e-4)
+    assert problem.zero().shape == (4, 3) and problem.objective(w) == problem.smooth(w)
+
+
+def test_units_are_columns():
+    w = np.array([[0.0, 0.0], [1.0, -1.0], [0.0, 2.0]])
+    assert COLUMNS.support(w).tolist() == [1, 2] and COLUMNS.count(w) == 2
+    assert COLUMNS.support(w[:, 0]).tolist() == [1] and COLUMNS.count(w[:, 0]) == 1
+    assert COLUMNS.members(2).tolist() == [2]
+
+
+def test_a_budget_counts_columns_not_coefficients():
+    X, y, _ = make(30, 4)
+    problem = problem_of(X, y, 1)
+    w = problem.zero()
+    w[1] = 1.0
+    assert problem.objective(w) < np.inf
+    w[2, 0] = 1e-9
+    assert problem.objective(w) == np.inf

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.fits import make_fits
-from blockl0.models import make_models
+from blockl0.models import Models
 from blockl0.problem import Problem
 from blockl0.quadratic_search import RELATIVE_TOLERANCE, Incumbent, SearchOptions, Tally
 from blockl0.run import Run
@@ -44,7 +44,7 @@ class LocalSearch:
         # not of the incumbent's objective: on separable data that goes to zero
         at_zero = problem.smooth(problem.zero())
         self.tolerance, self.negligible = RELATIVE_TOLERANCE * at_zero, NEGLIGIBLE * at_zero
-        self.models = make_models(problem, options, self.tally, self.fits, self.tolerance)
+        self.models = Models(problem, options, self.tally, self.fits, self.tolerance)
         self._forget()
 
     def _forget(self) -> None:
@@ -119,7 +119,7 @@ class LocalSearch:
             return None
         if key not in self._tried:
             ceiling = incumbent.objective - self.tolerance
-            fit = best_fit(self.fits, self.models.changes(incumbent.w), ceiling, run)
+            fit = best_fit(self.fits, self.models.at(incumbent.w).changes(), ceiling, run)
             self._tried[key] = None if fit is None else self._at(fit.w, incumbent.iteration + 1)
         return self._tried[key]
 
@@ -146,12 +146,13 @@ class LocalSearch:
         self, incumbent: Incumbent, run: Run, rng: np.random.Generator, is_narrow: bool = False
     ) -> Incumbent:
         """Kicks on the local model, then on the point itself; only the true objective counts."""
-        proposal = self.models.kick_round(incumbent.w, run, rng, is_narrow)
+        model = self.models.at(incumbent.w)
+        proposal = model.kick_round(run, rng, is_narrow)
         if proposal is not None:
             found = self._polish(proposal, incumbent.iteration)
             if found.objective < incumbent.objective - self.tolerance:
                 incumbent = self.settle(found, run, rng)
-        for _ in range(self.models.first_kicks if is_narrow else self.models.kicks):
+        for _ in range(model.first_kicks if is_narrow else model.kicks):
             incumbent = self._kick(incumbent, run, rng)
         return incumbent
 
@@ -165,7 +166,7 @@ class LocalSearch:
         w = incumbent.w.copy()
         w[dropped] = 0.0
         start = self._at(w, incumbent.iteration)
-        proposal = self.models.refill(start.w, dropped, rng)
+        proposal = self.models.at(start.w).refill(dropped, rng)
         if proposal is not None:
             start = self._polish(proposal, incumbent.iteration)
         found = self.settle(start, run, rng, can_try=False)
