@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 import blockl0
+from blockl0.errors import ModelFileError
 from blockl0.files import write_whole
 from blockl0.model_checks import brief, check_document
 from blockl0.tables.recipe import Feature
@@ -27,10 +28,6 @@ Floats = NDArray[np.float64]
 FORMAT = "blockl0-model"
 FORMAT_VERSION = 1
 """Raised when a file can no longer be read by older versions."""
-
-
-class ModelFileError(ValueError):
-    """A file is not a model, is damaged, or was written by a newer version."""
 
 
 @dataclass(frozen=True, eq=False)
