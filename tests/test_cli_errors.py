@@ -77,13 +77,38 @@ def test_errors_are_explained(folder, case):
     assert pattern in done.stderr and not done.stdout and "Traceback" not in done.output
 
 
-def test_a_fault_of_ours_is_not_hidden(folder, monkeypatch):
-    def fail(*_):
-        raise ValueError("operands could not be broadcast")
+def check_in(package, message):
+    """A function that refuses, as if it were defined in a package."""
+    space = {"__name__": package, "message": message}
+    exec("def check(*_):\n    raise ValueError(message)\n", space)
+    return space["check"]
 
-    monkeypatch.setattr("blockl0.cli.data.load", fail)
+
+def broadcast(*_):
+    """An operation that fails, wherever it stands."""
+    return np.ones(2) + np.ones(3)
+
+
+@pytest.mark.parametrize("package", ["blockl0.cli.data", "sklearn.utils", "numpy"])
+@pytest.mark.parametrize("message", ["is refused.", "is refused"])
+def test_a_fault_of_ours_is_not_hidden(folder, monkeypatch, package, message):
+    """What counts is who speaks, not how the message ends."""
+    monkeypatch.setattr("blockl0.cli.data.load", check_in(package, message))
+    done = CliRunner().invoke(cli.main, ["fit", "data.csv", "-t", "y"])
+    if package == "numpy":
+        assert done.exit_code == 1 and isinstance(done.exception, ValueError)
+    else:
+        assert done.exit_code == 3 and message in done.stderr
+    monkeypatch.setitem(broadcast.__globals__, "__name__", "blockl0.cli.data")
+    monkeypatch.setattr("blockl0.cli.data.load", broadcast)
     done = CliRunner().invoke(cli.main, ["fit", "data.csv", "-t", "y"])
     assert done.exit_code == 1 and isinstance(done.exception, ValueError)
+
+
+def test_checks_of_scikit_learn_speak_to_the_user(folder):
+    options = ("fit", "data.csv", "-t", "kind", "--drop", "y", "--folds", 60, *QUICK)
+    done = run(*options, code=3)
+    assert "n_splits=60 cannot be greater than the number of members" in done.stderr
 
 
 def test_warnings_become_notices(folder):

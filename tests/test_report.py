@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.model_selection import KFold
 
-from blockl0 import L0RegressorCV
+from blockl0 import L0ClassifierCV, L0RegressorCV
 from blockl0.certificate.proof import Proof
 from blockl0.certificate.words import VERDICTS, n_subsets
 from blockl0.report import claims, collect, make_report, proof
@@ -86,6 +86,43 @@ def test_cross_validation_repeats_the_selection(report):
     share = 1.0 - np.mean(losses) / np.mean(nulls)
     assert point["cv"]["explained"] == pytest.approx(share, rel=1e-4)
     assert point["again"] == [again[j] for j in chosen]
+
+
+@pytest.mark.parametrize("loss", ["squared", "poisson", "logistic", "three"])
+def test_the_folds_are_those_of_the_estimators(loss):
+    """One cross-validation: the losses of the page are the scores of `L0RegressorCV`."""
+    X, y = make_data(90)
+    rng, kind = np.random.default_rng(1), L0RegressorCV
+    if loss == "poisson":
+        y = rng.poisson(np.exp(0.3 * (y - 3.0)))
+    elif loss != "squared":
+        kind, edges = L0ClassifierCV, [2.0, 4.0] if loss == "three" else [3.0]
+        y = np.digitize(y + rng.logistic(size=90), edges)
+    name = "logistic" if loss == "three" else loss
+    splits = list(KFold(3, shuffle=True, random_state=5).split(X))
+    data = make_report(
+        X, y, loss=name, n_nonzero_coefs=3, cv=KFold(3, shuffle=True, random_state=5)
+    )
+    model = kind(3, loss=name, cv=splits, random_state=0).fit(X, y)
+    for i, point in enumerate(data.to_dict()["points"]):
+        assert point["cv"]["loss"] == pytest.approx(-model.mean_scores_[i], rel=1e-5)
+        assert point["cv"]["loss_se"] == pytest.approx(model.se_scores_[i], rel=1e-5)
+    if kind is L0ClassifierCV:
+        by_share = kind(3, loss=name, cv=splits, scoring="accuracy", random_state=0).fit(X, y)
+        shares = [point["cv"]["accuracy"] for point in data.to_dict()["points"]]
+        np.testing.assert_allclose(shares, by_share.mean_scores_, rtol=1e-5)
+    # without any column, the null is what an intercept alone loses on the whole
+    assert data.to_dict()["points"][0]["loss"] == pytest.approx(data.to_dict()["null"], rel=1e-5)
+
+
+def test_the_null_loss_does_not_need_a_path_from_zero():
+    X, y = make_data()
+    whole, kept = (
+        make_report(X, y, n_nonzero_coefs=3, keep=keep).to_dict() for keep in (None, [0])
+    )
+    assert kept["points"][0]["k"] == 1 and kept["null"] == whole["null"]
+    shares = [data["points"][-1]["cv"]["explained"] for data in (whole, kept)]
+    assert all(0.5 < share < 1.0 for share in shares)
 
 
 def test_the_choices_are_those_of_their_rules(report):

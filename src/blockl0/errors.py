@@ -9,3 +9,7 @@ class OutOfReachError(ValueError):
     Its message says what can be asked for instead: a sampled certificate, a lower level, fewer
     columns, or another method.
     """
+
+
+class ModelFileError(ValueError):
+    """A file is not a model, is damaged, or was written by a newer version."""

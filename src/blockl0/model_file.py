@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 import blockl0
+from blockl0.errors import ModelFileError
 from blockl0.files import write_whole
 from blockl0.losses import LOSSES, Loss, get_loss, label_of
 from blockl0.losses.stored import LossNotFoundError, from_json, original, to_json
@@ -28,10 +29,6 @@ Floats = NDArray[np.float64]
 FORMAT = "blockl0-model"
 FORMAT_VERSION = 1
 """Raised when a file can no longer be read by older versions."""
-
-
-class ModelFileError(ValueError):
-    """A file is not a model, is damaged, of a newer version, or of a loss that is not at hand."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,15 +9,19 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from opcode import opmap
 from pathlib import Path
 from typing import Any
 
 import click
 
+from blockl0.errors import ModelFileError
 from blockl0.text import one_line
 
 FAILED, DATA, MODEL, NOT_PROVEN, EXISTS, INTERRUPTED = 1, 3, 4, 5, 6, 130
 """Exit codes; 0 is success, 2 wrong usage (click's), 130 Ctrl-C by convention."""
+CHECKING, RAISE = ("blockl0", "sklearn"), opmap["RAISE_VARARGS"]
+"""The packages whose checks speak to users, and what they do then."""
 SCHEMA, SCHEMA_VERSION = "blockl0-result", 1
 
 
@@ -116,15 +120,29 @@ def _as_refusal(error: BaseException | None) -> BaseException | None:
         return None
     if isinstance(error, KeyboardInterrupt | Interrupted):
         return Refused("Interrupted before there was an answer; nothing is saved.", INTERRUPTED)
-    if type(error).__name__ == "ModelFileError":
+    if isinstance(error, ModelFileError):
         return Refused(str(error), MODEL)
     if isinstance(error, FileExistsError):
         return Refused(str(error), EXISTS)
     if isinstance(error, ModuleNotFoundError | MemoryError):
         return Refused(str(error) or "There is not enough memory for this.", FAILED)
-    # messages of the library end with a full stop; anything else is a fault of ours
-    is_message = isinstance(error, ValueError | TypeError) and str(error).rstrip().endswith(".")
-    return Refused(str(error), DATA) if is_message or isinstance(error, OSError) else None
+    is_message = isinstance(error, OSError) or _is_deliberate(error)
+    return Refused(str(error), DATA) if is_message else None
+
+
+def _is_deliberate(error: BaseException) -> bool:
+    """Whether a check has refused what it was given; else an operation failed, a fault of ours.
+
+    Checks are `raise` statements, of this package or of scikit-learn.
+    """
+    place = error.__traceback__
+    if place is None or not isinstance(error, ValueError | TypeError):
+        return False
+    while place.tb_next is not None:
+        place = place.tb_next
+    package = str(place.tb_frame.f_globals.get("__name__")).split(".")[0]
+    is_raised = place.tb_frame.f_code.co_code[place.tb_lasti] == RAISE
+    return package in CHECKING and is_raised
 
 
 def check_outputs(options: dict[str, Any], *names: str) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import scipy.sparse as sp
 
 
-def read_libsvm(source: Any, *, first_column: int | None = 0) -> tuple[sp.csc_array, Any]:
-    """(X, y) of LIBSVM text: a path, also of a compressed file (.gz, .bz2), or bytes.
+def read_libsvm(source: Any, *, first_column: int | None = 0) -> tuple[Any, Any]:
+    """(X as a csc_array, y) of LIBSVM text: a path, also compressed (.gz, .bz2), or a stream.
 
     `first_column` is the number that the file gives to its first column: 0, so that columns keep
     their numbers, or None to guess between 0 and 1, which may differ between two files.
