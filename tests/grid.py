@@ -91,12 +91,18 @@ def fit_value(problem, support):
     return float(minimize(at, start, jac=True, method="L-BFGS-B", options=options).fun)
 
 
-def enumerate_supports(problem):
-    """(objective, support) of the best of all supports."""
+def enumerate_supports(problem, near=None):
+    """(objective, support) of the best of all supports, or of those one change from `near`."""
     price, budget = problem.sparsity
-    return min(
-        (fit_value(problem, support) + price * len(support), support)
-        for size in range(min(budget, problem.n_features) + 1)
-        for support in combinations(range(problem.n_features), size)
+    n = problem.n_features
+    supports = [
+        support
+        for size in range(min(budget, n) + 1)
+        for support in combinations(range(n), size)
         if set(problem.keep) <= set(support)
-    )
+    ]
+    if near is not None:
+        here = set(near.tolist())
+        sizes = [(len(set(s) - here), len(here - set(s))) for s in supports]
+        supports = [s for s, moved in zip(supports, sizes, strict=True) if max(moved) <= 1]
+    return min((fit_value(problem, s) + price * len(s), s) for s in supports)
