@@ -100,7 +100,8 @@ def test_the_number_of_columns_is_chosen(loss, rule):
     model = L0RegressorCV(3, loss=loss, rule=rule, cv=3, random_state=0).fit(X, y)
     assert {1, 4} <= set(model.support_)
     path, n = model.path_, len(y)
-    values = np.array([loss.value(X @ r.coef + b, y).sum() for r, b in zip(path, path.intercepts)])
+    predictors = [X @ r.coef + path.intercepts[i] for i, r in enumerate(path)]
+    values = np.array([loss.value(eta, y).sum() for eta in predictors])
     np.testing.assert_allclose(path.losses, values, rtol=1e-9)
     deviance = n * np.log(2.0 * values / n) if isinstance(loss, LogCosh) else 2.0 * values
     np.testing.assert_allclose(path.criterion("bic"), deviance + np.log(n) * path.n_nonzero)
@@ -113,7 +114,9 @@ def test_functions_take_it():
         coef = result.coef[result.support]
         A = X[:, result.support]
         slope = A.T @ loss.gradient(A @ coef, y)
-        assert np.abs(slope).max() <= 1e-6 * (np.abs(A).T @ np.abs(loss.gradient(A @ coef, y))).max()
+        assert (
+            np.abs(slope).max() <= 1e-6 * (np.abs(A).T @ np.abs(loss.gradient(A @ coef, y))).max()
+        )
         assert certify(X, y, result.coef, level=2, n_nonzero_coefs=3, loss=loss).holds
         path = l0_path(X, y, n_nonzero_coefs=3, loss=loss, random_state=0)
         assert path.at(3).objective <= result.objective * (1.0 + 1e-9)
@@ -147,7 +150,9 @@ def test_labels_with_a_link_of_their_own(tmp_path):
 def test_a_loss_of_the_other_kind_is_refused():
     X, y = draw()
     for model, loss in ((L0Regressor(2), Probit()), (L0Regressor(2), Logistic())):
-        with pytest.raises(ValueError, match=r"L0Regressor takes a `loss` of numbers, got .*labels"):
+        with pytest.raises(
+            ValueError, match=r"L0Regressor takes a `loss` of numbers, got .*labels"
+        ):
             model.set_params(loss=loss).fit(X, y)
     with pytest.raises(ValueError, match=r"L0Classifier takes a `loss` of labels, got 'logcosh'"):
         L0Classifier(2, loss=LogCosh()).fit(X, y > 3.0)
@@ -231,7 +236,7 @@ FLAWS = {
     "a function": ({"loss_class": "os:getcwd"}, "no loss"),
     "parameter": ({"loss_parameters": {"depth": 1}}, "cannot be made with the parameters"),
     "other name": ({"loss": "other"}, "loss is 'other', and should be 'logcosh'"),
-    "not a path": ({"loss_class": "own_losses"}, "loss_class is 'own_losses', and should be an imp"),
+    "not a path": ({"loss_class": "own_losses"}, "loss_class is 'own_losses', and should be an i"),
     "a call": ({"loss_class": "os:system('x')"}, "should be an import path"),
     "not an object": ({"loss_parameters": [1]}, "loss_parameters is a list of 1, and should be"),
     "for labels": ({"loss_class": "own_losses:Probit", "loss": "probit", "loss_parameters": {}},
@@ -267,7 +272,7 @@ def test_what_cannot_be_saved_is_said(tmp_path, monkeypatch):
             save_model(model, tmp_path / "m.json")
     monkeypatch.setattr(LogCosh, "__module__", "__main__")
     model.set_params(loss=LogCosh())
-    with pytest.raises(ValueError, match="defined in the main program.*a module of its own"):
+    with pytest.raises(ValueError, match=r"defined in the main program.*a module of its own"):
         save_model(model, tmp_path / "m.json")
     monkeypatch.setattr(LogCosh, "__module__", "elsewhere")
     with pytest.raises(ValueError, match="cannot be imported as elsewhere:LogCosh"):
