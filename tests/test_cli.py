@@ -288,3 +288,38 @@ def test_a_perfect_fit_is_not_judged_by_rounding(folder):
 def test_a_path_ends_where_the_columns_do(folder):
     done = run("path", "data.csv", "-t", "y", "-k", 50, "--rule", "bic")
     assert "There are 12 columns" in done.stderr and "\n  12  " in done.stdout
+
+
+# -- losses with a log link and with a parameter ---------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("loss", "kind"), [("gamma", "gamma"), ("tweedie:1.7", "tweedie"), ("huber:0.5", "huber")]
+)
+def test_a_loss_and_its_parameter_go_from_the_fit_to_predictions(folder, loss, kind):
+    frame = pd.read_csv("data.csv")
+    frame["amount"] = np.exp(0.3 * frame["y"])
+    frame.drop(columns=["y", "kind", "size"]).to_csv("amounts.csv", index=False)
+    options = ["-t", "amount", "-k", 3, "--loss", loss, *QUICK]
+    done = answer("fit", "amounts.csv", *options, "-o", "m.json")
+    assert {row["name"] for row in done["result"]["features"]} == {"c1", "c4", "c9"}
+    assert done["data"]["loss"] == loss
+    assert done["result"]["scores"]["metric"] == ("R²" if kind == "huber" else "D²")
+    model = load_model("m.json")
+    assert model.loss == loss and type(model.loss_object).__name__.lower() == kind
+    predicted = answer("predict", "m.json", "amounts.csv")["result"]
+    assert predicted["score"]["value"] == pytest.approx(done["result"]["scores"]["train"])
+    if kind == "huber":
+        assert answer("certify", "amounts.csv", "--model", "m.json")["result"]["claims"]
+        text = run("certify", "amounts.csv", "--model", "m.json", "--loss", "huber", code=2).stderr
+        assert "fitted with --loss huber:0.5, not huber" in text
+    else:
+        said = run("certify", "amounts.csv", "--model", "m.json", code=3).stderr
+        assert f"no certificate for the {loss} loss" in said
+
+
+def test_a_loss_that_is_not_known_is_answered_with_those_that_are(folder):
+    said = " ".join(run("fit", "data.csv", "-t", "y", "--loss", "gama", code=2).stderr.split())
+    assert "must be one of 'gamma', 'huber'" in said and "Did you mean 'gamma'?" in said
+    said = " ".join(run("fit", "data.csv", "-t", "y", "--loss", "tweedie:3", code=2).stderr.split())
+    assert "`power` must be between 1 (Poisson) and 2 (gamma), got 3" in said

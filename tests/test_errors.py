@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 import blockl0
 from blockl0 import validate
-from blockl0.losses import Huber, get_loss
+from blockl0.losses import Huber, Logistic, get_loss
 from blockl0.problem import as_problem
 
 X = np.arange(15.0).reshape(3, 5) ** 1.5
@@ -195,6 +195,13 @@ ESTIMATORS = {
     "one class": (lambda: blockl0.L0Classifier(2).fit(A, 0 * LABELS), ValueError, r"at least 2 classes in the data, but the data contain only one class: .*0"),
     "one class of weight": (lambda: blockl0.L0Classifier(2).fit(A, LABELS, LABELS), ValueError, r"at least 2 classes, but the data \(of positive weight\) contain only one class"),
     "class without weight": (lambda: blockl0.L0Classifier(2).fit(A, [0, 1, 2, 1, 2, 0], [1, 0, 1, 0, 1, 1]), ValueError, r"every class, but class .*1.* has none of positive weight; leave its rows out"),
+    "loss kind": (lambda: blockl0.L0Regressor(2, loss=Logistic()).fit(A, LABELS), ValueError, r"L0Regressor takes a `loss` of numbers, got 'logistic', which is one of labels; by name: squared"),
+    "loss parameter": (lambda: get_loss("huber:x"), ValueError, r"`delta` of loss='huber' must be a number, got 'x'"),
+    "loss without one": (lambda: get_loss("squared:1"), ValueError, r"loss='squared' has no parameter, got 'squared:1'"),
+    "amount zero": (lambda: blockl0.L0Regressor(2, loss="gamma").fit(A, LABELS), ValueError, r"loss='gamma' needs positive `y`, got 0 in position 0"),
+    "power": (lambda: get_loss("tweedie:2.5"), ValueError, r"`power` must be between 1 \(Poisson\) and 2 \(gamma\), got 2\.5"),
+    "class weight": (lambda: blockl0.L0Classifier(2, class_weight={0: -1.0}).fit(A, LABELS), ValueError, r"`class_weight` must hold nonnegative numbers, got \{0: -1\.0\}"),
+    "class weight of numbers": (lambda: blockl0.BestSubsetSelector(2, class_weight="balanced").fit(A, LABELS), ValueError, r"`class_weight` is for labels, got 'balanced' with loss='squared'"),
     "hinge of three": (lambda: blockl0.L0Classifier(2, loss="squared_hinge").fit(A, [0, 1, 2, 1, 2, 0]), ValueError, r"Only binary classification is supported by loss='squared_hinge', got 3 classes"),
     "weights": (lambda: blockl0.L0Regressor(2).fit(A, LABELS, -1.0 * LABELS), ValueError, r"[Nn]egative values in data passed to `sample_weight`"),
     "ridge of softmax": (lambda: blockl0.L0Classifier(2, ridge=-1).fit(A, [0, 1, 2, 1, 2, 0]), ValueError, r"`ridge` must be nonnegative, got -1"),

@@ -226,6 +226,19 @@ def test_every_door_knows_them(name, tmp_path):
     assert loaded.loss == name and loaded.loss_object.power == power
 
 
+def test_the_score_of_weighted_and_of_constant_targets():
+    X, y = draw(1.5)
+    model = L0Regressor(2, loss="tweedie", effort="fast", random_state=0).fit(X, y)
+    weights = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
+    expected = d2_tweedie_score(y, model.predict(X), sample_weight=weights, power=1.5)
+    assert model.score(X, y, weights) == pytest.approx(expected, rel=1e-9)
+    assert model.score(X[:3], np.full(3, 2.0)) == 0.0  # as R², which is then no share
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        model.score(X, y[1:])
+    with pytest.raises(ValueError, match="needs nonnegative `y`"):
+        model.score(X, -y - 1.0)
+
+
 def test_rates_that_vanish_are_told_of():
     from sklearn.exceptions import ConvergenceWarning
 

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+import blockl0
 from blockl0.losses import LOSSES, Huber, Squared, get_loss
 from oracles import ONE_OUTPUT
 from targets import amounts, is_positive
@@ -123,3 +127,37 @@ def test_poisson_is_half_the_deviance_and_its_target_is_checked(rng):
         loss.check_target(np.array([1.0, -2.0]))
     with pytest.raises(ValueError, match=r"needs a positive value in `y`, got only zeros"):
         loss.check_target(np.zeros(2))
+
+
+def test_no_other_file_compares_the_names_of_losses():
+    package = Path(blockl0.__file__).parent
+    name = rf'["\'](?:{"|".join(LOSSES)})["\']'
+    compared = re.compile(rf"[!=]= *{name}|{name} *[!=]=|(?:not )?in [(\[{{]{name}")
+    found = [
+        f"{path.name}: {line}"
+        for path in package.rglob("*.py")
+        if path.parent.name != "losses"
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if compared.search(line)
+    ]
+    assert not found
+
+
+def test_facts_fit_together(loss):
+    eta = np.linspace(-3.0, 3.0, 7)
+    assert loss.mean(eta).shape == eta.shape and (np.diff(loss.mean(eta)) > 0.0).all()
+    assert (
+        loss.has_probabilities <= loss.takes_labels and loss.takes_many_classes <= loss.takes_labels
+    )
+    assert loss.is_quadratic <= loss.shifts_with_target
+    if loss.has_probabilities:
+        np.testing.assert_allclose(loss.probabilities(eta).sum(axis=1), 1.0)
+        np.testing.assert_allclose(loss.probabilities(eta)[:, 1], loss.mean(eta))
+    if loss.shifts_with_target:
+        y = eta[::-1]
+        np.testing.assert_allclose(loss.value(eta + 5.0, y + 5.0), loss.value(eta, y), atol=1e-12)
+    assert not loss.diverges(eta, np.ones(7))
+    assert loss.diverges(eta - 1e3, np.ones(7)) == loss.needs_ridge
+    assert loss.words.effect.count("{}") == 1 and loss.words.objective
+    assert hasattr(loss.as_sklearn(), "fit")
+    assert loss.can_train(np.ones(2))

@@ -35,6 +35,7 @@ def documents(X, tmp_path_factory):
     three = np.array(["a", "b", "c"])[np.digitize(y, [-1.0, 1.0])]
     fitted = {
         "numbers": L0Regressor(2, **fast).fit(X, y),
+        "parameter": L0Regressor(2, loss="huber:0.5", **fast).fit(X, y),
         "two": L0Classifier(2, **fast).fit(X, y > 0.0),
         "three": L0Classifier(2, **fast).fit(X, three),
     }

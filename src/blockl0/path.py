@@ -49,6 +49,8 @@ class Path:
         The loss at every point, summed over the samples, without ridge and price.
     loss : str
         Its name.
+    has_scale : bool
+        Whether the likelihood of that loss has a scale, which criteria maximize over as well.
     n_samples : float
         Rows of X; with sample weights, their sum.
     intercepts : ndarray or None

@@ -46,11 +46,11 @@ class LogLink(Loss):
         check_consistent_length(eta, y, sample_weight)
         target = self.check_target(column_or_1d(y, dtype=np.float64))
         weights = np.ones(len(target)) if sample_weight is None else np.asarray(sample_weight)
-        constant = best_intercept(self, np.zeros(len(target)), target, weights)
         left = float(weights @ self.value(eta, target))
-        whole = float(weights @ self.value(np.full(len(target), constant), target))
-        # of a constant target, as of R²
-        return 1.0 - left / whole if whole > 0.0 else float(left == 0.0)
+        if np.ptp(target[weights > 0.0]) == 0.0:
+            return float(left == 0.0)  # of a constant target, as of R²
+        constant = best_intercept(self, np.zeros(len(target)), target, weights)
+        return 1.0 - left / float(weights @ self.value(np.full(len(target), constant), target))
 
 
 def check_nonnegative_target(loss: Loss, y: Floats) -> Floats:

@@ -15,6 +15,8 @@ from blockl0.losses.base import Adapted, Loss
 
 IMPORT_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 """module:Class, both with dots."""
+LONGEST = 80
+"""Characters of parameters that a message shows."""
 
 
 class LossNotFoundError(ValueError):
@@ -107,9 +109,10 @@ def from_json(
         kind = known.get(path) or by_name.get(entry["loss"]) or _import(path, trust)
     try:
         loss = kind(**given)
-    except (TypeError, ValueError) as error:
+    except Exception as error:  # whatever the class of a user raises
+        shown = repr(given) if len(repr(given)) < LONGEST else f"{repr(given)[:LONGEST]}..."
         raise LossNotFoundError(
-            f"its loss {entry['loss']!r} cannot be made with the parameters {given}: {error}"
+            f"its loss {entry['loss']!r} cannot be made with the parameters {shown}: {error}"
         ) from error
     return loss if isinstance(loss, Loss) else Adapted(loss)
 
