@@ -19,6 +19,9 @@ from blockl0.compiling import cached
 _options: dict[str, Any] = {"error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
 kernel = cached(**_options)
 inner = njit(no_cpython_wrapper=True, **_options)  # pyright: ignore[reportCallIssue]
+# A part of one kernel, written apart for the reader: it becomes part of its caller, whose options
+# hold for it, before anything is compiled, and so takes no compile time of its own.
+part = njit(inline="always", no_cpython_wrapper=True, **_options)  # pyright: ignore[reportCallIssue]
 
 # --------------------------------------------------------------------------------------------------
 # 1. The exact block search:  min_z  ½ z'Hz + c'z + price·nnz(z)   s.t.  nnz(z) <= budget
@@ -438,7 +441,7 @@ def factor_shifted(M, K, d, t, R, u):
     return True
 
 
-@inner
+@part
 def largest_shift(R, K, x, u):
     """One step of the power iteration that leads to the largest t of `raise_curvature`.
 
@@ -644,7 +647,7 @@ def invert(H, A, v):
     return smallest
 
 
-@inner
+@part
 def value_of(H, c, price, forced, z):
     """½z'Hz + c'z + price·nnz(z); infinite where z lacks a forced coordinate."""
     value = 0.0
@@ -658,7 +661,7 @@ def value_of(H, c, price, forced, z):
     return value
 
 
-@inner
+@part
 def fill_root(tree, H, c, is_regular, f_all):
     """M, K, z and the slots of the root; return f(I + U), and how far the nearest column is.
 
@@ -782,7 +785,7 @@ MAX_DRIFT = 1e-10  # of a pivot, relative to its column's squared norm, before a
 BARRED = 1e200  # stands for the pivot of a column that may not enter
 
 
-@wide_inner
+@part
 def make_row(table, i):
     """The tableau's row of i outside the support, M_i = H_i - H_iS W, from H itself, O(p |S|).
 
@@ -802,7 +805,7 @@ def make_row(table, i):
     table.value[DRIFT] = max(table.value[DRIFT], drift)
 
 
-@wide_inner
+@part
 def put_last(table, j):
     """Exchange the row of a member j with the last one of the support, where it can be freed."""
     rows, member, slot, p = table.rows, table.member, table.slot, table.slot.size
@@ -814,7 +817,7 @@ def put_last(table, j):
         member[a], slot[moved] = moved, a
 
 
-@wide_inner
+@part
 def sweep_border(table, row, inverse, step):
     """Gradient and pivots after a sweep on the given row; the value is up to the caller; O(p)."""
     edge, pivots = table.border[EDGE], table.border[PIVOT]
@@ -823,7 +826,7 @@ def sweep_border(table, row, inverse, step):
         edge[l] -= row[l] * step
 
 
-@wide_inner
+@part
 def sweep_rows(table, size, i, j, new, old):
     """The first `size` rows after i has entered by its row `new` and j has left by `old`; O(p |S|).
 
