@@ -806,27 +806,6 @@ def make_row(table, i):
 
 
 @part
-def put_last(table, j):
-    """Exchange the row of a member j with the last one of the support, where it can be freed."""
-    rows, member, slot, p = table.rows, table.member, table.slot, table.slot.size
-    a, last = slot[j], member[-1] - 1
-    if a != last:
-        moved, row, old = member[last], rows[a], rows[last]
-        for l in range(p):
-            row[l], old[l] = old[l], row[l]
-        member[a], slot[moved] = moved, a
-
-
-@part
-def sweep_border(table, row, inverse, step):
-    """Gradient and pivots after a sweep on the given row; the value is up to the caller; O(p)."""
-    edge, pivots = table.border[EDGE], table.border[PIVOT]
-    for l in range(row.size):
-        pivots[l] -= row[l] * row[l] * inverse
-        edge[l] -= row[l] * step
-
-
-@part
 def sweep_rows(table, size, i, j, new, old):
     """The first `size` rows after i has entered by its row `new` and j has left by `old`; O(p |S|).
 
@@ -879,12 +858,19 @@ def sweep(table, i, j):
             pivots[i] = new[i]
             return False
     if j >= 0:
-        put_last(table, j)
+        # the row of j goes behind those that stay, where it is freed
         size -= 1
-        old = rows[size]
+        a, old = slot[j], rows[size]
+        if a != size:
+            moved, row = member[size], rows[a]
+            for l in range(p):
+                row[l], old[l] = old[l], row[l]
+            member[a], slot[moved] = moved, a
         out, step_out = 1.0 / old[j], edge[j] / old[j]
         table.value[MINIMUM] -= 0.5 * edge[j] * step_out
-        sweep_border(table, old, out, step_out)
+        for l in range(p):
+            pivots[l] -= old[l] * old[l] * out
+            edge[l] -= old[l] * step_out
         pivots[j], edge[j], slot[j] = -out, -step_out, -1
         if i >= 0:
             # the row of i as it is once j has left
@@ -895,7 +881,9 @@ def sweep(table, i, j):
     if i >= 0:
         inn, step_in = 1.0 / new[i], edge[i] / new[i]
         table.value[MINIMUM] -= 0.5 * edge[i] * step_in
-        sweep_border(table, new, inn, step_in)
+        for l in range(p):
+            pivots[l] -= new[l] * new[l] * inn
+            edge[l] -= new[l] * step_in
         pivots[i], edge[i] = -inn, step_in
     sweep_rows(table, size, i, j, new, old)
     if i >= 0:
