@@ -19,6 +19,9 @@ from blockl0.compiling import cached
 _options: dict[str, Any] = {"error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
 kernel = cached(**_options)
 inner = njit(no_cpython_wrapper=True, **_options)  # pyright: ignore[reportCallIssue]
+# A part of one kernel, written apart for the reader: it becomes part of its caller, whose options
+# hold for it, before anything is compiled, and so takes no compile time of its own.
+part = njit(inline="always", no_cpython_wrapper=True, **_options)  # pyright: ignore[reportCallIssue]
 
 # --------------------------------------------------------------------------------------------------
 # 1. The exact block search:  min_z  ½ z'Hz + c'z + price·nnz(z)   s.t.  nnz(z) <= budget
@@ -438,7 +441,7 @@ def factor_shifted(M, K, d, t, R, u):
     return True
 
 
-@inner
+@part
 def largest_shift(R, K, x, u):
     """One step of the power iteration that leads to the largest t of `raise_curvature`.
 
@@ -644,7 +647,7 @@ def invert(H, A, v):
     return smallest
 
 
-@inner
+@part
 def value_of(H, c, price, forced, z):
     """½z'Hz + c'z + price·nnz(z); infinite where z lacks a forced coordinate."""
     value = 0.0
@@ -658,7 +661,7 @@ def value_of(H, c, price, forced, z):
     return value
 
 
-@inner
+@part
 def fill_root(tree, H, c, is_regular, f_all):
     """M, K, z and the slots of the root; return f(I + U), and how far the nearest column is.
 
@@ -782,7 +785,7 @@ MAX_DRIFT = 1e-10  # of a pivot, relative to its column's squared norm, before a
 BARRED = 1e200  # stands for the pivot of a column that may not enter
 
 
-@wide_inner
+@part
 def make_row(table, i):
     """The tableau's row of i outside the support, M_i = H_i - H_iS W, from H itself, O(p |S|).
 
@@ -802,28 +805,7 @@ def make_row(table, i):
     table.value[DRIFT] = max(table.value[DRIFT], drift)
 
 
-@wide_inner
-def put_last(table, j):
-    """Exchange the row of a member j with the last one of the support, where it can be freed."""
-    rows, member, slot, p = table.rows, table.member, table.slot, table.slot.size
-    a, last = slot[j], member[-1] - 1
-    if a != last:
-        moved, row, old = member[last], rows[a], rows[last]
-        for l in range(p):
-            row[l], old[l] = old[l], row[l]
-        member[a], slot[moved] = moved, a
-
-
-@wide_inner
-def sweep_border(table, row, inverse, step):
-    """Gradient and pivots after a sweep on the given row; the value is up to the caller; O(p)."""
-    edge, pivots = table.border[EDGE], table.border[PIVOT]
-    for l in range(row.size):
-        pivots[l] -= row[l] * row[l] * inverse
-        edge[l] -= row[l] * step
-
-
-@wide_inner
+@part
 def sweep_rows(table, size, i, j, new, old):
     """The first `size` rows after i has entered by its row `new` and j has left by `old`; O(p |S|).
 
@@ -876,12 +858,19 @@ def sweep(table, i, j):
             pivots[i] = new[i]
             return False
     if j >= 0:
-        put_last(table, j)
+        # the row of j goes behind those that stay, where it is freed
         size -= 1
-        old = rows[size]
+        a, old = slot[j], rows[size]
+        if a != size:
+            moved, row = member[size], rows[a]
+            for l in range(p):
+                row[l], old[l] = old[l], row[l]
+            member[a], slot[moved] = moved, a
         out, step_out = 1.0 / old[j], edge[j] / old[j]
         table.value[MINIMUM] -= 0.5 * edge[j] * step_out
-        sweep_border(table, old, out, step_out)
+        for l in range(p):
+            pivots[l] -= old[l] * old[l] * out
+            edge[l] -= old[l] * step_out
         pivots[j], edge[j], slot[j] = -out, -step_out, -1
         if i >= 0:
             # the row of i as it is once j has left
@@ -892,7 +881,9 @@ def sweep(table, i, j):
     if i >= 0:
         inn, step_in = 1.0 / new[i], edge[i] / new[i]
         table.value[MINIMUM] -= 0.5 * edge[i] * step_in
-        sweep_border(table, new, inn, step_in)
+        for l in range(p):
+            pivots[l] -= new[l] * new[l] * inn
+            edge[l] -= new[l] * step_in
         pivots[i], edge[i] = -inn, step_in
     sweep_rows(table, size, i, j, new, old)
     if i >= 0:

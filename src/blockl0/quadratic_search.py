@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from blockl0 import kernels
 from blockl0.certificate.moves import CLEAR
-from blockl0.exact_search import ExactSearch
-from blockl0.fits import least_squares_on
 from blockl0.hidden_moves import find_hidden_move
 from blockl0.incumbent import Incumbent, Tally
 from blockl0.pool import Pool, Walk
@@ -20,6 +18,7 @@ from blockl0.pool_sizes import SearchOptions, kick_size, narrow_size, pool_size
 from blockl0.pricing import doubtful_columns, price_columns, price_first
 from blockl0.problem import Problem
 from blockl0.run import Run
+from blockl0.settled import fit_with_kept, prove
 from blockl0.sparsity import Sparsity
 
 Floats = NDArray[np.float64]
@@ -27,8 +26,6 @@ Ints = NDArray[np.int64]
 
 SLACK = 0.04
 """By how much of the best objective a wide search may walk above it."""
-PROOF_NODES, PROOF_SLICE = 200_000, 2000
-"""Nodes spent on the proof that a small problem is solved, and between two looks at the clock."""
 STAGES = 4
 """Parts in which a large X is first asked for its columns, each priced at what the last found."""
 RELATIVE_TOLERANCE = 1e-11
@@ -64,11 +61,10 @@ class QuadraticSearch:
         self.certifies = proves
         self.proves = proves and problem.n_features <= LARGEST_BLOCK
         self.tally = Tally() if tally is None else tally
-        self.sq_norms: Floats = (
-            problem.design.sq_norms(problem.sample_weight) + problem.ridge
-            if like is None
-            else like.sq_norms
-        )
+        if like is None:
+            self.sq_norms: Floats = problem.design.sq_norms(problem.sample_weight) + problem.ridge
+        else:
+            self.sq_norms = like.sq_norms
         zero = np.zeros(problem.n_features)
         eta = np.zeros(problem.n_samples)
         self.target = problem.gradient(zero, eta)
@@ -182,6 +178,7 @@ class QuadraticSearch:
             # a product of all is quicker than many of a few, and needs no copy of the columns
             if size <= kick_size(self.problem, self.options):
                 pool.know_all()
+        pool.run = self.run  # a pool of all columns may be older than the run
         pool.load(must)
         return pool
 
@@ -240,31 +237,16 @@ class QuadraticSearch:
             stalled = found.objective == incumbent.objective
             incumbent = found
             if self.proves:
-                return self.prove(incumbent, run)
+                return prove(self.problem, incumbent, run)
             if self.is_priced_out(found, pool):
                 return self.settle_hidden(incumbent, run, ceiling)
             if stalled:
                 break
         if self.proves:
-            return self.prove(incumbent, run)
+            return prove(self.problem, incumbent, run)
         # the pool has lost its way in rounding: nothing that it says is about this point
         incumbent.doubtful = self._all_outside(incumbent)
         return self.settle_hidden(incumbent, run, ceiling)
-
-    def prove(self, incumbent: Incumbent, run: Run) -> Incumbent:
-        """The optimum of a small problem, or the incumbent where the nodes or the time run out."""
-        iteration, incumbent.iteration = incumbent.iteration, 0  # there it counts nodes
-        search = ExactSearch(self.problem, incumbent, run)
-        while not search.finished and search.incumbent.iteration < PROOF_NODES:
-            if run.seconds_left <= 0.0:
-                break
-            search.advance(PROOF_SLICE)
-        best = search.incumbent
-        if best.objective < incumbent.objective:
-            incumbent = Incumbent(best.w, best.objective, best.n_nonzero, iteration)
-        incumbent.iteration = iteration
-        incumbent.is_settled = incumbent.is_proven = search.finished
-        return incumbent
 
     def is_priced_out(self, incumbent: Incumbent, pool: Pool) -> bool:
         """Whether no single move over all columns improves a point that has none in its pool."""
@@ -309,19 +291,8 @@ class QuadraticSearch:
         return np.setdiff1d(np.flatnonzero(self.sq_norms > 0.0), incumbent.support)
 
     def fit(self, support: Ints, iteration: int) -> Incumbent:
-        """The incumbent on a support and the kept columns, its objective from the data.
-
-        A pool leaves a kept column out that is nearly a combination of others; here it comes back,
-        and where that is one too many, the least of the others goes.
-        """
-        keep, budget = self.problem.keep, self.problem.sparsity.budget
-        support = np.union1d(support, keep) if keep.size else support
-        w = least_squares_on(self.problem, support)
-        while np.count_nonzero(w) > budget:
-            movable = np.setdiff1d(np.flatnonzero(w), keep)
-            least = movable[np.argmin(w[movable] ** 2 * self.sq_norms[movable])]
-            w = least_squares_on(self.problem, np.setdiff1d(np.flatnonzero(w), least))
-        return Incumbent.at(self.problem, w, iteration)
+        """The incumbent on a support and the kept columns, its objective from the data."""
+        return fit_with_kept(self.problem, support, self.sq_norms, iteration)
 
     def kick_round(
         self, incumbent: Incumbent, run: Run, rng: np.random.Generator, is_narrow: bool = False
@@ -331,10 +302,8 @@ class QuadraticSearch:
         On a narrow pool only better points are accepted. On a wide one also those that are not much
         worse: the search walks away from the incumbent, and the next wide round goes on from there.
         """
-        sizes = self.problem, self.options
-        pool = self.make_pool(
-            incumbent, self._narrow_size(incumbent) if is_narrow else kick_size(*sizes)
-        )
+        wide = kick_size(self.problem, self.options)
+        pool = self.make_pool(incumbent, self._narrow_size(incumbent) if is_narrow else wide)
         best, slack = pool.objective, -np.inf
         if not is_narrow:
             slack = SLACK * abs(incumbent.objective)
