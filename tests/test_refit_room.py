@@ -14,6 +14,7 @@ import pytest
 import scipy.sparse as sp
 
 from blockl0 import kernels
+from blockl0.fits import least_squares_on
 from blockl0.incumbent import Incumbent, Tally
 from blockl0.orthogonal import project_away
 from blockl0.pool import Pool
@@ -161,7 +162,7 @@ def test_prices_of_a_pool_and_of_a_pass_are_the_best_moves(kind, is_full, monkey
         monkeypatch.setattr(type(problem.design), "chunk", 4)
         pool = loaded(problem, seed)
         support, sq_norms = pool.support, pool.sq_norms
-        w = problem.fit_on(support)
+        w = least_squares_on(problem, support)
         priced, doubtful = price_columns(problem, sq_norms, w, support)
         for prices in (pool.prices(), priced):
             assert np.all(prices[support] == np.inf)
@@ -183,12 +184,12 @@ def test_columns_in_the_span_of_the_support_are_doubtful():
     sq_norms = problem.design.sq_norms()
     for support, expected in (([0, 1], [4]), ([3], [5]), ([5, 6], [3]), ([0, 4], [1])):
         support = np.array(support)
-        w = problem.fit_on(support)
+        w = least_squares_on(problem, support)
         assert price_columns(problem, sq_norms, w, support)[1].tolist() == expected
     # a support that is nearly dependent itself makes everything but the zero column doubtful
     near = replace(problem, design=problem.design.take([0, 0, 2]))
     near.design.X[:, 1] += 1e-5 * near.design.X[:, 2]
-    w = near.fit_on(np.array([0, 1]))
+    w = least_squares_on(near, np.array([0, 1]))
     assert price_columns(near, near.design.sq_norms(), w, np.array([0, 1]))[1].tolist() == [2]
 
 
@@ -500,7 +501,7 @@ def test_a_proven_point_is_the_optimum(kind, form):
 
 def test_a_proof_without_time_is_none():
     problem = make("plain")
-    point = Incumbent.at(problem, problem.fit_on(np.array([6, 7, 8])), iteration=5)
+    point = Incumbent.at(problem, least_squares_on(problem, np.array([6, 7, 8])), iteration=5)
     left = prove(problem, point, Run(problem, time_limit=0.0))
     assert left is point and left.iteration == 5 and not left.is_proven
 
@@ -513,7 +514,7 @@ def test_moves_that_only_the_columns_show_are_made():
     problem = as_problem(X, x + 2e-4 * z, n_nonzero_coefs=2)
     search = search_of(problem)
     search.certifies = True
-    point = Incumbent.at(problem, problem.fit_on(np.array([0])))
+    point = Incumbent.at(problem, least_squares_on(problem, np.array([0])))
     found = search.settle(point, Run(problem), np.random.default_rng(0))
     assert found.support.tolist() == [0, 1]
     assert found.objective < 1e-3 * point.objective
@@ -540,7 +541,7 @@ def test_starts_are_feasible_and_shrinking_takes_the_least_missed(kind):
         assert is_admissible(problem, point.support.tolist())
         assert point.objective == pytest.approx(value_on(problem, point.support), abs=1e-8)
     w = loaded(problem).support
-    w = problem.fit_on(np.union1d(w, [7]))
+    w = least_squares_on(problem, np.union1d(w, [7]))
     inside = set(np.flatnonzero(w).tolist())
     removed = [inside - {j} for j in inside - set(problem.keep.tolist())]
     least = min(removed, key=lambda s: value_on(problem, s))
@@ -585,7 +586,7 @@ def test_a_walk_goes_on_only_from_its_point():
     assert again is point and point.walk is not None
     pool = search.make_pool(point)
     assert point.walk.is_from(point.support, pool)
-    other = replace(point, w=problem.fit_on(np.array([6, 7, 8])))
+    other = replace(point, w=least_squares_on(problem, np.array([6, 7, 8])))
     assert not other.walk.is_from(other.support, pool)
     assert not point.walk.is_from(point.support, pool_of(problem, np.arange(5)))
     search.kick_round(point, run, rng, is_narrow=True)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from blockl0 import kernels
 from blockl0.certificate.moves import CLEAR
+from blockl0.fits import least_squares_on
 from blockl0.hidden_moves import find_hidden_move
 from blockl0.incumbent import Incumbent, Tally
 from blockl0.pool import Pool, Walk

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.exact_search import ExactSearch
+from blockl0.fits import least_squares_on
 from blockl0.incumbent import Incumbent
 from blockl0.problem import Problem
 from blockl0.run import Run
@@ -25,11 +26,11 @@ def fit_with_kept(problem: Problem, support: Ints, sq_norms: Floats, iteration: 
     """
     keep, budget = problem.keep, problem.sparsity.budget
     support = np.union1d(support, keep) if keep.size else support
-    w = problem.fit_on(support)
+    w = least_squares_on(problem, support)
     while np.count_nonzero(w) > budget:
         movable = np.setdiff1d(np.flatnonzero(w), keep)
         least = movable[np.argmin(w[movable] ** 2 * sq_norms[movable])]
-        w = problem.fit_on(np.setdiff1d(np.flatnonzero(w), least))
+        w = least_squares_on(problem, np.setdiff1d(np.flatnonzero(w), least))
     return Incumbent.at(problem, w, iteration)
 
 
