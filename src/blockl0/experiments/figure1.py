@@ -8,14 +8,20 @@ from typing import Any
 from blockl0.experiments import drawing, markup
 from blockl0.experiments.cells import Cell
 from blockl0.experiments.profile import Profile
-from blockl0.experiments.samples import sci, short, write_csv
+from blockl0.experiments.samples import sci, short, starts, write_csv
 from blockl0.experiments.store import Store
+from blockl0.experiments.variants import WORKING_SETS, dec
 
 NAME = "figure1"
 TITLE = "Figure 1: convergence under a budget of nonzeros"
 
 PAPER_METHODS = (
     "PGM", "APGM", "QPM", "DEC-R2G0", "DEC-R0G2", "DEC-R2G2", "DEC-R5G5", "DEC-R10G2",
+)  # fmt: skip
+END_CHANGES = ("", "printed", "ranked", "list", "theta5", "theta5 ranked")
+"""Changes of DEC under which the claims are judged."""
+END_METHODS = (
+    "PGM", "APGM", *(dec(name, change) for change in END_CHANGES for name in WORKING_SETS),
 )  # fmt: skip
 HEAD = ("set", "s", "method", "iteration", "seconds", "objective")
 
@@ -28,6 +34,23 @@ def methods(profile: Profile) -> tuple[str, ...]:
 
 
 def cells(profile: Profile) -> list[Cell]:
+    """The curves, where the methods end, and blocks of two that are never stopped."""
+    ends = [
+        cell
+        for panel in panels(profile)
+        for method in END_METHODS
+        for draw in range(profile.figure_draws)
+        for cell in end_cells(profile, panel, method, draw)
+    ]
+    return [*curve_cells(profile), *unstopped_cells(profile), *ends]
+
+
+def panels(profile: Profile) -> list[tuple[str, int]]:
+    """Set and budget of each panel, with the other reading of the noise."""
+    return [(name, s) for name in profile.all_curve_sets for s in profile.curve_budgets]
+
+
+def curve_cells(profile: Profile) -> list[Cell]:
     """One start each."""
     return [
         Cell(dataset, method, "budget", budget, has_curve=True)
@@ -37,11 +60,26 @@ def cells(profile: Profile) -> list[Cell]:
     ]
 
 
+def end_cells(profile: Profile, panel: tuple[str, int], method: str, draw: int) -> list[Cell]:
+    """The starts of a method on one draw of a panel."""
+    return starts(panel[0], method, "budget", panel[1], profile.figure_seeds, draw)
+
+
+def unstopped_cells(profile: Profile) -> list[Cell]:
+    """Two coordinates at random, or greedy ones, for a million iterations."""
+    return [
+        Cell(dataset, dec(name, "unstopped"), "budget", s)
+        for dataset, s in panels(profile)
+        for name in ("R2G0", "R0G2")
+        if profile.is_unstopped
+    ]
+
+
 def collect(store: Store, profile: Profile) -> Curves:
     """The records that are there, by set, budget and method."""
     return {
         (cell.dataset, int(cell.value), cell.method): store[cell]
-        for cell in cells(profile)
+        for cell in curve_cells(profile)
         if cell in store
     }
 

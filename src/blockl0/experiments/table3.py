@@ -10,7 +10,7 @@ import numpy as np
 from blockl0.experiments import markup, paper, table2
 from blockl0.experiments.cells import Cell
 from blockl0.experiments.profile import Profile
-from blockl0.experiments.samples import gather, short, starts, write_csv
+from blockl0.experiments.samples import gather, short, write_csv
 from blockl0.experiments.store import Store
 
 NAME = "table3"
@@ -67,7 +67,7 @@ def collect(store: Store, profile: Profile) -> list[Entry]:
             wanted = [
                 cell
                 for price in profile.prices
-                for cell in starts(dataset, method, "price", price, profile.seeds)
+                for cell in table2.problem_cells(profile, dataset, price, method)
             ]
             sample = gather(store, wanted)
             if sample is not None:
