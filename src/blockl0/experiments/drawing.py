@@ -46,6 +46,7 @@ STYLES: dict[str, tuple[str, str, str]] = {
     "SSP": ("sky", ":", "s"),
     "ROMP": ("grey", ":", "D"),
     "OMP": ("green", ":", "P"),
+    "OMP unit": ("green", "-.", "P"),
     "CoSaMP": ("orange", ":", "p"),
     "CVX-l1": ("pink", "-.", "X"),
     "DEC-R2G0": ("sky", "-", "s"),

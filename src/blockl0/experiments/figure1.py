@@ -100,12 +100,22 @@ def write(store: Store, profile: Profile, out: Path) -> str:
     text = (
         "<p>Objective ½‖Xw − y‖² against time and against iterations, from one random start, "
         "projected to s nonzeros. An iteration of refit is a whole round of kicks and searches; "
-        "its first point is the end of its first search.</p>"
+        f"its first point is the end of its first search. {_longest(records)}</p>"
     )
     return markup.section(
         NAME, TITLE, text, drawing.legend(methods(profile)), markup.panels(pairs),
         markup.details("Where the curves end", _final_table(records, profile)),
     )  # fmt: skip
+
+
+def _longest(records: Curves) -> str:
+    seconds = [r["seconds"] for (*_, method), r in records.items() if method.startswith("DEC")]
+    if not seconds:
+        return ""
+    return (
+        f"DEC takes {short(max(seconds))} s at most; the paper says less than 30, on another "
+        "machine."
+    )
 
 
 def make_panels(records: Curves, profile: Profile, axis: str) -> list[drawing.Panel]:

@@ -96,9 +96,13 @@ def write(store: Store, profile: Profile, out: Path) -> str:
             found = {entry.method: entry for entry in of_set if entry.price == price}
             if found:
                 rows.append([f"λ = {price:g}", *(_html_cell(found.get(name)) for name in labels)])
-    starts = markup.counts((len(entry.ours.objectives) for entry in entries), "random start")
+    runs = [len(entry.ours.objectives) for entry in entries if entry.method != profile.refit]
+    starts = markup.counts(runs or [profile.seeds], "random start")
     caption = (
-        f"½‖Xw − y‖² + λ‖w‖₀, mean over {starts}. The best, "
+        f"½‖Xw − y‖² + λ‖w‖₀, mean over {starts} "
+        f"(refit: {markup.count(profile.refit_seeds, 'seed')}), on one draw of the data for each "
+        "price. -C has outliers in X, -CN in X and in the noise; both stand beside what the paper "
+        "prints for -C. The best, "
         "second and third of a row are ① red, ② blue and ③ green, as in the paper; below: what the "
         "paper prints, with its own places, and ours as a multiple of it."
     )

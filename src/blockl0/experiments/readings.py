@@ -1,0 +1,66 @@
+"""What a claim is judged under: a noise, a change of DEC for each kind of set, and its role."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from blockl0.experiments.cells import Cell, is_e2006
+from blockl0.experiments.quantiles import kind
+from blockl0.experiments.store import Store
+from blockl0.experiments.variants import CHANGE_TITLES, dec
+
+TEXT, SHOWN, TRIED = "text", "shown", "tried"
+"""Roles: the paper's text, what its printed numbers show, and everything else."""
+CLEAN_NOISE, NOISE_TOO = "-C", "-CN"
+NOISE_TITLES = {CLEAN_NOISE: "outliers in X", NOISE_TOO: "outliers in X and noise"}
+SHOWN_CHANGES = {
+    "random": "ranked", "random-C": "", "random-CN": "", "e2006": "theta5", "e2006-C": "theta5",
+}  # fmt: skip
+"""The change of DEC that the printed Table 2 supports, by kind of set; see the quantiles."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which change of DEC is taken on which kind of set; None for the same on all."""
+
+    title: str
+    changes: Mapping[str, str] | str
+
+    def label(self, dataset: str, working_set: str = "R10G2") -> str:
+        """The label on a set."""
+        is_one = isinstance(self.changes, str)
+        return dec(working_set, self.changes if is_one else self.changes[kind(dataset)])
+
+
+SHOWN_CHOICE = Choice("DEC as the printed Table 2 shows it", SHOWN_CHANGES)
+
+
+def choices(changes: Iterable[str]) -> list[Choice]:
+    """One for each change, and what the printed numbers show."""
+    return [SHOWN_CHOICE, *(Choice(f"DEC {CHANGE_TITLES[name]}", name) for name in changes)]
+
+
+def role_of(choice: Choice | None, noise: str, *, is_text: bool, is_shown: bool) -> str:
+    """The role of a combination; `is_text`, `is_shown` for what is varied besides these."""
+    if noise == CLEAN_NOISE and is_text and (choice is None or choice.changes == "printed"):
+        return TEXT
+    if noise == NOISE_TOO and is_shown and (choice is None or choice is SHOWN_CHOICE):
+        return SHOWN
+    return TRIED
+
+
+def under_noise(sets: Sequence[str], noise: str) -> tuple[str, ...]:
+    """The paper's sets, the random ones with outliers in one reading of their noise."""
+    return tuple(
+        name.removesuffix("-C") + noise if name.endswith("-C") and not is_e2006(name) else name
+        for name in sets
+    )
+
+
+def mean(store: Store, cells: Iterable[Cell]) -> float | None:
+    """Mean objective of the finished cells; None when there are none."""
+    values = [store[cell]["objective"] for cell in cells if cell in store]
+    return float(np.mean(values)) if values else None
