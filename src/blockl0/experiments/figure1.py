@@ -39,10 +39,11 @@ def cells(profile: Profile) -> list[Cell]:
         cell
         for panel in panels(profile)
         for method in END_METHODS
-        for draw in range(profile.figure_draws)
+        for draw in range(profile.curve_draws)
         for cell in end_cells(profile, panel, method, draw)
     ]
-    return [*curve_cells(profile), *unstopped_cells(profile), *ends]
+    unstopped = [cell for pair in unstopped_pairs(profile) for cell in pair]
+    return [*curve_cells(profile), *unstopped, *ends]
 
 
 def panels(profile: Profile) -> list[tuple[str, int]]:
@@ -65,13 +66,15 @@ def end_cells(profile: Profile, panel: tuple[str, int], method: str, draw: int) 
     return starts(panel[0], method, "budget", panel[1], profile.figure_seeds, draw)
 
 
-def unstopped_cells(profile: Profile) -> list[Cell]:
-    """Two coordinates at random, or greedy ones, for a million iterations."""
+def unstopped_pairs(profile: Profile) -> list[tuple[Cell, Cell]]:
+    """For each panel: two coordinates at random, and two greedy ones, for a million iterations."""
+    if not profile.is_unstopped:
+        return []
+    labels = dec("R2G0", "unstopped"), dec("R0G2", "unstopped")
     return [
-        Cell(dataset, dec(name, "unstopped"), "budget", s)
-        for dataset, s in panels(profile)
-        for name in ("R2G0", "R0G2")
-        if profile.is_unstopped
+        (Cell(dataset, labels[0], "budget", s), Cell(dataset, labels[1], "budget", s))
+        for dataset in profile.curve_sets
+        for s in profile.curve_budgets
     ]
 
 

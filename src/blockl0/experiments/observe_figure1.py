@@ -10,6 +10,7 @@ from blockl0.experiments.claims import ROUNDING, Count, Observation, count
 from blockl0.experiments.profile import Profile
 from blockl0.experiments.quantiles import Reading
 from blockl0.experiments.readings import (
+    CLEAN_NOISE,
     NOISE_TITLES,
     TRIED,
     Choice,
@@ -70,7 +71,7 @@ def observe(store: Store, profile: Profile) -> list[Observation]:
 def _collect(store: Store, profile: Profile) -> Ends:
     ends: dict[tuple[str, int, int], dict[str, float]] = {}
     for panel in figure1.panels(profile):
-        for draw in range(profile.figure_draws):
+        for draw in range(profile.curve_draws):
             for method in figure1.END_METHODS:
                 value = mean(store, figure1.end_cells(profile, panel, method, draw))
                 if value is not None:
@@ -192,21 +193,15 @@ def _start_loss(store: Store, profile: Profile, dataset: str, draw: int) -> floa
 
 
 def _unstopped_counts(store: Store, profile: Profile) -> list[Count]:
+    pairs = [
+        pair for pair in figure1.unstopped_pairs(profile) if all(cell in store for cell in pair)
+    ]
     counts = []
     for iterations in UNSTOPPED:
-        for noise, title in NOISE_TITLES.items():
-            cases = []
-            for dataset, s in figure1.panels(profile):
-                greedy, random = (
-                    Cell(dataset, dec(name, "unstopped"), "budget", s) for name in ("R0G2", "R2G0")
-                )
-                is_there = greedy in store and random in store
-                if is_there and dataset in under_noise(profile.curve_sets, noise):
-                    values = [
-                        Reading(cell.method, iterations).value(store[cell])
-                        for cell in (greedy, random)
-                    ]
-                    cases.append(values[0] > values[1])
-            name = f"without stopping, {iterations:,} iterations; {title}"
-            counts += count(name, TRIED, cases, draws=1, starts=1)
+        cases = []
+        for pair in pairs:
+            random, greedy = (Reading(cell.method, iterations).value(store[cell]) for cell in pair)
+            cases.append(greedy > random)
+        name = f"without stopping, {iterations:,} iterations; {NOISE_TITLES[CLEAN_NOISE]}"
+        counts += count(name, TRIED, cases, draws=1, starts=1)
     return counts

@@ -25,8 +25,8 @@ class Profile:
         Random starts of the tables and drawings; of refit, which starts at 0, seeds of its search.
     draws, start_draws : int
         Data sets drawn for each price, for the runs and for the objective at the start.
-    figure_draws, figure_seeds : int
-        Data sets and starts with which the claims about the figures are judged.
+    curve_draws, figure_draws, figure_seeds : int
+        Data sets of Figure 1 and of Figure 2, and starts, with which claims about them are judged.
     refit : str
         The label under which our default method runs.
     is_unstopped : bool
@@ -42,6 +42,7 @@ class Profile:
     seeds: int
     draws: int
     start_draws: int
+    curve_draws: int
     figure_draws: int
     figure_seeds: int
     refit_seeds: int = 1
@@ -75,7 +76,8 @@ FULL = Profile(
     seeds=5,
     draws=20,
     start_draws=150,
-    figure_draws=3,
+    curve_draws=3,
+    figure_draws=2,
     figure_seeds=3,
     refit_seeds=2,
     is_unstopped=True,
@@ -91,6 +93,7 @@ QUICK = Profile(
     seeds=1,
     draws=1,
     start_draws=20,
+    curve_draws=1,
     figure_draws=1,
     figure_seeds=1,
     refit="refit-fast",
