@@ -8,6 +8,7 @@ from typing import Any
 from blockl0.experiments import drawing, markup
 from blockl0.experiments.cells import Cell
 from blockl0.experiments.profile import Profile
+from blockl0.experiments.quantiles import is_run
 from blockl0.experiments.samples import sci, short, starts, write_csv
 from blockl0.experiments.store import Store
 from blockl0.experiments.variants import WORKING_SETS, dec
@@ -39,6 +40,7 @@ def cells(profile: Profile) -> list[Cell]:
         cell
         for panel in panels(profile)
         for method in END_METHODS
+        if is_run(panel[0], method)
         for draw in range(profile.curve_draws)
         for cell in end_cells(profile, panel, method, draw)
     ]

@@ -7,6 +7,7 @@ from pathlib import Path
 from blockl0.experiments import drawing, markup
 from blockl0.experiments.cells import Cell
 from blockl0.experiments.profile import Profile
+from blockl0.experiments.quantiles import is_run
 from blockl0.experiments.samples import Sample, gather, places, sci, starts, write_csv
 from blockl0.experiments.store import Store
 from blockl0.experiments.variants import GREEDY, GREEDY_UNIT, VARIANTS, dec
@@ -18,8 +19,8 @@ PAPER_METHODS = (
     "PGM", "APGM", "QPM", "SSP", "ROMP", "OMP", "CoSaMP", "CVX-l1", "DEC-R10G2",
 )  # fmt: skip
 DEC_CHANGES = (
-    "", "printed", "ranked", "list", "theta3", "theta5", "theta5 ranked", "theta5 list", "long",
-    "theta5 long", "theta5 long ranked", "zero",
+    "", "printed", "ranked", "list", "theta3", "theta5", "theta5 ranked", "long", "theta5 long",
+    "zero",
 )  # fmt: skip
 """Changes of DEC under which the claims are judged."""
 JUDGED_METHODS = (
@@ -57,6 +58,7 @@ def cells(profile: Profile) -> list[Cell]:
         for budget in profile.budgets
         for draw in range(profile.figure_draws)
         for method in JUDGED_METHODS
+        if is_run(dataset, method)
         for cell in draw_cells(profile, dataset, budget, method, draw)
     ]
     return [*shown, *judged]

@@ -13,15 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from blockl0.experiments import paper
-from blockl0.experiments.cells import Cell, draw_of
+from blockl0.experiments.cells import Cell, draw_of, is_e2006
 from blockl0.experiments.profile import Profile
 from blockl0.experiments.store import Store
 from blockl0.experiments.variants import VARIANTS, dec
 
-DEC_CHANGES = (
-    "", "printed", "ranked", "list", "stopping", "theta3", "theta5", "theta5 ranked",
-    "theta5 list", "theta5 long", "zero",
-)  # fmt: skip
+DEC_CHANGES = ("", "printed", "ranked", "list", "theta3", "theta5", "theta5 ranked", "zero")
 """Changes of DEC-R10G2 whose numbers are compared with the printed ones."""
 OTHERS = ("PGM-l0", "APGM-l0", "PGM-l1", "PGM-lp")
 METHODS = (*OTHERS, *(dec(change=change) for change in DEC_CHANGES), "refit-fast")
@@ -40,8 +37,14 @@ def cells(profile: Profile) -> list[Cell]:
         for dataset in profile.all_sets
         for price in profile.prices
         for method in ("start", *METHODS)
+        if is_run(dataset, method)
         for cell in draw_cells(profile, dataset, price, method)
     ]
+
+
+def is_run(dataset: str, method: str) -> bool:
+    """Whether a label is run on a set: θ is varied on e2006 alone, see `dec_on`."""
+    return is_e2006(dataset) or "theta" not in method
 
 
 def draw_cells(profile: Profile, dataset: str, price: float, method: str) -> list[Cell]:

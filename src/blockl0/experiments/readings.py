@@ -10,7 +10,7 @@ import numpy as np
 from blockl0.experiments.cells import Cell, is_e2006
 from blockl0.experiments.quantiles import kind
 from blockl0.experiments.store import Store
-from blockl0.experiments.variants import CHANGE_TITLES, dec
+from blockl0.experiments.variants import CHANGE_TITLES, dec_on
 
 TEXT, SHOWN, TRIED = "text", "shown", "tried"
 """Roles: the paper's text, what its printed numbers show, and everything else."""
@@ -32,7 +32,8 @@ class Choice:
     def label(self, dataset: str, working_set: str = "R10G2") -> str:
         """The label on a set."""
         is_one = isinstance(self.changes, str)
-        return dec(working_set, self.changes if is_one else self.changes[kind(dataset)])
+        change = self.changes if is_one else self.changes[kind(dataset)]
+        return dec_on(dataset, change, working_set)
 
 
 SHOWN_CHOICE = Choice("DEC as the printed Table 2 shows it", SHOWN_CHANGES)

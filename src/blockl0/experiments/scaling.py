@@ -12,7 +12,7 @@ from blockl0.experiments.quantiles import kind
 from blockl0.experiments.readings import SHOWN_CHANGES, mean
 from blockl0.experiments.samples import sci, write_csv
 from blockl0.experiments.store import Store
-from blockl0.experiments.variants import GREEDY, VARIANTS, dec
+from blockl0.experiments.variants import GREEDY, VARIANTS, dec, dec_on
 
 NAME = "scaling"
 TITLE = "What scaling the columns is worth"
@@ -49,7 +49,7 @@ def _ratios(store: Store, profile: Profile) -> list[tuple]:
             for draw in range(profile.figure_draws):
                 for method in GREEDY:
                     labels = (
-                        method, f"{method} unit", dec(change=SHOWN_CHANGES[kind(dataset)]),
+                        method, f"{method} unit", dec_on(dataset, SHOWN_CHANGES[kind(dataset)]),
                         "refit-fast",
                     )  # fmt: skip
                     raw, *others = (
