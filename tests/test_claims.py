@@ -24,7 +24,7 @@ from blockl0.experiments.profile import FULL, Profile
 from blockl0.experiments.quantiles import Place, Reading, chance, tally
 from blockl0.experiments.readings import SHOWN_CHANGES, Choice, under_noise
 from blockl0.experiments.store import Store
-from blockl0.experiments.variants import CHANGES, GREEDY, GREEDY_UNIT, dec
+from blockl0.experiments.variants import CHANGES, GREEDY, GREEDY_UNIT, dec, dec_on
 
 RECORD = {"seconds": 1.0, "n_nonzero": 2, "jobs": 1}
 FEW = replace(
@@ -143,7 +143,8 @@ def test_differences_are_written_with_their_quantiles(tmp_path):
     text = differences.write(numbers, FEW, tmp_path)
     assert "differ by more than their rounding" in text
     rows = (tmp_path / "explained.csv").read_text(encoding="utf-8").splitlines()
-    assert len(rows) == 1 + 3 * len(quantiles.READINGS)
+    on_random = [r for r in quantiles.READINGS if "theta" not in r.label]
+    assert len(rows) == 1 + 3 * len(on_random)
     for name in ("quantile 0.", "p = ", "A right variant explains"):
         assert name in text
 
@@ -200,10 +201,23 @@ def test_the_noise_of_random_sets_alone_is_read_in_two_ways():
 
 def test_every_kind_of_set_has_a_change_that_the_print_supports():
     for name in FULL.all_sets:
-        label = Choice("", SHOWN_CHANGES).label(name, "R2G2")
-        assert label.startswith("DEC-R2G2") and SHOWN_CHANGES[quantiles.kind(name)] in CHANGES
+        change = SHOWN_CHANGES[quantiles.kind(name)]
+        assert Choice("", SHOWN_CHANGES).label(name, "R2G2") == dec("R2G2", change)
+        assert change in CHANGES
     used = {*figure1.END_CHANGES} & {*figure2.DEC_CHANGES} & {*quantiles.DEC_CHANGES}
     assert {*SHOWN_CHANGES.values(), "printed"} <= used
+
+
+def test_theta_is_varied_on_e2006_alone():
+    random, e2006 = "random-256-1024-CN", "e2006-5000-1024-C"
+    for change, alike in (("theta3", ""), ("theta5 ranked", "ranked"), ("long", "long")):
+        assert dec_on(random, change) == dec(change=alike)
+        assert dec_on(e2006, change) == dec(change=change)
+    cells = [*quantiles.cells(FULL), *figure1.cells(FULL), *figure2.cells(FULL)]
+    assert {c.dataset.split("-")[0] for c in cells if "theta" in c.method} == {"e2006"}
+    assert {c.method for c in cells} >= {
+        dec_on(n, c) for n in FULL.sets for c in SHOWN_CHANGES.values()
+    }
 
 
 def test_a_claim_that_holds_under_one_variant_alone_is_not_called_wrong():
@@ -311,7 +325,6 @@ def test_omp_is_bad_where_it_is_far_above_the_best():
         return 2.0 if cell.method == "OMP" and cell.value == 3 else 1.0
 
     found = in_figure2(objective)
-    omp, romp = only(found, "OMP is sometimes bad"), None
     [omp, romp] = [seen for seen in found if "sometimes bad" in seen.text]
     assert "ROMP" not in omp.text and "ROMP" in romp.text
     assert omp.verdict == "reproduces" and str(omp.of("text")) == "4 of 8"

@@ -25,6 +25,7 @@ pytest.importorskip("matplotlib", reason="figures need blockl0[plot]")
 
 from click.testing import CliRunner
 
+import blockl0
 from blockl0 import cli
 from blockl0.cli.reproduce import EXPERIMENTS
 from blockl0.datasets import E2006_VARIABLE
@@ -218,6 +219,21 @@ def test_the_letter_is_the_papers():
         name: value for name, value in _defaults("dec").items() if name in OPTIONS
     }
     assert all(VARIANTS[name].normalize is False for name in GREEDY)
+
+
+@pytest.mark.parametrize("form", ["budget", "price"])
+def test_a_greedy_run_that_has_settled_would_never_move_again(form):
+    """So that its end is that of a run without a stopping rule."""
+    X, y = load("random-30-60", 0)
+    settled = VARIANTS[dec("R0G2", "unstopped")].options | {"max_iter": 3000}
+    never = settled | {"window": 3000}
+    parameter = {"n_nonzero_coefs": 6} if form == "budget" else {"alpha": 30.0}
+    ends = [
+        blockl0.solve(X, y, method="dec", random_state=0, **parameter, **options)
+        for options in (settled, never)
+    ]
+    assert ends[0].n_iter < ends[1].n_iter == 3000
+    assert np.array_equal(ends[0].coef, ends[1].coef)
 
 
 @pytest.mark.parametrize("method", ["PGM-l0", "APGM-l0", "PGM-l1", "PGM-lp"])
