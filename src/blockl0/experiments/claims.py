@@ -23,6 +23,7 @@ class Count:
     """In how many cases a claim holds under one variant.
 
     `empty` says why the variant decides nothing, where that is so; it then has no say in a verdict.
+    Where nothing is drawn, `draws` and `starts` are 0.
     """
 
     variant: str
@@ -59,6 +60,8 @@ class Observation:
     needed : float
         The share from which it reproduces.
     note : str
+    lines : tuple of str
+        More to unfold, one line each.
     """
 
     text: str
@@ -68,6 +71,7 @@ class Observation:
     printed: tuple[int, int] | None = None
     needed: float = MOSTLY
     note: str = ""
+    lines: tuple[str, ...] = ()
 
     def of(self, role: str) -> Count | None:
         """The count of a role, the best one where there are several; empty ones do not count."""

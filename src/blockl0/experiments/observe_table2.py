@@ -58,9 +58,8 @@ def observe(store: Store, profile: Profile) -> list[Observation]:
             chance=1 / 5,
             printed=_in_print(lambda row: row[dec()] <= min(row.values())),
             note="The printed APGM-ℓ0 column is the objective at the start, so that is what the "
-            "printed numbers show; ours descends. One by one, DEC is "
-            + "; ".join(_one_by_one(values, profile))
-            + ".",
+            "printed numbers show; ours descends.",
+            lines=tuple(_one_by_one(values, profile)),
         ),
     ]
     return [observation for observation in found if observation.counts]
@@ -196,5 +195,5 @@ def _one_by_one(values: Values, profile: Profile) -> list[str]:
                 lambda d, m=label, i=length: [_after(m, i, d)],
             )
             found.append(f"{sum(cases)} of {len(cases)} ({name})")
-        texts.append(f"at most {Reading(label).title} in {', '.join(found)}")
+        texts.append(f"DEC is at most {Reading(label).title} in {', '.join(found)}")
     return texts

@@ -178,10 +178,12 @@ def _observation(seen: Observation) -> str:
     text = _verdict(seen.verdict) + escape(seen.text)
     text += markup.tag("p", escape(f"{seen.reason[0].upper()}{seen.reason[1:]}."))
     rows = [(ROLE_TITLES[role], _role_count(seen, role)) for role in (TEXT, SHOWN)]
-    rows.append(("at its best", seen.best))
+    if all(seen.best is not count for _, count in rows):
+        rows.append(("at its best", seen.best))
     lines = (_count(title, count) for title, count in rows if count is not None)
     text += markup.tag("ul", "".join(lines), class_="counts")
     text += markup.tag("p", escape(_circumstances(seen)))
+    text += _cases("One by one", seen.lines) if seen.lines else ""
     if len(seen.counts) < 2:
         return text
     tried = [f"{count}: {count.variant}{_empty(count)}" for count in _by_share(seen.counts)]
@@ -198,11 +200,11 @@ def _by_share(counts: Sequence[Count]) -> list[Count]:
 
 
 def _count(title: str, count: Count) -> str:
-    runs = f"{markup.count(count.draws, 'draw')}, {markup.count(count.starts, 'start')}"
+    runs = f"; {markup.count(count.draws, 'draw')}, {markup.count(count.starts, 'start')}"
+    more = escape(count.variant + (runs if count.draws else "") + _empty(count))
     return markup.tag(
         "li",
-        f"{escape(title)}: <b>{count}</b> ({count.share:.0%}) "
-        f"<small>{escape(count.variant)}; {runs}{escape(_empty(count))}</small>",
+        f"{escape(title)}: <b>{count}</b> ({count.share:.0%}) <small>{more}</small>",
     )
 
 
