@@ -105,7 +105,9 @@ def test_one_draw_cannot_speak_against_a_variant():
 
 
 def test_numbers_that_never_vary_are_explained_by_themselves():
-    assert place([32100.0] * 20, 3.2e4).quantile == 0.5
+    alike = place([32100.0] * 20, 3.2e4)
+    assert alike.quantile == 0.5 and not alike.is_telling
+    assert tally([alike] * 8)[0].p_value is None
     assert not place([32100.0] * 20, 3.4e4).is_explained
 
 

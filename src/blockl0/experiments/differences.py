@@ -84,7 +84,8 @@ def _explanation(places: Sequence[Place]) -> str:
         f"{draws}, one start each. A number is <b>explained</b> when its quantile lies between "
         f"{quantiles.TAIL:g} and {1 - quantiles.TAIL:g}; draws that round to it count half. A "
         f"right variant explains {by_chance:.0%} by chance. p is that of a Kolmogorov–Smirnov test "
-        "of uniform quantiles; a small p speaks against the variant, a large one is no proof.</p>"
+        "of uniform quantiles, numbers to which most draws round left out; a small p speaks "
+        "against the variant, a large one is no proof.</p>"
     )
 
 
@@ -103,7 +104,9 @@ def _tally_cell(found: Tally | None) -> str:
     )
 
 
-def _p(value: float) -> str:
+def _p(value: float | None) -> str:
+    if value is None:
+        return "–"
     return "&lt; 0.001" if value < 0.001 else f"{value:.2g}"
 
 

@@ -106,12 +106,20 @@ class Place:
     @property
     def quantile(self) -> float:
         """(rank + ½)/(n + 1), where draws that round to the printed number count half."""
-        half = rounding(self.printed)
-        values = np.asarray(self.values)
-        below = np.count_nonzero(values < self.printed - half)
-        above = np.count_nonzero(values > self.printed + half)
-        n = values.size
-        return float((below + 0.5 * (n - below - above) + 0.5) / (n + 1))
+        below, alike, above = self._ranks()
+        return (below + 0.5 * alike + 0.5) / (below + alike + above + 1)
+
+    @property
+    def is_telling(self) -> bool:
+        """Whether most draws differ from the printed number; its quantile is near ½ otherwise."""
+        return 2 * self._ranks()[1] < len(self.values)
+
+    def _ranks(self) -> tuple[int, int, int]:
+        """How many draws are below the printed number, round to it, and are above."""
+        half, values = rounding(self.printed), np.asarray(self.values)
+        below = int(np.count_nonzero(values < self.printed - half))
+        above = int(np.count_nonzero(values > self.printed + half))
+        return below, values.size - below - above, above
 
     @property
     def is_explained(self) -> bool:
@@ -188,11 +196,15 @@ class Tally:
         return sum(chance(len(place.values)) for place in self.places)
 
     @property
-    def p_value(self) -> float:
-        """Of the Kolmogorov-Smirnov test that the quantiles are uniform."""
+    def p_value(self) -> float | None:
+        """Of the Kolmogorov-Smirnov test that the telling quantiles are uniform, if there are any.
+
+        Those to which most draws round are near ½ whatever the truth, and are left out.
+        """
         from scipy.stats import kstest
 
-        return float(kstest(self.quantiles, "uniform").pvalue)
+        telling = [place.quantile for place in self.places if place.is_telling]
+        return float(kstest(telling, "uniform").pvalue) if telling else None
 
     @property
     def ratio(self) -> float:

@@ -25,15 +25,15 @@ SHOWN_CHANGES = {
 
 @dataclass(frozen=True)
 class Choice:
-    """Which change of DEC is taken on which kind of set; None for the same on all."""
+    """Which change of DEC is taken: one on all sets, or one for each kind of set."""
 
     title: str
     changes: Mapping[str, str] | str
 
     def label(self, dataset: str, working_set: str = "R10G2") -> str:
         """The label on a set."""
-        is_one = isinstance(self.changes, str)
-        change = self.changes if is_one else self.changes[kind(dataset)]
+        changes = self.changes
+        change = changes if isinstance(changes, str) else changes[kind(dataset)]
         return dec_on(dataset, change, working_set)
 
 
