@@ -337,7 +337,7 @@ def test_omp_is_bad_where_it_is_far_above_the_best():
 
 def test_what_scaling_is_worth(tmp_path):
     def objective(cell: Cell) -> float:
-        return {"OMP": 8.0, "OMP unit": 2.0, "refit-fast": 1.0}.get(cell.method, 4.0)
+        return {"OMP": 8.0, "OMP unit": 2.0, "refit": 1.0}.get(cell.method, 4.0)
 
     text = scaling.section(Numbers(figure2.cells(FEW), objective), FEW, tmp_path)
     rows = (tmp_path / "scaling.csv").read_text(encoding="utf-8").splitlines()

@@ -24,7 +24,7 @@ DEC_CHANGES = (
 )  # fmt: skip
 """Changes of DEC under which the claims are judged."""
 JUDGED_METHODS = (
-    "PGM", "APGM", "QPM", *GREEDY, *GREEDY_UNIT, "CVX-l1", "refit-fast",
+    "PGM", "APGM", "QPM", *GREEDY, *GREEDY_UNIT, "CVX-l1",
     *(dec(change=change) for change in DEC_CHANGES),
 )  # fmt: skip
 HEAD = ("set", "s", "method", "starts", "objective", "std", "place", "seconds")
@@ -57,11 +57,16 @@ def cells(profile: Profile) -> list[Cell]:
         for dataset in profile.all_sets
         for budget in profile.budgets
         for draw in range(profile.figure_draws)
-        for method in JUDGED_METHODS
+        for method in judged_methods(profile)
         if is_run(dataset, method)
         for cell in draw_cells(profile, dataset, budget, method, draw)
     ]
     return [*shown, *judged]
+
+
+def judged_methods(profile: Profile) -> tuple[str, ...]:
+    """Those with which the claims are judged, and ours."""
+    return (*JUDGED_METHODS, profile.refit)
 
 
 def problem_cells(profile: Profile, dataset: str, budget: int, method: str) -> list[Cell]:
@@ -72,7 +77,7 @@ def problem_cells(profile: Profile, dataset: str, budget: int, method: str) -> l
 
 def draw_cells(profile: Profile, dataset: str, budget: int, method: str, draw: int) -> list[Cell]:
     """The starts with which a method is judged on one draw."""
-    seeds = 1 if method == "refit-fast" else profile.figure_seeds
+    seeds = 1 if method == profile.refit else profile.figure_seeds
     return starts(dataset, method, "budget", budget, seeds, draw)
 
 

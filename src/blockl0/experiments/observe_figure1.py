@@ -101,7 +101,7 @@ def _all_counts(
 ) -> list[Count]:
     return [
         found
-        for choice in choices(figure1.END_CHANGES)
+        for choice in choices(figure1.END_CHANGES, is_budget=True)
         for found in _counts(ends, profile, choice, methods, sets, holds)
     ]
 
@@ -155,7 +155,7 @@ def _greedy_or_random(store: Store, profile: Profile, ends: Ends) -> Observation
 def _stopped_counts(store: Store, profile: Profile, ends: Ends) -> list[Count]:
     """With a stopping rule; empty where one of the two has mostly stayed at its start."""
     counts = []
-    for choice in choices(figure1.END_CHANGES):
+    for choice in choices(figure1.END_CHANGES, is_budget=True):
         for noise, title in NOISE_TITLES.items():
             cases, still, draws = [], {"R0G2": 0, "R2G0": 0}, 0
             for (dataset, _, draw), end in ends.items():

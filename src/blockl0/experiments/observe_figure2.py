@@ -158,7 +158,7 @@ def _dec_counts(points: Points, profile: Profile, names: Sequence[str], holds: T
     has_noise = under_noise(names, "-CN") != tuple(names)
     for noise, noise_title in NOISE_TITLES.items():
         for title, greedy in COLUMNS.items():
-            for choice in choices(figure2.DEC_CHANGES):
+            for choice in choices(figure2.DEC_CHANGES, is_budget=True):
                 sets = under_noise(names, noise)
                 cases, draws = _count(points, profile, sets, choice, greedy, holds)
                 is_raw = greedy is GREEDY

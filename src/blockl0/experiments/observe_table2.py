@@ -158,7 +158,7 @@ def _dec_counts(values: Values, profile: Profile) -> list[Count]:
                     readings = [_after(label, i, dataset) for label in run]
                     return readings + ([Reading("start")] if s else [])
 
-                for choice in choices(DEC_CHANGES):
+                for choice in choices(DEC_CHANGES, is_budget=False):
                     cases, draws = _cases(values, profile, noise, _reader(choice), others)
                     role = role_of(
                         choice,

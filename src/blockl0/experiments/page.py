@@ -177,10 +177,12 @@ def _promise(promise: Promise) -> str:
 def _observation(seen: Observation) -> str:
     text = _verdict(seen.verdict) + escape(seen.text)
     text += markup.tag("p", escape(f"{seen.reason[0].upper()}{seen.reason[1:]}."))
-    rows = [(ROLE_TITLES[role], _role_count(seen, role)) for role in (TEXT, SHOWN)]
-    if all(seen.best is not count for _, count in rows):
+    rows = [
+        (ROLE_TITLES[c.role], c) for role in (TEXT, SHOWN) for c in seen.counts if c.role == role
+    ]
+    if seen.best is not None and all(seen.best is not count for _, count in rows):
         rows.append(("at its best", seen.best))
-    lines = (_count(title, count) for title, count in rows if count is not None)
+    lines = (_count(title, count) for title, count in rows)
     text += markup.tag("ul", "".join(lines), class_="counts")
     text += markup.tag("p", escape(_circumstances(seen)))
     text += _cases("One by one", seen.lines) if seen.lines else ""
@@ -188,11 +190,6 @@ def _observation(seen: Observation) -> str:
         return text
     tried = [f"{count}: {count.variant}{_empty(count)}" for count in _by_share(seen.counts)]
     return text + _cases(f"All {len(tried)} variants", tried)
-
-
-def _role_count(seen: Observation, role: str) -> Count | None:
-    """The one that decides, or an empty one, which is shown but decides nothing."""
-    return seen.of(role) or next((count for count in seen.counts if count.role == role), None)
 
 
 def _by_share(counts: Sequence[Count]) -> list[Count]:

@@ -38,18 +38,31 @@ class Choice:
 
 
 SHOWN_CHOICE = Choice("DEC as the printed Table 2 shows it", SHOWN_CHANGES)
+SHOWN_SPLIT = Choice(
+    "DEC as the printed Table 2 shows it, but greedy coordinates half from the support",
+    {name: change.removesuffix("ranked").strip() for name, change in SHOWN_CHANGES.items()},
+)
+"""Table 2 has a price. Which greedy choice was made under a budget no printed number shows."""
 
 
-def choices(changes: Iterable[str]) -> list[Choice]:
+def choices(changes: Iterable[str], *, is_budget: bool) -> list[Choice]:
     """One for each change, and what the printed numbers show."""
-    return [SHOWN_CHOICE, *(Choice(f"DEC {CHANGE_TITLES[name]}", name) for name in changes)]
+    return [
+        SHOWN_CHOICE,
+        *([SHOWN_SPLIT] if is_budget else []),
+        *(Choice(f"DEC {CHANGE_TITLES[name]}", name) for name in changes),
+    ]
 
 
 def role_of(choice: Choice | None, noise: str, *, is_text: bool, is_shown: bool) -> str:
     """The role of a combination; `is_text`, `is_shown` for what is varied besides these."""
     if noise == CLEAN_NOISE and is_text and (choice is None or choice.changes == "printed"):
         return TEXT
-    if noise == NOISE_TOO and is_shown and (choice is None or choice is SHOWN_CHOICE):
+    if (
+        noise == NOISE_TOO
+        and is_shown
+        and (choice is None or choice in (SHOWN_CHOICE, SHOWN_SPLIT))
+    ):
         return SHOWN
     return TRIED
 

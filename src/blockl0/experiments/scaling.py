@@ -18,7 +18,7 @@ NAME = "scaling"
 TITLE = "What scaling the columns is worth"
 EXAMPLE = ("e2006-5000-1024", 8)
 """Set and budget that are spelled out, by draw."""
-EXAMPLE_METHODS = (dec(change="theta5"), dec(change="theta5 long"), "OMP", "OMP unit", "refit-fast")
+EXAMPLE_METHODS = (dec(change="theta5"), dec(change="theta5 long"), "OMP", "OMP unit")
 HEAD = ("sets", "method", "points", "unit_over_raw", "dec_over_raw", "refit_over_raw")
 
 
@@ -34,10 +34,10 @@ def section(store: Store, profile: Profile, out: Path) -> str:
     ]
     caption = (
         "What each greedy method would gain from unit columns, and how DEC (as the printed Table 2 "
-        "shows it) and refit (fast) compare with it: the objective over that with raw columns, "
+        "shows it) and refit compare with it: the objective over that with raw columns, "
         "geometric mean over sets, s and draws."
     )
-    head = ["", "points", "unit columns", "DEC", "refit (fast)"]
+    head = ["", "points", "unit columns", "DEC", "refit"]
     table = markup.table(head, lines, caption=caption)
     return markup.section(NAME, TITLE, table, _example(store, profile))
 
@@ -50,7 +50,7 @@ def _ratios(store: Store, profile: Profile) -> list[tuple]:
                 for method in GREEDY:
                     labels = (
                         method, f"{method} unit", dec_on(dataset, SHOWN_CHANGES[kind(dataset)]),
-                        "refit-fast",
+                        profile.refit,
                     )  # fmt: skip
                     raw, *others = (
                         mean(store, figure2.draw_cells(profile, dataset, s, label, draw))
@@ -69,16 +69,15 @@ def _example(store: Store, profile: Profile) -> str:
     name, s = EXAMPLE
     if name not in profile.sets or s not in profile.budgets:
         return ""
-    rows = []
+    rows, methods = [], (*EXAMPLE_METHODS, profile.refit)
     for draw in range(profile.figure_draws):
         values = [
-            mean(store, figure2.draw_cells(profile, name, s, method, draw))
-            for method in EXAMPLE_METHODS
+            mean(store, figure2.draw_cells(profile, name, s, method, draw)) for method in methods
         ]
         if all(values):
             rows.append([f"draw {draw}", *(sci(value, 4) for value in values if value)])
     if not rows:
         return ""
     caption = f"{name}, s = {s}; DEC: means over {markup.count(profile.figure_seeds, 'start')}."
-    head = ["", *(VARIANTS[method].title for method in EXAMPLE_METHODS)]
+    head = ["", *(VARIANTS[method].title for method in methods)]
     return markup.table(head, rows, caption=caption)
