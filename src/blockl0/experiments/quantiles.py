@@ -161,7 +161,7 @@ def collect(store: Store, profile: Profile) -> list[Place]:
                 found = draw_cells(profile, dataset, price, reading.label)
                 values = tuple(reading.value(store[cell]) for cell in found if cell in store)
                 key = (dataset.removesuffix("N"), price, reading.column)
-                if values and key in paper.OBJECTIVES:
+                if values and key in paper.OBJECTIVES and is_run(dataset, reading.label):
                     printed = paper.OBJECTIVES[key].objective
                     places.append(Place(dataset, price, reading, values, printed))
     return places
