@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from blockl0.experiments import figure2, paper, quantiles, table2
+from blockl0.experiments import figure2, paper, table2
 from blockl0.experiments.cells import is_e2006
 from blockl0.experiments.claims import ROUNDING, Promise
 from blockl0.experiments.markup import counts
 from blockl0.experiments.profile import Profile
-from blockl0.experiments.quantiles import METHODS, draw_cells, rounding
+from blockl0.experiments.quantiles import METHODS, draw_cells, is_run, rounding
 from blockl0.experiments.samples import Sample, sci
 from blockl0.experiments.store import Store
 from blockl0.experiments.variants import VARIANTS, dec
@@ -107,7 +107,8 @@ def _price_draws(store: Store, profile: Profile) -> Objectives:
         for dataset in profile.all_sets
         for price in profile.prices
         for method in METHODS
-        for cell in quantiles.draw_cells(profile, dataset, price, method)
+        if is_run(dataset, method)
+        for cell in draw_cells(profile, dataset, price, method)
         if cell in store
     }
 
