@@ -180,8 +180,9 @@ def _observation(seen: Observation) -> str:
     rows = [
         (ROLE_TITLES[c.role], c) for role in (TEXT, SHOWN) for c in seen.counts if c.role == role
     ]
-    if seen.best is not None and all(seen.best is not count for _, count in rows):
-        rows.append(("at its best", seen.best))
+    best = seen.best
+    if best is not None and all(c.empty or c.share < best.share for _, c in rows):
+        rows.append(("at its best", best))
     lines = (_count(title, count) for title, count in rows)
     text += markup.tag("ul", "".join(lines), class_="counts")
     text += markup.tag("p", escape(_circumstances(seen)))
@@ -201,8 +202,13 @@ def _count(title: str, count: Count) -> str:
     more = escape(count.variant + (runs if count.draws else "") + _empty(count))
     return markup.tag(
         "li",
-        f"{escape(title)}: <b>{count}</b> ({count.share:.0%}) <small>{more}</small>",
+        f"{escape(title)}: <b>{count}</b> ({_percent(count.share)}) <small>{more}</small>",
     )
+
+
+def _percent(share: float) -> str:
+    """Without decimals, unless it would be rounded to all."""
+    return f"{share:.1%}" if 0.99 < share < 1.0 else f"{share:.0%}"
 
 
 def _empty(count: Count) -> str:
