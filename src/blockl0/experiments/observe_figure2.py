@@ -10,7 +10,9 @@ from blockl0.experiments import figure2, paper
 from blockl0.experiments.claims import Count, Observation, count
 from blockl0.experiments.profile import Profile
 from blockl0.experiments.readings import (
+    CLEAN_NOISE,
     NOISE_TITLES,
+    NOISE_TOO,
     Choice,
     choices,
     mean,
@@ -155,16 +157,16 @@ def _plain_counts(points: Points, profile: Profile, holds: Test) -> list[Count]:
 def _dec_counts(points: Points, profile: Profile, names: Sequence[str], holds: Test) -> list[Count]:
     """Changes of DEC, raw or unit columns, and the noise where the sets have outliers."""
     counts = []
-    has_noise = under_noise(names, "-CN") != tuple(names)
-    for noise, noise_title in NOISE_TITLES.items():
+    has_noise = under_noise(names, NOISE_TOO) != tuple(names)
+    for noise in NOISE_TITLES if has_noise else (None,):
         for title, greedy in COLUMNS.items():
             for choice in choices(figure2.DEC_CHANGES, is_budget=True):
-                sets = under_noise(names, noise)
+                sets = under_noise(names, noise or CLEAN_NOISE)
                 cases, draws = _count(points, profile, sets, choice, greedy, holds)
                 is_raw = greedy is GREEDY
                 role = role_of(choice, noise, is_text=is_raw, is_shown=is_raw)
                 name = f"{choice.title}; greedy methods with {title}"
-                name += f"; {noise_title}" if has_noise else ""
+                name += f"; {NOISE_TITLES[noise]}" if noise else ""
                 counts += count(name, role, cases, draws=draws, starts=profile.figure_seeds)
     return counts
 

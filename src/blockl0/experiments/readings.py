@@ -55,15 +55,14 @@ def choices(changes: Iterable[str], *, is_budget: bool) -> list[Choice]:
     ]
 
 
-def role_of(choice: Choice | None, noise: str, *, is_text: bool, is_shown: bool) -> str:
-    """The role of a combination; `is_text`, `is_shown` for what is varied besides these."""
-    if noise == CLEAN_NOISE and is_text and (choice is None or choice.changes == "printed"):
+def role_of(choice: Choice | None, noise: str | None, *, is_text: bool, is_shown: bool) -> str:
+    """The role of a combination; `is_text`, `is_shown` for what is varied besides these.
+
+    `noise` is None where the sets have no outliers.
+    """
+    if is_text and noise != NOISE_TOO and (choice is None or choice.changes == "printed"):
         return TEXT
-    if (
-        noise == NOISE_TOO
-        and is_shown
-        and (choice is None or choice in (SHOWN_CHOICE, SHOWN_SPLIT))
-    ):
+    if is_shown and noise != CLEAN_NOISE and (choice in (None, SHOWN_CHOICE, SHOWN_SPLIT)):
         return SHOWN
     return TRIED
 

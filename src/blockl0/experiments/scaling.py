@@ -34,8 +34,8 @@ def section(store: Store, profile: Profile, out: Path) -> str:
     ]
     caption = (
         "What each greedy method would gain from unit columns, and how DEC (θ = 1e-5 on e2006, "
-        "greedy coordinates half from the support) and refit compare with it: the objective over that with raw columns, "
-        "geometric mean over sets, s and draws."
+        "greedy coordinates half from the support) and refit compare with it: the objective over "
+        "that with raw columns, geometric mean over sets, s and draws."
     )
     head = ["", "points", "unit columns", "DEC", "refit"]
     table = markup.table(head, lines, caption=caption)
