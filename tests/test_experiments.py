@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -25,31 +25,36 @@ pytest.importorskip("matplotlib", reason="figures need blockl0[plot]")
 
 from click.testing import CliRunner
 
+import blockl0
 from blockl0 import cli
 from blockl0.cli.reproduce import EXPERIMENTS
 from blockl0.datasets import E2006_VARIABLE
+from blockl0.decomposition import AS_PRINTED
 from blockl0.experiments import cells as cells_module
 from blockl0.experiments import (
-    claims,
+    differences,
     drawing,
     figure1,
     figure2,
     page,
     paper,
+    quantiles,
     reproduce,
     table1,
     table2,
     table3,
 )
 from blockl0.experiments import store as store_module
-from blockl0.experiments.cells import SETTINGS, Cell, compute, load, start_objective
+from blockl0.experiments.cells import Cell, compute, draw_of, load, start_objective
 from blockl0.experiments.profile import FULL, QUICK, Profile
 from blockl0.experiments.progress import Forecast, Progress, duration
-from blockl0.experiments.ranges import Range, tally
-from blockl0.experiments.runner import run_cells
+from blockl0.experiments.promises import promises
+from blockl0.experiments.runner import in_order, run_cells
 from blockl0.experiments.samples import places, sci, short
 from blockl0.experiments.store import Store
+from blockl0.experiments.variants import GREEDY, OPTIONS, VARIANTS, dec
 from blockl0.result import Result, Status
+from blockl0.solve import _defaults
 
 TINY = Profile(
     name="tiny",
@@ -60,6 +65,10 @@ TINY = Profile(
     curve_budgets=(3,),
     seeds=2,
     draws=1,
+    start_draws=2,
+    curve_draws=1,
+    figure_draws=1,
+    figure_seeds=1,
     refit="refit-fast",
 )
 SOME = [
@@ -97,16 +106,18 @@ def printed_store(folder: Path, **changes: float) -> Store:
     """The paper's own numbers as if they were ours, refit half of DEC; `changes` by method."""
     store = Store(folder)
     for (dataset, price, method), printed in paper.OBJECTIVES.items():
+        draw = draw_of(paper.PRICES, price, 0)
         factor = changes.get(method, 1.0)
         seconds = paper.SECONDS.get((dataset, method), paper.Seconds(20.0, 1.0)).mean / 10.0
         record = {"seconds": seconds, "n_nonzero": 7, "jobs": 1}
         store.add(
-            Cell(dataset, method, "price", price),
+            Cell(dataset, method, "price", price, draw=draw),
             record | {"objective": factor * printed.objective},
         )
         if method == "DEC-R10G2":
             value = changes.get("refit", 0.5) * printed.objective
-            store.add(Cell(dataset, "refit", "price", price), record | {"objective": value})
+            cell = Cell(dataset, "refit", "price", price, draw=draw)
+            store.add(cell, record | {"objective": value})
     return store
 
 
@@ -143,11 +154,97 @@ def test_the_full_run_is_the_papers():
     assert FULL.budgets == (3, 8, 13, 18, 23, 28, 33, 38, 43, 48) and FULL.seeds == 5
     assert len(FULL.sets) == 8 and len(FULL.curve_sets) == 6 and FULL.curve_budgets == (20, 40)
     assert set(QUICK.sets) <= set(FULL.sets) and set(QUICK.budgets) <= set(FULL.budgets)
-    assert len(figure2.methods(FULL)) == 10 and table2.methods(FULL)[:5] == paper.METHODS
-    assert len(table2.cells(FULL)) == 8 * 4 * 6 * 5
+    assert FULL.draws >= 20 and FULL.start_draws == 150
+    assert len(figure2.PAPER_METHODS) == 9 and table2.methods(FULL)[:5] == paper.METHODS
+    assert len(FULL.all_sets) == 10 and len(table2.cells(FULL)) == 10 * 4 * (5 * 5 + 2)
     assert table3.cells(FULL) == table2.cells(FULL)
     for module in reproduce.EXPERIMENTS.values():
-        assert all(c.method in {**SETTINGS, **cells_module.FACTS} for c in module.cells(FULL))
+        assert all(c.method in {**VARIANTS, **cells_module.FACTS} for c in module.cells(FULL))
+
+
+def test_data_are_redrawn_for_every_price():
+    draws = {}
+    for cell in [*table2.cells(FULL), *quantiles.cells(FULL)]:
+        draws.setdefault((cell.dataset, cell.value), set()).add(cell.draw)
+    assert len(draws) == 10 * 4
+    for name in FULL.all_sets:
+        of_set = [draws[name, price] for price in FULL.prices]
+        assert len(set.union(*of_set)) == sum(map(len, of_set)) == 4 * FULL.start_draws
+
+
+def test_long_cells_come_first_and_data_are_loaded_once():
+    cells = in_order([*differences.cells(FULL), *figure1.cells(FULL)])
+    long = [c.method.endswith("unstopped") or c.method.startswith("refit") for c in cells[:50]]
+    assert all(long) and cells[0].value == 1.0
+    rest = [(c.dataset, c.draw) for c in cells if c.form == "price" and "refit" not in c.method]
+    changes = sum(a != b for a, b in pairwise(rest))
+    assert changes == len(set(rest)) - 1
+
+
+# -- a variant is what is run ----------------------------------------------------------------------
+
+
+def spy(monkeypatch) -> dict:
+    """What `solve` is given."""
+    seen: dict = {}
+
+    def solve(X, y, **options):
+        seen.clear()
+        seen.update(options)
+        return Result(np.zeros(2), 1.0, Status.CONVERGED)
+
+    monkeypatch.setattr(cells_module.blockl0, "solve", solve)
+    return seen
+
+
+@pytest.mark.parametrize("label", VARIANTS)
+def test_the_record_of_a_variant_is_what_solve_is_given(label, monkeypatch):
+    seen, variant = spy(monkeypatch), VARIANTS[label]
+    cells_module._solve(Cell("", label, "price", 5.0), np.ones((3, 2)), np.ones(3))
+    assert seen.pop("method") == variant.solver and seen.pop("alpha") == 5.0
+    assert isinstance(seen.pop("random_state"), np.random.Generator)
+    init = seen.pop("init")
+    assert (init is not None) == (variant.start == "0" and variant.solver == "dec")
+    assert init is None or not init.any()
+    assert seen == {name: v for name in OPTIONS if (v := getattr(variant, name)) is not None}
+    # nothing that could be varied is left to a default that is not on record
+    assert set(_defaults(variant.solver)) & set(OPTIONS) == set(seen)
+
+
+def test_the_letter_is_the_papers():
+    letter, default = VARIANTS[dec(change="printed")], VARIANTS[dec()]
+    assert (letter.theta, letter.tol, letter.window, letter.max_iter) == (1e-3, 1e-5, 50, 1000)
+    assert {name: getattr(letter, name) for name in AS_PRINTED} == AS_PRINTED
+    assert default.options == {
+        name: value for name, value in _defaults("dec").items() if name in OPTIONS
+    }
+    assert all(VARIANTS[name].normalize is False for name in GREEDY)
+
+
+@pytest.mark.parametrize("form", ["budget", "price"])
+def test_a_greedy_run_that_has_settled_would_never_move_again(form):
+    """So that its end is that of a run without a stopping rule."""
+    X, y = load("random-30-60", 0)
+    settled = VARIANTS[dec("R0G2", "unstopped")].options | {"max_iter": 3000}
+    never = settled | {"window": 3000}
+    parameter = {"n_nonzero_coefs": 6} if form == "budget" else {"alpha": 30.0}
+    ends = [
+        blockl0.solve(X, y, method="dec", random_state=0, **parameter, **options)
+        for options in (settled, never)
+    ]
+    assert ends[0].n_iter < ends[1].n_iter == 3000
+    assert np.array_equal(ends[0].coef, ends[1].coef)
+
+
+@pytest.mark.parametrize("method", ["PGM-l0", "APGM-l0", "PGM-l1", "PGM-lp"])
+def test_a_checkpoint_is_what_a_shorter_run_would_have_given(method, monkeypatch):
+    cell = Cell("random-30-60", method, "price", 1.0)
+    record = compute(cell)
+    shorter = replace(VARIANTS[method], max_iter=100)
+    monkeypatch.setitem(VARIANTS, method, shorter)
+    value = quantiles.Reading(method, 100).value(record)
+    assert value == pytest.approx(compute(cell)["objective"], rel=1e-9)
+    assert quantiles.Reading(method).value(record) == record["objective"]
 
 
 # -- a cell is a function of its key ---------------------------------------------------------------
@@ -179,14 +276,6 @@ def test_data_and_facts_are_computed_in_one_thread(monkeypatch):
     assert len(threads) >= 2 and set(threads) == {1}
 
 
-def test_draws_in_turn_are_loaded_once():
-    before = load.cache_info().misses
-    for _ in range(2):
-        for draw in range(FULL.draws):
-            load("random-3-4", draw)
-    assert load.cache_info().misses == before + FULL.draws
-
-
 def test_data_depend_on_the_draw_alone():
     X, y = load("random-20-30", 5)
     assert X.shape == (20, 30)
@@ -202,21 +291,6 @@ def test_facts_about_the_data():
     assert start_objective(cell, X, y) == pytest.approx(0.5 * y @ y + 7.0 * 30, rel=1e-6)
     X = np.column_stack([np.ones(8), np.arange(8.0) - 3.5, np.zeros(8)])
     assert cells_module.strong_columns(cell, X, np.ones(8)) == 1.0
-
-
-def test_theta_is_the_papers_to_the_letter_where_curvatures_are_small(monkeypatch):
-    seen = {}
-
-    def solve(X, y, **options):
-        seen.update(options)
-        return Result(np.zeros(2), 1.0, Status.CONVERGED)
-
-    monkeypatch.setattr(cells_module.blockl0, "solve", solve)
-    X = np.full((4, 2), 0.1)
-    cells_module._solve(Cell("", "DEC-theta5", "price", 1.0), X, np.ones(4))
-    assert seen["theta"] == pytest.approx(1e-5 / 0.04)
-    cells_module._solve(Cell("", "DEC-zero", "price", 1.0), X, np.ones(4))
-    assert not seen["init"].any()
 
 
 def test_an_interrupted_cell_is_not_a_result(monkeypatch, tmp_path):
@@ -351,6 +425,16 @@ def test_the_forecast_knows_which_methods_are_slow():
     assert forecast.seconds(elapsed=5.5) == pytest.approx(16.5)
 
 
+def test_the_forecast_does_not_take_the_long_cells_for_all():
+    first, rest = (
+        Cell("a", "long", "price", 1.0),
+        [Cell("a", "x", "price", float(i)) for i in range(99)],
+    )
+    forecast = Forecast([first, *rest])
+    forecast.done(first, 100.0)
+    assert forecast.seconds(elapsed=100.0) < 30.0
+
+
 def test_the_time_left_is_that_of_the_whole_command(tmp_path, monkeypatch):
     runs, said = [], []
     monkeypatch.setattr(reproduce, "run_cells", lambda *given: runs.append(given))
@@ -360,7 +444,7 @@ def test_the_time_left_is_that_of_the_whole_command(tmp_path, monkeypatch):
     [(cells, _, _, progress)] = runs
     assert progress.title == "all"
     assert set(cells) == {*table2.cells(TINY), *figure2.cells(TINY)}
-    assert said[:2] == ["table2: 48 cells", "table3: 48 cells, 48 of them as above"]
+    assert said[:2] == ["table2: 66 cells", "table3: 66 cells, 66 of them as above"]
 
 
 def test_a_bar_is_drawn_with_rich(tmp_path, capsys):
@@ -386,64 +470,37 @@ def test_equal_values_share_a_place():
     assert places(values) == {"a": 1, "b": 1, "c": 2, "d": 3, "e": 0}
 
 
-# -- claims ----------------------------------------------------------------------------------------
-
-
-def verdicts(store: Store, profile: Profile = ONE) -> list[str]:
-    return [claim.verdict for claim in claims.promises(store, profile)]
+# -- promises --------------------------------------------------------------------------------------
 
 
 def test_promises_hold_for_numbers_that_keep_them(tmp_path):
-    store = printed_store(tmp_path)
-    assert verdicts(store) == ["PASS", "PASS", "PASS"]
-    observed = {c.text: c.verdict for c in claims.observations(store, ONE, has_table1=False)}
-    assert observed["Table 2: APGM-ℓ0 ends far above PGM-ℓ0 (printed: twice to hundreds of times)"]
-    assert observed["Table 2: DEC outperforms the other four"] == "reproduces"  # 30 of 32
+    found = promises(printed_store(tmp_path), ONE)
+    assert [promise.verdict for promise in found] == ["PASS"]
+    assert found[0].total == 32 * 5 and "above in 0 of 160" in found[0].detail
 
 
 def test_broken_promises_are_named(tmp_path):
-    store = printed_store(tmp_path, **{"DEC-R10G2": 1.2, "refit": 1.3})
-    dec, lowest, faster = claims.promises(store, ONE)
-    assert (dec.verdict, lowest.verdict, faster.verdict) == ("FAIL", "FAIL", "PASS")
-    assert len(dec.exceptions) == 16
-    assert "random-256-1024 λ = 10: 2.64e+3, printed 2.2e+3" in dec.exceptions
+    [lowest] = promises(printed_store(tmp_path, **{"DEC-R10G2": 1.2, "refit": 1.3}), ONE)
+    assert lowest.verdict == "FAIL"
     assert any("DEC-R10G2 is lower (ours × 1.08333)" in case for case in lowest.exceptions)
-    assert "From 10 to 10 times faster" in faster.detail
 
 
-def test_a_difference_below_the_printed_digits_is_none(tmp_path):
-    assert verdicts(printed_store(tmp_path, **{"DEC-R10G2": 1.004}))[0] == "PASS"
+def test_dec_from_zero_is_compared_to_the_printed_digits(tmp_path):
+    store, record = Store(tmp_path), {"seconds": 1.0, "n_nonzero": 2, "jobs": 1}
+    for draw, value in ((0, 470.0), (1, 498.0), (1000, 2300.0)):  # printed 4.8e2 and 2.2e3
+        cell = Cell("random-256-1024", dec(change="zero"), "price", [1.0, 10.0][draw > 9], 0, draw)
+        store.add(cell, record | {"objective": value})
+    [zero] = promises(store, FULL)
+    assert zero.total == 2 and zero.verdict == "FAIL" and "mean over 1–2 draws" in zero.text
+    assert zero.exceptions == ("random-256-1024 λ = 10: 2.30e+3, printed 2.2e+3",)
 
 
-def test_a_range_explains_what_lies_in_it():
-    one = Range("DEC", "random-256-1024", 10.0, "DEC-zero", (1900.0, 2140.0), 2200.0)
-    assert not one.explains
-    assert replace(one, values=(1900.0, 2160.0)).explains  # rounds to 2.2e+3
-
-
-def test_ranges_are_counted_by_kind_of_set():
-    one = Range("DEC", "random-256-1024", 10.0, "DEC-zero", (100.0, 300.0), 100.0)
-    rows = [
-        one,
-        replace(one, dataset="random-256-2048", printed=800.0),
-        replace(one, dataset="random-256-1024-C", printed=200.0),
-        replace(one, variant="DEC-ranked", printed=None),  # the paper prints nothing: not counted
-    ]
-    assert tally(rows) == [
-        ("DEC", "random", "DEC-zero", 1, 2, pytest.approx((2.0 * 0.25) ** 0.5)),
-        ("DEC", "random-C", "DEC-zero", 1, 1, pytest.approx(1.0)),
-    ]
-
-
-def test_claims_and_captions_count_what_is_there(tmp_path, monkeypatch):
+def test_captions_count_what_is_there(tmp_path, monkeypatch):
     """A folder filled by a shorter run, shown by a longer profile."""
     draw_nothing(monkeypatch)
     store, record = Store(tmp_path), {"seconds": 1.0, "n_nonzero": 2, "objective": 3.0, "jobs": 1}
     for seed in (0, 1):
-        store.add(Cell("random-256-1024", "DEC-zero", "price", 1.0, draw=seed), record)
         store.add(Cell("random-256-1024", "PGM", "budget", 3, seed), record)
-    [zero] = claims.promises(store, FULL)
-    assert "mean over 2 draws" in zero.text and zero.verdict == "PASS"
     assert "mean over 2 random starts" in figure2.write(store, FULL, tmp_path)
     assert "3 random starts" in page._header(replace(QUICK, seeds=3))
 
@@ -458,10 +515,10 @@ def test_everything_is_written(reproduced):
     for stem in ("figure1-time", "figure1-iteration", "figure2"):
         assert (folder / f"{stem}.png").read_bytes().startswith(b"\x89PNG")
         assert "<svg" in (folder / f"{stem}.svg").read_text(encoding="utf-8")
-    assert {"figure1.csv", "figure2.csv", "differences.csv", "explained.csv", "index.html"} <= names
+    assert {"figure1.csv", "figure2.csv", "scaling.csv", "index.html"} <= names
     assert any("PASS" in line or "FAIL" in line for line in said)
-    assert len(read_csv(folder / "table2.csv")) == 2 * 2 * 6
-    assert len(read_csv(folder / "figure2.csv")) == 2 * 2 * 10
+    assert len(read_csv(folder / "table2.csv")) == 3 * 2 * 6
+    assert len(read_csv(folder / "figure2.csv")) == 3 * 2 * 14
 
 
 def test_the_page_contains_every_number(reproduced):
@@ -472,8 +529,6 @@ def test_the_page_contains_every_number(reproduced):
             assert sci(float(row["objective"])) in page, row
     for row in read_csv(folder / "table3.csv"):
         assert f"{short(float(row['seconds']))} ± {short(float(row['std']))}" in page
-    for row in read_csv(folder / "differences.csv"):
-        assert sci(float(row["mean"])) in page
     ends = {
         (r["set"], r["s"], r["method"]): r["objective"] for r in read_csv(folder / "figure1.csv")
     }
@@ -482,6 +537,10 @@ def test_the_page_contains_every_number(reproduced):
         assert sci(float(value)) in page
     for row in read_csv(folder / "claims.csv"):
         assert html.escape(row["claim"]) in page and row["verdict"] in page
+        if row["role"] != "ours" and "Table 1" not in row["claim"]:
+            assert html.escape(f"{row['held']} of {row['of']}: {row['variant']}") in page
+    for variant in VARIANTS.values():
+        assert variant.solver == "dec" or html.escape(variant.title) in page
 
 
 def test_the_printed_numbers_stand_beside_ours(tmp_path):
@@ -504,7 +563,8 @@ def test_the_page_needs_nothing_else(reproduced):
     assert links and all(link.startswith(("#", "data:")) for link in links)
     assert "<script" not in page and "url(" not in page.replace("url(#", "")
     ids = re.findall(r'<section id="([^"]*)"', page)
-    assert set(ids) >= {"promises", "observations", *reproduce.EXPERIMENTS}
+    there = set(reproduce.EXPERIMENTS) - {"differences"}  # nothing is printed for these sets
+    assert set(ids) == {"promises", "observations", "scaling", "variants", *there}
     assert [link[1:] for link in links if link[1:] in ids] == ids
 
 
@@ -515,7 +575,7 @@ def test_the_same_folder_twice_computes_nothing(reproduced, tmp_path, monkeypatc
     said: list[str] = []
     reproduce.reproduce(["table2"], TINY, folder, jobs=1, echo=said.append)
     assert (folder / "cells.jsonl").read_bytes() == before
-    assert said[0] == "table2: 48 cells, 48 of them on file"
+    assert said[0] == "table2: 66 cells, 66 of them on file"
     assert 'id="figure2"' in (folder / "index.html").read_text(encoding="utf-8")
 
 
@@ -532,7 +592,7 @@ def test_without_the_file_e2006_is_skipped_and_said_so(tmp_path, monkeypatch):
 
 
 def test_curves_can_be_told_apart_without_colour():
-    for methods in (figure1.methods(FULL), figure2.methods(FULL)):
+    for methods in (figure1.methods(FULL), figure2.drawn_methods(FULL)):
         looks = [drawing.STYLES[method][1:] for method in methods]
         assert len(set(looks)) == len(looks)
         assert len({drawing.STYLES[method] for method in methods}) == len(methods)
@@ -652,5 +712,5 @@ def test_the_page_in_a_browser(reproduced, tmp_path):
     for width, seen in zip(WIDTHS, reports, strict=True):
         assert seen["width"] == width and seen["needed"] <= width  # only boxes scroll sideways
         assert seen["requests"] == [] and seen["text"] > 1000
-        assert len(seen["drawings"]) == 2 * len(TINY.curve_sets) + len(TINY.sets)
+        assert len(seen["drawings"]) == 2 * len(TINY.curve_sets) + len(TINY.all_sets)
         assert all(width / 5 < size <= width for size in islice(seen["drawings"], 4))

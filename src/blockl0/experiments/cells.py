@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
@@ -18,6 +19,7 @@ from threadpoolctl import threadpool_limits
 
 import blockl0
 from blockl0.datasets import load_e2006, make_random
+from blockl0.experiments.variants import VARIANTS, ZERO
 from blockl0.result import History, Status
 
 Floats = NDArray[np.float64]
@@ -28,8 +30,12 @@ N_NONZERO = 100
 """Nonzeros of the true coefficients of 'random-m-n'."""
 CURVE_POINTS = 150
 """Points kept of a convergence curve, denser at its beginning."""
+CHECKPOINTS = (100, 300, 1000, 10**5, 10**6)
+"""Iterations whose objective is kept, where a run gets so far: what fewer would have given."""
 LOADED = 8
-"""Data sets kept in memory: more than the draws that the differences go through in turn."""
+"""Data sets kept in memory."""
+DRAWS_APART = 1000
+"""The data are redrawn for every price: draw i of price number j has the seed j·this + i."""
 STRONG_SHARE = 1 / 3
 """A column is strong when it alone explains this share of a constant."""
 
@@ -44,7 +50,7 @@ class Cell:
         "random-m-n", "e2006-m-n", with "-C" for outliers in X and "-CN" for outliers in the noise
         as well.
     method : str
-        A label of `SETTINGS`.
+        A label of `VARIANTS`.
     form : "price" or "budget"
     value : float
         λ or s.
@@ -72,54 +78,6 @@ class Cell:
         )
 
 
-@dataclass(frozen=True)
-class Setting:
-    """How a label is run, and what it is called on paper.
-
-    `theta` is the paper's θ to the letter, while the option of "dec" is relative to the curvature
-    where that is below 1. Of a method that is not `seeded` the start makes no difference.
-    """
-
-    title: str
-    solver: str
-    options: dict[str, Any] = field(default_factory=dict)
-    is_seeded: bool = True
-    from_zero: bool = False
-    theta: float | None = None
-
-
-def _dec(working_set: str) -> Setting:
-    return Setting(f"DEC-{working_set}", "dec", {"working_set": working_set})
-
-
-SETTINGS: dict[str, Setting] = {
-    "PGM-l0": Setting("PGM-ℓ0", "pgm-l0"),
-    "APGM-l0": Setting("APGM-ℓ0", "apgm-l0"),
-    "PGM-l1": Setting("PGM-ℓ1", "pgm-l1"),
-    "PGM-lp": Setting("PGM-ℓp", "pgm-lp"),
-    "PGM": Setting("PGM", "pgm"),
-    "APGM": Setting("APGM", "apgm"),
-    "QPM": Setting("QPM", "qpm"),
-    "SSP": Setting("SSP", "ssp", is_seeded=False),
-    "ROMP": Setting("ROMP", "romp", is_seeded=False),
-    "OMP": Setting("OMP", "omp", is_seeded=False),
-    "CoSaMP": Setting("CoSaMP", "cosamp", is_seeded=False),
-    # convex: from another start it ends at the same point
-    "CVX-l1": Setting("CVX-ℓ1", "cvx-l1", is_seeded=False),
-    **{f"DEC-{name}": _dec(name) for name in ("R2G0", "R0G2", "R2G2", "R5G5", "R10G2")},
-    "refit": Setting("refit", "refit"),
-    "refit-fast": Setting("refit (fast)", "refit", {"effort": "fast"}),
-    "DEC-zero": Setting("start 0", "dec", from_zero=True),
-    "DEC-ranked": Setting("one list", "dec", {"greedy": "ranked"}),
-    "DEC-R0G2-ranked": Setting(
-        "DEC-R0G2, one list", "dec", {"working_set": "R0G2", "greedy": "ranked"}
-    ),
-    "DEC-theta3": Setting("θ = 1e-3", "dec", theta=1e-3),
-    "DEC-theta5": Setting("θ = 1e-5", "dec", theta=1e-5),
-}
-"""Every label. What is not mentioned is the default of `blockl0.solve`."""
-
-
 def compute(cell: Cell) -> dict[str, Any]:
     """Compute a cell; what comes back can be written as JSON."""
     # the data too are made in one thread: sums in another order differ in their last digits
@@ -127,7 +85,7 @@ def compute(cell: Cell) -> dict[str, Any]:
         X, y = load(cell.dataset, cell.draw)
         if cell.method in FACTS:
             return {"objective": FACTS[cell.method](cell, X, y)}
-        _warm_up(cell.method, cell.form, not isinstance(X, np.ndarray))
+        _warm_up(VARIANTS[cell.method].solver, cell.form, not isinstance(X, np.ndarray))
         started = time.perf_counter()
         result = _solve(cell, X, y)
         seconds = time.perf_counter() - started
@@ -137,26 +95,31 @@ def compute(cell: Cell) -> dict[str, Any]:
         "n_nonzero": result.n_nonzero,
         "n_iter": result.n_iter,
         "status": str(result.status),
+        "at": {
+            str(i): float(result.history.objective[i])
+            for i in CHECKPOINTS
+            if i < len(result.history)
+        },
     }
     return record | ({"curve": thin(result.history)} if cell.has_curve else {})
 
 
 def _solve(cell: Cell, X: Any, y: Floats) -> blockl0.Result:
-    setting = SETTINGS[cell.method]
-    options = dict(setting.options)
-    if setting.theta is not None:
-        options["theta"] = setting.theta / min(1.0, float(_sq_norms(X).max()))
+    variant = VARIANTS[cell.method]
+    # "refit" begins at zero and pursuit must: nothing is handed over to them
+    is_zero = variant.start == ZERO and variant.solver == "dec"
     if cell.form == "price":
-        options["alpha"] = cell.value
+        parameter: dict[str, Any] = {"alpha": cell.value}
     else:
-        options["n_nonzero_coefs"] = int(cell.value)
+        parameter = {"n_nonzero_coefs": int(cell.value)}
     result = blockl0.solve(
         X,
         y,
-        method=setting.solver,
-        init=np.zeros(X.shape[1]) if setting.from_zero else None,
+        method=variant.solver,
+        init=np.zeros(X.shape[1]) if is_zero else None,
         random_state=np.random.default_rng([START_STREAM, cell.seed]),
-        **options,
+        **parameter,
+        **variant.options,
     )
     if result.status is Status.INTERRUPTED:
         raise KeyboardInterrupt  # solvers return what they have; a cell is finished or it is not
@@ -164,15 +127,21 @@ def _solve(cell: Cell, X: Any, y: Floats) -> blockl0.Result:
 
 
 @cache
-def _warm_up(method: str, form: str, is_sparse: bool) -> None:
+def _warm_up(solver: str, form: str, is_sparse: bool) -> None:
     """Run the method once on a small problem, so that no cell's time includes the compiler's."""
     import scipy.sparse as sp
 
     X, y = make_random(60, 150, n_nonzero=20, random_state=0)
+    method = next(label for label, variant in VARIANTS.items() if variant.solver == solver)
     _solve(Cell("warm", method, form, 10.0), sp.csc_array(X) if is_sparse else X, y)
 
 
 # -- data ------------------------------------------------------------------------------------------
+
+
+def draw_of(prices: Sequence[float], price: float, number: int) -> int:
+    """The seed of a draw of the data for one of the prices."""
+    return DRAWS_APART * prices.index(price) + number
 
 
 def is_e2006(dataset: str) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from blockl0.experiments.cells import SETTINGS
+from blockl0.experiments.variants import VARIANTS
 
 PANEL_WIDTH, PANEL_HEIGHT = 3.7, 2.9
 """Inches."""
@@ -46,6 +46,7 @@ STYLES: dict[str, tuple[str, str, str]] = {
     "SSP": ("sky", ":", "s"),
     "ROMP": ("grey", ":", "D"),
     "OMP": ("green", ":", "P"),
+    "OMP unit": ("green", "-.", "P"),
     "CoSaMP": ("orange", ":", "p"),
     "CVX-l1": ("pink", "-.", "X"),
     "DEC-R2G0": ("sky", "-", "s"),
@@ -111,7 +112,7 @@ def _draw(axes: Any, panel: Panel) -> list[Any]:
         name, dash, marker = STYLES[method]
         is_ours = method.startswith("refit")
         handles += axes.plot(
-            x, y, color=COLOURS[name], linestyle=dash, marker=marker, label=SETTINGS[method].title,
+            x, y, color=COLOURS[name], linestyle=dash, marker=marker, label=VARIANTS[method].title,
             markersize=8.0 if is_ours else 4.5, linewidth=2.2 if is_ours else 1.3,
             markevery=max(1, len(x) // 9), markeredgewidth=0.0, zorder=3 if is_ours else 2,
         )  # fmt: skip
@@ -191,7 +192,7 @@ def legend(methods: Sequence[str]) -> str:
             axes.plot([0, 1, 2], [0, 0, 0], color=colour, linestyle=dash, linewidth=1.8)
             axes.plot([1], [0], color=colour, marker=marker, markersize=6.5, markeredgewidth=0.0)
             axes.set_axis_off()
-            entries.append(f"<li>{_for_page(figure, '')}{SETTINGS[method].title}</li>")
+            entries.append(f"<li>{_for_page(figure, '')}{VARIANTS[method].title}</li>")
     return f'<ul class="legend">{"".join(entries)}</ul>'
 
 

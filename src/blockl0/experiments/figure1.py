@@ -8,14 +8,21 @@ from typing import Any
 from blockl0.experiments import drawing, markup
 from blockl0.experiments.cells import Cell
 from blockl0.experiments.profile import Profile
-from blockl0.experiments.samples import sci, short, write_csv
+from blockl0.experiments.quantiles import is_run
+from blockl0.experiments.samples import sci, short, starts, write_csv
 from blockl0.experiments.store import Store
+from blockl0.experiments.variants import WORKING_SETS, dec
 
 NAME = "figure1"
 TITLE = "Figure 1: convergence under a budget of nonzeros"
 
 PAPER_METHODS = (
     "PGM", "APGM", "QPM", "DEC-R2G0", "DEC-R0G2", "DEC-R2G2", "DEC-R5G5", "DEC-R10G2",
+)  # fmt: skip
+END_CHANGES = ("", "printed", "ranked", "list", "theta5", "theta5 ranked")
+"""Changes of DEC under which the claims are judged."""
+END_METHODS = (
+    "PGM", "APGM", *(dec(name, change) for change in END_CHANGES for name in WORKING_SETS),
 )  # fmt: skip
 HEAD = ("set", "s", "method", "iteration", "seconds", "objective")
 
@@ -28,6 +35,25 @@ def methods(profile: Profile) -> tuple[str, ...]:
 
 
 def cells(profile: Profile) -> list[Cell]:
+    """The curves, where the methods end, and blocks of two that are never stopped."""
+    ends = [
+        cell
+        for panel in panels(profile)
+        for method in END_METHODS
+        if is_run(panel[0], method)
+        for draw in range(profile.curve_draws)
+        for cell in end_cells(profile, panel, method, draw)
+    ]
+    unstopped = [cell for pair in unstopped_pairs(profile) for cell in pair]
+    return [*curve_cells(profile), *unstopped, *ends]
+
+
+def panels(profile: Profile) -> list[tuple[str, int]]:
+    """Set and budget of each panel, with the other reading of the noise."""
+    return [(name, s) for name in profile.all_curve_sets for s in profile.curve_budgets]
+
+
+def curve_cells(profile: Profile) -> list[Cell]:
     """One start each."""
     return [
         Cell(dataset, method, "budget", budget, has_curve=True)
@@ -37,11 +63,28 @@ def cells(profile: Profile) -> list[Cell]:
     ]
 
 
+def end_cells(profile: Profile, panel: tuple[str, int], method: str, draw: int) -> list[Cell]:
+    """The starts of a method on one draw of a panel."""
+    return starts(panel[0], method, "budget", panel[1], profile.figure_seeds, draw)
+
+
+def unstopped_pairs(profile: Profile) -> list[tuple[Cell, Cell]]:
+    """For each panel: two coordinates at random, and two greedy ones, for a million iterations."""
+    if not profile.is_unstopped:
+        return []
+    labels = dec("R2G0", "unstopped"), dec("R0G2", "unstopped")
+    return [
+        (Cell(dataset, labels[0], "budget", s), Cell(dataset, labels[1], "budget", s))
+        for dataset in profile.curve_sets
+        for s in profile.curve_budgets
+    ]
+
+
 def collect(store: Store, profile: Profile) -> Curves:
     """The records that are there, by set, budget and method."""
     return {
         (cell.dataset, int(cell.value), cell.method): store[cell]
-        for cell in cells(profile)
+        for cell in curve_cells(profile)
         if cell in store
     }
 
@@ -62,12 +105,22 @@ def write(store: Store, profile: Profile, out: Path) -> str:
     text = (
         "<p>Objective ½‖Xw − y‖² against time and against iterations, from one random start, "
         "projected to s nonzeros. An iteration of refit is a whole round of kicks and searches; "
-        "its first point is the end of its first search.</p>"
+        f"its first point is the end of its first search. {_longest(records)}</p>"
     )
     return markup.section(
         NAME, TITLE, text, drawing.legend(methods(profile)), markup.panels(pairs),
         markup.details("Where the curves end", _final_table(records, profile)),
     )  # fmt: skip
+
+
+def _longest(records: Curves) -> str:
+    seconds = [r["seconds"] for (*_, method), r in records.items() if method.startswith("DEC")]
+    if not seconds:
+        return ""
+    return (
+        f"DEC takes {short(max(seconds))} s at most; the paper says less than 30, on another "
+        "machine."
+    )
 
 
 def make_panels(records: Curves, profile: Profile, axis: str) -> list[drawing.Panel]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from blockl0.experiments.cells import SETTINGS
+from blockl0.experiments.variants import VARIANTS
 
 BADGES = {0: "", 1: "①", 2: "②", 3: "③"}
 """Places, for those who do not see colours; in front, where they are not taken for an exponent."""
@@ -34,7 +34,7 @@ def counts(numbers: Iterable[int], noun: str) -> str:
 
 def title_of(method: str) -> str:
     """A method's name on paper."""
-    return escape(SETTINGS[method].title)
+    return escape(VARIANTS[method].title)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, caption: str) -> str:

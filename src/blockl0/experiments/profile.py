@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from blockl0.experiments import paper
+from blockl0.experiments.cells import is_e2006
 
 
 @dataclass(frozen=True)
@@ -14,17 +16,21 @@ class Profile:
     Attributes
     ----------
     sets : tuple of str
-        Table 2, Table 3 and Figure 2.
+        Table 2, Table 3 and Figure 2, without the other reading of the noise.
     curve_sets : tuple of str
-        Figure 1.
+        Figure 1, likewise.
     prices, budgets, curve_budgets : tuple of float or int
         λ of Table 2, s of Figure 2, s of Figure 1.
-    seeds : int
-        Random starts.
-    draws : int
-        Data sets drawn afresh, for the differences from the printed tables.
+    seeds, refit_seeds : int
+        Random starts of the tables and drawings; of refit, which starts at 0, seeds of its search.
+    draws, start_draws : int
+        Data sets drawn for each price, for the runs and for the objective at the start.
+    curve_draws, figure_draws, figure_seeds : int
+        Data sets of Figure 1 and of Figure 2, and starts, with which claims about them are judged.
     refit : str
         The label under which our default method runs.
+    is_unstopped : bool
+        Whether blocks of two are run for a million iterations.
     """
 
     name: str
@@ -35,7 +41,29 @@ class Profile:
     curve_budgets: tuple[int, ...]
     seeds: int
     draws: int
+    start_draws: int
+    curve_draws: int
+    figure_draws: int
+    figure_seeds: int
+    refit_seeds: int = 1
     refit: str = "refit"
+    is_unstopped: bool = False
+
+    @property
+    def all_sets(self) -> tuple[str, ...]:
+        """The sets, and those with outliers in the noise as well."""
+        return with_noise(self.sets)
+
+    @property
+    def all_curve_sets(self) -> tuple[str, ...]:
+        """Those of Figure 1, likewise."""
+        return with_noise(self.curve_sets)
+
+
+def with_noise(sets: Sequence[str]) -> tuple[str, ...]:
+    """The sets, and behind them the random ones with outliers in X and in the noise."""
+    noisy = (f"{name}N" for name in sets if name.endswith("-C") and not is_e2006(name))
+    return (*sets, *noisy)
 
 
 FULL = Profile(
@@ -46,7 +74,13 @@ FULL = Profile(
     budgets=tuple(range(3, 50, 5)),
     curve_budgets=(20, 40),
     seeds=5,
-    draws=5,
+    draws=20,
+    start_draws=150,
+    curve_draws=3,
+    figure_draws=2,
+    figure_seeds=3,
+    refit_seeds=2,
+    is_unstopped=True,
 )
 
 QUICK = Profile(
@@ -58,5 +92,9 @@ QUICK = Profile(
     curve_budgets=(20,),
     seeds=1,
     draws=1,
+    start_draws=20,
+    curve_draws=1,
+    figure_draws=1,
+    figure_seeds=1,
     refit="refit-fast",
 )

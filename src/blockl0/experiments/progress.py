@@ -12,6 +12,9 @@ from typing import Any
 from blockl0.experiments.cells import Cell
 from blockl0.progress import Bar, Lines, duration
 
+ENOUGH, TYPICAL = 200, 0.15
+"""Cells after which their mean is taken for those of an unknown method, and seconds before that."""
+
 Kind = tuple[str, str, str]
 
 
@@ -32,7 +35,9 @@ class Forecast:
         known = [seconds for times in self.spent.values() for seconds in times if seconds > 0.0]
         if not known:
             return float("nan")
-        total, average = sum(known), sum(known) / len(known)
+        total = sum(known)
+        # the longest cells come first, and say nothing about the others
+        average = sum(known) / len(known) if len(known) >= ENOUGH else TYPICAL
         of_method: defaultdict[str, list[float]] = defaultdict(list)
         for (*_, method), times in self.spent.items():
             of_method[method] += times

@@ -11,21 +11,24 @@ from typing import Any
 
 from blockl0.datasets import E2006_SOURCE, E2006_VARIABLE
 from blockl0.experiments import (
-    claims,
     differences,
     drawing,
     figure1,
     figure2,
     page,
+    run_records,
+    scaling,
     table1_report,
     table2,
     table3,
 )
 from blockl0.experiments.cells import Cell, is_e2006
+from blockl0.experiments.claims import ROLE_TITLES, Observation, Promise
+from blockl0.experiments.observations import observations, write_claims
 from blockl0.experiments.profile import Profile
 from blockl0.experiments.progress import make_progress
+from blockl0.experiments.promises import promises
 from blockl0.experiments.runner import run_cells
-from blockl0.experiments.samples import write_csv
 from blockl0.experiments.store import Store
 
 EXPERIMENTS: dict[str, ModuleType] = {
@@ -33,7 +36,7 @@ EXPERIMENTS: dict[str, ModuleType] = {
 }
 """In the order of the page. Each has NAME, TITLE, cells(profile) and write(store, profile, out)."""
 LISTED = 8
-"""Exceptions printed of each claim; the page has all of them."""
+"""Exceptions printed of each promise; the page has all of them."""
 
 
 def reproduce(
@@ -86,36 +89,35 @@ def write_all(
         for name, module in EXPERIMENTS.items()
         if name != "table1" or has_table1
     }
-    promises = claims.promises(store, profile)
-    observations = claims.observations(store, profile, has_table1)
-    rows = [
-        (claim.text, claim.verdict, claim.detail, "; ".join(claim.exceptions))
-        for claim in [*promises, *observations]
-    ]
-    write_csv(out / "claims.csv", ("claim", "verdict", "detail", "exceptions"), rows)
-    _tell(promises, observations, echo)
+    sections[scaling.NAME] = scaling.section(store, profile, out)
+    sections[run_records.NAME] = run_records.section(profile) if len(store) else ""
+    promised = promises(store, profile)
+    observed = observations(store, profile, has_table1)
+    write_claims(out, promised, observed)
+    _tell(promised, observed, echo)
     return page.write_page(
-        out, profile, sections, promises, observations, skipped=skipped, jobs=store.jobs()
+        out, profile, sections, promised, observed, skipped=skipped, jobs=store.jobs()
     )
 
 
 def _tell(
-    promises: Sequence[claims.Claim],
-    observations: Sequence[claims.Claim],
-    echo: Callable[[str], Any],
+    promised: Sequence[Promise], observed: Sequence[Observation], echo: Callable[[str], Any]
 ) -> None:
-    for title, found in {
-        "What it shows": promises,
-        "The paper's observations": observations,
-    }.items():
-        if found:
-            echo(f"\n{title}")
-        for claim in found:
-            echo(f"  {claim.verdict:<18}  {claim.text}. {claim.detail}")
-            for case in claim.exceptions[:LISTED]:
-                echo(f"  {'':<18}    {case}")
-            if len(claim.exceptions) > LISTED:
-                echo(f"  {'':<18}    and {len(claim.exceptions) - LISTED} more, see claims.csv")
+    if promised:
+        echo("\nWhat it shows")
+    for promise in promised:
+        echo(f"  {promise.verdict:<18}  {promise.text}. {promise.detail}")
+        for case in promise.exceptions[:LISTED]:
+            echo(f"  {'':<18}    {case}")
+        if len(promise.exceptions) > LISTED:
+            echo(f"  {'':<18}    and {len(promise.exceptions) - LISTED} more, see claims.csv")
+    if observed:
+        echo("\nThe paper's observations")
+    for seen in observed:
+        echo(f"  {seen.verdict:<18}  {seen.text} ({seen.reason})")
+        found = {title: seen.of(role) for role, title in ROLE_TITLES.items()}
+        texts = [f"{title}: {count}" for title, count in found.items() if count]
+        echo(f"  {'':<18}    {'; '.join(texts)}")
     echo("")
 
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from blockl0.experiments.cells import FACTS, SETTINGS, Cell
+from blockl0.experiments.cells import Cell
 from blockl0.experiments.store import Store
+from blockl0.experiments.variants import VARIANTS
 
 SAME = 1e-6
 """Objectives closer than this share are the same."""
@@ -37,12 +38,11 @@ class Sample:
 
 
 def starts(
-    dataset: str, method: str, form: str, value: float, seeds: int, **more: Any
+    dataset: str, method: str, form: str, value: float, seeds: int, draw: int = 0
 ) -> list[Cell]:
     """The cells of one method on one problem: one if its start makes no difference."""
-    is_seeded = method not in FACTS and SETTINGS[method].is_seeded
-    count = seeds if is_seeded else 1
-    return [Cell(dataset, method, form, value, seed, **more) for seed in range(count)]
+    count = seeds if VARIANTS[method].is_seeded else 1
+    return [Cell(dataset, method, form, value, seed, draw) for seed in range(count)]
 
 
 def gather(store: Store, cells: Iterable[Cell]) -> Sample | None:

@@ -19,7 +19,8 @@ NOT_IN_CELLS = (
     "cli", "experiments", "report", "tables", "demo.py", "files.py", "model_checks.py",
     "model_file.py",
 )  # fmt: skip
-"""Parts of the package that no cell depends on, `experiments/cells.py` apart."""
+"""Parts of the package that no cell depends on, but for `CELL_FILES`."""
+CELL_FILES = ("experiments/cells.py", "experiments/variants.py")
 
 
 class Store:
@@ -93,7 +94,7 @@ def fingerprint() -> str:
         file for file in root.rglob("*.py") if file.relative_to(root).parts[0] not in NOT_IN_CELLS
     ]
     digest = hashlib.sha256()
-    for file in sorted([*files, root / "experiments" / "cells.py"]):
+    for file in sorted([*files, *(root / name for name in CELL_FILES)]):
         digest.update(file.relative_to(root).as_posix().encode() + file.read_bytes())
     return digest.hexdigest()[:16]
 

@@ -39,7 +39,8 @@ def write(store: Store, profile: Profile, out: Path) -> str:
     lines = [[name, *("–" if n is None else str(n) for n in counts)] for name, *counts in rows]
     caption = (
         "The paper's example with six variables, counted in exact fractions. The constrained row "
-        "is the paper's in every column. The regularized row differs in three, and no price and no "
-        "tolerance gives the printed 9 and 3 together; docs/table1.md has the proof."
+        "is the paper's in every column. The regularized row differs in three. No price by itself, "
+        "and no tolerance on the decrease by itself, gives the printed 9 and 3 together; "
+        "docs/table1.md has the proof, and what else was tried."
     )
     return markup.section(NAME, TITLE, markup.table(["", *table1.HEADER], lines, caption=caption))
