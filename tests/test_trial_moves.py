@@ -33,7 +33,8 @@ def make_data(loss, seed, m=50, n=7):
 def best_trial(problem, w, objective, run=None):
     """The coefficients of the best trial that lowers the objective; None for none."""
     fits = make_fits(problem)
-    fit = best_fit(fits, Trials(problem, fits).changes(w), objective - 1e-9, run)
+    changes, price = Trials(problem, fits).changes(w), problem.sparsity.price
+    fit = best_fit(fits, changes, price, objective - 1e-9, run)
     return None if fit is None else fit.w
 
 
@@ -175,3 +176,13 @@ def test_trials_end_with_the_time():
     start = make_fits(problem).on(np.array([6])).w
     assert best_trial(problem, start, problem.objective(start), Run(problem)) is not None
     assert best_trial(problem, start, problem.objective(start), Run(problem, 0.0)) is None
+
+
+@pytest.mark.parametrize("loss", OTHERS)
+def test_a_path_of_prices_tries_moves_at_its_own_prices(loss):
+    """Fits are shared along a path: what they were first made for says nothing of the price."""
+    X, y = make_data(loss, 1)
+    form = {"ridge": 0.1, "loss": loss}
+    path = blockl0.l0_path(X, y, alphas=[30.0, 5.0, 1.0], random_state=0, **form)
+    truth = [brute_force(as_problem(X, y, alpha=price, **form)) for price in path.alphas]
+    assert path.objective == pytest.approx(np.array(truth), rel=1e-7)

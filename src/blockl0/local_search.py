@@ -118,8 +118,9 @@ class LocalSearch:
         if run.seconds_left <= 0.0 or incumbent.objective <= self.negligible:
             return None
         if key not in self._tried:
-            ceiling = incumbent.objective - self.tolerance
-            fit = best_fit(self.fits, self.models.at(incumbent.w).changes(), ceiling, run)
+            price, ceiling = self.problem.sparsity.price, incumbent.objective - self.tolerance
+            changes = self.models.at(incumbent.w).changes()
+            fit = best_fit(self.fits, changes, price, ceiling, run)
             self._tried[key] = None if fit is None else self._at(fit.w, incumbent.iteration + 1)
         return self._tried[key]
 

@@ -39,13 +39,13 @@ class Proposal(NamedTuple):
 
 
 def best_fit(
-    fits: Fits, proposals: Iterator[Proposal], ceiling: float, run: Run | None = None
+    fits: Fits, proposals: Iterator[Proposal], price: float, ceiling: float, run: Run | None = None
 ) -> Fit | None:
     """The fit with the lowest objective below a ceiling; None if there is none.
 
     Of those that there is time for.
     """
-    best, price = None, fits.problem.sparsity.price
+    best = None
     for support, start, intercept in proposals:
         if run is not None and run.seconds_left <= 0.0:
             break
