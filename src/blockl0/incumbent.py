@@ -24,7 +24,7 @@ class Incumbent:
 
     Attributes
     ----------
-    w : ndarray (n,)
+    w : ndarray (n,), or (n, C) for C predictors of a sample
     objective : float
     n_nonzero : int
     iteration : int
@@ -54,12 +54,16 @@ class Incumbent:
     @classmethod
     def at(cls, problem: Any, w: Floats, iteration: int = 0) -> Incumbent:
         """A point with its objective from the data."""
-        return cls(w, problem.objective(w), int(np.count_nonzero(w)), iteration)
+        return cls(w, problem.objective(w), _columns_of(w).size, iteration)
 
     @property
     def support(self) -> Ints:
         """The columns with a nonzero coefficient."""
-        return np.flatnonzero(self.w)
+        return _columns_of(self.w)
+
+
+def _columns_of(w: Floats) -> Ints:
+    return np.flatnonzero(w if w.ndim == 1 else w.any(axis=1))
 
 
 @dataclass
