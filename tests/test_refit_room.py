@@ -596,6 +596,16 @@ def test_a_walk_goes_on_only_from_its_point():
     assert point.walk is None
 
 
+def test_a_point_counts_columns_also_of_several_predictors():
+    class Flat:
+        def objective(self, w):
+            return 7.0
+
+    point = Incumbent.at(Flat(), np.array([[0.0, 0.0], [1.0, 0.0], [2.0, -1.0]]), 3)
+    assert (point.objective, point.n_nonzero, point.iteration) == (7.0, 2, 3)
+    assert point.support.tolist() == [1, 2] and point.walk is None and not point.is_settled
+
+
 def test_passes_are_counted_and_a_price_is_made_once():
     tally = Tally()
     search = QuadraticSearch(make("plain"), SMALL, tally)

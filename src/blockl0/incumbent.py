@@ -26,7 +26,7 @@ class Incumbent:
 
     Attributes
     ----------
-    w : ndarray (n,)
+    w : ndarray (n,), or (n, C) for C predictors of a sample
     objective : float
     n_nonzero : int
     iteration : int
