@@ -551,7 +551,7 @@ def test_the_printed_numbers_stand_beside_ours(tmp_path):
     assert "× 2.00" in text and "paper ② 4.8e+2" in text
     for printed in paper.SECONDS.values():
         assert f"paper {printed.mean:g} ± {printed.std:g}" in text
-    assert "10× faster" in text
+    assert "10 × ours" in text
     rows = read_csv(tmp_path / "table2.csv")
     # 2x/x has no rounding
     assert {row["ours_over_paper"] for row in rows if row["method"] == "PGM-l0"} == {"2.0"}

@@ -56,7 +56,7 @@ def make_random(
     corrupted_noise : bool
         Multiply 2 % of the entries of the noise by 100 as well. The paper does not mention this,
         but the eight objectives it prints for a method that stayed at its start lie at quantiles
-        .12 to .93 of 150 such draws, and at .92 to 1 of draws without it; see docs/reproduce.md.
+        .13 to .93 of 150 such draws, and at .92 to 1 of draws without it; see docs/reproduce.md.
     return_coef : bool
         Return w too.
     random_state : int, Generator or None

@@ -69,14 +69,18 @@ def end_cells(profile: Profile, panel: tuple[str, int], method: str, draw: int) 
 
 
 def unstopped_pairs(profile: Profile) -> list[tuple[Cell, Cell]]:
-    """For each panel: two coordinates at random, and two greedy ones, for a million iterations."""
+    """For each panel and draw: two coordinates at random, two greedy ones, a million iterations."""
     if not profile.is_unstopped:
         return []
     labels = dec("R2G0", "unstopped"), dec("R0G2", "unstopped")
     return [
-        (Cell(dataset, labels[0], "budget", s), Cell(dataset, labels[1], "budget", s))
+        (
+            Cell(dataset, labels[0], "budget", s, draw=draw),
+            Cell(dataset, labels[1], "budget", s, draw=draw),
+        )
         for dataset in profile.curve_sets
         for s in profile.curve_budgets
+        for draw in range(profile.curve_draws)
     ]
 
 

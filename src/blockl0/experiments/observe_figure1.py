@@ -207,6 +207,7 @@ def _unstopped_counts(store: Store, profile: Profile) -> list[Count]:
     pairs = [
         pair for pair in figure1.unstopped_pairs(profile) if all(cell in store for cell in pair)
     ]
+    draws = len({pair[0].draw for pair in pairs})
     counts = []
     for iterations in UNSTOPPED:
         cases = []
@@ -214,5 +215,5 @@ def _unstopped_counts(store: Store, profile: Profile) -> list[Count]:
             random, greedy = (Reading(cell.method, iterations).value(store[cell]) for cell in pair)
             cases.append(greedy > random)
         name = f"without stopping, {iterations:,} iterations; {NOISE_TITLES[CLEAN_NOISE]}"
-        counts += count(name, TRIED, cases, draws=1, starts=1)
+        counts += count(name, TRIED, cases, draws=draws, starts=1)
     return counts
