@@ -15,7 +15,7 @@ from blockl0.certificate.stationarity import Better
 from blockl0.errors import OutOfReachError
 from blockl0.fits import make_fits
 from blockl0.problem import Problem
-from blockl0.run import Run
+from blockl0.run import begin
 from blockl0.single_moves import SingleMoves
 from blockl0.validate import check_choice, check_integer
 
@@ -64,7 +64,7 @@ def _improve_by_one(point: Point, w: Floats, size: int) -> Better | None:
     """Every addition and removal, and with blocks of two every swap, all re-fitted."""
     problem = point.problem
     moves = SingleMoves(problem, point.fits)
-    verdict = moves.check(w, point.objective, point.slack, Run(problem), swaps=size == 2)
+    verdict = moves.check(w, point.objective, point.slack, begin(problem), swaps=size == 2)
     if verdict.better is None:
         if not verdict.is_complete:
             raise OutOfReachError(
