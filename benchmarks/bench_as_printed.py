@@ -14,8 +14,8 @@ import numpy as np
 
 import blockl0
 from blockl0.datasets import load_e2006, make_random
-from blockl0.decomposition import AS_PRINTED
-from blockl0.working_set import RandomGreedy, draw_distinct
+from blockl0.dec.decomposition import AS_PRINTED
+from blockl0.dec.working_set import RandomGreedy, draw_distinct
 
 DRAWS, STARTS = 3, 2
 BUDGETS, PRICES = (8, 20, 40), (1.0, 10.0, 100.0, 1000.0)

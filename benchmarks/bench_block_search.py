@@ -19,8 +19,8 @@ from unittest import mock
 import numpy as np
 
 import blockl0
-from blockl0 import decomposition
 from blockl0.block_search import improve_block, new_tree, search_block
+from blockl0.dec import decomposition
 
 RATIO_TARGET = 1000.0
 SECONDS_TARGET = {12: 1e-4, 20: 1e-3, 40: 5e-2}

@@ -14,8 +14,8 @@ from scipy.optimize import minimize
 
 from blockl0.losses import LOSSES
 from blockl0.methods import METHODS
-from blockl0.preprocess import apply
-from blockl0.problem import as_problem
+from blockl0.problem.preprocess import apply
+from blockl0.problem.problem import as_problem
 from blockl0.solve import solve_problem  # noqa: F401  (it fills METHODS)
 
 LOSS_NAMES = tuple(LOSSES)

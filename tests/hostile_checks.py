@@ -9,8 +9,8 @@ import numpy as np
 import blockl0
 import hostile
 from blockl0.certificate.proof import ROUNDING, TOL
-from blockl0.fits import least_squares_on
-from blockl0.problem import as_problem
+from blockl0.problem.fits import least_squares_on
+from blockl0.problem.problem import as_problem
 
 CERTIFIED_COLUMNS = 8
 """Columns up to which certificates of every level are compared."""

@@ -14,11 +14,12 @@ import pytest
 import scipy.sparse as sp
 
 import blockl0
-from blockl0 import Status, state
-from blockl0.decomposition import AS_PRINTED
-from blockl0.problem import as_problem
-from blockl0.state import GramState
-from blockl0.working_set import RandomGreedy, draw_distinct
+from blockl0 import Status
+from blockl0.dec import state
+from blockl0.dec.decomposition import AS_PRINTED
+from blockl0.dec.state import GramState
+from blockl0.dec.working_set import RandomGreedy, draw_distinct
+from blockl0.problem.problem import as_problem
 
 
 class Printed:

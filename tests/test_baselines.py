@@ -32,8 +32,8 @@ from blockl0.baselines.proximal_gradient import AcceleratedProximalGradient, Pro
 from blockl0.baselines.qpm import PenaltyDecomposition
 from blockl0.baselines.romp import comparable_group
 from blockl0.datasets import make_random
-from blockl0.fits import least_squares_on
-from blockl0.problem import as_problem
+from blockl0.problem.fits import least_squares_on
+from blockl0.problem.problem import as_problem
 from blockl0.run import Run
 from blockl0.solve import METHODS
 

@@ -11,12 +11,12 @@ import scipy.sparse as sp
 
 import blockl0
 from blockl0 import ConstantColumnWarning, L0Classifier, L0Regressor, L0RegressorCV
-from blockl0.centred import FLAT, Centered
-from blockl0.design import as_design
 from blockl0.losses import LOSSES
-from blockl0.preprocess import apply
-from blockl0.problem import as_problem
-from blockl0.refit import solve_refit
+from blockl0.problem.centred import FLAT, Centered
+from blockl0.problem.design import as_design
+from blockl0.problem.preprocess import apply
+from blockl0.problem.problem import as_problem
+from blockl0.refit.rounds import solve_refit
 from blockl0.run import Run
 from oracles import ONE_OUTPUT
 from targets import amounts, is_positive

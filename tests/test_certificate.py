@@ -8,9 +8,9 @@ import scipy.sparse as sp
 
 import oracles
 from blockl0.certificate import Certificate, certify, move_search, stationarity
-from blockl0.design import Csc
-from blockl0.preprocess import apply
-from blockl0.problem import as_problem
+from blockl0.problem.design import Csc
+from blockl0.problem.preprocess import apply
+from blockl0.problem.problem import as_problem
 
 LEVELS = ["basic", "L", 1, 2, 3, 4]
 SEEDS = range(40)

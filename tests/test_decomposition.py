@@ -11,12 +11,12 @@ import scipy.sparse as sp
 import blockl0
 import oracles
 from blockl0 import Status, state
-from blockl0.decomposition import solve_dec
-from blockl0.preprocess import apply
-from blockl0.problem import as_problem
-from blockl0.reference import dec_reference
+from blockl0.dec.decomposition import solve_dec
+from blockl0.dec.reference import dec_reference
+from blockl0.dec.state import GramState, StreamState, start_state
+from blockl0.problem.preprocess import apply
+from blockl0.problem.problem import as_problem
 from blockl0.run import Run
-from blockl0.state import GramState, StreamState, start_state
 
 FORMS = {
     "budget": {"n_nonzero_coefs": 4},

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from blockl0 import design as design_module
-from blockl0.design import Csc, Dense, as_design
+from blockl0.problem import design as design_module
+from blockl0.problem.design import Csc, Dense, as_design
 
 M, N = 23, 17
 FORMATS = ["csc", "csr", "coo", "lil", "dok", "bsr", "dia"]

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import blockl0
 from blockl0 import validate
 from blockl0.losses import Huber, Logistic, get_loss
-from blockl0.problem import as_problem
+from blockl0.problem.problem import as_problem
 
 X = np.arange(15.0).reshape(3, 5) ** 1.5
 Y = np.array([1.0, -2.0, 0.5])

@@ -32,9 +32,9 @@ from blockl0 import (
     L0RegressorCV,
     Status,
 )
-from blockl0.linear import CLASSIFICATION, REGRESSION
+from blockl0.estimators.linear import CLASSIFICATION, REGRESSION
 from blockl0.losses import Huber, Logistic, SquaredHinge
-from blockl0.preprocess import count_distinct_rows
+from blockl0.problem.preprocess import count_distinct_rows
 from targets import amounts, is_positive
 
 # small settings of the slower ones: the checks make hundreds of fits

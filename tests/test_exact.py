@@ -13,8 +13,8 @@ from sklearn.preprocessing import PolynomialFeatures
 import blockl0
 import oracles
 from blockl0 import Status, exact_search, kernels
-from blockl0.exact_search import ExactSearch
-from blockl0.problem import as_problem
+from blockl0.exact.search import ExactSearch
+from blockl0.problem.problem import as_problem
 
 FORMS = [
     {"n_nonzero_coefs": 0},

@@ -29,7 +29,7 @@ import blockl0
 from blockl0 import cli
 from blockl0.cli.reproduce import EXPERIMENTS
 from blockl0.datasets import E2006_VARIABLE
-from blockl0.decomposition import AS_PRINTED
+from blockl0.dec.decomposition import AS_PRINTED
 from blockl0.experiments import cells as cells_module
 from blockl0.experiments import (
     differences,

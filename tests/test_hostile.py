@@ -21,17 +21,17 @@ import hostile_checks
 import oracles
 from blockl0 import Status, dependence, exact_search
 from blockl0.certificate import move_search, moves
-from blockl0.exact_search import ExactSearch
-from blockl0.fits import least_squares_on
-from blockl0.hidden_moves import find_hidden_move
-from blockl0.orthogonal import (
+from blockl0.certificate.hidden_moves import find_hidden_move
+from blockl0.exact.search import ExactSearch
+from blockl0.problem.fits import least_squares_on
+from blockl0.problem.orthogonal import (
     DEPENDENT,
     Columns,
     independent_positions,
     rounding_of,
     smallest_distance,
 )
-from blockl0.problem import as_problem
+from blockl0.problem.problem import as_problem
 
 HERE = Path(__file__).parent
 BATCH = 60

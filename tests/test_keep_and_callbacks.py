@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import blockl0
-from blockl0.design import as_design
-from blockl0.problem import independent
+from blockl0.problem.design import as_design
+from blockl0.problem.problem import independent
 
 METHODS = ("dec", "exact", "refit")
 

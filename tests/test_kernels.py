@@ -50,8 +50,8 @@ print(json.dumps(answers))
 """
 DESCENTS = """
 import numpy as np
-from blockl0.pool import Pool
-from blockl0.problem import as_problem
+from blockl0.refit.pool import Pool
+from blockl0.problem.problem import as_problem
 
 rng, rows = np.random.default_rng(1), []
 for _ in range(5):

@@ -9,8 +9,8 @@ import pytest
 
 import blockl0
 from blockl0.methods import METHODS
-from blockl0.preprocess import apply
-from blockl0.problem import as_problem
+from blockl0.problem.preprocess import apply
+from blockl0.problem.problem import as_problem
 from blockl0.result import Status
 from blockl0.solve import solve_problem
 

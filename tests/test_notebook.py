@@ -11,8 +11,8 @@ import sklearn
 from sklearn.utils import estimator_html_repr
 
 import blockl0
-from blockl0 import documentation
-from blockl0.docstrings import entries, shares_entries
+from blockl0.estimators import documentation
+from blockl0.estimators.docstrings import entries, shares_entries
 
 ESTIMATORS = [
     blockl0.L0Regressor,

@@ -7,9 +7,9 @@ import pytest
 import scipy.sparse as sp
 
 from blockl0 import L0Classifier, l0_path, solve
-from blockl0.pooled_search import PooledSearch
-from blockl0.problem import as_problem
-from blockl0.refit import make_search, refit_options
+from blockl0.problem.problem import as_problem
+from blockl0.refit.pooled_search import PooledSearch
+from blockl0.refit.rounds import make_search, refit_options
 from oracles import ONE_OUTPUT
 from targets import amounts, is_positive
 
@@ -36,14 +36,14 @@ def test_pools_are_as_good_as_all_columns(loss, monkeypatch):
     sparse = solve(sp.csr_array(X), y, n_nonzero_coefs=4, **problem)
     assert sparse.objective == pytest.approx(pooled.objective, rel=1e-8)
     assert np.all(np.diff(pooled.history.objective) <= 0.0)
-    monkeypatch.setattr("blockl0.refit.WIDE", 10_000)
+    monkeypatch.setattr("blockl0.refit.rounds.WIDE", 10_000)
     whole = solve(X, y, n_nonzero_coefs=4, **problem)
     assert pooled.objective <= 1.01 * whole.objective
 
 
 def test_small_pools_prices_and_kept_columns(monkeypatch):
-    monkeypatch.setattr("blockl0.pooled_search.POOL", 20)
-    monkeypatch.setattr("blockl0.pooled_search.POOL_FACTOR", 2)
+    monkeypatch.setattr("blockl0.refit.pooled_search.POOL", 20)
+    monkeypatch.setattr("blockl0.refit.pooled_search.POOL_FACTOR", 2)
     X, y = data("logistic")
     options = {"loss": "logistic", "ridge": 0.1, "effort": "fast", "random_state": 0}
     kept = solve(X, y, n_nonzero_coefs=4, keep=[7, 9], **options)

@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 from blockl0.losses import Squared
-from blockl0.problem import Problem, as_problem
-from blockl0.sparsity import Sparsity, as_sparsity
+from blockl0.problem.problem import Problem, as_problem
+from blockl0.problem.sparsity import Sparsity, as_sparsity
 from oracles import ONE_OUTPUT
 from targets import amounts, is_positive
 

@@ -12,9 +12,9 @@ import scipy.sparse as sp
 import blockl0
 import oracles
 from blockl0 import Status, kernels
-from blockl0.pool import Pool
-from blockl0.problem import as_problem
-from blockl0.refit import EFFORTS
+from blockl0.problem.problem import as_problem
+from blockl0.refit.pool import Pool
+from blockl0.refit.rounds import EFFORTS
 
 FORMS = [{"n_nonzero_coefs": 4}, {"alpha": 0.8}, {"n_nonzero_coefs": 4, "alpha": 0.3}]
 FORM_IDS = ["budget", "price", "both"]

@@ -14,20 +14,20 @@ import pytest
 import scipy.sparse as sp
 
 from blockl0 import kernels
-from blockl0.fits import least_squares_on
+from blockl0.dec.state import start_state
 from blockl0.incumbent import Incumbent, Tally
-from blockl0.orthogonal import project_away
-from blockl0.pool import Pool
-from blockl0.pool_kicks import PoolKicks
-from blockl0.pool_sizes import NARROW_POOL, SearchOptions, kick_size, narrow_size, pool_size
-from blockl0.pricing import price_columns
-from blockl0.problem import as_problem
-from blockl0.quadratic_search import QuadraticSearch
-from blockl0.refit import ask_neighbours, improve, refit_options, restart
+from blockl0.problem.fits import least_squares_on
+from blockl0.problem.orthogonal import project_away
+from blockl0.problem.problem import as_problem
+from blockl0.problem.sparsity import Sparsity
+from blockl0.refit.pool import Pool
+from blockl0.refit.pool_kicks import PoolKicks
+from blockl0.refit.pool_sizes import NARROW_POOL, SearchOptions, kick_size, narrow_size, pool_size
+from blockl0.refit.pricing import price_columns
+from blockl0.refit.quadratic_search import QuadraticSearch
+from blockl0.refit.rounds import ask_neighbours, improve, refit_options, restart
+from blockl0.refit.settled import fit_with_kept, prove
 from blockl0.run import Run
-from blockl0.settled import fit_with_kept, prove
-from blockl0.sparsity import Sparsity
-from blockl0.state import start_state
 
 N = 9
 FORMS = [{"n_nonzero_coefs": 3}, {"alpha": 0.6}, {"n_nonzero_coefs": 4, "alpha": 0.3}]

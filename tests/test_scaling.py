@@ -8,9 +8,9 @@ import scipy.sparse as sp
 
 import blockl0
 from blockl0 import L0Classifier, L0Regressor, certify, l0_path, solve, sparse_encode
-from blockl0.design import as_design
-from blockl0.problem import as_problem
-from blockl0.scaling import balance
+from blockl0.problem.design import as_design
+from blockl0.problem.problem import as_problem
+from blockl0.problem.scaling import balance
 from oracles import ONE_OUTPUT
 from targets import amounts, is_positive
 

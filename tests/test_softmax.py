@@ -12,20 +12,20 @@ from scipy.optimize import minimize
 import blockl0
 import oracles
 from blockl0 import certify, l0_path, solve
-from blockl0.design import as_design
-from blockl0.fits import make_fits
-from blockl0.grouped_search import GramRows, GroupedSearch
 from blockl0.losses import Softmax
 from blockl0.losses.softmax import contrasts, softmax_hessian
-from blockl0.newton import minimize_on
 from blockl0.path import solve_path
-from blockl0.preprocess import apply
-from blockl0.problem import as_problem
-from blockl0.quadratic_search import Tally
-from blockl0.refit import solve_refit
+from blockl0.problem.design import as_design
+from blockl0.problem.fits import make_fits
+from blockl0.problem.newton import minimize_on
+from blockl0.problem.preprocess import apply
+from blockl0.problem.problem import as_problem
+from blockl0.problem.softmax_newton import best_intercepts
+from blockl0.problem.sparsity import Sparsity
+from blockl0.refit.grouped_search import GramRows, GroupedSearch
+from blockl0.refit.quadratic_search import Tally
+from blockl0.refit.rounds import solve_refit
 from blockl0.run import Run
-from blockl0.softmax import best_intercepts
-from blockl0.sparsity import Sparsity
 from blockl0.units import COLUMNS
 
 SOFTMAX = Softmax(3)
@@ -143,13 +143,13 @@ def test_two_classes_are_the_logistic_loss():
 def test_many_columns_go_through_a_pool(monkeypatch):
     X, y, _ = make(120, 60, 4, seed=3)
     whole = run_refit(apply(problem_of(X, y, 4)).problem, effort="fast")
-    monkeypatch.setattr("blockl0.grouped_search.CHUNK", 16)
-    monkeypatch.setattr("blockl0.pooled_search.POOL", 10)
-    monkeypatch.setattr("blockl0.pooled_search.POOL_FACTOR", 2)
+    monkeypatch.setattr("blockl0.refit.grouped_search.CHUNK", 16)
+    monkeypatch.setattr("blockl0.refit.pooled_search.POOL", 10)
+    monkeypatch.setattr("blockl0.refit.pooled_search.POOL_FACTOR", 2)
     for name in ("refit.WIDE", "grouped_search.WHOLE"):
         with monkeypatch.context() as patch:
             patch.setattr(f"blockl0.{name}", 20)
-            patch.setattr("blockl0.grouped_search.POOL", 10)
+            patch.setattr("blockl0.refit.grouped_search.POOL", 10)
             pooled = run_refit(apply(problem_of(X, y, 4)).problem, effort="fast")
         assert pooled.objective == pytest.approx(whole.objective, rel=0.02)
         assert {1, 4} <= set(pooled.support)
@@ -380,7 +380,7 @@ def test_what_a_certificate_cannot_say_is_refused(options, message):
 def test_a_certificate_that_would_take_too_long_is_refused(monkeypatch):
     X, y, _ = make(40, 5)
     coef = solve_softmax(X, y, n_nonzero_coefs=2, effort="fast").coef
-    monkeypatch.setattr("blockl0.single_moves.MOST_WORK", 10.0)
+    monkeypatch.setattr("blockl0.certificate.single_moves.MOST_WORK", 10.0)
     with pytest.raises(ValueError, match=r"`level`=2 is out of reach .* level='basic'"):
         certify(X, y, coef, n_nonzero_coefs=2, loss="softmax", ridge=0.1)
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from blockl0.centred import Centered
 from blockl0.certificate import certify_problem
-from blockl0.design import Dense, Design, as_design
-from blockl0.design_base import SHORT_CHUNK
-from blockl0.fits import least_squares_on
-from blockl0.problem import as_problem
-from blockl0.scaling import MODERATE, balance
+from blockl0.problem.centred import Centered
+from blockl0.problem.design import Dense, Design, as_design
+from blockl0.problem.design_base import SHORT_CHUNK
+from blockl0.problem.fits import least_squares_on
+from blockl0.problem.problem import as_problem
+from blockl0.problem.scaling import MODERATE, balance
 
 M, N = 21, 9
 STORAGES = ["dense", "csc", "centred dense", "centred csc"]
@@ -103,7 +103,7 @@ def test_moments_of_the_stored_entries(pair, rng):
 
 
 def test_moments_some_columns_at_a_time(rng, monkeypatch):
-    monkeypatch.setattr("blockl0.design.CACHE_BYTES", 80)
+    monkeypatch.setattr("blockl0.problem.design.CACHE_BYTES", 80)
     X = make_matrix(rng)
     centred = Centered(as_design(sp.csc_array(X)))
     np.testing.assert_allclose(centred.sq_norms(), ((X - X.mean(axis=0)) ** 2).sum(axis=0))

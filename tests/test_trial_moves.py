@@ -8,13 +8,13 @@ import pytest
 import blockl0
 import oracles
 from blockl0 import L0Classifier
-from blockl0.fits import make_fits
 from blockl0.losses import LOSSES, Huber, majorizer_curvature
-from blockl0.newton import minimize_on
-from blockl0.preprocess import apply
-from blockl0.problem import as_problem
+from blockl0.problem.fits import make_fits
+from blockl0.problem.newton import minimize_on
+from blockl0.problem.preprocess import apply
+from blockl0.problem.problem import as_problem
+from blockl0.refit.trial_moves import Trials, best_fit
 from blockl0.run import Run
-from blockl0.trial_moves import Trials, best_fit
 from targets import amounts, is_positive
 
 OTHERS = ["huber", "logistic", "squared_hinge", "poisson", "gamma", "tweedie"]

@@ -11,18 +11,18 @@ import pytest
 import blockl0
 import convex
 from blockl0 import L0Classifier, L0Regressor, l0_path
-from blockl0.descent import search_length
-from blockl0.dual_bounds import Base, DualBounds, largest_entries
-from blockl0.fits import make_fits
+from blockl0.certificate.dual_bounds import Base, DualBounds, largest_entries
+from blockl0.certificate.single_moves import SingleMoves
+from blockl0.certificate.softmax_bounds import SoftmaxBounds
 from blockl0.losses import LOSSES, Huber, Softmax, Tweedie, entropy_excess
-from blockl0.newton import minimize_on
-from blockl0.preprocess import apply
-from blockl0.problem import as_problem
-from blockl0.refit import solve_refit
+from blockl0.problem.descent import search_length
+from blockl0.problem.fits import make_fits
+from blockl0.problem.newton import minimize_on
+from blockl0.problem.preprocess import apply
+from blockl0.problem.problem import as_problem
+from blockl0.refit.rounds import solve_refit
 from blockl0.result import Status
 from blockl0.run import Run
-from blockl0.single_moves import SingleMoves
-from blockl0.softmax_bounds import SoftmaxBounds
 from oracles import ONE_OUTPUT
 from targets import amounts, is_positive
 
@@ -414,7 +414,7 @@ def test_a_check_that_is_cut_short_claims_nothing(monkeypatch):
     fit = minimize_on(problem, w, np.array([0, 1]))
     verdict = moves.check(fit.w, fit.value, 0.0, Run(problem, 0.0))
     assert verdict.better is None and not verdict.is_complete
-    monkeypatch.setattr("blockl0.single_moves.MOST_WORK", 10.0)
+    monkeypatch.setattr("blockl0.certificate.single_moves.MOST_WORK", 10.0)
     result = solve_bound(problem, effort="fast")
     assert result.status is Status.CONVERGED and result.certificate is None
 
@@ -425,7 +425,7 @@ def test_an_improvement_of_the_check_is_taken_and_ctrl_c_keeps_it(monkeypatch):
     problem = bind("logistic", X, y, 0.1, True, n_nonzero_coefs=1)
     for name in ("settle", "kick_round"):
         monkeypatch.setattr(
-            f"blockl0.local_search.LocalSearch.{name}", lambda self, point, *a, **k: point
+            f"blockl0.refit.local_search.LocalSearch.{name}", lambda self, point, *a, **k: point
         )
     worst = max(range(5), key=lambda j: minimize_on(problem, np.zeros(5), np.array([j])).value)
     init = np.eye(5)[worst]

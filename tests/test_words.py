@@ -12,7 +12,7 @@ import blockl0
 from blockl0 import OutOfReachError, Status, certify, solve
 from blockl0.certificate import certify_problem, move_search, proof, stationarity, words
 from blockl0.certificate.proof import Choice, Proof, is_better, is_perfect, proof_of
-from blockl0.problem import as_problem
+from blockl0.problem.problem import as_problem
 
 SOURCE = Path(blockl0.__file__).parent
 KINDS = tuple(words.VERDICTS)

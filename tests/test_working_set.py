@@ -7,9 +7,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from blockl0.problem import as_problem
-from blockl0.state import GramState, StreamState
-from blockl0.working_set import Cyclic, RandomGreedy, as_working_set
+from blockl0.dec.state import GramState, StreamState
+from blockl0.dec.working_set import Cyclic, RandomGreedy, as_working_set
+from blockl0.problem.problem import as_problem
 
 
 @pytest.fixture(params=[GramState, StreamState])

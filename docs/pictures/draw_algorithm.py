@@ -8,7 +8,7 @@ import numpy as np
 
 import blockl0
 from blockl0.datasets import make_random
-from blockl0.working_set import RandomGreedy
+from blockl0.dec.working_set import RandomGreedy
 from style import ACCENT, GREEN, GREY, INK, PALE, axes, bare
 
 

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from blockl0 import datasets
     from blockl0.block_search import block_search
     from blockl0.certificate import Certificate, certify
-    from blockl0.coding import SINDyL0, sparse_encode
     from blockl0.errors import OutOfReachError
     from blockl0.estimators import BestSubsetSelector, L0Classifier, L0Regressor
-    from blockl0.model_selection import L0ClassifierCV, L0RegressorCV
+    from blockl0.estimators.coding import SINDyL0, sparse_encode
+    from blockl0.estimators.cv import L0ClassifierCV, L0RegressorCV
     from blockl0.path import Path, l0_path
-    from blockl0.preprocess import ConstantColumnWarning
+    from blockl0.problem.preprocess import ConstantColumnWarning
     from blockl0.result import History, Result, Status
     from blockl0.solve import solve
 
@@ -51,23 +51,23 @@ __all__ = [
 _LAZY = {
     "BestSubsetSelector": "blockl0.estimators",
     "Certificate": "blockl0.certificate",
-    "ConstantColumnWarning": "blockl0.preprocess",
+    "ConstantColumnWarning": "blockl0.problem.preprocess",
     "History": "blockl0.result",
     "L0Classifier": "blockl0.estimators",
-    "L0ClassifierCV": "blockl0.model_selection",
+    "L0ClassifierCV": "blockl0.estimators.cv",
     "L0Regressor": "blockl0.estimators",
-    "L0RegressorCV": "blockl0.model_selection",
+    "L0RegressorCV": "blockl0.estimators.cv",
     "OutOfReachError": "blockl0.errors",
     "Path": "blockl0.path",
     "Result": "blockl0.result",
-    "SINDyL0": "blockl0.coding",
+    "SINDyL0": "blockl0.estimators.coding",
     "Status": "blockl0.result",
     "block_search": "blockl0.block_search",
     "certify": "blockl0.certificate",
     "datasets": "blockl0.datasets",
     "l0_path": "blockl0.path",
     "solve": "blockl0.solve",
-    "sparse_encode": "blockl0.coding",
+    "sparse_encode": "blockl0.estimators.coding",
 }
 
 

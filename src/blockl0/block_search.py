@@ -261,7 +261,8 @@ def block_search(
     -------
     z : ndarray (k,)
         A global minimizer among all whose coordinates do not depend on each other: scaled to a unit
-        diagonal, no pivot of one given the others is below 1e-16 (see `blockl0.orthogonal`).
+        diagonal, no pivot of one given the others is below 1e-16, see
+        `blockl0.problem.orthogonal`.
     value : float
         The objective at `z`.
 
@@ -301,11 +302,11 @@ def _search_columns(H: Floats, c: Floats, price: float, budget: int) -> BlockSol
     Then what depends on each other, and what rounding may have moved, is decided from the columns.
     """
     # a search over columns is built upon this one
-    from blockl0.design import Dense
-    from blockl0.exact_search import ExactSearch
+    from blockl0.exact.search import ExactSearch
     from blockl0.losses import LOSSES
-    from blockl0.problem import Problem
-    from blockl0.sparsity import Sparsity
+    from blockl0.problem.design import Dense
+    from blockl0.problem.problem import Problem
+    from blockl0.problem.sparsity import Sparsity
 
     scale = np.sqrt(np.where(np.diag(H) > 0.0, np.diag(H), 1.0))
     eigenvalues, V = np.linalg.eigh(H / scale[:, None] / scale)

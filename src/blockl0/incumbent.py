@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from blockl0.units import COLUMNS
 
 if TYPE_CHECKING:
-    from blockl0.pool import Walk
+    from blockl0.refit.pool import Walk
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

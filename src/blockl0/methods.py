@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from blockl0.errors import OutOfReachError
-from blockl0.problem import Problem
+from blockl0.problem.problem import Problem
 from blockl0.result import Result
 
 LISTED = 3

@@ -11,13 +11,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from blockl0.problem import as_problem
-from blockl0.quadratic_search import Incumbent
-from blockl0.refit import Search, check, finish, improve, make_search, refit_options
+from blockl0.problem.problem import as_problem
+from blockl0.problem.sparsity import Sparsity
+from blockl0.refit.quadratic_search import Incumbent
+from blockl0.refit.rounds import Search, check, finish, improve, make_search, refit_options
 from blockl0.result import Result, Status
 from blockl0.run import Callback, Run, begin
 from blockl0.selection import best_point, information_criterion, path_frame
-from blockl0.sparsity import Sparsity
 from blockl0.validate import (
     check_options,
     check_path,

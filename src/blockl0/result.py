@@ -89,7 +89,7 @@ class Result:
         The method and the options it ran with, defaults included.
     lower_bound : float or None
         No admissible support has a smaller objective than this, where a bound is known: none whose
-        columns do not depend on each other, see `blockl0.orthogonal`.
+        columns do not depend on each other, see `blockl0.problem.orthogonal`.
     n_passes : int or None
         Full passes over X, where they are counted.
     drift : float or None

@@ -7,9 +7,9 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 # methods register when they are imported
-from blockl0 import baselines, decomposition, exact, refit  # noqa: F401
+from blockl0 import baselines, dec, exact, refit  # noqa: F401
 from blockl0.methods import METHODS
-from blockl0.problem import Problem, as_problem
+from blockl0.problem.problem import Problem, as_problem
 from blockl0.result import Result
 from blockl0.run import Callback, begin
 from blockl0.validate import check_choice, check_init, check_options, check_random_state

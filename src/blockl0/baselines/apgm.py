@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from blockl0.baselines.common import Patience, iterate, lipschitz_estimate
 from blockl0.baselines.pgm import Budget
 from blockl0.baselines.proximal_gradient import AcceleratedProximalGradient
-from blockl0.decomposition import starting_point
+from blockl0.dec.decomposition import starting_point
 from blockl0.methods import method
-from blockl0.problem import Problem
+from blockl0.problem.problem import Problem
 from blockl0.result import Result
 from blockl0.run import Run
 

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.fits import fit_support as fit_support  # what methods import from here
-from blockl0.problem import Problem
+from blockl0.problem.fits import fit_support as fit_support  # what methods import from here
+from blockl0.problem.problem import Problem
 from blockl0.result import Result, Status
 from blockl0.run import Run
 from blockl0.validate import check_integer, check_nonnegative

@@ -17,9 +17,9 @@ from blockl0.baselines.common import (
 )
 from blockl0.baselines.pgm_l1 import L1
 from blockl0.baselines.proximal_gradient import ProximalGradient
-from blockl0.decomposition import starting_point
+from blockl0.dec.decomposition import starting_point
 from blockl0.methods import method
-from blockl0.problem import Problem
+from blockl0.problem.problem import Problem
 from blockl0.result import Result
 from blockl0.run import Run
 from blockl0.validate import check_integer, check_nonnegative

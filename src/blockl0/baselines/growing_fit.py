@@ -12,8 +12,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.orthogonal import DEPENDENT
-from blockl0.problem import Problem
+from blockl0.problem.orthogonal import DEPENDENT
+from blockl0.problem.problem import Problem
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -12,7 +12,7 @@ from blockl0.baselines.common import (
 )
 from blockl0.baselines.growing_fit import GrowingFit
 from blockl0.methods import method
-from blockl0.problem import Problem
+from blockl0.problem.problem import Problem
 from blockl0.result import Result
 from blockl0.run import Run
 from blockl0.validate import check_flag

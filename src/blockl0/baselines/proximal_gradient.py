@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.problem import Problem
+from blockl0.problem.problem import Problem
 
 Floats = NDArray[np.float64]
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.baselines.common import Incumbent, column_lengths, fit_support, largest_and_kept
-from blockl0.problem import Problem
+from blockl0.problem.problem import Problem
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

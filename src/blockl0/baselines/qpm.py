@@ -13,9 +13,9 @@ from blockl0.baselines.common import (
     largest_and_kept,
     lipschitz_estimate,
 )
-from blockl0.decomposition import starting_point
+from blockl0.dec.decomposition import starting_point
 from blockl0.methods import method
-from blockl0.problem import Problem
+from blockl0.problem.problem import Problem
 from blockl0.result import Result
 from blockl0.run import Run
 from blockl0.validate import check_positive

@@ -13,7 +13,7 @@ from blockl0.certificate import several, stationarity
 from blockl0.certificate.proof import SURE, TOL
 from blockl0.certificate.stationarity import Better, Point
 from blockl0.certificate.words import of_certificate
-from blockl0.problem import Problem, as_problem
+from blockl0.problem.problem import Problem, as_problem
 from blockl0.validate import (
     check_choice,
     check_coefficients,

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from blockl0.certificate.move_tableau import Tableau
 from blockl0.certificate.moves import CHUNK, CLEAR, MORE, Move, Node, Rules, suspects
 from blockl0.errors import OutOfReachError
-from blockl0.orthogonal import DEPENDENT
+from blockl0.problem.orthogonal import DEPENDENT
 
 Floats = NDArray[np.float64]
 Answer = TypeVar("Answer")

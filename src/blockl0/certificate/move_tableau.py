@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from blockl0.certificate.hidden_moves import unit_columns_beside
 from blockl0.certificate.moves import CHUNK, CLEAR, READING, Node, chunk_ranges
-from blockl0.hidden_moves import unit_columns_beside
-from blockl0.orthogonal import EPSILON, project_away
-from blockl0.problem import Problem
+from blockl0.problem.orthogonal import EPSILON, project_away
+from blockl0.problem.problem import Problem
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.orthogonal import DEPENDENT
+from blockl0.problem.orthogonal import DEPENDENT
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]

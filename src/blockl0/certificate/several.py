@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.certificate.proof import ROUNDING, TOL
+from blockl0.certificate.single_moves import SingleMoves
 from blockl0.certificate.stationarity import Better
 from blockl0.errors import OutOfReachError
-from blockl0.fits import make_fits
-from blockl0.problem import Problem
+from blockl0.problem.fits import make_fits
+from blockl0.problem.problem import Problem
 from blockl0.run import begin
-from blockl0.single_moves import SingleMoves
 from blockl0.validate import check_choice, check_integer
 
 Floats = NDArray[np.float64]

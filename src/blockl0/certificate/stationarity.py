@@ -20,12 +20,12 @@ from blockl0.certificate.move_tableau import Tableau
 from blockl0.certificate.moves import Move
 from blockl0.certificate.proof import TOL, slack
 from blockl0.errors import OutOfReachError
-from blockl0.exact_search import ExactSearch
-from blockl0.fits import least_squares_on
+from blockl0.exact.search import ExactSearch
 from blockl0.losses import LOSSES
-from blockl0.orthogonal import DEPENDENT, smallest_distance
-from blockl0.problem import Problem, independent
-from blockl0.sparsity import Sparsity
+from blockl0.problem.fits import least_squares_on
+from blockl0.problem.orthogonal import DEPENDENT, smallest_distance
+from blockl0.problem.problem import Problem, independent
+from blockl0.problem.sparsity import Sparsity
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]

@@ -249,7 +249,7 @@ def make_estimator(job: Job, data: Data, options: dict[str, Any], **more: Any) -
 
 def make_folds(data: Data, n_folds: int, seed: int) -> Any:
     """As many folds as asked for, if there are so many rows."""
-    from blockl0.folds import shuffled_folds
+    from blockl0.estimators.folds import shuffled_folds
 
     if n_folds > data.X.shape[0]:
         raise Refused(f"--folds must be at most {data.X.shape[0]}, the number of rows.", DATA)

@@ -91,7 +91,7 @@ def fit_k(job: Job, data: Any, options: dict[str, Any]) -> Fitted:
     """With at most so many columns."""
     from blockl0.cli.data import make_estimator
     from blockl0.cli.progress import SearchWatch, progress
-    from blockl0.refit import EFFORTS
+    from blockl0.refit.rounds import EFFORTS
     from blockl0.run import watching
 
     model = make_estimator(job, data, options, n_nonzero_coefs=options["columns"])

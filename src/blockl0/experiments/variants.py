@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from blockl0.decomposition import AS_PRINTED
+from blockl0.dec.decomposition import AS_PRINTED
 
 TINY, ZERO = "1e-7·randn", "0"
 """The paper's start, projected to feasible, and the other one."""

@@ -11,15 +11,15 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from blockl0.explain import drop_one, problem_of
-from blockl0.folds import FittedPath
+from blockl0.estimators.explain import drop_one, problem_of
+from blockl0.estimators.folds import FittedPath
 from blockl0.losses import get_loss
+from blockl0.problem.sparsity import Sparsity
 from blockl0.report import claims, proof, recipes, words
 from blockl0.report.about import about
 from blockl0.report.folds import Folds, Task, cross_validate, splits_of
 from blockl0.report.plain import clean, compact, ratio
 from blockl0.selection import CRITERIA, best_point, choose_by_score
-from blockl0.sparsity import Sparsity
 from blockl0.validate import as_numeric, check_column_entries, check_keep_names, check_time_limit
 
 FORMAT = 1

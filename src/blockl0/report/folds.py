@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from blockl0.folds import Data, Split, each_fold, fit_fold, shuffled_folds, split_rows
+from blockl0.estimators.cv import L0ClassifierCV, L0RegressorCV
+from blockl0.estimators.folds import Data, Split, each_fold, fit_fold, shuffled_folds, split_rows
 from blockl0.losses import get_loss, label_of
-from blockl0.model_selection import L0ClassifierCV, L0RegressorCV
-from blockl0.preprocess import ConstantColumnWarning
+from blockl0.problem.preprocess import ConstantColumnWarning
 from blockl0.report.plain import compact, ratio
 from blockl0.selection import choose_by_score
 from blockl0.validate import check_integer

@@ -17,13 +17,13 @@ from blockl0.certificate.proof import (
     objective_at_zero,
     proof_of,
 )
-from blockl0.design import Dense
 from blockl0.errors import OutOfReachError
-from blockl0.exact import LARGEST
-from blockl0.refit import make_search, refit_options
+from blockl0.exact.method import LARGEST
+from blockl0.problem.design import Dense
+from blockl0.problem.sparsity import Sparsity
+from blockl0.refit.rounds import make_search, refit_options
 from blockl0.result import Result, Status
 from blockl0.solve import solve_problem
-from blockl0.sparsity import Sparsity
 
 SECONDS, SECONDS_EACH = 10.0, 1.0
 """Time for all proofs where no limit is given, and for the exact search of one point."""

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from blockl0.centred import is_rounding
+from blockl0.problem.centred import is_rounding
 from blockl0.tables import recipe
 from blockl0.tables.column_kinds import kind_of
 from blockl0.tables.formats import Raw, read_raw

@@ -1,0 +1,288 @@
+"""Columns that cannot improve a fit, excluded by duality: lower bounds on re-fitted losses.
+
+Let u be the slopes of the loss at the fit on columns B, and D numbers with
+ℓ*(u + Dz) ≤ ℓ*(u) + eta·Dz + ½Dz² for |z| ≤ reach (`dual_curvature`). The quadratic model with
+curvatures D has a minimum on B and one more column i, and the predictors z that lead there. If
+|z| ≤ reach, u + Dz is feasible in the dual of the loss on B + i, and its value is at least the
+minimum of the model: so the model bounds the re-fitted loss from below, and adding i gains at most
+g_i²/2M_i, with M_i what the columns B leave of the squared norm of i. What holds for D holds for
+less: with the least D of several sets B, one pass over X bounds the gains of every column for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from blockl0.problem.descent import FAR, weighted_total
+from blockl0.problem.design import Csc, Dense, Design
+from blockl0.problem.preprocess import Centered
+from blockl0.problem.problem import Problem
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+_lapack: Any = lapack
+
+REACHES = (2.0, 0.5)
+"""Changes of a predictor, in units of the loss, for which the bounds of a pass hold."""
+CLOSE_REACHES = (0.1, 1.0)
+"""The same for single columns, whose dual points may leave it, as long as they are feasible."""
+CLOSELY = 60
+"""What the conjugates of a column's dual point cost, in multiplications a sample."""
+LEAST_PIVOT = 1e-8
+"""Share of a squared norm below which a column depends on others, and nothing is said of it."""
+ALIKE, TOGETHER = 0.7, 16
+"""Share of their mean that the least curvature of bases in one pass has, and how many there are."""
+CHUNK_ENTRIES = 1 << 18
+"""Entries of columns that are looked at closely at a time."""
+ROUNDING = 1e-6
+"""Share of a gain that a pivot which has lost eight digits may be wrong by, with room."""
+
+
+class Base(NamedTuple):
+    """A fit on some columns, and what one more must gain to improve a search's point.
+
+    The predictor `eta` includes the intercept; `left` is the column that was taken out of the
+    support of that point, −1 for none.
+    """
+
+    support: Ints
+    w: Floats
+    intercept: Any
+    value: float
+    eta: Floats
+    needed: float
+    left: int
+
+
+class DualBounds:
+    """Which columns might improve a fit, for a loss with a `conjugate` and a `dual_curvature`."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem, self.loss = problem, problem.loss
+        self.weights = problem.weights
+        self.unit = float(getattr(self.loss, "unit", 1.0))
+        self.is_known = hasattr(self.loss, "conjugate") and hasattr(self.loss, "dual_curvature")
+        self._largest: Floats | None = None
+
+    @property
+    def largest(self) -> Floats:
+        """The largest absolute entry of every column, (n,)."""
+        if self._largest is None:
+            self._largest = largest_entries(self.problem.design)
+        return self._largest
+
+    def groups(self, bases: list[Base]) -> Iterator[list[Base]]:
+        """Bases whose curvatures are alike, so that their least is not much less than each."""
+        group: list[Base] = []
+        least, total = np.zeros(0), 0.0
+        for base in sorted(bases, key=lambda base: base.needed):
+            own = self._curvature(base, REACHES[0] * self.unit)
+            both, sums = np.minimum(least, own) if group else own, total + float(own.sum())
+            is_unlike = bool(group) and both.sum() * (len(group) + 1) < ALIKE * sums
+            if is_unlike or len(group) == TOGETHER:
+                yield group
+                group, both, sums = [], own, float(own.sum())
+            group, least, total = [*group, base], both, sums
+        if group:
+            yield group
+
+    def candidates(self, support: Ints, bases: list[Base]) -> list[Ints]:
+        """For each base, the columns outside the support that passes over X do not exclude.
+
+        A base is the support or has one column less. A few passes, each for changes of predictors
+        up to another reach, as long as they cost less than looking at what is left closely; each
+        takes O(mns), and O(n) for each base. Columns of zeros are left out.
+        """
+        outside = self.largest > 0.0
+        outside[support] = False
+        left = np.tile(outside, (len(bases), 1))
+        if self.is_known:
+            a_pass = outside.size * (support.size + 1 + len(bases))
+            for reach in REACHES:
+                if np.count_nonzero(left) * (support.size + 1 + CLOSELY) <= a_pass:
+                    break
+                shared = self._share(support, bases, reach * self.unit)
+                if shared is None:
+                    continue
+                for start in range(0, outside.size, self.problem.design.chunk):
+                    part = slice(start, min(start + self.problem.design.chunk, outside.size))
+                    left[:, part] &= ~shared.excluded(part, self.largest[part])
+        return [np.flatnonzero(row) for row in left]
+
+    def _share(self, support: Ints, bases: list[Base], reach: float) -> SharedModel | None:
+        """The model with the least curvatures of some bases."""
+        A, ridge = self._columns(support)
+        h = np.minimum.reduce([self._curvature(base, reach) for base in bases])
+        K = _inverse(A, h, ridge)
+        if K is None:
+            return None
+        slopes = [self.loss.gradient(base.eta, self.problem.y) * self.weights for base in bases]
+        n_free = int(self.problem.has_intercept)
+        rests, places = [], []
+        for slope, base in zip(slopes, bases, strict=True):
+            # the slopes at a fit are next to nothing, but not nothing
+            rests.append(A.T @ slope + ridge * self._coefficients(base, support))
+            place = -1 if base.left < 0 else n_free + int(np.searchsorted(support, base.left))
+            places.append(place)
+        needed = np.array([base.needed for base in bases])
+        return SharedModel(self.problem, A, h, K, reach, slopes, rests, places, needed)
+
+    def closer(self, base: Base, columns: Ints) -> Ints:
+        """Of some columns those that their own dual points do not exclude; O(m(s + 1)) each."""
+        A, ridge = self._columns(base.support)
+        if not self.is_known:
+            return columns
+        for reach in CLOSE_REACHES:
+            h = self._curvature(base, reach * self.unit)
+            K = _inverse(A, h, ridge)
+            if K is not None and columns.size:
+                columns = columns[self._lower(base, columns, A, ridge, h, K) < -base.needed]
+        return columns
+
+    def _lower(
+        self, base: Base, columns: Ints, A: Floats, ridge: Floats, h: Floats, K: Floats
+    ) -> Floats:
+        """Lower bounds on the change of the loss by adding each column; −inf for none."""
+        problem, y = self.problem, self.problem.y
+        X, u = problem.design.columns(columns), self.loss.gradient(base.eta, y)
+        v = self._coefficients(base, base.support)
+        hX = X * h[:, None]
+        U, squares = A.T @ hX, np.einsum("ij,ij->j", X, hX) + problem.ridge
+        W = K @ U
+        M = squares - np.einsum("ij,ij->j", U, W)
+        left = A.T @ (self.weights * u) + ridge * v
+        shift = K @ left
+        is_free = M > LEAST_PIVOT * squares
+        slope = X.T @ (self.weights * u) - shift @ U
+        steps = np.where(is_free, -slope / np.where(is_free, M, 1.0), 0.0)
+        # predictors and coefficients of the model's minimum, then its dual point and its value
+        Z = (X - A @ W) * steps - (A @ shift)[:, None]
+        V = (v - shift)[:, None] - W * steps
+        bends = np.divide(h, self.weights, out=np.zeros_like(h), where=self.weights > 0.0)
+        dual = u[:, None] + bends[:, None] * Z
+        value = -weighted_total(self.weights, self.loss.conjugate(dual, y[:, None]))  # type: ignore[attr-defined]
+        value -= 0.5 * (ridge @ V**2 + problem.ridge * steps**2)
+        weighted = self.weights[:, None] * dual
+        own = np.einsum("ij,ij->j", X, weighted) + problem.ridge * steps
+        value -= FAR * np.abs(own * steps)
+        value -= FAR * np.sum(np.abs((A.T @ weighted + ridge[:, None] * V) * V), axis=0)
+        return np.where(is_free, value - base.value, -np.inf)
+
+    def _curvature(self, base: Base, reach: float) -> Floats:
+        if not self.is_known:
+            return np.zeros(self.problem.n_samples)
+        return self.weights * self.loss.dual_curvature(base.eta, self.problem.y, reach)  # type: ignore[attr-defined]
+
+    def _columns(self, support: Ints) -> tuple[Floats, Floats]:
+        """The columns of a support behind that of the intercept, and the ridge of each."""
+        A, n_free = self.problem.design.columns(support), int(self.problem.has_intercept)
+        if n_free:
+            A = np.column_stack([np.ones(self.problem.n_samples), A])
+        ridge = np.full(A.shape[1], self.problem.ridge)
+        ridge[:n_free] = 0.0
+        return A, ridge
+
+    def _coefficients(self, base: Base, support: Ints) -> Floats:
+        v = base.w[support]
+        return np.concatenate([[base.intercept], v]) if self.problem.has_intercept else v
+
+
+class SharedModel:
+    """The model with curvatures h on columns A, and those without one of them, at several fits.
+
+    For each fit: its weighted slopes per sample, those of its coordinates, which of these it does
+    not have (−1 for none), and what a column must gain.
+    """
+
+    def __init__(
+        self, problem: Problem, A: Floats, h: Floats, K: Floats, reach: float,
+        slopes: list[Floats], rests: list[Floats], places: list[int], needed: Floats,
+    ) -> None:  # fmt: skip
+        self.problem, self.A, self.K, self.reach, self.needed = problem, A, K, reach, needed
+        self.places, self.shifts, excess, self.farther = places, [], [], []
+        for rest, q in zip(rests, places, strict=True):
+            shift = K @ rest
+            if q >= 0:
+                # without coordinate q: K less its part along q, applied to slopes without it
+                rest = np.where(np.arange(rest.size) == q, 0.0, rest)
+                shift = K @ rest - K[q] * (K[q] @ rest) / K[q, q]
+            self.shifts.append(shift)
+            excess.append(0.5 * float(rest @ shift))
+            self.farther.append(np.abs(A @ shift).max())
+        self.excess = np.array(excess)
+        self.V = np.column_stack([A * h[:, None], *slopes])
+        self.squares = problem.design.sq_norms(h) + problem.ridge
+        self.tallest = np.abs(A).max(axis=0)
+        self.along = [np.abs(A @ K[q]).max() / K[q, q] if q >= 0 else 0.0 for q in places]
+
+    def excluded(self, part: slice, largest: Floats) -> NDArray[np.bool_]:
+        """Whether each column of a part can gain at no fit what it must, (fits, columns)."""
+        p = self.A.shape[1]
+        U, squares = self.problem.design.cross(self.V, part), self.squares[part]
+        U, G = U[:p], U[p:]
+        W = self.K @ U
+        M = squares - np.einsum("ij,ij->j", U, W)
+        is_small, steps, wider = [], [], []
+        for i, q in enumerate(self.places):
+            pivots = M if q < 0 else M + W[q] ** 2 / self.K[q, q]
+            is_free = pivots > LEAST_PIVOT * squares
+            step = np.abs(G[i] - self.shifts[i] @ U) / np.where(is_free, pivots, 1.0)
+            gains = 0.5 * step**2 * pivots + self.excess[i]
+            is_small.append(is_free & (gains <= (1.0 - ROUNDING) * self.needed[i]))
+            steps.append(step)
+            wider.append(0.0 * M if q < 0 else self.along[i] * np.abs(W[q]))
+        is_out, lengths = np.array(is_small), np.array(steps)
+        room = self.reach - np.array(self.farther)[:, None] - lengths * np.array(wider)
+        widths = largest + self.tallest @ np.abs(W)
+        # where the sum of the largest entries is too much, those of what A leaves of the column
+        unsure = np.flatnonzero(np.any(is_out & (lengths * widths > room), axis=0))
+        chunk = max(1, CHUNK_ENTRIES // len(self.A))
+        for some in (unsure[i : i + chunk] for i in range(0, unsure.size, chunk)):
+            X = self.problem.design.columns(part.start + some)
+            widths[some] = np.abs(X - self.A @ W[:, some]).max(axis=0)
+        return is_out & (lengths * widths <= room)
+
+
+def _inverse(A: Floats, h: Floats, ridge: Floats) -> Floats | None:
+    """inv(A' diag(h) A + ridge), None where columns depend on each other too much to say."""
+    H = (A * h[:, None]).T @ A
+    H.flat[:: ridge.size + 1] += ridge
+    return inverse_of(H)
+
+
+def inverse_of(H: Floats) -> Floats | None:
+    """inv(H) of a Hessian, None where its columns depend on each other too much to say."""
+    if H.size == 0:
+        return H
+    scale = np.sqrt(H.diagonal())
+    if not scale.min() > 0.0:
+        return None
+    factor, info = _lapack.dpotrf(H / scale / scale[:, None], lower=1)
+    if info != 0 or not factor.diagonal().min() ** 2 > LEAST_PIVOT:
+        return None
+    lower = np.tril(_lapack.dpotri(factor, lower=1)[0])
+    return (lower + np.tril(lower, -1).T) / scale / scale[:, None]
+
+
+def largest_entries(design: Design) -> Floats:
+    """max_i |x_ij| for every column j, (n,), or a little more; one pass over X."""
+    means = design.means if isinstance(design, Centered) else 0.0
+    base: Any = design.base if isinstance(design, Centered) else design
+    if isinstance(base, Dense):
+        highest, lowest = base.X.max(axis=0), base.X.min(axis=0)
+    elif isinstance(base, Csc):
+        highest = np.ravel(base.matrix.max(axis=0).toarray())
+        lowest = np.ravel(base.matrix.min(axis=0).toarray())
+    else:
+        n, chunk = base.shape[1], base.chunk
+        parts = [base.columns(np.arange(i, min(i + chunk, n))) for i in range(0, n, chunk)]
+        highest = np.concatenate([part.max(axis=0) for part in parts])
+        lowest = np.concatenate([part.min(axis=0) for part in parts])
+    found = np.maximum(highest - means, means - lowest)
+    # a constant column is the intercept's
+    return np.where(design.is_flat, 0.0, found) if isinstance(design, Centered) else found

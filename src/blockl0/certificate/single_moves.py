@@ -1,0 +1,118 @@
+"""Every single addition, removal and swap of a support, re-fitted on the true objective.
+
+Models of a loss propose; this is the last word. Columns that cannot improve are excluded by lower
+bounds (`dual_bounds`), the others are re-fitted, each until its bound or its value decides.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockl0.certificate.dual_bounds import CHUNK_ENTRIES, CLOSELY, Base, DualBounds
+from blockl0.certificate.softmax_bounds import SoftmaxBounds
+from blockl0.problem.fits import Fits
+from blockl0.problem.problem import Problem
+from blockl0.run import Run
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+MOST_WORK = 3e10
+"""Multiplications after which a check is given up, about ten seconds."""
+STEPS = 4
+"""Newton steps that a re-fit is counted as: most are given up after one or two."""
+
+
+class Verdict(NamedTuple):
+    """A better point, or whether it is certain that no single change leads to one."""
+
+    better: Floats | None
+    is_complete: bool
+
+
+class SingleMoves:
+    """The check of one problem; what it finds out about columns is kept between points."""
+
+    def __init__(self, problem: Problem, fits: Fits) -> None:
+        self.problem, self.fits = problem, fits
+        # the directions in which the predictors of a sample can differ
+        self.n_directions = max(1, problem.n_outputs - 1)
+        kind = SoftmaxBounds if problem.n_outputs > 1 else DualBounds
+        self.bounds = kind(problem)
+
+    def check(
+        self, w: Floats, objective: float, tolerance: float, run: Run, swaps: bool = True
+    ) -> Verdict:
+        """Look for a single change of w that lowers the objective by more than the tolerance.
+
+        With s columns in the support and a price, or no room left, these are (s + 1)(n − s) + s
+        changes. Without a price, and with room, a swap can never beat the addition it contains.
+        Without swaps they are n.
+        """
+        problem, support = self.problem, self.problem.units.support(w)
+        price, budget = problem.sparsity
+        ceiling = objective - tolerance
+        has_room, self._work = support.size < budget, 0.0
+        bases = []
+        if has_room:
+            bases.append(self._base(w, support, ceiling, -1))
+        for j in np.setdiff1d(support, problem.keep) if price > 0.0 or not has_room else ():
+            if self._is_over(run):
+                return Verdict(None, False)
+            base = self._base(w, support[support != j], ceiling, int(j))
+            if base.value + price * base.support.size < ceiling:
+                return Verdict(base.w, False)
+            bases.append(base)
+        if not swaps:
+            bases = [base for base in bases if base.left < 0]
+        for some in self.bounds.groups(bases):
+            verdict = self._enter(support, some, ceiling, run)
+            if verdict.better is not None or not verdict.is_complete:
+                return verdict
+        return Verdict(None, True)
+
+    def _base(self, w: Floats, support: Ints, ceiling: float, left: int) -> Base:
+        """The fit on a support, and what a column that enters it must gain."""
+        price = self.problem.sparsity.price
+        fit = self.fits.minimum(support, w)
+        eta = self.problem.linear_on(support, fit.w[support]) + fit.intercept
+        needed = fit.value + price * (support.size + 1) - ceiling
+        return Base(support, fit.w, fit.intercept, fit.value, eta, needed, left)
+
+    def _enter(self, support: Ints, bases: list[Base], ceiling: float, run: Run) -> Verdict:
+        """Look for a column that improves when it is added to one of some bases."""
+        size = self.problem.design.nbytes / 8
+        self._work += size * (support.size + 1 + len(bases))
+        if self._is_over(run):
+            return Verdict(None, False)
+        for base, columns in zip(bases, self.bounds.candidates(support, bases), strict=True):
+            for start in range(0, columns.size, self._chunk):
+                some = columns[start : start + self._chunk]
+                self._work += self.problem.n_samples * some.size * (base.support.size + CLOSELY)
+                if self._is_over(run):
+                    return Verdict(None, False)
+                for i in self.bounds.closer(base, some):
+                    if self._is_over(run):
+                        return Verdict(None, False)
+                    better = self._refit(base, int(i), ceiling)
+                    if better is not None:
+                        return Verdict(better, False)
+        return Verdict(None, True)
+
+    @property
+    def _chunk(self) -> int:
+        return max(1, CHUNK_ENTRIES // (self.problem.n_samples * self.problem.n_outputs))
+
+    def _refit(self, base: Base, column: int, ceiling: float) -> Floats | None:
+        """The fit with one more column, if it improves."""
+        there = np.sort(np.append(base.support, column))
+        self._work += STEPS * self.problem.n_samples * (there.size * self.n_directions) ** 2
+        cost = self.problem.sparsity.price * there.size
+        fit = self.fits.on(there, base.w, ceiling - cost, base.intercept)
+        return fit.w if fit.value + cost < ceiling else None
+
+    def _is_over(self, run: Run) -> bool:
+        return run.seconds_left <= 0.0 or self._work > MOST_WORK

@@ -1,0 +1,172 @@
+"""`L0Classifier`: labels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+
+from blockl0.estimators.callbacks import with_callbacks
+from blockl0.estimators.docstrings import shares_entries
+from blockl0.estimators.linear import CLASSIFICATION, L0Linear
+from blockl0.estimators.regressor import L0Regressor
+from blockl0.losses import LOSSES
+
+Floats = NDArray[np.float64]
+
+
+def _has_probabilities(self: Any) -> bool:
+    return self._fact("has_probabilities")
+
+
+@shares_entries(L0Regressor)
+class L0Classifier(ClassifierMixin, L0Linear):
+    """Linear classification on the best few columns.
+
+    Two classes: Σ_i weight_i ℓ(x_i'w + b, y_i) + ½·ridge·‖w‖² + alpha·‖w‖₀ with the logistic or the
+    squared hinge loss. More classes: the softmax loss with one coefficient per class, a column in
+    or out for all of them at once; `alpha` and `n_nonzero_coefs` count columns.
+
+    Parameters
+    ----------
+    n_nonzero_coefs, alpha, fit_intercept, keep, effort, time_limit, random_state, verbose
+        As in `L0Regressor`.
+    ridge : float, default=1e-3
+        Not zero, since a few columns often separate the classes, and the coefficients are then
+        infinite without it. Zero is allowed; a warning says when it would have mattered.
+    loss : "logistic" (default), "squared_hinge" or a Loss
+        The squared hinge is for two classes, and has no `predict_proba`.
+    class_weight : None (default), "balanced" or dict
+        What the samples of a class count, on top of their sample weights: one, as much in sum for
+        every class, or as given by label, one for labels that are not there.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+    class_weight_ : ndarray (n_classes,)
+    coef_ : ndarray (1, n), or (n_classes, n)
+    intercept_ : ndarray (1,), or (n_classes,)
+    support_, n_nonzero_, objective_, certificate_, status_, n_iter_, history_
+        As in `L0Regressor`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from blockl0 import L0Classifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = L0Classifier(n_nonzero_coefs=3, effort="fast", random_state=0).fit(X, y)
+    >>> round(model.score(X, y), 2)
+    0.97
+    """
+
+    _losses = CLASSIFICATION
+    _targets = ("labels",)
+
+    def __init__(
+        self,
+        n_nonzero_coefs: int | None = None,
+        *,
+        alpha: float | None = None,
+        ridge: float = 1e-3,
+        loss: Any = "logistic",
+        class_weight: Any = None,
+        fit_intercept: bool = True,
+        keep: Any = None,
+        effort: str | int = "balanced",
+        time_limit: float | None = None,
+        random_state: Any = None,
+        verbose: int | bool = 0,
+    ) -> None:
+        super().__init__(
+            n_nonzero_coefs, alpha=alpha, ridge=ridge, loss=loss, fit_intercept=fit_intercept,
+            keep=keep, effort=effort, time_limit=time_limit, random_state=random_state,
+            verbose=verbose,
+        )  # fmt: skip
+        self.class_weight = class_weight
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> L0Classifier:
+        """Fit to X (n_samples, n_features), dense or sparse, and labels y (n_samples,)."""
+        self._loss()
+        X, y = self._read_X(X, y=y)
+        self._fit(X, self._read_labels(y), sample_weight)
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if tags.classifier_tags is not None:
+            tags.classifier_tags.multi_class = self._fact("takes_many_classes")
+        return tags
+
+    def _read_labels(self, y: Any) -> Any:
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if self.classes_.size < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs samples of at least 2 classes in the data, but the "
+                f"data contain only one class: {self.classes_[0]!r}."
+            )
+        if self.classes_.size > 2 and not self._loss().takes_many_classes:
+            raise ValueError(
+                f"Only binary classification is supported by loss={self._loss_name()!r}, got "
+                f"{self.classes_.size} classes; use loss='logistic', which becomes the softmax "
+                "loss, or OneVsRestClassifier."
+            )
+        return codes
+
+    def _code_target(self, y: Any) -> tuple[Floats, int]:
+        n_classes = self.classes_.size
+        return (y if n_classes > 2 else 2.0 * y - 1.0), n_classes
+
+    def _set_class_weights(self, codes: Any, weights: Floats | None) -> None:
+        labels, n_classes = self.classes_, self.classes_.size
+        found = compute_class_weight(self.class_weight, classes=labels, y=labels[codes])
+        if self.class_weight is not None and weights is not None:
+            self._check_classes(codes[weights > 0.0], n_classes)
+            if not isinstance(self.class_weight, dict):
+                # as if every sample were there as often as its weight says
+                found = weights.sum() / (n_classes * np.bincount(codes, weights))
+        if np.min(found) < 0.0 or not np.isfinite(found).all():
+            raise ValueError(
+                f"`class_weight` must hold nonnegative numbers, got {self.class_weight!r}."
+            )
+        self.class_weight_ = found
+
+    def _weigh_classes(self, codes: Any, weights: Floats | None) -> Floats | None:
+        if self.class_weight is None:
+            return weights
+        own = self.class_weight_[codes]
+        return own if weights is None else weights * own
+
+    def _shape(self, coef: Floats, intercept: Any) -> tuple[Floats, Any]:
+        return np.atleast_2d(coef.T), np.atleast_1d(intercept)
+
+    def decision_function(self, X: Any) -> Floats:
+        """x'w + b: (n_samples,) for two classes, (n_samples, n_classes) for more."""
+        eta = self._predictor(X)
+        return eta.ravel() if eta.shape[1] == 1 else eta
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The likeliest class of every row of X."""
+        eta = self.decision_function(X)
+        codes = (eta > 0).astype(np.intp) if eta.ndim == 1 else np.argmax(eta, axis=1)
+        return self.classes_[codes]
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> Floats:
+        """Probabilities of the classes, (n_samples, n_classes)."""
+        eta = self.decision_function(X)
+        if eta.ndim == 2:
+            return LOSSES["softmax"].mean(eta)
+        return self._loss().probabilities(eta)
+
+    @available_if(_has_probabilities)
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Logarithms of the probabilities."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))

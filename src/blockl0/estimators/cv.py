@@ -1,0 +1,197 @@
+"""Estimators that choose the number of columns: cross-validation and information criteria."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils.metadata_routing import UNUSED
+
+from blockl0.estimators.callbacks import with_callbacks
+from blockl0.estimators.classifier import L0Classifier
+from blockl0.estimators.docstrings import shares_entries
+from blockl0.estimators.linear_cv import L0LinearCV
+from blockl0.estimators.regressor import L0Regressor
+
+__all__ = ["L0ClassifierCV", "L0RegressorCV"]
+
+
+@shares_entries(L0Regressor)
+class L0RegressorCV(L0LinearCV, L0Regressor):
+    """`L0Regressor` that chooses the number of columns along a path.
+
+    Parameters
+    ----------
+    n_nonzero_coefs : int or sequence of int, optional
+        The budgets 0..K, or those given. By default K is 20, but no more than there are columns, or
+        half as many as distinct rows.
+    alpha, ridge, loss, fit_intercept, keep, random_state, verbose
+        As in `L0Regressor`.
+    cv : int, splitter or iterable, optional
+        As in scikit-learn; 5 folds by default. `fit` takes `groups` for splitters that need them.
+    scoring : str or callable, optional
+        The higher the better. By default minus the mean loss on the fold. A callable is given an
+        estimator, X as an array or sparse matrix, y, and weights if it takes `sample_weight` (with
+        scikit-learn's metadata routing: if it has requested them).
+    rule : "min" (default), "one_se", "aic", "bic", "ebic" or "gic"
+        The best mean score; or the fewest columns whose mean score is within one standard error of
+        it; or an information criterion of `Path.criterion`, without folds; sample weights then
+        count samples.
+    effort : "fast" (default), "balanced", "thorough" or int
+        Of every point of every path.
+    time_limit : float, optional
+        Seconds for each of the paths. A warning says which sizes not all of them reached.
+    n_jobs : int, optional
+        Folds at a time.
+
+    Attributes
+    ----------
+    path_ : Path
+        On all data, with every budget.
+    best_n_nonzero_coefs_ : int
+        The chosen budget.
+    best_index_ : int
+        Its place in the path.
+    best_score_ : float
+        Its mean score.
+    cv_scores_ : ndarray (n_folds, p)
+        Out-of-fold scores; NaN for folds that could not be scored.
+    mean_scores_, se_scores_ : ndarray (p,)
+        Means over the folds, and their standard errors.
+    coef_, intercept_, support_, n_nonzero_, objective_, certificate_, status_, n_iter_, history_
+        Of the chosen point, as in `L0Regressor`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from blockl0 import L0RegressorCV
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> L0RegressorCV(rule="bic", random_state=0).fit(X, y).best_n_nonzero_coefs_
+    5
+    """
+
+    # the groups are the splitter's, which asks for them itself
+    __metadata_request__fit: ClassVar = {"groups": UNUSED}
+
+    def __init__(
+        self,
+        n_nonzero_coefs: Any = None,
+        *,
+        alpha: float | None = None,
+        ridge: float = 0.0,
+        loss: Any = "squared",
+        fit_intercept: bool = True,
+        keep: Any = None,
+        cv: Any = None,
+        scoring: Any = None,
+        rule: str = "min",
+        effort: str | int = "fast",
+        time_limit: float | None = None,
+        random_state: Any = None,
+        verbose: int | bool = 0,
+        n_jobs: int | None = None,
+    ) -> None:
+        super().__init__(
+            n_nonzero_coefs, alpha=alpha, ridge=ridge, loss=loss, fit_intercept=fit_intercept,
+            keep=keep, effort=effort, time_limit=time_limit, random_state=random_state,
+            verbose=verbose,
+        )  # fmt: skip
+        self.cv = cv
+        self.scoring = scoring
+        self.rule = rule
+        self.n_jobs = n_jobs
+
+    @with_callbacks
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, **metadata: Any
+    ) -> L0RegressorCV:
+        """Fit the path to the folds and to all data, and keep the best point.
+
+        With scikit-learn's metadata routing, `groups` and other `metadata` go to the splitter and
+        to the scorer that have requested them, and so does `sample_weight` to the scorer. Without
+        it there are only groups, for the splitter, and weights, for any scorer that takes them.
+        """
+        self._loss_name()
+        X, y = self._read_X(X, y=y, y_numeric=True)
+        metadata["groups"] = groups
+        self._fit_path(X, np.asarray(y, dtype=np.float64), sample_weight, metadata)
+        return self
+
+
+@shares_entries(L0RegressorCV, L0Classifier)
+class L0ClassifierCV(L0LinearCV, L0Classifier):
+    """`L0Classifier` that chooses the number of columns along a path.
+
+    Parameters
+    ----------
+    n_nonzero_coefs, scoring, rule, effort, time_limit, n_jobs
+        As in `L0RegressorCV`.
+    cv : int, splitter or iterable, optional
+        As in scikit-learn; 5 folds by default, stratified. `fit` takes `groups` for splitters that
+        need them.
+    class_weight : dict, "balanced" or None
+        As in `L0Classifier`; "balanced" is by the classes of all data, also in the folds.
+    alpha, ridge, loss, fit_intercept, keep, random_state, verbose
+        As in `L0Classifier`.
+
+    Attributes
+    ----------
+    path_, best_n_nonzero_coefs_, best_index_, best_score_, cv_scores_, mean_scores_, se_scores_
+        As in `L0RegressorCV`.
+    classes_, coef_, intercept_, support_, n_nonzero_, objective_, certificate_, status_, n_iter_
+        Of the chosen point, as in `L0Classifier`.
+    history_ : History
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from blockl0 import L0ClassifierCV
+    >>> X, y = load_iris(return_X_y=True)
+    >>> L0ClassifierCV(rule="bic", random_state=0).fit(X, y).best_n_nonzero_coefs_
+    2
+    """
+
+    __metadata_request__fit: ClassVar = {"groups": UNUSED}
+
+    def __init__(
+        self,
+        n_nonzero_coefs: Any = None,
+        *,
+        alpha: float | None = None,
+        ridge: float = 1e-3,
+        loss: Any = "logistic",
+        class_weight: Any = None,
+        fit_intercept: bool = True,
+        keep: Any = None,
+        cv: Any = None,
+        scoring: Any = None,
+        rule: str = "min",
+        effort: str | int = "fast",
+        time_limit: float | None = None,
+        random_state: Any = None,
+        verbose: int | bool = 0,
+        n_jobs: int | None = None,
+    ) -> None:
+        super().__init__(
+            n_nonzero_coefs, alpha=alpha, ridge=ridge, loss=loss, class_weight=class_weight,
+            fit_intercept=fit_intercept, keep=keep, effort=effort, time_limit=time_limit,
+            random_state=random_state, verbose=verbose,
+        )  # fmt: skip
+        self.cv = cv
+        self.scoring = scoring
+        self.rule = rule
+        self.n_jobs = n_jobs
+
+    @with_callbacks
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, **metadata: Any
+    ) -> L0ClassifierCV:
+        """Fit the path to the folds and to all data, and keep the best point.
+
+        `groups` and `metadata` as in `L0RegressorCV`.
+        """
+        self._loss_name()
+        X, y = self._read_X(X, y=y)
+        metadata["groups"] = groups
+        self._fit_path(X, self._read_labels(y), sample_weight, metadata)
+        return self

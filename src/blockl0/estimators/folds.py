@@ -1,0 +1,208 @@
+"""Cross-validation along a path: the folds, the paths fitted without them, and their scores."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from inspect import signature
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import check_scoring, get_scorer
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _check_method_params
+
+from blockl0.estimators.callbacks import Task
+from blockl0.estimators.linear import CALLER
+from blockl0.losses import Loss
+from blockl0.path import Path
+from blockl0.problem.preprocess import Prepared
+from blockl0.result import Status
+
+Floats = NDArray[np.float64]
+Split = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+
+class Data(NamedTuple):
+    """What the folds share: y as the splitter sees it, the target as the loss does.
+
+    `for_scorer` holds metadata of the rows that a scorer is given by name.
+    """
+
+    X: Any
+    y: Any
+    target: Any
+    n_classes: int
+    weights: Any
+    for_scorer: dict[str, Any] | None = None
+
+    def rows(self, where: Any) -> Data:
+        """Some of the rows."""
+        X = sp.csc_array(self.X.tocsr()[where]) if sp.issparse(self.X) else self.X[where]
+        weights = None if self.weights is None else self.weights[where]
+        given = _check_method_params(self.X, self.for_scorer or {}, indices=where)
+        return Data(X, self.y[where], self.target[where], self.n_classes, weights, given)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no row counts."""
+        return len(self.y) == 0 or (self.weights is not None and not self.weights.any())
+
+    def can_train(self, loss: Loss) -> bool:
+        """Whether every class is there, and what else the loss needs."""
+        if self.is_empty:
+            return False
+        used = slice(None) if self.weights is None else self.weights > 0.0
+        if self.n_classes:
+            return np.unique(self.y[used]).size == self.n_classes
+        return loss.can_train(self.target[used])
+
+
+class FittedPath(NamedTuple):
+    """A path on some rows, and what it predicts on others."""
+
+    prepared: Prepared
+    path: Path
+
+    def predictors(self, X: Any) -> list[Floats]:
+        """The linear predictor at every point, each (m,), or (m, n_classes)."""
+        return [_predictor(X, *self.prepared.invert(result.coef)) for result in self.path]
+
+    def losses(self, data: Data) -> Floats:
+        """The mean loss at every point, (p,)."""
+        return np.array([self.mean_loss(eta, data) for eta in self.predictors(data.X)])
+
+    def accuracies(self, data: Data) -> Floats:
+        """The share of rows whose class is predicted at every point, (p,); NaN for numbers."""
+        if not data.n_classes:
+            return np.full(len(self.path), np.nan)
+        etas = self.predictors(data.X)
+        codes = [np.argmax(eta, axis=1) if eta.ndim == 2 else (eta > 0) * 1 for eta in etas]
+        return np.array([np.average(code == data.y, weights=data.weights) for code in codes])
+
+    def null_loss(self, data: Data) -> float:
+        """The mean loss of the path's intercept alone, without any column."""
+        coef, intercept = self.prepared.invert(np.zeros_like(self.path[0].coef))
+        return self.mean_loss(_predictor(data.X, coef, intercept), data)
+
+    def mean_loss(self, eta: Floats, data: Data) -> float:
+        """The weighted mean of the loss at a predictor."""
+        values = self.prepared.problem.loss.value(eta, data.target)
+        return float(np.average(values, weights=data.weights))
+
+
+def _predictor(X: Any, coef: Floats, intercept: Any) -> Floats:
+    chosen = np.flatnonzero(coef if coef.ndim == 1 else coef.any(axis=1))
+    return np.asarray(X[:, chosen] @ coef[chosen]) + intercept
+
+
+# -- the folds -------------------------------------------------------------------------------------
+
+
+def shuffled_folds(n_folds: int, has_labels: bool, random_state: Any) -> Any:
+    """A splitter for rows that may be sorted; labels in the same proportions in every fold."""
+    kind = StratifiedKFold if has_labels else KFold
+    return kind(n_folds, shuffle=True, random_state=random_state)
+
+
+def split_rows(splitter: Any, X: Any, y: Any, **metadata: Any) -> list[Split]:
+    """(train, test) of every fold as row numbers, however the splitter gives them."""
+    rows = np.arange(X.shape[0])
+    return [
+        (rows[np.asarray(train)], rows[np.asarray(test)])
+        for train, test in splitter.split(X, y, **metadata)
+    ]
+
+
+def each_fold(work: Callable[..., Any], jobs: list[Any], n_jobs: int | None) -> list[Any]:
+    """`work` for the arguments of every fold, some at a time."""
+    return list(Parallel(n_jobs=n_jobs)(delayed(work)(*given) for given in jobs))
+
+
+def fit_fold(
+    est: Any, data: Data, train: Any, test: Any, points: Any, seed: int
+) -> tuple[FittedPath | None, Data]:
+    """(the path fitted without a fold, the fold); no path where it could not be scored."""
+    rest, fold = data.rows(train), data.rows(test)
+    if fold.is_empty or not rest.can_train(est._loss()):
+        return None, fold
+    prepared = est._prepare(
+        rest.X, rest.target, rest.weights, data.n_classes, None, est.alpha or 0.0
+    )
+    path = est._path_of(prepared, points, seed)
+    if path[-1].status is Status.INTERRUPTED:
+        raise KeyboardInterrupt  # there is no answer yet that could be returned
+    return FittedPath(prepared, path), fold
+
+
+# -- scores ----------------------------------------------------------------------------------------
+
+
+def score_fold(est: Any, data: Data, split: Split, points: Any, seed: int, task: Task) -> Floats:
+    """The scores of a fold at every point of the path fitted without it, (p,); NaN if none."""
+    train, test = split
+    scores = np.full(len(points), np.nan)
+    weights = None if data.weights is None else {"sample_weight": data.weights[train]}
+    task.data = {"X": data.rows(train).X, "y": est._labels(data.y[train]), "metadata": weights}
+    task.begin()
+    fitted, fold = fit_fold(est, data, train, test, points, seed)
+    if fitted is not None:
+        if est.scoring is None:
+            weights = est._weigh_classes(fold.y, fold.weights)
+            found = -fitted.losses(fold._replace(weights=weights))
+        else:
+            found = _scorer_scores(est, fitted, fold)
+        scores[: len(found)] = found
+    task.end()
+    return scores
+
+
+def _scorer_scores(est: Any, fitted: FittedPath, fold: Data) -> Floats:
+    """A scorer's verdicts on the estimators that the points of a path make."""
+    return np.array(
+        [_call_scorer(est, *fitted.prepared.invert(result.coef), fold) for result in fitted.path]
+    )
+
+
+def _call_scorer(est: Any, coef: Floats, intercept: Any, fold: Data) -> float:
+    chosen = np.flatnonzero(coef if coef.ndim == 1 else coef.any(axis=1))
+    point = est._plain(budget=int(chosen.size))
+    point.n_features_in_ = fold.X.shape[1]
+    if is_classifier(est):
+        point.classes_ = est.classes_
+    point.coef_, point.intercept_ = point._shape(coef, intercept)
+    point.support_, point.n_nonzero_ = chosen, int(chosen.size)
+    scorer: Any = check_scoring(point, scoring=est.scoring)
+    return float(scorer(point, fold.X, est._labels(fold.y), **(fold.for_scorer or {})))
+
+
+def takes_weights(scoring: Any) -> bool:
+    """Whether a scorer, or the metric inside it, has an argument `sample_weight`."""
+    scorer = get_scorer(scoring)
+    parameters = signature(getattr(scorer, "_score_func", scorer)).parameters.values()
+    return any(p.name == "sample_weight" or p.kind is p.VAR_KEYWORD for p in parameters)
+
+
+def warn_of_folds(scores: Floats, points: Any) -> None:
+    """Say which folds have no scores, and where time limits have cut others."""
+    is_scored = np.isfinite(scores)
+    used = is_scored.any(axis=1)
+    reached = int(is_scored[used].sum(axis=1).min(initial=len(points)))
+    if not used.all():
+        warnings.warn(
+            f"{np.count_nonzero(~used)} of {used.size} folds could not be scored and were left "
+            "out; `cv_scores_` holds NaN for them.",
+            stacklevel=CALLER + 2,
+        )
+    if reached < len(points):
+        warnings.warn(
+            f"Not every fold has a score beyond n_nonzero_coefs={points[reached - 1][1]}, by the "
+            "time limit or by the scorer; larger ones were not considered.",
+            ConvergenceWarning,
+            stacklevel=CALLER + 2,
+        )

@@ -1,0 +1,295 @@
+"""What the linear estimators share: input, the solve, the attributes, the linear predictor."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state as check_sklearn_random_state
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from blockl0.estimators.callbacks import HAS_CALLBACKS, CallbackSupportMixin, fit_task
+from blockl0.estimators.documentation import Documented
+from blockl0.estimators.explain import SummaryMixin
+from blockl0.losses import Loss, get_loss, label_of, names_of
+from blockl0.problem.fits import make_fits
+from blockl0.problem.preprocess import (
+    ConstantColumnWarning,
+    Prepared,
+    apply,
+    count_distinct_rows,
+    drop_unweighted,
+)
+from blockl0.problem.problem import as_problem
+from blockl0.result import Result, Status
+from blockl0.run import Callback, begin
+from blockl0.solve import solve_problem
+from blockl0.text import listing
+from blockl0.validate import (
+    check_column_entries,
+    check_keep,
+    check_keep_names,
+)
+
+Floats = NDArray[np.float64]
+
+DEFAULT_BUDGET = 10
+"""Nonzeros where neither `n_nonzero_coefs` nor `alpha` is given and there are as many columns."""
+REGRESSION, CLASSIFICATION = names_of(takes_labels=False), names_of(takes_labels=True)
+"""The names of losses."""
+CALLER = 5 if HAS_CALLBACKS else 4
+"""Frames between a warning of a fit and the line that called it."""
+
+
+class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
+    """What the estimators share: input, the solve, the attributes, the linear predictor."""
+
+    _losses: tuple[str, ...] = REGRESSION
+    _targets: tuple[str, ...] = ("numbers",)
+    _most_by_default = DEFAULT_BUDGET
+    coef_: Any
+    intercept_: Any
+    support_: NDArray[np.int64]
+    n_nonzero_: int
+    classes_: NDArray[Any]
+
+    def __init__(
+        self,
+        n_nonzero_coefs: int | None = None,
+        *,
+        alpha: float | None = None,
+        ridge: float = 0.0,
+        loss: Any = "squared",
+        fit_intercept: bool = True,
+        keep: Any = None,
+        effort: str | int = "balanced",
+        time_limit: float | None = None,
+        random_state: Any = None,
+        verbose: int | bool = 0,
+    ) -> None:
+        self.n_nonzero_coefs = n_nonzero_coefs
+        self.alpha = alpha
+        self.ridge = ridge
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.keep = keep
+        self.effort = effort
+        self.time_limit = time_limit
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # input -----------------------------------------------------------------------------------
+
+    def _read_X(self, X: Any, *, used: Any = None, **options: Any) -> Any:
+        """X, or (X, y) if `y` is given, validated; NaN and infinity refused by column name.
+
+        Only in the `used` columns, where they are given.
+        """
+        read = validate_data(
+            self, X, accept_sparse="csc", dtype=np.float64, order="F", ensure_all_finite=False,
+            **options,
+        )  # fmt: skip
+        names = getattr(self, "feature_names_in_", None)
+        check_column_entries(read[0] if "y" in options else read, names, used)
+        return read
+
+    def _read_weights(self, sample_weight: Any, X: Any) -> Floats | None:
+        if sample_weight is None:
+            return None
+        return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+
+    def _code_target(self, y: Any) -> tuple[Floats, int]:
+        """y in the coding of the loss, and the number of classes (0 for a regression)."""
+        return y, 0
+
+    def _loss(self) -> Loss:
+        """The loss, given by name or as an object, of a kind that the estimator takes."""
+        loss = get_loss(self.loss, self._losses)
+        kind = "labels" if loss.takes_labels else "numbers"
+        if kind not in self._targets or loss.n_outputs != 1:
+            raise ValueError(
+                f"{type(self).__name__} takes a `loss` of {' or '.join(self._targets)}, got "
+                f"{loss.name!r}, which is one of {kind}; by name: {', '.join(self._losses)}."
+            )
+        return loss
+
+    def _loss_name(self) -> str:
+        return label_of(self._loss())
+
+    def _fact(self, name: str) -> bool:
+        """A fact of the loss, false while the loss is not a valid one."""
+        try:
+            return bool(getattr(self._loss(), name))
+        except (TypeError, ValueError):
+            return False
+
+    def _kept(self, n_features: int) -> NDArray[np.int64]:
+        """The kept columns as numbers, ascending, however they are given."""
+        names = getattr(self, "feature_names_in_", None)
+        return check_keep(check_keep_names(self.keep, names), n_features, n_features)
+
+    # the problem -----------------------------------------------------------------------------
+
+    def _default_budget(self, X: Any, n_kept: int) -> int:
+        """10, less for few columns or rows, so that the default never interpolates."""
+        n_rows = count_distinct_rows(X, 2 * self._most_by_default)
+        return min(X.shape[1], max(1, n_kept, min(self._most_by_default, n_rows // 2)))
+
+    def _prepare(
+        self, X: Any, y: Any, weights: Any, n_classes: int, budget: Any, alpha: Any
+    ) -> Prepared:
+        """The problem for X, y and a sparsity, with its intercept."""
+        if n_classes:
+            weights = self._weigh_classes(np.unique(y, return_inverse=True)[1], weights)
+        X, y, weights = drop_unweighted(X, y, weights)
+        self._check_classes(y, n_classes)
+        keep = self._kept(X.shape[1])
+        if budget is None and alpha is None:
+            budget = self._default_budget(X, keep.size)
+        # of several classes the logistic loss is the softmax loss
+        loss = get_loss("softmax") if n_classes > 2 else self._loss()
+        problem = as_problem(
+            X, y, n_nonzero_coefs=budget, alpha=alpha, ridge=self.ridge, loss=loss,
+            sample_weight=weights, keep=keep,
+        )  # fmt: skip
+        return apply(problem, self.fit_intercept)
+
+    def _set_class_weights(self, codes: Any, weights: Floats | None) -> None:
+        """Find what the samples of each class count, where there are classes."""
+
+    def _weigh_classes(self, codes: Any, weights: Floats | None) -> Floats | None:
+        """Sample weights times those of the classes 0, 1, …"""
+        return weights
+
+    def _check_classes(self, y: Any, n_classes: int) -> None:
+        """Refuse a class without a sample of positive weight: its intercept would be infinite."""
+        seen = np.unique(y)
+        if n_classes and seen.size < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs samples of at least 2 classes, but the data (of "
+                "positive weight) contain only one class."
+            )
+        if n_classes > seen.size:
+            absent = self.classes_.tolist()[np.setdiff1d(np.arange(n_classes), seen)[0]]
+            raise ValueError(
+                f"{type(self).__name__} needs samples of every class, but class "
+                f"{absent!r} has none of positive weight; leave its rows out."
+            )
+
+    def _chosen_sparsity(self) -> tuple[Any, Any]:
+        return self.n_nonzero_coefs, self.alpha
+
+    def _plain(self) -> Any:
+        """An estimator without cross-validation that selects as many columns."""
+        return self
+
+    def _seed(self) -> Any:
+        if isinstance(self.random_state, np.random.Generator):
+            return int(self.random_state.integers(2**31))
+        return int(check_sklearn_random_state(self.random_state).randint(2**31 - 1))
+
+    def _solve(self, prepared: Prepared, callback: Callback | None = None) -> Result:
+        problem = prepared.problem
+        price, budget = problem.sparsity
+        around: Any = {
+            "time_limit": self.time_limit, "callback": callback, "verbose": self.verbose
+        }  # fmt: skip
+        seed = self._seed()
+        if price > 0.0 or budget < problem.n_features:
+            return solve_problem(problem, random_state=seed, effort=self.effort, **around)
+        # with room for all columns at no price there is nothing to choose, only to fit
+        run = begin(problem, {"method": "refit"}, **around)
+        everything = np.arange(problem.n_features)
+        return run.result(make_fits(problem).on(everything).w, Status.CONVERGED, 1)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
+        weights = self._read_weights(sample_weight, X)
+        target, n_classes = self._code_target(y)
+        self._set_class_weights(y, weights)
+        with fit_task(self, X, self._labels(y), weights) as task:
+            prepared = self._prepare(
+                X, target, weights, n_classes, self.n_nonzero_coefs, self.alpha
+            )
+            zero = prepared.problem.zero()
+            with task.rounds(lambda w: self._attributes(prepared, w), zero) as callback:
+                result = self._solve(prepared, callback)
+            self._store(result, prepared)
+        self._warn_of_constants(prepared)
+        if self.ridge == 0.0:
+            self._warn_if_separable(X, y)
+
+    def _labels(self, y: Any) -> Any:
+        """y as the user gave it, from its codes."""
+        return self.classes_[y] if hasattr(self, "classes_") else y
+
+    def _attributes(self, prepared: Prepared, w: Floats) -> dict[str, Any]:
+        """What a point of the search makes of the estimator, to predict with."""
+        coef, intercept = prepared.invert(w)
+        chosen = np.flatnonzero(coef if coef.ndim == 1 else coef.any(axis=1))
+        coef, intercept = self._shape(coef, intercept)
+        return {
+            "coef_": coef, "intercept_": intercept, "support_": chosen,
+            "n_nonzero_": int(chosen.size),
+        }  # fmt: skip
+
+    def _store(self, result: Result, prepared: Prepared) -> None:
+        for name, value in self._attributes(prepared, result.coef).items():
+            setattr(self, name, value)
+        self.result_ = result
+        self.objective_ = result.objective
+        self.certificate_ = result.certificate
+        self.status_ = result.status
+        self.n_iter_ = max(1, result.n_iter)
+        self.history_ = result.history
+
+    def _shape(self, coef: Floats, intercept: Any) -> tuple[Floats, Any]:
+        return coef, intercept
+
+    def _warn_of_constants(self, prepared: Prepared) -> None:
+        """Name the columns that the intercept replaces; those of zeros are missed by nobody."""
+        design = prepared.centred
+        if design is None or not design.is_constant.any():
+            return
+        names = getattr(self, "feature_names_in_", None)
+        found = np.flatnonzero(design.is_constant)
+        listed = listing([f"x{j}" if names is None else str(names[j]) for j in found])
+        what = f"Columns {listed} are" if found.size > 1 else f"Column {listed} is"
+        warnings.warn(
+            f"{what} constant, up to the rounding of float64: the intercept "
+            f"takes {'their' if found.size > 1 else 'its'} place, and the coefficient is 0.",
+            ConstantColumnWarning,
+            stacklevel=CALLER,
+        )
+
+    def _warn_if_separable(self, X: Any, y: Any) -> None:
+        """Say so where coefficients go to infinity, which a ridge prevents."""
+        loss = self._loss()
+        if not loss.needs_ridge:
+            return
+        eta = X[:, self.support_] @ self.coef_.T[self.support_] + self.intercept_
+        if loss.diverges(eta, y):
+            warnings.warn(
+                "The selected columns separate the data: without ridge the coefficients go to "
+                f"infinity, and were stopped at a predictor of {np.abs(eta).max():.3g}. Set a "
+                "small `ridge`, for example 1e-3.",
+                ConvergenceWarning,
+                stacklevel=CALLER,
+            )
+
+    # prediction ------------------------------------------------------------------------------
+
+    def _predictor(self, X: Any) -> Floats:
+        check_is_fitted(self)
+        # only the chosen columns are read, so that others may hold anything
+        X = self._read_X(X, used=self.support_, reset=False)
+        part = X[:, self.support_]
+        return np.asarray(part @ self.coef_.T[self.support_]) + self.intercept_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

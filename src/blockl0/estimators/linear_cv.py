@@ -1,0 +1,180 @@
+"""What the cross-validated estimators share: the grid, the folds, the choice, the metadata."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import get_scorer
+from sklearn.model_selection import check_cv
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    _raise_for_params,
+    _routing_enabled,
+    process_routing,
+)
+
+from blockl0.estimators.callbacks import Task, fit_task
+from blockl0.estimators.classifier import L0Classifier
+from blockl0.estimators.folds import (
+    Data,
+    Split,
+    each_fold,
+    score_fold,
+    split_rows,
+    takes_weights,
+    warn_of_folds,
+)
+from blockl0.estimators.linear import CALLER, L0Linear
+from blockl0.estimators.regressor import L0Regressor
+from blockl0.path import Path, solve_path
+from blockl0.problem.preprocess import Prepared
+from blockl0.selection import CRITERIA, RULES, best_point, can_judge, choose_by_score
+from blockl0.validate import check_choice, check_path
+
+Floats = NDArray[np.float64]
+
+DEFAULT_LARGEST = 20
+"""The largest budget of a path where none is given."""
+
+
+class L0LinearCV(L0Linear):
+    """What the two share: the grid, the folds, the choice, the refit."""
+
+    _most_by_default = DEFAULT_LARGEST
+    cv: Any
+    scoring: Any
+    rule: str
+    n_jobs: Any
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Who is given which metadata of `fit`: itself, the splitter and the scorer."""
+        scorer = None if self.scoring is None else get_scorer(self.scoring)
+        split, score = (
+            MethodMapping().add(caller="fit", callee=callee) for callee in ("split", "score")
+        )
+        router = MetadataRouter(owner=self).add_self_request(self)
+        router.add(splitter=self.cv, method_mapping=split)
+        return router.add(scorer=scorer, method_mapping=score)
+
+    def _route(self, sample_weight: Any, given: dict[str, Any]) -> tuple[Any, Any]:
+        """(metadata of the splitter, metadata of the scorer): by request where that is enabled.
+
+        Else groups are for the splitter, and weights for a scorer that takes them.
+        """
+        given = {name: values for name, values in given.items() if values is not None}
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        if _routing_enabled():
+            routed = process_routing(self, "fit", **given, **weights)
+            return routed.splitter.split, routed.scorer.score
+        _raise_for_params(given, self, "fit", allow=["groups"])
+        is_for_scorer = self.scoring is not None and weights and takes_weights(self.scoring)
+        return given, weights if is_for_scorer else {}
+
+    def _fit_path(self, X: Any, y: Any, sample_weight: Any, metadata: dict[str, Any]) -> None:
+        check_choice("rule", self.rule, (*RULES, *CRITERIA))
+        for name in ("cv_scores_", "mean_scores_", "se_scores_", "best_score_"):
+            self.__dict__.pop(name, None)  # of another fit
+        weights = self._read_weights(sample_weight, X)
+        target, n_classes = self._code_target(y)
+        self._set_class_weights(y, weights)
+        points, seed = self._points(X, weights), self._seed()
+        for_splitter, for_scorer = self._route(weights, metadata)
+        data = Data(X, y, target, n_classes, weights, for_scorer)
+        # before the long part, so that wrong input is refused at once
+        splits = self._splits(X, y, for_splitter) if self.rule in RULES else []
+        with fit_task(self, X, self._labels(y), weights, len(splits) + 1) as task:
+            prepared = self._prepare(X, target, weights, n_classes, None, self.alpha or 0.0)
+            scores = self._score_folds(data, splits, points, seed, task)
+            final = task.part("path", len(splits)).begin()
+            path = self._path_of(prepared, points, seed)
+            self._choose(path, prepared, scores, points)
+            final.end({})
+        self._warn_of_constants(prepared)
+
+    def _splits(self, X: Any, y: Any, metadata: dict[str, Any]) -> list[Split]:
+        splitter: Any = check_cv(self.cv, y, classifier=is_classifier(self))
+        return split_rows(splitter, X, y, **metadata)
+
+    def _score_folds(
+        self, data: Data, splits: list[Any], points: Any, seed: int, task: Task
+    ) -> Floats:
+        """The scores of all folds, (folds, p); NaN where there is none."""
+        jobs = [
+            (self, data, split, points, seed, task.part("fold", i))
+            for i, split in enumerate(splits)
+        ]
+        scores = each_fold(score_fold, jobs, self.n_jobs)
+        return np.array(scores).reshape(len(splits), len(points))
+
+    def _choose(self, path: Path, prepared: Prepared, scores: Floats, points: Any) -> None:
+        """The point that the rule takes."""
+        if self.rule in RULES:
+            found = scores[:, : len(path)]
+            chosen, mean, error = choose_by_score(found, path.n_nonzero, self.rule)
+            warn_of_folds(found, points[: len(path)])
+            self.cv_scores_, self.mean_scores_, self.se_scores_ = found, mean, error
+            self.best_score_ = float(mean[chosen])
+        else:
+            if not can_judge(path).any():
+                warnings.warn(
+                    f"The sample weights sum to {path.n_samples:.3g}, which the criteria take for "
+                    "the number of samples, and no point of the path has fewer coefficients; "
+                    "weights that count samples sum to about as many as there are.",
+                    stacklevel=CALLER + 1,
+                )
+            chosen = best_point(self.rule, path)
+        if len(path) < len(points):
+            warnings.warn(
+                f"The path was cut ({path[-1].status}) after {len(path)} of {len(points)} points, "
+                f"at n_nonzero_coefs={path.n_nonzero_coefs[-1]}; larger ones were not considered.",
+                ConvergenceWarning,
+                stacklevel=CALLER + 1,
+            )
+        self._keep_path(path, prepared, chosen)
+
+    def _points(self, X: Any, weights: Any) -> list[tuple[float, int]]:
+        """(price, budget) along the path: 0..K for a number K, or the budgets given."""
+        n_kept, budgets = self._kept(X.shape[1]).size, self.n_nonzero_coefs
+        if budgets is None:
+            used = X if weights is None else (X.tocsr() if sp.issparse(X) else X)[weights > 0.0]
+            budgets = self._default_budget(used, n_kept)
+        if np.ndim(budgets) == 0:
+            # one check of type and size for numbers and lists
+            top = check_path(budgets, None, 0.0, X.shape[1], 0)[-1][1]
+            budgets = range(n_kept, top + 1)
+        return check_path(budgets, None, self.alpha or 0.0, X.shape[1], n_kept)
+
+    def _path_of(self, prepared: Prepared, points: Any, seed: int) -> Path:
+        return solve_path(
+            prepared.problem, points, random_state=seed, time_limit=self.time_limit,
+            verbose=self.verbose, effort=self.effort,
+        )  # fmt: skip
+
+    def _keep_path(self, path: Path, prepared: Prepared, chosen: int) -> None:
+        names = getattr(self, "feature_names_in_", None)
+        self.path_ = replace(
+            path,
+            intercepts=np.array([prepared.invert(result.coef)[1] for result in path]),
+            feature_names=None if names is None else tuple(map(str, names)),
+        )
+        self.best_index_ = chosen
+        self.best_n_nonzero_coefs_ = int(path.n_nonzero_coefs[chosen])
+        self._store(path[chosen], prepared)
+
+    def _chosen_sparsity(self) -> tuple[Any, Any]:
+        return self.best_n_nonzero_coefs_, self.alpha
+
+    def _plain(self, budget: int | None = None) -> Any:
+        kind = L0Classifier if is_classifier(self) else L0Regressor
+        given = self.get_params(deep=False)
+        common = {name: given[name] for name in kind().get_params() if name in given}
+        common["n_nonzero_coefs"] = self.best_n_nonzero_coefs_ if budget is None else budget
+        return kind(**common)

@@ -1,0 +1,106 @@
+"""`L0Regressor`: numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+
+from blockl0.estimators.callbacks import with_callbacks
+from blockl0.estimators.linear import REGRESSION, L0Linear
+
+Floats = NDArray[np.float64]
+
+
+class L0Regressor(RegressorMixin, L0Linear):
+    """Linear regression on the best few columns, with an intercept that is not penalized.
+
+    Minimizes Σ_i weight_i ℓ(x_i'w + b, y_i) + ½·ridge·‖w‖² + alpha·‖w‖₀ over w and b subject to
+    ‖w‖₀ ≤ n_nonzero_coefs, by method "refit" of `blockl0.solve`. The squared loss is
+    ½(y − x'w − b)², summed: scikit-learn's 1/(2m) scaling corresponds to alpha/m and ridge/m.
+    Columns are not scaled; with ridge = 0 their units do not matter.
+
+    As a step that selects columns use `BestSubsetSelector`: scikit-learn's `SelectFromModel` drops
+    coefficients below their mean unless it is given ``threshold=1e-12``. With scikit-learn 1.9,
+    `set_callbacks` shows the rounds of the search, as ``model.set_callbacks(ProgressBar())``.
+
+    Parameters
+    ----------
+    n_nonzero_coefs : int, optional
+        At most so many columns. When neither this nor `alpha` is given, 10, but no more than there
+        are columns, or half as many as distinct rows; `L0RegressorCV` chooses it from the data.
+    alpha : float, optional
+        Price of a column, in units of the objective. Alone, or with `n_nonzero_coefs`.
+    ridge : float, default=0.0
+        Weight of half the squared norm of the coefficients.
+    loss : "squared" (default), "huber", "poisson", "gamma", "tweedie" or a Loss
+        "poisson", for counts, "gamma", for positive amounts, and "tweedie", for amounts of which
+        many are zero, predict exp(x'w + b). A parameter is given as in ``"huber:0.5"``, or with the
+        object, as ``Huber(delta=0.5)``; a loss of one's own is an object as well.
+    fit_intercept : bool, default=True
+        A column that is constant, up to 8 units in the last place, then gets no coefficient; a
+        `ConstantColumnWarning` names it.
+    keep : array-like, optional
+        Columns that always stay, as numbers, names or a mask; they count towards the budget.
+    effort : "fast", "balanced" (default), "thorough" or int
+        How long to look for better subsets.
+    time_limit : float, optional
+        Seconds; the best subset so far is then taken.
+    random_state : int, RandomState, Generator or None
+        Same seed, same answer.
+    verbose : int or bool, default=0
+        Log progress every so many seconds.
+
+    Attributes
+    ----------
+    coef_ : ndarray (n,)
+    intercept_ : float
+    support_ : ndarray of int
+        The selected columns.
+    n_nonzero_ : int
+    objective_ : float
+        What was minimized, at the answer.
+    certificate_ : Certificate or None
+        How strong a local minimum it is proven to be.
+    status_ : Status
+        Why the search stopped; ``status_.message`` says it in words.
+    n_iter_ : int
+    history_ : History
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from blockl0 import L0Regressor
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> model = L0Regressor(n_nonzero_coefs=3, random_state=0).fit(X, y)
+    >>> model.feature_names_in_[model.support_].tolist()
+    ['bmi', 'bp', 's5']
+    """
+
+    _losses = REGRESSION
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> L0Regressor:
+        """Fit to X (n_samples, n_features), dense or sparse, and y (n_samples,)."""
+        self._loss()
+        X, y = self._read_X(X, y=y, y_numeric=True)
+        self._fit(X, np.asarray(y, dtype=np.float64), sample_weight)
+        return self
+
+    def predict(self, X: Any) -> Floats:
+        """The mean for every row of X: x'w + b, or its exponential for losses with a log link."""
+        return self._loss().mean(self._predictor(X))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R²; with a log link D², the share of the deviance that is explained."""
+        return self._loss().score(self._predictor(X), y, sample_weight)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if tags.target_tags is not None:
+            tags.target_tags.positive_only = self._fact("has_positive_target")
+        return tags

@@ -1,0 +1,101 @@
+"""Columns that depend on others, for method "exact": parts of a problem without such dependence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack, solve_triangular
+
+from blockl0.problem.problem import Problem
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+_lapack: Any = lapack
+
+MOST_PARTS = 64
+"""Trees in which a problem with dependent columns is searched; with more, as one without bounds."""
+NO_SHARE = 1e-6
+"""Of a unit column in a combination of unit columns: smaller coefficients are left out of it."""
+CLEAR_PIVOT = 1e-8
+"""Of unit columns: pivots above this are read off the Gram matrix, others are judged from X."""
+NEAR_COPY, COPY = 1e-8, 5e-16
+"""Columns whose correlation is within the first of ±1 are compared; those that differ by no more
+than the second, both of length 1, are multiples of each other but for the last digit. What differs
+by more may matter: beside a third column 1e-8 away the difference is multiplied by 1e8."""
+
+
+def distinct_columns(problem: Problem, H: Floats) -> Ints:
+    """All columns but zero ones and copies (up to scale) of others; kept ones are preferred.
+
+    H (n, n) holds the products of unit columns.
+    """
+    n, keep = H.shape[0], problem.keep
+    order = np.concatenate([keep, np.setdiff1d(np.arange(n), keep)])
+    order = order[H.diagonal()[order] > 0.0]
+    near = np.triu(np.abs(H[np.ix_(order, order)]) >= 1.0 - NEAR_COPY, 1)
+    is_copy = np.zeros(order.size, dtype=np.bool_)
+    for j in np.flatnonzero(near.any(axis=0)):
+        others = np.flatnonzero(near[:, j] & ~is_copy)
+        if others.size:
+            A = problem.unit_columns(order[np.append(others, j)])[0]
+            signs = np.sign(H[order[others], order[j]])
+            is_copy[j] = np.linalg.norm(A[:, :-1] * signs - A[:, -1:], axis=0).min() <= COPY
+    return np.sort(order[~is_copy])
+
+
+def independent_parts(
+    H: Floats,
+    columns: Ints,
+    keep: Ints,
+    budget: int,
+    are_independent: Callable[[Ints], bool],
+    is_late: Callable[[], bool],
+) -> list[tuple[Ints, Ints]]:
+    """Pairs (in, open) of column sets: every admissible support is one "in" plus some "open" ones.
+
+    When x_j is nearly a combination of columns C, either the first of C + j is out; or it is in and
+    the second is out; and so on; or all are in, which is left out where they depend on each other.
+    Each such part is taken apart in the same way, unless that makes too many or takes too long.
+    """
+    whole = keep, np.setdiff1d(columns, keep)
+    waiting, parts = [whole], []
+    while waiting:
+        forced, free = waiting.pop(0)
+        circuit = np.setdiff1d(dependent_columns(H, np.concatenate([forced, free])), forced)
+        room = budget - forced.size
+        if circuit.size == 0 or room <= 0:
+            parts.append((forced, free))
+            continue
+        for i in range(min(circuit.size, room + 1)):
+            taken = np.union1d(forced, circuit[:i])
+            waiting.append((taken, np.setdiff1d(free, circuit[: i + 1])))
+        taken = np.union1d(forced, circuit)
+        if circuit.size <= room and are_independent(taken):
+            waiting.append((taken, np.setdiff1d(free, circuit)))
+        if len(waiting) + len(parts) > MOST_PARTS or is_late():
+            return [whole]
+    return parts
+
+
+def dependent_columns(H: Floats, columns: Ints) -> Ints:
+    """The first column that is nearly a combination of those before it, and those; or none."""
+    R = H[np.ix_(columns, columns)]
+    L, info = _lapack.dpotrf(R, lower=1)
+    # up to the first pivot that is not clear, or the first that is none at all
+    n_made = columns.size if info == 0 else info - 1
+    small = np.flatnonzero(L.diagonal()[:n_made] ** 2 <= CLEAR_PIVOT)
+    j = int(small[0]) if small.size else n_made
+    if j == columns.size:
+        return columns[:0]
+    share = _triangular(L[:j, :j], _triangular(L[:j, :j], R[:j, j], 0), 1)
+    return columns[np.append(np.flatnonzero(np.abs(share) > NO_SHARE), j)]
+
+
+def _triangular(L: Floats, b: Floats, trans: int) -> Floats:
+    """inv(L) b, or inv(L') b; SciPy before 1.13 refuses systems without unknowns."""
+    if b.size == 0:
+        return b
+    return solve_triangular(L, b, lower=True, trans=trans, check_finite=False)

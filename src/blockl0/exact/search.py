@@ -1,0 +1,342 @@
+"""The search tree over all supports, with every doubt judged from the data.
+
+The tree lives on products of columns, which carry rounding. What it cannot tell apart it notes: a
+support that may or may not be better than the incumbent, which is then fitted from X; or a column
+that lies in the span of others or only near it, which opens a part of its own, where those columns
+have been projected away orthogonally.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockl0 import kernels
+from blockl0.block_search import RELAX_FROM, RELAX_PASSES, grown_tree, new_tree, open_bound
+from blockl0.exact.dependence import CLEAR_PIVOT, distinct_columns, independent_parts
+from blockl0.incumbent import Incumbent
+from blockl0.problem.fits import least_squares_on
+from blockl0.problem.orthogonal import DEPENDENT, EPSILON, Columns, rounding_of, smallest_distance
+from blockl0.problem.problem import Problem
+from blockl0.run import Run
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+EASY_COLUMNS, EASY_NODES = 100, 2000
+"""Up to this size, that many nodes are searched without the relaxation, which takes seconds to
+compile the first time: most small problems end before they need it."""
+TIE = 1e-10
+"""Share of the objective by which a point must be better to count; less is rounding."""
+BLUR = 16.0 * EPSILON
+"""Rounding of a product of unit columns, for each of the operations that it goes through."""
+FIRST_LEVELS = 16
+"""Nested inclusions for which a tree has memory at first; it grows when they do not suffice."""
+MORE_NOTES = 64
+"""Notes that a tree holds beyond those of one node, before they are judged."""
+REDUCED = 1e-8
+"""Share of the objective by which a fit on reduced columns must be worse to be believed."""
+MOST_REMEMBERED = 100_000
+"""Supports that are known to have been judged."""
+
+
+class Part(NamedTuple):
+    """The supports that hold all of `forced` and some of `columns`; none is below `bound`."""
+
+    forced: Ints
+    columns: Ints
+    bound: float
+
+
+class Quadratic(NamedTuple):
+    """A part in unit columns, ½z'Hz + c'z + offset, and the rounding of its products."""
+
+    H: Floats
+    c: Floats
+    offset: float
+    blur: float
+
+
+class ExactSearch:
+    """A search over all supports without dependent columns, advanced a slice of nodes at a time.
+
+    Where columns depend on others, as all levels of a category do, the search falls into parts
+    without such dependence, one tree after the other.
+
+    Parameters
+    ----------
+    problem : Problem
+        With a squared loss.
+    start : ndarray of int64, or Incumbent
+        The first incumbent, or its support.
+    run : Run, optional
+        Whose clock is read between the steps of `advance`.
+
+    Attributes
+    ----------
+    incumbent : Incumbent
+    bound : float
+        Lower bound on the optimum.
+    finished : bool
+        Whether there is nothing left to search: the incumbent is optimal.
+    tie : float
+        Improvements up to this do not count.
+    n_judged : int
+        Supports that had to be fitted.
+    """
+
+    def __init__(self, problem: Problem, start: Ints | Incumbent, run: Run | None = None) -> None:
+        self.problem, self.run = problem, run
+        self.finished = False
+        self._bound = 0.0
+        self._nodes_before, self._first_node, self._n_parts = 0, 0, 0
+        self.n_judged = 0
+        self._data: Columns | None = None
+        self._judged: set[bytes] = set()
+        self._waiting: list[tuple[float, int, Part]] = []  # a heap by bounds
+        self._noted: list[Part] = []
+        self._part: Part | None = None
+        self.constant = problem.smooth(np.zeros(problem.n_features))
+        self._unit = 2.0 * self.constant if self.constant > 0.0 else 1.0
+        self._price = problem.sparsity.price / self._unit
+        self.H, self.c = self._products()
+        self.incumbent = self._first(start)
+        self.tie = self._tie_at(self.incumbent)
+        columns, budget = distinct_columns(problem, self.H), problem.sparsity.budget
+        parts = independent_parts(
+            self.H, columns, problem.keep, budget, self._are_independent, self._is_late
+        )
+        self._wait_for([Part(forced, free, self._least(forced)) for forced, free in parts])
+        self._next_part()
+
+    @property
+    def bound(self) -> float:
+        """No admissible support has an objective below this."""
+        if self.finished:
+            return self.incumbent.objective
+        now = [part.bound for part in self._noted]
+        now += [self._waiting[0][0]] if self._waiting else []
+        now += [self._open_bound()] if self._part is not None else []
+        self._bound = max(self._bound, min(now))
+        return min(self._bound, self.incumbent.objective)
+
+    def advance(self, n_nodes: int) -> None:
+        """Search `n_nodes` more nodes, or up to the next doubt."""
+        if self._part is None:
+            self._next_part()
+        if self._part is None:
+            return
+        here = self.incumbent.iteration - self._first_node
+        if self._passes is None and self._may_relax and here >= EASY_NODES:
+            self._may_relax = False
+            self._nodes_before = self.incumbent.iteration
+            # the search starts again, and so do its notes
+            self._noted.clear()
+            self._plant(relax=True)
+        is_done = kernels.search_tree(self.tree, self._price, self._room, self._passes, n_nodes)
+        self._follow()
+        if is_done:
+            self._nodes_before = self.incumbent.iteration
+            self._wait_for(self._noted)
+            self._noted.clear()
+            self._part = None
+            self._next_part()
+        elif self.tree.count[-1, kernels.LEVEL] + 2 >= self.tree.count.shape[0]:
+            self.tree = grown_tree(self.tree)
+
+    # parts -----------------------------------------------------------------------------------
+
+    def _wait_for(self, parts: list[Part]) -> None:
+        for part in parts:
+            self._n_parts += 1
+            heappush(self._waiting, (part.bound, self._n_parts, part))
+
+    def _next_part(self) -> None:
+        """A tree for the most promising part; finished when there is none."""
+        while self._waiting:
+            bound, _, part = heappop(self._waiting)
+            if bound < self.incumbent.objective - self.tie and self._open(part):
+                return
+            if self._waiting and self._is_late():
+                return
+        self.finished = True
+
+    def _is_late(self) -> bool:
+        return self.run is not None and self.run.seconds_left <= 0.0
+
+    def _open(self, part: Part) -> bool:
+        """Plant the tree of a part, unless there is nothing to search in it."""
+        self._room = min(self.problem.sparsity.budget - part.forced.size, part.columns.size)
+        if part.forced.size and not self._are_independent(part.forced):
+            return False
+        if self._room <= 0:
+            self._judge(part.forced)
+            return False
+        projected, self._quadratic = self._projected(part)
+        k = projected.columns.size
+        if k == 0:
+            self._judge(part.forced)
+            return False
+        self._part = projected
+        self._room = min(self._room, k)
+        self.tree = new_tree(k, min(self._room, FIRST_LEVELS) + 1, k + MORE_NOTES)
+        self._first_node, self._may_relax = self.incumbent.iteration, k >= RELAX_FROM
+        self._plant(relax=k > EASY_COLUMNS)
+        return True
+
+    def _projected(self, part: Part) -> tuple[Part, Quadratic]:
+        """The part with its forced columns projected away, and columns that vanish then left out.
+
+        The rounding of what is left of a column is that of the whole column.
+        """
+        forced, columns = part.forced, part.columns
+        operations = columns.size + 16.0 + np.sqrt(self.problem.n_samples)
+        if forced.size == 0:
+            H = np.ascontiguousarray(self.H[np.ix_(columns, columns)])
+            return part, Quadratic(H, self.c[columns], 0.5, 0.5 * BLUR * operations)
+        Z, b = self.data.without(forced, columns)
+        lengths = np.sqrt(np.einsum("ij,ij->j", Z, Z))
+        live = lengths > DEPENDENT
+        columns, Z = columns[live], Z[:, live] / lengths[live]
+        H = Z.T @ Z
+        np.fill_diagonal(H, 1.0)
+        # a projection on columns that are d apart is known to the precision over d
+        apart = smallest_distance(self.data.Z[:, forced])
+        blur = 0.5 * BLUR * operations / lengths[live].min(initial=1.0) / apart
+        offset = 0.5 * float(b @ b) + self._price * forced.size
+        return part._replace(columns=columns), Quadratic(H, -(Z.T @ b), offset, blur)
+
+    def _plant(self, relax: bool) -> None:
+        """Fill the tree of the present part, with a relaxation or without."""
+        H, c, _, blur = self._quadratic
+        k, tree = c.size, self.tree
+        forced, zero = np.zeros(k, dtype=np.bool_), np.zeros(k)
+        if kernels.plant_tree(tree, H, c, self._price, forced, zero, -np.inf):
+            relaxes = relax and kernels.start_relaxation(tree, self._price, self._room)
+        else:
+            kernels.plant_tree(tree, H, c, self._price, forced, zero, -self._explained())
+            relaxes = False
+        self._passes = RELAX_PASSES if relaxes else None
+        tree.slots[-1, kernels.TINY, :k] = CLEAR_PIVOT
+        whole = tree.value[-1]
+        whole[kernels.BLUR] = blur
+        # without a backward side the bound is the one that was given
+        whole[kernels.BOUND_ERROR] = blur / (whole[kernels.NEAREST] or 1.0)
+        self._set_cutoff()
+
+    def _explained(self) -> float:
+        """At least what all columns of the part together explain: ½‖Pb‖² on a space around them."""
+        assert self._part is not None
+        Z = self.data.Z[:, np.concatenate([self._part.forced, self._part.columns])]
+        Q = np.linalg.qr(Z)[0]
+        explained = 0.5 * float(np.sum((Q.T @ self.data.b) ** 2))
+        # less what the forced ones explain; the space is known to the precision over the distance
+        # of the columns of any admissible support
+        rest = self.data.without(self._part.forced, self._part.columns)[1]
+        known = 0.5 * float(self.data.b @ self.data.b - rest @ rest)
+        return explained - known + BLUR * Q.shape[1] / DEPENDENT
+
+    def _open_bound(self) -> float:
+        """What the present tree leaves open, rounding taken away; never below its part's bound."""
+        lowest = open_bound(self.tree) - self.tree.value[-1, kernels.BOUND_ERROR]
+        assert self._part is not None
+        return max(self._part.bound, self._unit * (self._quadratic.offset + lowest))
+
+    def _least(self, forced: Ints) -> float:
+        """The price of the forced columns: a sum of squares is never below zero."""
+        return self.problem.sparsity.cost(forced.size)
+
+    # doubts ----------------------------------------------------------------------------------
+
+    def _follow(self) -> None:
+        """Count the nodes, and judge what the tree has noted."""
+        count = self.tree.count[-1]
+        self.incumbent.iteration = self._nodes_before + int(count[kernels.NODES])
+        assert self._part is not None
+        columns, budget = self._part.columns, self.problem.sparsity.budget
+        for row in self.tree.notes[: count[kernels.N_NOTES]]:
+            n_in, n_rest = int(row[kernels.NOTE_IN]), int(row[kernels.NOTE_OPEN])
+            noted = columns[row[kernels.NOTE_COORDINATES :][: n_in + n_rest]]
+            support = np.union1d(self._part.forced, noted[:n_in])
+            bound = max(self._part.bound, self._least(support))
+            if n_rest == 0 or support.size >= budget:
+                if self._is_late():
+                    self._noted.append(Part(support, support[:0], bound))
+                else:
+                    self._judge(support)
+            elif support.size <= self.data.Z.shape[0] and self._are_independent(support):
+                self._noted.append(Part(support, np.sort(noted[n_in:]), bound))
+        count[kernels.N_NOTES] = 0
+        self._set_cutoff()
+
+    def _judge(self, support: Ints) -> None:
+        """Fit a support from the data; it is the incumbent if it is better."""
+        key = support.tobytes()
+        if key in self._judged:
+            return
+        if len(self._judged) >= MOST_REMEMBERED:
+            self._judged.clear()
+        self._judged.add(key)
+        self.n_judged += 1
+        if self._is_tall and self._is_worse(support):
+            return
+        found = self._fit(support, self.incumbent.iteration)
+        if found.objective < self.incumbent.objective:
+            self.incumbent = found
+            self.tie = self._tie_at(found)
+
+    @property
+    def _is_tall(self) -> bool:
+        """Whether a fit on the reduced columns is much quicker than one on X."""
+        return self.problem.n_samples > 4 * (self.problem.n_features + 1)
+
+    def _is_worse(self, support: Ints) -> bool:
+        """Whether a support is clearly worse than the incumbent, from the reduced columns."""
+        objective = self._unit * self.data.loss(support) + self._least(support)
+        return objective > self.incumbent.objective * (1.0 + REDUCED) + REDUCED**2 * self._unit
+
+    def _set_cutoff(self) -> None:
+        """Tell the tree the incumbent's value, and what counts as better."""
+        whole = self.tree.value[-1]
+        whole[kernels.BEST_VALUE] = self.incumbent.objective / self._unit - self._quadratic.offset
+        whole[kernels.SLACK] = self.tie / self._unit
+
+    def _tie_at(self, point: Incumbent) -> float:
+        return TIE * point.objective + rounding_of(self.problem, point.w)
+
+    def _first(self, start: Ints | Incumbent) -> Incumbent:
+        if isinstance(start, Incumbent):
+            return start
+        first = self._fit(np.union1d(start, self.problem.keep), 0)
+        return first if np.isfinite(first.objective) else self._fit(self.problem.keep, 0)
+
+    def _fit(self, support: Ints, nodes: int) -> Incumbent:
+        return Incumbent.at(self.problem, least_squares_on(self.problem, support), nodes)
+
+    # data ------------------------------------------------------------------------------------
+
+    @property
+    def data(self) -> Columns:
+        """The columns themselves, made when first needed."""
+        if self._data is None:
+            self._data = Columns(self.problem)
+        return self._data
+
+    def _are_independent(self, support: Ints) -> bool:
+        return self.data.are_independent(support)
+
+    def _products(self) -> tuple[Floats, Floats]:
+        """H and c with smooth(w) = unit·(½z'Hz + c'z + ½) for coefficients z of unit columns."""
+        problem = self.problem
+        H = np.array(problem.design.full_gram(problem.sample_weight), order="C")
+        H.flat[:: problem.n_features + 1] += problem.ridge
+        length = np.sqrt(H.diagonal())
+        scale = np.where(length > 0.0, length, 1.0)
+        H /= scale[:, None]
+        H /= scale
+        np.fill_diagonal(H, np.where(length > 0.0, 1.0, 0.0))
+        gradient = problem.gradient(np.zeros(problem.n_features))
+        return H, gradient / scale / np.sqrt(self._unit)

@@ -1,0 +1,242 @@
+"""X − 1·means' for a stored X, accurate to the spread of every column, however far from zero.
+
+In float64 X'r − means·Σr loses a digit for every power of ten between a column's mean and its
+spread. Where that matters, a column is read as (x − mean) − rest, with the mean rounded to float64
+and the rest of it apart: each difference is then right to its last digit.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockl0.problem.design_base import Design
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+FAR = 64.0
+"""A mean of so many spreads or more: products with the stored column would lose two digits."""
+FLAT = 8.0 * float(np.finfo(np.float64).eps)
+"""A range within this share of the largest entry, 8 to 16 ulps, is rounding of equal numbers."""
+CHUNK_BYTES = 8 << 20
+"""Entries of X that are centred at a time for products with many vectors."""
+CACHE_BYTES = 1 << 20
+"""The same for their sums and squares: what stays in cache is read and written there."""
+
+
+class Centered(Design):
+    """X − 1·means' for a stored X, which is neither changed, copied nor densified.
+
+    Constant columns become exactly zero. Costs are those of the stored design; a column far from
+    zero is copied, with some others at a time, whenever it is read.
+
+    Parameters
+    ----------
+    base : Design
+        X as it is stored.
+    weights : ndarray (m,), optional
+        Of the means that are taken away; None for equal ones.
+
+    Attributes
+    ----------
+    means, rests : ndarray (n,)
+        Their sums are the means; a rest is zero unless a column is far from zero.
+    is_constant : ndarray of bool (n,)
+        Columns whose range, over the rows of positive weight, is within rounding of one number
+        other than zero.
+    is_flat : ndarray of bool (n,)
+        Those, and columns whose squares are all zero.
+    """
+
+    is_flat: NDArray[np.bool_]
+    is_constant: NDArray[np.bool_]
+
+    def __init__(self, base: Design, weights: Floats | None = None) -> None:
+        m, n = base.shape
+        self.base = base
+        self.chunk = base.chunk
+        ones = np.ones(m) if weights is None else weights
+        total = float(ones.sum())
+        self.means: Floats = base.rmatvec(ones) / total
+        self.rests = np.zeros(n)
+        self.is_constant = np.zeros(n, dtype=np.bool_)
+        self.is_flat = np.zeros(n, dtype=np.bool_)
+        self._set_far(np.empty(0, dtype=np.int64))
+        sums, norms = base.entry_moments(ones, self.means) or self._moments(ones)
+        far = np.flatnonzero(FAR**2 * norms < total * self.means**2)
+        self.means += np.where(np.isin(np.arange(n), far), 0.0, sums / total)
+        for part in self._parts(far):
+            X_B = base.columns(part)
+            self.is_constant[part] = _is_constant(X_B, ones)
+            X_B -= self.means[part]
+            self.rests[part] = ones @ X_B / total
+        self.rests[self.is_constant] = 0.0
+        self.is_flat = self.is_constant | (norms == 0.0)
+        self._set_far(far[~self.is_flat[far]])
+
+    def recentred(self, weights: Floats) -> Centered:
+        """The same X with means of other weights taken away."""
+        other = copy(self)
+        total, far = float(weights.sum()), self._far
+        other.means = self.base.rmatvec(weights) / total
+        other.means[far], other.rests = self.means[far], np.zeros_like(self.rests)
+        for part in self._parts(far):
+            other.rests[part] = self.rests[part] + weights @ self.columns(part) / total
+        return other
+
+    def shift_from(self, other: Centered) -> Floats:
+        """The means less those of another centring of the same X, (n,), to their own digits."""
+        return (self.means - other.means) + (self.rests - other.rests)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n_samples, n_features)."""
+        return self.base.shape
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by the stored entries."""
+        return self.base.nbytes
+
+    def matvec(self, w: Floats) -> Floats:
+        """X w − means'w, (m,)."""
+        support = np.flatnonzero(w)
+        if self._far.size and self._is_far[support].any():
+            return self.column_matvec(support, w[support])
+        w = np.where(self.is_flat, 0.0, w)
+        return self.base.matvec(w) - float(self.means @ w)
+
+    def rmatvec(self, r: Floats) -> Floats:
+        """X' r − means·Σr, (n,)."""
+        result = self.base.rmatvec(r) - self.means * float(r.sum())
+        for part in self._parts(self._far):
+            result[part] = r @ self.columns(part)
+        return np.where(self.is_flat, 0.0, result)
+
+    def columns(self, idx: Any) -> Floats:
+        """The centred X[:, idx] as a new dense Fortran-ordered array (m, k)."""
+        idx = np.asarray(idx, dtype=np.intp)
+        X_B = self.base.columns(idx)
+        X_B -= self.means[idx]
+        if self._far.size and self._is_far[idx].any():
+            # one after the other: the sum of the two would be rounded to the digits of the mean
+            X_B -= self.rests[idx]
+        X_B[:, self.is_flat[idx]] = 0.0
+        return X_B
+
+    def column_matvec(self, idx: Any, v: Floats) -> Floats:
+        """X[:, idx] v − means'v, (m,)."""
+        idx = np.asarray(idx, dtype=np.intp)
+        is_far = self._is_far[idx]
+        v_near = np.where(self.is_flat[idx] | is_far, 0.0, v)
+        if is_far.any():
+            near = ~is_far
+            result = self.column_matvec(idx[near], v[near])
+            for part in self._parts(np.flatnonzero(is_far)):
+                result += self.columns(idx[part]) @ v[part]
+            return result
+        return self.base.column_matvec(idx, v_near) - float(self.means[idx] @ v_near)
+
+    def take(self, idx: Any) -> Centered:
+        """X[:, idx] as a design of its own, centred alike."""
+        idx = np.asarray(idx, dtype=np.intp)
+        part = object.__new__(Centered)
+        part.base, part.chunk = self.base.take(idx), self.chunk
+        for name in ("means", "rests", "is_constant", "is_flat"):
+            setattr(part, name, getattr(self, name)[idx])
+        part._set_far(np.flatnonzero(self._is_far[idx]))
+        return part
+
+    def cross(self, V: Floats, part: slice) -> Floats:
+        """V' (X − 1·means')[:, part] for V (m, k), (k, c)."""
+        U = self.base.cross(V, part) - np.outer(V.sum(axis=0), self.means[part])
+        if self._far.size:
+            columns = np.arange(self.shape[1])[part]
+            for far in self._parts(np.flatnonzero(self._is_far[part]), CHUNK_BYTES):
+                U[:, far] = V.T @ self.columns(columns[far])
+        U[:, self.is_flat[part]] = 0.0
+        return U
+
+    def gram(self, idx: Any, weights: Floats | None = None) -> Floats:
+        """X_B' diag(weights) X_B of the centred columns B = idx, (k, k)."""
+        X_B = self.columns(idx)
+        if weights is None:
+            return X_B.T @ X_B
+        X_B *= np.sqrt(weights)[:, None]
+        return X_B.T @ X_B
+
+    def full_gram(self, weights: Floats | None = None) -> Floats:
+        """X' diag(weights) X of the centred X, dense (n, n); some columns at a time."""
+        n = self.shape[1]
+        G = np.empty((n, n), order="F")
+        for part in self._parts(np.arange(n), CHUNK_BYTES):
+            V = self.columns(part)
+            V = V if weights is None else V * weights[:, None]
+            G[part] = self.cross(V, slice(None))
+        return 0.5 * (G + G.T)
+
+    def sq_norms(self, weights: Floats | None = None) -> Floats:
+        """Σ_i weights_i (x_ij − mean_j)² for every column j, (n,), without cancellation."""
+        ones = np.ones(self.shape[0]) if weights is None else weights
+        quick = self.base.entry_moments(ones, self.means)
+        if quick is None:
+            norms = self._moments(ones, squares_only=True)[1]
+        else:
+            norms = quick[1]
+            # of columns far from zero that is mostly rounding
+            for part in self._parts(self._far):
+                norms[part] = ones @ self.columns(part) ** 2
+        return np.where(self.is_flat, 0.0, norms)
+
+    def ranges(self) -> tuple[Floats, Floats]:
+        """The least and the largest entry of every column, (n,) each; one pass over X."""
+        low, high = (np.where(self.is_flat, 0.0, x - self.means) for x in self.base.ranges())
+        return low, high
+
+    def scaled(self, scale: Floats) -> Centered:
+        """X diag(scale), centred alike; exact for powers of two."""
+        other = copy(self)
+        other.base = self.base.scaled(scale)
+        other.means, other.rests = self.means * scale, self.rests * scale
+        return other
+
+    def _set_far(self, far: NDArray[np.intp]) -> None:
+        """Note the columns, not flat, that are read in two differences."""
+        self._far = far
+        self._is_far = np.zeros(self.shape[1], dtype=np.bool_)
+        self._is_far[far] = True
+
+    def _parts(self, columns: NDArray[np.intp], size: int = CACHE_BYTES) -> list[NDArray[np.intp]]:
+        """Columns, some at a time, so that their entries take `size` bytes."""
+        step = max(1, size // (8 * self.shape[0]))
+        return [columns[i : i + step] for i in range(0, columns.size, step)]
+
+    def _moments(self, weights: Floats, squares_only: bool = False) -> tuple[Floats, Floats]:
+        """Σ_i weights_i (x_ij − mean_j), unless not asked for, and the same of squares, (n,)."""
+        n = self.shape[1]
+        sums, norms = np.zeros(n), np.empty(n)
+        for part in self._parts(np.arange(n)):
+            X_B = self.columns(part)
+            if not squares_only:
+                sums[part] = weights @ X_B
+            X_B *= X_B
+            norms[part] = weights @ X_B
+        return sums, norms
+
+
+def _is_constant(X_B: Floats, weights: Floats) -> NDArray[np.bool_]:
+    """Whether columns hold one number, up to its rounding, in the rows of positive weight."""
+    if not np.all(weights > 0.0):
+        X_B = X_B[weights > 0.0]
+    return is_rounding(X_B.min(axis=0), X_B.max(axis=0))
+
+
+def is_rounding(low: Floats, top: Floats) -> NDArray[np.bool_]:
+    """Whether numbers between two bounds are one, up to its rounding."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread, largest = top - low, np.maximum(np.abs(top), np.abs(low))
+    return (low == top) | (np.isfinite(spread) & (spread <= FLAT * largest))

@@ -1,0 +1,276 @@
+"""How X is stored: dense, or sparse by columns."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from blockl0.problem.design_base import Design
+from blockl0.validate import check_X
+
+__all__ = ["Csc", "Dense", "Design", "as_design"]
+
+Floats = NDArray[np.float64]
+
+GRAM_BYTES = 32 << 20
+"""Bytes of columns that are copied to form a Gram matrix of some of them."""
+GRAM_CHUNK = 512
+"""Columns of a sparse X'X formed at a time, which bounds the memory beside the result."""
+CACHE_BYTES = 1 << 20
+"""Entries of X that are read at a time for sums and squares: what stays in cache is quick."""
+
+
+class Dense(Design):
+    """A dense X, float64 in Fortran order; an array that already is so is not copied.
+
+    matvec, rmatvec and sq_norms cost O(mn); columns O(mk); gram O(mk²); full_gram O(mn²).
+    """
+
+    # small temporaries stay in cache and in memory that is used again
+    chunk = 2048
+
+    def __init__(self, X: Floats) -> None:
+        self.X: Floats = np.asfortranarray(X, dtype=np.float64)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n_samples, n_features)."""
+        return self.X.shape
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by the stored entries."""
+        return self.X.nbytes
+
+    def matvec(self, w: Floats) -> Floats:
+        """X w, (m,); columns with w_j = 0 are skipped when most are zero."""
+        support = np.flatnonzero(w)
+        if 4 * support.size < w.size:
+            return self.column_matvec(support, w[support])
+        return self.X @ w
+
+    def rmatvec(self, r: Floats) -> Floats:
+        """X' r, (n,)."""
+        return self.X.T @ r
+
+    def columns(self, idx: Any) -> Floats:
+        """X[:, idx] as a new dense Fortran-ordered array (m, k)."""
+        # taking rows of the C-ordered transpose copies each column in one contiguous run
+        return self.X.T.take(np.asarray(idx, dtype=np.intp), axis=0).T
+
+    def column_matvec(self, idx: Any, v: Floats) -> Floats:
+        """X[:, idx] v, (m,)."""
+        return self.columns(idx) @ v
+
+    def take(self, idx: Any) -> Dense:
+        """X[:, idx] as a design of its own, stored as X is."""
+        return Dense(self.columns(idx))
+
+    def cross(self, V: Floats, part: slice) -> Floats:
+        """V' X[:, part] for V (m, k), (k, c)."""
+        return V.T @ self.X[:, part]
+
+    def gram(self, idx: Any, weights: Floats | None = None) -> Floats:
+        """X_B' diag(weights) X_B for the columns B = idx, (k, k)."""
+        m, k = self.shape[0], len(idx)
+        if 8 * m * k <= GRAM_BYTES:
+            return _weighted_gram(self.columns(idx), weights)
+        # tall: some rows at a time, so that the columns are not all copied
+        step, G = max(1, GRAM_BYTES // (8 * k)), np.zeros((k, k))
+        for start in range(0, m, step):
+            rows = slice(start, min(start + step, m))
+            part = self.X[rows][:, idx]
+            G += _weighted_gram(part, None if weights is None else weights[rows])
+        return G
+
+    def full_gram(self, weights: Floats | None = None) -> Floats:
+        """X' diag(weights) X, dense (n, n)."""
+        return _weighted_gram(self.X, weights)
+
+    def sq_norms(self, weights: Floats | None = None) -> Floats:
+        """Σ_i weights_i x_ij² for every column j, (n,)."""
+        if weights is None:
+            return np.einsum("ij,ij->j", self.X, self.X)
+        return np.einsum("i,ij,ij->j", weights, self.X, self.X)
+
+    def ranges(self) -> tuple[Floats, Floats]:
+        """The least and the largest entry of every column, (n,) each; one pass over X."""
+        return self.X.min(axis=0), self.X.max(axis=0)
+
+    def scaled(self, scale: Floats) -> Dense:
+        """X diag(scale), a copy."""
+        return Dense(self.X * scale)
+
+
+class Csc(Design):
+    """A sparse X by columns: `data`, sorted row `indices`, and `indptr`; it is never densified.
+
+    matvec, rmatvec and sq_norms cost O(nnz). columns and gram densify the k columns asked for.
+    """
+
+    # slicing columns costs more than the memory saved
+    chunk = 16384
+
+    def __init__(
+        self,
+        data: Floats,
+        indices: NDArray[np.integer[Any]],
+        indptr: NDArray[np.integer[Any]],
+        shape: tuple[int, int],
+    ) -> None:
+        # csc_array takes 32-bit indices whenever they suffice: compiled code sees one type
+        self.matrix: Any = sp.csc_array((data, indices, indptr), shape=shape)
+        self.matrix.sort_indices()
+        self.data: Floats = self.matrix.data
+        self.indices = self.matrix.indices
+        self.indptr = self.matrix.indptr
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n_samples, n_features)."""
+        return self.matrix.shape
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by the stored entries and their indices."""
+        return self.data.nbytes + self.indices.nbytes + self.indptr.nbytes
+
+    def matvec(self, w: Floats) -> Floats:
+        """X w, (m,); columns with w_j = 0 are skipped when most are zero."""
+        support = np.flatnonzero(w)
+        if 4 * support.size < w.size:
+            return self.column_matvec(support, w[support])
+        return self.matrix @ w
+
+    def rmatvec(self, r: Floats) -> Floats:
+        """X' r, (n,)."""
+        return self.matrix.T @ r
+
+    def columns(self, idx: Any) -> Floats:
+        """X[:, idx] as a new dense Fortran-ordered array (m, k)."""
+        return self._take(idx).toarray(order="F")
+
+    def column_matvec(self, idx: Any, v: Floats) -> Floats:
+        """X[:, idx] v, (m,)."""
+        return self._take(idx) @ v
+
+    def take(self, idx: Any) -> Csc:
+        """X[:, idx] as a design of its own, stored as X is."""
+        part = self._take(idx)
+        return Csc(part.data, part.indices, part.indptr, part.shape)
+
+    def cross(self, V: Floats, part: slice) -> Floats:
+        """V' X[:, part] for V (m, k), (k, c)."""
+        return np.ascontiguousarray((self.matrix[:, part].T @ V).T)
+
+    def gram(self, idx: Any, weights: Floats | None = None) -> Floats:
+        """X_B' diag(weights) X_B for the columns B = idx, (k, k)."""
+        X_B = self._take(idx)
+        return (X_B.T @ _scale_rows(X_B, weights)).toarray()
+
+    def full_gram(self, weights: Floats | None = None) -> Floats:
+        """X' diag(weights) X, dense (n, n); formed by sparse products, some columns at a time."""
+        n = self.shape[1]
+        weighted = _scale_rows(self.matrix, weights)
+        G = np.empty((n, n), order="F")
+        for start in range(0, n, GRAM_CHUNK):
+            chunk = slice(start, min(start + GRAM_CHUNK, n))
+            G[:, chunk] = (self.matrix.T @ weighted[:, chunk]).toarray()
+        return G
+
+    def sq_norms(self, weights: Floats | None = None) -> Floats:
+        """Σ_i weights_i x_ij² for every column j, (n,)."""
+        n, result = self.shape[1], np.empty(self.shape[1])
+        # in chunks, which bounds the memory beside X
+        for start in range(0, n, self.chunk):
+            stop = min(start + self.chunk, n)
+            entries = slice(self.indptr[start], self.indptr[stop])
+            squares = self.data[entries] ** 2
+            if weights is not None:
+                squares *= weights[self.indices[entries]]
+            # summing by column number, unlike np.add.reduceat, is right for empty columns too
+            column = np.repeat(np.arange(stop - start), np.diff(self.indptr[start : stop + 1]))
+            result[start:stop] = np.bincount(column, squares, stop - start)
+        return result
+
+    def ranges(self) -> tuple[Floats, Floats]:
+        """The least and the largest entry of every column, (n,) each; one pass over X."""
+        low, high = self.matrix.min(axis=0), self.matrix.max(axis=0)
+        return np.ravel(low.toarray()), np.ravel(high.toarray())
+
+    def scaled(self, scale: Floats) -> Csc:
+        """X diag(scale), a copy of the entries."""
+        data = self.data * np.repeat(scale, np.diff(self.indptr))
+        return Csc(data, self.indices, self.indptr, self.shape)
+
+    def entry_moments(self, weights: Floats, means: Floats) -> tuple[Floats, Floats]:
+        """Σ_i weights_i (x_ij − mean_j) and the same of squares, (n,), from the stored entries.
+
+        Rounded to the digits of the mean: for a column far from zero they only tell that it is.
+        """
+        n, total = self.shape[1], weights.sum()
+        sums, squares = np.zeros(n), np.empty(n)
+        for part in self._cached_parts():
+            entries = slice(self.indptr[part.start], self.indptr[part.stop])
+            n_part, mean = part.stop - part.start, means[part]
+            column = np.repeat(np.arange(n_part), np.diff(self.indptr[part.start : part.stop + 1]))
+            w = weights[self.indices[entries]]
+            off = self.data[entries] - mean[column]
+            # the entries that are not stored are −mean
+            left = np.maximum(total - np.bincount(column, w, n_part), 0.0)
+            sums[part] = np.bincount(column, w * off, n_part) - left * mean
+            squares[part] = np.bincount(column, w * off**2, n_part) + left * mean**2
+        return sums, squares
+
+    def is_moderate(self, most: float) -> bool:
+        """Whether the stored entries, none of them zero, tell that no column is extreme."""
+        if self.data.size == 0:
+            return True
+        sizes = np.abs(self.data)
+        return bool(sizes.min() >= 1.0 / most and sizes.max() * sizes.size <= most)
+
+    def is_zero(self) -> NDArray[np.bool_]:
+        """Columns without an entry, (n,)."""
+        return np.diff(self.indptr) == 0
+
+    def _cached_parts(self) -> list[slice]:
+        """Columns, some at a time, so that their entries stay in cache."""
+        n, step = self.shape[1], CACHE_BYTES // 8
+        ends = np.searchsorted(self.indptr, np.arange(step, self.indptr[-1] + step, step))
+        ends = np.unique(np.concatenate([[0], np.minimum(ends, n), [n]])).tolist()
+        return [slice(start, stop) for start, stop in pairwise(ends)]
+
+    def _take(self, idx: Any) -> Any:
+        return self.matrix[:, np.asarray(idx, dtype=np.intp)]
+
+
+def as_design(X: Any) -> Design:
+    """Check X and store it: `Dense` for arrays and array-likes, `Csc` for scipy.sparse.
+
+    A design is taken as it is.
+    """
+    if isinstance(X, Design):
+        return X
+    X = check_X(X)
+    if sp.issparse(X):
+        return Csc(X.data, X.indices, X.indptr, X.shape)
+    return Dense(X)
+
+
+def _weighted_gram(X: Floats, weights: Floats | None) -> Floats:
+    """X' diag(weights) X; with X' X of one and the same array, BLAS does half the work."""
+    if weights is None:
+        return X.T @ X
+    rooted = X * np.sqrt(weights)[:, None]
+    return rooted.T @ rooted
+
+
+def _scale_rows(A: Any, weights: Floats | None) -> Any:
+    """diag(weights) A with the sparsity pattern of A."""
+    if weights is None:
+        return A
+    return sp.csc_array((A.data * weights[A.indices], A.indices, A.indptr), shape=A.shape)

@@ -1,0 +1,187 @@
+"""The only source of coefficients on a support: models propose, fits dispose."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+
+from blockl0.problem.newton import Fit, minimize_on
+from blockl0.problem.orthogonal import least_squares
+from blockl0.problem.problem import Problem
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+MOST_KNOWN = 5000
+"""Supports whose minimizers are remembered before all of them are forgotten."""
+WEAK_PIVOT = 1e-5
+"""Normal equations of unit columns are not trusted below this diagonal entry of their factor."""
+
+
+class Fits:
+    """The minimizers of the smooth part on supports: they depend on neither price nor budget.
+
+    The base fits a quadratic, by an orthogonal factorization.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+
+    def on(
+        self,
+        support: Ints,
+        start: Floats | None = None,
+        ceiling: float = np.inf,
+        intercept: Any = None,
+    ) -> Fit:
+        """The minimizer with a given support, or a point above a ceiling that it cannot reach.
+
+        Parameters
+        ----------
+        support : ndarray of int64
+            Ascending.
+        start : ndarray (n,) or (n, C), optional
+            A point to start from, of which the entries on the support are read.
+        ceiling : float
+            Of the smooth part.
+        intercept : float or ndarray (C,), optional
+            That of the start; the best one, where it is not given.
+        """
+        w = least_squares_on(self.problem, support)
+        value = self.problem.smooth(w)
+        return Fit(w, value, 0.0, value)
+
+    def minimum(
+        self,
+        support: Ints,
+        start: Floats | None = None,
+        ceiling: float = np.inf,
+        intercept: Any = None,
+    ) -> Fit:
+        """`on`, with a value that is that of `Problem.smooth` to the last digit."""
+        return self.on(support, start, ceiling, intercept)
+
+    def predictor(self, w: Floats) -> tuple[Floats, Any]:
+        """eta = Xw + b with the best intercept b, and b."""
+        problem, support = self.problem, self.problem.units.support(w)
+        eta = problem.linear_on(support, w[support])
+        if not problem.has_intercept:
+            return eta, np.zeros(w.shape[1]) if w.ndim == 2 else 0.0
+        b = self._known_intercept(support, w)
+        b = problem.best_intercept(eta) if b is None else b
+        return eta + b, b
+
+    def _known_intercept(self, support: Ints, w: Floats) -> Any:
+        return None
+
+
+class NewtonFits(Fits):
+    """Fits of other losses, each found once."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        self._known: dict[bytes, Fit] = {}
+        self._smooth: dict[bytes, float] = {}
+
+    def on(
+        self,
+        support: Ints,
+        start: Floats | None = None,
+        ceiling: float = np.inf,
+        intercept: Any = None,
+    ) -> Fit:
+        """`minimize_on`, unless it is known where it ends, or that it stays above the ceiling."""
+        key = support.tobytes()
+        known = self._known.get(key)
+        if known is not None:
+            start = self.problem.zero()
+            start[support] = known.w
+            if known.least == known.value or known.least > ceiling:
+                return known._replace(w=start)
+            intercept = known.intercept
+        if len(self._known) >= MOST_KNOWN:
+            self._known.clear()
+            self._smooth.clear()
+        start = self.problem.zero() if start is None else start
+        fit = minimize_on(self.problem, start, support, ceiling, intercept)
+        self._known[key] = fit._replace(w=fit.w[support])
+        return fit
+
+    def minimum(
+        self,
+        support: Ints,
+        start: Floats | None = None,
+        ceiling: float = np.inf,
+        intercept: Any = None,
+    ) -> Fit:
+        """`on`, with a value that is that of `Problem.smooth` to the last digit.
+
+        Of several outputs the intercepts of the fit are as good as those of `Problem.smooth`, which
+        take much longer.
+        """
+        fit, key = self.on(support, start, ceiling, intercept), support.tobytes()
+        if fit.least < fit.value or self.problem.n_outputs > 1:
+            return fit
+        if key not in self._smooth:
+            self._smooth[key] = self.problem.smooth(fit.w)
+        return fit._replace(value=self._smooth[key])
+
+    def _known_intercept(self, support: Ints, w: Floats) -> Any:
+        known = self._known.get(support.tobytes())
+        if known is None or known.least < known.value or not np.array_equal(known.w, w[support]):
+            return None
+        return known.intercept
+
+
+def least_squares_on(problem: Problem, support: Ints) -> Floats:
+    """The minimizer of a quadratic smooth part on a support, (n,), by least squares.
+
+    Orthogonal factorization of the m x |S| columns: accurate where normal equations are not. Where
+    columns depend on others, some of them (not kept ones) stay at zero.
+    """
+    w = problem.zero()
+    if support.size == 0:
+        return w
+    is_kept = np.isin(support, problem.keep)
+    if is_kept.any():
+        support = np.concatenate([support[is_kept], support[~is_kept]])
+    A, b, scale = problem.unit_columns(support)
+    w[support] = least_squares(A, b, int(np.count_nonzero(is_kept))) / scale
+    return w
+
+
+def fit_support(problem: Problem, support: Ints) -> Floats:
+    """The least squares fit on a support, (n,): normal equations, O(m|S|² + |S|³).
+
+    Columns of zeros stay out; for an ill-conditioned or singular rest it is the shortest solution,
+    by an orthogonal factorization, as the papers of the methods that use it have it.
+    """
+    G = problem.design.gram(support, problem.sample_weight)
+    is_zero = np.diag(G) == 0.0
+    if is_zero.any():
+        return fit_support(problem, support[~is_zero])
+    w = problem.zero()
+    if support.size == 0:
+        return w
+    G.flat[:: support.size + 1] += problem.ridge
+    scale = np.sqrt(np.diag(G))
+    try:
+        factor = cho_factor(G / np.outer(scale, scale), lower=True, check_finite=False)
+    except np.linalg.LinAlgError:
+        factor = None
+    if factor is None or np.diag(factor[0]).min() < WEAK_PIVOT:
+        A, b, unit = problem.unit_columns(support)
+        w[support] = np.linalg.lstsq(A, b, rcond=None)[0] / unit
+        return w
+    target = problem.y if problem.sample_weight is None else problem.sample_weight * problem.y
+    right = problem.design.columns(support).T @ target
+    w[support] = cho_solve(factor, right / scale, check_finite=False) / scale
+    return w
+
+
+def make_fits(problem: Problem) -> Fits:
+    """The fits of the problem's loss."""
+    return Fits(problem) if problem.is_quadratic else NewtonFits(problem)

@@ -1,0 +1,161 @@
+"""What the columns themselves say, by orthogonal factorizations: dependence, fits, rounding.
+
+The products X'X square the distances between columns, so that they cannot tell 1e-8 from nothing.
+Here is the one place that decides what "dependent" means; whatever a search reads off products is
+only a proposal until it has been judged here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack, qr, solve_triangular
+
+if TYPE_CHECKING:
+    from blockl0.problem.problem import Problem
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+_lapack: Any = lapack
+
+DEPENDENT = 1e-8
+"""Columns depend on each other when one of them, scaled to length 1 (with the weights and the ridge
+of the problem), is at most this far from the span of the others. No support of a result holds such
+columns, and "optimal" is said of all supports that hold none."""
+OPERATIONS = 8.0
+"""Roundings of one entry that a fit and its objective accumulate, in units of the precision."""
+EPSILON = float(np.finfo(np.float64).eps)
+
+
+def distances(R: Floats) -> Floats:
+    """Of each of k unit columns with triangular factor R (k, k), the distance from all others.
+
+    It is 1/‖e_j' inv(R)‖, accurate to the precision over the distance itself. O(k³/3).
+    """
+    if R.size == 0:
+        return np.empty(0)
+    inverse, info = _lapack.dtrtri(R)
+    if info != 0:
+        return np.zeros(R.shape[0])
+    with np.errstate(over="ignore"):
+        return 1.0 / np.sqrt(np.einsum("ij,ij->i", inverse, inverse))
+
+
+def smallest_distance(A: Floats) -> float:
+    """The least distance of a unit column of A (m, k) from the span of the others; 1 for none."""
+    if A.shape[1] == 0:
+        return 1.0
+    if A.shape[0] < A.shape[1]:
+        return 0.0
+    R: Any = np.linalg.qr(A, mode="r")
+    return float(distances(R).min())
+
+
+def project_away(Q: Floats, X: Floats) -> tuple[Floats, Floats]:
+    """(X less its projection on orthonormal columns Q, the shares Q'X of it), O(m |Q| c).
+
+    Twice, since what is left of a column near the span of Q has the rounding of the whole column;
+    the second time that rounding is projected away, too.
+    """
+    shares = Q.T @ X
+    rest = X - Q @ shares
+    again = Q.T @ rest
+    rest -= Q @ again
+    return rest, shares + again
+
+
+def independent_positions(A: Floats, n_first: int = 0) -> Ints:
+    """A large set of unit columns of A (m, k) that do not depend on each other, ascending.
+
+    The first `n_first`, which must be independent, are in it; the others join the farthest first.
+    """
+    first, rest = np.arange(n_first), A[:, n_first:]
+    if n_first:
+        rest = project_away(np.linalg.qr(A[:, :n_first])[0], rest)[0]
+    found: Any = qr(rest, mode="economic", pivoting=True, check_finite=False)
+    diagonal = np.abs(found[1].diagonal())
+    others = n_first + found[2][: diagonal.size][diagonal > DEPENDENT]
+    chosen = np.concatenate([first, others]).astype(np.int64)
+    while chosen.size > n_first and smallest_distance(A[:, chosen]) <= DEPENDENT:
+        chosen = chosen[:-1]
+    return np.sort(chosen)
+
+
+def least_squares(A: Floats, b: Floats, n_first: int = 0) -> Floats:
+    """argmin ‖b − Av‖ for unit columns A (m, k); of columns that depend on others some stay zero.
+
+    The first `n_first` columns are not among those.
+    """
+    if A.shape[0] >= A.shape[1]:
+        Q, R = np.linalg.qr(A)
+        if distances(R).min(initial=1.0) > DEPENDENT:
+            return solve_triangular(R, Q.T @ b, check_finite=False)
+    chosen = independent_positions(A, n_first)
+    v = np.zeros(A.shape[1])
+    if chosen.size:
+        Q, R = np.linalg.qr(A[:, chosen])
+        v[chosen] = solve_triangular(R, Q.T @ b, check_finite=False)
+    return v
+
+
+def rounding_of(problem: Problem, w: Floats) -> float:
+    """What rounding of the data leaves of an objective: below it there is nothing to be told.
+
+    A relative change ε of the entries moves the residual by δ = ε(‖y‖ + Σ|w_j|‖x_j‖), so that a
+    loss of ½δ² is none; and any loss ½‖r‖² is known to ε‖y‖‖r‖ at best.
+    """
+    support = np.flatnonzero(w)
+    root = 1.0 if problem.sample_weight is None else np.sqrt(problem.sample_weight)
+    lengths = np.zeros(support.size)
+    if support.size:
+        columns = problem.design.columns(support) * np.reshape(root, (-1, 1))
+        lengths = np.sqrt(np.einsum("ij,ij->j", columns, columns) + problem.ridge)
+    length = float(np.linalg.norm(root * problem.y))
+    precision = OPERATIONS * EPSILON
+    delta = precision * (length + float(np.abs(w[support]) @ lengths))
+    return precision * length * float(np.sqrt(2.0 * problem.smooth(w))) + 0.5 * delta * delta
+
+
+class Columns:
+    """All columns of a problem with the squared loss, weighted, ridge included, of length 1.
+
+    A tall matrix is reduced to a triangular factor once, so that what follows costs O(n) rows.
+
+    Attributes
+    ----------
+    Z : ndarray (r, n)
+        Unit columns; zero columns stay zero.
+    b : ndarray (r,)
+        The target, of length 1 unless it is zero.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        A, b, _ = problem.unit_columns(np.arange(problem.n_features))
+        length = float(np.linalg.norm(b))
+        b = b / length if length > 0.0 else b
+        if A.shape[0] > A.shape[1] + 1:
+            R: Any = np.linalg.qr(np.column_stack([A, b]), mode="r")
+            A, b = np.ascontiguousarray(R[:, :-1]), R[:, -1].copy()
+        self.Z, self.b = A, b
+
+    def are_independent(self, support: Ints) -> bool:
+        """Whether no column of a support depends on the others."""
+        return smallest_distance(self.Z[:, support]) > DEPENDENT
+
+    def loss(self, support: Ints) -> float:
+        """½‖r‖² of the fit on a support, for a target of length 1."""
+        if support.size == 0:
+            return 0.5 * float(self.b @ self.b)
+        Q = np.linalg.qr(self.Z[:, support])[0]
+        r = self.b - Q @ (Q.T @ self.b)
+        return 0.5 * float(r @ r)
+
+    def without(self, forced: Ints, columns: Ints) -> tuple[Floats, Floats]:
+        """(columns, target) less their projections on the forced columns, (r, c) and (r,)."""
+        Z, b = self.Z[:, columns], self.b
+        if forced.size == 0:
+            return Z, b
+        Q = np.linalg.qr(self.Z[:, forced])[0]
+        return project_away(Q, Z)[0], project_away(Q, b)[0]

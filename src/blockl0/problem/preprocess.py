@@ -1,0 +1,152 @@
+"""The unpenalized intercept, done exactly: columns centred implicitly, by apply and invert.
+
+For the squared loss the best intercept is the weighted mean of the residual, so centring X and y
+by weighted means removes it from the problem. For other losses `Problem.has_intercept` takes the
+minimum over the intercept inside the objective, and every local model is centred by its own
+weights.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from blockl0.problem.centred import Centered
+from blockl0.problem.problem import Problem, independent
+
+Floats = NDArray[np.float64]
+
+SPLIT = 2.0**27 + 1.0
+"""The factor that splits a float64 into halves whose products are exact."""
+FIRST_ROWS = 256
+"""Rows that are looked at first where different ones are counted."""
+
+
+class ConstantColumnWarning(UserWarning):
+    """A column is constant up to rounding, so that the intercept takes its place."""
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A problem without intercept, or with one inside its objective, and the way back.
+
+    `shift_y` holds the numbers that were taken from y, one after the other, and `centred` the
+    design where there is an intercept.
+    """
+
+    problem: Problem
+    shift_y: tuple[float, ...] = ()
+    centred: Centered | None = None
+
+    def invert(self, w: Floats) -> tuple[Floats, Any]:
+        """(coef, intercept) for the data as the user gave them, of the shape that w has.
+
+        The intercept is rounded once: it is the difference of numbers that may be much larger.
+        """
+        problem, design = self.problem, self.centred
+        if design is None:
+            return w, np.zeros(w.shape[1]) if w.ndim == 2 else 0.0
+        coef, w = w.copy(), problem.from_given(w)
+        coef[design.is_flat] = w[design.is_flat] = 0.0
+        best: Any = problem.best_intercept(problem.linear(w)) if problem.has_intercept else 0.0
+        if w.ndim == 2:
+            each = [_intercept(design, v, b) for v, b in zip(w.T, best, strict=True)]
+            return coef, np.array(each)
+        return coef, _intercept(design, w, best, *self.shift_y)
+
+
+def apply(problem: Problem, fit_intercept: bool = True) -> Prepared:
+    """Give a problem an unpenalized intercept; its objective is then the minimum over it, too."""
+    if not fit_intercept:
+        return Prepared(problem)
+    weights = problem.sample_weight
+    design = Centered(problem.design, weights)
+    # a kept column may be the intercept's
+    keep = independent(design, problem.keep, weights, problem.ridge)
+    problem = replace(problem, keep=keep, design=design)
+    if not problem.loss.shifts_with_target:
+        return Prepared(replace(problem, has_intercept=True), (), design)
+    y, shifts = _shift(problem.y, weights, problem.is_quadratic)
+    problem = replace(problem, y=y, has_intercept=not problem.is_quadratic)
+    return Prepared(problem, shifts, design)
+
+
+def _shift(
+    y: Floats, weights: Floats | None, is_quadratic: bool
+) -> tuple[Floats, tuple[float, ...]]:
+    """The target less what an intercept makes up for, and the numbers that were taken from it."""
+    if not is_quadratic:
+        # outliers, which a robust loss is for, must not cost the others their digits
+        middle = float(np.median(y))
+        return y - middle, (middle,)
+    mean = float(np.average(y, weights=weights))
+    y = y - mean
+    # the mean is rounded to its own digits, which may be few of those of y
+    rest = float(np.average(y, weights=weights))
+    return y - rest, (mean, rest)
+
+
+def _intercept(design: Centered, w: Floats, *terms: float) -> float:
+    """Σ terms − Σ_j mean_j w_j, as if exact, rounded once."""
+    support = np.flatnonzero(w)
+    v, means, rests = w[support], design.means[support], design.rests[support]
+    products = [*_exact_products(means, v), *_exact_products(rests, v)]
+    return math.fsum([*terms, *(-np.concatenate(products)).tolist()])
+
+
+def _exact_products(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+    """(p, e) with p + e = a·b exactly and p the rounded product, by Dekker's algorithm."""
+    p = a * b
+    (a_high, a_low), (b_high, b_low) = _halves(a), _halves(b)
+    e = ((a_high * b_high - p) + a_high * b_low + a_low * b_high) + a_low * b_low
+    # beyond the range of the splitting, above 1e300, there is nothing to add
+    return p, np.where(np.isfinite(e), e, 0.0)
+
+
+def _halves(a: Floats) -> tuple[Floats, Floats]:
+    """Two numbers of 26 bits whose sum is a, by Veltkamp's splitting."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        high = SPLIT * a - (SPLIT * a - a)
+    return high, a - high
+
+
+def drop_unweighted(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    """Leave out rows of weight zero; what is given is returned as it is when there are none."""
+    if sample_weight is None or np.all(sample_weight > 0.0):
+        return X, y, sample_weight
+    rows = np.flatnonzero(sample_weight)
+    return (X.tocsr()[rows] if sp.issparse(X) else X[rows]), y[rows], sample_weight[rows]
+
+
+def count_distinct_rows(X: Any, enough: int) -> int:
+    """How many different rows X has, counted no further than `enough`.
+
+    Rows are told apart by a random combination of their entries, O(entries) for all of them.
+    """
+    rows = X.tocsr() if sp.issparse(X) else X
+    mix = np.random.default_rng(0).standard_normal(X.shape[1])
+    seen = np.empty(0)
+    step = max(enough, FIRST_ROWS)
+    for start in range(0, X.shape[0], step):
+        part = rows[start : start + step]
+        # huge entries may overflow: a row is then like others of that kind, which is rare
+        with np.errstate(over="ignore", invalid="ignore"):
+            seen = np.union1d(seen, np.nan_to_num(_combine(part, mix)))
+        if seen.size >= enough:
+            break
+        step *= 2
+    return min(seen.size, enough)
+
+
+def _combine(rows: Any, mix: Floats) -> Floats:
+    """Σ_j row_j mix_j, the same bits for equal rows, whatever stands around them."""
+    if not sp.issparse(rows):
+        return (rows * mix).sum(axis=1)
+    terms = rows.data * mix[rows.indices]
+    row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    return np.bincount(row, terms, rows.shape[0]).astype(np.float64)

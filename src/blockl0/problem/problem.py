@@ -1,0 +1,244 @@
+"""The problem record: what goes with what, and the objective that every method is judged by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockl0.losses import Loss, best_intercept, get_loss
+from blockl0.problem.design import Design, as_design
+from blockl0.problem.orthogonal import independent_positions
+from blockl0.problem.scaling import balance, rescaled, unscaled
+from blockl0.problem.softmax_newton import best_intercepts
+from blockl0.problem.sparsity import Sparsity, as_sparsity
+from blockl0.units import COLUMNS, Units
+from blockl0.validate import check_keep, check_nonnegative, check_sample_weight, check_y
+
+Floats = NDArray[np.float64]
+
+SMALLEST = float(np.finfo(np.float64).tiny)
+"""The smallest float64 of full precision, to divide by instead of zero."""
+
+
+def _no_columns() -> NDArray[np.int64]:
+    return np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """min_w Σ_i weight_i ℓ(x_i'w, y_i) + ½·ridge·‖w‖² + price·‖w‖₀  subject to  ‖w‖₀ ≤ budget.
+
+    Where a sample has C predictors, as for the softmax loss, w is (n, C), and ‖w‖₀ counts the
+    columns of X with a nonzero coefficient. Fields are taken as they are; `as_problem` checks and
+    casts user input.
+
+    Attributes
+    ----------
+    design : Design
+        X (m, n).
+    y : ndarray (m,)
+        Target, in the coding of the loss.
+    loss : Loss
+    sparsity : Sparsity
+    ridge : float
+    sample_weight : ndarray (m,) or None
+        None means all ones.
+    keep : ndarray of int64
+        Columns that must stay in the support, sorted.
+    has_intercept : bool
+        Whether the smooth part is the minimum over an intercept b of f(Xw + b), which is not
+        penalized and not counted. Method "refit" knows it; see `blockl0.problem.preprocess`.
+    units : Units
+        What price and budget count.
+    scale : ndarray (n,) or None
+        Powers of two by which the columns were multiplied; None for none. All methods work with
+        the scaled ones; `from_given` and `to_given` convert coefficients.
+    """
+
+    design: Design
+    y: Floats
+    loss: Loss
+    sparsity: Sparsity
+    ridge: float = 0.0
+    sample_weight: Floats | None = None
+    keep: NDArray[np.int64] = field(default_factory=_no_columns)
+    has_intercept: bool = False
+    scale: Floats | None = None
+    units: Units = COLUMNS
+
+    @property
+    def n_samples(self) -> int:
+        """Rows of X."""
+        return self.design.shape[0]
+
+    @property
+    def n_features(self) -> int:
+        """Columns of X."""
+        return self.design.shape[1]
+
+    @property
+    def is_quadratic(self) -> bool:
+        """Whether the smooth part is a quadratic in w, so that block models are exact."""
+        return self.loss.is_quadratic
+
+    @property
+    def n_outputs(self) -> int:
+        """Predictors of a sample."""
+        return self.loss.n_outputs
+
+    @property
+    def weights(self) -> Floats:
+        """Sample weights, (m,)."""
+        return np.ones(self.n_samples) if self.sample_weight is None else self.sample_weight
+
+    def zero(self) -> Floats:
+        """w = 0, (n,), or (n, C) for C outputs."""
+        n, C = self.n_features, self.n_outputs
+        return np.zeros(n if C == 1 else (n, C))
+
+    def smooth(self, w: Floats, eta: Floats | None = None) -> float:
+        """Σ_i weight_i ℓ(eta_i, y_i) + ½·ridge·‖w‖²; O(m + n) when eta = Xw is given."""
+        values = self.loss.value(self.predictor(w, eta), self.y)
+        total = values.sum() if self.sample_weight is None else self.sample_weight @ values
+        return float(total + 0.5 * self.ridge * np.vdot(w, w))
+
+    def data_loss(self, w: Floats) -> float:
+        """Σ_i weight_i ℓ(eta_i, y_i), without the ridge."""
+        return self.smooth(w) - 0.5 * self.ridge * float(np.vdot(w, w))
+
+    def objective(self, w: Floats) -> float:
+        """smooth(w) + price·‖w‖₀, recomputed from the data; infinite when ‖w‖₀ > budget."""
+        count = self.units.count(w)
+        return self.smooth(w) + self.sparsity.cost(count) if self.sparsity.allows(count) else np.inf
+
+    def gradient(self, w: Floats, eta: Floats | None = None) -> Floats:
+        """X'(weight ∘ ∂ℓ/∂eta) + ridge·w, as w; one pass over X when eta is given, else two."""
+        slope = self.loss.gradient(self.predictor(w, eta), self.y)
+        if self.sample_weight is not None:
+            slope = (self.sample_weight * slope.T).T
+        many = slope.ndim == 2
+        grad = self.design.cross(slope, slice(None)).T if many else self.design.rmatvec(slope)
+        return grad + self.ridge * w if self.ridge else grad
+
+    def unit_columns(self, support: NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
+        """(A, b, scale) with smooth(w) = ½‖b − A(scale ∘ w_S)‖² on a support, squared loss only.
+
+        Columns have length 1, weights and ridge included, so that no decision depends on the user's
+        units; zero columns stay zero. A is (m, |S|), or (m + |S|, |S|) with a ridge.
+        """
+        A, b = self.design.columns(support), self.y
+        if self.sample_weight is not None:
+            root = np.sqrt(self.sample_weight)
+            A, b = A * root[:, None], b * root
+        scale = np.sqrt(np.einsum("ij,ij->j", A, A) + self.ridge)
+        scale[scale == 0.0] = 1.0
+        A = A / scale
+        if self.ridge:
+            A = np.vstack([A, np.diag(np.sqrt(self.ridge) / scale)])
+            b = np.concatenate([b, np.zeros(support.size)])
+        return A, b, scale
+
+    def from_given(self, w: Floats) -> Floats:
+        """Turn coefficients of the columns as given into those of the design's columns."""
+        return unscaled(w, self.scale)
+
+    def to_given(self, w: Floats) -> Floats:
+        """Turn coefficients of the design's columns into those of the columns as given."""
+        return rescaled(w, self.scale)
+
+    def hessian_bound_weights(self) -> Floats | None:
+        """D (m,) with ∇²smooth ⪯ X' diag(D) X + ridge·I everywhere; None stands for all ones."""
+        bound = self.loss.curvature_bound
+        if not np.isfinite(bound):
+            raise ValueError(
+                f"loss={self.loss.name!r} has unbounded curvature, so there is no global quadratic "
+                "majorizer; use a method that works with local curvature."
+            )
+        if self.sample_weight is None:
+            return None if bound == 1.0 else np.full(self.n_samples, bound)
+        return bound * self.sample_weight
+
+    def best_intercept(self, eta: Floats) -> Any:
+        """argmin_b Σ_i weight_i ℓ(eta_i + b, y_i), a number, or (C,) for C outputs."""
+        if eta.ndim == 2:
+            return best_intercepts(self.loss, eta, self.y, self.weights)  # type: ignore[arg-type]
+        return best_intercept(self.loss, eta, self.y, self.sample_weight)
+
+    def linear(self, w: Floats) -> Floats:
+        """Xw, (m,) or (m, C)."""
+        if w.ndim == 1:
+            return self.design.matvec(w)
+        chosen = np.flatnonzero(w.any(axis=1))
+        return self.linear_on(chosen, w[chosen])
+
+    def linear_on(self, support: NDArray[np.int64], v: Floats) -> Floats:
+        """X_S v, (m,) or (m, C), from the columns of a support alone."""
+        if v.ndim == 1:
+            return self.design.column_matvec(support, v)
+        return self.design.columns(support) @ v
+
+    def predictor(self, w: Floats, eta: Floats | None = None) -> Floats:
+        """Xw, with the best intercept where there is one; no pass when eta = Xw is given."""
+        eta = self.linear(w) if eta is None else eta
+        return eta + self.best_intercept(eta) if self.has_intercept else eta
+
+
+def as_problem(
+    X: Any,
+    y: Any,
+    *,
+    n_nonzero_coefs: Any = None,
+    alpha: Any = None,
+    ridge: Any = 0.0,
+    loss: Any = "squared",
+    sample_weight: Any = None,
+    keep: Any = None,
+) -> Problem:
+    """Check user input, cast it once, and bind it together; parameters as in `blockl0.solve`."""
+    loss = get_loss(loss)
+    design = as_design(X)
+    m, n = design.shape
+    sparsity = as_sparsity(n_nonzero_coefs, alpha, n)
+    design, scale, ridge = balance(design, check_nonnegative("ridge", ridge))
+    sample_weight = check_sample_weight(sample_weight, m)
+    target = loss.check_target(check_y(y, m))
+    return Problem(
+        design=design,
+        y=target,
+        loss=loss.for_target(target),
+        sparsity=sparsity,
+        ridge=ridge,
+        sample_weight=sample_weight,
+        keep=independent(design, check_keep(keep, n, sparsity.budget), sample_weight, ridge),
+        scale=scale,
+    )
+
+
+def independent(
+    design: Design, keep: NDArray[np.int64], sample_weight: Floats | None, ridge: float
+) -> NDArray[np.int64]:
+    """Of some columns those that are not zero and do not depend on others; see `orthogonal`.
+
+    A kept column that adds nothing cannot be held in a support: it is an ordinary one.
+    """
+    if keep.size == 0:
+        return keep
+    X_K = design.columns(keep)
+    # with a ridge columns may be so small that their squares vanish
+    peak = np.abs(X_K).max(axis=0)
+    peak[peak == 0.0] = 1.0
+    X_K, own = X_K / peak, np.sqrt(ridge) / np.maximum(peak, SMALLEST)
+    if sample_weight is not None:
+        X_K = X_K * np.sqrt(sample_weight)[:, None]
+    norms = np.sqrt(np.einsum("ij,ij->j", X_K, X_K))
+    real = norms > 0.0
+    if not real.any():
+        return keep[real]
+    scale = np.hypot(norms, own)[real]
+    A = X_K[:, real] / scale
+    if ridge:
+        A = np.vstack([A, np.diag(own[real] / scale)])
+    return keep[real][independent_positions(A)]

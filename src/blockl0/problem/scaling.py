@@ -1,0 +1,88 @@
+"""Columns of extreme size, multiplied by powers of two, so that no square over- or underflows.
+
+Powers of two change no digit: the scaled problem is the given one, with w_j = scale_j·v_j. Methods
+whose steps depend on units, such as proximal gradients, take them in the scaled ones.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockl0.problem.design_base import Design
+
+Floats = NDArray[np.float64]
+
+MODERATE = 2.0**100
+"""Lengths of columns up to this, 1.3e30, and down to its inverse are left as they are."""
+IDLE = 1e-100
+"""Beside a ridge, shorter columns than so many of its roots change no digit of any objective."""
+LEAST_RIDGE = 1e-200
+"""The least ridge that a common factor of all columns may lead to."""
+
+
+def balance(design: Design, ridge: float) -> tuple[Design, Floats | None, float]:
+    """The design with columns of moderate length, their factors, and the ridge that goes with it.
+
+    Nothing is done, and the factors are None, unless a column is extreme. A ridge allows one factor
+    for all columns only: it is used when all of them are too short, or all too long. A column that
+    is so short beside a ridge that its squares vanish has a coefficient of nearly zero: it is then
+    taken for zero, as the column is. O(mn).
+    """
+    if design.is_moderate(MODERATE):
+        return design, None, ridge
+    lengths = design.lengths()
+    is_extreme = (lengths > 0.0) & ((lengths < 1.0 / MODERATE) | (lengths > MODERATE))
+    if not is_extreme.any():
+        return design, None, ridge
+    scale = np.ones(lengths.size)
+    if ridge == 0.0:
+        scale[is_extreme] = _inverse_powers(lengths[is_extreme])
+        return design.scaled(scale), scale, ridge
+    is_idle = (lengths > 0.0) & (lengths < IDLE * np.sqrt(ridge))
+    if is_idle.any():
+        design = design.scaled(np.where(is_idle, 0.0, 1.0))
+        lengths[is_idle] = 0.0
+    factor = _common_factor(lengths)
+    # in two steps: the square of the factor may not be a float64
+    other = ridge * factor * factor
+    if factor == 1.0 or other < LEAST_RIDGE:
+        return design, None, ridge
+    scale[:] = factor
+    return design.scaled(scale), scale, other
+
+
+def _common_factor(lengths: Floats) -> float:
+    """The power of two for columns that are all too short, or all too long; else one."""
+    real = lengths[lengths > 0.0]
+    if real.size and real.max() < 1.0 / MODERATE:
+        return float(_inverse_powers(real.max()))
+    if real.size and real.min() > MODERATE:
+        return float(_inverse_powers(real.min()))
+    return 1.0
+
+
+def unscaled(w: Floats, scale: Floats | None) -> Floats:
+    """Coefficients of the scaled columns from those of the given ones, (n,) or (n, C)."""
+    return w if scale is None else w / (scale if w.ndim == 1 else scale[:, None])
+
+
+def rescaled(w: Floats, scale: Floats | None) -> Floats:
+    """Coefficients of the given columns from those of the scaled ones, (n,) or (n, C)."""
+    if scale is None:
+        return w
+    with np.errstate(over="ignore"):
+        coef = w * (scale if w.ndim == 1 else scale[:, None])
+    if not np.isfinite(coef).all():
+        j = int(np.argwhere(~np.isfinite(coef))[0][0])
+        raise ValueError(
+            f"The coefficient of column {j} exceeds the largest float64, 1.8e308, since the "
+            f"column is of size {1.0 / scale[j]:.0e}; multiply the column by {scale[j]:.0e}."
+        )
+    return coef
+
+
+def _inverse_powers(lengths: Floats) -> Floats:
+    """Powers of two that bring lengths to between ½ and 1."""
+    # of the least float64, 5e-324, the inverse is not one: short of it, by some powers
+    return np.ldexp(1.0, np.minimum(-np.frexp(lengths)[1], 1000))

@@ -1,0 +1,124 @@
+"""Newton's method for the softmax loss on given columns, in contrasts of the classes."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockl0.losses.base import Loss
+from blockl0.losses.softmax import class_pairs, contrasts, slope_at, softmax_hessian
+from blockl0.problem.descent import (
+    FAR,
+    MAX_STEPS,
+    Local,
+    Part,
+    descend,
+    newton_direction,
+    start_of,
+    weighted_total,
+)
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+SHARPER = 8.0
+"""By how much large predictors are divided less, from one fit of intercepts to the next."""
+
+
+class SoftmaxPart(Part):
+    """The softmax loss on some columns, that of the intercepts first; points are (a, C − 1)."""
+
+    def __init__(
+        self, loss: Loss, A: Floats, y: Ints, weights: Floats, ridge: Floats,
+        offset: Floats | float = 0.0,
+    ) -> None:  # fmt: skip
+        super().__init__(loss, A, y, weights, ridge)
+        self.ridge, self.offset = self.ridge[:, None], offset
+        self.Q = contrasts(loss.n_outputs)
+
+    def enter(self, coefficients: Floats) -> Floats:
+        """A point, from coefficients (a, C) of the columns."""
+        return (coefficients @ self.Q) * self.scale[:, None]
+
+    def leave(self, v: Floats) -> Floats:
+        """The coefficients (a, C) of a point; rows sum to zero."""
+        return (v / self.scale[:, None]) @ self.Q.T
+
+    def change(self, v: Floats) -> Floats:
+        """A v Q', (m, C), each class contiguous: sums over few classes are then quick."""
+        return (self.Q @ (self.A @ v).T).T
+
+    def predictor(self, v: Floats) -> Floats:
+        """The predictors at v."""
+        return self.offset + self.change(v)
+
+    def look(self, eta: Floats, change: Floats) -> tuple[float, float, float]:
+        """The loss at predictors eta, and its slope and curvature along a change of them."""
+        P, weights = self.loss.mean(eta), self.weights
+        slope = weights @ np.sum(slope_at(P, self.y) * change, axis=1)
+        means = np.sum(P * change, axis=1, keepdims=True)
+        bend = weights @ np.sum(P * (change - means) ** 2, axis=1)
+        return float(weights @ self.loss.value(eta, self.y)), float(slope), float(bend)
+
+    def at(self, v: Floats) -> Mixed:
+        """The point with its slope and curvatures."""
+        return Mixed(self, v)
+
+
+class Mixed(Local):
+    """A point of the softmax loss, with the probabilities of the classes for each sample."""
+
+    def __init__(self, part: SoftmaxPart, v: Floats) -> None:
+        super().__init__(part, v)
+        self.P = part.loss.mean(self.eta)
+        self.dual = slope_at(self.P, part.y)
+        self.slope = part.A.T @ (part.weights[:, None] * self.dual) @ part.Q + part.ridge * v
+
+    def newton_step(self, mix: float = 0.0) -> Floats:
+        """The step to the minimum of the second-order model, (a, C − 1)."""
+        part, A, ridge = self.part, self.part.A, self.part.ridge
+        sizes = np.abs(A).T @ np.abs(part.weights[:, None] * self.dual) @ np.abs(part.Q)
+        terms = (sizes + np.abs(ridge * self.v)).ravel()
+        H = softmax_hessian(A, self.P, part.weights, ridge[:, 0])
+
+        def rooted() -> Floats:
+            rows = [
+                np.einsum("ij,k->ijk", A * np.sqrt(part.weights * bends)[:, None], contrast)
+                for bends, contrast in class_pairs(self.P)
+            ]
+            diagonal = np.diag(np.sqrt(np.repeat(ridge[:, 0], self.v.shape[1])))
+            return np.vstack([*(block.reshape(len(A), -1) for block in rows), diagonal])
+
+        step = newton_direction(H, self.slope.ravel(), terms, np.ones(terms.size), rooted)
+        return step.reshape(self.v.shape)
+
+    def bound(self, step: Floats) -> float:
+        """A value that the objective has nowhere on these columns, by duality; or −inf.
+
+        (diag(p) − pp') of the change, added to the slope, is feasible in the dual.
+        """
+        part, P, v = self.part, self.P, self.v + step
+        change = part.change(step)
+        dual = self.dual + P * (change - np.sum(P * change, axis=1, keepdims=True))
+        own = np.sum(dual * part.offset, axis=1) - part.loss.conjugate(dual, part.y)
+        left = part.A.T @ (part.weights[:, None] * dual) @ part.Q + part.ridge * v
+        value = weighted_total(part.weights, own) - 0.5 * np.vdot(part.ridge * v, v)
+        return float(value - FAR * np.vdot(np.abs(left), np.abs(v)))
+
+
+def best_intercepts(loss: Loss, eta: Floats, y: Ints, weights: Floats) -> Floats:
+    """argmin_b of the softmax loss at eta + 1b', (C,), summing to zero.
+
+    Of large predictors the loss is a sum of maxima, of which Newton's method sees one face at a
+    time: it is rounded off first, by dividing all predictors, then less and less.
+    """
+    b, ones = np.zeros((1, eta.shape[1])), np.ones((len(eta), 1))
+    softness = max(float(np.ptp(eta, axis=1).max(initial=0.0)), 1.0)
+    while True:
+        offset = np.asfortranarray(eta / softness)
+        part = SoftmaxPart(loss, ones, y, weights, np.zeros(1), offset)
+        v = start_of(part, part.enter(b / softness))
+        b = softness * part.leave(descend(part, v, np.inf, MAX_STEPS).v)
+        if softness == 1.0:
+            return b[0]
+        softness = max(softness / SHARPER, 1.0)

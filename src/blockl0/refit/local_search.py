@@ -1,0 +1,191 @@
+"""The search of method "refit" for other losses, through their local quadratic models."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockl0.certificate.single_moves import SingleMoves, Verdict
+from blockl0.problem.fits import make_fits
+from blockl0.problem.problem import Problem
+from blockl0.problem.sparsity import Sparsity
+from blockl0.refit.models import Models
+from blockl0.refit.quadratic_search import RELATIVE_TOLERANCE, Incumbent, SearchOptions, Tally
+from blockl0.refit.trial_moves import Proposal, best_fit
+from blockl0.run import Run
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+MAX_MODELS = 50
+"""Local models of a loss before its search is given up; each lowers the objective."""
+NEGLIGIBLE = 1e-7
+"""Share of the loss at zero that counts as none: of separable classes it falls for ever."""
+
+
+class LocalSearch:
+    """Other losses: search the quadratic model at the incumbent, polish on the true objective.
+
+    A support that does not lower the true objective is rejected; then the global majorizer, whose
+    minimizer always does, has the last word where there is one. Any number of outputs: what depends
+    on it are the models and the fits.
+    """
+
+    def __init__(
+        self, problem: Problem, options: SearchOptions, tally: Tally | None = None
+    ) -> None:
+        self.problem = problem
+        self.options = options
+        self.tally = Tally() if tally is None else tally
+        self.fits = make_fits(problem)
+        # not of the incumbent's objective: on separable data that goes to zero
+        at_zero = problem.smooth(problem.zero())
+        self.tolerance, self.negligible = RELATIVE_TOLERANCE * at_zero, NEGLIGIBLE * at_zero
+        self.models = Models(problem, options, self.tally, self.fits, self.tolerance)
+        self._forget()
+
+    def _forget(self) -> None:
+        """Forget what is known of points: it depends on price and budget."""
+        # where models lead from a support, and what trials and checks found there
+        self._ends: dict[bytes, Incumbent] = {}
+        self._tried: dict[bytes, Incumbent | None] = {}
+        self._checked: dict[bytes, Verdict] = {}
+        self._moves: SingleMoves | None = None
+
+    def for_sparsity(self, sparsity: Sparsity) -> LocalSearch:
+        """The search of the same data under another price and budget; it shares what it can."""
+        other = copy(self)
+        other.problem = replace(self.problem, sparsity=sparsity)
+        other.models = self.models.for_problem(other.problem)
+        other._forget()
+        return other
+
+    def start(self, w: Floats) -> Incumbent:
+        """The true minimizer on the support of w and the kept columns."""
+        support = np.union1d(self.problem.units.support(w), self.problem.keep).astype(np.int64)
+        return self._polish(Proposal(support, w), 0)
+
+    def scatter(self, rng: np.random.Generator) -> Incumbent:
+        """A start elsewhere, on the model at zero."""
+        return self._polish(self.models.at(self.problem.zero()).scatter(rng), 0)
+
+    def shrink(self, w: Floats, size: int) -> Floats:
+        """Take out the least missed column of the model at w until `size` are left."""
+        return self._polish(self.models.at(w).shrink(size), 0).w
+
+    def settle(
+        self, incumbent: Incumbent, run: Run, rng: np.random.Generator, can_try: bool = True
+    ) -> Incumbent:
+        """Model, search, polish, until neither a model nor a trial of moves finds better."""
+        for _ in range(MAX_MODELS):
+            incumbent = self._follow_models(incumbent, run, rng)
+            found = self._trial(incumbent, run) if can_try else None
+            if found is None:
+                break
+            incumbent = found
+        return incumbent
+
+    def _follow_models(self, incumbent: Incumbent, run: Run, rng: np.random.Generator) -> Incumbent:
+        """Model, search, polish, until neither the local nor the global model finds better."""
+        is_global, seen = False, []
+        has_bound = np.isfinite(self.problem.loss.curvature_bound)
+        for _ in range(MAX_MODELS):
+            if run.seconds_left <= 0.0 or incumbent.objective <= self.negligible:
+                return incumbent
+            key = incumbent.support.tobytes()
+            # kicks often fall back to where others came by
+            if key in self._ends:
+                incumbent = replace(self._ends[key], iteration=incumbent.iteration)
+                break
+            seen.append(key)
+            proposal = self.models.at(incumbent.w, is_global).settle(run, rng)
+            found = self._polish(proposal, incumbent.iteration + 1, incumbent.objective)
+            if found.objective < incumbent.objective - self.tolerance:
+                incumbent, is_global = found, False
+            elif is_global or not has_bound:
+                break
+            else:
+                is_global = True
+        self._ends.update(dict.fromkeys(seen, incumbent))
+        return incumbent
+
+    def _trial(self, incumbent: Incumbent, run: Run) -> Incumbent | None:
+        """A single change that lowers the true objective though no model says so."""
+        key = incumbent.support.tobytes()
+        if run.seconds_left <= 0.0 or incumbent.objective <= self.negligible:
+            return None
+        if key not in self._tried:
+            price, ceiling = self.problem.sparsity.price, incumbent.objective - self.tolerance
+            changes = self.models.at(incumbent.w).changes()
+            fit = best_fit(self.fits, changes, price, ceiling, run)
+            self._tried[key] = None if fit is None else self._at(fit.w, incumbent.iteration + 1)
+        return self._tried[key]
+
+    def check(self, incumbent: Incumbent, run: Run) -> Incumbent | None:
+        """A point one change away that is better; if there is none, the incumbent is settled.
+
+        Unless the time or the work that may be spent on it ends before that is certain.
+        """
+        key = incumbent.support.tobytes()
+        if key not in self._checked:
+            if self._moves is None:
+                self._moves = SingleMoves(self.problem, self.fits)
+            moves = self._moves
+            verdict = moves.check(incumbent.w, incumbent.objective, self.tolerance, run)
+            self._checked[key] = verdict
+        verdict = self._checked[key]
+        incumbent.is_settled = verdict.is_complete
+        if verdict.better is None:
+            return None
+        found = self._at(verdict.better, incumbent.iteration + 1)
+        return found if found.objective < incumbent.objective else None
+
+    def kick_round(
+        self, incumbent: Incumbent, run: Run, rng: np.random.Generator, is_narrow: bool = False
+    ) -> Incumbent:
+        """Kicks on the local model, then on the point itself; only the true objective counts."""
+        model = self.models.at(incumbent.w)
+        proposal = model.kick_round(run, rng, is_narrow)
+        if proposal is not None:
+            found = self._polish(proposal, incumbent.iteration)
+            if found.objective < incumbent.objective - self.tolerance:
+                incumbent = self.settle(found, run, rng)
+        for _ in range(model.first_kicks if is_narrow else model.kicks):
+            incumbent = self._kick(incumbent, run, rng)
+        return incumbent
+
+    def _kick(self, incumbent: Incumbent, run: Run, rng: np.random.Generator) -> Incumbent:
+        """Drop a part of the support, exchange it on the model there, and settle; if better."""
+        movable = np.setdiff1d(incumbent.support, self.problem.keep)
+        if movable.size == 0 or run.seconds_left <= 0.0:
+            return incumbent
+        n_drop = max(1, int(movable.size * rng.uniform(0.1, 0.7)))
+        dropped = rng.choice(movable, n_drop, replace=False)
+        w = incumbent.w.copy()
+        w[dropped] = 0.0
+        start = self._at(w, incumbent.iteration)
+        proposal = self.models.at(start.w).refill(dropped, rng)
+        if proposal is not None:
+            start = self._polish(proposal, incumbent.iteration)
+        found = self.settle(start, run, rng, can_try=False)
+        if not found.objective < incumbent.objective - self.tolerance:
+            return incumbent
+        # trials cost more than models: only what is better is worth them
+        return self.settle(found, run, rng)
+
+    def _at(self, w: Floats, iteration: int) -> Incumbent:
+        """The true minimizer on the support of w."""
+        return self._polish(Proposal(self.problem.units.support(w), w), iteration)
+
+    def _polish(self, proposal: Proposal, iteration: int, ceiling: float = np.inf) -> Incumbent:
+        """The true minimizer on a support; or a point above a ceiling, if that is, too."""
+        (support, start, intercept), sparsity = proposal, self.problem.sparsity
+        smooth = ceiling - sparsity.cost(support.size)
+        fit = self.fits.minimum(support, start, smooth, intercept)
+        n_nonzero = self.problem.units.count(fit.w)
+        is_allowed = sparsity.allows(n_nonzero)
+        objective = fit.value + sparsity.cost(n_nonzero) if is_allowed else np.inf
+        return Incumbent(fit.w, objective, n_nonzero, iteration)

@@ -1,0 +1,259 @@
+"""The quadratic model of a loss at a point, and the search of it: what one local search needs.
+
+With curvatures D at the predictors eta the model is a least-squares problem: weights D, target
+eta − slope/D. Of one output it is searched as the squared loss is; of C outputs it has C responses
+that share one support, and the gains of moves are sums over the responses.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockl0.losses import LOSSES, majorizer_curvature
+from blockl0.problem.fits import Fits
+from blockl0.problem.problem import Problem
+from blockl0.refit.grouped_search import GramRows, GroupedSearch
+from blockl0.refit.quadratic_search import Incumbent, QuadraticSearch, SearchOptions, Tally
+from blockl0.refit.trial_moves import Proposal, Trials, safe_curvature
+from blockl0.run import Run
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+TRIALS = 8
+"""Additions, swaps and removals each of several outputs that are worth a re-fit."""
+
+
+class LeastSquares(NamedTuple):
+    """A model as least squares; the intercept has been taken from the target."""
+
+    design: Any
+    target: Floats
+    weights: Floats
+    intercept: Any
+
+
+class Model(ABC):
+    """The model of a problem at w, made when it is first asked for something.
+
+    Attributes
+    ----------
+    kicks, first_kicks : int
+        Kicks of the loss itself in a round, and in the first one.
+    least_curvature : float
+        Share of the curvature bound below which a local model would be too flat to be trusted.
+    """
+
+    kicks, first_kicks = 1, 1
+    least_curvature = 1e-3
+
+    def __init__(self, models: Models, w: Floats, is_global: bool) -> None:
+        self.models, self.problem, self.w = models, models.problem, w
+        self.is_global = is_global
+
+    @cached_property
+    def data(self) -> LeastSquares:
+        """The model as least squares."""
+        problem, eta = self.problem, self.models.fits.predictor(self.w)[0]
+        slope, curvature = problem.loss.gradient(eta, problem.y), self._curvature(eta)
+        target = eta - (slope.T / curvature).T
+        weights = curvature if problem.sample_weight is None else curvature * problem.sample_weight
+        if not problem.has_intercept:
+            return LeastSquares(problem.design, target, weights, 0.0)
+        # centred by the model's own weights: the best intercept does not depend on coefficients
+        b = np.average(target, axis=0, weights=weights)
+        return LeastSquares(problem.design.recentred(weights), target - b, weights, b)
+
+    def _curvature(self, eta: Floats) -> Floats:
+        """The curvatures, (m,): those at eta, safeguarded, or the global bound."""
+        loss, y = self.problem.loss, self.problem.y
+        if self.is_global:
+            return majorizer_curvature(loss, eta, y)
+        if np.isfinite(loss.curvature_bound):
+            least = self.least_curvature * loss.curvature_bound
+            return np.maximum(loss.curvature(eta, y), least)
+        # the model must not ask for more than a moderate step of a predictor
+        curvature = safe_curvature(loss, eta, y)
+        return np.maximum(curvature, 1e-12 * float(curvature.max()) + 1e-300)
+
+    @abstractmethod
+    def settle(self, run: Run, rng: np.random.Generator) -> Proposal:
+        """Where the search of the model leads from w."""
+
+    @abstractmethod
+    def scatter(self, rng: np.random.Generator) -> Proposal:
+        """A start elsewhere: additions ranked by gains times random numbers."""
+
+    @abstractmethod
+    def shrink(self, size: int) -> Proposal:
+        """The support without its least missed columns, until `size` are left."""
+
+    @abstractmethod
+    def prices(self) -> Floats:
+        """The change by the best move that brings in each column, (n,); a pass over X."""
+
+    @abstractmethod
+    def changes(self) -> Iterator[Proposal]:
+        """Single changes of the support that are worth a re-fit, the likeliest ones."""
+
+    def kick_round(self, run: Run, rng: np.random.Generator, is_narrow: bool) -> Proposal | None:
+        """Where kicks on the model lead; None where it has none of its own."""
+        return None
+
+    def refill(self, dropped: Ints, rng: np.random.Generator) -> Proposal | None:
+        """Other columns in place of those that were dropped; None to settle from w."""
+        return None
+
+
+class QuadraticModel(Model):
+    """One response, searched by `QuadraticSearch`."""
+
+    @cached_property
+    def search(self) -> QuadraticSearch:
+        """The search of the model as a problem of its own."""
+        design, target, weights, _ = self.data
+        model = replace(
+            self.problem, design=design, y=target, loss=LOSSES["squared"], sample_weight=weights,
+            has_intercept=False,
+        )  # fmt: skip
+        return QuadraticSearch(model, self.models.options, self.models.tally)
+
+    def _here(self) -> Incumbent:
+        """The point in the model: a minimizer of the loss on its support is one of the model."""
+        if not self.w.any():
+            return self.search.start(self.w)
+        objective = self.search.problem.objective(self.w)
+        return Incumbent(self.w, objective, self.problem.units.count(self.w))
+
+    def settle(self, run: Run, rng: np.random.Generator) -> Proposal:
+        """Where the search of the model leads from w."""
+        return _of(self.search.settle(self._here(), run, rng))
+
+    def scatter(self, rng: np.random.Generator) -> Proposal:
+        """A start elsewhere: additions ranked by gains times random numbers."""
+        return _of(self.search.scatter(rng))
+
+    def shrink(self, size: int) -> Proposal:
+        """The support without its least missed columns, until `size` are left."""
+        w = self.search.shrink(self.w, size)
+        return Proposal(np.flatnonzero(w), w)
+
+    def prices(self) -> Floats:
+        """The change by the best move that brings in each column, (n,); a pass over X."""
+        here = Incumbent(self.w, np.inf, self.problem.units.count(self.w))
+        return self.search.prices_at(here).copy()
+
+    def changes(self) -> Iterator[Proposal]:
+        """Single changes of the support that are worth a re-fit, the likeliest ones."""
+        return self.models.trials.changes(self.w)
+
+    def kick_round(self, run: Run, rng: np.random.Generator, is_narrow: bool) -> Proposal | None:
+        """Where kicks on the model lead."""
+        here = self.search.settle(self._here(), run, rng)
+        return _of(self.search.kick_round(here, run, rng, is_narrow))
+
+
+def _of(found: Incumbent) -> Proposal:
+    return Proposal(found.support, found.w)
+
+
+class GroupedModel(Model):
+    """Several responses, searched by `GroupedSearch`; kicks come by its random weights."""
+
+    kicks, first_kicks = 2, 5
+    least_curvature = 4e-3
+
+    @cached_property
+    def search(self) -> GroupedSearch:
+        """The search of the model."""
+        problem, models = self.problem, self.models
+        design, target, weights, _ = self.data
+        B = design.cross(weights[:, None] * target, slice(None)).T
+        models.tally.n_passes += 1
+        gram = models.gram(design, weights, self.is_global)
+        return GroupedSearch(gram, B, problem.sparsity, problem.keep, models.tolerance)
+
+    @property
+    def support(self) -> Ints:
+        """The columns of the point."""
+        return self.problem.units.support(self.w)
+
+    def _propose(self, support: Ints) -> Proposal:
+        """A support with the model's coefficients and intercepts."""
+        w, V = self.problem.zero(), self.search.fit(support)[1]
+        w[support] = V
+        shift = self.problem.design.shift_from(self.data.design)[support]
+        return Proposal(support, w, self.data.intercept + shift @ V)
+
+    def settle(self, run: Run, rng: np.random.Generator) -> Proposal:
+        """Where the search of the model leads from w."""
+        return self._propose(self.search.descend(self.support))
+
+    def scatter(self, rng: np.random.Generator) -> Proposal:
+        """A start elsewhere: additions ranked by gains times random numbers."""
+        weight = rng.uniform(0.0, 1.0, self.problem.n_features)
+        return self._propose(self.search.descend(self.problem.keep, weight))
+
+    def shrink(self, size: int) -> Proposal:
+        """The support without its least missed columns, until `size` are left."""
+        return self._propose(self.search.shrink(self.support, size))
+
+    def prices(self) -> Floats:
+        """The change by the best move that brings in each column, (n,); a pass over X."""
+        return self.search.prices(self.support)
+
+    def changes(self) -> Iterator[Proposal]:
+        """Single changes of the support that are worth a re-fit, the likeliest ones."""
+        return map(self._propose, self.search.likely_moves(self.support, TRIALS))
+
+    def refill(self, dropped: Ints, rng: np.random.Generator) -> Proposal | None:
+        """Other columns in place of those that were dropped, without half of these."""
+        weight = rng.uniform(0.5, 1.0, self.problem.n_features)
+        weight[dropped[: (dropped.size + 1) // 2]] = 0.0
+        return self._propose(self.search.descend(self.support, weight))
+
+
+class Models:
+    """The models of one problem, and what they share."""
+
+    def __init__(
+        self, problem: Problem, options: SearchOptions, tally: Tally, fits: Fits, tolerance: float
+    ) -> None:
+        self.problem, self.options, self.tally = problem, options, tally
+        self.fits, self.tolerance = fits, tolerance
+        self._trials: Trials | None = None
+        self._grams: dict[bool, GramRows] = {}
+
+    def for_problem(self, problem: Problem) -> Models:
+        """The models of the same data under another price and budget; they share what they can."""
+        other = copy(self)
+        other.problem, other._trials = problem, None
+        return other
+
+    def at(self, w: Floats, is_global: bool = False) -> Model:
+        """The model at w, with its own curvatures or with those of the bound."""
+        kind = GroupedModel if self.problem.n_outputs > 1 else QuadraticModel
+        return kind(self, w, is_global)
+
+    @property
+    def trials(self) -> Trials:
+        """Trials on the loss itself."""
+        if self._trials is None:
+            self._trials = Trials(self.problem, self.fits)
+        return self._trials
+
+    def gram(self, design: Any, weights: Floats, is_global: bool) -> GramRows:
+        """The rows of X'DX: those of the bound are known for good, others until the next ask."""
+        gram = self._grams.get(is_global)
+        if gram is None or not np.array_equal(gram.weights, weights):
+            gram = GramRows(design, weights, self.problem.ridge, self.tally)
+            self._grams[is_global] = gram
+        return gram

@@ -1,0 +1,360 @@
+"""A pool of columns with its swept tableau: where method "refit" searches between passes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockl0 import kernels
+from blockl0.block_search import improve_block, is_proven, new_tree
+from blockl0.problem.design import Design
+from blockl0.problem.problem import Problem
+from blockl0.run import Run
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+MAX_MOVES = 10_000
+"""Moves of one descent; a bound against rounding that feigns progress."""
+SLICE_WORK = 2e8
+"""Operations of a descent between two looks at the clock; about a tenth of a second."""
+CACHED_BYTES, GRAM_BATCH, MAX_BATCH = 8 << 20, 8, 256
+"""Rows of the Gram matrix are made one by one from a pool in cache, otherwise 8 at a time or more:
+the more are known the more are made together, so that a long search makes few large products."""
+MAX_REBUILDS = 3
+"""Times in one descent that a drifted tableau is built anew."""
+BLOCK_NODES = 100_000
+"""Nodes of a block's search, so that a block of unusual size ends in time."""
+
+
+_NONE = np.empty(0, dtype=np.int64)
+
+
+class Saved(NamedTuple):
+    """A copy of what moves in a tableau."""
+
+    rows: Floats
+    border: Floats
+    slot: Ints
+    member: Ints
+    value: Floats
+
+
+class Walk(NamedTuple):
+    """Where a walk on a pool has come to, and what it set out from."""
+
+    support: Ints
+    columns: Ints
+    state: Saved
+
+    def is_from(self, support: Ints, pool: Pool) -> bool:
+        """Whether it set out from this support, on a pool of these columns."""
+        return np.array_equal(self.support, support) and np.array_equal(self.columns, pool.columns)
+
+
+class Pool:
+    """Least squares on a support inside the pool, re-fitted by every move.
+
+    Sweeping the Gram matrix H of the pool, bordered by c = −X'y, on the support S leaves the Schur
+    complement M and the gradient outside S, −inv(H_SS) and −w_S inside, and the regressions
+    W = inv(H_SS) H_SU in the mixed part: all moves are priced by reading entries. Kept are the rows
+    of S, the diagonal and the border, so that a move costs O(p|S|); see `kernels.Tableau`. Rows of
+    H are made when a column first enters.
+
+    Parameters
+    ----------
+    problem : Problem
+        With a squared loss.
+    columns : ndarray (p,)
+        The pool, ascending.
+    target, sq_norms : ndarray (p,)
+        The gradient at zero and the diagonal of H, of these columns.
+    tolerance : float
+        Smaller improvements do not count.
+    like : Pool, optional
+        A pool of the same columns, whose rows of H are shared.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        columns: Ints,
+        target: Floats,
+        sq_norms: Floats,
+        tolerance: float = 0.0,
+        like: Pool | None = None,
+    ) -> None:
+        p = columns.size
+        self.columns = columns
+        self.sparsity = problem.sparsity
+        self.target, self.sq_norms = target, sq_norms
+        self.tolerance = tolerance
+        self.drift = 0.0
+        self.run: Run | None = None
+        self.is_proven = False
+        self._weights = problem.sample_weight
+        self._problem = problem
+        self._design: Design | None = None
+        share = p / problem.n_features
+        self._batch = 1 if share * problem.design.nbytes <= CACHED_BYTES else GRAM_BATCH
+        self._trees: dict[int, kernels.Tree] = {}
+        self._equal = np.ones(p)
+        capacity = min(p, self.sparsity.budget)
+        border = np.empty((5, p))
+        border[kernels.LEAST] = kernels.PIVOT_FLOOR * sq_norms
+        self.table = kernels.Tableau(
+            gram=np.empty((p, p)) if like is None else like.table.gram,
+            known=np.zeros(p, dtype=np.bool_) if like is None else like.table.known,
+            kept=np.isin(columns, problem.keep),
+            rows=np.empty((capacity + 1, p)),
+            border=border,
+            slot=np.empty(p, dtype=np.int64),
+            member=np.empty(capacity + 1, dtype=np.int64),
+            value=np.zeros(4),
+        )
+        self.clear()
+
+    # the support -----------------------------------------------------------------------------
+
+    @property
+    def size(self) -> int:
+        """|S|."""
+        return int(self.table.member[-1])
+
+    @property
+    def members(self) -> Ints:
+        """Positions in the pool of the support, (|S|,), in no order."""
+        return self.table.member[: self.size].copy()
+
+    @property
+    def support(self) -> Ints:
+        """The columns of X in the support, ascending."""
+        return np.sort(self.columns[self.members])
+
+    @property
+    def coef(self) -> Floats:
+        """The coefficients on `members`, (|S|,)."""
+        return -self.table.border[kernels.EDGE, self.members]
+
+    @property
+    def value(self) -> float:
+        """Smooth minimum on the support, less the constant ½‖y‖²."""
+        return float(self.table.value[kernels.MINIMUM])
+
+    @property
+    def objective(self) -> float:
+        """value + price·|S|."""
+        return self.value + self.sparsity.cost(self.size)
+
+    @property
+    def movable(self) -> Ints:
+        """Positions of the support that may leave it."""
+        members = self.members
+        return members[~self.table.kept[members]]
+
+    # moves -----------------------------------------------------------------------------------
+
+    def clear(self) -> None:
+        """The empty support."""
+        table = self.table
+        table.border[kernels.EDGE], table.border[kernels.PIVOT] = self.target, self.sq_norms
+        table.slot[:], table.member[-1], table.value[:] = -1, 0, 0.0
+
+    def load(self, support: Ints) -> None:
+        """Start afresh from a support (columns of X in the pool), O(|S|² p)."""
+        self.clear()
+        positions = np.searchsorted(self.columns, support)
+        # kept columns first: of two dependent ones the other is left out
+        self.toggle(positions[np.argsort(~self.table.kept[positions], kind="stable")])
+
+    def toggle(self, positions: Ints) -> None:
+        """Move columns (positions in the pool) into the support or out of it, in this order."""
+        self.know(positions[self.table.slot[positions] < 0])
+        price, budget = self.sparsity
+        kernels.descend(self.table, positions, self._equal, price, budget, self.tolerance, 0)
+
+    def descend(self, weight: Floats | None = None, dropped: Ints | None = None) -> None:
+        """Best additions, removals and swaps, until none improves; first some members are dropped.
+
+        Columns of weight 0 do not enter; other weights scale the gains that rank the additions.
+        """
+        price, budget = self.sparsity
+        weight = self._equal if weight is None else weight
+        first, n_rebuilt, n_moves = _NONE if dropped is None else dropped, 0, 0
+        self._begin_descent()
+        while True:
+            n_slice = max(20, int(SLICE_WORK / (self.columns.size * (self.size + 16))))
+            wanted = kernels.descend(
+                self.table, first, weight, price, budget, self.tolerance, min(n_slice, MAX_MOVES)
+            )
+            first = _NONE
+            if self.run is not None and self.run.seconds_left <= 0.0:
+                break
+            if wanted >= 0:
+                self.know(np.array([wanted]), weight)
+            elif wanted == kernels.PAUSED and n_moves < MAX_MOVES:
+                n_moves += n_slice
+            elif wanted == kernels.DRIFTED and n_rebuilt < MAX_REBUILDS:
+                self.refresh()
+                self._begin_descent()
+                n_rebuilt += 1
+            else:
+                break
+
+    def _begin_descent(self) -> None:
+        """Swaps begin with the first member; between two such calls a descent goes on."""
+        self.table.value[kernels.SWAP_ROW] = kernels.FIRST_ROW
+        self.table.value[kernels.N_FAILED] = 0.0
+
+    def save(self) -> Saved:
+        """A copy of the state, for `restore`."""
+        t, size = self.table, self.size
+        return Saved(
+            t.rows[:size].copy(), t.border[: kernels.MOVING].copy(), t.slot.copy(), t.member.copy(),
+            t.value.copy(),
+        )  # fmt: skip
+
+    def restore(self, state: Saved) -> None:
+        """Return to a saved state."""
+        t = self.table
+        t.rows[: state.member[-1]], t.border[: kernels.MOVING] = state.rows, state.border
+        t.slot[:], t.member[:], t.value[:] = state.slot, state.member, state.value
+
+    def refresh(self) -> None:
+        """Record the drift; build the tableau anew where rounding has moved its pivots too far."""
+        drift = float(self.table.value[kernels.DRIFT])
+        self.drift = max(self.drift, drift)
+        if drift > kernels.MAX_DRIFT:
+            self.load(self.support)
+
+    def know_all(self) -> None:
+        """Make all of H in one product, unless it is known."""
+        if self.table.known.all():
+            return
+        self.table.gram[:] = self._problem.design.gram(self.columns, self._weights)
+        self.table.gram.flat[:: self.columns.size + 1] = self.sq_norms
+        self.table.known[:] = True
+
+    def know(self, positions: Ints, weight: Floats | None = None) -> None:
+        """Make the rows of H at these positions; with a weight, also of likely next columns."""
+        table = self.table
+        missing = positions[~table.known[positions]]
+        if missing.size == 0:
+            return
+        batch = min(max(self._batch, int(table.known.sum()) // 4), MAX_BATCH)
+        if weight is not None and missing.size < batch:
+            gains = np.where(table.known | (weight == 0.0), -np.inf, self.add_gains())
+            gains[missing] = np.inf
+            missing = first_of(-gains, batch)
+            missing = missing[~table.known[missing]]
+        if self._design is None:
+            design, is_all = self._problem.design, self.columns.size == self._problem.n_features
+            self._design = design if is_all else design.take(self.columns)
+        V = self._design.columns(missing)
+        if self._weights is not None:
+            V = V * self._weights[:, None]
+        table.gram[missing] = self._design.cross(V, slice(None))
+        # the ridge, and one value for the diagonal wherever it is read
+        table.gram[missing, missing] = self.sq_norms[missing]
+        table.known[missing] = True
+
+    # blocks ----------------------------------------------------------------------------------
+
+    def search_block(self, block: Ints) -> bool:
+        """Search a block exactly, the support outside it re-fitted; True if that improved.
+
+        `is_proven` then says whether the search was exhausted.
+        """
+        price, budget = self.sparsity
+        inside = self.table.slot[block] >= 0
+        problem = self._block_problem(block, inside)
+        if problem is None:
+            return False
+        H, c = problem
+        current = np.where(inside, -self.table.border[kernels.EDGE, block], 0.0)
+        k, room = block.size, budget - self.size + int(np.count_nonzero(inside))
+        tree = self._trees.setdefault(k, new_tree(k, k + 1))
+        z = improve_block(
+            tree, H, c, price, min(k, room), current, self.table.kept[block], BLOCK_NODES
+        )
+        self.is_proven = is_proven(tree)
+        if z is None:
+            return False
+        before, state, chosen = self.objective, self.save(), z != 0.0
+        # removals first: a support never exceeds the budget, and pivots stay away from zero
+        self.toggle(np.concatenate([block[inside & ~chosen], block[chosen & ~inside]]))
+        if self.objective < before - self.tolerance:
+            return True
+        self.restore(state)
+        return False
+
+    def _block_problem(
+        self, block: Ints, inside: NDArray[np.bool_]
+    ) -> tuple[Floats, Floats] | None:
+        """(H, c) of a block with the rest of the support eliminated; None if that is singular.
+
+        The block's part of the tableau is A = (−K W; W' M), b = (−w, g). Sweeping its members out
+        gives H = (R RW; W'R M + W'RW) and c = (Rb_I, b_O + W'Rb_I) with R = inv(K).
+        """
+        table, members, n_in = self.table, self.members, int(np.count_nonzero(inside))
+        order = np.argsort(~inside, kind="stable")
+        ins, out = block[inside], block[~inside]
+        self.know(out)
+        rows, edge = table.rows, table.border[kernels.EDGE]
+        M = table.gram[np.ix_(out, out)]
+        if members.size:
+            M = M - table.gram[np.ix_(out, members)] @ rows[: members.size, out]
+        H, c = np.empty((block.size, block.size)), edge[np.concatenate([ins, out])]
+        H[n_in:, n_in:] = 0.5 * (M + M.T)
+        if n_in:
+            lines = rows[table.slot[ins]]
+            W = lines[:, out]
+            try:
+                R = np.linalg.inv(-lines[:, ins])
+            except np.linalg.LinAlgError:
+                return None
+            H[:n_in, :n_in] = R = 0.5 * (R + R.T)
+            H[:n_in, n_in:] = RW = R @ W
+            H[n_in:, :n_in] = RW.T
+            H[n_in:, n_in:] += W.T @ RW
+            c[n_in:] += RW.T @ c[:n_in]
+            c[:n_in] = R @ c[:n_in]
+        # back to the order of the block
+        back = np.argsort(order)
+        if not (np.isfinite(H).all() and np.isfinite(c).all()):
+            return None
+        return np.ascontiguousarray(H[np.ix_(back, back)]), c[back]
+
+    def drop_costs(self, positions: Ints) -> Floats:
+        """By how much taking out each of these members raises the minimum."""
+        edge, pivots = self.table.border[: kernels.MOVING, positions]
+        return -0.5 * edge**2 / pivots
+
+    def prices(self) -> Floats:
+        """Change of the objective by the best addition or swap that brings in each column, (p,)."""
+        price, budget = self.sparsity
+        table, members = self.table, self.members
+        edge, pivots, least = table.border[:3]
+        change = np.full(edge.size, np.inf)
+        if members.size < budget:
+            change = price - self.add_gains()
+        kernels.price_swaps(
+            table.rows[: members.size], -pivots[members], -edge[members], ~table.kept[members],
+            edge, pivots, least + 1e-300, change,
+        )  # fmt: skip
+        change[members] = np.inf
+        return change
+
+    def add_gains(self) -> Floats:
+        """By how much adding each column lowers the minimum, (p,); −inf where not possible."""
+        edge, pivots, least = self.table.border[:3]
+        free = (self.table.slot < 0) & (pivots > least)
+        safe = np.where(free, pivots, 1.0)
+        return np.where(free, 0.5 * edge**2 / safe, -np.inf)
+
+
+def first_of(keys: Floats, count: int) -> Ints:
+    """Positions of the `count` smallest keys."""
+    return np.argpartition(keys, count)[:count] if count < keys.size else np.arange(keys.size)

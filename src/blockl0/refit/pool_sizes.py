@@ -1,0 +1,57 @@
+"""How a pool is searched, and how many columns it takes: few moves are cheap, many find more."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from blockl0.problem.problem import Problem
+
+NARROW_POOL, NARROW_FACTOR = 160, 8
+"""Columns in the narrow pool of the start and the first round: this many, or so many supports."""
+POOL_SIZE, POOL_FACTOR = 1024, 8
+"""Columns in the pool: this many, or so many supports if that is more."""
+POOL_BYTES, WHOLE_BYTES = 64 << 20, 128 << 20
+"""Bytes of a pool's columns, unless so many supports need more, and of an X that is one pool."""
+KICK_WORK = 2e9
+"""Operations spent at most on the Gram matrix of a pool for kicks."""
+LARGEST_POOL = 4096
+"""Columns in any pool that is not all of X."""
+
+
+class SearchOptions(NamedTuple):
+    """How a pool is searched; see `solve_refit`."""
+
+    n_outside: int
+    n_support: int
+    n_random: int
+    pool: int | None
+    patience: int
+
+
+def pool_size(problem: Problem, options: SearchOptions) -> int:
+    """Columns in a pool; all of them when they are not many."""
+    n, budget = problem.n_features, problem.sparsity.budget
+    if options.pool is not None:
+        return min(n, options.pool)
+    m, design = problem.n_samples, problem.design
+    affordable = int(POOL_BYTES * n / max(design.nbytes, 1))
+    most = min(POOL_FACTOR * min(budget, m), LARGEST_POOL)
+    wanted = max(min(POOL_SIZE, affordable), most, NARROW_POOL)
+    # twice as many cost no more than pricing those that a pool leaves out again and again
+    is_whole = n <= 2 * wanted and design.nbytes <= WHOLE_BYTES
+    return n if is_whole else min(n, wanted)
+
+
+def narrow_size(problem: Problem, options: SearchOptions, n_nonzero: int) -> int:
+    """Columns in the pool of the start and of the first round, where moves are cheapest."""
+    return min(pool_size(problem, options), max(NARROW_POOL, NARROW_FACTOR * n_nonzero))
+
+
+def kick_size(problem: Problem, options: SearchOptions) -> int:
+    """Columns in a pool for kicks, which come to need its whole Gram matrix."""
+    m, budget = problem.n_samples, problem.sparsity.budget
+    affordable = int(np.sqrt(KICK_WORK / m))
+    most = min(POOL_FACTOR * min(budget, m), LARGEST_POOL)
+    return min(pool_size(problem, options), max(affordable, most))

@@ -1,0 +1,322 @@
+"""The search of method "refit" for the squared loss: pool, search, price, and kicks."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockl0 import kernels
+from blockl0.certificate.hidden_moves import find_hidden_move
+from blockl0.certificate.moves import CLEAR
+from blockl0.incumbent import Incumbent, Tally
+from blockl0.problem.fits import least_squares_on
+from blockl0.problem.problem import Problem
+from blockl0.problem.sparsity import Sparsity
+from blockl0.refit.pool import Pool, Walk
+from blockl0.refit.pool_kicks import LARGEST_BLOCK, PoolKicks
+from blockl0.refit.pool_sizes import SearchOptions, kick_size, narrow_size, pool_size
+from blockl0.refit.pricing import doubtful_columns, price_columns, price_first
+from blockl0.refit.settled import fit_with_kept, prove
+from blockl0.run import Run
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+SLACK = 0.04
+"""By how much of the best objective a wide search may walk above it."""
+STAGES = 4
+"""Parts in which a large X is first asked for its columns, each priced at what the last found."""
+RELATIVE_TOLERANCE = 1e-11
+"""Of ½‖y‖²: smaller improvements are rounding."""
+MAX_PRICINGS = 50
+"""Rounds of pool, search and price before a search is given up; each lowers the objective."""
+
+
+class QuadraticSearch:
+    """The squared loss: pools, descents, kicks and pricing.
+
+    Attributes
+    ----------
+    tolerance : float
+        Smaller improvements are rounding.
+    tally : Tally
+        Shared with the searches made from this one.
+    proves : bool
+        Whether a point is settled also where only the columns themselves can tell, and a problem of
+        few columns solved to proven optimality. A model of another loss is worth neither.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        options: SearchOptions,
+        tally: Tally | None = None,
+        proves: bool = False,
+        like: QuadraticSearch | None = None,
+    ) -> None:
+        self.problem = problem
+        self.options = options
+        self.certifies = proves
+        self.proves = proves and problem.n_features <= LARGEST_BLOCK
+        self.tally = Tally() if tally is None else tally
+        if like is None:
+            self.sq_norms: Floats = problem.design.sq_norms(problem.sample_weight) + problem.ridge
+        else:
+            self.sq_norms = like.sq_norms
+        zero = np.zeros(problem.n_features)
+        eta = np.zeros(problem.n_samples)
+        self.target = problem.gradient(zero, eta)
+        self.constant = problem.smooth(zero, eta)
+        self.tolerance = self.negligible = RELATIVE_TOLERANCE * self.constant
+        self.tally.n_passes += 2 if like is None else 1
+        self.run: Run | None = None  # whose clock the pools read
+        self._whole = None if like is None else self._like_whole_of(like)
+        self._last: Pool | None = None  # the last pool that was not all of X
+
+    def for_sparsity(self, sparsity: Sparsity) -> QuadraticSearch:
+        """The search of the same data under another price and budget; it shares what it can."""
+        other = copy(self)
+        other.problem = replace(self.problem, sparsity=sparsity)
+        other._last = None
+        other._whole = other._like_whole_of(self)
+        return other
+
+    def for_target(self, y: Floats) -> QuadraticSearch:
+        """The search of the same columns for another target, with a tally of its own.
+
+        It shares what does not depend on y: lengths of columns, and where X is one pool, the rows
+        of the Gram matrix that either search has made.
+        """
+        problem = replace(self.problem, y=y)
+        return QuadraticSearch(problem, self.options, proves=self.certifies, like=self)
+
+    def _like_whole_of(self, other: QuadraticSearch) -> Pool | None:
+        """A pool of all columns on the other search's Gram matrix, if X is one pool here."""
+        if pool_size(self.problem, self.options) < self.problem.n_features:
+            return None
+        whole = other.whole_pool()
+        return self._pool_of(whole.columns, like=whole)
+
+    def start(self, w: Floats) -> Incumbent:
+        """The fit on the support of w and the kept columns, less what is not worth its price."""
+        support = self._with_kept(w)
+        if support.size == 0:
+            return self.first()
+        # pricing looks at what enters; removals, and columns that depend on others, are seen here
+        pool = self._pool_of(support)
+        pool.load(support)
+        pool.descend()
+        fits = self.fit(support, 0), self.fit(pool.support, 0)
+        return min(fits, key=lambda fit: fit.objective)
+
+    def first(self) -> Incumbent:
+        """A start from nothing, most of the way on few columns, where moves are cheap.
+
+        Of many columns those that matter late do not stand out at first: the support is then grown
+        in stages, with new prices before each.
+        """
+        point = Incumbent(np.zeros(self.problem.n_features), self.constant, 0)
+        price, budget = self.problem.sparsity
+        # a price alone stops by itself
+        is_staged = budget <= pool_size(self.problem, self.options) < self.problem.n_features
+        stages = range(1, STAGES + 1) if is_staged else [STAGES]
+        for part in [-(-budget * stage // STAGES) for stage in stages]:
+            search = self if part == budget else self.for_sparsity(Sparsity(price, part))
+            pool = search.make_pool(point, self._narrow_size(point))
+            pool.descend()
+            point = self.fit(pool.support, 0)
+        return point
+
+    def scatter(self, rng: np.random.Generator) -> Incumbent:
+        """A start elsewhere: additions ranked by gains times random numbers, then a descent."""
+        zero = Incumbent(np.zeros(self.problem.n_features), self.constant, 0)
+        pool = self.make_pool(zero, kick_size(self.problem, self.options))
+        pool.descend(rng.uniform(0.0, 1.0, pool.columns.size))
+        pool.descend()
+        return self.fit(pool.support, 0)
+
+    def shrink(self, w: Floats, size: int) -> Floats:
+        """Take out the least missed column, re-fitted, until `size` are left; kept ones stay."""
+        support = np.flatnonzero(w)
+        problem = replace(self.problem, sparsity=Sparsity(0.0, support.size))
+        target, sq_norms = self.target[support], self.sq_norms[support]
+        pool = Pool(problem, support, target, sq_norms, self.tolerance)
+        pool.load(support)
+        while pool.size > size and pool.movable.size:
+            movable = pool.movable
+            pool.toggle(movable[[np.argmin(pool.drop_costs(movable))]])
+        return least_squares_on(self.problem, pool.support)
+
+    # pool ------------------------------------------------------------------------------------
+
+    def _narrow_size(self, incumbent: Incumbent) -> int:
+        return narrow_size(self.problem, self.options, incumbent.n_nonzero)
+
+    def whole_pool(self) -> Pool:
+        """The pool of all columns; making its Gram matrix, in time, is one pass."""
+        if self._whole is None:
+            self._whole = self._pool_of(np.arange(self.problem.n_features))
+            self.tally.n_passes += 1
+        return self._whole
+
+    def make_pool(self, incumbent: Incumbent, most: int | None = None) -> Pool:
+        """The support, the kept columns, and the columns with the best prices, loaded.
+
+        There are at most `most` of them, unless the support needs more; `pool_size` by default.
+        """
+        n, must = self.problem.n_features, self._with_kept(incumbent.w)
+        most = pool_size(self.problem, self.options) if most is None else most
+        size = min(n, max(most, must.size + 1))
+        if size == n:
+            pool = self.whole_pool()
+        else:
+            prices = self.prices_at(incumbent).copy()
+            prices[must] = -np.inf
+            pool = self._pool_at_hand(np.sort(np.argpartition(prices, size - 1)[:size]))
+            # a product of all is quicker than many of a few, and needs no copy of the columns
+            if size <= kick_size(self.problem, self.options):
+                pool.know_all()
+        pool.run = self.run  # a pool of all columns may be older than the run
+        pool.load(must)
+        return pool
+
+    def _pool_at_hand(self, columns: Ints) -> Pool:
+        """The last pool if it is one of these columns: rounds at one point share its products."""
+        if self._last is None or not np.array_equal(self._last.columns, columns):
+            self._last = self._pool_of(columns)
+        return self._last
+
+    def _with_kept(self, w: Floats) -> Ints:
+        chosen = w != 0.0
+        chosen[self.problem.keep] = True
+        return np.flatnonzero(chosen)
+
+    def _pool_of(self, columns: Ints, like: Pool | None = None) -> Pool:
+        pool = Pool(
+            self.problem, columns, self.target[columns], self.sq_norms[columns], self.tolerance,
+            like,
+        )  # fmt: skip
+        pool.run = self.run
+        return pool
+
+    # price -----------------------------------------------------------------------------------
+
+    def prices_at(self, incumbent: Incumbent) -> Floats:
+        """The prices of all columns at an incumbent, (n,), computed once."""
+        if incumbent.prices is None:
+            incumbent.doubtful = np.empty(0, dtype=np.int64)
+            if incumbent.support.size:
+                self.tally.n_passes += 1
+                incumbent.prices, incumbent.doubtful = price_columns(
+                    self.problem, self.sq_norms, incumbent.w, incumbent.support
+                )
+            else:
+                price, budget = self.problem.sparsity
+                incumbent.prices = price_first(self.sq_norms, self.target, price, budget)
+        return incumbent.prices
+
+    def settle(
+        self, incumbent: Incumbent, run: Run, rng: np.random.Generator, ceiling: float = np.inf
+    ) -> Incumbent:
+        """Pool, search, price, until no column prices out; few columns are searched completely.
+
+        A point that does not end below the ceiling is of no interest and may not be settled.
+        """
+        for _ in range(MAX_PRICINGS):
+            if run.seconds_left <= 0.0:
+                break
+            pool = self.make_pool(incumbent)
+            pool.descend()
+            if not self.proves and pool is self._whole and pool.columns.size <= LARGEST_BLOCK:
+                pool.search_block(np.arange(pool.columns.size))
+            found = self.fit(pool.support, incumbent.iteration + 1)
+            if found.objective > incumbent.objective:
+                break
+            stalled = found.objective == incumbent.objective
+            incumbent = found
+            if self.proves:
+                return prove(self.problem, incumbent, run)
+            if self.is_priced_out(found, pool):
+                return self.settle_hidden(incumbent, run, ceiling)
+            if stalled:
+                break
+        if self.proves:
+            return prove(self.problem, incumbent, run)
+        # the pool has lost its way in rounding: nothing that it says is about this point
+        incumbent.doubtful = self._all_outside(incumbent)
+        return self.settle_hidden(incumbent, run, ceiling)
+
+    def is_priced_out(self, incumbent: Incumbent, pool: Pool) -> bool:
+        """Whether no single move over all columns improves a point that has none in its pool."""
+        pool.refresh()
+        self.tally.drift = max(self.tally.drift, pool.drift)
+        if pool.size != incumbent.n_nonzero:
+            # the pool cannot hold this support: nothing that it says is about it
+            incumbent.doubtful = self._all_outside(incumbent)
+            return True
+        if pool is self._whole:
+            pivots, members = pool.table.border[kernels.PIVOT], pool.members
+            is_apart = np.all(pivots[members] * self.sq_norms[members] * CLEAR > -1.0)
+            incumbent.prices = pool.prices()
+            incumbent.doubtful = doubtful_columns(self.sq_norms, pivots, members, bool(is_apart))
+        return not np.any(self.prices_at(incumbent) < -self.tolerance)
+
+    def settle_hidden(self, incumbent: Incumbent, run: Run, ceiling: float = np.inf) -> Incumbent:
+        """Make the moves that only the columns themselves show; then the point is settled."""
+        doubtful = incumbent.doubtful
+        if doubtful is None or doubtful.size == 0:
+            incumbent.is_settled = True
+            return incumbent
+        if not self.certifies or ceiling <= incumbent.objective:
+            return incumbent
+        for _ in range(MAX_PRICINGS):
+            if run.seconds_left <= 0.0:
+                break
+            support = self._with_kept(incumbent.w)
+            move = find_hidden_move(
+                self.problem, incumbent.w, support, doubtful, self.tolerance, run
+            )  # fmt: skip
+            if move.support is None:
+                incumbent.is_settled = move.is_complete
+                break
+            incumbent = self.fit(move.support, incumbent.iteration + 1)
+            # the new support is one that the tableau cannot see
+            doubtful = self._all_outside(incumbent)
+        return incumbent
+
+    def _all_outside(self, incumbent: Incumbent) -> Ints:
+        """The columns outside the support that are not zero."""
+        return np.setdiff1d(np.flatnonzero(self.sq_norms > 0.0), incumbent.support)
+
+    def fit(self, support: Ints, iteration: int) -> Incumbent:
+        """The incumbent on a support and the kept columns, its objective from the data."""
+        return fit_with_kept(self.problem, support, self.sq_norms, iteration)
+
+    def kick_round(
+        self, incumbent: Incumbent, run: Run, rng: np.random.Generator, is_narrow: bool = False
+    ) -> Incumbent:
+        """Blocks and kicks on a pool around the incumbent; the best, settled, or the incumbent.
+
+        On a narrow pool only better points are accepted. On a wide one also those that are not much
+        worse: the search walks away from the incumbent, and the next wide round goes on from there.
+        """
+        wide = kick_size(self.problem, self.options)
+        pool = self.make_pool(incumbent, self._narrow_size(incumbent) if is_narrow else wide)
+        best, slack = pool.objective, -np.inf
+        if not is_narrow:
+            slack = SLACK * abs(incumbent.objective)
+            if incumbent.walk is not None and incumbent.walk.is_from(incumbent.support, pool):
+                pool.restore(incumbent.walk.state)
+        kicks = PoolKicks(pool, self.options, rng)
+        support = kicks.make_round(run, is_narrow, best, slack)
+        incumbent.walk = None
+        if support is None:
+            if not is_narrow:
+                incumbent.walk = Walk(incumbent.support, pool.columns, pool.save())
+            return incumbent
+        start = self.fit(support, incumbent.iteration)
+        found = self.settle(start, run, rng, incumbent.objective)
+        return found if found.objective < incumbent.objective else incumbent

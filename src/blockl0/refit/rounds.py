@@ -1,0 +1,244 @@
+"""Method "refit": a pool of columns, blocks with re-fitted outside, and pricing over all of X.
+
+    pool:   the support and the columns that look best from it; their swept tableau
+    search: additions, removals and swaps inside the pool, support always re-fitted
+    price:  all columns: would any addition or swap improve? then it joins the pool
+
+until no column prices out: the point is then 1-swap stationary over all columns, re-fit included.
+Rounds of exact blocks and of kicks (drop part of the support, refill differently, descend again,
+search the difference as a block) diversify, first among few columns, then among all.
+"""
+
+from __future__ import annotations
+
+from math import comb
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockl0.certificate import TOL, Certificate
+from blockl0.methods import method
+from blockl0.problem.problem import Problem
+from blockl0.problem.sparsity import Sparsity
+from blockl0.refit.local_search import LocalSearch
+from blockl0.refit.pooled_search import PooledSearch
+from blockl0.refit.quadratic_search import Incumbent, QuadraticSearch, SearchOptions
+from blockl0.result import Result, Status
+from blockl0.run import Run
+from blockl0.validate import check_choice, check_integer
+
+Floats = NDArray[np.float64]
+
+EFFORTS = {"fast": 0, "balanced": 16, "thorough": 60}
+"""Rounds in a row without improvement, beyond the first round, that end a run, by name."""
+ELSEWHERE = 15
+"""After so many rounds in a row without improvement, and again after as many, look elsewhere."""
+ELSEWHERE_ROUNDS = 3
+"""Rounds in a row without improvement that end a search elsewhere."""
+
+WIDE = 512
+"""Columns beyond which a loss other than the squared one is searched in pools of them."""
+
+Search = QuadraticSearch | LocalSearch | PooledSearch
+
+
+@method("refit", several_outputs=True)
+def solve_refit(
+    problem: Problem,
+    run: Run,
+    *,
+    init: Floats | None = None,
+    rng: np.random.Generator,
+    effort: str | int = "balanced",
+    block: tuple[int, int, int] = (8, 8, 2),
+    pool: int | None = None,
+    patience: int = 2,
+) -> Result:
+    """Pool, search, price; then rounds of blocks and kicks, each settled, keeping the best.
+
+    Parameters
+    ----------
+    problem : Problem
+        A loss other than the squared one is searched through its local quadratic model, and every
+        step is verified on the true objective.
+    run : Run
+    init : ndarray (n,) or (n, C), optional
+        Its support is the first one.
+    rng : Generator
+    effort : "fast", "balanced", "thorough" or int
+        After the first round of kicks, the rounds in a row without improvement that end the run: 0,
+        16, 60, or as given; after many of them other starts and neighbouring budgets are tried. A
+        run with more effort goes through the same rounds first, so for the same seed it is never
+        worse.
+    block : (int, int, int)
+        Columns of an exact block: from outside the support, from the support, at random.
+    pool : int, optional
+        Columns in the pool; about a thousand by default, or all when there are not many more.
+    patience : int
+        Exact blocks in a row without improvement that end their part of a round.
+    """
+    options, rounds = refit_options(effort, block, pool, patience)
+    search = make_search(problem, options)
+    incumbent, status = improve(search, init, run, rng, rounds)
+    return finish(search, incumbent, status, run)
+
+
+def refit_options(
+    effort: str | int = "balanced",
+    block: tuple[int, int, int] = (8, 8, 2),
+    pool: int | None = None,
+    patience: int = 2,
+) -> tuple[SearchOptions, int]:
+    """The options checked: how to search, and for how many fruitless rounds."""
+    options = SearchOptions(
+        *_sizes(block),
+        pool=None if pool is None else check_integer("pool", pool, low=1),
+        patience=check_integer("patience", patience, low=0),
+    )
+    return options, _rounds(effort)
+
+
+def make_search(problem: Problem, options: SearchOptions) -> Search:
+    """The search for the problem's loss."""
+    if problem.is_quadratic:
+        return QuadraticSearch(problem, options, proves=True)
+    is_wide = options.pool is None and problem.n_features > WIDE
+    return (PooledSearch if is_wide else LocalSearch)(problem, options)
+
+
+def improve(
+    search: Search, init: Floats | None, run: Run, rng: np.random.Generator, rounds: int
+) -> tuple[Incumbent, Status]:
+    """Settle a start, then rounds of blocks and kicks until `rounds` in a row bring nothing."""
+    incumbent: Incumbent | None = None
+    status: Status | None = None
+    if isinstance(search, QuadraticSearch):
+        search.run = run
+    try:
+        incumbent = search.start(search.problem.zero() if init is None else init)
+        incumbent = search.settle(incumbent, run, rng)
+        status = run.record(incumbent)
+        # the first round is always made, and is narrow
+        fruitless, n_elsewhere = -1, 0
+        while status is None and fruitless < rounds and not incumbent.is_proven:
+            before = incumbent.objective
+            is_perfect = before <= search.negligible
+            if is_perfect:
+                pass  # only changes for their price are left
+            elif fruitless > 0 and fruitless % ELSEWHERE == 0:
+                look = restart if n_elsewhere % 2 == 0 else ask_neighbours
+                incumbent = look(search, incumbent, run, rng)
+                n_elsewhere += 1
+            else:
+                incumbent = search.kick_round(incumbent, run, rng, is_narrow=fruitless < 0)
+            while (better := check(search, incumbent, run)) is not None:
+                incumbent = better
+                incumbent = search.settle(incumbent, run, rng)
+            if is_perfect:
+                break
+            fruitless = 0 if incumbent.objective < before else fruitless + 1
+            incumbent.iteration += 1
+            status = run.record(incumbent)
+    except KeyboardInterrupt:
+        incumbent, status = incumbent or _nothing(search.problem), Status.INTERRUPTED
+    if status is None:
+        status = Status.OPTIMAL if incumbent.is_proven else Status.CONVERGED
+    return incumbent, status
+
+
+def _nothing(problem: Problem) -> Incumbent:
+    """The point to return when there was no time for any other."""
+    w = problem.zero()
+    return Incumbent(w, problem.objective(w), 0)
+
+
+def check(search: Search, incumbent: Incumbent, run: Run) -> Incumbent | None:
+    """A better point one change away, on the true objective; None where there is none, or no time.
+
+    Every new incumbent is checked at the end of its round, whatever the effort, so that a run with
+    more effort goes through the same points. The squared loss is settled by its prices.
+    """
+    if isinstance(search, QuadraticSearch) or incumbent.is_settled:
+        return None
+    return search.check(incumbent, run)
+
+
+def finish(search: Search, incumbent: Incumbent, status: Status, run: Run) -> Result:
+    """The result at an incumbent, its objective recomputed from the data."""
+    return run.result(
+        incumbent.w,
+        status,
+        incumbent.iteration,
+        lower_bound=incumbent.objective if incumbent.is_proven else None,
+        certificate=_certificate(search.problem, incumbent, search.tolerance),
+        n_passes=search.tally.n_passes,
+        drift=search.tally.drift,
+    )
+
+
+def restart(search: Search, incumbent: Incumbent, run: Run, rng: np.random.Generator) -> Incumbent:
+    """A search of its own from a start elsewhere; the better of the two."""
+    found, fruitless = search.settle(search.scatter(rng), run, rng), 0
+    while fruitless < ELSEWHERE_ROUNDS and run.seconds_left > 0.0:
+        before = found.objective
+        found = search.kick_round(found, run, rng)
+        fruitless = 0 if found.objective < before else fruitless + 1
+    # what comes next around the old point starts from it, not from where a walk had led
+    incumbent.walk = None
+    return _better(found, incumbent)
+
+
+def _better(found: Incumbent, incumbent: Incumbent) -> Incumbent:
+    if found.objective < incumbent.objective:
+        found.iteration = incumbent.iteration
+        return found
+    return incumbent
+
+
+def ask_neighbours(
+    search: Search, incumbent: Incumbent, run: Run, rng: np.random.Generator
+) -> Incumbent:
+    """Solve with one nonzero fewer and one more, and settle from there; the best of all."""
+    price, budget = search.problem.sparsity
+    n_kept, n = search.problem.keep.size, search.problem.n_features
+    for other in (budget - 1, budget + 1):
+        if budget == n or not max(n_kept, 1) <= other <= n or incumbent.n_nonzero < budget:
+            continue
+        neighbour = search.for_sparsity(Sparsity(price, other))
+        w = incumbent.w if other > budget else search.shrink(incumbent.w, other)
+        point = neighbour.settle(neighbour.start(w), run, rng)
+        point = neighbour.kick_round(point, run, rng, is_narrow=True)
+        back = point.w if point.n_nonzero <= budget else search.shrink(point.w, budget)
+        incumbent = _better(search.settle(search.start(back), run, rng), incumbent)
+    return incumbent
+
+
+def _sizes(block: tuple[int, int, int]) -> tuple[int, int, int]:
+    if not isinstance(block, tuple | list) or len(block) != 3:
+        raise ValueError(
+            "`block` must be three sizes (outside the support, from the support, at random), "
+            f"got {block!r}; the default is (8, 8, 2)."
+        )
+    outside, support, random = (check_integer("block", size, low=0) for size in block)
+    return outside, support, random
+
+
+def _rounds(effort: str | int) -> int:
+    if isinstance(effort, str):
+        return EFFORTS[check_choice("effort", effort, tuple(EFFORTS))]
+    return check_integer("effort", effort, low=0)
+
+
+def _certificate(problem: Problem, incumbent: Incumbent, rounding: float) -> Certificate | None:
+    """What the last pricing proved: no single change, and under a full budget no swap, improves."""
+    # on a nearly perfect fit the search rounds more coarsely than a certificate may
+    if not incumbent.is_settled or rounding > TOL * incumbent.objective:
+        return None
+    price, budget = problem.sparsity
+    # without a price and without room every change of two is a swap, and those were priced
+    level = 2 if price == 0.0 and incumbent.n_nonzero == budget else 1
+    return Certificate(
+        holds=True, level=level, outside="refit", complete=True, confidence=1.0, block=None,
+        better_coef=None, better_objective=None, n_blocks=comb(problem.n_features, level),
+        objective=incumbent.objective,
+    )  # fmt: skip

@@ -1,0 +1,50 @@
+"""The end of a search for the squared loss: a fit from the data, and where it pays, a proof."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockl0.exact.search import ExactSearch
+from blockl0.incumbent import Incumbent
+from blockl0.problem.fits import least_squares_on
+from blockl0.problem.problem import Problem
+from blockl0.run import Run
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+PROOF_NODES, PROOF_SLICE = 200_000, 2000
+"""Nodes spent on the proof that a small problem is solved, and between two looks at the clock."""
+
+
+def fit_with_kept(problem: Problem, support: Ints, sq_norms: Floats, iteration: int) -> Incumbent:
+    """The point on a support and the kept columns, its objective from the data.
+
+    A pool leaves a kept column out that is nearly a combination of others; here it comes back, and
+    where that is one too many, the least of the others goes.
+    """
+    keep, budget = problem.keep, problem.sparsity.budget
+    support = np.union1d(support, keep) if keep.size else support
+    w = least_squares_on(problem, support)
+    while np.count_nonzero(w) > budget:
+        movable = np.setdiff1d(np.flatnonzero(w), keep)
+        least = movable[np.argmin(w[movable] ** 2 * sq_norms[movable])]
+        w = least_squares_on(problem, np.setdiff1d(np.flatnonzero(w), least))
+    return Incumbent.at(problem, w, iteration)
+
+
+def prove(problem: Problem, incumbent: Incumbent, run: Run) -> Incumbent:
+    """The optimum of a small problem, or the incumbent where the nodes or the time run out."""
+    iteration, incumbent.iteration = incumbent.iteration, 0  # there it counts nodes
+    search = ExactSearch(problem, incumbent, run)
+    while not search.finished and search.incumbent.iteration < PROOF_NODES:
+        if run.seconds_left <= 0.0:
+            break
+        search.advance(PROOF_SLICE)
+    best = search.incumbent
+    if best.objective < incumbent.objective:
+        incumbent = Incumbent(best.w, best.objective, best.n_nonzero, iteration)
+    incumbent.iteration = iteration
+    incumbent.is_settled = incumbent.is_proven = search.finished
+    return incumbent

@@ -1,0 +1,129 @@
+"""The rooms of the package: imports go one way, and what must exist once exists once."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import blockl0
+
+ROOT = Path(blockl0.__file__).parent
+FLOORS = (
+    ("_version", "compiling", "errors", "files", "progress", "text", "units"),
+    ("result", "validate"),
+    ("incumbent", "kernels", "losses", "run", "theory"),
+    ("problem",),
+    ("methods",),
+    ("block_search", "dec", "exact"),
+    ("certificate",),
+    ("refit",),
+    ("baselines",),
+    ("solve",),
+    ("path", "selection"),
+    ("estimators", "plot"),
+    ("datasets", "model_checks", "model_file", "tables"),
+    ("report",),
+    ("experiments",),
+    ("cli", "demo"),
+)
+"""From the ground up: a room imports rooms below it, and those beside it."""
+FORMER = ("decomposition", "model_selection", "preprocess", "working_set")
+"""Names of before the rooms, kept for those who import or unpickle from them."""
+FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+
+
+def room_of(module: str) -> str:
+    return module.removeprefix("blockl0.").split(".")[0]
+
+
+@cache
+def sources() -> dict[str, str]:
+    """Every module with its source."""
+    found = {}
+    for file in ROOT.rglob("*.py"):
+        name = ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        if name not in ("__init__", "cli.__main__"):
+            found[name] = file.read_text(encoding="utf-8")
+    return found
+
+
+def imports_of(source: str) -> set[str]:
+    """The rooms that a module imports anywhere, inside functions too, but not for types only."""
+    tree, found = ast.parse(source), set()
+    typing_only = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
+        for inner in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if id(node) in typing_only:
+            continue
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("blockl0"):
+            found |= {room_of(f"{node.module}.{alias.name}") for alias in node.names}
+        elif isinstance(node, ast.Import):
+            found |= {room_of(a.name) for a in node.names if a.name.startswith("blockl0.")}
+    return found & set(FLOOR_OF)
+
+
+def test_every_module_is_in_a_room():
+    assert {room_of(name) for name in sources()} - set(FORMER) == set(FLOOR_OF)
+
+
+@pytest.mark.parametrize("room", FLOOR_OF)
+def test_imports_go_one_way(room):
+    upwards = {
+        f"{name} -> {other}"
+        for name, source in sources().items()
+        if room_of(name) == room
+        for other in imports_of(source)
+        if FLOOR_OF[other] > FLOOR_OF[room]
+    }
+    assert not upwards
+
+
+def places(pattern: str) -> set[str]:
+    """The modules in which a pattern occurs outside comments and docstrings."""
+    return {name for name, source in sources().items() if re.search(pattern, source, re.M)}
+
+
+def test_what_exists_once():
+    # a run is begun in one place, and storage and losses are known in their own files only
+    assert places(r"\bRun\(") == {"run"}
+    assert places(r"isinstance\([^)]*\bCsc\b") <= {"problem.design"}
+    assert places(r"isinstance\([^)]*\bCentered\b") <= {"problem.centred"}
+    assert places(r"Multinomial") == set()
+    assert places(r"== \"(squared|logistic|poisson|huber|softmax|gamma|tweedie)\"") == set()
+
+
+def test_all_compiled_functions_are_in_one_file():
+    assert places(r"^@(kernel|cached|njit)\b") == {"kernels"}
+
+
+def test_no_function_is_long():
+    longest = {}
+    for name, source in sources().items():
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                body = [n for n in node.body if not isinstance(n, ast.Expr)]
+                if body:
+                    size = (body[-1].end_lineno or 0) - body[0].lineno + 1
+                    longest[f"{name}.{node.name}"] = size
+    assert not {name: size for name, size in longest.items() if size > 60}
+
+
+def test_former_names_still_lead_to_the_same_things():
+    from blockl0 import decomposition, model_selection, preprocess, working_set
+    from blockl0.dec import decomposition as dec
+    from blockl0.dec import working_set as sets
+    from blockl0.problem import preprocess as intercept
+
+    assert model_selection.L0RegressorCV is blockl0.L0RegressorCV
+    assert preprocess.apply is intercept.apply
+    assert preprocess.ConstantColumnWarning is blockl0.ConstantColumnWarning
+    assert working_set.RandomGreedy is sets.RandomGreedy
+    assert decomposition.AS_PRINTED is dec.AS_PRINTED
