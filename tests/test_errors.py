@@ -175,7 +175,7 @@ ESTIMATORS = {
     "path criterion": (lambda: blockl0.l0_path(A, LABELS, n_nonzero_coefs=2).best("bik"), ValueError, r"`criterion` must be one of 'aic', .*Did you mean 'bic'"),
     "path option": (lambda: blockl0.l0_path(A, LABELS, n_nonzero_coefs=2, blok=3), TypeError, r"does not know the option `blok`\. Did you mean 'block'\?"),
     "init classes": (lambda: validate.check_init(np.zeros(5), 5, 2, n_outputs=3), ValueError, r"`init` must have shape \(5, 3\), one value per column of X and class, got shape \(5,\)"),
-    "one output": (lambda: blockl0.solve(np.eye(3), [0, 1, 2], loss="softmax", n_nonzero_coefs=1, method="dec"), ValueError, r"method='dec' knows one coefficient per column, and loss='softmax' has 3; use method='refit'"),
+    "one output": (lambda: blockl0.solve(np.eye(3), [0, 1, 2], loss="softmax", n_nonzero_coefs=1, method="dec"), ValueError, r"method='dec' takes losses with one predictor for a sample, got loss='softmax'; use method='refit'"),
     "softmax codes": (lambda: blockl0.solve(np.eye(3), [1, 2, 3], loss="softmax", n_nonzero_coefs=1), ValueError, r"loss='softmax' needs `y` to hold the class codes 0, 1, \.\.\., C - 1.*got 1, 2, 3; np\.unique"),
     "init keep": (lambda: validate.check_init([1.0, 1.0, 0.0], 3, 2, np.array([2])), ValueError, r"`init` must leave room for the columns in `keep`: it has 2 nonzeros"),
     "callback": (lambda: validate.check_callback(3), TypeError, r"`callback` must be callable, got 3"),

@@ -54,7 +54,7 @@ from blockl0.experiments.samples import places, sci, short
 from blockl0.experiments.store import Store
 from blockl0.experiments.variants import GREEDY, OPTIONS, VARIANTS, dec
 from blockl0.result import Result, Status
-from blockl0.solve import _defaults
+from blockl0.solve import METHODS
 
 TINY = Profile(
     name="tiny",
@@ -208,7 +208,7 @@ def test_the_record_of_a_variant_is_what_solve_is_given(label, monkeypatch):
     assert init is None or not init.any()
     assert seen == {name: v for name in OPTIONS if (v := getattr(variant, name)) is not None}
     # nothing that could be varied is left to a default that is not on record
-    assert set(_defaults(variant.solver)) & set(OPTIONS) == set(seen)
+    assert set(METHODS[variant.solver].defaults) & set(OPTIONS) == set(seen)
 
 
 def test_the_letter_is_the_papers():
@@ -216,7 +216,7 @@ def test_the_letter_is_the_papers():
     assert (letter.theta, letter.tol, letter.window, letter.max_iter) == (1e-3, 1e-5, 50, 1000)
     assert {name: getattr(letter, name) for name in AS_PRINTED} == AS_PRINTED
     assert default.options == {
-        name: value for name, value in _defaults("dec").items() if name in OPTIONS
+        name: value for name, value in METHODS["dec"].defaults.items() if name in OPTIONS
     }
     assert all(VARIANTS[name].normalize is False for name in GREEDY)
 

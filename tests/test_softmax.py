@@ -391,7 +391,9 @@ def test_a_certificate_that_would_take_too_long_is_refused(monkeypatch):
 def test_methods_of_one_coefficient_per_column_refuse(method):
     X, y, _ = make(30, 5)
     form = {"alpha": 1.0} if method in ("pgm-l0", "pgm-lp") else {"n_nonzero_coefs": 2}
-    with pytest.raises(ValueError, match=rf"method='{method}' knows one .*use method='refit'"):
+    with pytest.raises(
+        ValueError, match=rf"method='{method}' .*got loss='softmax'; use method='refit'"
+    ):
         solve(X, y, loss="softmax", method=method, **form)
 
 

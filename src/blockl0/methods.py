@@ -32,7 +32,7 @@ class Method:
     ----------
     name : str
     solve : callable
-    losses : "any", "bounded" or "squared"
+    losses : "any", "bounded" or "quadratic"
         The losses it takes: all, those whose curvature has a bound, or the squared one.
     forms : tuple of str
         "budget" if it takes a budget, "price" if it takes a price; with both also the two together.
@@ -74,7 +74,7 @@ class Method:
                 f"takes a price (`alpha`) and no budget, got n_nonzero_coefs={budget}; leave "
                 "`n_nonzero_coefs` out"
             )
-        if self.losses == "squared" and not loss.is_quadratic:
+        if self.losses == "quadratic" and not loss.is_quadratic:
             return f"solves loss='squared' only, got loss={loss.name!r}"
         if loss.n_outputs > 1 and not self.several_outputs:
             return f"takes losses with one predictor for a sample, got loss={loss.name!r}"

@@ -117,15 +117,6 @@ def check_coefficients(
     return np.column_stack(each)
 
 
-def check_one_output(method: str, problem: Any) -> None:
-    """Refuse a loss of several predictors for a method that knows one coefficient per column."""
-    if problem.n_outputs > 1:
-        raise ValueError(
-            f"method={method!r} knows one coefficient per column, and loss={problem.loss.name!r} "
-            f"has {problem.n_outputs}; use method='refit'."
-        )
-
-
 def check_no_intercept(method: str, problem: Any) -> None:
     """Refuse a problem whose objective is the minimum over an intercept."""
     if problem.has_intercept:

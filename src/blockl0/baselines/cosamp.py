@@ -45,7 +45,7 @@ class CoSaMP(Pursuit):
         return not np.array_equal(self.approximation, before)
 
 
-@method("cosamp", losses="squared", forms=("budget",))
+@method("cosamp", losses="quadratic", forms=("budget",))
 def solve_cosamp(
     problem: Problem,
     run: Run,

@@ -69,7 +69,7 @@ class L1Path(Incumbent):
         return self.iteration + 1 < len(self.alphas)
 
 
-@method("cvx-l1", losses="squared", forms=("budget",))
+@method("cvx-l1", losses="quadratic", forms=("budget",))
 def solve_cvx_l1(
     problem: Problem,
     run: Run,

@@ -47,7 +47,7 @@ class ForwardSelection(MatchingPursuit):
         return best if score[best] > self.smallest else None
 
 
-@method("forward", losses="squared", forms=("budget",), start=False)
+@method("forward", losses="quadratic", forms=("budget",), start=False)
 def solve_forward(
     problem: Problem,
     run: Run,

@@ -70,7 +70,7 @@ class MatchingPursuit:
         return False
 
 
-@method("omp", losses="squared", forms=("budget",), start=False)
+@method("omp", losses="quadratic", forms=("budget",), start=False)
 def solve_omp(
     problem: Problem,
     run: Run,

@@ -79,7 +79,7 @@ class PenaltyDecomposition(Incumbent):
         return x
 
 
-@method("qpm", losses="squared", forms=("budget",))
+@method("qpm", losses="quadratic", forms=("budget",))
 def solve_qpm(
     problem: Problem,
     run: Run,

@@ -62,7 +62,7 @@ class RegularizedPursuit(Pursuit):
         return self.joined.size < 2 * budget
 
 
-@method("romp", losses="squared", forms=("budget",), start=False)
+@method("romp", losses="quadratic", forms=("budget",), start=False)
 def solve_romp(
     problem: Problem,
     run: Run,

@@ -39,7 +39,7 @@ class SubspacePursuit(Pursuit):
         return self.offer(self.refit(self.pruned(self.refit(joined))))
 
 
-@method("ssp", losses="squared", forms=("budget",))
+@method("ssp", losses="quadratic", forms=("budget",))
 def solve_ssp(
     problem: Problem,
     run: Run,

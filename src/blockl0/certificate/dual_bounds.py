@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from blockl0.problem.descent import FAR, weighted_total
-from blockl0.problem.design import Csc, Dense, Design
-from blockl0.problem.preprocess import Centered
+from blockl0.problem.design import Design
 from blockl0.problem.problem import Problem
 
 Floats = NDArray[np.float64]
@@ -271,18 +270,5 @@ def inverse_of(H: Floats) -> Floats | None:
 
 def largest_entries(design: Design) -> Floats:
     """max_i |x_ij| for every column j, (n,), or a little more; one pass over X."""
-    means = design.means if isinstance(design, Centered) else 0.0
-    base: Any = design.base if isinstance(design, Centered) else design
-    if isinstance(base, Dense):
-        highest, lowest = base.X.max(axis=0), base.X.min(axis=0)
-    elif isinstance(base, Csc):
-        highest = np.ravel(base.matrix.max(axis=0).toarray())
-        lowest = np.ravel(base.matrix.min(axis=0).toarray())
-    else:
-        n, chunk = base.shape[1], base.chunk
-        parts = [base.columns(np.arange(i, min(i + chunk, n))) for i in range(0, n, chunk)]
-        highest = np.concatenate([part.max(axis=0) for part in parts])
-        lowest = np.concatenate([part.min(axis=0) for part in parts])
-    found = np.maximum(highest - means, means - lowest)
-    # a constant column is the intercept's
-    return np.where(design.is_flat, 0.0, found) if isinstance(design, Centered) else found
+    low, high = design.ranges()
+    return np.maximum(high, -low)

@@ -38,7 +38,7 @@ def is_perfect(objective: float, at_zero: float) -> bool:
 
 def objective_at_zero(problem: Any) -> float:
     """The objective without any column, which rounding is measured by."""
-    return float(problem.objective(np.zeros(problem.n_features)))
+    return float(problem.objective(problem.zero()))
 
 
 class Choice(NamedTuple):

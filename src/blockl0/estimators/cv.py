@@ -140,6 +140,8 @@ class L0ClassifierCV(L0LinearCV, L0Classifier):
         As in `L0RegressorCV`.
     classes_, coef_, intercept_, support_, n_nonzero_, objective_, certificate_, status_, n_iter_
         Of the chosen point, as in `L0Classifier`.
+    class_weight_ : ndarray or None
+        What the samples of each class count.
     history_ : History
 
     Examples

@@ -27,7 +27,7 @@ HEURISTIC_EFFORT = 1
 """Rounds of kicks that method "refit" spends on the first incumbent."""
 
 
-@method("exact", losses="squared", most_columns=LARGEST)
+@method("exact", losses="quadratic", most_columns=LARGEST)
 def solve_exact(
     problem: Problem,
     run: Run,
