@@ -140,8 +140,9 @@ def _header(profile: Profile) -> str:
     if profile.name == "quick":
         text += (
             f'<p class="note">A quick run: {markup.count(profile.seeds, "random start")}, fewer '
-            'budgets and curves, and refit with <code>effort="fast"</code>. Without '
-            "<code>--quick</code> everything is computed.</p>"
+            'budgets and curves, and refit with <code>effort="fast"</code>. With '
+            f"{markup.count(profile.draws, 'draw')} of the data quantiles say nothing and verdicts "
+            "little. Without <code>--quick</code> everything is computed.</p>"
         )
     return text
 

@@ -13,6 +13,8 @@ from blockl0.experiments.cells import Cell
 
 PLAIN_INTERVAL = 10.0
 """Seconds between two plain lines."""
+STARTED = 0.2
+"""Share of the time that must have gone into cells before their pace says anything."""
 ENOUGH, TYPICAL = 200, 0.15
 """Cells after which their mean is taken for those of an unknown method, and seconds before that."""
 
@@ -48,6 +50,8 @@ class Forecast:
         if not known:
             return float("nan")
         total = sum(known)
+        if total < STARTED * elapsed:
+            return float("nan")  # so far processes have started rather than worked
         # the longest cells come first, and say nothing about the others
         average = sum(known) / len(known) if len(known) >= ENOUGH else TYPICAL
         of_method: defaultdict[str, list[float]] = defaultdict(list)
