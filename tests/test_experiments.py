@@ -433,6 +433,7 @@ def test_the_forecast_does_not_take_the_long_cells_for_all():
     forecast = Forecast([first, *rest])
     forecast.done(first, 100.0)
     assert forecast.seconds(elapsed=100.0) < 30.0
+    assert np.isnan(forecast.seconds(elapsed=900.0))  # hardly anything but starting up
 
 
 def test_the_time_left_is_that_of_the_whole_command(tmp_path, monkeypatch):

@@ -140,8 +140,9 @@ def _header(profile: Profile) -> str:
     if profile.name == "quick":
         text += (
             f'<p class="note">A quick run: {markup.count(profile.seeds, "random start")}, fewer '
-            'budgets and curves, and refit with <code>effort="fast"</code>. Without '
-            "<code>--quick</code> everything is computed.</p>"
+            'budgets and curves, and refit with <code>effort="fast"</code>. With '
+            f"{markup.count(profile.draws, 'draw')} of the data quantiles say nothing and verdicts "
+            "little. Without <code>--quick</code> everything is computed.</p>"
         )
     return text
 
@@ -207,8 +208,8 @@ def _count(title: str, count: Count) -> str:
 
 
 def _percent(share: float) -> str:
-    """Without decimals, unless it would be rounded to all."""
-    return f"{share:.1%}" if 0.99 < share < 1.0 else f"{share:.0%}"
+    """Without decimals, unless it is so near to all or to nothing that they matter."""
+    return f"{share:.1%}" if 0.0 < share < 0.1 or 0.99 < share < 1.0 else f"{share:.0%}"
 
 
 def _empty(count: Count) -> str:

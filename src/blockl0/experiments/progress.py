@@ -12,6 +12,8 @@ from typing import Any
 from blockl0.experiments.cells import Cell
 from blockl0.progress import Bar, Lines, duration
 
+STARTED = 0.2
+"""Share of the time that must have gone into cells before their pace says anything."""
 ENOUGH, TYPICAL = 200, 0.15
 """Cells after which their mean is taken for those of an unknown method, and seconds before that."""
 
@@ -36,6 +38,8 @@ class Forecast:
         if not known:
             return float("nan")
         total = sum(known)
+        if total < STARTED * elapsed:
+            return float("nan")  # so far processes have started rather than worked
         # the longest cells come first, and say nothing about the others
         average = sum(known) / len(known) if len(known) >= ENOUGH else TYPICAL
         of_method: defaultdict[str, list[float]] = defaultdict(list)
