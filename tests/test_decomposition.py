@@ -10,7 +10,8 @@ import scipy.sparse as sp
 
 import blockl0
 import oracles
-from blockl0 import Status, state
+from blockl0 import Status
+from blockl0.dec import state
 from blockl0.dec.decomposition import solve_dec
 from blockl0.dec.reference import dec_reference
 from blockl0.dec.state import GramState, StreamState, start_state

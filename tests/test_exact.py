@@ -12,7 +12,8 @@ from sklearn.preprocessing import PolynomialFeatures
 
 import blockl0
 import oracles
-from blockl0 import Status, exact_search, kernels
+from blockl0 import Status, kernels
+from blockl0.exact import search as exact_search
 from blockl0.exact.search import ExactSearch
 from blockl0.problem.problem import as_problem
 

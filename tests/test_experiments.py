@@ -319,7 +319,8 @@ from pathlib import Path
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 from test_experiments import SOME, Progress, Store, run_cells, silent
 class Killer(Progress):
-    def show(self, cell):
+    def advance(self, cell, seconds):
+        super().advance(cell, seconds)
         if self.done == 4:
             os.kill(os.getpid(), 9)
 run_cells(SOME, Store(Path({str(tmp_path)!r})), 1, Killer("", silent))
@@ -333,7 +334,8 @@ run_cells(SOME, Store(Path({str(tmp_path)!r})), 1, Killer("", silent))
     again: list[Cell] = []
 
     class Watch(Progress):
-        def show(self, cell):
+        def advance(self, cell, seconds):
+            super().advance(cell, seconds)
             again.append(cell)
 
     store = Store(tmp_path)

@@ -28,6 +28,7 @@ from blockl0.refit.quadratic_search import QuadraticSearch
 from blockl0.refit.rounds import ask_neighbours, improve, refit_options, restart
 from blockl0.refit.settled import fit_with_kept, prove
 from blockl0.run import Run
+from blockl0.units import COLUMNS
 
 N = 9
 FORMS = [{"n_nonzero_coefs": 3}, {"alpha": 0.6}, {"n_nonzero_coefs": 4, "alpha": 0.3}]
@@ -598,6 +599,8 @@ def test_a_walk_goes_on_only_from_its_point():
 
 def test_a_point_counts_columns_also_of_several_predictors():
     class Flat:
+        units = COLUMNS
+
         def objective(self, w):
             return 7.0
 

@@ -146,9 +146,9 @@ def test_many_columns_go_through_a_pool(monkeypatch):
     monkeypatch.setattr("blockl0.refit.grouped_search.CHUNK", 16)
     monkeypatch.setattr("blockl0.refit.pooled_search.POOL", 10)
     monkeypatch.setattr("blockl0.refit.pooled_search.POOL_FACTOR", 2)
-    for name in ("refit.WIDE", "grouped_search.WHOLE"):
+    for name in ("rounds.WIDE", "grouped_search.WHOLE"):
         with monkeypatch.context() as patch:
-            patch.setattr(f"blockl0.{name}", 20)
+            patch.setattr(f"blockl0.refit.{name}", 20)
             patch.setattr("blockl0.refit.grouped_search.POOL", 10)
             pooled = run_refit(apply(problem_of(X, y, 4)).problem, effort="fast")
         assert pooled.objective == pytest.approx(whole.objective, rel=0.02)
