@@ -13,10 +13,18 @@ from grid import make_problem, target_for, zero  # isort: skip
 from sklearn.base import clone
 
 import blockl0
+from blockl0.certificate import certify_problem
 from blockl0.losses import LOSSES
 from blockl0.methods import METHODS
+from blockl0.problem.fits import make_fits
 from blockl0.solve import solve_problem
 
+EXACT_LEVELS = {
+    name
+    for name, loss in LOSSES.items()
+    if loss.is_quadratic or loss.n_outputs != 1 or not np.isfinite(loss.curvature_bound)
+}
+"""Losses whose certificates are about the loss itself, and not about a quadratic above it."""
 SAME = 1e-7
 """Objectives of the same answer from sums in another order, or of another minimizer."""
 
@@ -84,6 +92,29 @@ def test_paths_fall_and_meet_single_answers(name):
         )
         assert result.objective <= alone.objective * (1 + 1e-12)
     assert path.criterion("bic").shape == (4,) and path.best("bic").n_nonzero >= 1
+
+
+@pytest.mark.parametrize("has_intercept", [False, True])
+@pytest.mark.parametrize("name", LOSS_NAMES)
+def test_certificates_of_every_loss_agree_with_enumeration(name, has_intercept):
+    problem = make_problem(name, "budget", has_intercept=has_intercept)
+    best = solve_problem(problem, random_state=0)
+    for level in ("basic", 1, 2):
+        assert certify_problem(problem, best.coef, level=level).holds
+    # the fit on columns that are not the best ones is basic, and a swap improves it
+    fits = make_fits(problem)
+    for support in ([1, 3], [4, 5], [0, 5]):
+        w = problem.to_given(fits.minimum(np.array(support)).w)
+        near, _ = enumerate_supports(problem, np.array(support))
+        here = problem.objective(problem.from_given(w))
+        assert certify_problem(problem, w, level="basic").holds
+        found = certify_problem(problem, w, level=2)
+        if name in EXACT_LEVELS:
+            assert found.holds == (here <= near + 1e-7 * here)
+        if not found.holds:
+            assert found.better_objective < here
+            better = problem.objective(problem.from_given(found.better_coef))
+            assert better == pytest.approx(found.better_objective, rel=1e-9)
 
 
 @pytest.mark.parametrize("name", LOSS_NAMES)

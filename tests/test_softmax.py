@@ -362,10 +362,10 @@ def test_a_point_that_is_no_fit_is_not_even_basic():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"level": 3}, r"`level`=3 needs a loss of one predictor.*level='basic', 1 or 2"),
-        ({"level": "L"}, r"`level`='L' needs a loss of one predictor"),
-        ({"outside": "fixed"}, r"`outside`='fixed' needs a loss of one predictor"),
-        ({"n_samples": 5}, r"`n_samples` needs a loss of one predictor"),
+        ({"level": 3}, r"`level`=3 needs a quadratic above the loss.*level='basic', 1 or 2"),
+        ({"level": "L"}, r"`level`='L' needs a quadratic above the loss"),
+        ({"outside": "fixed"}, r"`outside`='fixed' needs a quadratic above the loss"),
+        ({"n_samples": 5}, r"`n_samples` needs a quadratic above the loss"),
         ({"alpha": 1.0}, r"`level`=2 of loss='softmax' is known only without a price.*level=1"),
         ({"n_nonzero_coefs": 3}, r"2 of n_nonzero_coefs=3 columns; ask for level=1"),
     ],

@@ -191,7 +191,7 @@ def test_a_certificate_by_numbers_and_by_names():
     assert words.claim_of(found, NAMES) == f"Refuted: changing c1, c8 lowers the objective {ends}"
     better = certify(X, y, found.better_coef, n_nonzero_coefs=2, level=2)
     assert "none of the 36 ways to pick 2 of the 9 columns" in words.claim_of(better, NAMES)
-    assert "quadratic upper bound" in words.claim_of(better, NAMES, 1, is_quadratic=False)
+    assert "quadratic upper bound" in words.claim_of(better, NAMES, 1, is_exact=False)
     drawn = certify(X, y, found.better_coef, n_nonzero_coefs=2, level=2, n_samples=20)
     share = f"95% confidence at least {drawn.confidence:.2%} of all"
     assert share in str(drawn) and share in words.claim_of(drawn, NAMES)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.certificate import several, stationarity
+from blockl0.certificate import on_the_loss, stationarity
 from blockl0.certificate.proof import SURE, TOL
 from blockl0.certificate.stationarity import Better, Point
 from blockl0.certificate.words import of_certificate
@@ -165,11 +165,11 @@ def certify_problem(
     """`certify` for a problem that is already built; parameters as there."""
     check_choice("outside", outside, ("refit", "fixed"))
     tol, rng = check_nonnegative("tol", tol), check_random_state(random_state)
-    if problem.n_outputs > 1:
-        many = several.Point(problem, _check_coef(coef, problem), tol)
-        better = several.improve(many, level, outside, n_samples)
+    if on_the_loss.applies(problem):
+        itself = on_the_loss.Point(problem, _check_coef(coef, problem), tol)
+        better = on_the_loss.improve(itself, level, outside, n_samples)
         is_block = not isinstance(level, str)
-        return _certificate(many, better, level, outside if is_block else None, None)
+        return _certificate(itself, better, level, outside if is_block else None, None)
     point = Point(problem, _check_coef(coef, problem), tol)
     if isinstance(level, str):
         check_choice("level", level, ("basic", "L"))
@@ -190,7 +190,7 @@ def certify_problem(
 
 
 def _certificate(
-    point: Point | several.Point,
+    point: Point | on_the_loss.Point,
     better: Better | None,
     level: str | int,
     outside: str | None,

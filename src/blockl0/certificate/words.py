@@ -61,7 +61,7 @@ def of_certificate(found: Certificate) -> str:
 
 
 def claim_of(
-    found: Certificate, names: Sequence[str], n_kept: int = 0, is_quadratic: bool = True
+    found: Certificate, names: Sequence[str], n_kept: int = 0, is_exact: bool = True
 ) -> str:
     """A certificate without the terms of the paper, columns by their names."""
     if not found.holds:
@@ -69,7 +69,7 @@ def claim_of(
         return f"Refuted: {_refutation(found, columns)}"
     if found.level == "basic":
         return "Proven: these are the best coefficients for the chosen columns."
-    model = "" if is_quadratic else " on the quadratic upper bound of the loss"
+    model = "" if is_exact else " on the quadratic upper bound of the loss"
     others = "re-fitted" if found.outside == "refit" else "left as they are"
     if found.complete:
         return (

@@ -56,8 +56,8 @@ def command(**options: Any) -> None:
         failed = [claim for claim in claims if claim["holds"] is False]
         result = {
             "objective": problem.objective(problem.from_given(w)),
-            "n_nonzero": int((w != 0).sum()),
-            "features": [data.table.feature_names[j] for j in w.nonzero()[0]],
+            "n_nonzero": problem.units.count(w),
+            "features": [data.table.feature_names[j] for j in problem.units.support(w)],
             "claims": claims,
             "holds": not failed,
         }
@@ -79,18 +79,22 @@ def _point(job: Job, options: dict[str, Any]) -> tuple[Any, Any, Any, bool]:
     if options["columns"] is None:
         raise click.UsageError("Give --model FILE, or -k for the number of columns.")
     data = load(job, options)
-    _refuse_loss(data)
     check_size(data, options["columns"])
     with job.timed("fit"):
         model = fit_k(job, data, options).model
     is_cut = str(model.status_) == "interrupted"
     if is_cut:
         job.notice("The search was interrupted: what follows is about the best choice so far.")
-    return data, bind(model, data).problem, model.coef_.reshape(-1), is_cut
+    problem = bind(model, data).problem
+    return data, problem, _of_problem(problem, model.coef_), is_cut
+
+
+def _of_problem(problem: Any, coef: Any) -> Any:
+    """Coefficients (n,), (1, n) or (n_classes, n) in the shape that the problem has."""
+    return coef.T.reshape(problem.zero().shape)
 
 
 def _saved_point(job: Job, options: dict[str, Any]) -> tuple[Any, Any, Any, bool]:
-    import numpy as np
 
     from blockl0.cli.data import bind, decimal_of, load, make_estimator, stored
     from blockl0.model_checks import check_problem, check_reading
@@ -108,7 +112,6 @@ def _saved_point(job: Job, options: dict[str, Any]) -> tuple[Any, Any, Any, bool
     format = options["format"] or reading.get("format")
     known_by = {"loss": model.loss, "format": format, "likely_decimal": decimal_of(model)}
     data = load(job, {**options, **reading, **known_by})
-    _refuse_loss(data)
     seen = model.metadata.get("data")
     if not isinstance(seen, dict) or job.data["fingerprint"] != seen.get("fingerprint"):
         job.notice("These are not the data of the fit: what follows is about these ones.")
@@ -118,16 +121,10 @@ def _saved_point(job: Job, options: dict[str, Any]) -> tuple[Any, Any, Any, bool
         raise Refused(f"The data lack columns of the model: {', '.join(absent)}.", DATA)
     asked = {**options, "ridge": known["ridge"], "keep": known["keep"]}
     estimator = make_estimator(job, data, asked, n_nonzero_coefs=known["n_nonzero_coefs"])
-    w = np.zeros(data.X.shape[1])
-    w[[place[name] for name in model.feature_names]] = model.coef
-    return data, bind(estimator, data).problem, w, False
-
-
-def _refuse_loss(data: Any) -> None:
-    """Certificates rest on a quadratic upper bound of the loss."""
-    if not data.is_bounded or (data.is_classification and len(set(data.y.tolist())) > 2):
-        kind = "more than two classes" if data.is_bounded else f"the {data.loss} loss"
-        raise Refused(f"There is no certificate for {kind}; `report` tries exchanges.", DATA)
+    problem = bind(estimator, data).problem
+    w = problem.zero()
+    w[[place[name] for name in model.feature_names]] = model.coef.T
+    return data, problem, w, False
 
 
 def _refuse_others(stored: dict[str, Any], options: dict[str, Any]) -> None:
@@ -168,7 +165,7 @@ def _claims(job: Job, data: Any, problem: Any, w: Any, options: dict[str, Any]) 
 
 def _stationary(data: Any, problem: Any, w: Any, level: Any, options: dict[str, Any]) -> Any:
     """Whether a change of so many columns helps."""
-    from blockl0.certificate import certify_problem, words
+    from blockl0.certificate import certify_problem, on_the_loss, words
     from blockl0.errors import OutOfReachError
 
     n_samples = None if level == "basic" else options["samples"]
@@ -181,6 +178,7 @@ def _stationary(data: Any, problem: Any, w: Any, level: Any, options: dict[str, 
         said = words.unknown_claim(level, n_samples is not None)
         return {"claim": f"block-{level}", "holds": None, "complete": False, "words": said}
     names = data.table.feature_names
+    is_exact = problem.is_quadratic or on_the_loss.applies(problem)
     return {
         "claim": level if level == "basic" else f"block-{level}",
         "holds": found.holds,
@@ -189,7 +187,7 @@ def _stationary(data: Any, problem: Any, w: Any, level: Any, options: dict[str, 
         "outside": found.outside,
         "block": None if found.block is None else [names[j] for j in found.block],
         "better_objective": found.better_objective,
-        "words": words.claim_of(found, names, problem.keep.size, problem.is_quadratic),
+        "words": words.claim_of(found, names, problem.keep.size, is_exact),
     }
 
 

@@ -1,6 +1,7 @@
-"""Stationarity where a sample has several predictors: every change is judged by the loss itself.
+"""Stationarity where no quadratic lies above the loss: every change is judged by the loss itself.
 
-There is no tableau here: columns that cannot improve are excluded by duality, the others re-fitted.
+That is so where curvature has no bound, and where a sample has several predictors. There is no
+tableau here: columns that cannot improve are excluded by duality, the others re-fitted.
 """
 
 from __future__ import annotations
@@ -20,6 +21,11 @@ from blockl0.run import begin
 from blockl0.validate import check_choice, check_integer
 
 Floats = NDArray[np.float64]
+
+
+def applies(problem: Problem) -> bool:
+    """Whether there is no quadratic above the loss, so that only the loss itself can tell."""
+    return problem.n_outputs > 1 or not np.isfinite(problem.loss.curvature_bound)
 
 
 class Point:
@@ -52,7 +58,7 @@ def improve(point: Point, level: Any, outside: str, n_samples: int | None) -> Be
             "ask for level=1."
         )
     fit = point.fits.minimum(point.members, point.w)
-    change = np.linalg.norm((fit.w - point.w)[point.members], axis=1)
+    change = np.linalg.norm(np.atleast_2d((fit.w - point.w)[point.members].T), axis=0)
     block = point.members[np.argsort(-change, kind="stable")][:size]
     better = point.confirm(block, fit.w)
     if better is not None or size == 0:
@@ -78,29 +84,21 @@ def _improve_by_one(point: Point, w: Floats, size: int) -> Better | None:
 
 
 def _check_level(problem: Problem, level: Any, outside: str, n_samples: int | None) -> int:
-    """The size of a block, 0 for the support alone; refuse what only one predictor allows."""
-    name = problem.loss.name
+    """The size of a block, 0 for the support alone; refuse what only a quadratic can answer."""
+    lacks = f"needs a quadratic above the loss, and loss={problem.loss.name!r} has none"
     if n_samples is not None:
-        raise ValueError(
-            f"`n_samples` needs a loss of one predictor, got loss={name!r}; leave it out."
-        )
+        raise ValueError(f"`n_samples` {lacks}; leave it out.")
     if level == "basic":
         return 0
     if isinstance(level, str):
         check_choice("level", level, ("basic", "L"))
-        raise ValueError(
-            f"`level`='L' needs a loss of one predictor, got loss={name!r}; ask for level='basic', "
-            "1 or 2."
-        )
+        raise ValueError(f"`level`='L' {lacks}; ask for level='basic', 1 or 2.")
     if outside == "fixed":
         raise ValueError(
-            f"`outside`='fixed' needs a loss of one predictor, got loss={name!r}; leave it out: "
-            "the outside is then re-fitted, which is the stronger statement."
+            f"`outside`='fixed' {lacks}; leave it out: the outside is then re-fitted, which is the "
+            "stronger statement."
         )
     size = min(check_integer("level", level, low=1), problem.n_features)
     if size > 2:
-        raise OutOfReachError(
-            f"`level`={level} needs a loss of one predictor, got loss={name!r}; ask for "
-            "level='basic', 1 or 2."
-        )
+        raise OutOfReachError(f"`level`={level} {lacks}; ask for level='basic', 1 or 2.")
     return size
