@@ -114,7 +114,7 @@ def test_a_class_of_weight_zero_and_wrong_weights_are_refused():
         ValueError, match=r"`class_weight` must hold nonnegative numbers, got \{'a'"
     ):
         model.set_params(class_weight={"a": -1.0}).fit(X, y)
-    with pytest.raises(ValueError, match=r"'class_weight' parameter of"):
+    with pytest.raises(ValueError, match=r"`class_weight` must be None, 'balanced' or a dict"):
         model.set_params(class_weight="even").fit(X, y)
     with pytest.raises(ValueError, match=r"`class_weight` is for labels, got 'balanced' with los"):
         BestSubsetSelector(2, class_weight="balanced").fit(X, X[:, 0])

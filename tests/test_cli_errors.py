@@ -59,8 +59,11 @@ ERRORS = {
     "the data": (("fit", "data.csv", "-o", "data.csv", "--force"), 6, "would replace the data"),
     "lone label": (("fit", "data.csv", "-t", "rare", "--test", 0.2), 3, "is not possible"),
     "a folder": (("fit", ".", "-t", "y", "-k", 2), 3, "is a folder"),
-    "poisson": (("certify", "data.csv", "-t", "n", "-k", 1, "--loss", "poisson"), 3, "the poisson"),
-    "classes": (("certify", "data.csv", "-t", "size", "-k", 1), 3, "more than two classes"),
+    "sampled poisson": (
+        ("certify", "data.csv", "-t", "n", "-k", 1, "--loss", "poisson", "--samples", 9), 3,
+        "`n_samples` needs a quadratic above the loss, and loss='poisson' has none"),
+    "sampled classes": (
+        ("certify", "data.csv", "-t", "size", "-k", 1, "--samples", 9), 3, "loss='softmax' has"),
     "command": (("fti",), 2, "No such command 'fti'"),
 }  # fmt: skip
 

@@ -12,12 +12,11 @@ import blockl0
 import oracles
 from blockl0 import Status
 from blockl0.dec import state
-from blockl0.dec.decomposition import solve_dec
 from blockl0.dec.reference import dec_reference
 from blockl0.dec.state import GramState, StreamState, start_state
 from blockl0.problem.preprocess import apply
 from blockl0.problem.problem import as_problem
-from blockl0.run import Run
+from blockl0.solve import solve_problem
 
 FORMS = {
     "budget": {"n_nonzero_coefs": 4},
@@ -411,5 +410,5 @@ def test_a_problem_with_an_intercept_is_refused():
     """Its blocks would be priced without the intercept that its objective is the minimum over."""
     X, y = np.random.default_rng(0).standard_normal((20, 3)), np.arange(20) % 2
     problem = apply(as_problem(X, y, n_nonzero_coefs=1, loss="logistic", ridge=0.1)).problem
-    with pytest.raises(ValueError, match=r"method='dec' knows no intercept.*use method='refit'"):
-        solve_dec(problem, Run(problem), rng=np.random.default_rng(0))
+    with pytest.raises(ValueError, match=r"method='dec' has no intercept.*use method='refit'"):
+        solve_problem(problem, "dec")

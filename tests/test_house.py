@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import pickle
 import re
 from functools import cache
 from pathlib import Path
@@ -31,7 +32,7 @@ FLOORS = (
     ("cli", "demo"),
 )
 """From the ground up: a room imports rooms below it, and those beside it."""
-FORMER = ("decomposition", "model_selection", "preprocess", "working_set")
+FORMER = ("coding", "decomposition", "model_selection", "preprocess", "working_set")
 """Names of before the rooms, kept for those who import or unpickle from them."""
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
@@ -87,17 +88,31 @@ def test_imports_go_one_way(room):
 
 
 def places(pattern: str) -> set[str]:
-    """The modules in which a pattern occurs outside comments and docstrings."""
-    return {name for name, source in sources().items() if re.search(pattern, source, re.M)}
+    """The modules in whose code, comments and docstrings apart, a pattern occurs."""
+    return {name for name, source in sources().items() if re.search(pattern, code(source), re.M)}
+
+
+def code(source: str) -> str:
+    """A source without comments and docstrings."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module) and ast.get_docstring(
+            node
+        ):
+            node.body[0] = ast.Pass()
+    return ast.unparse(tree)
 
 
 def test_what_exists_once():
     # a run is begun in one place, and storage and losses are known in their own files only
     assert places(r"\bRun\(") == {"run"}
+    assert places(r"(?<![.\w])begin\(") - {"estimators.callbacks"} == {
+        "run", "solve", "path", "estimators.coding", "estimators.linear", "certificate.on_the_loss"
+    }  # fmt: skip
     assert places(r"isinstance\([^)]*\bCsc\b") <= {"problem.design"}
     assert places(r"isinstance\([^)]*\bCentered\b") <= {"problem.centred"}
     assert places(r"Multinomial") == set()
-    assert places(r"== \"(squared|logistic|poisson|huber|softmax|gamma|tweedie)\"") == set()
+    assert places(r"== ['\"](squared|logistic|poisson|huber|softmax|gamma|tweedie)['\"]") == set()
 
 
 def test_all_compiled_functions_are_in_one_file():
@@ -109,7 +124,7 @@ def test_no_function_is_long():
     for name, source in sources().items():
         for node in ast.walk(ast.parse(source)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                body = [n for n in node.body if not isinstance(n, ast.Expr)]
+                body = node.body[1:] if ast.get_docstring(node) else node.body
                 if body:
                     size = (body[-1].end_lineno or 0) - body[0].lineno + 1
                     longest[f"{name}.{node.name}"] = size
@@ -122,6 +137,15 @@ def test_former_names_still_lead_to_the_same_things():
     from blockl0.dec import working_set as sets
     from blockl0.problem import preprocess as intercept
 
+    # as estimators were pickled before the rooms were made: by these names
+    for module, name in {
+        "coding": "SINDyL0", "estimators": "L0Classifier", "model_selection": "L0ClassifierCV",
+    }.items():  # fmt: skip
+        kind = getattr(blockl0, name)
+        assert pickle.loads(f"cblockl0.{module}\n{name}\n.".encode()) is kind
+        old = kind()
+        old.__dict__.pop("class_weight", None)
+        assert name in repr(old)
     assert model_selection.L0RegressorCV is blockl0.L0RegressorCV
     assert preprocess.apply is intercept.apply
     assert preprocess.ConstantColumnWarning is blockl0.ConstantColumnWarning

@@ -13,6 +13,7 @@ from blockl0.problem.preprocess import apply
 from blockl0.problem.problem import as_problem
 from blockl0.result import Status
 from blockl0.solve import solve_problem
+from blockl0.units import Columns
 
 
 def make(loss="squared", m=40, n=6, **sparsity):
@@ -95,3 +96,27 @@ def test_the_door_is_the_same_for_solve_and_for_estimators():
     assert result.options["method"] == "refit" and result.options["effort"] == "balanced"
     np.testing.assert_array_equal(result.coef, model.coef_)
     assert result.objective == model.objective_ and result.certificate is model.certificate_
+
+
+def test_what_a_budget_counts_is_a_capability():
+    class Pairs(Columns):
+        pass
+
+    class Others:
+        def support(self, w):
+            return np.flatnonzero(w)
+
+        def count(self, w):
+            return int(np.count_nonzero(w))
+
+    assert solve_problem(replace(make(), units=Pairs()), random_state=0).n_nonzero == 2
+    for name in METHODS:
+        if "budget" in METHODS[name].forms:
+            with pytest.raises(ValueError, match="counts columns, got Others; no method can"):
+                solve_problem(replace(make(), units=Others()), name)
+
+
+def test_nothing_to_choose_still_checks_its_options():
+    X = np.random.default_rng(0).standard_normal((20, 3))
+    with pytest.raises(ValueError, match="`effort` must be one of"):
+        blockl0.L0Regressor(3, effort="nonsense").fit(X, X[:, 0])

@@ -331,3 +331,26 @@ def test_a_subclass_of_the_squared_loss_is_taken_for_no_more_than_it_says():
     coef, intercept = minimum(Shifted(), X[:, model.support_], y, 0.0)
     np.testing.assert_allclose(model.coef_[model.support_], coef, atol=1e-6)
     assert model.intercept_ == pytest.approx(intercept, abs=1e-6)
+
+
+@pytest.mark.parametrize("delta", [0.123456789, 1234567.8, 3.0, 1e-7])
+def test_a_parameter_is_kept_to_its_last_digit(delta, tmp_path):
+    loss = Huber(delta)
+    assert get_loss(label_of(loss)) == loss
+    X, y = draw()
+    save_model(L0Regressor(2, loss=loss, random_state=0).fit(X, y), tmp_path / "m.json")
+    assert load_model(tmp_path / "m.json").loss_object == loss
+
+
+def test_facts_that_are_not_so_are_refused():
+    class Whole(LogCosh):
+        is_quadratic = True
+
+    class Many(LogCosh):
+        n_outputs = 3
+
+    X, y = draw()
+    with pytest.raises(ValueError, match="says that it is quadratic, but it is not"):
+        solve(X, y, n_nonzero_coefs=2, loss=Whole())
+    with pytest.raises(ValueError, match="must have one predictor for a sample"):
+        solve(X, y, n_nonzero_coefs=2, loss=Many())

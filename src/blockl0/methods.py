@@ -17,6 +17,7 @@ import numpy as np
 from blockl0.errors import OutOfReachError
 from blockl0.problem.problem import Problem
 from blockl0.result import Result
+from blockl0.units import Columns
 
 LISTED = 3
 """Methods that a refusal names at most."""
@@ -43,6 +44,8 @@ class Method:
     start : bool
         Whether it takes a starting point.
     most_columns : int or None
+    units : tuple of type
+        What a budget may count; see `blockl0.units`.
     """
 
     name: str
@@ -53,6 +56,7 @@ class Method:
     several_outputs: bool = False
     start: bool = True
     most_columns: int | None = None
+    units: tuple[type, ...] = (Columns,)
 
     @cached_property
     def defaults(self) -> dict[str, Any]:
@@ -64,6 +68,8 @@ class Method:
         """Why it does not take a problem, a sentence; None if it does."""
         price, budget = problem.sparsity
         loss = problem.loss
+        if not isinstance(problem.units, self.units):
+            return f"counts {self.units[0].__name__.lower()}, got {type(problem.units).__name__}"
         if price > 0.0 and "price" not in self.forms:
             return (
                 f"takes a budget (`n_nonzero_coefs`) and no price, got alpha={price:g}; leave "
@@ -98,10 +104,11 @@ class Method:
             able.sort(key=lambda other: other.losses != "any")  # the most general one first
             listed = ", ".join(repr(other.name) for other in able[:LISTED])
             link = ", or" if ";" in reason else ";"
+            remedy = f"{link} use method={listed}." if able else "; no method can."
             most = self.most_columns
             is_too_large = most is not None and problem.n_features > most
             error = OutOfReachError if is_too_large else ValueError
-            raise error(f"method={self.name!r} {reason}{link} use method={listed}.")
+            raise error(f"method={self.name!r} {reason}{remedy}")
 
 
 METHODS: dict[str, Method] = {}

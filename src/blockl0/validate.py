@@ -117,15 +117,6 @@ def check_coefficients(
     return np.column_stack(each)
 
 
-def check_no_intercept(method: str, problem: Any) -> None:
-    """Refuse a problem whose objective is the minimum over an intercept."""
-    if problem.has_intercept:
-        raise ValueError(
-            f"method={method!r} knows no intercept, and the objective of this problem is the "
-            "minimum over one; use method='refit'."
-        )
-
-
 def check_callback(callback: Any) -> Any:
     """Return a callback, or None for none."""
     if callback is not None and not callable(callback):

@@ -95,7 +95,7 @@ def iterate(
     return run.result(method.w, stop or Status.MAX_ITER, method.iteration)
 
 
-class Incumbent:
+class BestSoFar:
     """The best fit among the supports that a method has visited; never gets worse.
 
     Attributes

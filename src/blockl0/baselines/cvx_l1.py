@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.baselines.common import (
-    Incumbent,
+    BestSoFar,
     Patience,
     fit_support,
     iterate,
@@ -30,7 +30,7 @@ ALPHAS = tuple(2.0**power for power in range(-10, 11, 2))
 """The paper's sweep."""
 
 
-class L1Path(Incumbent):
+class L1Path(BestSoFar):
     """The best fit on a support cut out of an ℓ1 solution; prices fall, starts are warm."""
 
     def __init__(

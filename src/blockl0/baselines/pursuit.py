@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.baselines.common import Incumbent, column_lengths, fit_support, largest_and_kept
+from blockl0.baselines.common import BestSoFar, column_lengths, fit_support, largest_and_kept
 from blockl0.problem.problem import Problem
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-class Pursuit(Incumbent):
+class Pursuit(BestSoFar):
     """The best fit on a budget so far, with the vocabulary of the pursuits.
 
     Correlations and coefficients are those of columns of length one, which the definitions of all

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, cg
 
 from blockl0.baselines.common import (
-    Incumbent,
+    BestSoFar,
     fit_support,
     iterate,
     largest_and_kept,
@@ -32,7 +32,7 @@ LARGEST_PENALTY = 1e3
 """In units of L: from there on a step is a gradient step a thousand times too short."""
 
 
-class PenaltyDecomposition(Incumbent):
+class PenaltyDecomposition(BestSoFar):
     """x, unconstrained, and z on a budget, drawn together by ½rho·‖x − z‖²."""
 
     def __init__(

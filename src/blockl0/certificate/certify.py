@@ -92,9 +92,10 @@ def certify(
     ----------
     X, y, n_nonzero_coefs, alpha, ridge, loss, sample_weight, keep
         The problem, as in `solve`. For a loss other than "squared" the statement is about its
-        quadratic majorizer at `coef` (the paper's Newton block-k stationary points). For "softmax"
-        it is about the loss itself: levels "basic" and 1, and without a price and without room in
-        the budget 2; blocks are columns, the outside is re-fitted.
+        quadratic majorizer at `coef` (the paper's Newton block-k stationary points). Where there
+        is none, as for "poisson", "gamma", "tweedie" and "softmax", it is about the loss itself:
+        levels "basic" and 1, and without a price and without room in the budget 2; the outside is
+        re-fitted.
     coef : array-like (n,), or (n, C) for C classes
         The point; at most `n_nonzero_coefs` nonzeros.
     level : "basic", "L" or int, default 2

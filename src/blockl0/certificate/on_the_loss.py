@@ -80,7 +80,13 @@ def _improve_by_one(point: Point, w: Floats, size: int) -> Better | None:
             )
         return None
     there = problem.units.support(verdict.better)
-    return point.confirm(np.setxor1d(point.members, there), verdict.better)
+    better = point.confirm(np.setxor1d(point.members, there), verdict.better)
+    if better is None:
+        raise OutOfReachError(
+            f"`level`={size}: a change was found that is lower by rounding only, so that nothing "
+            "can be said; ask again with another `tol`."
+        )
+    return better
 
 
 def _check_level(problem: Problem, level: Any, outside: str, n_samples: int | None) -> int:

@@ -174,8 +174,10 @@ def _stationary(data: Any, problem: Any, w: Any, level: Any, options: dict[str, 
             problem, w, level=level, outside=options["outside"], random_state=options["seed"],
             n_samples=n_samples,
         )  # fmt: skip
-    except OutOfReachError:
-        said = words.unknown_claim(level, n_samples is not None)
+    except OutOfReachError as error:
+        # where only the loss itself can tell, samples cannot be asked for
+        is_model = not on_the_loss.applies(problem)
+        said = words.unknown_claim(level, n_samples is not None) if is_model else f"{error}"
         return {"claim": f"block-{level}", "holds": None, "complete": False, "words": said}
     names = data.table.feature_names
     is_exact = problem.is_quadratic or on_the_loss.applies(problem)

@@ -55,11 +55,6 @@ class Data:
         return get_loss(self.loss).is_quadratic
 
     @property
-    def is_bounded(self) -> bool:
-        """Whether the curvature of the loss is."""
-        return bool(np.isfinite(get_loss(self.loss).curvature_bound))
-
-    @property
     def metric(self) -> str:
         """The name of the score."""
         return get_loss(self.loss).words.score

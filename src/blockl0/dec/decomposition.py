@@ -19,7 +19,6 @@ from blockl0.validate import (
     check_choice,
     check_flag,
     check_integer,
-    check_no_intercept,
     check_nonnegative,
 )
 
@@ -78,7 +77,6 @@ def solve_dec(
         How the decrease is judged; see `Stopping`.
     """
     # blocks are priced by the gradient at Xw, without an intercept
-    check_no_intercept("dec", problem)
     theta = check_nonnegative("theta", theta)
     tol = check_nonnegative("tol", tol)
     window = check_integer("window", window, low=1)

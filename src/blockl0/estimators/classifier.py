@@ -43,7 +43,7 @@ class L0Classifier(ClassifierMixin, L0Linear):
         The squared hinge is for two classes, and has no `predict_proba`.
     class_weight : None (default), "balanced" or dict
         What the samples of a class count, on top of their sample weights: one, as much in sum for
-        every class, or as given by label, one for labels that are not there.
+        every class, or as given by label.
 
     Attributes
     ----------
@@ -123,8 +123,16 @@ class L0Classifier(ClassifierMixin, L0Linear):
         n_classes = self.classes_.size
         return (y if n_classes > 2 else 2.0 * y - 1.0), n_classes
 
+    # of estimators that were pickled before there were such weights
+    class_weight: Any = None
+
     def _set_class_weights(self, codes: Any, weights: Floats | None) -> None:
         labels, n_classes = self.classes_, self.classes_.size
+        if isinstance(self.class_weight, str) and self.class_weight != "balanced":
+            raise ValueError(
+                "`class_weight` must be None, 'balanced' or a dict of labels, got "
+                f"{self.class_weight!r}."
+            )
         found = compute_class_weight(self.class_weight, classes=labels, y=labels[codes])
         if self.class_weight is not None and weights is not None:
             self._check_classes(codes[weights > 0.0], n_classes)

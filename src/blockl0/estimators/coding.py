@@ -16,6 +16,7 @@ from blockl0.path import l0_path
 from blockl0.problem.problem import Problem, as_problem
 from blockl0.refit.quadratic_search import QuadraticSearch, SearchOptions
 from blockl0.refit.rounds import improve, refit_options
+from blockl0.result import Status
 from blockl0.run import begin
 from blockl0.validate import (
     as_numeric,
@@ -113,7 +114,10 @@ def _encode(
     for i, y in enumerate(targets):
         here = replace(problem, y=y)
         search = QuadraticSearch(here, options) if search is None else search.for_target(y)
-        incumbent, _ = improve(search, None, begin(here), np.random.default_rng(seed), rounds)
+        rng = np.random.default_rng(seed)
+        incumbent, status = improve(search, None, begin(here), rng, rounds)
+        if status is Status.INTERRUPTED:
+            raise KeyboardInterrupt  # there is no code yet for the targets that follow
         codes[i] = here.to_given(incumbent.w)
     return codes
 

@@ -25,6 +25,7 @@ from blockl0.problem.preprocess import (
     drop_unweighted,
 )
 from blockl0.problem.problem import as_problem
+from blockl0.refit.rounds import refit_options
 from blockl0.result import Result, Status
 from blockl0.run import Callback, begin
 from blockl0.solve import solve_problem
@@ -201,6 +202,7 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
         seed = self._seed()
         if price > 0.0 or budget < problem.n_features:
             return solve_problem(problem, random_state=seed, effort=self.effort, **around)
+        refit_options(self.effort)
         # with room for all columns at no price there is nothing to choose, only to fit
         run = begin(problem, {"method": "refit"}, **around)
         everything = np.arange(problem.n_features)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from blockl0.losses.base import (
     Adapted,
     Loss,
@@ -57,7 +59,26 @@ def get_loss(loss: Any, known: Iterable[str] | None = None) -> Loss:
         return with_parameter(LOSSES[check_choice("loss", name, names)], value)
     if isinstance(loss, str | type) or not all(hasattr(loss, name) for name in _REQUIRED):
         return LOSSES[check_choice("loss", loss, names)]
-    return loss if isinstance(loss, Loss) else Adapted(loss)
+    return check_facts(loss if isinstance(loss, Loss) else Adapted(loss))
+
+
+def check_facts(loss: Loss) -> Loss:
+    """Refuse facts that a loss of one's own states and the library cannot rely on."""
+    if type(loss) in map(type, LOSSES.values()):
+        return loss
+    if loss.n_outputs != 1 or loss.takes_many_classes:
+        raise ValueError(
+            f"loss={loss.name!r} must have one predictor for a sample (n_outputs = 1, "
+            "takes_many_classes = False); of several classes the softmax loss is the only one."
+        )
+    if loss.is_quadratic:
+        eta, y = np.array([0.0, 1.0, -3.0]), np.array([2.0, 0.5, 4.0])
+        if not np.allclose(loss.value(eta, y), 0.5 * (y - eta) ** 2, rtol=1e-9, atol=0.0):
+            raise ValueError(
+                f"loss={loss.name!r} says that it is quadratic, but it is not ½(y − eta)²; leave "
+                "`is_quadratic` out."
+            )
+    return loss
 
 
 def names_of(takes_labels: bool) -> tuple[str, ...]:

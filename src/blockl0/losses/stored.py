@@ -38,7 +38,10 @@ def changed_parameters(loss: Loss) -> dict[str, Any]:
 def label_of(loss: Loss) -> str:
     """The name, and the parameter where it is another than by default: huber:0.5."""
     values = list(changed_parameters(loss).values())
-    return f"{loss.name}:{values[0]:g}" if len(values) == 1 and _is_number(values[0]) else loss.name
+    if len(values) != 1 or not _is_number(values[0]):
+        return loss.name
+    # in full: the text makes the same loss again
+    return f"{loss.name}:{repr(float(values[0])).removesuffix('.0')}"
 
 
 def with_parameter(loss: Loss, text: str) -> Loss:

@@ -19,7 +19,6 @@ from blockl0.certificate.proof import (
 )
 from blockl0.errors import OutOfReachError
 from blockl0.exact.method import LARGEST
-from blockl0.problem.design import Dense
 from blockl0.problem.sparsity import Sparsity
 from blockl0.refit.rounds import make_search, refit_options
 from blockl0.result import Result, Status
@@ -29,8 +28,8 @@ SECONDS, SECONDS_EACH = 10.0, 1.0
 """Time for all proofs where no limit is given, and for the exact search of one point."""
 LEAST_SECONDS = 1e-3
 """Of a search that is begun, however little time is left."""
-LARGEST_COPY = 20_000_000
-"""Entries of X up to which a centred copy is made for certificates."""
+MOST_ENTRIES = 20_000_000
+"""Entries of X up to which all exchanges of two columns are looked at."""
 ENTRY = 1e-6
 """Where the fit of a column that enters starts: anything but zero, which would be out."""
 
@@ -79,10 +78,7 @@ class _Quadratic(_Prover):
     def __init__(self, problem: Any, X: Any, y: Any) -> None:
         super().__init__(problem)
         self.is_hopeful = X.shape[1] <= LARGEST
-        self.centred = None
-        if X.shape[0] * X.shape[1] <= LARGEST_COPY:
-            columns = problem.design.columns(np.arange(problem.n_features))
-            self.centred = replace(problem, design=Dense(columns))
+        self.has_pairs = X.shape[0] * X.shape[1] <= MOST_ENTRIES
 
     def improve(self, proof: Proof, result: Result, choice: Choice, deadline: float) -> Proof:
         sparsity = Sparsity(0.0, choice.budget)
@@ -100,9 +96,9 @@ class _Quadratic(_Prover):
             proof = proof.bounded(exact.gap)
             # more columns than rows: the bound does not move, here or at other sizes
             self.is_hopeful = proof.gap is not None
-        if proof.kind != "swaps" or self.centred is None or time.perf_counter() >= deadline:
+        if proof.kind != "swaps" or not self.has_pairs or time.perf_counter() >= deadline:
             return proof
-        return self.try_pairs(proof, result, choice, replace(self.centred, sparsity=sparsity))
+        return self.try_pairs(proof, result, choice, replace(self.problem, sparsity=sparsity))
 
     def try_pairs(self, proof: Proof, result: Result, choice: Choice, problem: Any) -> Proof:
         """All exchanges of two columns, where they are within reach."""
