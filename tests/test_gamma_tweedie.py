@@ -11,7 +11,7 @@ from sklearn.linear_model import GammaRegressor, PoissonRegressor, TweedieRegres
 from sklearn.metrics import d2_tweedie_score, mean_tweedie_deviance
 
 from blockl0 import L0Regressor, L0RegressorCV, l0_path, solve
-from blockl0.losses import LOSSES, Gamma, Poisson, Tweedie, get_loss
+from blockl0.losses import LOSSES, Gamma, Poisson, Tweedie, best_intercept, get_loss
 from blockl0.model_file import load_model, save_model
 
 POWERS = (1.0, 1.001, 1.2, 1.5, 1.9, 1.999, 2.0)
@@ -256,3 +256,26 @@ def test_rates_that_vanish_are_told_of():
 def test_the_registry_has_one_of_each():
     assert LOSSES["gamma"] == Gamma() and LOSSES["tweedie"] == Tweedie(1.5)
     assert repr(Gamma()) == "Gamma()" and repr(Tweedie(1.7)) == "Tweedie(power=1.7)"
+
+
+def test_an_intercept_far_along_an_exponential_is_found():
+    """Newton's steps have length one there: they alone would need thousands."""
+    loss = Tweedie(1.999999)
+    eta = np.array([-88750.56414438, 3616.57427386, 3613.62412707, 81520.36574345])
+    y = np.array([0.0, 5.18848237, 0.20847456, 7.74855061])
+    b = best_intercept(loss, eta, y)
+    at = [loss.value(eta + c, y).sum() for c in (b - 1e-3, b, b + 1e-3)]
+    assert at[1] <= min(at[0], at[2]) and at[1] < 1e6
+
+
+def test_more_columns_are_never_worse_close_to_power_two():
+    X = np.array([[-2.49, 0.49], [-1.64, -0.96], [0.76, -0.91], [0.71, -2.16]])
+    y = np.array([0.0, 5.18848237, 0.20847456, 7.74855061])
+    for scale in (1.0, 1e8):
+        Z = X * [scale, 1.0]
+        models = [
+            L0Regressor(k, loss="tweedie:1.999999", random_state=0, effort="fast").fit(Z, y)
+            for k in range(3)
+        ]
+        objectives = [model.objective_ for model in models]
+        assert objectives == sorted(objectives, reverse=True)

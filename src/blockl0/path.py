@@ -311,7 +311,11 @@ class _Point:
         if gain <= self.search.tolerance and not (must_replace and gain > 0.0):
             return False
         while (better := check(self.search, found, self.run)) is not None:
-            found = self.search.settle(better, self.run, self.rng)
+            better = self.search.settle(better, self.run, self.rng)
+            # rounding may lead back to where it came from
+            if not better.objective < found.objective:
+                break
+            found = better
         found.iteration += self.incumbent.iteration
         self.incumbent = found
         self.status = self.run.record(found) or self.status

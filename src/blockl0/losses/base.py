@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-MAX_INTERCEPT_STEPS, INTERCEPT_TOLERANCE = 200, 1e-14
-"""Steps towards the best intercept, and the share of the absolute slopes that counts as zero."""
+MAX_INTERCEPT_STEPS, PATIENT_STEPS, INTERCEPT_TOLERANCE = 300, 30, 1e-14
+"""Steps towards the best intercept, those before every third one halves the bracket, and the share
+of the absolute slopes that counts as zero."""
 ENTROPY_STEPS = 12
 """Bisections towards the least excess of an entropy; each leaves a valid one."""
 FAR_INTERCEPT = 30.0
@@ -228,7 +229,7 @@ def best_intercept(loss: Loss, eta: Floats, y: Floats, weights: Floats | None = 
     b, low, high, reach = 0.0, -np.inf, np.inf, 1.0
     first = total(np.abs(loss.gradient(eta, y)))
     far = FAR_INTERCEPT + 2.0 * float(np.abs(eta).max())
-    for _ in range(MAX_INTERCEPT_STEPS):
+    for n_steps in range(MAX_INTERCEPT_STEPS):
         slopes = loss.gradient(eta + b, y)
         slope = total(slopes)
         is_lost = abs(b) > far and abs(slope) <= INTERCEPT_TOLERANCE * first
@@ -239,7 +240,9 @@ def best_intercept(loss: Loss, eta: Floats, y: Floats, weights: Floats | None = 
         step = -slope / bend if bend * reach > abs(slope) else -np.copysign(reach, slope)
         reach *= 2.0
         there = b + step
-        if not low < there < high:
+        # along an exponential Newton's steps have length one, however far the minimum is
+        is_slow = n_steps >= PATIENT_STEPS and n_steps % 3 == 0 and np.isfinite(high - low)
+        if is_slow or not low < there < high:
             there = 0.5 * (low + high)
         if there in (b, low, high):
             break

@@ -132,8 +132,11 @@ def improve(
             else:
                 incumbent = search.kick_round(incumbent, run, rng, is_narrow=fruitless < 0)
             while (better := check(search, incumbent, run)) is not None:
+                better = search.settle(better, run, rng)
+                # rounding may lead back to where it came from
+                if not better.objective < incumbent.objective:
+                    break
                 incumbent = better
-                incumbent = search.settle(incumbent, run, rng)
             if is_perfect:
                 break
             fruitless = 0 if incumbent.objective < before else fruitless + 1
