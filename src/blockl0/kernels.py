@@ -1034,3 +1034,208 @@ def price_swaps(W, diagonal, w, free, slopes, pivots, least, change):
             slope = slopes[i] - row[i] * ratio
             pivot = max(pivots[i] + row[i] * row[i] * inverse, least[i])
             change[i] = min(change[i], cost - 0.5 * slope * slope / pivot)
+
+
+# --------------------------------------------------------------------------------------------------
+# 4. The perspective relaxation:  min over w and 0 <= z <= 1 with Σz <= room over free columns, of
+#    ½w'Mw − c'w + ½ Σ w_j²/z_j + price·Σz,   z_j = 1 for columns that are in; scaled so that d = 1
+# --------------------------------------------------------------------------------------------------
+
+CHECK_EVERY, POLISH_EVERY, MOST_SWEEPS = 4, 8, 400  # sweeps
+POLISH_SHIFT = 1e-9  # relative: keeps a singular system of fractional columns solvable
+THETA_DAMPING = 0.4  # of the threshold's way to where the memberships fill the room
+FLAT = 1e-14  # relative decrease of a value that is none
+
+
+@inner
+def threshold_of(w, is_in, room, least, sizes):
+    """θ with Σ min(1, |w_j|/θ) = room over free columns, at least `least`; 0 where all fit."""
+    n = 0
+    for j in range(w.size):
+        if not is_in[j] and w[j] != 0.0:
+            sizes[n] = abs(w[j])
+            n += 1
+    if n <= room:
+        return least
+    ordered = np.sort(sizes[:n])
+    below = 0.0
+    for i in range(n):
+        below += ordered[i]
+        # the i + 1 smallest are fractional, the others full
+        n_full = n - i - 1
+        if n_full < room:
+            theta = below / (room - n_full)
+            if i == n - 1 or theta <= ordered[i + 1]:
+                return max(theta, least)
+    return max(below / room, least)
+
+
+@inner
+def relaxed_value(w, b, c, is_in, price, theta):
+    """The relaxed objective at w, with z_j = min(1, |w_j|/θ)."""
+    value = 0.0
+    for j in range(w.size):
+        v = abs(w[j])
+        if v == 0.0:
+            continue
+        value -= 0.5 * w[j] * (c[j] + b[j])
+        if is_in[j]:
+            value += 0.5 * v * v
+        elif v < theta:
+            value += 0.5 * v * theta + price * v / theta
+        else:
+            value += 0.5 * v * v + price
+    return value
+
+
+@inner
+def tangent_bound(w, b, c, is_in, room, price, scores):
+    """The least objective that the tangent at w allows."""
+    bound, n = 0.0, 0
+    for j in range(w.size):
+        bound -= 0.5 * w[j] * (c[j] - b[j])
+        if is_in[j]:
+            bound -= 0.5 * b[j] * b[j]
+        else:
+            scores[n] = max(0.5 * b[j] * b[j] - price, 0.0)
+            n += 1
+    ordered = np.sort(scores[:n])
+    for i in range(max(n - room, 0), n):
+        bound -= ordered[i]
+    return bound
+
+
+@inner
+def sweep_coordinates(M, is_in, theta, w, b):
+    """Minimize over every coordinate in turn; O(n) for each that moves."""
+    n = w.size
+    for j in range(n):
+        m = M[j, j]
+        g = b[j] + m * w[j]
+        size = abs(g)
+        if is_in[j] or size >= theta * (m + 1.0):
+            v = g / (m + 1.0)
+        elif size <= theta:
+            v = 0.0
+        else:
+            v = (size - theta) / m
+            v = v if g > 0.0 else -v
+        step = v - w[j]
+        if step != 0.0:
+            w[j] = v
+            row = M[j]
+            for l in range(n):
+                b[l] -= row[l] * step
+
+
+@inner
+def polish(M, c, is_in, room, price, theta, w, w2, b2):
+    """The point that is right if the sets of full, fractional and absent columns of w are.
+
+    Fractional columns have b_j = ±θ, full ones b_j = w_j: a linear system in w, in which θ follows
+    from Σz = room, or is √(2·price) where there is room. Returns θ, 0 if there is no such point.
+    """
+    n = w.size
+    here, sign = np.empty(n, np.int64), np.zeros(n)
+    k, n_full, n_part = 0, 0, 0
+    for j in range(n):
+        if is_in[j] or w[j] != 0.0:
+            here[k] = j
+            if not is_in[j] and abs(w[j]) < theta:
+                sign[k] = 1.0 if w[j] > 0.0 else -1.0
+                n_part += 1
+            elif not is_in[j]:
+                n_full += 1
+            k += 1
+    if k == 0:
+        return 0.0
+    B, R = np.empty((k, k)), np.empty((k, 2))
+    for i in range(k):
+        for l in range(k):
+            B[i, l] = M[here[i], here[l]]
+        B[i, i] += 1.0 if sign[i] == 0.0 else POLISH_SHIFT * (1.0 + B[i, i])
+        R[i, 0] = c[here[i]]
+        R[i, 1] = sign[i]
+    S = np.linalg.solve(B, R)
+    first, second = 0.0, 0.0
+    for i in range(k):
+        first += sign[i] * S[i, 0]
+        second += sign[i] * S[i, 1]
+    least = np.sqrt(2.0 * price)
+    left = room - n_full + second
+    if n_part > 0:
+        theta = least if room <= n_full or left <= 0.0 else max(first / left, least)
+    if not theta > 0.0:
+        return 0.0
+    w2[:] = 0.0
+    b2[:] = c
+    for i in range(k):
+        v, j = S[i, 0] - theta * S[i, 1], here[i]
+        if sign[i] * v >= 0.0:
+            w2[j] = v
+            row = M[j]
+            for l in range(n):
+                b2[l] -= row[l] * v
+    return theta
+
+
+@kernel
+def relax_columns(M, c, is_in, room, price, theta, w, b, cutoff, tolerance, share):
+    """Descend in w on a working set; return (θ, value, bound, sweeps) of the relaxation on it.
+
+    Ends when value and bound are within `tolerance`; when the bound has reached the cutoff; or when
+    they are within `share` of what is missing to it, as what is left then cannot help much. Sweeps
+    over coordinates find the sets of full, fractional and absent columns; now and then the point
+    that these sets imply is tried.
+    """
+    n = w.size
+    least = np.sqrt(2.0 * price)
+    n_free = 0
+    for j in range(n):
+        n_free += 0 if is_in[j] else 1
+    b[:] = c
+    for j in range(n):
+        if w[j] != 0.0:
+            row = M[j]
+            for l in range(n):
+                b[l] -= row[l] * w[j]
+    w2, b2, wb, bb, work = np.empty(n), np.empty(n), w.copy(), b.copy(), np.empty(n)
+    theta = max(theta, least)
+    best, best_theta, bound, n_sweeps = np.inf, theta, -np.inf, 0
+    while n_sweeps < MOST_SWEEPS:
+        if n_sweeps > 0:
+            own = threshold_of(w, is_in, room, least, work)
+        else:
+            own = threshold_of(w, is_in, room, least, work)
+            theta = theta if theta > 0.0 else own
+        value = relaxed_value(w, b, c, is_in, price, own if own > 0.0 else 1e-300)
+        if value < best:
+            best, best_theta = value, own
+        here = tangent_bound(w, b, c, is_in, room, price, work)
+        if here > bound:
+            bound = here
+            wb[:], bb[:] = w, b
+        if best - bound <= tolerance or bound >= cutoff:
+            break
+        if best < cutoff and best - bound <= share * (cutoff - best):
+            break
+        if n_sweeps % POLISH_EVERY == POLISH_EVERY - CHECK_EVERY:
+            there = polish(M, c, is_in, room, price, theta, w, w2, b2)
+            if there > 0.0:
+                own = threshold_of(w2, is_in, room, least, work)
+                value = relaxed_value(w2, b2, c, is_in, price, own if own > 0.0 else 1e-300)
+                if value < best - FLAT * abs(best):
+                    w[:], b[:] = w2, b2
+                    theta = there
+                    continue
+        for _ in range(CHECK_EVERY):
+            sweep_coordinates(M, is_in, theta, w, b)
+            n_sweeps += 1
+            if room < n_free:
+                total = 0.0
+                for j in range(n):
+                    if not is_in[j]:
+                        total += min(abs(w[j]) / theta, 1.0) if theta > 0.0 else 1.0
+                theta = max(theta * (max(total, 0.1) / room) ** THETA_DAMPING, least)
+    w[:], b[:] = wb, bb
+    return best_theta, best, bound, n_sweeps

@@ -1,0 +1,149 @@
+"""What a relaxation proves about a part of the search: a bound, and columns that it decides.
+
+A node holds the supports that contain all `included` columns and some `free` ones. The smooth part
+is f, H its Hessian, and D = diag(d) such that f − ½w'Dw is still convex. For any point w, any v is
+
+    f(v) + price·|v|₀  ≥  constant − Σ_j b_j v_j + Σ_j ½ d_j v_j² + price·|v|₀,
+
+the tangent of f − ½w'Dw at w, with b = Dw − ∇f(w). Its minimum over the supports of the node is
+known in closed form: a column that is in adds −b_j²/2d_j, a free one that joins its *score*
+s_j = b_j²/2d_j − price, of which at most the `room` largest positive ones are counted. The least
+bound with one more column in, or out, follows from the same scores.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(eq=False)
+class Node:
+    """The supports with all of `included` and some of `free`; none is below `bound`.
+
+    Attributes
+    ----------
+    included, free : ndarray of int64
+    bound : float
+        Of the full objective.
+    z : ndarray, as `free`
+        Memberships of the last relaxation, from which the next one starts.
+    d : ndarray, as `included` and `free` together, or None
+        Curvature taken away, in the frame's units; None for what the ridge gives.
+    frame : int
+        Which products the node is relaxed on; −1 for the data themselves.
+    depth : int
+    fresh : int
+        Free columns when `d` was last raised.
+    tried : int
+        Free columns when the tableau search was last tried on it.
+    record : int
+        Where the proof has come to on the way to this node.
+    """
+
+    included: Ints
+    free: Ints
+    bound: float
+    z: Floats
+    d: Floats | None = None
+    frame: int = -1
+    depth: int = 0
+    fresh: int = 0
+    tried: int = 0
+    theta: float = 0.0
+    record: int = -1
+    w: Floats = field(default_factory=lambda: np.zeros(0))
+
+    @property
+    def nbytes(self) -> int:
+        """What it takes in memory while it waits."""
+        arrays = (self.included, self.free, self.z, self.w, self.d)
+        return 400 + sum(a.nbytes for a in arrays if a is not None)
+
+    def only(self, is_left: Bools) -> None:
+        """Leave out free columns."""
+        chosen = np.concatenate([np.ones(self.included.size, dtype=np.bool_), is_left])
+        if self.d is not None:
+            self.d = self.d[chosen]
+        self.w = self.w[chosen]
+        self.free, self.z = self.free[is_left], self.z[is_left]
+
+    def include(self, joins: Bools) -> None:
+        """Move free columns to the included ones."""
+        n_in = self.included.size
+        order = np.concatenate(
+            [np.arange(n_in), n_in + np.flatnonzero(joins), n_in + np.flatnonzero(~joins)]
+        )
+        if self.d is not None:
+            self.d = self.d[order]
+        self.w = self.w[order]
+        self.included = np.concatenate([self.included, self.free[joins]])
+        self.free, self.z = self.free[~joins], self.z[~joins]
+
+
+class Relaxed(NamedTuple):
+    """A relaxed point of a node, and what it proves.
+
+    Attributes
+    ----------
+    bound : float
+        On the full objective, rounding taken away.
+    value : float
+        The relaxed objective at the point: no relaxation with the same d can prove more.
+    scores : ndarray, as `node.free`
+        s_j of every free column.
+    last, following : float
+        The last score that is counted, and the first one that is not; at least zero.
+    blur : float
+        What a difference of scores may be wrong by.
+    """
+
+    bound: float
+    value: float
+    scores: Floats
+    last: float
+    following: float
+    blur: float
+
+    def with_it_in(self) -> Floats:
+        """Bounds on supports that hold a free column, as `node.free`."""
+        return self.bound - self.blur + np.maximum(self.last - self.scores, 0.0)
+
+    def with_it_out(self) -> Floats:
+        """Bounds on supports that do not."""
+        return self.bound - self.blur + np.maximum(self.scores - self.following, 0.0)
+
+
+class Bounds(Protocol):
+    """Where the bounds of nodes come from."""
+
+    def relax(self, node: Node, cutoff: float, share: float) -> Relaxed:
+        """Relax a node, starting at its memberships, which are updated.
+
+        It ends where the bound has reached the cutoff, or would not come nearer by more than a
+        `share` of what is missing.
+        """
+        ...
+
+    def sharpen(self, node: Node, relaxed: Relaxed, cutoff: float) -> bool:
+        """Take away more curvature, so that the next relaxation proves more; False if it cannot."""
+        ...
+
+
+def counted(scores: Floats, room: int) -> tuple[float, float, float]:
+    """(Σ of the `room` largest positive scores, the last of these, the next one), at least 0."""
+    n = scores.size
+    if room >= n:
+        return float(np.maximum(scores, 0.0).sum()), 0.0, 0.0
+    if room == 0:
+        return 0.0, np.inf, float(max(scores.max(), 0.0))
+    ordered = np.partition(scores, (n - room - 1, n - room))
+    total = float(np.maximum(ordered[n - room :], 0.0).sum())
+    return total, float(max(ordered[n - room], 0.0)), float(max(ordered[n - room - 1], 0.0))

@@ -1,0 +1,268 @@
+"""Bounds from products of columns: H = X'X + ridge, with as much curvature taken away as possible.
+
+Columns are scaled to length 1, weights and ridge included. H − D must be positive semidefinite; a
+Cholesky factorization that succeeds with a margin for its own rounding and that of H proves it. It
+then holds for all descendants of a node, whose columns are some of the node's, so that only a
+change of D is checked.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from blockl0 import kernels
+from blockl0.exact.bounds import Node, Relaxed, counted
+from blockl0.problem.problem import Problem
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+_lapack: Any = lapack
+
+EPSILON = float(np.finfo(np.float64).eps)
+OUTER, ADDED = 30, 50
+"""Working sets of a relaxation at most, and columns that join one at a time at least."""
+PRECISE = 1e-9
+"""Share of a value to which a relaxation is solved at most."""
+POWER_STEPS, START_SHARE, START_FALL = 12, 0.9, 0.8
+"""Of the first curvature: steps that estimate its largest multiple, the share tried, the next."""
+BARRIER = 0.5
+"""Weight of the barrier that keeps H − D definite, in shares of the gap."""
+FLOOR = 1e-6
+"""Least share of a unit column's curvature that is taken away."""
+RAISE_TRIALS = 8
+
+
+class Frame:
+    """Some columns, their products, and what these may be wrong by.
+
+    Attributes
+    ----------
+    columns : ndarray of int64
+        Ascending.
+    H, c : ndarray (q, q) and (q,)
+        smooth(w) = ½v'Hv − c'v + constant for coefficients v of unit columns.
+    ridge : ndarray (q,)
+        The part of H's diagonal that is ridge: it can always be taken away.
+    constant : float
+    blur : float
+        |H − true H| and |c − true c|/‖y‖ are at most this: m products of unit columns, each rounded
+        a few times.
+    """
+
+    def __init__(self, problem: Problem, columns: Ints) -> None:
+        m, n = problem.design.shape
+        self.columns = columns
+        weights = problem.sample_weight
+        is_whole = columns.size == n
+        gram = problem.design.full_gram if is_whole else problem.design.gram
+        arguments = (weights,) if is_whole else (columns, weights)
+        H = np.array(gram(*arguments), order="C")
+        H.flat[:: columns.size + 1] += problem.ridge
+        squares = H.diagonal().copy()
+        squares[squares == 0.0] = 1.0
+        length = np.sqrt(squares)
+        H /= length[:, None]
+        H /= length
+        np.fill_diagonal(H, 1.0)
+        target = problem.y if weights is None else weights * problem.y
+        self.H, self.c = H, problem.design.rmatvec(target)[columns] / length
+        self.lengths, self.ridge = length, problem.ridge / squares
+        self.constant = problem.smooth(np.zeros(n))
+        self.blur = EPSILON * (m + 16.0)
+
+    @property
+    def nbytes(self) -> int:
+        """Of the products."""
+        return self.H.nbytes
+
+    def positions(self, columns: Ints) -> Ints:
+        """Where columns are in the frame."""
+        return np.searchsorted(self.columns, columns)
+
+    def margin(self, size: int) -> float:
+        """What is taken from a diagonal before a factorization that is to prove definiteness.
+
+        The norm of an error of at most `blur` in each entry is at most size·blur; a factorization
+        that ends is that of a matrix within size·(size + 1)·ε of the one given, as its diagonal is
+        at most one.
+        """
+        return size * (self.blur + (size + 2.0) * EPSILON)
+
+    def are_definite(self, at: Ints, d: Floats) -> Floats | None:
+        """The factor of H − D, with the margin, if that proves it to be positive definite."""
+        A = self.H[np.ix_(at, at)]
+        A.flat[:: at.size + 1] -= d + self.margin(at.size)
+        L, info = _lapack.dpotrf(A.T, lower=1, overwrite_a=1, clean=0)
+        return L if info == 0 else None
+
+
+class ProductBounds:
+    """Bounds of the nodes of one frame, for the squared loss."""
+
+    def __init__(self, frame: Frame, price: float, budget: int) -> None:
+        self.frame, self.price, self.budget = frame, price, budget
+        self.length = float(np.sqrt(2.0 * frame.constant))
+        self.n_sweeps = 0
+
+    # relaxation ------------------------------------------------------------------------------
+
+    def relax(self, node: Node, cutoff: float, share: float) -> Relaxed:
+        """The perspective relaxation, on a working set that grows by the columns that violate it."""
+        assert node.d is not None
+        return self._relax(node, node.d, cutoff, share, 0.0)
+
+    def _relax(
+        self, node: Node, d: Floats, cutoff: float, share: float, tolerance: float
+    ) -> Relaxed:
+        at = self.frame.positions(np.concatenate([node.included, node.free]))
+        n_in, q = node.included.size, at.size
+        room, paid = self.budget - n_in, self.price * n_in + self.frame.constant
+        root = np.sqrt(d)
+        c = self.frame.c[at] / root
+        is_in = np.arange(q) < n_in
+        v, theta = node.w * root, node.theta
+        if not v.any():
+            order = np.argsort(-np.abs(c[n_in:]), kind="stable")[: min(room + ADDED, q - n_in)]
+            chosen = np.concatenate([np.arange(n_in), n_in + np.sort(order)])
+            theta = float(np.abs(c[n_in + order[-1]])) if order.size else 0.0
+        else:
+            chosen = np.flatnonzero(is_in | (v != 0.0))
+        best: Relaxed | None = None
+        tolerance = max(tolerance, PRECISE * abs(paid))
+        for n_made in range(OUTER):
+            rows = self.frame.H[at[chosen]]
+            M = rows[:, at[chosen]] / np.outer(root[chosen], root[chosen])
+            M.flat[:: chosen.size + 1] -= 1.0
+            w, b = v[chosen].copy(), np.empty(chosen.size)
+            theta, value, _, n_sweeps = kernels.relax_columns(
+                M, c[chosen], is_in[chosen], room, self.price, theta, w, b,
+                cutoff - paid, 0.25 * tolerance, 0.5 * share,
+            )  # fmt: skip
+            self.n_sweeps += n_sweeps
+            v[:] = 0.0
+            v[chosen] = w
+            found = self._prove(at, d, n_in, room, v / root, (w / root[chosen]) @ rows, value + paid)
+            if best is None or found.bound > best.bound:
+                best = found
+                node.w = v / root
+            missing = cutoff - best.value
+            rest = found.value - best.bound
+            is_close = missing > 0.0 and rest <= share * missing
+            if best.bound >= cutoff or rest <= tolerance or is_close:
+                break
+            joins = self._violators(found, v[n_in:] != 0.0, chosen.size)
+            larger = np.union1d(np.flatnonzero(is_in | (v != 0.0)), n_in + joins)
+            if n_made > 0 and np.isin(larger, chosen).all():
+                break
+            chosen = larger
+        assert best is not None
+        node.theta = theta
+        size = np.abs(node.w * root)[n_in:]
+        node.z = np.minimum(size / theta, 1.0) if theta > 0.0 else (size > 0.0) * 1.0
+        return best
+
+    def _prove(
+        self, at: Ints, d: Floats, n_in: int, room: int, v: Floats, products: Floats, value: float
+    ) -> Relaxed:
+        """The bound of the tangent at v, less what rounding may have added to it."""
+        b = self.frame.c[at] - products[at] + d * v
+        size = float(np.abs(v).sum())
+        error = self.frame.blur * (size + self.length)
+        gains = 0.5 * b * b / d
+        errors = (np.abs(b) * error + 0.5 * error * error) / d
+        scores = gains[n_in:] - self.price
+        total, last, following = counted(scores, room)
+        curved = float(v @ (self.frame.c[at] - b))
+        bound = self.frame.constant + self.price * n_in - 0.5 * curved
+        bound -= float(gains[:n_in].sum()) + total
+        most = float(errors[n_in:].max(initial=0.0))
+        could = float(errors[n_in:][scores + errors[n_in:] > 0.0].sum())
+        allowance = float(errors[:n_in].sum()) + min(room * most, could)
+        allowance += 0.5 * self.frame.blur * size * size + 16.0 * EPSILON * (
+            self.frame.constant + float(gains[:n_in].sum()) + total + abs(curved)
+        )
+        return Relaxed(bound - allowance, value, scores, last, following, 2.0 * most)
+
+    def _violators(self, found: Relaxed, is_here: NDArray[np.bool_], size: int) -> Ints:
+        """The free columns outside the working set with the largest scores, which should join it."""
+        least = 0.9 * found.last
+        if self.price > 0.0:
+            least = max(-0.05 * self.price, least)
+        joins = np.flatnonzero(~is_here & (found.scores >= least))
+        order = np.argsort(-found.scores[joins], kind="stable")
+        return joins[order[: max(ADDED, size // 3)]]
+
+    # curvature -------------------------------------------------------------------------------
+
+    def start(self, node: Node) -> bool:
+        """The first curvature of a node: a multiple of 1/diag(inv(H)); False if it is hardly any."""
+        at = self.frame.positions(np.concatenate([node.included, node.free]))
+        least = self.frame.ridge[at]
+        L = self.frame.are_definite(at, np.zeros(at.size))
+        node.d = least
+        if L is None:
+            return bool(least.min(initial=np.inf) > 0.0)
+        own = 1.0 / _inverse_diagonal(L)
+        root = np.sqrt(own)
+        x, largest = np.ones(at.size), 1.0
+        for _ in range(POWER_STEPS):
+            x /= np.linalg.norm(x)
+            x = root * _lapack.dpotrs(L, root * x, lower=1)[0]
+            largest = float(np.linalg.norm(x))
+        share = START_SHARE / largest
+        while share > FLOOR:
+            d = share * own
+            if self.frame.are_definite(at, d) is not None:
+                node.d = d if d.sum() > least.sum() else least
+                return True
+            share *= START_FALL
+        return bool(least.min() > 0.0)
+
+    def sharpen(self, node: Node, relaxed: Relaxed, cutoff: float) -> bool:
+        """One step up in d of the relaxed value plus a barrier, μ·log det(H − D).
+
+        Its slope is ½w_j²(1/z_j − 1) − μ·inv(H − D)_jj; the step is a damped Newton step with the
+        diagonal of the Hessian.
+        """
+        assert node.d is not None
+        at = self.frame.positions(np.concatenate([node.included, node.free]))
+        d, q = node.d, at.size
+        L = self.frame.are_definite(at, d)
+        if L is None:
+            # the ridge alone is valid without a factorization, but there is no way up from it
+            d = 0.98 * d
+            L = self.frame.are_definite(at, d)
+            if L is None:
+                return False
+        K = _inverse_diagonal(L)
+        z = np.concatenate([np.ones(node.included.size), node.z])
+        w = node.w
+        slope = np.where(z > 0.0, 0.5 * w * w * (1.0 / np.maximum(z, 1e-12) - 1.0), 0.0)
+        gap = cutoff - relaxed.bound
+        mu = BARRIER * gap / q
+        step = np.clip(0.5 * (slope / mu - K) / (K * K), -0.5 * d, 0.5 / K)
+        before = relaxed.value + 2.0 * mu * float(np.log(L.diagonal()).sum())
+        length = 1.0
+        for _ in range(RAISE_TRIALS):
+            there = np.maximum(d + length * step, np.minimum(FLOOR, d))
+            L = self.frame.are_definite(at, there)
+            if L is None:
+                length *= 0.5
+                continue
+            trial = Node(node.included, node.free, node.bound, node.z, w=node.w, theta=node.theta)
+            found = self._relax(trial, there, np.inf, 0.0, 0.02 * gap)
+            if found.value + 2.0 * mu * float(np.log(L.diagonal()).sum()) > before:
+                node.d, node.z, node.w, node.theta = there, trial.z, trial.w, trial.theta
+                return True
+            length *= 0.4
+        return False
+
+
+def _inverse_diagonal(L: Floats) -> Floats:
+    """diag(inv(LL')), O(q³)."""
+    inverse, _ = _lapack.dtrtri(L, lower=1)
+    return np.einsum("ij,ij->j", np.tril(inverse), np.tril(inverse))

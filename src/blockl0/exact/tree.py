@@ -1,0 +1,189 @@
+"""The search tree over nodes with convex bounds: best first, every bound proven."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from heapq import heapify, heappop, heappush
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockl0.exact.bounds import Bounds, Node, Relaxed
+from blockl0.incumbent import Incumbent
+from blockl0.problem.fits import make_fits
+from blockl0.problem.orthogonal import rounding_of
+from blockl0.problem.problem import Problem
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+TIE = 1e-10
+"""Share of the objective by which a point must be better to count; less is rounding."""
+ROOT_SHARE, SHARE = 0.02, 0.05
+"""Of what is missing to the cutoff: what a relaxation may leave undone, at the root and below."""
+ROOT_STALL, ROOT_STALLS, STALL, STALLS = 0.02, 3, 0.1, 1
+"""Share of the gap that a sharper curvature must close, and how often it may fail to."""
+MOST_SHARPENED = 30
+LAZY_SIZE, LAZY_SHARE = 200, 0.85
+"""Nodes of more columns are sharpened only if they have lost this share since the last time."""
+
+
+class ProofTree:
+    """Nodes waiting in the order of their bounds, and the best point so far.
+
+    Parameters
+    ----------
+    problem : Problem
+    incumbent : Incumbent
+    bounds_of : callable
+        The bounds to be used for a node, which it may set up for them.
+    roots : list of Node
+        They cover all supports.
+    gap : float
+        Relative gap at which the search ends.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        incumbent: Incumbent,
+        bounds_of: Callable[[Node], Bounds],
+        roots: list[Node],
+        *,
+        gap: float = 0.0,
+        is_late: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.problem, self.incumbent, self.gap = problem, incumbent, gap
+        self.fits = make_fits(problem)
+        self.bounds_of, self.is_late = bounds_of, is_late
+        self.n_nodes, self.n_sharpened, self.n_relaxed = 0, 0, 0
+        self._order = 0
+        self._waiting: list[tuple[float, int, Node]] = []
+        self._new = list(roots)
+        self._closed_below = np.inf  # the least bound of a node that was closed
+        self._judged: set[bytes] = set()
+
+    @property
+    def cutoff(self) -> float:
+        """A node whose bound has reached it holds nothing that counts as better."""
+        best = self.incumbent
+        rounding = rounding_of(self.problem, best.w) if self.problem.is_quadratic else 0.0
+        return best.objective - max(TIE * abs(best.objective) + rounding, self.gap * abs(best.objective))
+
+    @property
+    def bound(self) -> float:
+        """No support has an objective below this."""
+        waiting = self._waiting[0][0] if self._waiting else np.inf
+        new = min((node.bound for node in self._new), default=np.inf)
+        return min(waiting, new, self._closed_below, self.incumbent.objective)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether nothing is left to search."""
+        return not self._waiting and not self._new
+
+    def advance(self) -> None:
+        """Look at the next node: a new one is relaxed, one that waits is split in two."""
+        if self._new:
+            node = self._new.pop()
+            if self._tighten(node):
+                self._order += 1
+                heappush(self._waiting, (node.bound, self._order, node))
+            return
+        bound, _, node = heappop(self._waiting)
+        if bound >= self.cutoff:
+            self._close(bound)
+            return
+        self._new.extend(self._split(node))
+
+    def _close(self, bound: float) -> None:
+        self._closed_below = min(self._closed_below, bound)
+
+    def _split(self, node: Node) -> tuple[Node, Node]:
+        """A node without and with the column that matters most."""
+        n_in = node.included.size
+        size = np.abs(node.w[n_in:]) * np.where(node.z < 1.0, 1.0, 0.999)
+        is_it = np.zeros(node.free.size, dtype=np.bool_)
+        is_it[int(np.argmax(size))] = True
+        children = []
+        for is_in in (True, False):
+            child = replace(node, depth=node.depth + 1)
+            child.include(is_it) if is_in else child.only(~is_it)
+            children.append(child)
+        return children[0], children[1]
+
+    def _tighten(self, node: Node) -> bool:
+        """Relax, decide columns, sharpen; False when the node is closed."""
+        self.n_nodes += 1
+        is_root = node.depth == 0
+        stall, stalls = (ROOT_STALL, ROOT_STALLS) if is_root else (STALL, STALLS)
+        n_stalled, n_sharpened, last = 0, 0, np.inf
+        while True:
+            if self._is_leaf(node):
+                return False
+            bounds = self.bounds_of(node)
+            relaxed = bounds.relax(node, self.cutoff, ROOT_SHARE if is_root else SHARE)
+            self.n_relaxed += 1
+            node.bound = max(node.bound, relaxed.bound)
+            self._try_rounded(node)
+            if node.bound >= self.cutoff:
+                self._close(node.bound)
+                return False
+            if self.is_late():
+                return True
+            if self._decide(node, relaxed):
+                continue
+            missing = self.cutoff - node.bound
+            n_stalled = n_stalled + 1 if missing > (1.0 - stall) * last else 0
+            last = missing
+            is_large = node.free.size > LAZY_SIZE and node.free.size > LAZY_SHARE * node.fresh
+            if n_stalled >= stalls or n_sharpened >= MOST_SHARPENED or (not is_root and is_large):
+                return True
+            if not bounds.sharpen(node, relaxed, self.cutoff):
+                return True
+            node.fresh = node.free.size
+            n_sharpened += 1
+            self.n_sharpened += 1
+
+    def _decide(self, node: Node, relaxed: Relaxed) -> bool:
+        """Leave out and include columns where the alternative is no better than the incumbent."""
+        cutoff = self.cutoff
+        with_in, with_out = relaxed.with_it_in(), relaxed.with_it_out()
+        is_out, is_in = with_in >= cutoff, with_out >= cutoff
+        if not (is_out.any() or is_in.any()):
+            return False
+        self._close(min(with_in[is_out].min(initial=np.inf), with_out[is_in].min(initial=np.inf)))
+        is_in &= ~is_out
+        node.only(~is_out)
+        node.include(is_in[~is_out])
+        return True
+
+    def _is_leaf(self, node: Node) -> bool:
+        """Judge a node of one support, or of one that is no worse than all others."""
+        room = self.problem.sparsity.budget - node.included.size
+        if room < 0:
+            return True
+        is_free = self.problem.sparsity.price == 0.0 and node.free.size <= room
+        if room > 0 and node.free.size > 0 and not is_free:
+            return False
+        support = np.concatenate([node.included, node.free]) if is_free else node.included
+        self._judge(support)
+        return True
+
+    def _try_rounded(self, node: Node) -> None:
+        """Judge the support that the relaxed point is nearest to."""
+        room = self.problem.sparsity.budget - node.included.size
+        order = np.argsort(-node.z, kind="stable")[:room]
+        joins = node.free[order[node.z[order] > 0.5]]
+        self._judge(np.concatenate([node.included, joins]))
+
+    def _judge(self, support: Ints) -> None:
+        support = np.sort(support)
+        key = support.tobytes()
+        if key in self._judged:
+            return
+        self._judged.add(key)
+        found = Incumbent.at(self.problem, self.fits.minimum(support).w, self.n_nodes)
+        if found.objective < self.incumbent.objective:
+            self.incumbent = found
