@@ -34,6 +34,8 @@ BARRIER = 0.5
 FLOOR = 1e-6
 """Least share of a unit column's curvature that is taken away."""
 RAISE_TRIALS = 8
+WIDE = 0.9
+"""Columns, as a share of the rows, beyond which no more than the ridge is taken away."""
 
 
 class Frame:
@@ -55,7 +57,7 @@ class Frame:
 
     def __init__(self, problem: Problem, columns: Ints) -> None:
         m, n = problem.design.shape
-        self.columns = columns
+        self.columns, self.n_samples = columns, m
         weights = problem.sample_weight
         is_whole = columns.size == n
         gram = problem.design.full_gram if is_whole else problem.design.gram
@@ -202,6 +204,11 @@ class ProductBounds:
         """The first curvature of a node: a multiple of 1/diag(inv(H)); False if it is hardly any."""
         at = self.frame.positions(np.concatenate([node.included, node.free]))
         least = self.frame.ridge[at]
+        if least.min(initial=np.inf) > 0.0 and at.size > WIDE * self.frame.n_samples:
+            # some combination of the columns is next to nothing: only the ridge can be taken
+            node.d = least
+            return True
+        node.fresh = node.free.size
         L = self.frame.are_definite(at, np.zeros(at.size))
         node.d = least
         if L is None:
@@ -231,6 +238,8 @@ class ProductBounds:
         assert node.d is not None
         at = self.frame.positions(np.concatenate([node.included, node.free]))
         d, q = node.d, at.size
+        if node.fresh == 0:
+            return q <= WIDE * self.frame.n_samples and self.start(node)
         L = self.frame.are_definite(at, d)
         if L is None:
             # the ridge alone is valid without a factorization, but there is no way up from it

@@ -1,0 +1,254 @@
+"""Bounds from the data themselves, for any number of columns and any convex loss, with a ridge.
+
+Here D = ridge·I, so that f − ½w'Dw is the loss alone, Σ_i ℓ(η_i), and convex whatever X is. Its
+tangent at any predictor η is a lower bound: with slopes u_i = ℓ'(η_i) and b = −X'u,
+
+    Σ_i ℓ(η'_i) ≥ Σ_i [ℓ(η_i) − u_i η_i] − Σ_j b_j v_j + β Σ_i u_i     for η' = Xv + β.
+
+An intercept β is not penalized; but none that could matter is beyond a box, see `intercept_box`,
+and Σu is next to nothing where η has the best one.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockl0 import kernels
+from blockl0.exact.bounds import Node, Relaxed, counted
+from blockl0.problem.problem import Problem
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+EPSILON = float(np.finfo(np.float64).eps)
+OUTER, ADDED, FIRST = 40, 60, 30
+"""Working sets of a relaxation at most; columns that join one at most; columns of the first."""
+PRECISE = 1e-9
+"""Share of a value to which a relaxation is solved at most."""
+NEWTON_STEPS, HALVINGS = 20, 30
+"""Quadratic models on one working set at most, and how often a step may be halved."""
+FLATTEST = 1e-6
+"""Share of the loss's largest curvature that a model has at least, so that it has a minimum."""
+BOX_DOUBLINGS = 200
+
+
+class Here(NamedTuple):
+    """A relaxed point on a working set: w, intercept, predictor, and the relaxed objective."""
+
+    w: Floats
+    intercept: float
+    eta: Floats
+    value: float
+
+
+class DataBounds:
+    """Bounds of nodes from passes over X.
+
+    Parameters
+    ----------
+    problem : Problem
+        With a ridge.
+    ceiling : float
+        An objective that some point reaches; what is above it does not matter.
+    """
+
+    def __init__(self, problem: Problem, ceiling: float) -> None:
+        self.problem, self.ridge = problem, problem.ridge
+        self.price, self.budget = problem.sparsity
+        self.weights = problem.weights
+        self.norms = np.sqrt(problem.design.sq_norms())
+        self.blur = EPSILON * (problem.n_samples + 16.0)
+        self.box = intercept_box(problem, ceiling) if problem.has_intercept else 0.0
+        self.n_passes = 0
+
+    def relax(self, node: Node, cutoff: float, share: float) -> Relaxed:
+        """The perspective relaxation, on a working set that grows by the columns that violate it."""
+        columns = np.concatenate([node.included, node.free])
+        n_in, q = node.included.size, columns.size
+        room = self.budget - n_in
+        is_in = np.arange(q) < n_in
+        v, theta, best = node.w, node.theta, None
+        chosen = np.flatnonzero(is_in | (v != 0.0))
+        intercept = 0.0
+        for n_made in range(OUTER):
+            missing = cutoff - best.bound if best is not None else np.inf
+            A = self.problem.design.columns(columns[chosen])
+            here, theta = self._descend(
+                A, v[chosen], intercept, is_in[chosen], room, theta, self._tolerance(cutoff, share, missing)
+            )
+            intercept = here.intercept
+            found = self._prove(columns, n_in, room, here)
+            v = np.zeros(q)
+            v[chosen] = here.w
+            if best is None or found.bound > best.bound:
+                best, node.w, node.theta = found, v, theta
+            rest = here.value - best.bound
+            is_close = here.value < cutoff and rest <= share * (cutoff - here.value)
+            if best.bound >= cutoff or rest <= PRECISE * abs(here.value) or is_close:
+                break
+            joins = self._violators(found, v[n_in:] != 0.0)
+            larger = np.union1d(np.flatnonzero(is_in | (v != 0.0)), n_in + joins)
+            if n_made > 2 and np.isin(larger, chosen).all():
+                break
+            chosen = larger
+        assert best is not None
+        size = np.abs(node.w[n_in:]) * np.sqrt(self.ridge)
+        node.z = np.minimum(size / node.theta, 1.0) if node.theta > 0.0 else (size > 0.0) * 1.0
+        return best
+
+    def sharpen(self, node: Node, relaxed: Relaxed, cutoff: float) -> bool:
+        """No more than the ridge can be taken away."""
+        return False
+
+    def _tolerance(self, cutoff: float, share: float, missing: float) -> float:
+        """How precise the point on a working set has to be."""
+        far = missing if np.isfinite(missing) else abs(cutoff)
+        return max(0.25 * share * max(far, 0.0), 0.25 * PRECISE * abs(cutoff))
+
+    def _descend(
+        self,
+        A: Floats,
+        w: Floats,
+        intercept: float,
+        is_in: NDArray[np.bool_],
+        room: int,
+        theta: float,
+        tolerance: float,
+    ) -> tuple[Here, float]:
+        """Minimize the relaxed objective on a working set by quadratic models, one for squares."""
+        problem, root = self.problem, np.sqrt(self.ridge)
+        here = self._at(A, w, is_in, room)
+        for _ in range(1 if problem.is_quadratic else NEWTON_STEPS):
+            slope = self.weights * problem.loss.gradient(here.eta, problem.y)
+            bend = self.weights * problem.loss.curvature(here.eta, problem.y)
+            bend = np.maximum(bend, FLATTEST * bend.max(initial=1e-300))
+            pull = bend * here.eta - slope
+            G, c = (A * bend[:, None]).T @ A, A.T @ pull
+            if problem.has_intercept:
+                own, total = A.T @ bend, bend.sum()
+                G -= np.outer(own, own / total)
+                c -= own * (pull.sum() / total)
+            there, b = here.w * root, np.empty(w.size)
+            theta, model, _, _ = kernels.relax_columns(
+                G / self.ridge, c / root, is_in, room, self.price, theta, there, b,
+                np.inf, 0.25 * tolerance, 0.0,
+            )  # fmt: skip
+            found = self._line(A, here, there / root, is_in, room)
+            fall = here.value - found.value
+            here = found if fall > 0.0 else here
+            if fall <= tolerance:
+                break
+        return here, theta
+
+    def _line(
+        self, A: Floats, here: Here, w: Floats, is_in: NDArray[np.bool_], room: int
+    ) -> Here:
+        """The lowest point of some on the way to w."""
+        step, best = 1.0, self._at(A, w, is_in, room)
+        if self.problem.is_quadratic:
+            return best
+        for _ in range(HALVINGS):
+            if best.value < here.value:
+                break
+            step *= 0.5
+            best = self._at(A, here.w + step * (w - here.w), is_in, room)
+        return best
+
+    def _at(self, A: Floats, w: Floats, is_in: NDArray[np.bool_], room: int) -> Here:
+        """The relaxed objective, with the best intercept and the best memberships."""
+        problem = self.problem
+        eta = A @ w
+        intercept = problem.best_intercept(eta) if problem.has_intercept else 0.0
+        eta = eta + intercept
+        value = float(self.weights @ problem.loss.value(eta, problem.y))
+        value += perspective(w * np.sqrt(self.ridge), is_in, room, self.price)
+        return Here(w, intercept, eta, value + self.price * np.count_nonzero(is_in))
+
+    def _prove(self, columns: Ints, n_in: int, room: int, here: Here) -> Relaxed:
+        """The bound of the tangent at a predictor, less what rounding may have added to it.
+
+        Slopes are known to a few units of rounding of |ℓ'| + |ℓ''|, as exp(η) − y is; sums over the
+        samples to `blur` times the sum of what they add up.
+        """
+        problem = self.problem
+        losses = self.weights * problem.loss.value(here.eta, problem.y)
+        slope = self.weights * problem.loss.gradient(here.eta, problem.y)
+        scale = np.abs(slope) + self.weights * problem.loss.curvature(here.eta, problem.y)
+        b = -problem.design.rmatvec(slope)[columns]
+        self.n_passes += 1
+        bound = float(losses.sum() - slope @ here.eta) + self.price * n_in
+        bound -= self.box * abs(float(slope.sum()))
+        error = self.blur * self.norms[columns] * float(np.linalg.norm(scale))
+        gains = 0.5 * b * b / self.ridge
+        errors = (np.abs(b) * error + 0.5 * error * error) / self.ridge
+        scores = gains[n_in:] - self.price
+        total, last, following = counted(scores, room)
+        bound -= float(gains[:n_in].sum()) + total
+        most = float(errors[n_in:].max(initial=0.0))
+        could = float(errors[n_in:][scores + errors[n_in:] > 0.0].sum())
+        allowance = float(errors[:n_in].sum()) + min(room * most, could)
+        far = np.abs(here.eta) + self.box
+        allowance += self.blur * float(np.abs(losses).sum() + scale @ far)
+        allowance += 16.0 * EPSILON * (float(gains[:n_in].sum()) + total)
+        return Relaxed(bound - allowance, here.value, scores, last, following, 2.0 * most)
+
+    def _violators(self, found: Relaxed, is_here: NDArray[np.bool_]) -> Ints:
+        """The free columns outside the working set with the largest scores, which should join it."""
+        least = 0.9 * found.last
+        if self.price > 0.0:
+            least = max(-0.05 * self.price, least)
+        joins = np.flatnonzero(~is_here & (found.scores >= least))
+        if joins.size <= ADDED:
+            return joins
+        return joins[np.argpartition(-found.scores[joins], ADDED)[:ADDED]]
+
+
+def perspective(w: Floats, is_in: NDArray[np.bool_], room: int, price: float) -> float:
+    """min over memberships z of ½ Σ w_j²/z_j + price·Σz; columns that are in have z = 1."""
+    value = 0.5 * float(w[is_in] @ w[is_in])
+    sizes = np.sort(np.abs(w[~is_in]))
+    sizes = sizes[sizes > 0.0]
+    least, n = np.sqrt(2.0 * price), sizes.size
+    theta = least
+    if np.minimum(sizes, least).sum() > room * least or (least == 0.0 and n > room):
+        below = np.cumsum(sizes)
+        n_full = n - 1 - np.arange(n)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            thetas = np.where(n_full < room, below / (room - n_full), -1.0)
+        fits = (thetas >= sizes) & (np.append(sizes[1:], np.inf) >= thetas)
+        theta = float(thetas[np.argmax(fits)]) if fits.any() else float(below[-1] / room)
+    if theta == 0.0:
+        return value + 0.5 * float(sizes @ sizes)
+    part, full = sizes[sizes < theta], sizes[sizes >= theta]
+    value += 0.5 * float(full @ full) + price * full.size
+    return value + float(part.sum()) * (0.5 * theta + price / theta)
+
+
+def intercept_box(problem: Problem, ceiling: float) -> float:
+    """B such that no point with an objective below the ceiling has a best intercept beyond ±B.
+
+    Losses are not negative, so ½·ridge·‖v‖² is below the ceiling, and |x_i'v| ≤ r_i; as slopes
+    increase, Σ_i ℓ'(x_i'v + B) ≥ Σ_i ℓ'(B − r_i): where that is positive, the best intercept is
+    below B. Infinite where there is no such B.
+    """
+    design, squares = problem.design, np.zeros(problem.n_samples)
+    for start in range(0, problem.n_features, design.chunk):
+        part = np.arange(start, min(start + design.chunk, problem.n_features))
+        squares += (design.columns(part) ** 2).sum(axis=1)
+    reach = 1.01 * np.sqrt(squares * 2.0 * max(ceiling, 0.0) / problem.ridge)
+    box, largest = 1.0, 0.0
+    for sign in (1.0, -1.0):
+        for _ in range(BOX_DOUBLINGS):
+            slopes = problem.loss.gradient(sign * (box - reach), problem.y)
+            if sign * float(problem.weights @ slopes) > 0.0:
+                break
+            box *= 2.0
+        else:
+            return np.inf
+        largest = max(largest, box)
+    return largest
+
+
