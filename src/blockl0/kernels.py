@@ -1037,23 +1037,40 @@ def price_swaps(W, diagonal, w, free, slopes, pivots, least, change):
 
 
 # --------------------------------------------------------------------------------------------------
-# 4. The perspective relaxation:  min over w and 0 <= z <= 1 with Σz <= room over free columns, of
-#    ½w'Mw − c'w + ½ Σ w_j²/z_j + price·Σz,   z_j = 1 for columns that are in; scaled so that d = 1
+# 4. The perspective relaxation:  min over v and 0 <= z <= 1 with Σz <= room over free columns, of
+#    ½v'(H − D)v − c'v + ½ Σ d_j v_j²/z_j + price·Σz,   z_j = 1 for columns that are in
 # --------------------------------------------------------------------------------------------------
+# In w_j = √d_j·v_j, and with b = c − (H − D)v, memberships are z_j = min(1, |w_j|/θ) for one θ: full
+# columns have b_j/√d_j = w_j, fractional ones |b_j|/√d_j = θ, absent ones less.
 
 CHECK_EVERY, POLISH_EVERY, MOST_SWEEPS = 4, 8, 400  # sweeps
 POLISH_SHIFT = 1e-9  # relative: keeps a singular system of fractional columns solvable
 THETA_DAMPING = 0.4  # of the threshold's way to where the memberships fill the room
+PATIENT_SWEEPS, PATIENT_SHARE = 32, 0.7  # of the gap that may be left after so many sweeps
+THETA_SLACK = 1.05  # by which what is known of the threshold becomes less certain in a sweep
 FLAT = 1e-14  # relative decrease of a value that is none
 
 
+class Relaxation(NamedTuple):
+    """The columns `at` of H, and what is relaxed; few arrays, as every call passes each."""
+
+    H: NDArray[np.float64]  # (n, n)
+    at: NDArray[np.int64]  # (q,)
+    c: NDArray[np.float64]  # (q,)
+    d: NDArray[np.float64]  # (q,)
+    is_in: NDArray[np.bool_]  # (q,)
+
+
 @inner
-def threshold_of(w, is_in, room, least, sizes):
-    """θ with Σ min(1, |w_j|/θ) = room over free columns, at least `least`; 0 where all fit."""
+def threshold_of(relaxation, v, room, least, sizes):
+    """θ with Σ min(1, |w_j|/θ) = room over free columns, at least `least`, which it is if all fit.
+
+    O(q log q).
+    """
     n = 0
-    for j in range(w.size):
-        if not is_in[j] and w[j] != 0.0:
-            sizes[n] = abs(w[j])
+    for j in range(v.size):
+        if not relaxation.is_in[j] and v[j] != 0.0:
+            sizes[n] = abs(v[j]) * np.sqrt(relaxation.d[j])
             n += 1
     if n <= room:
         return least
@@ -1071,90 +1088,120 @@ def threshold_of(w, is_in, room, least, sizes):
 
 
 @inner
-def relaxed_value(w, b, c, is_in, price, theta):
-    """The relaxed objective at w, with z_j = min(1, |w_j|/θ)."""
+def first_threshold(relaxation, room, v, g, sizes):
+    """The `room`-th largest |b_j|/√d_j of free columns, where nothing is known of θ."""
+    n = 0
+    for j in range(v.size):
+        if not relaxation.is_in[j]:
+            sizes[n] = abs(g[j] + relaxation.d[j] * v[j]) / np.sqrt(relaxation.d[j])
+            n += 1
+    return np.sort(sizes[:n])[n - room]
+
+
+@inner
+def relaxed_value(relaxation, v, g, price, theta):
+    """The relaxed objective at v, with g = c − Hv."""
     value = 0.0
-    for j in range(w.size):
-        v = abs(w[j])
-        if v == 0.0:
+    for j in range(v.size):
+        if v[j] == 0.0:
             continue
-        value -= 0.5 * w[j] * (c[j] + b[j])
-        if is_in[j]:
-            value += 0.5 * v * v
-        elif v < theta:
-            value += 0.5 * v * theta + price * v / theta
+        d = relaxation.d[j]
+        size = abs(v[j]) * np.sqrt(d)
+        value -= 0.5 * v[j] * (relaxation.c[j] + g[j] + d * v[j])
+        if relaxation.is_in[j]:
+            value += 0.5 * size * size
+        elif size < theta:
+            value += 0.5 * size * theta + price * size / theta
         else:
-            value += 0.5 * v * v + price
+            value += 0.5 * size * size + price
     return value
 
 
 @inner
-def tangent_bound(w, b, c, is_in, room, price, scores):
-    """The least objective that the tangent at w allows."""
+def tangent_bound(relaxation, v, g, room, price, scores):
+    """The least objective that the tangent at v allows; O(q log q)."""
     bound, n = 0.0, 0
-    for j in range(w.size):
-        bound -= 0.5 * w[j] * (c[j] - b[j])
-        if is_in[j]:
-            bound -= 0.5 * b[j] * b[j]
-        else:
-            scores[n] = max(0.5 * b[j] * b[j] - price, 0.0)
+    for j in range(v.size):
+        d = relaxation.d[j]
+        b = g[j] + d * v[j]
+        bound -= 0.5 * v[j] * (relaxation.c[j] - b)
+        gain = 0.5 * b * b / d
+        if relaxation.is_in[j]:
+            bound -= gain
+        elif gain > price:
+            scores[n] = gain - price
             n += 1
-    ordered = np.sort(scores[:n])
+    ordered = scores[:n] if n <= room else np.sort(scores[:n])
     for i in range(max(n - room, 0), n):
         bound -= ordered[i]
     return bound
 
 
 @inner
-def sweep_coordinates(M, is_in, theta, w, b):
-    """Minimize over every coordinate in turn; O(n) for each that moves."""
-    n = w.size
-    for j in range(n):
-        m = M[j, j]
-        g = b[j] + m * w[j]
-        size = abs(g)
-        if is_in[j] or size >= theta * (m + 1.0):
-            v = g / (m + 1.0)
-        elif size <= theta:
-            v = 0.0
-        else:
-            v = (size - theta) / m
-            v = v if g > 0.0 else -v
-        step = v - w[j]
-        if step != 0.0:
-            w[j] = v
-            row = M[j]
-            for l in range(n):
-                b[l] -= row[l] * step
+def subtract_column(relaxation, j, step, g):
+    """g −= step·H_j."""
+    row = relaxation.H[relaxation.at[j]]
+    for l in range(g.size):
+        g[l] -= row[relaxation.at[l]] * step
 
 
 @inner
-def polish(M, c, is_in, room, price, theta, w, w2, b2):
-    """The point that is right if the sets of full, fractional and absent columns of w are.
+def sweep_coordinates(relaxation, theta, v, g):
+    """Minimize over every coordinate in turn; O(q) for each that moves. Returns Σ of memberships."""
+    total = 0.0
+    for j in range(v.size):
+        d, root = relaxation.d[j], np.sqrt(relaxation.d[j])
+        bend = max(relaxation.H[relaxation.at[j], relaxation.at[j]] - d, 0.0) / d
+        pull = (g[j] + d * (1.0 + bend) * v[j]) / root
+        size = abs(pull)
+        if relaxation.is_in[j] or size >= theta * (bend + 1.0):
+            w = pull / (bend + 1.0)
+        elif size <= theta:
+            w = 0.0
+        else:
+            w = (size - theta) / bend
+            w = w if pull > 0.0 else -w
+        if w != 0.0 and not relaxation.is_in[j]:
+            total += min(abs(w) / theta, 1.0) if theta > 0.0 else 1.0
+        step = w / root - v[j]
+        if step != 0.0:
+            v[j] += step
+            subtract_column(relaxation, j, step, g)
+    return total
 
-    Fractional columns have b_j = ±θ, full ones b_j = w_j: a linear system in w, in which θ follows
-    from Σz = room, or is √(2·price) where there is room. Returns θ, 0 if there is no such point.
+
+@inner
+def polish(relaxation, room, price, theta, v, v2, g2):
+    """The point that is right if the sets of full, fractional and absent columns of v are.
+
+    That is a linear system in v, in which θ follows from Σz = room, or is √(2·price) where there is
+    room. Returns θ, 0 if there is no such point.
     """
-    n = w.size
+    H, at, d = relaxation.H, relaxation.at, relaxation.d
+    n = v.size
     here, sign = np.empty(n, np.int64), np.zeros(n)
     k, n_full, n_part = 0, 0, 0
     for j in range(n):
-        if is_in[j] or w[j] != 0.0:
+        if relaxation.is_in[j] or v[j] != 0.0:
             here[k] = j
-            if not is_in[j] and abs(w[j]) < theta:
-                sign[k] = 1.0 if w[j] > 0.0 else -1.0
-                n_part += 1
-            elif not is_in[j]:
-                n_full += 1
+            if not relaxation.is_in[j]:
+                root = np.sqrt(d[j])
+                if abs(v[j]) * root < theta:
+                    sign[k] = root if v[j] > 0.0 else -root
+                    n_part += 1
+                else:
+                    n_full += 1
             k += 1
     if k == 0:
         return 0.0
     B, R = np.empty((k, k)), np.empty((k, 2))
     for i in range(k):
+        row = H[at[here[i]]]
         for l in range(k):
-            B[i, l] = M[here[i], here[l]]
-        B[i, i] += 1.0 if sign[i] == 0.0 else POLISH_SHIFT * (1.0 + B[i, i])
-        R[i, 0] = c[here[i]]
+            B[i, l] = row[at[here[l]]]
+        if sign[i] != 0.0:
+            B[i, i] += POLISH_SHIFT * B[i, i] - d[here[i]]
+        R[i, 0] = relaxation.c[here[i]]
         R[i, 1] = sign[i]
     S = np.linalg.solve(B, R)
     first, second = 0.0, 0.0
@@ -1167,75 +1214,79 @@ def polish(M, c, is_in, room, price, theta, w, w2, b2):
         theta = least if room <= n_full or left <= 0.0 else max(first / left, least)
     if not theta > 0.0:
         return 0.0
-    w2[:] = 0.0
-    b2[:] = c
+    v2[:] = 0.0
+    g2[:] = relaxation.c
     for i in range(k):
-        v, j = S[i, 0] - theta * S[i, 1], here[i]
-        if sign[i] * v >= 0.0:
-            w2[j] = v
-            row = M[j]
-            for l in range(n):
-                b2[l] -= row[l] * v
+        step, j = S[i, 0] - theta * S[i, 1], here[i]
+        if sign[i] * step >= 0.0:
+            v2[j] = step
+            subtract_column(relaxation, j, step, g2)
     return theta
 
 
 @kernel
-def relax_columns(M, c, is_in, room, price, theta, w, b, cutoff, tolerance, share):
-    """Descend in w on a working set; return (θ, value, bound, sweeps) of the relaxation on it.
+def relax_columns(relaxation, room, price, theta, v, g, cutoff, tolerance, share):
+    """Descend in v; return (θ, value, bound, sweeps), with v and g = c − Hv where the bound is best.
 
     Ends when value and bound are within `tolerance`; when the bound has reached the cutoff; or when
     they are within `share` of what is missing to it, as what is left then cannot help much. Sweeps
     over coordinates find the sets of full, fractional and absent columns; now and then the point
     that these sets imply is tried.
     """
-    n = w.size
+    n = v.size
     least = np.sqrt(2.0 * price)
     n_free = 0
+    g[:] = relaxation.c
     for j in range(n):
-        n_free += 0 if is_in[j] else 1
-    b[:] = c
-    for j in range(n):
-        if w[j] != 0.0:
-            row = M[j]
-            for l in range(n):
-                b[l] -= row[l] * w[j]
-    w2, b2, wb, bb, work = np.empty(n), np.empty(n), w.copy(), b.copy(), np.empty(n)
-    theta = max(theta, least)
-    best, best_theta, bound, n_sweeps = np.inf, theta, -np.inf, 0
-    while n_sweeps < MOST_SWEEPS:
-        if n_sweeps > 0:
-            own = threshold_of(w, is_in, room, least, work)
-        else:
-            own = threshold_of(w, is_in, room, least, work)
-            theta = theta if theta > 0.0 else own
-        value = relaxed_value(w, b, c, is_in, price, own if own > 0.0 else 1e-300)
-        if value < best:
-            best, best_theta = value, own
-        here = tangent_bound(w, b, c, is_in, room, price, work)
-        if here > bound:
-            bound = here
-            wb[:], bb[:] = w, b
-        if best - bound <= tolerance or bound >= cutoff:
+        n_free += 0 if relaxation.is_in[j] else 1
+        if v[j] != 0.0:
+            subtract_column(relaxation, j, v[j], g)
+    v2, g2, best_v, best_g, work = np.empty(n), np.empty(n), v.copy(), g.copy(), np.empty(n)
+    if theta == 0.0 and room < n_free:
+        theta = first_threshold(relaxation, room, v, g, work)
+    value, value_theta, bound, n_sweeps = np.inf, theta, -np.inf, 0
+    low, high = 0.0, np.inf
+    watched, rest = 0, np.inf
+    while True:
+        own = threshold_of(relaxation, v, room, least, work)
+        there = relaxed_value(relaxation, v, g, price, own)
+        if there < value:
+            value, value_theta = there, own
+        theta = max(theta, least)
+        there = tangent_bound(relaxation, v, g, room, price, work)
+        if there > bound:
+            bound = there
+            best_v[:], best_g[:] = v, g
+        if value - bound <= tolerance or bound >= cutoff or n_sweeps >= MOST_SWEEPS:
             break
-        if best < cutoff and best - bound <= share * (cutoff - best):
+        if value < cutoff and value - bound <= share * (cutoff - value):
             break
+        if n_sweeps >= watched + PATIENT_SWEEPS:
+            if value - bound > PATIENT_SHARE * rest:
+                break
+            watched, rest = n_sweeps, value - bound
         if n_sweeps % POLISH_EVERY == POLISH_EVERY - CHECK_EVERY:
-            there = polish(M, c, is_in, room, price, theta, w, w2, b2)
-            if there > 0.0:
-                own = threshold_of(w2, is_in, room, least, work)
-                value = relaxed_value(w2, b2, c, is_in, price, own if own > 0.0 else 1e-300)
-                if value < best - FLAT * abs(best):
-                    w[:], b[:] = w2, b2
-                    theta = there
+            new = polish(relaxation, room, price, theta, v, v2, g2)
+            if new > 0.0:
+                own = threshold_of(relaxation, v2, room, least, work)
+                there = relaxed_value(relaxation, v2, g2, price, own)
+                if there < value - FLAT * abs(value):
+                    v[:], g[:] = v2, g2
+                    theta = new
                     continue
         for _ in range(CHECK_EVERY):
-            sweep_coordinates(M, is_in, theta, w, b)
+            total = sweep_coordinates(relaxation, theta, v, g)
             n_sweeps += 1
             if room < n_free:
-                total = 0.0
-                for j in range(n):
-                    if not is_in[j]:
-                        total += min(abs(w[j]) / theta, 1.0) if theta > 0.0 else 1.0
-                theta = max(theta * (max(total, 0.1) / room) ** THETA_DAMPING, least)
-    w[:], b[:] = wb, bb
-    return best_theta, best, bound, n_sweeps
+                # memberships follow θ with a delay, so that the bracket is widened all the time
+                if total > room:
+                    low = max(theta, low)
+                else:
+                    high = min(theta, high)
+                theta *= (max(total, 0.1) / room) ** THETA_DAMPING
+                if low < high and not low < theta < high:
+                    theta = np.sqrt(low * high)
+                low, high = low / THETA_SLACK, high * THETA_SLACK
+                theta = max(theta, least)
+    v[:], g[:] = best_v, best_g
+    return value_theta, value, bound, n_sweeps

@@ -119,7 +119,7 @@ class DataBounds:
         tolerance: float,
     ) -> tuple[Here, float]:
         """Minimize the relaxed objective on a working set by quadratic models, one for squares."""
-        problem, root = self.problem, np.sqrt(self.ridge)
+        problem = self.problem
         here = self._at(A, w, is_in, room)
         for _ in range(1 if problem.is_quadratic else NEWTON_STEPS):
             slope = self.weights * problem.loss.gradient(here.eta, problem.y)
@@ -131,12 +131,13 @@ class DataBounds:
                 own, total = A.T @ bend, bend.sum()
                 G -= np.outer(own, own / total)
                 c -= own * (pull.sum() / total)
-            there, b = here.w * root, np.empty(w.size)
-            theta, model, _, _ = kernels.relax_columns(
-                G / self.ridge, c / root, is_in, room, self.price, theta, there, b,
-                np.inf, 0.25 * tolerance, 0.0,
-            )  # fmt: skip
-            found = self._line(A, here, there / root, is_in, room)
+            G.flat[:: w.size + 1] += self.ridge
+            there, b = here.w.copy(), np.empty(w.size)
+            model = kernels.Relaxation(G, np.arange(w.size), c, np.full(w.size, self.ridge), is_in)
+            theta, _, _, _ = kernels.relax_columns(
+                model, room, self.price, theta, there, b, np.inf, 0.25 * tolerance, 0.0
+            )
+            found = self._line(A, here, there, is_in, room)
             fall = here.value - found.value
             here = found if fall > 0.0 else here
             if fall <= tolerance:

@@ -1,4 +1,4 @@
-"""Method "exact": the block search with the whole problem as its block: the global optimum."""
+"""Method "exact": the global optimum with a proof, or the best point with a true gap."""
 
 from __future__ import annotations
 
@@ -8,53 +8,62 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.block_search import NODE_LIMIT
-from blockl0.exact.search import ExactSearch, Incumbent
+from blockl0.exact.stages import Stages
+from blockl0.incumbent import Incumbent
 from blockl0.methods import METHODS, method
 from blockl0.problem.problem import Problem
 from blockl0.result import Result, Status
 from blockl0.run import Run
-from blockl0.validate import check_integer
+from blockl0.validate import check_integer, check_nonnegative, check_positive
 
 Floats = NDArray[np.float64]
 
-LARGEST = 1000
-"""Columns up to which an exact search is tried; its memory grows with their square."""
 SLICE_SECONDS = 0.02
 """Aim for the time between two looks at the clock."""
 FIRST_NODES, MOST_NODES = 8, 1_000_000
 """Nodes before the first look at the clock, and between two looks at most."""
 HEURISTIC_EFFORT = 1
 """Rounds of kicks that method "refit" spends on the first incumbent."""
+MEMORY = 4e9
+"""Bytes that products of columns and waiting nodes take at most."""
 
 
-@method("exact", losses="quadratic", most_columns=LARGEST)
+@method("exact")
 def solve_exact(
     problem: Problem,
     run: Run,
     *,
     init: Floats | None = None,
     rng: np.random.Generator,
+    gap: float = 0.0,
     node_limit: int = 100 * NODE_LIMIT,
+    memory_limit: float = MEMORY,
 ) -> Result:
     """Branch and bound over all supports, from the incumbent of method "refit" to the proof.
 
-    The proof is about supports whose columns do not depend on each other;
-    `blockl0.problem.orthogonal` says what that means.
+    Problems of few columns are searched on tableaus, `ExactSearch`; what that does not settle soon,
+    larger problems and other losses on nodes with convex bounds, `ProofTree`.
 
     Parameters
     ----------
     problem : Problem
-        Squared loss, at most 1000 columns.
+        Without a ridge there are bounds for the squared loss only, and only where X has no more
+        columns than rows.
     run : Run
         Its time limit is honoured; the result then carries the lower bound reached.
     init : ndarray (n,), optional
         Start of the heuristic.
     rng : Generator
         For the heuristic; the search itself is deterministic.
+    gap : float
+        Relative gap, (objective − bound)/objective, at which to stop; 0 is to rounding.
     node_limit : int
         Nodes after which the search stops without a proof.
+    memory_limit : float
+        Bytes.
     """
     node_limit = check_integer("node_limit", node_limit, low=1)
+    gap, memory_limit = check_nonnegative("gap", gap), check_positive("memory_limit", memory_limit)
     first = METHODS["refit"].solve(problem, run.part(), init=init, rng=rng, effort=HEURISTIC_EFFORT)
     if first.status is Status.OPTIMAL:
         # few columns: the heuristic is a complete search already
@@ -62,25 +71,48 @@ def solve_exact(
         said = run.record(Incumbent(w, first.objective, first.n_nonzero), first.lower_bound)
         status = said if said is Status.STOPPED else first.status
         return run.result(w, status, first.n_iter, first.lower_bound)
-    search = ExactSearch(problem, first.support, run)
+    search = Stages(problem, _incumbent(problem, first), run, gap, memory_limit)
     status, quota = None, FIRST_NODES
     try:
         status = run.record(search.incumbent, search.bound)
         if first.status is Status.INTERRUPTED:
             status = Status.INTERRUPTED
-        while status is None:
+        while status is None and not search.is_stuck:
             started, before = time.perf_counter(), search.incumbent.iteration
             search.advance(min(quota, node_limit - before))
-            status = run.record(search.incumbent, search.bound)
-            if search.finished:
+            best = search.incumbent
+            status = run.record(best, search.bound)
+            if search.is_finished:
                 status = Status.OPTIMAL
-            elif status is None and search.incumbent.iteration >= node_limit:
+            elif status is None and best.iteration >= node_limit:
                 status = Status.NODE_LIMIT
-            quota = _next_quota(quota, search.incumbent.iteration - before, started)
+            quota = _next_quota(quota, best.iteration - before, started)
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
     best = search.incumbent
+    if status is None:
+        assert search.reason is not None
+        status = Status.NO_BOUND
+        run.warn_once(no_bound(problem, best.w, search.reason))
     return run.result(best.w, status, best.iteration, search.bound)
+
+
+def _incumbent(problem: Problem, first: Result) -> Incumbent:
+    """The heuristic's point, with the kept columns in its support."""
+    w = problem.from_given(first.coef)
+    return Incumbent(w, problem.objective(w), problem.units.count(w))
+
+
+def no_bound(problem: Problem, w: Floats, reason: str) -> str:
+    """Why nothing can be proven, and what would help, in a sentence."""
+    support = problem.units.support(w)
+    doors = f"certify(level={min(2 * support.size, problem.n_features)}) where it is within reach"
+    if support.size:
+        slope = np.abs(problem.gradient(w) - problem.ridge * w)
+        slope[support] = 0.0
+        enough = slope.max(initial=0.0) / np.abs(w[support]).min()
+        doors = f"a ridge of about {enough:.2g} would suffice at this point, else " + doors
+    return f"No bound exists, as {reason}; {doors}, or at most three columns by enumeration."
 
 
 def _next_quota(quota: int, n_made: int, started: float) -> int:

@@ -23,8 +23,6 @@ Ints = NDArray[np.int64]
 _lapack: Any = lapack
 
 EPSILON = float(np.finfo(np.float64).eps)
-OUTER, ADDED = 30, 50
-"""Working sets of a relaxation at most, and columns that join one at a time at least."""
 PRECISE = 1e-9
 """Share of a value to which a relaxation is solved at most."""
 POWER_STEPS, START_SHARE, START_FALL = 12, 0.9, 0.8
@@ -113,7 +111,7 @@ class ProductBounds:
     # relaxation ------------------------------------------------------------------------------
 
     def relax(self, node: Node, cutoff: float, share: float) -> Relaxed:
-        """The perspective relaxation, on a working set that grows by the columns that violate it."""
+        """The perspective relaxation on all columns of the node."""
         assert node.d is not None
         return self._relax(node, node.d, cutoff, share, 0.0)
 
@@ -123,55 +121,24 @@ class ProductBounds:
         at = self.frame.positions(np.concatenate([node.included, node.free]))
         n_in, q = node.included.size, at.size
         room, paid = self.budget - n_in, self.price * n_in + self.frame.constant
-        root = np.sqrt(d)
-        c = self.frame.c[at] / root
         is_in = np.arange(q) < n_in
-        v, theta = node.w * root, node.theta
-        if not v.any():
-            order = np.argsort(-np.abs(c[n_in:]), kind="stable")[: min(room + ADDED, q - n_in)]
-            chosen = np.concatenate([np.arange(n_in), n_in + np.sort(order)])
-            theta = float(np.abs(c[n_in + order[-1]])) if order.size else 0.0
-        else:
-            chosen = np.flatnonzero(is_in | (v != 0.0))
-        best: Relaxed | None = None
-        tolerance = max(tolerance, PRECISE * abs(paid))
-        for n_made in range(OUTER):
-            rows = self.frame.H[at[chosen]]
-            M = rows[:, at[chosen]] / np.outer(root[chosen], root[chosen])
-            M.flat[:: chosen.size + 1] -= 1.0
-            w, b = v[chosen].copy(), np.empty(chosen.size)
-            theta, value, _, n_sweeps = kernels.relax_columns(
-                M, c[chosen], is_in[chosen], room, self.price, theta, w, b,
-                cutoff - paid, 0.25 * tolerance, 0.5 * share,
-            )  # fmt: skip
-            self.n_sweeps += n_sweeps
-            v[:] = 0.0
-            v[chosen] = w
-            found = self._prove(at, d, n_in, room, v / root, (w / root[chosen]) @ rows, value + paid)
-            if best is None or found.bound > best.bound:
-                best = found
-                node.w = v / root
-            missing = cutoff - best.value
-            rest = found.value - best.bound
-            is_close = missing > 0.0 and rest <= share * missing
-            if best.bound >= cutoff or rest <= tolerance or is_close:
-                break
-            joins = self._violators(found, v[n_in:] != 0.0, chosen.size)
-            larger = np.union1d(np.flatnonzero(is_in | (v != 0.0)), n_in + joins)
-            if n_made > 0 and np.isin(larger, chosen).all():
-                break
-            chosen = larger
-        assert best is not None
-        node.theta = theta
-        size = np.abs(node.w * root)[n_in:]
+        v, g, theta = node.w.copy(), np.empty(q), node.theta
+        relaxation = kernels.Relaxation(self.frame.H, at, self.frame.c[at], d, is_in)
+        theta, value, _, n_sweeps = kernels.relax_columns(
+            relaxation, room, self.price, theta, v, g,
+            cutoff - paid, max(tolerance, PRECISE * abs(paid)), share,
+        )  # fmt: skip
+        self.n_sweeps += n_sweeps
+        node.w, node.theta = v, theta
+        size = np.abs(v[n_in:]) * np.sqrt(d[n_in:])
         node.z = np.minimum(size / theta, 1.0) if theta > 0.0 else (size > 0.0) * 1.0
-        return best
+        return self._prove(at, d, n_in, room, v, g, value + paid)
 
     def _prove(
-        self, at: Ints, d: Floats, n_in: int, room: int, v: Floats, products: Floats, value: float
+        self, at: Ints, d: Floats, n_in: int, room: int, v: Floats, g: Floats, value: float
     ) -> Relaxed:
         """The bound of the tangent at v, less what rounding may have added to it."""
-        b = self.frame.c[at] - products[at] + d * v
+        b = g + d * v
         size = float(np.abs(v).sum())
         error = self.frame.blur * (size + self.length)
         gains = 0.5 * b * b / d
@@ -188,15 +155,6 @@ class ProductBounds:
             self.frame.constant + float(gains[:n_in].sum()) + total + abs(curved)
         )
         return Relaxed(bound - allowance, value, scores, last, following, 2.0 * most)
-
-    def _violators(self, found: Relaxed, is_here: NDArray[np.bool_], size: int) -> Ints:
-        """The free columns outside the working set with the largest scores, which should join it."""
-        least = 0.9 * found.last
-        if self.price > 0.0:
-            least = max(-0.05 * self.price, least)
-        joins = np.flatnonzero(~is_here & (found.scores >= least))
-        order = np.argsort(-found.scores[joins], kind="stable")
-        return joins[order[: max(ADDED, size // 3)]]
 
     # curvature -------------------------------------------------------------------------------
 

@@ -42,6 +42,10 @@ class ProofTree:
         They cover all supports.
     gap : float
         Relative gap at which the search ends.
+    memory_limit : float
+        Bytes of waiting nodes beyond which the deepest one is next, so that there are no more.
+    is_late : callable
+        Whether the time is up: a node is then left as it is.
     """
 
     def __init__(
@@ -52,24 +56,31 @@ class ProofTree:
         roots: list[Node],
         *,
         gap: float = 0.0,
+        memory_limit: float = np.inf,
         is_late: Callable[[], bool] = lambda: False,
     ) -> None:
         self.problem, self.incumbent, self.gap = problem, incumbent, gap
         self.fits = make_fits(problem)
-        self.bounds_of, self.is_late = bounds_of, is_late
+        self.bounds_of, self.memory_limit, self.is_late = bounds_of, memory_limit, is_late
+        self.n_bytes = 0
         self.n_nodes, self.n_sharpened, self.n_relaxed = 0, 0, 0
         self._order = 0
         self._waiting: list[tuple[float, int, Node]] = []
         self._new = list(roots)
         self._closed_below = np.inf  # the least bound of a node that was closed
         self._judged: set[bytes] = set()
+        self._set_cutoff()
+
+    def _set_cutoff(self) -> None:
+        best = self.incumbent
+        size = abs(best.objective)
+        rounding = rounding_of(self.problem, best.w) if self.problem.is_quadratic else 0.0
+        self._cutoff = best.objective - max(TIE * size + rounding, self.gap * size)
 
     @property
     def cutoff(self) -> float:
         """A node whose bound has reached it holds nothing that counts as better."""
-        best = self.incumbent
-        rounding = rounding_of(self.problem, best.w) if self.problem.is_quadratic else 0.0
-        return best.objective - max(TIE * abs(best.objective) + rounding, self.gap * abs(best.objective))
+        return self._cutoff
 
     @property
     def bound(self) -> float:
@@ -89,13 +100,26 @@ class ProofTree:
             node = self._new.pop()
             if self._tighten(node):
                 self._order += 1
+                self.n_bytes += node.nbytes
                 heappush(self._waiting, (node.bound, self._order, node))
             return
-        bound, _, node = heappop(self._waiting)
+        bound, _, node = self._next()
+        self.n_bytes -= node.nbytes
         if bound >= self.cutoff:
             self._close(bound)
             return
         self._new.extend(self._split(node))
+
+    def _next(self) -> tuple[float, int, Node]:
+        """The node with the least bound; the deepest one where memory is short."""
+        if self.n_bytes <= self.memory_limit:
+            return heappop(self._waiting)
+        at = max(range(len(self._waiting)), key=lambda i: (self._waiting[i][2].depth, i))
+        entry = self._waiting[at]
+        self._waiting[at] = self._waiting[-1]
+        self._waiting.pop()
+        heapify(self._waiting)
+        return entry
 
     def _close(self, bound: float) -> None:
         self._closed_below = min(self._closed_below, bound)
@@ -187,3 +211,4 @@ class ProofTree:
         found = Incumbent.at(self.problem, self.fits.minimum(support).w, self.n_nodes)
         if found.objective < self.incumbent.objective:
             self.incumbent = found
+            self._set_cutoff()

@@ -18,7 +18,7 @@ from blockl0.certificate.proof import (
     proof_of,
 )
 from blockl0.errors import OutOfReachError
-from blockl0.exact.method import LARGEST
+from blockl0.exact import HOPELESS as LARGEST
 from blockl0.problem.sparsity import Sparsity
 from blockl0.refit.rounds import make_search, refit_options
 from blockl0.result import Result, Status

@@ -1,0 +1,158 @@
+"""Which bounds a node gets: products of its columns where they fit, else the data themselves."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockl0.exact.bounds import Bounds, Node
+from blockl0.exact.data import DataBounds
+from blockl0.exact.dependence import independent_parts
+from blockl0.exact.products import WIDE, Frame, ProductBounds
+from blockl0.exact.tree import ProofTree
+from blockl0.incumbent import Incumbent
+from blockl0.problem.orthogonal import Columns
+from blockl0.problem.problem import Problem
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+WHOLE, FEW = 2500, 1200
+"""Columns up to which a wide problem starts with all products; and down to which the columns of a
+node have to come before their products are formed."""
+COPIES = 4
+"""Matrices as large as the products that are held at a time."""
+
+
+class NoBoundError(Exception):
+    """No bound exists for this problem; says why."""
+
+
+class Prover:
+    """Sets up the tree of a problem, and gives its nodes their bounds.
+
+    Parameters
+    ----------
+    problem : Problem
+    incumbent : Incumbent
+    gap : float
+        Relative gap at which the search ends.
+    memory_limit : float
+        Bytes for products and waiting nodes.
+    is_late : callable
+        Whether the time is up.
+
+    Raises
+    ------
+    NoBoundError
+        Where no bound exists.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        incumbent: Incumbent,
+        *,
+        gap: float = 0.0,
+        memory_limit: float = np.inf,
+        is_late: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.problem, self.memory_limit = problem, memory_limit
+        self._frames: OrderedDict[int, ProductBounds] = OrderedDict()
+        self._n_frames = 0
+        self._data: DataBounds | None = None
+        if problem.ridge > 0.0:
+            self._data = DataBounds(problem, incumbent.objective)
+            if not np.isfinite(self._data.box):
+                raise NoBoundError(
+                    "no bound on the intercept exists: the target has one class or value only"
+                )
+        roots = self._roots(incumbent, is_late)
+        self.tree = ProofTree(
+            problem, incumbent, self.bounds_of, roots,
+            gap=gap, memory_limit=0.5 * memory_limit, is_late=is_late,
+        )  # fmt: skip
+
+    def bounds_of(self, node: Node) -> Bounds:
+        """The bounds for a node, with its curvature and point in their units."""
+        if node.frame in self._frames:
+            self._frames.move_to_end(node.frame)
+            return self._frames[node.frame]
+        is_small = node.included.size + node.free.size <= FEW
+        if node.frame < 0 and not (is_small and self.problem.is_quadratic):
+            assert self._data is not None
+            return self._data
+        return self._enter(node)
+
+    def _enter(self, node: Node) -> ProductBounds:
+        """Form the products of a node's columns."""
+        is_new = node.frame < 0
+        columns = np.concatenate([node.included, node.free])
+        frame = Frame(self.problem, np.sort(columns))
+        bounds = ProductBounds(frame, *self.problem.sparsity)
+        self._n_frames += 1
+        node.frame = self._n_frames
+        self._frames[node.frame] = bounds
+        while len(self._frames) > 1 and self._frame_bytes() > 0.5 * self.memory_limit:
+            self._frames.popitem(last=False)
+        if is_new:
+            node.w = node.w * frame.lengths[frame.positions(columns)]
+            node.d = frame.ridge[frame.positions(columns)]
+        return bounds
+
+    def _frame_bytes(self) -> int:
+        return sum(bounds.frame.nbytes for bounds in self._frames.values())
+
+    # roots -----------------------------------------------------------------------------------
+
+    def _roots(self, incumbent: Incumbent, is_late: Callable[[], bool]) -> list[Node]:
+        """Nodes that cover all supports: one, unless columns depend on each other."""
+        problem = self.problem
+        n, keep = problem.n_features, problem.keep
+        root = self._node(keep, np.setdiff1d(np.arange(n), keep), incumbent)
+        if not problem.is_quadratic:
+            if self._data is None:
+                raise NoBoundError(f"loss={problem.loss.name!r} has a bound only with a `ridge`")
+            return [root]
+        is_tall = n <= WIDE * problem.n_samples
+        fits = COPIES * 8.0 * n * n <= self.memory_limit
+        if not fits or not (is_tall or n <= WHOLE):
+            if self._data is None:
+                why = "is larger than `memory_limit`" if is_tall else "has more columns than rows"
+                raise NoBoundError(f"X {why}, and there is no `ridge`")
+            return [root]
+        bounds = self._enter(root)
+        if bounds.start(root):
+            return [root]
+        if n > problem.n_samples:
+            raise NoBoundError("X has more columns than rows, and there is no `ridge`")
+        return self._independent(bounds, incumbent, is_late)
+
+    def _independent(
+        self, bounds: ProductBounds, incumbent: Incumbent, is_late: Callable[[], bool]
+    ) -> list[Node]:
+        """A root for each part of a problem with dependent columns."""
+        problem, frame = self.problem, bounds.frame
+        columns = Columns(problem)
+        live = np.flatnonzero(problem.design.sq_norms(problem.sample_weight) > 0.0)
+        parts = independent_parts(
+            frame.H, live, problem.keep, problem.sparsity.budget, columns.are_independent, is_late
+        )
+        roots = []
+        for forced, free in parts:
+            node = self._node(forced, free, incumbent)
+            node.frame = self._n_frames
+            node.w = node.w * frame.lengths[np.concatenate([forced, free])]
+            if not bounds.start(node):
+                raise NoBoundError("too many columns depend on others, and there is no `ridge`")
+            roots.append(node)
+        return roots
+
+    def _node(self, included: Ints, free: Ints, incumbent: Incumbent) -> Node:
+        """A node that starts at the incumbent."""
+        w = incumbent.w[np.concatenate([included, free])]
+        price = self.problem.sparsity.cost(included.size)
+        return Node(included, free, price, np.zeros(free.size), w=w)

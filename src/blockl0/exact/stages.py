@@ -1,0 +1,124 @@
+"""The stages of an exact search: tableaus while they are quick, then nodes with convex bounds."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockl0.exact.prover import NoBoundError, Prover
+from blockl0.exact.search import ExactSearch
+from blockl0.exact.tree import ProofTree
+from blockl0.incumbent import Incumbent
+from blockl0.problem.problem import Problem
+from blockl0.run import Run
+
+Floats = NDArray[np.float64]
+
+LARGEST = 600
+"""Columns up to which the tableau search is tried; its memory grows with their square."""
+SMALL, SMALL_NODES, EASY_WORK = 128, 200_000, 4e7
+"""Up to so many columns the tableau search gets so many nodes before the tree takes over; beyond,
+nodes times squared columns."""
+HOPELESS, HOPELESS_NODES = 1000, 200_000
+"""Columns up to which supports are enumerated where no bound exists, and nodes for that."""
+
+
+class Stages:
+    """An exact search, advanced a slice of nodes at a time.
+
+    Attributes
+    ----------
+    incumbent : Incumbent
+    reason : str or None
+        Why no bound exists, if none does.
+    """
+
+    def __init__(
+        self, problem: Problem, start: Incumbent, run: Run, gap: float, memory_limit: float
+    ) -> None:
+        self.problem, self.run = problem, run
+        self.gap, self.memory_limit = gap, memory_limit
+        self.reason: str | None = None
+        self._start, self._bound = start, problem.sparsity.cost(problem.keep.size)
+        self._tree: ProofTree | None = None
+        self._tableau: ExactSearch | None = None
+        n = problem.n_features
+        self._allowed = SMALL_NODES if n <= SMALL else int(EASY_WORK / n**2)
+        if problem.is_quadratic and n <= LARGEST:
+            self._tableau = ExactSearch(problem, start.support, run)
+        else:
+            self._plant()
+
+    @property
+    def incumbent(self) -> Incumbent:
+        """The best point so far; its `iteration` counts the nodes."""
+        if self._tree is not None:
+            best = self._tree.incumbent
+            best.iteration = self._n_before + self._tree.n_nodes
+            return best
+        return self._start if self._tableau is None else self._tableau.incumbent
+
+    @property
+    def bound(self) -> float:
+        """No admissible support has an objective below this."""
+        here = self._bound
+        if self._tree is not None:
+            here = self._tree.bound
+        elif self._tableau is not None:
+            here = self._tableau.bound
+        self._bound = max(self._bound, here)
+        return min(self._bound, self.incumbent.objective)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the incumbent is optimal, or within the gap that was asked for."""
+        if self._tree is not None:
+            return self._tree.is_finished
+        return self._tableau is not None and self._tableau.finished
+
+    def advance(self, n_nodes: int) -> None:
+        """Search so many nodes more, or fewer where time is up."""
+        if self._tree is not None:
+            for _ in range(n_nodes):
+                if self._tree.is_finished or self._is_late():
+                    return
+                self._tree.advance()
+            return
+        assert self._tableau is not None
+        n_made = self._tableau.incumbent.iteration
+        self._tableau.advance(max(1, min(n_nodes, self._allowed - n_made)))
+        best = self._tableau.incumbent
+        if best.objective - self._tableau.bound <= self.gap * abs(best.objective):
+            self._tableau.finished = True
+        if not self._tableau.finished and best.iteration >= self._allowed:
+            self._plant()
+
+    def _plant(self) -> None:
+        """Go on with the tree; without a bound with the tableaus for a while, or not at all."""
+        if self.reason is not None:
+            self._tableau = None
+            return
+        self._n_before = self.incumbent.iteration
+        try:
+            self._tree = Prover(
+                self.problem,
+                self.incumbent,
+                gap=self.gap,
+                memory_limit=self.memory_limit,
+                is_late=self._is_late,
+            ).tree
+        except NoBoundError as error:
+            self.reason = str(error)
+            self._start = self.incumbent
+            self._allowed = HOPELESS_NODES
+            n = self.problem.n_features
+            if self._tableau is None and self.problem.is_quadratic and n <= HOPELESS:
+                self._tableau = ExactSearch(self.problem, self._start.support, self.run)
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether nothing more can be done without a bound."""
+        return self.reason is not None and self._tableau is None
+
+    def _is_late(self) -> bool:
+        return self.run.seconds_left <= 0.0
