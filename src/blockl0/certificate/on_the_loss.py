@@ -17,7 +17,6 @@ from blockl0.certificate.stationarity import Better
 from blockl0.errors import OutOfReachError
 from blockl0.problem.fits import make_fits
 from blockl0.problem.problem import Problem
-from blockl0.run import begin
 from blockl0.validate import check_choice, check_integer
 
 Floats = NDArray[np.float64]
@@ -70,7 +69,7 @@ def _improve_by_one(point: Point, w: Floats, size: int) -> Better | None:
     """Every addition and removal, and with blocks of two every swap, all re-fitted."""
     problem = point.problem
     moves = SingleMoves(problem, point.fits)
-    verdict = moves.check(w, point.objective, point.slack, begin(problem), swaps=size == 2)
+    verdict = moves.check(w, point.objective, point.slack, swaps=size == 2)
     if verdict.better is None:
         if not verdict.is_complete:
             raise OutOfReachError(

@@ -44,7 +44,12 @@ class SingleMoves:
         self.bounds = kind(problem)
 
     def check(
-        self, w: Floats, objective: float, tolerance: float, run: Run, swaps: bool = True
+        self,
+        w: Floats,
+        objective: float,
+        tolerance: float,
+        run: Run | None = None,
+        swaps: bool = True,
     ) -> Verdict:
         """Look for a single change of w that lowers the objective by more than the tolerance.
 
@@ -82,7 +87,7 @@ class SingleMoves:
         needed = fit.value + price * (support.size + 1) - ceiling
         return Base(support, fit.w, fit.intercept, fit.value, eta, needed, left)
 
-    def _enter(self, support: Ints, bases: list[Base], ceiling: float, run: Run) -> Verdict:
+    def _enter(self, support: Ints, bases: list[Base], ceiling: float, run: Run | None) -> Verdict:
         """Look for a column that improves when it is added to one of some bases."""
         size = self.problem.design.nbytes / 8
         self._work += size * (support.size + 1 + len(bases))
@@ -114,5 +119,6 @@ class SingleMoves:
         fit = self.fits.on(there, base.w, ceiling - cost, base.intercept)
         return fit.w if fit.value + cost < ceiling else None
 
-    def _is_over(self, run: Run) -> bool:
-        return run.seconds_left <= 0.0 or self._work > MOST_WORK
+    def _is_over(self, run: Run | None) -> bool:
+        is_late = run is not None and run.seconds_left <= 0.0
+        return is_late or self._work > MOST_WORK

@@ -16,7 +16,6 @@ from blockl0.estimators.callbacks import HAS_CALLBACKS, CallbackSupportMixin, fi
 from blockl0.estimators.documentation import Documented
 from blockl0.estimators.explain import SummaryMixin
 from blockl0.losses import Loss, get_loss, label_of, names_of
-from blockl0.problem.fits import make_fits
 from blockl0.problem.preprocess import (
     ConstantColumnWarning,
     Prepared,
@@ -25,9 +24,8 @@ from blockl0.problem.preprocess import (
     drop_unweighted,
 )
 from blockl0.problem.problem import as_problem
-from blockl0.refit.rounds import refit_options
-from blockl0.result import Result, Status
-from blockl0.run import Callback, begin
+from blockl0.result import Result
+from blockl0.run import Callback
 from blockl0.solve import solve_problem
 from blockl0.text import listing
 from blockl0.validate import (
@@ -194,19 +192,10 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
         return int(check_sklearn_random_state(self.random_state).randint(2**31 - 1))
 
     def _solve(self, prepared: Prepared, callback: Callback | None = None) -> Result:
-        problem = prepared.problem
-        price, budget = problem.sparsity
-        around: Any = {
-            "time_limit": self.time_limit, "callback": callback, "verbose": self.verbose
-        }  # fmt: skip
-        seed = self._seed()
-        if price > 0.0 or budget < problem.n_features:
-            return solve_problem(problem, random_state=seed, effort=self.effort, **around)
-        refit_options(self.effort)
-        # with room for all columns at no price there is nothing to choose, only to fit
-        run = begin(problem, {"method": "refit"}, **around)
-        everything = np.arange(problem.n_features)
-        return run.result(make_fits(problem).on(everything).w, Status.CONVERGED, 1)
+        return solve_problem(
+            prepared.problem, random_state=self._seed(), time_limit=self.time_limit,
+            callback=callback, verbose=self.verbose, effort=self.effort,
+        )  # fmt: skip
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         weights = self._read_weights(sample_weight, X)

@@ -14,6 +14,7 @@ from blockl0.problem.problem import Problem
 from blockl0.problem.sparsity import Sparsity
 from blockl0.refit.models import Models
 from blockl0.refit.quadratic_search import RELATIVE_TOLERANCE, Incumbent, SearchOptions, Tally
+from blockl0.refit.search import Search
 from blockl0.refit.trial_moves import Proposal, best_fit
 from blockl0.run import Run
 
@@ -26,7 +27,7 @@ NEGLIGIBLE = 1e-7
 """Share of the loss at zero that counts as none: of separable classes it falls for ever."""
 
 
-class LocalSearch:
+class LocalSearch(Search):
     """Other losses: search the quadratic model at the incumbent, polish on the true objective.
 
     A support that does not lower the true objective is rejected; then the global majorizer, whose
@@ -37,9 +38,7 @@ class LocalSearch:
     def __init__(
         self, problem: Problem, options: SearchOptions, tally: Tally | None = None
     ) -> None:
-        self.problem = problem
-        self.options = options
-        self.tally = Tally() if tally is None else tally
+        super().__init__(problem, options, tally)
         self.fits = make_fits(problem)
         # not of the incumbent's objective: on separable data that goes to zero
         at_zero = problem.smooth(problem.zero())
@@ -63,12 +62,12 @@ class LocalSearch:
         other._forget()
         return other
 
-    def start(self, w: Floats) -> Incumbent:
+    def start(self, w: Floats, run: Run | None = None) -> Incumbent:
         """The true minimizer on the support of w and the kept columns."""
         support = np.union1d(self.problem.units.support(w), self.problem.keep).astype(np.int64)
         return self._polish(Proposal(support, w), 0)
 
-    def scatter(self, rng: np.random.Generator) -> Incumbent:
+    def scatter(self, rng: np.random.Generator, run: Run | None = None) -> Incumbent:
         """A start elsewhere, on the model at zero."""
         return self._polish(self.models.at(self.problem.zero()).scatter(rng), 0)
 
@@ -129,6 +128,8 @@ class LocalSearch:
 
         Unless the time or the work that may be spent on it ends before that is certain.
         """
+        if incumbent.is_settled:
+            return None
         key = incumbent.support.tobytes()
         if key not in self._checked:
             if self._moves is None:

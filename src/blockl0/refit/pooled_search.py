@@ -17,6 +17,7 @@ from blockl0.problem.problem import Problem
 from blockl0.problem.sparsity import Sparsity
 from blockl0.refit.local_search import LocalSearch
 from blockl0.refit.quadratic_search import Incumbent, SearchOptions, Tally
+from blockl0.refit.search import Search
 from blockl0.run import Run
 
 Floats = NDArray[np.float64]
@@ -28,15 +29,13 @@ MAX_POOLS = 50
 """Pools of one settling; each but the last lowers the objective."""
 
 
-class PooledSearch:
-    """`LocalSearch` on pools; the interface is that of the other searches of method "refit"."""
+class PooledSearch(Search):
+    """`LocalSearch` on pools."""
 
     def __init__(
         self, problem: Problem, options: SearchOptions, tally: Tally | None = None
     ) -> None:
-        self.problem = problem
-        self.options = options
-        self.tally = Tally() if tally is None else tally
+        super().__init__(problem, options, tally)
         self.whole = LocalSearch(problem, options, self.tally)
         self.tolerance, self.negligible = self.whole.tolerance, self.whole.negligible
         # the last pool, of the support for which it was made
@@ -49,11 +48,11 @@ class PooledSearch:
         other.problem = other.whole.problem
         return other
 
-    def start(self, w: Floats) -> Incumbent:
+    def start(self, w: Floats, run: Run | None = None) -> Incumbent:
         """The true minimizer on the support of w and the kept columns."""
         return self.whole.start(w)
 
-    def scatter(self, rng: np.random.Generator) -> Incumbent:
+    def scatter(self, rng: np.random.Generator, run: Run | None = None) -> Incumbent:
         """A start elsewhere, among all columns."""
         return self.whole.scatter(rng)
 
