@@ -23,7 +23,6 @@ from blockl0.baselines.common import (
     largest_and_kept,
     lipschitz_estimate,
 )
-from blockl0.baselines.growing_fit import GrowingFit
 from blockl0.baselines.pgm import Budget
 from blockl0.baselines.pgm_l0 import Count
 from blockl0.baselines.pgm_l1 import L1
@@ -32,7 +31,7 @@ from blockl0.baselines.proximal_gradient import AcceleratedProximalGradient, Pro
 from blockl0.baselines.qpm import PenaltyDecomposition
 from blockl0.baselines.romp import comparable_group
 from blockl0.datasets import make_random
-from blockl0.problem.fits import least_squares_on
+from blockl0.problem.fits import least_squares_on, make_fits
 from blockl0.problem.problem import as_problem
 from blockl0.run import Run
 from blockl0.solve import METHODS
@@ -1035,7 +1034,7 @@ def test_fits_are_those_of_an_orthogonal_factorization(ridge, weighted, rng):
     X[:, 4] = X[:, 3] + 1e-6 * rng.standard_normal(30)  # normal equations would lose all digits
     weights = rng.uniform(0.1, 2.0, 30) if weighted else None
     problem = as_problem(X, y, n_nonzero_coefs=10, ridge=ridge, sample_weight=weights)
-    growing = GrowingFit(problem, 10)
+    growing = make_fits(problem).growing(10)
     for size in range(1, 11):
         support = np.arange(size)
         expected = least_squares_on(problem, support)
@@ -1054,7 +1053,7 @@ def test_a_growing_fit_leaves_dependent_columns_out(rng):
     X = rng.standard_normal((6, 4))
     X[:, 2] = X[:, 0] - 2.0 * X[:, 1]
     X[:, 3] = 0.0
-    growing = GrowingFit(as_problem(X, rng.standard_normal(6), n_nonzero_coefs=4), 4)
+    growing = make_fits(as_problem(X, rng.standard_normal(6), n_nonzero_coefs=4)).growing(4)
     assert [growing.add(j) for j in range(4)] == [True, True, False, False]
     assert growing.size == 2
 

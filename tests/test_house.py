@@ -108,6 +108,9 @@ def test_what_exists_once():
     assert places(r"\bRun\(") == {"run"}
     # `run` defines it, `solve.open_run` calls it, once a method is known to take the problem
     assert places(r"(?<![.\w])(?<!def )begin\(") == {"solve"}
+    # coefficients come from `Fits`; the function of one line is for the room that it came from
+    assert places(r"(?<!def )least_squares_on\(") <= {"exact.search"}
+    assert places(r"(?<!def )\bGrowingFit\(") == {"problem.fits"}
     assert places(r"isinstance\([^)]*\bCsc\b") <= {"problem.design"}
     assert places(r"isinstance\([^)]*\bCentered\b") <= {"problem.centred"}
     assert places(r"Multinomial") == set()

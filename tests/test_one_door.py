@@ -25,9 +25,9 @@ def test_every_door_refuses_by_capability(rng):
     for door in (solve_problem, lambda *given: open_run(*given, {})):
         with pytest.raises(ValueError, match="method='dec' needs a quadratic above the loss"):
             door(problem, "dec")
-    with pytest.raises(ValueError, match="frobnicate"):
+    with pytest.raises(TypeError, match="frobnicate"):
         next(solve_targets(problem, [y], seed=0, frobnicate=1))
-    with pytest.raises(ValueError, match="frobnicate"):
+    with pytest.raises(TypeError, match="frobnicate"):
         l0_path(X, y, n_nonzero_coefs=2, frobnicate=1)
 
 

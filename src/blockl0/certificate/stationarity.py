@@ -22,7 +22,7 @@ from blockl0.certificate.proof import TOL, slack
 from blockl0.errors import OutOfReachError
 from blockl0.exact.search import ExactSearch
 from blockl0.losses import LOSSES
-from blockl0.problem.fits import least_squares_on
+from blockl0.problem.fits import make_fits
 from blockl0.problem.orthogonal import DEPENDENT, smallest_distance
 from blockl0.problem.problem import Problem, independent
 from blockl0.problem.sparsity import Sparsity
@@ -111,7 +111,7 @@ class Point:
         z[dropped] = z[free] = 0.0
         if z.any():
             model = replace(model, y=model.y - model.design.matvec(z))
-        return z + least_squares_on(model, free)
+        return z + make_fits(model).coef_on(free)
 
     def admit(self, better: Better | None) -> Better | None:
         """A better point, unless its columns depend on each other and those of the point do not.

@@ -12,7 +12,7 @@ from blockl0 import kernels
 from blockl0.certificate.hidden_moves import find_hidden_move
 from blockl0.certificate.moves import CLEAR
 from blockl0.incumbent import Incumbent, Tally
-from blockl0.problem.fits import least_squares_on
+from blockl0.problem.fits import make_fits
 from blockl0.problem.problem import Problem
 from blockl0.problem.sparsity import Sparsity
 from blockl0.refit.pool import Pool, Walk
@@ -143,7 +143,7 @@ class QuadraticSearch(Search):
         while pool.size > size and pool.movable.size:
             movable = pool.movable
             pool.toggle(movable[[np.argmin(pool.drop_costs(movable))]])
-        return least_squares_on(self.problem, pool.support)
+        return make_fits(self.problem).coef_on(pool.support)
 
     # pool ------------------------------------------------------------------------------------
 

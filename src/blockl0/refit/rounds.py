@@ -167,7 +167,7 @@ def _without_choice(search: Search) -> Incumbent | None:
         support = np.flatnonzero(problem.design.sq_norms(problem.sample_weight))
     else:
         return None
-    point = Incumbent.at(problem, make_fits(problem).on(support).w, iteration=1)
+    point = Incumbent.at(problem, make_fits(problem).coef_on(support), iteration=1)
     if point.objective <= search.negligible:
         return None
     # of columns that depend on others there is a choice which to leave out
