@@ -16,6 +16,7 @@ from sklearn.model_selection import KFold
 from blockl0 import L0ClassifierCV, L0RegressorCV
 from blockl0.certificate.proof import Proof
 from blockl0.certificate.words import VERDICTS, n_subsets
+from blockl0.problem.fits import make_fits
 from blockl0.report import claims, collect, make_report, proof
 from blockl0.report.plain import compact
 from blockl0.result import Status
@@ -155,13 +156,13 @@ def test_a_point_that_is_not_the_best_is_refuted(loss):
     y = y if loss == "squared" else np.where(y > 3.0, "high", "low")
     task = collect.Task(X, y, loss, 3, None, None, "fast", 0, None)
     model = task.estimator().fit(X, y)
-    problem = collect.problem_of(model, X, y, None)[3].problem
+    problem = model._problem_for(task.data(model)).problem
     good = model.path_[2]
     # the best pair without its second column, and with the worst one
     coef = good.coef.copy()
     coef[good.support[1]], coef[6] = 0.0, 1.0
-    search = proof.make_search(problem, proof.refit_options()[0])
-    coef = search.start(coef).w
+    fits = make_fits(problem)
+    coef = fits.on(np.flatnonzero(coef), coef).w
     bad = replace(good, coef=coef, objective=problem.objective(coef), certificate=None)
     bad = replace(bad, status=Status.CONVERGED)
     path = replace(model.path_, results=(*model.path_.results[:2], bad, model.path_[3]))
@@ -169,7 +170,7 @@ def test_a_point_that_is_not_the_best_is_refuted(loss):
     assert found.kind == "refuted" and found.gain > 0.01 and 6 in found.leave
     better = coef.copy()
     better[list(found.leave)], better[list(found.enter)] = 0.0, 1.0
-    there = problem.objective(search.start(better).w)
+    there = problem.objective(fits.on(np.flatnonzero(better), better).w)
     assert there == pytest.approx(bad.objective * (1.0 - found.gain), rel=1e-6)
     point = {"k": 2, "support": [0, 1]}
     words = claims.certificate(found, point, {"columns": 7, "kept": []}, NAMES)

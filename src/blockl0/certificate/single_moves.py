@@ -34,7 +34,13 @@ class Verdict(NamedTuple):
 
 
 class SingleMoves:
-    """The check of one problem; what it finds out about columns is kept between points."""
+    """The check of one problem; what it finds out about columns is kept between points.
+
+    Attributes
+    ----------
+    n_tried : int
+        Swaps that the last check has excluded or re-fitted.
+    """
 
     def __init__(self, problem: Problem, fits: Fits) -> None:
         self.problem, self.fits = problem, fits
@@ -60,7 +66,7 @@ class SingleMoves:
         problem, support = self.problem, self.problem.units.support(w)
         price, budget = problem.sparsity
         ceiling = objective - tolerance
-        has_room, self._work = support.size < budget, 0.0
+        has_room, self._work, self.n_tried = support.size < budget, 0.0, 0
         bases = []
         if has_room:
             bases.append(self._base(w, support, ceiling, -1))
@@ -105,6 +111,7 @@ class SingleMoves:
                     better = self._refit(base, int(i), ceiling)
                     if better is not None:
                         return Verdict(better, False)
+            self.n_tried += 0 if base.left < 0 else self.problem.n_features - support.size
         return Verdict(None, True)
 
     @property

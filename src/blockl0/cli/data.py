@@ -253,10 +253,7 @@ def make_folds(data: Data, n_folds: int, seed: int) -> Any:
 
 def bind(model: Any, data: Data) -> Any:
     """The problem that an estimator, fitted or not, would solve on the data of the fit."""
-    X, y = model._read_X(data.X, y=data.y, y_numeric=not data.is_classification)
-    y = model._read_labels(y) if data.is_classification else np.asarray(y, dtype=np.float64)
-    target, n_classes = model._code_target(y)
-    return model._prepare(X, target, None, n_classes, *model._chosen_sparsity())
+    return model._problem_for(model._read(data.X, data.y, reset=not hasattr(model, "coef_")))
 
 
 def run_method(

@@ -92,9 +92,7 @@ class L0Classifier(ClassifierMixin, L0Linear):
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> L0Classifier:
         """Fit to X (n_samples, n_features), dense or sparse, and labels y (n_samples,)."""
-        self._loss()
-        X, y = self._read_X(X, y=y)
-        self._fit(X, self._read_labels(y), sample_weight)
+        self._fit(X, y, sample_weight)
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -103,7 +101,15 @@ class L0Classifier(ClassifierMixin, L0Linear):
             tags.classifier_tags.multi_class = self._fact("takes_many_classes")
         return tags
 
-    def _read_labels(self, y: Any) -> Any:
+    def _read_target(self, y: Any, reset: bool) -> Any:
+        if not reset:
+            unknown = np.setdiff1d(y, self.classes_)
+            if unknown.size:
+                raise ValueError(
+                    f"`y` must hold the classes of the fit, got {unknown[0]!r}; they are "
+                    f"{', '.join(map(repr, self.classes_.tolist()))}."
+                )
+            return np.searchsorted(self.classes_, y)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if self.classes_.size < 2:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
 from sklearn.utils.metadata_routing import UNUSED
 
 from blockl0.estimators.callbacks import with_callbacks
@@ -111,10 +110,7 @@ class L0RegressorCV(L0LinearCV, L0Regressor):
         to the scorer that have requested them, and so does `sample_weight` to the scorer. Without
         it there are only groups, for the splitter, and weights, for any scorer that takes them.
         """
-        self._loss_name()
-        X, y = self._read_X(X, y=y, y_numeric=True)
-        metadata["groups"] = groups
-        self._fit_path(X, np.asarray(y, dtype=np.float64), sample_weight, metadata)
+        self._fit_path(X, y, sample_weight, {**metadata, "groups": groups})
         return self
 
 
@@ -192,8 +188,5 @@ class L0ClassifierCV(L0LinearCV, L0Classifier):
 
         `groups` and `metadata` as in `L0RegressorCV`.
         """
-        self._loss_name()
-        X, y = self._read_X(X, y=y)
-        metadata["groups"] = groups
-        self._fit_path(X, self._read_labels(y), sample_weight, metadata)
+        self._fit_path(X, y, sample_weight, {**metadata, "groups": groups})
         return self

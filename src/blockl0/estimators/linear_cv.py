@@ -23,8 +23,8 @@ from sklearn.utils.metadata_routing import (
 
 from blockl0.estimators.callbacks import Task, fit_task
 from blockl0.estimators.classifier import L0Classifier
+from blockl0.estimators.data import Data
 from blockl0.estimators.folds import (
-    Data,
     Split,
     each_fold,
     score_fold,
@@ -79,19 +79,19 @@ class L0LinearCV(L0Linear):
         return given, weights if is_for_scorer else {}
 
     def _fit_path(self, X: Any, y: Any, sample_weight: Any, metadata: dict[str, Any]) -> None:
+        self._loss()
+        data = self._read(X, y, sample_weight)
         check_choice("rule", self.rule, (*RULES, *CRITERIA))
         for name in ("cv_scores_", "mean_scores_", "se_scores_", "best_score_"):
             self.__dict__.pop(name, None)  # of another fit
-        weights = self._read_weights(sample_weight, X)
-        target, n_classes = self._code_target(y)
-        self._set_class_weights(y, weights)
-        points, seed = self._points(X, weights), self._seed()
-        for_splitter, for_scorer = self._route(weights, metadata)
-        data = Data(X, y, target, n_classes, weights, for_scorer)
+        points, seed = self._points(data.X, data.weights), self._seed()
+        for_splitter, for_scorer = self._route(data.weights, metadata)
+        data = data._replace(for_scorer=for_scorer)
         # before the long part, so that wrong input is refused at once
-        splits = self._splits(X, y, for_splitter) if self.rule in RULES else []
-        with fit_task(self, X, self._labels(y), weights, len(splits) + 1) as task:
-            prepared = self._prepare(X, target, weights, n_classes, None, self.alpha or 0.0)
+        splits = self._splits(data.X, data.y, for_splitter) if self.rule in RULES else []
+        labels = self._labels(data.y)
+        with fit_task(self, data.X, labels, data.weights, len(splits) + 1) as task:
+            prepared = self._prepare(data, None, self.alpha or 0.0)
             scores = self._score_folds(data, splits, points, seed, task)
             final = task.part("path", len(splits)).begin()
             path = self._path_of(prepared, points, seed)

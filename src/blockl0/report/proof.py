@@ -6,8 +6,6 @@ import time
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from blockl0.certificate import certify_problem
 from blockl0.certificate.proof import (
     Choice,
@@ -16,13 +14,15 @@ from blockl0.certificate.proof import (
     is_perfect,
     objective_at_zero,
     proof_of,
+    slack,
 )
+from blockl0.certificate.single_moves import SingleMoves
 from blockl0.errors import OutOfReachError
 from blockl0.exact.method import LARGEST
+from blockl0.problem.fits import make_fits
 from blockl0.problem.sparsity import Sparsity
-from blockl0.refit.rounds import make_search, refit_options
 from blockl0.result import Result, Status
-from blockl0.solve import solve_problem
+from blockl0.solve import open_run, solve_problem
 
 SECONDS, SECONDS_EACH = 10.0, 1.0
 """Time for all proofs where no limit is given, and for the exact search of one point."""
@@ -30,8 +30,6 @@ LEAST_SECONDS = 1e-3
 """Of a search that is begun, however little time is left."""
 MOST_ENTRIES = 20_000_000
 """Entries of X up to which all exchanges of two columns are looked at."""
-ENTRY = 1e-6
-"""Where the fit of a column that enters starts: anything but zero, which would be out."""
 
 
 def prove(
@@ -109,36 +107,30 @@ class _Quadratic(_Prover):
         if pairs.better_coef is None or pairs.better_objective is None:
             # one or two columns to choose: all subsets are an exchange of two away
             return replace(proof, kind="optimal" if choice.is_settled_by(2) else "pairs")
-        better = np.flatnonzero(pairs.better_coef)
+        better = problem.units.support(pairs.better_coef)
         return proof.refuted(result.support, result.objective, better, pairs.better_objective)
 
 
 class _Trials(_Prover):
-    """Other losses: every exchange of one column is fitted anew, while there is time."""
+    """Other losses: every exchange of one column is excluded or fitted anew, in time."""
 
     def __init__(self, problem: Any) -> None:
         super().__init__(problem)
-        self.search = make_search(problem, refit_options()[0])
+        self.fits = make_fits(problem)  # they depend on neither price nor budget
 
     def improve(self, proof: Proof, result: Result, choice: Choice, deadline: float) -> Proof:
-        inside = result.support
-        outside = np.setdiff1d(np.arange(self.problem.n_features), inside)
-        movable = np.setdiff1d(inside, self.problem.keep)
-        pairs = [(j, i) for j in movable for i in outside]
-        # in random order, so that a part of them is a fair sample
-        order = np.random.default_rng(0).permutation(len(pairs))
-        for n_tried, at in enumerate(order):
-            if time.perf_counter() >= deadline:
-                kind = "tried" if n_tried else proof.kind
-                return replace(proof, kind=kind, n_tried=n_tried)
-            j, i = pairs[at]
-            w = self.problem.from_given(result.coef).copy()
-            w[j], w[i] = 0.0, ENTRY
-            w = self.search.start(w).w
-            there = self.problem.objective(w)
-            if self.is_refuted(result, there):
-                better = np.flatnonzero(w if w.ndim == 1 else w.any(axis=1))
-                proof = replace(proof, n_tried=n_tried + 1)
-                return proof.refuted(result.support, result.objective, better, there)
+        # without room and without a price exchanges are all the changes that can help
+        problem = replace(self.problem, sparsity=Sparsity(0.0, choice.n_chosen))
+        seconds = max(deadline - time.perf_counter(), LEAST_SECONDS)
+        run = open_run(problem, "refit", {}, time_limit=seconds)
+        w, least = problem.from_given(result.coef), slack(result.objective, self.at_zero)
+        moves = SingleMoves(problem, self.fits)
+        verdict = moves.check(w, result.objective, least, run)
+        if verdict.better is not None:
+            better, there = problem.units.support(verdict.better), problem.objective(verdict.better)
+            return proof.refuted(result.support, result.objective, better, there)
+        if not verdict.is_complete:
+            kind = "tried" if moves.n_tried else proof.kind
+            return replace(proof, kind=kind, n_tried=moves.n_tried)
         is_all = choice.is_settled_by(1) and choice.n_chosen == choice.budget
-        return replace(proof, kind="optimal" if is_all else "tried", n_tried=len(pairs))
+        return replace(proof, kind="optimal" if is_all else "tried", n_tried=proof.n_possible)
