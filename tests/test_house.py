@@ -53,17 +53,9 @@ def sources() -> dict[str, str]:
 
 
 def imports_of(source: str) -> set[str]:
-    """The rooms that a module imports anywhere, inside functions too, but not for types only."""
-    tree, found = ast.parse(source), set()
-    typing_only = {
-        id(inner)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
-        for inner in ast.walk(node)
-    }
-    for node in ast.walk(tree):
-        if id(node) in typing_only:
-            continue
+    """The rooms that a module imports anywhere, inside functions and for types, too."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("blockl0"):
             found |= {room_of(f"{node.module}.{alias.name}") for alias in node.names}
         elif isinstance(node, ast.Import):
@@ -73,6 +65,19 @@ def imports_of(source: str) -> set[str]:
 
 def test_every_module_is_in_a_room():
     assert {room_of(name) for name in sources()} - set(FORMER) == set(FLOOR_OF)
+
+
+def test_the_drawing_shows_every_room_on_its_floor():
+    text = (Path(__file__).parents[1] / "docs" / "house.md").read_text(encoding="utf-8")
+    drawing = re.search(r"```text\n(.*?)```", text, re.S)
+    assert drawing is not None
+    # two spaces part the rooms from each other, and from what stands before and behind them
+    drawn = [
+        {word for word in re.split(r"\s{2,}", line.strip()) if word in FLOOR_OF}
+        for line in drawing[1].splitlines()
+        if not line.strip().startswith("---")
+    ]
+    assert drawn == [set(rooms) for rooms in reversed(FLOORS)]
 
 
 @pytest.mark.parametrize("room", FLOOR_OF)

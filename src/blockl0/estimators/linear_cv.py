@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import check_cv
 from sklearn.utils.metadata_routing import (
+    UNUSED,
     MetadataRouter,
     MethodMapping,
     _raise_for_params,
@@ -21,7 +22,7 @@ from sklearn.utils.metadata_routing import (
     process_routing,
 )
 
-from blockl0.estimators.callbacks import Task, fit_task
+from blockl0.estimators.callbacks import Task, fit_task, with_callbacks
 from blockl0.estimators.classifier import L0Classifier
 from blockl0.estimators.data import Data
 from blockl0.estimators.folds import (
@@ -49,10 +50,30 @@ class L0LinearCV(L0Linear):
     """What the two share: the grid, the folds, the choice, the refit."""
 
     _most_by_default = DEFAULT_LARGEST
-    cv: Any
-    scoring: Any
-    rule: str
-    n_jobs: Any
+    # the groups are the splitter's, which asks for them itself
+    __metadata_request__fit: ClassVar = {"groups": UNUSED}
+
+    def __init__(
+        self, n_nonzero_coefs: Any, *, cv: Any, scoring: Any, rule: str, n_jobs: Any, **given: Any
+    ) -> None:
+        super().__init__(n_nonzero_coefs, **given)
+        self.cv = cv
+        self.scoring = scoring
+        self.rule = rule
+        self.n_jobs = n_jobs
+
+    @with_callbacks
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, **metadata: Any
+    ) -> Self:
+        """Fit the path to the folds and to all data, and keep the best point.
+
+        With scikit-learn's metadata routing, `groups` and other `metadata` go to the splitter and
+        to the scorer that have requested them, and so does `sample_weight` to the scorer. Without
+        it there are only groups, for the splitter, and weights, for any scorer that takes them.
+        """
+        self._fit_path(X, y, sample_weight, {**metadata, "groups": groups})
+        return self
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Who is given which metadata of `fit`: itself, the splitter and the scorer."""

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from blockl0 import kernels
 from blockl0.certificate.hidden_moves import find_hidden_move
 from blockl0.certificate.moves import CLEAR
-from blockl0.incumbent import Incumbent, Tally
+from blockl0.incumbent import Incumbent, Tally, Walk
 from blockl0.problem.fits import make_fits
 from blockl0.problem.problem import Problem
 from blockl0.problem.sparsity import Sparsity
-from blockl0.refit.pool import Pool, Walk
+from blockl0.refit.pool import Pool
 from blockl0.refit.pool_kicks import LARGEST_BLOCK, PoolKicks
 from blockl0.refit.pool_sizes import SearchOptions, kick_size, narrow_size, pool_size
 from blockl0.refit.pricing import doubtful_columns, price_columns, price_first
@@ -303,8 +303,9 @@ class QuadraticSearch(Search):
         best, slack = pool.objective, -np.inf
         if not is_narrow:
             slack = SLACK * abs(incumbent.objective)
-            if incumbent.walk is not None and incumbent.walk.is_from(incumbent.support, pool):
-                pool.restore(incumbent.walk.state)
+            walk = incumbent.walk
+            if walk is not None and walk.is_from(incumbent.support, pool.columns):
+                pool.restore(walk.state)
         kicks = PoolKicks(pool, self.options, rng)
         support = kicks.make_round(run, is_narrow, best, slack)
         incumbent.walk = None
