@@ -119,6 +119,8 @@ def test_what_exists_once():
     assert places(r"isinstance\([^)]*\bCsc\b") <= {"problem.design"}
     assert places(r"isinstance\([^)]*\bCentered\b") <= {"problem.centred"}
     assert places(r"Multinomial") == set()
+    # which loss several classes have: `for_classes`
+    assert places(r"LOSSES\['softmax'\]|get_loss\('softmax'\)") == set()
     assert places(r"== ['\"](squared|logistic|poisson|huber|softmax|gamma|tweedie)['\"]") == set()
 
 

@@ -15,7 +15,6 @@ from blockl0.estimators.callbacks import with_callbacks
 from blockl0.estimators.docstrings import shares_entries
 from blockl0.estimators.linear import CLASSIFICATION, L0Linear
 from blockl0.estimators.regressor import L0Regressor
-from blockl0.losses import LOSSES
 
 Floats = NDArray[np.float64]
 
@@ -174,10 +173,7 @@ class L0Classifier(ClassifierMixin, L0Linear):
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities of the classes, (n_samples, n_classes)."""
-        eta = self.decision_function(X)
-        if eta.ndim == 2:
-            return LOSSES["softmax"].mean(eta)
-        return self._loss().probabilities(eta)
+        return self._loss().for_classes(self.classes_.size).probabilities(self.decision_function(X))
 
     @available_if(_has_probabilities)
     def predict_log_proba(self, X: Any) -> Floats:

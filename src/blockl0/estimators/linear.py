@@ -167,8 +167,7 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
         keep = self._kept(X.shape[1])
         if budget is None and alpha is None:
             budget = self._default_budget(X, keep.size)
-        # of several classes the logistic loss is the softmax loss
-        loss = get_loss("softmax") if n_classes > 2 else self._loss()
+        loss = self._loss().for_classes(n_classes)
         problem = as_problem(
             X, y, n_nonzero_coefs=budget, alpha=alpha, ridge=self.ridge, loss=loss,
             sample_weight=weights, keep=keep,
