@@ -89,7 +89,8 @@ def test_imports_go_one_way(room):
         for other in imports_of(source)
         if FLOOR_OF[other] > FLOOR_OF[room]
     }
-    assert not upwards
+    # a result carries a certificate, of which it knows the name, for types only
+    assert upwards <= {"result -> certificate"}
 
 
 def places(pattern: str) -> set[str]:
@@ -97,6 +98,7 @@ def places(pattern: str) -> set[str]:
     return {name for name, source in sources().items() if re.search(pattern, code(source), re.M)}
 
 
+@cache
 def code(source: str) -> str:
     """A source without comments and docstrings."""
     tree = ast.parse(source)
