@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import blockl0
-from blockl0.losses import LOSSES, Huber, Softmax, Squared, get_loss, label_of
+from blockl0.losses import LOSSES, Huber, Squared, get_loss
 from oracles import ONE_OUTPUT
 from targets import amounts, is_positive
 
@@ -161,13 +161,3 @@ def test_facts_fit_together(loss):
     assert loss.words.effect.count("{}") == 1 and loss.words.objective
     assert hasattr(loss.as_sklearn(), "fit")
     assert loss.can_train(np.ones(2))
-
-
-def test_one_way_to_say_which_loss_several_classes_have():
-    assert get_loss("softmax") == Softmax() == get_loss("logistic").for_classes(3)
-    assert get_loss(label_of(Softmax(3))) == Softmax(3)
-    for loss in LOSSES.values():
-        assert loss.for_classes(2) is loss and loss.for_classes(0) is loss
-        assert (loss.for_classes(3) is not loss) == loss.takes_many_classes
-    eta = np.log([[1.0, 2.0, 5.0]])
-    np.testing.assert_allclose(Softmax().probabilities(eta), [[0.125, 0.25, 0.625]])

@@ -23,7 +23,7 @@ from blockl0 import (
     l0_path,
     solve,
 )
-from blockl0.losses import Huber, Logistic, Squared, Tweedie, get_loss, label_of
+from blockl0.losses import LOSSES, Huber, Logistic, Softmax, Squared, Tweedie, get_loss, label_of
 from blockl0.losses.stored import parameters_of
 from blockl0.model_file import ModelFileError, load_model, save_model
 from blockl0.report import make_report
@@ -359,3 +359,13 @@ def test_facts_that_are_not_so_are_refused():
         solve(X, y, n_nonzero_coefs=2, loss=Whole())
     with pytest.raises(ValueError, match=r"n_outputs = 1 .* got n_outputs = 3 .* loss='softmax'"):
         solve(X, y, n_nonzero_coefs=2, loss=Many())
+
+
+def test_one_way_to_say_which_loss_several_classes_have():
+    assert get_loss("softmax") == Softmax() == get_loss("logistic").for_classes(3)
+    assert get_loss(label_of(Softmax(3))) == Softmax(3)
+    for loss in LOSSES.values():
+        assert loss.for_classes(2) is loss and loss.for_classes(0) is loss
+        assert (loss.for_classes(3) is not loss) == loss.takes_many_classes
+    eta = np.log([[1.0, 2.0, 5.0]])
+    np.testing.assert_allclose(Softmax().probabilities(eta), [[0.125, 0.25, 0.625]])

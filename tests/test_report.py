@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from sklearn.model_selection import KFold
 
 from blockl0 import L0ClassifierCV, L0RegressorCV
+from blockl0.certificate import single_moves
 from blockl0.certificate.proof import Proof
 from blockl0.certificate.words import VERDICTS, n_subsets
 from blockl0.problem.fits import make_fits
@@ -175,6 +176,30 @@ def test_a_point_that_is_not_the_best_is_refuted(loss):
     point = {"k": 2, "support": [0, 1]}
     words = claims.certificate(found, point, {"columns": 7, "kept": []}, NAMES)
     assert not words["holds"] and "“g”" in words["proven"] and percent(found.gain) in words["short"]
+
+
+def test_all_exchanges_of_a_classification_are_excluded_or_fitted(monkeypatch):
+    X, y = make_data()
+    y = np.where(y > 3.0, "high", "low")
+    task = collect.Task(X, y, "logistic", 3, None, None, "fast", 0, None)
+    model = task.estimator().fit(X, y)
+    problem = model._problem_for(task.data(model)).problem
+    fits, path = make_fits(problem), model.path_
+    plain = replace(path[2], certificate=None, status=Status.CONVERGED)
+    path = replace(path, results=(*path.results[:2], plain, path[3]))
+    found = proof.prove(problem, path, 2, X, y, None)[2]
+    assert found.kind == "tried" and found.is_complete and found.n_possible == 2 * 5
+    inside = plain.support.tolist()
+    for j, i in product(inside, set(range(7)) - set(inside)):
+        there = np.array(sorted({*inside, i} - {j}))
+        assert problem.objective(fits.on(there).w) > plain.objective * (1.0 - 1e-8)
+    # what could be looked at before the work that may be spent is over
+    n_tried = []
+    for most in (0.0, *np.geomspace(1e2, 1e5, 20)):
+        monkeypatch.setattr(single_moves, "MOST_WORK", most)
+        n_tried.append(proof.prove(problem, path, 2, X, y, None)[2].n_tried)
+    assert n_tried == sorted(n_tried) and set(n_tried) <= {0, 5, 10}
+    assert n_tried[0] == 0 and n_tried[-1] == 10
 
 
 def test_certificates_say_how_far_they_go():
