@@ -167,7 +167,7 @@ def test_a_point_that_is_not_the_best_is_refuted(loss):
     bad = replace(good, coef=coef, objective=problem.objective(coef), certificate=None)
     bad = replace(bad, status=Status.CONVERGED)
     path = replace(model.path_, results=(*model.path_.results[:2], bad, model.path_[3]))
-    found = proof.prove(problem, path, 2, X, y, None)[2]
+    found = proof.prove(problem, path, 2, None)[2]
     assert found.kind == "refuted" and found.gain > 0.01 and 6 in found.leave
     better = coef.copy()
     better[list(found.leave)], better[list(found.enter)] = 0.0, 1.0
@@ -187,7 +187,7 @@ def test_all_exchanges_of_a_classification_are_excluded_or_fitted(monkeypatch):
     fits, path = make_fits(problem), model.path_
     plain = replace(path[2], certificate=None, status=Status.CONVERGED)
     path = replace(path, results=(*path.results[:2], plain, path[3]))
-    found = proof.prove(problem, path, 2, X, y, None)[2]
+    found = proof.prove(problem, path, 2, None)[2]
     assert found.kind == "tried" and found.is_complete and found.n_possible == 2 * 5
     inside = plain.support.tolist()
     for j, i in product(inside, set(range(7)) - set(inside)):
@@ -197,7 +197,7 @@ def test_all_exchanges_of_a_classification_are_excluded_or_fitted(monkeypatch):
     n_tried = []
     for most in (0.0, *np.geomspace(1e2, 1e5, 20)):
         monkeypatch.setattr(single_moves, "MOST_WORK", most)
-        n_tried.append(proof.prove(problem, path, 2, X, y, None)[2].n_tried)
+        n_tried.append(proof.prove(problem, path, 2, None)[2].n_tried)
     assert n_tried == sorted(n_tried) and set(n_tried) <= {0, 5, 10}
     assert n_tried[0] == 0 and n_tried[-1] == 10
 

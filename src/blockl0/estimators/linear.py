@@ -26,7 +26,6 @@ from blockl0.problem.preprocess import (
 )
 from blockl0.problem.problem import as_problem
 from blockl0.result import Result
-from blockl0.run import Callback
 from blockl0.solve import solve_problem
 from blockl0.text import listing
 from blockl0.validate import (
@@ -208,12 +207,6 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
             return int(self.random_state.integers(2**31))
         return int(check_sklearn_random_state(self.random_state).randint(2**31 - 1))
 
-    def _solve(self, prepared: Prepared, callback: Callback | None = None) -> Result:
-        return solve_problem(
-            prepared.problem, random_state=self._seed(), time_limit=self.time_limit,
-            callback=callback, verbose=self.verbose, effort=self.effort,
-        )  # fmt: skip
-
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         self._loss()
         data = self._read(X, y, sample_weight)
@@ -221,7 +214,10 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
             prepared = self._problem_for(data)
             zero = prepared.problem.zero()
             with task.rounds(lambda w: self._attributes(prepared, w), zero) as callback:
-                result = self._solve(prepared, callback)
+                result = solve_problem(
+                    prepared.problem, random_state=self._seed(), time_limit=self.time_limit,
+                    callback=callback, verbose=self.verbose, effort=self.effort,
+                )  # fmt: skip
             self._store(result, prepared)
         self._warn_of_constants(prepared)
         if self.ridge == 0.0:

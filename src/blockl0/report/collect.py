@@ -138,7 +138,7 @@ def make_report(
     tell(len(splits) + 2, "proofs")
     choices = _choices(facts)
     start = choices.get("one_se", choices["bic"])
-    proofs = proof.prove(facts.prepared.problem, model.path_, start, X, y, share)
+    proofs = proof.prove(facts.prepared.problem, model.path_, start, share)
     data = _assemble(facts, points, choices, start, proofs)
     data["recipes"] = recipes.recipes(facts, source, command, notes, time_limit=share)
     data["about"] = about(

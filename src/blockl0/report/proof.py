@@ -32,9 +32,7 @@ MOST_ENTRIES = 20_000_000
 """Entries of X up to which all exchanges of two columns are looked at."""
 
 
-def prove(
-    problem: Any, path: Any, start: int, X: Any, y: Any, time_limit: float | None
-) -> list[Proof]:
+def prove(problem: Any, path: Any, start: int, time_limit: float | None) -> list[Proof]:
     """A proof for every point; the time goes to the chosen one first, then to those around it."""
     deadline = time.perf_counter() + (SECONDS if time_limit is None else time_limit)
     choices = [
@@ -45,13 +43,14 @@ def prove(
         proof_of(result.status, result.certificate, choice)
         for result, choice in zip(path, choices, strict=True)
     ]
-    prover = _Quadratic(problem, X, y) if problem.is_quadratic else _Trials(problem)
+    at_zero = objective_at_zero(problem)
+    prover = (_Quadratic if problem.is_quadratic else _Trials)(problem, at_zero)
     for i in sorted(range(len(proofs)), key=lambda i: (abs(i - start), i)):
         if proofs[i].is_optimal:
             continue
         if time.perf_counter() >= deadline:
             break
-        if is_perfect(path[i].objective, prover.at_zero):
+        if is_perfect(path[i].objective, at_zero):
             # no objective is below zero: whatever is lower still differs by rounding
             proofs[i] = replace(proofs[i], kind="optimal")
             continue
@@ -59,24 +58,13 @@ def prove(
     return proofs
 
 
-class _Prover:
-    """What both kinds share: the problem, and when a trial is better."""
-
-    def __init__(self, problem: Any) -> None:
-        self.problem = problem
-        self.at_zero = objective_at_zero(problem)
-
-    def is_refuted(self, result: Result, objective: float) -> bool:
-        return is_better(objective, result.objective, self.at_zero)
-
-
-class _Quadratic(_Prover):
+class _Quadratic:
     """The squared loss: branch and bound, then all exchanges of two columns."""
 
-    def __init__(self, problem: Any, X: Any, y: Any) -> None:
-        super().__init__(problem)
-        self.is_hopeful = X.shape[1] <= LARGEST
-        self.has_pairs = X.shape[0] * X.shape[1] <= MOST_ENTRIES
+    def __init__(self, problem: Any, at_zero: float) -> None:
+        self.problem, self.at_zero = problem, at_zero
+        self.is_hopeful = problem.n_features <= LARGEST
+        self.has_pairs = problem.n_samples * problem.n_features <= MOST_ENTRIES
 
     def improve(self, proof: Proof, result: Result, choice: Choice, deadline: float) -> Proof:
         sparsity = Sparsity(0.0, choice.budget)
@@ -85,7 +73,7 @@ class _Quadratic(_Prover):
             left = deadline - time.perf_counter()
             seconds = max(min(SECONDS_EACH, left), LEAST_SECONDS)
             exact = solve_problem(problem, "exact", random_state=0, time_limit=seconds)
-            if self.is_refuted(result, exact.objective):
+            if is_better(exact.objective, result.objective, self.at_zero):
                 return proof.refuted(
                     result.support, result.objective, exact.support, exact.objective
                 )
@@ -111,11 +99,11 @@ class _Quadratic(_Prover):
         return proof.refuted(result.support, result.objective, better, pairs.better_objective)
 
 
-class _Trials(_Prover):
+class _Trials:
     """Other losses: every exchange of one column is excluded or fitted anew, in time."""
 
-    def __init__(self, problem: Any) -> None:
-        super().__init__(problem)
+    def __init__(self, problem: Any, at_zero: float) -> None:
+        self.problem, self.at_zero = problem, at_zero
         self.fits = make_fits(problem)  # they depend on neither price nor budget
 
     def improve(self, proof: Proof, result: Result, choice: Choice, deadline: float) -> Proof:
