@@ -586,10 +586,10 @@ def test_a_walk_goes_on_only_from_its_point():
     again = search.kick_round(point, run, rng)
     assert again is point and point.walk is not None
     pool = search.make_pool(point)
-    assert point.walk.is_from(point.support, pool)
+    assert point.walk.is_from(point.support, pool.columns)
     other = replace(point, w=least_squares_on(problem, np.array([6, 7, 8])))
-    assert not other.walk.is_from(other.support, pool)
-    assert not point.walk.is_from(point.support, pool_of(problem, np.arange(5)))
+    assert not other.walk.is_from(other.support, pool.columns)
+    assert not point.walk.is_from(point.support, np.arange(5))
     search.kick_round(point, run, rng, is_narrow=True)
     assert point.walk is None
     search.kick_round(point, run, rng)
