@@ -173,7 +173,8 @@ class L0Classifier(ClassifierMixin, L0Linear):
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities of the classes, (n_samples, n_classes)."""
-        return self._loss().for_classes(self.classes_.size).probabilities(self.decision_function(X))
+        eta = self.decision_function(X)
+        return self._loss().for_classes(self.classes_.size).probabilities(eta)
 
     @available_if(_has_probabilities)
     def predict_log_proba(self, X: Any) -> Floats:
