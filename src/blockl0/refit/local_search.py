@@ -153,17 +153,17 @@ class LocalSearch:
             found = self._polish(proposal, incumbent.iteration)
             if found.objective < incumbent.objective - self.tolerance:
                 incumbent = self.settle(found, run, rng)
+        best = incumbent
         for _ in range(model.first_kicks if is_narrow else model.kicks):
-            incumbent = self._kick(incumbent, run, rng)
-        return incumbent
+            best = self._kick(best, run, rng)
+        # trials cost more than models: only what is better is worth them
+        return incumbent if best is incumbent else self.settle(best, run, rng)
 
     def _kick(self, incumbent: Incumbent, run: Run, rng: np.random.Generator) -> Incumbent:
         """Drop a part of the support, exchange it on the model there, and settle; if better."""
-        movable = np.setdiff1d(incumbent.support, self.problem.keep)
-        if movable.size == 0 or run.seconds_left <= 0.0:
+        dropped = self.models.at(incumbent.w).drop(rng) if run.seconds_left > 0.0 else None
+        if dropped is None:
             return incumbent
-        n_drop = max(1, int(movable.size * rng.uniform(0.1, 0.7)))
-        dropped = rng.choice(movable, n_drop, replace=False)
         w = incumbent.w.copy()
         w[dropped] = 0.0
         start = self._at(w, incumbent.iteration)
@@ -171,10 +171,8 @@ class LocalSearch:
         if proposal is not None:
             start = self._polish(proposal, incumbent.iteration)
         found = self.settle(start, run, rng, can_try=False)
-        if not found.objective < incumbent.objective - self.tolerance:
-            return incumbent
-        # trials cost more than models: only what is better is worth them
-        return self.settle(found, run, rng)
+        is_better = found.objective < incumbent.objective - self.tolerance
+        return found if is_better else incumbent
 
     def _at(self, w: Floats, iteration: int) -> Incumbent:
         """The true minimizer on the support of w."""

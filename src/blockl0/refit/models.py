@@ -30,6 +30,12 @@ Ints = NDArray[np.int64]
 
 TRIALS = 8
 """Additions, swaps and removals each of several outputs that are worth a re-fit."""
+DROPPED = (0.1, 0.7)
+"""Share of the support that a kick takes out, between these two."""
+GROWING = 0.5
+"""Share of the kicks at a price that take nothing out."""
+CHEAPER = (0.2, 1.0)
+"""Share of the price that columns pay when a kick brings them in, between these two."""
 
 
 class LeastSquares(NamedTuple):
@@ -58,6 +64,11 @@ class Model(ABC):
     def __init__(self, models: Models, w: Floats, is_global: bool) -> None:
         self.models, self.problem, self.w = models, models.problem, w
         self.is_global = is_global
+
+    @property
+    def support(self) -> Ints:
+        """The columns of the point."""
+        return self.problem.units.support(self.w)
 
     @cached_property
     def data(self) -> LeastSquares:
@@ -107,6 +118,13 @@ class Model(ABC):
     def kick_round(self, run: Run, rng: np.random.Generator, is_narrow: bool) -> Proposal | None:
         """Where kicks on the model lead; None where it has none of its own."""
         return None
+
+    def drop(self, rng: np.random.Generator) -> Ints | None:
+        """The columns that a kick takes out of the support; None where it can take none."""
+        movable = np.setdiff1d(self.support, self.problem.keep)
+        if movable.size == 0:
+            return None
+        return rng.choice(movable, max(1, int(movable.size * rng.uniform(*DROPPED))), replace=False)
 
     def refill(self, dropped: Ints, rng: np.random.Generator) -> Proposal | None:
         """Other columns in place of those that were dropped; None to settle from w."""
@@ -181,11 +199,6 @@ class GroupedModel(Model):
         gram = models.gram(design, weights, self.is_global)
         return GroupedSearch(gram, B, problem.sparsity, problem.keep, models.tolerance)
 
-    @property
-    def support(self) -> Ints:
-        """The columns of the point."""
-        return self.problem.units.support(self.w)
-
     def _propose(self, support: Ints) -> Proposal:
         """A support with the model's coefficients and intercepts."""
         w, V = self.problem.zero(), self.search.fit(support)[1]
@@ -214,11 +227,23 @@ class GroupedModel(Model):
         """Single changes of the support that are worth a re-fit, the likeliest ones."""
         return map(self._propose, self.search.likely_moves(self.support, TRIALS))
 
+    def drop(self, rng: np.random.Generator) -> Ints | None:
+        """The columns that a kick takes out; at a price every other kick only brings some in."""
+        price, budget = self.problem.sparsity
+        can_grow = price > 0.0 and self.support.size < budget
+        if can_grow and rng.random() < GROWING:
+            return np.empty(0, dtype=np.int64)
+        dropped = super().drop(rng)
+        return np.empty(0, dtype=np.int64) if dropped is None and can_grow else dropped
+
     def refill(self, dropped: Ints, rng: np.random.Generator) -> Proposal | None:
         """Other columns in place of those that were dropped, without half of these."""
         weight = rng.uniform(0.5, 1.0, self.problem.n_features)
         weight[dropped[: (dropped.size + 1) // 2]] = 0.0
-        return self._propose(self.search.descend(self.support, weight))
+        search, sparsity = copy(self.search), self.problem.sparsity
+        # for a while at a lower price: some columns pay together and none of them alone
+        search.sparsity = sparsity._replace(price=sparsity.price * rng.uniform(*CHEAPER))
+        return self._propose(search.descend(self.support, weight))
 
 
 class Models:
