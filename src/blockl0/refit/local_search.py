@@ -153,9 +153,12 @@ class LocalSearch:
             found = self._polish(proposal, incumbent.iteration)
             if found.objective < incumbent.objective - self.tolerance:
                 incumbent = self.settle(found, run, rng)
-        best = incumbent
-        for _ in range(model.first_kicks if is_narrow else model.kicks):
-            best = self._kick(best, run, rng)
+        best, fruitless, patience = incumbent, 0, model.patience(is_narrow)
+        for _ in range(model.most_kicks):
+            if fruitless == patience:
+                break
+            found = self._kick(best, run, rng)
+            best, fruitless = found, fruitless + 1 if found is best else 0
         # trials cost more than models: only what is better is worth them
         return incumbent if best is incumbent else self.settle(best, run, rng)
 
