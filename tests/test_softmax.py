@@ -529,11 +529,11 @@ def test_kicks_take_out_few_columns_and_none_that_is_kept(budget, rng):
     w = problem.zero()
     w[[7, *range(10, 9 + budget)]] = 1.0
     model = LocalSearch(problem, refit_options()[0]).models.at(w)
-    dropped = [model.drop(rng) for _ in range(50)]
+    dropped = [model.drop(rng) for _ in range(400)]
     most = max(FEW_DROPPED, int(SHARE_DROPPED * (budget - 1)))
     sizes = np.array([columns.size for columns in dropped])
     assert sizes.min() == 1 and sizes.max() <= max(1, 0.7 * (budget - 1), min(most, budget - 1))
-    assert np.mean(sizes <= most) > 0.5
+    assert np.mean(sizes <= most) > 0.5  # a half, and some of the others
     assert all(set(columns) <= set(range(10, 9 + budget)) for columns in dropped)
 
 
