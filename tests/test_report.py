@@ -23,6 +23,9 @@ from blockl0.report.plain import compact
 from blockl0.result import Status
 from blockl0.selection import CRITERIA
 from blockl0.text import percent
+from grid import EACH_TARGET
+from linear_data import Linear
+from targets import takes_labels
 
 NAMES = ["a", "b", "c", "d", "e", "f", "g"]
 HOSTILE = [
@@ -32,10 +35,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-def make_data(m: int = 70, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((m, 7)) + 0.5 * rng.standard_normal((m, 1))
-    return X, X[:, :3] @ [2.0, -1.5, 1.0] + rng.standard_normal(m) + 3.0
+make_data = Linear(70, 7, {0: 2.0, 1: -1.5, 2: 1.0}, common=0.5, constant=3.0)
 
 
 def fit_on(X, y, support):
@@ -151,10 +151,10 @@ def test_a_proven_point_is_the_best_of_all_subsets(report):
         assert point["loss"] == pytest.approx(best, rel=1e-5)
 
 
-@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("loss", EACH_TARGET)
 def test_a_point_that_is_not_the_best_is_refuted(loss):
     X, y = make_data()
-    y = y if loss == "squared" else np.where(y > 3.0, "high", "low")
+    y = np.where(y > 3.0, "high", "low") if takes_labels(loss) else y
     task = collect.Task(X, y, loss, 3, None, None, "fast", 0, None)
     model = task.estimator().fit(X, y)
     problem = model._problem_for(task.data(model)).problem
@@ -338,10 +338,10 @@ def run_python(data, k: int, monkeypatch, folder) -> dict:
     return space
 
 
-@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("loss", EACH_TARGET)
 def test_the_python_recipe_gives_the_same_answer(loss, tmp_path, monkeypatch):
     X, y = make_data()
-    y = y if loss == "squared" else np.where(y > 3.0, "high", "low")
+    y = np.where(y > 3.0, "high", "low") if takes_labels(loss) else y
     target = 'the "target"\n</script>'
     frame = pd.DataFrame(X, columns=HOSTILE)
     frame.assign(**{target: y}).to_csv(tmp_path / "it's.csv", index=False)

@@ -133,10 +133,11 @@ class L0Classifier(ClassifierMixin, L0Linear):
 
     def _set_class_weights(self, codes: Any, weights: Floats | None) -> None:
         labels, n_classes = self.classes_, self.classes_.size
-        if isinstance(self.class_weight, str) and self.class_weight != "balanced":
+        given = self.class_weight
+        is_balanced = isinstance(given, str) and given == "balanced"
+        if not (given is None or is_balanced or isinstance(given, dict)):
             raise ValueError(
-                "`class_weight` must be None, 'balanced' or a dict of labels, got "
-                f"{self.class_weight!r}."
+                f"`class_weight` must be None, 'balanced' or a dict of labels, got {given!r}."
             )
         found = compute_class_weight(self.class_weight, classes=labels, y=labels[codes])
         if self.class_weight is not None and weights is not None:

@@ -154,17 +154,20 @@ class LocalSearch(Search):
             found = self._polish(proposal, incumbent.iteration)
             if found.objective < incumbent.objective - self.tolerance:
                 incumbent = self.settle(found, run, rng)
-        for _ in range(model.first_kicks if is_narrow else model.kicks):
-            incumbent = self._kick(incumbent, run, rng)
-        return incumbent
+        best, fruitless, patience = incumbent, 0, model.patience(is_narrow)
+        for _ in range(model.most_kicks):
+            if fruitless == patience:
+                break
+            found = self._kick(best, run, rng)
+            best, fruitless = found, fruitless + 1 if found is best else 0
+        # trials cost more than models: only what is better is worth them
+        return incumbent if best is incumbent else self.settle(best, run, rng)
 
     def _kick(self, incumbent: Incumbent, run: Run, rng: np.random.Generator) -> Incumbent:
         """Drop a part of the support, exchange it on the model there, and settle; if better."""
-        movable = np.setdiff1d(incumbent.support, self.problem.keep)
-        if movable.size == 0 or run.seconds_left <= 0.0:
+        dropped = self.models.at(incumbent.w).drop(rng) if run.seconds_left > 0.0 else None
+        if dropped is None:
             return incumbent
-        n_drop = max(1, int(movable.size * rng.uniform(0.1, 0.7)))
-        dropped = rng.choice(movable, n_drop, replace=False)
         w = incumbent.w.copy()
         w[dropped] = 0.0
         start = self._at(w, incumbent.iteration)
@@ -172,10 +175,8 @@ class LocalSearch(Search):
         if proposal is not None:
             start = self._polish(proposal, incumbent.iteration)
         found = self.settle(start, run, rng, can_try=False)
-        if not found.objective < incumbent.objective - self.tolerance:
-            return incumbent
-        # trials cost more than models: only what is better is worth them
-        return self.settle(found, run, rng)
+        is_better = found.objective < incumbent.objective - self.tolerance
+        return found if is_better else incumbent
 
     def _at(self, w: Floats, iteration: int) -> Incumbent:
         """The true minimizer on the support of w."""
