@@ -13,12 +13,18 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from blockl0.compiling import cached
+from blockl0.compiling import cached, general
 
 # `kernel` is called from Python; `inner` only from kernels, which saves the wrapper's compile time.
-_options: dict[str, Any] = {"error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
+# None makes an array: without counting references to arrays there is less to compile.
+_options: dict[str, Any] = {
+    "error_model": "numpy",
+    "nogil": True,
+    "no_cfunc_wrapper": True,
+    "_nrt": False,
+}
 kernel = cached(**_options)
-inner = njit(no_cpython_wrapper=True, **_options)  # pyright: ignore[reportCallIssue]
+inner = general(**_options)
 # A part of one kernel, written apart for the reader: it becomes part of its caller, whose options
 # hold for it, before anything is compiled, and so takes no compile time of its own.
 part = njit(inline="always", no_cpython_wrapper=True, **_options)  # pyright: ignore[reportCallIssue]
@@ -749,7 +755,7 @@ _reordered = {"nnan", "nsz", "reassoc", "contract", "arcp"}
 wide = cached(fastmath=_reordered, **_options)
 # always inlined: else the process that compiles calls a copy compiled by itself, and one that reads
 # the cache another, which adds in another order
-wide_inner = njit(forceinline=True, fastmath=_reordered, no_cpython_wrapper=True, **_options)  # pyright: ignore[reportCallIssue]
+wide_inner = general(forceinline=True, fastmath=_reordered, **_options)
 
 
 class Tableau(NamedTuple):
