@@ -8,6 +8,8 @@ from itertools import combinations
 
 import numpy as np
 
+from targets import is_positive
+
 Long = np.longdouble
 
 
@@ -68,7 +70,7 @@ class Fit:
         scale[scale == 0] = 1
         self.loss, self.A, self.y, self.r = loss, A / scale, np.asarray(y, dtype=Long), r / scale**2
         v = np.zeros(A.shape[1], dtype=Long)
-        if intercept and loss in ("poisson", "gamma", "tweedie"):
+        if intercept and is_positive(loss):
             v[0] = np.log(self.y.mean()) * scale[0]
         if intercept and loss == "huber":
             v[0] = np.median(self.y) * scale[0]

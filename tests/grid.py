@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import minimize
 
-from blockl0.losses import LOSSES
+from blockl0.losses import LOSSES, names_of
 from blockl0.methods import METHODS
 from blockl0.problem.preprocess import apply
 from blockl0.problem.problem import as_problem
@@ -32,6 +32,16 @@ STORAGES = {
     "csr": sp.csr_array,
 }
 RIDGE = 0.3
+
+ONE_OUTPUT = tuple(name for name, loss in LOSSES.items() if loss.n_outputs == 1)
+"""The losses of one predictor a sample."""
+OTHERS = tuple(name for name in ONE_OUTPUT if not LOSSES[name].is_quadratic)
+BOUNDED = tuple(name for name in OTHERS if np.isfinite(LOSSES[name].curvature_bound))
+"""Losses that are not quadratic, and those of them below a quadratic."""
+SHIFTING = tuple(name for name in ONE_OUTPUT if LOSSES[name].shifts_with_target)
+"""Losses of the difference between target and predictor."""
+EACH_TARGET = (names_of(takes_labels=False)[0], names_of(takes_labels=True)[0])
+"""A loss of numbers, searched as it is, and one of labels, searched through models."""
 
 
 @cache
@@ -68,6 +78,16 @@ def make_problem(name, form="budget", storage="fortran", *, has_intercept=False,
     return apply(problem).problem if has_intercept else problem
 
 
+def losses_for(method):
+    """The losses that a method takes in some form, by the capabilities it declares."""
+    takes = METHODS[method].refusal
+    return [
+        name
+        for name in LOSS_NAMES
+        if any(takes(make_problem(name, form)) is None for form in FORMS)
+    ]
+
+
 def zero(problem):
     """The point without columns."""
     n, outputs = problem.n_features, problem.loss.n_outputs
@@ -75,18 +95,22 @@ def zero(problem):
 
 
 def fit_value(problem, support):
-    """min of the smooth part on a support, by a general-purpose minimizer."""
-    w = zero(problem)
-    shape = w[list(support)].shape
+    """min of the smooth part on a support, by a general-purpose minimizer; intercepts are free."""
+    A, weights, loss = problem.design.columns(list(support)), problem.weights, problem.loss
+    A = np.column_stack([np.ones((len(A), int(problem.has_intercept))), A])
+    ridge = np.full((A.shape[1], problem.n_outputs), problem.ridge)
+    ridge[: int(problem.has_intercept)] = 0.0
 
     def at(v):
-        z = w.copy()
-        z[list(support)] = v.reshape(shape)
-        return problem.smooth(z), problem.gradient(z)[list(support)].ravel()
+        V = v.reshape(ridge.shape)
+        eta = A @ V if problem.n_outputs > 1 else A @ v
+        slope = A.T @ (weights * loss.gradient(eta, problem.y).T).T
+        value = weights @ loss.value(eta, problem.y) + 0.5 * np.sum(ridge * V**2)
+        return value, slope.ravel() + (ridge * V).ravel()
 
-    start = np.zeros(int(np.prod(shape)))
+    start = np.zeros(ridge.size)
     if not start.size:
-        return problem.smooth(w)
+        return at(start)[0]
     options = {"maxiter": 2000, "ftol": 1e-15, "gtol": 1e-10}
     return float(minimize(at, start, jac=True, method="L-BFGS-B", options=options).fun)
 

@@ -9,8 +9,11 @@ import numpy as np
 import blockl0
 import hostile
 from blockl0.certificate.proof import ROUNDING, TOL
+from blockl0.methods import METHODS
 from blockl0.problem.fits import least_squares_on
 from blockl0.problem.problem import as_problem
+from grid import METHOD_NAMES, OTHERS
+from targets import amounts, as_target, is_positive
 
 CERTIFIED_COLUMNS = 8
 """Columns up to which certificates of every level are compared."""
@@ -163,12 +166,9 @@ def _check_path(problem) -> list[str]:
 # every public entry, for what it does to memory and to bad data -----------------------------------
 
 
-METHODS = (
-    "refit", "exact", "dec", "omp", "forward", "ssp", "cosamp", "romp", "pgm", "apgm", "qpm",
-    "pgm-l0", "apgm-l0", "pgm-l1", "pgm-lp",
-)  # fmt: skip
-PRICED = ("pgm-l0", "apgm-l0", "pgm-l1", "pgm-lp")
-LOSSES = ("squared", "huber", "logistic", "squared_hinge", "poisson")
+SLOW = ("cvx-l1",)
+"""Methods that take too long to be called thousands of times."""
+CALLED = [name for name in METHOD_NAMES if name not in SLOW]
 
 
 def call_entries(seed: int, largest: int = 8) -> list[str]:
@@ -190,23 +190,24 @@ def call_entries(seed: int, largest: int = 8) -> list[str]:
 
 
 def solve_any(rng, problem):
-    method, options = METHODS[rng.integers(len(METHODS))], dict(problem.options)
-    if method not in ("refit", "exact", "dec"):
+    method, options = CALLED[rng.integers(len(CALLED))], dict(problem.options)
+    forms = METHODS[method].forms
+    if len(forms) == 1:
         options.pop("keep", None)
-        options.pop("alpha" if method not in PRICED else "n_nonzero_coefs", None)
+        options.pop("n_nonzero_coefs" if "price" in forms else "alpha", None)
         if not {"alpha", "n_nonzero_coefs"} & set(options):
-            options.update({"alpha": 0.1} if method in PRICED else {"n_nonzero_coefs": 1})
+            options.update({"alpha": 0.1} if "price" in forms else {"n_nonzero_coefs": 1})
     result = blockl0.solve(problem.X, problem.y, method=method, random_state=0, **options)
     assert np.isfinite(result.coef).all() and result.objective >= 0.0
     assert result.n_nonzero <= options.get("n_nonzero_coefs", problem.X.shape[1])
 
 
 def solve_loss(rng, problem):
-    loss, y = LOSSES[rng.integers(1, len(LOSSES))], problem.y
-    if loss in ("logistic", "squared_hinge"):
-        y = np.where(y > np.median(y), 1.0, -1.0)
-    elif loss == "poisson":
-        y = rng.poisson(1.0, y.size).astype(float)
+    loss, y = OTHERS[rng.integers(len(OTHERS))], problem.y
+    if is_positive(loss):
+        y = amounts(loss, rng.poisson(1.0, y.size))
+    else:
+        y = as_target(loss, y, np.median(y))
     options = {"ridge": 1e-3, **problem.options, "effort": "fast", "time_limit": 5.0}
     result = blockl0.solve(problem.X, y, loss=loss, random_state=0, **options)
     assert np.isfinite(result.coef).all()

@@ -8,11 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
-from blockl0.losses import LOSSES
-
 TOL = 1e-9
-ONE_OUTPUT = sorted(name for name, loss in LOSSES.items() if loss.n_outputs == 1)
-"""The registered losses of one predictor a sample."""
 
 
 def quadratic_of(X, y, ridge=0.0):

@@ -23,7 +23,6 @@ from blockl0.baselines.common import (
     largest_and_kept,
     lipschitz_estimate,
 )
-from blockl0.baselines.growing_fit import GrowingFit
 from blockl0.baselines.pgm import Budget
 from blockl0.baselines.pgm_l0 import Count
 from blockl0.baselines.pgm_l1 import L1
@@ -32,27 +31,23 @@ from blockl0.baselines.proximal_gradient import AcceleratedProximalGradient, Pro
 from blockl0.baselines.qpm import PenaltyDecomposition
 from blockl0.baselines.romp import comparable_group
 from blockl0.datasets import make_random
-from blockl0.problem.fits import least_squares_on
+from blockl0.problem.fits import least_squares_on, make_fits
 from blockl0.problem.problem import as_problem
 from blockl0.run import Run
 from blockl0.solve import METHODS
+from grid import losses_for
+from linear_data import Linear
 
 BUDGET, PRICE = tuple(BUDGET_BASELINES), tuple(PRICE_BASELINES)
 ALL = BUDGET + PRICE
 ANY_LOSS = ("pgm", "apgm", *PRICE)
 GREEDY = ("omp", "forward", "ssp", "romp", "cosamp")
 FROM_ZERO = ("omp", "forward", "romp")
-LOSSES = ("squared", "logistic", "huber", "squared_hinge")
+LOSSES = losses_for("pgm")
 TIGHT = {"tol": 0.0, "max_iter": 50_000}
 
 
-def make(seed=0, m=40, n=15, loss="squared", density=1.0):
-    """Correlated columns, three true ones, noise; labels for the classification losses."""
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((m, n)) + 0.5 * rng.standard_normal((m, 1))
-    X *= rng.random((m, n)) < density
-    y = X[:, :3] @ [3.0, -2.0, 1.5][: min(n, 3)] + 0.5 * rng.standard_normal(m)
-    return X, np.where(y > 0, 1.0, -1.0) if loss in ("logistic", "squared_hinge") else y
+make = Linear(40, 15, {0: 3.0, 1: -2.0, 2: 1.5}, noise=0.5, common=0.5, density=1.0)
 
 
 def form(method, size=4, price=0.5):
@@ -111,7 +106,7 @@ def test_every_name_of_the_design_is_registered():
 @pytest.mark.parametrize(("m", "n"), [(40, 15), (8, 30), (60, 4)])
 def test_feasible_and_better_than_nothing(method, m, n):
     for seed in range(2):
-        X, y = make(seed, m, n)
+        X, y = make(m, n, seed)
         result, points = trajectory(X, y, method)
         assert result.status in (Status.CONVERGED, Status.MAX_ITER)
         assert result.objective < 0.5 * y @ y
@@ -126,14 +121,14 @@ def test_feasible_and_better_than_nothing(method, m, n):
 @pytest.mark.parametrize("method", [name for name in ALL if name not in ("pgm-l1", "pgm-lp")])
 def test_the_objective_never_rises(method):
     for seed in range(4):
-        X, y = make(seed, 30, 40)
+        X, y = make(30, 40, seed)
         values = solve(X, y, method).history.objective
         assert np.all(np.diff(values) <= 1e-12 * values[0])
 
 
 @pytest.mark.parametrize("method", ["pgm-l1", "pgm-lp"])
 def test_relaxations_lower_their_own_objective_and_report_that_of_the_problem(method):
-    X, y = make(1, 30, 40)
+    X, y = make(30, 40, 1)
     result, points = trajectory(X, y, method, alpha=2.0)
     values = [surrogate(method, X, y, w, 2.0) for w in points]
     assert np.all(np.diff(values) <= 1e-12 * values[0])
@@ -145,7 +140,7 @@ def test_relaxations_lower_their_own_objective_and_report_that_of_the_problem(me
 
 @pytest.mark.parametrize("method", ALL)
 def test_dense_and_sparse_agree(method):
-    X, y = make(2, 40, 20, density=0.4)
+    X, y = make(40, 20, 2, density=0.4)
     X[:, 11] = 0.0
     options = {"sample_weight": np.linspace(0.5, 2.0, 40), "ridge": 0.3}
     dense = solve(X, y, method, **options)
@@ -159,7 +154,7 @@ def test_dense_and_sparse_agree(method):
 @pytest.mark.parametrize("method", ANY_LOSS)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_dense_and_sparse_agree_for_every_loss(method, loss):
-    X, y = make(3, 40, 20, loss, density=0.4)
+    X, y = make(40, 20, 3, loss=loss, density=0.4)
     dense, sparse = (solve(A, y, method, loss=loss, max_iter=80) for A in (X, sp.csc_array(X)))
     assert np.array_equal(sparse.support, dense.support)
     np.testing.assert_allclose(sparse.coef, dense.coef, atol=1e-8)
@@ -167,7 +162,7 @@ def test_dense_and_sparse_agree_for_every_loss(method, loss):
 
 @pytest.mark.parametrize("method", ALL)
 def test_integer_weights_are_repeated_rows_and_ridge_is_more_rows(method, rng):
-    X, y = make(4, 30, 12)
+    X, y = make(30, 12, 4)
     weights = rng.integers(0, 4, 30)
     rows = np.repeat(np.arange(30), weights)
     weighted = solve(X, y, method, sample_weight=weights, ridge=0.7)
@@ -183,7 +178,7 @@ def test_integer_weights_are_repeated_rows_and_ridge_is_more_rows(method, rng):
 @pytest.mark.parametrize("method", ALL)
 def test_kept_columns_stay(method):
     for seed in range(3):
-        X, y = make(seed)
+        X, y = make(seed=seed)
         result = solve(X, y, method, keep=[9, 12], **form(method, 4, 1e3))
         assert {9, 12} <= set(result.support)
         if method in PRICE:
@@ -199,13 +194,13 @@ def test_kept_columns_stay(method):
 @pytest.mark.parametrize("m", [1, 2, 3])
 def test_kept_columns_stay_with_few_samples(method, m):
     for seed in range(2):
-        X, y = make(seed, m, 10)
+        X, y = make(m, 10, seed)
         assert 3 in solve(X, y, method, keep=[3], **form(method, 3)).support
 
 
 @pytest.mark.parametrize("method", ALL)
 def test_same_seed_same_answer_and_the_greedy_ones_need_none(method):
-    X, y = make(5, 30, 40)
+    X, y = make(30, 40, 5)
     first, second, other = (solve(X, y, method, random_state=seed) for seed in (1, 1, 2))
     # a promise: by one seed every bit is the same on one machine
     assert np.array_equal(first.coef, second.coef)
@@ -217,7 +212,7 @@ def test_same_seed_same_answer_and_the_greedy_ones_need_none(method):
 @pytest.mark.parametrize("method", ALL)
 @pytest.mark.parametrize("scale", [1e-9, 1e9])
 def test_units_of_the_target_do_not_matter(method, scale):
-    X, y = make(6)
+    X, y = make(seed=6)
     options = {"alphas": [0.1, 1.0]} if method == "cvx-l1" else {}
     here = solve(X, y, method, init=None if method in FROM_ZERO else np.zeros(15), **options)
     if method == "cvx-l1":
@@ -232,7 +227,7 @@ def test_units_of_the_target_do_not_matter(method, scale):
 
 @pytest.mark.parametrize("method", GREEDY)
 def test_units_of_the_columns_do_not_matter(method, rng):
-    X, y = make(7, 30, 25)
+    X, y = make(30, 25, 7)
     scale = 10.0 ** rng.uniform(-4, 4, 25) * rng.choice([-1.0, 1.0], 25)
     here, there = solve(X, y, method), solve(X * scale, y, method)
     np.testing.assert_allclose(there.coef * scale, here.coef, rtol=1e-6, atol=1e-9)
@@ -243,7 +238,7 @@ def test_units_of_the_columns_do_not_matter(method, rng):
 
 @pytest.mark.parametrize("method", [name for name in ALL if name not in FROM_ZERO])
 def test_init_is_the_start_and_is_left_alone(method):
-    X, y = make(8)
+    X, y = make(seed=8)
     init = np.zeros(15)
     init[[5, 6]] = 1.0, -2.0
     before = init.copy()
@@ -261,7 +256,7 @@ def test_init_is_the_start_and_is_left_alone(method):
 
 @pytest.mark.parametrize("method", ["pgm", "apgm", "qpm", "cvx-l1", *PRICE])
 def test_the_default_start_is_that_of_the_paper(method):
-    X, y = make(9)
+    X, y = make(seed=9)
     _, points = trajectory(X, y, method, random_state=5)
     assert 0.0 < np.abs(points[0]).max() < 1e-6
     assert np.count_nonzero(points[0]) == (4 if method in BUDGET else 15)
@@ -270,7 +265,7 @@ def test_the_default_start_is_that_of_the_paper(method):
 
 @pytest.mark.parametrize("method", ["ssp", "cosamp", "pgm", "apgm", "qpm"])
 def test_an_optimal_start_is_not_left(method):
-    X, y = make(10)
+    X, y = make(seed=10)
     best = blockl0.solve(X, y, n_nonzero_coefs=3, method="exact")
     result = solve(X, y, method, n_nonzero_coefs=3, init=best.coef)
     assert result.objective == pytest.approx(best.objective, rel=1e-9)
@@ -281,7 +276,7 @@ def test_an_optimal_start_is_not_left(method):
 
 @pytest.mark.parametrize("method", ALL)
 def test_the_callback_stops(method):
-    X, y = make(11, 60, 80)
+    X, y = make(60, 80, 11)
     result = solve(X, y, method, callback=lambda progress: progress.iteration >= 2)
     assert result.status is Status.STOPPED and result.n_iter == 2
     result = solve(X, y, method, callback=lambda progress: True)
@@ -290,7 +285,7 @@ def test_the_callback_stops(method):
 
 @pytest.mark.parametrize("method", ALL)
 def test_an_interrupt_returns_the_point_reached(method):
-    X, y = make(12, 60, 80)
+    X, y = make(60, 80, 12)
 
     def interrupt(progress):
         if progress.iteration == 2:
@@ -303,7 +298,7 @@ def test_an_interrupt_returns_the_point_reached(method):
 
 @pytest.mark.parametrize("method", ALL)
 def test_an_interrupt_inside_an_iteration_leaves_a_feasible_point(method, monkeypatch):
-    X, y = make(13, 60, 80)
+    X, y = make(60, 80, 13)
     calls = {"left": 25}
 
     def gradient(eta, y):
@@ -322,7 +317,7 @@ def test_an_interrupt_inside_an_iteration_leaves_a_feasible_point(method, monkey
 
 @pytest.mark.parametrize("method", ALL)
 def test_time_limit(method):
-    X, y = make(14, 60, 80)
+    X, y = make(60, 80, 14)
     result = solve(X, y, method, time_limit=1e-9)
     assert result.status is Status.TIME_LIMIT and result.n_iter == 0
     rng = np.random.default_rng(0)
@@ -338,7 +333,7 @@ def test_time_limit(method):
 
 @pytest.mark.parametrize("method", ["cvx-l1", "pgm-l1"])
 def test_a_long_inner_loop_watches_the_clock(method):
-    X, y = make(15, 100, 300)
+    X, y = make(100, 300, 15)
     with threadpool_limits(1):
         start = time.process_time()
         result = solve(X, y, method, time_limit=0.1, tol=0.0, window=10**6, max_iter=10**6)
@@ -348,7 +343,7 @@ def test_a_long_inner_loop_watches_the_clock(method):
 
 @pytest.mark.parametrize("method", ["pgm", "apgm", "qpm", "ssp", "cosamp", *PRICE])
 def test_max_iter(method):
-    X, y = make(16, 30, 60)
+    X, y = make(30, 60, 16)
     result = solve(X, y, method, max_iter=1, **form(method, 20, 0.01))
     assert result.n_iter == 1
     assert result.status is Status.MAX_ITER
@@ -451,7 +446,7 @@ def test_options(method, options, error, pattern):
 
 @pytest.mark.parametrize("method", ALL)
 def test_zero_columns_are_not_selected(method):
-    X, y = make(17)
+    X, y = make(seed=17)
     X[:, [3, 5, 11]] = 0.0
     for extra in ({}, {"ridge": 0.5}):
         result = solve(X, y, method, **form(method, 14), **extra)
@@ -468,13 +463,13 @@ def test_nothing_but_zero_columns(method):
 
 @pytest.mark.parametrize("method", ALL)
 def test_zero_target(method):
-    X, y = make(18)
+    X, y = make(seed=18)
     assert solve(X, 0.0 * y, method).objective == pytest.approx(0.0, abs=1e-11)
 
 
 @pytest.mark.parametrize("method", ALL)
 def test_duplicate_columns(method):
-    X, y = make(19)
+    X, y = make(seed=19)
     result = solve(np.hstack([X, X, X]), y, method, **form(method, 3))
     if method in (*GREEDY, "qpm", "cvx-l1", "pgm-l0", "apgm-l0"):
         assert result.objective < 0.9 * 0.5 * y @ y
@@ -485,7 +480,7 @@ def test_duplicate_columns(method):
 
 @pytest.mark.parametrize("method", ["omp", "forward"])
 def test_copies_never_enter_however_large_the_budget(method):
-    X, y = make(20, 30, 6)
+    X, y = make(30, 6, 20)
     result = solve(np.hstack([X, X, X]), y, method, n_nonzero_coefs=18)
     assert result.n_nonzero == 6
     expected = np.linalg.lstsq(X, y, rcond=None)[0]
@@ -494,7 +489,7 @@ def test_copies_never_enter_however_large_the_budget(method):
 
 @pytest.mark.parametrize("method", BUDGET)
 def test_budget_of_all_columns_is_least_squares(method):
-    X, y = make(21, 60, 8)
+    X, y = make(60, 8, 21)
     options = TIGHT if method in ("pgm", "apgm") else {}
     result = solve(X, y, method, n_nonzero_coefs=8, **options)
     np.testing.assert_allclose(result.coef, np.linalg.lstsq(X, y, rcond=None)[0], atol=1e-6)
@@ -502,21 +497,21 @@ def test_budget_of_all_columns_is_least_squares(method):
 
 @pytest.mark.parametrize("method", PRICE)
 def test_price_zero_is_least_squares(method):
-    X, y = make(22, 60, 8)
+    X, y = make(60, 8, 22)
     result = solve(X, y, method, alpha=0.0, **TIGHT)
     np.testing.assert_allclose(result.coef, np.linalg.lstsq(X, y, rcond=None)[0], atol=1e-6)
 
 
 @pytest.mark.parametrize("method", BUDGET)
 def test_more_columns_than_rows_and_a_budget_of_all(method):
-    X, y = make(23, 6, 20)
+    X, y = make(6, 20, 23)
     result = solve(X, y, method, n_nonzero_coefs=20)
     assert result.objective < 1e-3 * 0.5 * y @ y
 
 
 @pytest.mark.parametrize("method", BUDGET)
 def test_budget_zero(method):
-    X, y = make(24)
+    X, y = make(seed=24)
     result = solve(X, y, method, n_nonzero_coefs=0)
     assert not result.coef.any() and result.status is Status.CONVERGED
 
@@ -524,7 +519,7 @@ def test_budget_zero(method):
 @pytest.mark.parametrize("method", PRICE)
 @pytest.mark.parametrize("alpha", [1e5, 1e100])
 def test_a_huge_price_selects_nothing(method, alpha):
-    X, y = make(25)
+    X, y = make(seed=25)
     assert solve(X, y, method, alpha=alpha).n_nonzero == 0
 
 
@@ -542,13 +537,13 @@ def test_one_column_and_one_row(method):
 @pytest.mark.parametrize("method", ALL)
 @pytest.mark.parametrize("scale", [1e-60, 1e60])
 def test_extreme_scales_of_the_data(method, scale):
-    X, y = make(26)
+    X, y = make(seed=26)
     assert np.isfinite(solve(scale * X, y, method, **form(method, 4, 0.5)).objective)
 
 
 @pytest.mark.parametrize("method", ALL)
 def test_one_huge_column(method):
-    X, y = make(27)
+    X, y = make(seed=27)
     X[:, 7] *= 1e8
     # gradient methods take steps that hardly move the others, but nothing gets worse
     result = solve(X, y, method)
@@ -625,7 +620,7 @@ def test_recovery_from_many_random_measurements(method):
 @pytest.mark.parametrize("method", ["pgm", "apgm", "pgm-l0", "apgm-l0"])
 def test_limits_are_l_stationary(method):
     for seed in range(4):
-        X, y = make(seed, 20, 9)
+        X, y = make(20, 9, seed)
         result = solve(X, y, method, **form(method, 3, 2.0), **TIGHT)
         assert result.status is Status.CONVERGED
         Q, p, _ = oracles.quadratic_of(X, y)
@@ -639,7 +634,7 @@ def test_limits_are_l_stationary(method):
 @pytest.mark.parametrize("method", ["pgm", "apgm", "pgm-l0", "apgm-l0"])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_every_loss_descends_to_l_stationary_points(method, loss):
-    X, y = make(2, 40, 9, loss)
+    X, y = make(40, 9, 2, loss=loss)
     options = {"loss": loss, "ridge": 0.1, **form(method, 3, 0.5)}
     result = solve(X, y, method, **options, **TIGHT)
     values = result.history.objective
@@ -654,7 +649,7 @@ def test_every_loss_descends_to_l_stationary_points(method, loss):
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_convex_relaxation_satisfies_its_optimality_conditions(loss):
-    X, y = make(3, 40, 12, loss)
+    X, y = make(40, 12, 3, loss=loss)
     result = solve(X, y, "pgm-l1", loss=loss, alpha=1.5, keep=[4], **TIGHT)
     gradient = as_problem(X, y, loss=loss, alpha=1.5).gradient(result.coef)
     assert abs(gradient[4]) < 1e-5  # kept: not penalized
@@ -666,7 +661,7 @@ def test_the_convex_relaxation_satisfies_its_optimality_conditions(loss):
 
 def test_the_convex_relaxation_is_the_lasso():
     for seed in range(3):
-        X, y = make(seed, 30, 50)
+        X, y = make(30, 50, seed)
         result = solve(X, y, "pgm-l1", alpha=4.0, **TIGHT)
         lasso = Lasso(alpha=4.0 / 30, fit_intercept=False, tol=1e-12, max_iter=100_000).fit(X, y)
         np.testing.assert_allclose(result.coef, lasso.coef_, atol=1e-5)
@@ -679,7 +674,7 @@ def test_the_convex_relaxation_is_the_lasso():
 
 
 def test_the_half_relaxation_is_stationary():
-    X, y = make(4, 30, 12)
+    X, y = make(30, 12, 4)
     result = solve(X, y, "pgm-lp", alpha=3.0, keep=[7], **TIGHT)
     gradient, w = X.T @ (X @ result.coef - y), result.coef
     assert abs(gradient[7]) < 1e-5
@@ -713,7 +708,7 @@ def test_half_thresholding_is_the_numeric_prox(weight):
 
 @pytest.mark.parametrize("kind", ["budget", "count", "l1", "half"])
 def test_proximal_operators_minimize_on_random_points(kind, rng):
-    problem = as_problem(*make(5, 20, 7), n_nonzero_coefs=3, alpha=0.8, keep=[2])
+    problem = as_problem(*make(20, 7, 5), n_nonzero_coefs=3, alpha=0.8, keep=[2])
     penalty = {
         "budget": Budget(problem), "count": Count(problem),
         "l1": L1(0.8, problem.keep), "half": Half(0.8, problem.keep),
@@ -736,7 +731,7 @@ def test_proximal_operators_minimize_on_random_points(kind, rng):
 
 @pytest.mark.parametrize("kind", [ProximalGradient, AcceleratedProximalGradient])
 def test_descent_does_not_rest_on_the_estimate(kind):
-    X, y = make(6, 30, 12)
+    X, y = make(30, 12, 6)
     problem = as_problem(X, y, alpha=1.0)
     exact = np.linalg.norm(X, 2) ** 2
     method = kind(problem, Count(problem), np.zeros(12), 1e-6 * exact)
@@ -762,7 +757,7 @@ def test_acceleration_accelerates(rng):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(("m", "n"), [(60, 20), (20, 60), (30, 1)])
 def test_the_power_iteration_is_close_to_the_largest_eigenvalue(weighted, m, n, rng):
-    X, y = make(7, m, n)
+    X, y = make(m, n, 7)
     weights = rng.uniform(0.1, 3.0, m) if weighted else None
     for loss, bound in (("squared", 1.0), ("logistic", 0.25)):
         problem = as_problem(X, np.sign(y), alpha=1.0, loss=loss, ridge=0.4, sample_weight=weights)
@@ -779,7 +774,7 @@ def test_the_power_iteration_is_close_to_the_largest_eigenvalue(weighted, m, n, 
 @pytest.mark.parametrize("normalized", [False, True])
 def test_omp_is_that_of_scikit_learn(normalized):
     for seed in range(4):
-        X, y = make(seed, 40, 100)
+        X, y = make(40, 100, seed)
         if normalized:
             X /= np.linalg.norm(X, axis=0)
         for size in (1, 7, 25):
@@ -791,7 +786,7 @@ def test_omp_is_that_of_scikit_learn(normalized):
 
 @pytest.mark.parametrize("method", ["omp", "forward"])
 def test_residuals_are_orthogonal_to_the_columns_chosen(method):
-    X, y = make(1, 40, 60)
+    X, y = make(40, 60, 1)
     weights = np.linspace(0.2, 3.0, 40)
     _, points = trajectory(
         X, y, method, n_nonzero_coefs=20, sample_weight=weights, ridge=0.3, keep=[50]
@@ -818,7 +813,7 @@ def naive_forward(X, y, size, ridge):
 @pytest.mark.parametrize("ridge", [0.0, 2.0])
 def test_forward_selection_is_the_naive_one(ridge):
     for seed in range(4):
-        X, y = make(seed, 25, 18)
+        X, y = make(25, 18, seed)
         _, points = trajectory(X, y, "forward", n_nonzero_coefs=10, ridge=ridge)
         expected = list(naive_forward(X, y, 10, ridge))
         np.testing.assert_allclose(points[1:], expected, atol=1e-8)
@@ -836,7 +831,7 @@ def least_squares(X, y, support):
 
 def test_subspace_pursuit_is_its_definition():
     for seed in range(6):
-        X, y = make(seed, 50, 40)
+        X, y = make(50, 40, seed)
         X /= np.linalg.norm(X, axis=0)
         w = least_squares(X, y, top(np.abs(X.T @ y), 5))
         while True:
@@ -851,7 +846,7 @@ def test_subspace_pursuit_is_its_definition():
 
 def test_cosamp_is_its_definition():
     for seed in range(6):
-        X, y = make(seed, 50, 40)
+        X, y = make(50, 40, seed)
         X /= np.linalg.norm(X, axis=0)
         a, values = np.zeros(40), []
         for _ in range(8):
@@ -895,7 +890,7 @@ def test_romp_groups_are_the_best_comparable_ones(rng):
 
 def test_romp_collects_twice_the_budget_and_returns_the_best_of_it():
     for seed in range(4):
-        X, y = make(seed, 60, 50)
+        X, y = make(60, 50, seed)
         lengths = np.linalg.norm(X, axis=0)
         joined, values = np.empty(0, dtype=int), []
         w = np.zeros(50)
@@ -914,7 +909,7 @@ def test_romp_collects_twice_the_budget_and_returns_the_best_of_it():
 
 @pytest.mark.parametrize("method", ["omp", "forward", "ssp", "romp", "cosamp", "cvx-l1", "qpm"])
 def test_the_answer_is_the_least_squares_fit_on_its_support(method):
-    X, y = make(8, 40, 60)
+    X, y = make(40, 60, 8)
     weights = np.linspace(0.2, 3.0, 40)
     result = solve(X, y, method, n_nonzero_coefs=8, sample_weight=weights, ridge=0.1)
     assert result.n_nonzero == 8
@@ -926,7 +921,7 @@ def test_greedy_quality_on_correlated_data():
     """Forward selection is the honest stronger greedy: on average it beats matching pursuit."""
     ratios = []
     for seed in range(15):
-        X, y = make(seed, 60, 120)
+        X, y = make(60, 120, seed)
         values = [
             solve(X + 1.0, y, method, n_nonzero_coefs=8).objective for method in ("forward", "omp")
         ]
@@ -939,7 +934,7 @@ def test_greedy_quality_on_correlated_data():
 
 def test_the_convex_path_is_lasso_threshold_refit_keep_the_best():
     for seed in range(3):
-        X, y = make(seed, 40, 30)
+        X, y = make(40, 30, seed)
         alphas, values = [0.25, 4.0, 64.0], []
         for alpha in alphas:
             lasso = Lasso(alpha=alpha / 40, fit_intercept=False, tol=1e-12, max_iter=100_000)
@@ -951,14 +946,14 @@ def test_the_convex_path_is_lasso_threshold_refit_keep_the_best():
 
 
 def test_the_convex_path_sweeps_the_prices_of_the_paper():
-    result = solve(*make(9), "cvx-l1")
+    result = solve(*make(seed=9), "cvx-l1")
     assert result.n_iter == 11
     # powers of two
     assert result.options["alphas"] == tuple(4.0**power for power in range(-5, 6))
 
 
 def test_the_quadratic_penalty_alternates_exactly(rng):
-    X, y = make(10, 30, 20)
+    X, y = make(30, 20, 10)
     weights = rng.uniform(0.5, 2.0, 30)
     problem = as_problem(X, y, n_nonzero_coefs=4, ridge=0.2, sample_weight=weights)
     L = lipschitz_estimate(problem, rng)
@@ -999,7 +994,7 @@ def test_the_quadratic_penalty_ends_where_the_exact_one_does():
 
 
 def test_the_quadratic_penalty_brings_both_points_together(rng):
-    X, y = make(11, 50, 30)
+    X, y = make(50, 30, 11)
     problem = as_problem(X, y, n_nonzero_coefs=4)
     L = lipschitz_estimate(problem, rng)
     method = PenaltyDecomposition(problem, np.zeros(30), L, penalty=1e-3, growth=10**0.5)
@@ -1031,11 +1026,11 @@ def test_largest_takes_the_first_of_equals_and_no_zeros(rng):
 @pytest.mark.parametrize("ridge", [0.0, 1e-3, 5.0])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_fits_are_those_of_an_orthogonal_factorization(ridge, weighted, rng):
-    X, y = make(12, 30, 10)
+    X, y = make(30, 10, 12)
     X[:, 4] = X[:, 3] + 1e-6 * rng.standard_normal(30)  # normal equations would lose all digits
     weights = rng.uniform(0.1, 2.0, 30) if weighted else None
     problem = as_problem(X, y, n_nonzero_coefs=10, ridge=ridge, sample_weight=weights)
-    growing = GrowingFit(problem, 10)
+    growing = make_fits(problem).growing(10)
     for size in range(1, 11):
         support = np.arange(size)
         expected = least_squares_on(problem, support)
@@ -1054,7 +1049,7 @@ def test_a_growing_fit_leaves_dependent_columns_out(rng):
     X = rng.standard_normal((6, 4))
     X[:, 2] = X[:, 0] - 2.0 * X[:, 1]
     X[:, 3] = 0.0
-    growing = GrowingFit(as_problem(X, rng.standard_normal(6), n_nonzero_coefs=4), 4)
+    growing = make_fits(as_problem(X, rng.standard_normal(6), n_nonzero_coefs=4)).growing(4)
     assert [growing.add(j) for j in range(4)] == [True, True, False, False]
     assert growing.size == 2
 
@@ -1070,7 +1065,7 @@ def test_singular_supports_are_fitted_too(rng):
 
 def test_brute_force_is_never_beaten():
     for seed in range(3):
-        X, y = make(seed, 20, 8)
+        X, y = make(20, 8, seed)
         Q, p, constant = oracles.quadratic_of(X, y)
         bests = {
             methods: oracles.brute_force(
@@ -1087,7 +1082,7 @@ def test_brute_force_is_never_beaten():
 
 
 def test_forward_selection_of_two_is_never_worse_than_the_best_pair_with_the_best_single():
-    X, y = make(13, 30, 12)
+    X, y = make(30, 12, 13)
     Q, p, constant = oracles.quadratic_of(X, y)
     first = min(range(12), key=lambda j: oracles.smooth(Q, p, oracles.fit_on(Q, p, [j])))
     pairs = [pair for pair in combinations(range(12), 2) if first in pair]

@@ -18,6 +18,7 @@ from blockl0 import (
     L0RegressorCV,
     Status,
 )
+from blockl0.estimators import linear
 
 callback = pytest.importorskip("sklearn.callback")
 
@@ -131,9 +132,12 @@ def test_scikit_learns_own_callbacks(capsys):
 def test_without_callbacks_the_search_has_none(monkeypatch):
     X, y = data()
     seen = []
-    solve = L0Regressor._solve
-    monkeypatch.setattr(
-        L0Regressor, "_solve", lambda self, *args: seen.append(args[1]) or solve(self, *args)
-    )
+    solve = linear.solve_problem
+
+    def watched(*args, **given):
+        seen.append(given["callback"])
+        return solve(*args, **given)
+
+    monkeypatch.setattr(linear, "solve_problem", watched)
     L0Regressor(2).fit(X, y)
     assert seen == [None]

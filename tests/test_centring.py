@@ -18,8 +18,8 @@ from blockl0.problem.preprocess import apply
 from blockl0.problem.problem import as_problem
 from blockl0.refit.rounds import solve_refit
 from blockl0.run import Run
-from oracles import ONE_OUTPUT
-from targets import amounts, is_positive
+from grid import ONE_OUTPUT, SHIFTING
+from targets import as_target
 
 OFFSETS = [0.0, 1e3, 1e7, -1e10, 1e12]
 STORAGES = {"dense": np.asfortranarray, "sparse": sp.csc_array}
@@ -105,18 +105,12 @@ def fit(X, y, weights, loss):
     return result, *prepared.invert(result.coef)
 
 
-def labels_for(loss, y):
-    if loss in ("logistic", "squared_hinge"):
-        return np.where(y > 0.2, 1.0, -1.0)
-    return amounts(loss, np.round(np.exp(0.3 * y))) if is_positive(loss) else y
-
-
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("offset", [1e7, 1e12])
 @pytest.mark.parametrize("loss", ONE_OUTPUT)
 def test_shifted_columns_give_the_answer_of_exactly_centred_ones(loss, offset, storage):
     X, y, weights = draw(offset)
-    y = labels_for(loss, y)
+    y = as_target(loss, y, threshold=0.2)
     centred = centre(X, weights).astype(np.float64)
     expected, coef, _ = fit(centred, y, weights, loss)
     found, shifted, intercept = fit(STORAGES[storage](X), y, weights, loss)
@@ -141,7 +135,7 @@ def test_several_classes_of_shifted_columns(offset):
         np.testing.assert_allclose(model.coef_, models[0].coef_, rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.parametrize("loss", ["squared", "huber"])
+@pytest.mark.parametrize("loss", SHIFTING)
 def test_a_target_far_from_zero(loss):
     X, y, weights = draw(0.0)
     y = np.round(y * 2**10) / 2**10  # y + 2**40 is then exact

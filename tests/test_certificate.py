@@ -11,6 +11,8 @@ from blockl0.certificate import Certificate, certify, move_search, stationarity
 from blockl0.problem.design import Csc
 from blockl0.problem.preprocess import apply
 from blockl0.problem.problem import as_problem
+from grid import BOUNDED
+from targets import as_target, takes_labels
 
 LEVELS = ["basic", "L", 1, 2, 3, 4]
 SEEDS = range(40)
@@ -160,11 +162,11 @@ def test_sampled(outside):
 
 
 @pytest.mark.parametrize("outside", ["fixed", "refit"])
-@pytest.mark.parametrize("loss", ["logistic", "huber", "squared_hinge"])
+@pytest.mark.parametrize("loss", BOUNDED)
 def test_other_losses(loss, outside, rng):
     X = rng.standard_normal((60, 10))
     y = X[:, 0] - X[:, 1] + 0.5 * rng.standard_normal(60)
-    y = y if loss == "huber" else np.sign(y)
+    y = as_target(loss, y)
     options = {"n_nonzero_coefs": 3}
     for level in ("basic", "L", 1, 2, 3, 10):
         w = np.zeros(10)
@@ -349,13 +351,14 @@ def test_only_a_gain_above_the_tolerance_is_confirmed():
         assert (better is not None) == counts
 
 
-@pytest.mark.parametrize("loss", ["logistic", "huber", "squared_hinge"])
+@pytest.mark.parametrize("loss", BOUNDED)
 @pytest.mark.parametrize("is_weighted", [False, True])
 def test_model_of_a_problem_with_intercept_touches_it_and_lies_above(loss, is_weighted):
     for seed in range(20):
         rng = np.random.default_rng(seed)
         X = rng.standard_normal((30, 5)) + 3.0 * rng.standard_normal(5)
-        y = 5.0 + 3.0 * rng.standard_normal(30) if loss == "huber" else 1.0 * (np.arange(30) < 24)
+        y = 5.0 + 3.0 * rng.standard_normal(30)
+        y = (np.arange(30) < 24).astype(float) if takes_labels(loss) else y
         weights = rng.uniform(0.1, 3.0, 30) if is_weighted else None
         problem = apply(
             as_problem(X, y, n_nonzero_coefs=3, loss=loss, ridge=0.1, sample_weight=weights)

@@ -46,7 +46,7 @@ ERRORS = {
     "no file": (("fit", "date.csv", "-t", "y"), 3, "Did you mean 'data.csv'?"),
     "no target": (("fit", "data.csv", "-t", "z"), 3, "There is no column 'z'"),
     "too many": (("fit", "data.csv", "-t", "y", "-k", 99), 3, "-k must be at most 13"),
-    "labels": (("fit", "data.csv", "-t", "kind", "--loss", "huber"), 3, "loss huber needs numbers"),
+    "labels": (("fit", "data.csv", "-t", "kind", "--loss", "huber"), 3, "labels (high, low); use"),
     "usage": (("fit", "data.csv", "-k", "many"), 2, "not a valid integer"),
     "effort": (("fit", "data.csv", "-t", "y", "--effort", "lots"), 2, "neither fast, balanced"),
     "no folder": (("fit", "data.csv", "-t", "y", "-o", "no/m.json"), 3, "There is no folder 'no'"),

@@ -1,4 +1,7 @@
-"""A cache on disk that is absent, damaged or full costs compile time, and nothing else."""
+"""A cache on disk that is absent, damaged or full costs compile time, and nothing else.
+
+And compiling takes no time that it need not take.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,15 @@ import warnings
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
+import numpy as np
 import pytest
-from numba import config
+from numba import config, njit
+from numba.core import event
 
 import blockl0
 from blockl0 import compiling
-from blockl0.compiling import cached
+from blockl0.block_search import new_tree, search_block
+from blockl0.compiling import STACK_SLOTS, cached, general, on_a_long_stack
 
 pytestmark = pytest.mark.skipif(config.DISABLE_JIT, reason="nothing is compiled")
 
@@ -78,8 +84,6 @@ def test_damaged_files_are_compiled_again(function, end):
 
 def test_a_cache_of_numba_itself_is_replaced(function):
     """It has no checksum, and so is not trusted."""
-    from numba import njit
-
     assert njit(cache=True)(function)(3, 4) == 11
     assert (hits(function), hits(function)) == (0, 1)
 
@@ -106,6 +110,72 @@ def test_a_full_disk(function, monkeypatch):
 def test_without_the_compiler(function, monkeypatch):
     monkeypatch.setattr(config, "DISABLE_JIT", 1)
     assert cached()(function) is function
+    assert general()(function) is function
+
+
+def test_constants_are_compiled_once(function):
+    add = general()(function)
+
+    @njit
+    def sums(n):
+        return add(n, -1) + add(n, 3) + add(0, n) + add(x=n, y=2) + add(n, True)
+
+    assert sums(10) == 8 + 16 + 20 + 14 + 12
+    # the flag is no integer, but no constant either
+    assert len(add.signatures) == 2
+
+
+def test_kernels_without_references_still_free_their_arrays():
+    """They neither keep an array alive nor let go of one that is in use."""
+    H, c = np.eye(3), np.array([-1.0, -2.0, -0.3])
+    tree = new_tree(3, 4)
+    before = [sys.getrefcount(array) for array in (H, c, *tree)]
+    for _ in range(5):
+        assert search_block(H, c, 0.0, 1, tree=tree).value == -2.0
+    assert [sys.getrefcount(array) for array in (H, c, *tree)] == before
+
+
+def nested(depth):
+    """Ten calls from each of `depth` frames, and so from before the end of every piece of stack."""
+    for _ in range(10):
+        abs_of(depth)
+    return nested(depth - 1) if depth else 0
+
+
+def abs_of(x):
+    return x if x > 0 else -x
+
+
+def test_nested_calls_do_not_ask_for_memory():
+    resource = pytest.importorskip("resource")
+
+    def faults(function):
+        function(300)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        for _ in range(100):
+            function(300)
+        return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+    # 300 frames need some 40 kB, ten pages, and all calls have the same ones
+    assert on_a_long_stack(lambda: faults(nested))() < 100
+
+
+def test_compiling_is_done_on_a_long_stack(function):
+    seen = []
+
+    class Frames(event.Listener):
+        def on_start(self, event):
+            frame = sys._getframe()
+            while frame is not None:
+                seen.append(frame.f_code.co_stacksize)
+                frame = frame.f_back
+
+        def on_end(self, event):
+            pass
+
+    with event.install_listener("numba:compile", Frames()):
+        assert cached()(function)(3, 4) == 11
+    assert max(seen) == STACK_SLOTS
 
 
 IMPORT = """

@@ -17,13 +17,15 @@ from blockl0.dec.state import GramState, StreamState, start_state
 from blockl0.problem.preprocess import apply
 from blockl0.problem.problem import as_problem
 from blockl0.solve import solve_problem
+from grid import losses_for
+from linear_data import Linear
 
 FORMS = {
     "budget": {"n_nonzero_coefs": 4},
     "price": {"alpha": 0.3},
     "both": {"n_nonzero_coefs": 6, "alpha": 0.1},
 }
-LOSSES = ["squared", "logistic", "huber", "squared_hinge"]
+LOSSES = losses_for("dec")
 ENGINES = ["gram", "stream"]
 
 
@@ -34,13 +36,7 @@ def engine(request, monkeypatch):
     return request.param
 
 
-def make(seed, m=20, n=14, loss="squared", density=1.0):
-    """Correlated columns, a few true features, noise; labels for the classification losses."""
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((m, n)) + 0.8 * rng.standard_normal((m, 1))
-    X *= rng.random((m, n)) < density
-    y = X[:, :3] @ [2.0, -1.5, 1.0] + rng.standard_normal(m)
-    return X, np.where(y > 0, 1.0, -1.0) if loss in ("logistic", "squared_hinge") else y
+make = Linear(20, 14, {0: 2.0, 1: -1.5, 2: 1.0}, common=0.8, density=1.0)
 
 
 def trajectory(X, y, **options):
@@ -71,7 +67,7 @@ def test_whole_trajectories_agree_with_the_specification(
     engine, storage, form, working_set, greedy
 ):
     for seed in range(2):
-        X, y = make(seed, density=0.6)
+        X, y = make(seed=seed, density=0.6)
         options = {"working_set": working_set, "greedy": greedy or "split", **FORMS[form]}
         options |= {"max_iter": 40, "window": 20, "random_state": seed}
         expected = np.array(dec_reference(X, y, **options))
@@ -84,7 +80,7 @@ def test_whole_trajectories_agree_with_the_specification(
 @pytest.mark.parametrize(("m", "n"), [(6, 25), (60, 8)])
 @pytest.mark.parametrize("form", FORMS)
 def test_wide_and_tall_ridge_and_init_agree_with_the_specification(engine, form, m, n):
-    X, y = make(3, m, n)
+    X, y = make(m, n, 3)
     init = np.zeros(n)
     init[[2, 5]] = 1.0, -1.0
     options = {"working_set": "R4G2", "ridge": 0.5, "theta": 0.1, "init": init, **FORMS[form]}
@@ -108,7 +104,7 @@ def test_a_gram_matrix_is_used_where_it_pays_and_never_for_other_losses(rng):
 @pytest.mark.parametrize("kind", [GramState, StreamState])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_state_stays_true_to_the_data_over_many_moves(rng, kind, weighted):
-    X, y = make(1, 30, 20)
+    X, y = make(30, 20, 1)
     weights = rng.uniform(0.5, 2.0, 30) if weighted else None
     problem = as_problem(X, y, alpha=0.2, ridge=0.3, sample_weight=weights)
     point = kind(problem, np.zeros(20))
@@ -130,7 +126,7 @@ def test_state_stays_true_to_the_data_over_many_moves(rng, kind, weighted):
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("form", FORMS)
 def test_objective_never_rises_and_every_point_is_feasible(engine, loss, form):
-    X, y = make(4, 40, 20, loss)
+    X, y = make(40, 20, 4, loss=loss)
     result, points = trajectory(
         X, y, loss=loss, working_set="R4G2", max_iter=150, random_state=0, **FORMS[form]
     )
@@ -151,7 +147,7 @@ def test_objective_never_rises_and_every_point_is_feasible(engine, loss, form):
 @pytest.mark.parametrize("theta", [1e-3, 1.0, 50.0])
 def test_sufficient_decrease_at_every_step(engine, loss, theta):
     for form in FORMS.values():
-        X, y = make(5, 40, 20, loss)
+        X, y = make(40, 20, 5, loss=loss)
         _, points = trajectory(
             X, y, loss=loss, theta=theta, working_set="R4G2", max_iter=80, random_state=1, **form
         )
@@ -168,7 +164,7 @@ def test_sufficient_decrease_at_every_step(engine, loss, theta):
 @pytest.mark.parametrize("form", FORMS)
 def test_cyclic_ends_block_stationary(engine, size, form):
     for seed in range(3):
-        X, y = make(seed, 15, 9)
+        X, y = make(15, 9, seed)
         options = {"working_set": f"cyclic{size}", "tol": 0.0, "max_iter": 20_000}
         result = blockl0.solve(X, y, method="dec", random_state=seed, **options, **FORMS[form])
         Q, p, _ = oracles.quadratic_of(X, y)
@@ -197,7 +193,7 @@ def is_newton_block_stationary(problem, w, k, theta, tol):
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("form", FORMS)
 def test_cyclic_ends_newton_block_stationary_for_every_loss(loss, form):
-    X, y = make(6, 30, 8, loss)
+    X, y = make(30, 8, 6, loss=loss)
     options = {"loss": loss, "ridge": 0.1, **FORMS[form]}
     result = blockl0.solve(
         X, y, method="dec", working_set="cyclic2", tol=1e-13, max_iter=20_000,
@@ -213,7 +209,7 @@ def test_cyclic_ends_newton_block_stationary_for_every_loss(loss, form):
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("form", FORMS)
 def test_dense_and_sparse_agree_for_every_loss(loss, form):
-    X, y = make(7, 40, 20, loss, density=0.4)
+    X, y = make(40, 20, 7, loss=loss, density=0.4)
     options = {"loss": loss, "working_set": "R4G2", "random_state": 3, **FORMS[form]}
     options |= {"max_iter": 100}
     dense = blockl0.solve(X, y, method="dec", **options)
@@ -236,7 +232,7 @@ def test_logistic_separates_two_informative_columns(rng):
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_kept_columns_stay(engine, loss):
-    X, y = make(8, 30, 12, loss)
+    X, y = make(30, 12, 8, loss=loss)
     for form in ({"n_nonzero_coefs": 3}, {"alpha": 1e6}, {"n_nonzero_coefs": 2, "alpha": 0.2}):
         result, points = trajectory(
             X, y, loss=loss, keep=[9, 10], working_set="R4G2", max_iter=60, random_state=0, **form
@@ -249,7 +245,7 @@ def test_kept_columns_stay(engine, loss):
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_integer_weights_are_repeated_rows(engine, loss, rng):
-    X, y = make(9, 30, 12, loss)
+    X, y = make(30, 12, 9, loss=loss)
     weights = rng.integers(0, 4, 30)
     options = {"loss": loss, "n_nonzero_coefs": 4, "alpha": 0.1, "ridge": 0.2, "random_state": 2}
     options |= {"working_set": "R4G2", "max_iter": 60}
@@ -261,7 +257,7 @@ def test_integer_weights_are_repeated_rows(engine, loss, rng):
 
 
 def test_ridge_is_augmented_rows(engine):
-    X, y = make(10, 10, 16)
+    X, y = make(10, 16, 10)
     options = {"n_nonzero_coefs": 5, "working_set": "R4G2", "random_state": 2, "max_iter": 60}
     _, points = trajectory(X, y, ridge=0.7, **options)
     _, same = trajectory(
@@ -271,7 +267,7 @@ def test_ridge_is_augmented_rows(engine):
 
 
 def test_init_is_the_start_and_is_left_alone(engine):
-    X, y = make(11)
+    X, y = make(seed=11)
     init = np.zeros(14)
     init[3] = 1.0
     before = init.copy()
@@ -292,7 +288,7 @@ def test_an_own_working_set_object_is_used():
             first = state.iteration % (state.w.size - 3)
             return np.arange(first, first + 4)
 
-    X, y = make(12)
+    X, y = make(seed=12)
     result, points = trajectory(
         X, y, n_nonzero_coefs=3, working_set=Windows(), max_iter=30, random_state=0
     )
@@ -304,7 +300,7 @@ def test_an_own_working_set_object_is_used():
 
 def test_blocks_of_all_coordinates_reach_the_optimum():
     for seed in range(5):
-        X, y = make(seed, 20, 10)
+        X, y = make(20, 10, seed)
         Q, p, constant = oracles.quadratic_of(X, y)
         for form in FORMS.values():
             price, budget = as_problem(X, y, **form).sparsity
@@ -316,7 +312,7 @@ def test_blocks_of_all_coordinates_reach_the_optimum():
 
 
 def test_zero_theta_is_allowed(engine):
-    X, y = make(13)
+    X, y = make(seed=13)
     result = blockl0.solve(X, y, n_nonzero_coefs=4, method="dec", theta=0.0, random_state=0)
     assert result.n_nonzero <= 4 and np.isfinite(result.objective)
 
@@ -325,7 +321,7 @@ def test_zero_theta_is_allowed(engine):
 
 
 def test_same_seed_same_result_and_another_seed_another_path():
-    X, y = make(14, 30, 40)
+    X, y = make(30, 40, 14)
     options = {"n_nonzero_coefs": 8, "method": "dec", "working_set": "R3G2", "max_iter": 30}
     first, second, other = (
         blockl0.solve(X, y, random_state=seed, **options) for seed in (1, np.int64(1), 2)
@@ -339,7 +335,7 @@ def test_same_seed_same_result_and_another_seed_another_path():
 
 
 def test_callback_sees_every_iteration_and_stops():
-    X, y = make(15)
+    X, y = make(seed=15)
     seen = []
 
     def stop_at_five(progress):
@@ -354,7 +350,7 @@ def test_callback_sees_every_iteration_and_stops():
 
 
 def test_stops_at_max_iter_or_when_a_window_brings_nothing():
-    X, y = make(16)
+    X, y = make(seed=16)
     options = {"n_nonzero_coefs": 3, "method": "dec", "random_state": 0}
     result = blockl0.solve(X, y, max_iter=7, **options)
     assert result.status is Status.MAX_ITER and result.n_iter == 7
@@ -367,7 +363,7 @@ def test_stops_at_max_iter_or_when_a_window_brings_nothing():
 
 
 def test_a_cyclic_run_is_judged_by_the_round():
-    X, y = make(17, 20, 12)
+    X, y = make(20, 12, 17)
     result = blockl0.solve(
         X, y, n_nonzero_coefs=3, method="dec", working_set="cyclic", window=5, random_state=0
     )

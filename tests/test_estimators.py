@@ -35,6 +35,7 @@ from blockl0 import (
 from blockl0.estimators.linear import CLASSIFICATION, REGRESSION
 from blockl0.losses import Huber, Logistic, SquaredHinge
 from blockl0.problem.preprocess import count_distinct_rows
+from grid import EACH_TARGET
 from targets import amounts, is_positive
 
 # small settings of the slower ones: the checks make hundreds of fits
@@ -209,7 +210,7 @@ def test_pickle_deepcopy_and_joblib(loss):
         # the same coefficients and the same rows
         np.testing.assert_array_equal(again.predict(X), model.predict(X))
         assert again.status_ is model.status_
-    if loss in ("squared", "logistic"):
+    if loss in EACH_TARGET:
         fits = Parallel(n_jobs=2, prefer="threads")(
             delayed(clone(model).fit)(X, y) for _ in range(4)
         )

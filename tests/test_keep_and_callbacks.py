@@ -8,14 +8,12 @@ import pytest
 import blockl0
 from blockl0.problem.design import as_design
 from blockl0.problem.problem import independent
+from linear_data import Linear
 
 METHODS = ("dec", "exact", "refit")
 
 
-def make(m=30, n=10, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((m, n))
-    return X, X[:, [4, 7]] @ [2.0, -1.0] + 0.1 * rng.standard_normal(m)
+make = Linear(30, 10, {4: 2.0, 7: -1.0}, noise=0.1)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import blockl0
-from blockl0.losses import LOSSES, Huber, Squared, get_loss
-from oracles import ONE_OUTPUT
+from blockl0.losses import LOSSES, Huber, Squared, get_loss, names_of
+from grid import ONE_OUTPUT
 from targets import amounts, is_positive
 
 STEP = 1e-5
@@ -91,7 +91,7 @@ def test_inputs_are_not_changed(loss, points):
     assert (y == copies[1]).all()
 
 
-@pytest.mark.parametrize("name", ["logistic", "squared_hinge"])
+@pytest.mark.parametrize("name", names_of(takes_labels=True))
 def test_classification_targets(name):
     loss = LOSSES[name]
     assert loss.check_target(np.array([0.0, 1, 1])).tolist() == [-1, 1, 1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -14,52 +15,31 @@ from blockl0.problem.problem import as_problem
 from blockl0.result import Status
 from blockl0.solve import solve_problem
 from blockl0.units import Columns
+from grid import FORMS, LOSS_NAMES, make_problem
+from targets import as_target
 
 
-def make(loss="squared", m=40, n=6, **sparsity):
+def make(loss="squared", m=40, n=6):
     rng = np.random.default_rng(3)
     X = rng.standard_normal((m, n)) + 1.0
     y = X[:, 0] - X[:, 2] + 0.3 * rng.standard_normal(m)
-    if loss in ("logistic", "squared_hinge"):
-        y = (y > np.median(y)).astype(float)
-    elif loss == "poisson":
-        y = np.round(np.exp(0.3 * y))
-    return as_problem(X, y, loss=loss, **(sparsity or {"n_nonzero_coefs": 2}))
+    return as_problem(X, as_target(loss, y, np.median(y)), loss=loss, n_nonzero_coefs=2)
 
 
 def accepted(problem):
     return {name for name, method in METHODS.items() if method.refusal(problem) is None}
 
 
-@pytest.mark.parametrize("name", METHODS)
-def test_what_is_not_refused_runs(name):
-    problems = [
-        make(loss, **sparsity)
-        for loss in ("squared", "logistic", "poisson", "huber")
-        for sparsity in ({"n_nonzero_coefs": 2}, {"alpha": 1.0}, {"n_nonzero_coefs": 2, "alpha": 1})
+def test_every_method_takes_some_problems_and_the_default_takes_all():
+    """What is taken runs, and what is not is refused: `test_grid` asks each."""
+    cases = product(LOSS_NAMES, FORMS, (False, True))
+    taken = [
+        accepted(make_problem(name, form, has_intercept=has_intercept))
+        for name, form, has_intercept in cases
     ]
-    problems += [apply(problem).problem for problem in problems]
-    taken = 0
-    for problem in problems:
-        if METHODS[name].refusal(problem) is None:
-            result = solve_problem(problem, name, random_state=0)
-            assert result.objective <= problem.objective(np.zeros(6)) * (1.0 + 1e-9)
-            taken += 1
-        else:
-            with pytest.raises(ValueError, match=rf"method='{name}' .*use method='refit'"):
-                solve_problem(problem, name, random_state=0)
-    assert taken >= 2
-
-
-def test_the_default_takes_everything():
-    for loss in ("squared", "logistic", "poisson"):
-        for sparsity in (
-            {"n_nonzero_coefs": 2},
-            {"alpha": 1.0},
-            {"n_nonzero_coefs": 2, "alpha": 1},
-        ):
-            assert "refit" in accepted(make(loss, **sparsity))
-            assert "refit" in accepted(apply(make(loss, **sparsity)).problem)
+    assert all("refit" in names for names in taken)
+    for name in METHODS:
+        assert sum(name in names for names in taken) >= 2
 
 
 def test_dec_has_no_intercept_inside_the_loss():

@@ -16,14 +16,16 @@ from sklearn.metrics import make_scorer, mean_absolute_error
 from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, TimeSeriesSplit
 
 from blockl0 import L0Classifier, L0ClassifierCV, L0Regressor, L0RegressorCV, Status, l0_path
+from blockl0.losses import LOSSES
 from blockl0.path import _solve_alone
 from blockl0.selection import CRITERIA, choose_by_score
+from grid import ONE_OUTPUT
+from linear_data import Linear
+from targets import as_target
 
-
-def make(m=80, n=15, seed=0, noise=1.0):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((m, n))
-    return X, 3.0 + X[:, [2, 5, 9]] @ [2.0, -1.5, 1.0] + noise * rng.standard_normal(m)
+make = Linear(80, 15, {2: 2.0, 5: -1.5, 9: 1.0}, constant=3.0)
+UNSCALED = [name for name in ONE_OUTPUT if not LOSSES[name].has_scale]
+"""Losses whose size means something, so that criteria read them as they are."""
 
 
 def test_criteria_by_hand():
@@ -45,10 +47,10 @@ def test_criteria_by_hand():
         path.best("bik")
 
 
-@pytest.mark.parametrize("loss", ["logistic", "poisson"])
+@pytest.mark.parametrize("loss", UNSCALED)
 def test_other_losses_use_twice_the_loss(loss):
     X, y = make()
-    y = np.random.default_rng(0).poisson(np.exp(0.3 * y - 1)) if loss == "poisson" else y > 3
+    y = as_target(loss, y - 3.0)
     path = l0_path(X, y, n_nonzero_coefs=3, loss=loss, ridge=0.5, random_state=0)
     ridge = np.array([0.25 * r.coef @ r.coef for r in path])
     np.testing.assert_allclose(path.losses, path.objective - ridge)

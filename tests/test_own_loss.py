@@ -23,7 +23,7 @@ from blockl0 import (
     l0_path,
     solve,
 )
-from blockl0.losses import Huber, Logistic, Squared, Tweedie, get_loss, label_of
+from blockl0.losses import LOSSES, Huber, Logistic, Softmax, Squared, Tweedie, get_loss, label_of
 from blockl0.losses.stored import parameters_of
 from blockl0.model_file import ModelFileError, load_model, save_model
 from blockl0.report import make_report
@@ -300,6 +300,11 @@ def test_parameters_of_built_in_losses_are_kept(tmp_path):
     file.write_text(signed({**document, "loss_parameters": {"x": 1}}), encoding="utf-8")
     with pytest.raises(ModelFileError, match="'squared' cannot be made with the parameters"):
         load_model(file)
+    # what a class raises is a sentence, in which the message ends as well
+    document |= {"loss": "huber", "loss_parameters": {"delta": -1.0}}
+    file.write_text(signed(document), encoding="utf-8")
+    with pytest.raises(ModelFileError, match=r"-1\.0}: .*delta.*[^.]\.$"):
+        load_model(file)
 
 
 def test_predictions_of_a_file_are_clipped_as_those_of_the_estimator(tmp_path):
@@ -352,5 +357,15 @@ def test_facts_that_are_not_so_are_refused():
     X, y = draw()
     with pytest.raises(ValueError, match="says that it is quadratic, but it is not"):
         solve(X, y, n_nonzero_coefs=2, loss=Whole())
-    with pytest.raises(ValueError, match="must have one predictor for a sample"):
+    with pytest.raises(ValueError, match=r"n_outputs = 1 .* got n_outputs = 3 .* loss='softmax'"):
         solve(X, y, n_nonzero_coefs=2, loss=Many())
+
+
+def test_one_way_to_say_which_loss_several_classes_have():
+    assert get_loss("softmax") == Softmax() == get_loss("logistic").for_classes(3)
+    assert get_loss(label_of(Softmax(3))) == Softmax(3)
+    for loss in LOSSES.values():
+        assert loss.for_classes(2) is loss and loss.for_classes(0) is loss
+        assert (loss.for_classes(3) is not loss) == loss.takes_many_classes
+    eta = np.log([[1.0, 2.0, 5.0]])
+    np.testing.assert_allclose(Softmax().probabilities(eta), [[0.125, 0.25, 0.625]])

@@ -10,12 +10,11 @@ import scipy.sparse as sp
 
 import blockl0
 from blockl0 import Status, l0_path, solve
+from grid import EACH_TARGET, OTHERS
+from linear_data import Linear
 
-
-def make(m=40, n=60, seed=0, noise=2.0):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((m, n)) + 0.7 * rng.standard_normal((m, 1))
-    return X, X[:, :6] @ np.array([2.0, -1.5, 1.0, 1.0, -0.7, 0.5]) + noise * rng.standard_normal(m)
+COEF = dict(enumerate([2.0, -1.5, 1.0, 1.0, -0.7, 0.5]))
+make = Linear(40, 60, COEF, noise=2.0, common=0.7)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -80,10 +79,9 @@ def test_neighbours_help_where_single_starts_fail():
     assert better > 0
 
 
-@pytest.mark.parametrize("loss", ["logistic", "huber", "squared_hinge"])
+@pytest.mark.parametrize("loss", OTHERS)
 def test_other_losses(loss):
-    X, y = make(80, 25, noise=3.0)
-    y = y if loss == "huber" else np.where(y > 0, 1.0, -1.0)
+    X, y = make(80, 25, noise=3.0, loss=loss)
     path = l0_path(X, y, n_nonzero_coefs=5, loss=loss, ridge=0.1, random_state=0)
     assert all(b <= a for a, b in pairwise(path.objective))
     alone = solve(X, y, n_nonzero_coefs=3, loss=loss, ridge=0.1, effort="fast", random_state=0)
@@ -190,12 +188,9 @@ def test_a_single_column_and_a_perfect_fit():
     assert path.objective[-1] <= 1e-20 and len(path) == 20
 
 
-@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("loss", EACH_TARGET)
 def test_seconds_and_passes_are_those_of_a_point(loss):
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((60, 30))
-    y = X[:, 0] + rng.standard_normal(60)
-    y = y if loss == "squared" else y > 0
+    X, y = make(60, 30, loss=loss)
     path = l0_path(X, y, n_nonzero_coefs=6, loss=loss, ridge=0.1, random_state=0)
     seconds = np.array([result.seconds for result in path])
     assert np.all(seconds > 0.0) and seconds.sum() <= path.seconds

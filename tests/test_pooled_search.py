@@ -10,10 +10,8 @@ from blockl0 import L0Classifier, l0_path, solve
 from blockl0.problem.problem import as_problem
 from blockl0.refit.pooled_search import PooledSearch
 from blockl0.refit.rounds import make_search, refit_options
-from oracles import ONE_OUTPUT
+from grid import OTHERS
 from targets import amounts, is_positive
-
-OTHERS = [name for name in ONE_OUTPUT if name != "squared"]
 
 
 def data(loss, m=120, n=600, seed=0):

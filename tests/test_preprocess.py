@@ -16,8 +16,8 @@ from blockl0.problem.preprocess import Centered, apply, drop_unweighted
 from blockl0.problem.problem import as_problem
 from blockl0.refit.rounds import solve_refit
 from blockl0.run import Run
-from oracles import ONE_OUTPUT
-from targets import amounts, is_positive
+from grid import EACH_TARGET, ONE_OUTPUT, SHIFTING
+from targets import amounts, as_target, is_positive, takes_labels
 
 M, N = 23, 17
 
@@ -90,7 +90,7 @@ def make(loss, seed=0, m=60, n=5):
     eta = 1.0 + X[:, [0, 3]] @ [0.7, 0.5] + 0.3 * rng.standard_normal(m)
     if is_positive(loss):
         y = amounts(loss, rng.poisson(np.exp(eta)))
-    elif loss in ("logistic", "squared_hinge"):
+    elif takes_labels(loss):
         y = np.where(eta + rng.logistic(size=m) > 0.6, 1.0, -1.0)
     else:
         y = eta + rng.standard_normal(m)
@@ -184,7 +184,7 @@ def test_without_an_intercept_nothing_changes():
 def test_a_kept_constant_column_gets_no_coefficient():
     X, y, _ = make("squared")
     X[:, 1] = 7.0
-    for loss in ("squared", "huber"):
+    for loss in SHIFTING:
         prepared = apply(as_problem(X, y, loss=loss, n_nonzero_coefs=3, keep=[1]))
         coef, _ = prepared.invert(run_refit(prepared.problem).coef)
         assert coef[1] == 0.0
@@ -232,12 +232,12 @@ def test_poisson_with_extreme_and_separable_counts():
     )
 
 
-@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("loss", EACH_TARGET)
 def test_more_columns_than_the_pool_holds(loss, rng):
     X = rng.standard_normal((50, 2500)) + 1.0  # wider_than_the_pool: prices come in passes over X
     X[np.abs(X) < 0.5] = 0.0
     y = X[:, 7] - X[:, 2400] + 0.1 * rng.standard_normal(50)
-    y = y if loss == "squared" else np.where(y > 0, 1.0, -1.0)
+    y = as_target(loss, y)
     answers = []
     for data in (X, sp.csc_array(X)):
         prepared = apply(as_problem(data, y, loss=loss, n_nonzero_coefs=2, ridge=0.1))

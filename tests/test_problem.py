@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from blockl0.losses import Squared
 from blockl0.problem.problem import Problem, as_problem
 from blockl0.problem.sparsity import Sparsity, as_sparsity
-from oracles import ONE_OUTPUT
+from grid import ONE_OUTPUT
 from targets import amounts, is_positive
 
 M, N = 15, 7

@@ -12,29 +12,32 @@ import scipy.sparse as sp
 import blockl0
 import oracles
 from blockl0 import Status, kernels
+from blockl0.losses import LOSSES, names_of
 from blockl0.problem.problem import as_problem
 from blockl0.refit.pool import Pool
 from blockl0.refit.rounds import EFFORTS
+from grid import EACH_TARGET, ONE_OUTPUT, OTHERS, losses_for
+from linear_data import Linear
+from targets import amounts, is_positive, takes_labels
 
 FORMS = [{"n_nonzero_coefs": 4}, {"alpha": 0.8}, {"n_nonzero_coefs": 4, "alpha": 0.3}]
 FORM_IDS = ["budget", "price", "both"]
 forms = pytest.mark.parametrize("form", FORMS, ids=FORM_IDS)
-LOSSES = ["logistic", "huber", "squared_hinge"]
 
 
-def make(m=30, n=12, seed=0, noise=1.0):
-    """Correlated columns, four of them in the target."""
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((m, n)) + 0.7 * rng.standard_normal((m, 1))
-    return X, X[:, : min(n, 4)].sum(axis=1) + noise * rng.standard_normal(m)
+make = Linear(30, 12, dict.fromkeys(range(4), 1.0), common=0.7)
 
 
 def target_of(loss, y, seed=0):
-    """The data's target made fit for a loss: noisy labels, or outliers."""
+    """The data's target made fit for a loss: noisy labels, counts, or outliers."""
     rng = np.random.default_rng(seed)
-    if loss == "huber":
-        return y + 10.0 * (rng.random(y.size) < 0.1)
-    return np.where(y + 2.0 * rng.standard_normal(y.size) > 0, 1.0, -1.0)
+    if LOSSES[loss].is_quadratic:
+        return y
+    if takes_labels(loss):
+        return np.where(y + 2.0 * rng.standard_normal(y.size) > 0, 1.0, -1.0)
+    if is_positive(loss):
+        return amounts(loss, rng.poisson(np.exp(0.3 * y)))
+    return y + 10.0 * (rng.random(y.size) < 0.1)
 
 
 def solve(X, y, **options):
@@ -136,10 +139,10 @@ def test_same_seed_same_result(form):
     assert np.array_equal(a.coef, b.coef) and a.objective == b.objective
 
 
-@pytest.mark.parametrize("loss", ["squared", *LOSSES])
+@pytest.mark.parametrize("loss", ONE_OUTPUT)
 def test_history_does_not_increase(loss):
     X, y = make(40, 60, seed=1, noise=2.0)
-    y = y if loss == "squared" else target_of(loss, y)
+    y = target_of(loss, y)
     result = solve(X, y, loss=loss, n_nonzero_coefs=4)
     # the least so far, and the same function of the same point
     assert np.all(np.diff(result.history.objective) <= 0.0)
@@ -149,12 +152,12 @@ def test_history_does_not_increase(loss):
 # -- equivalent problems ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("loss", ["squared", *LOSSES])
+@pytest.mark.parametrize("loss", ONE_OUTPUT)
 @forms
 def test_dense_and_sparse_agree(form, loss):
     X, y = make(80, 20, seed=2)
     X = X * (np.abs(X) > 0.8)
-    y = y if loss == "squared" else target_of(loss, y)
+    y = target_of(loss, y)
     dense = solve(X, y, loss=loss, **form)
     for convert in (sp.csc_array, sp.csr_matrix, sp.coo_array):
         sparse = solve(convert(X), y, loss=loss, **form)
@@ -172,11 +175,11 @@ def test_ridge_is_rows_below_the_data(form):
     assert a.objective == pytest.approx(b.objective)
 
 
-@pytest.mark.parametrize("loss", ["squared", *LOSSES])
+@pytest.mark.parametrize("loss", ONE_OUTPUT)
 @forms
 def test_integer_weights_are_repeated_rows(form, loss):
     X, y = make(80, 12)
-    y = y if loss == "squared" else target_of(loss, y)
+    y = target_of(loss, y)
     weights = np.arange(80) % 4
     a = solve(X, y, sample_weight=weights, loss=loss, **form)
     b = solve(np.repeat(X, weights, axis=0), np.repeat(y, weights), loss=loss, **form)
@@ -187,15 +190,15 @@ def test_integer_weights_are_repeated_rows(form, loss):
 # -- keep and init ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("loss", EACH_TARGET)
 @forms
 def test_kept_columns_stay(form, loss):
     X, y = make(40, 30, seed=4)
     keep = [9, 21]
-    y = y if loss == "squared" else target_of(loss, y)
+    y = target_of(loss, y)
     result = solve(X, y, keep=keep, loss=loss, **form)
     assert set(keep) <= set(result.support.tolist())
-    if loss == "squared":
+    if LOSSES[loss].is_quadratic:
         near = best_neighbour(X, y, result.support, keep=keep, **form)
         assert result.objective <= near + 1e-8 * (0.5 * y @ y)
 
@@ -207,11 +210,11 @@ def test_a_kept_column_stays_when_init_holds_its_copy():
     assert 12 in result.support and 0 not in result.support
 
 
-@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("loss", EACH_TARGET)
 @forms
 def test_never_worse_than_the_fit_on_the_support_of_init(form, loss):
     X, y = make(30, 30, seed=6, noise=2.0)
-    y = y if loss == "squared" else target_of(loss, y)
+    y = target_of(loss, y)
     best = solve(X, y, loss=loss, **form)
     again = solve(X, y, loss=loss, init=best.coef, effort="fast", **form)
     assert again.objective <= best.objective * (1 + 1e-9)
@@ -296,11 +299,11 @@ def test_scale_of_the_data(form, x_scale, y_scale):
     assert b.certificate is not None
 
 
-@pytest.mark.parametrize("loss", ["squared", *LOSSES])
+@pytest.mark.parametrize("loss", ONE_OUTPUT)
 @forms
 def test_scale_of_the_columns(form, loss):
     X, y = make(60, 12)
-    y = y if loss == "squared" else target_of(loss, y)
+    y = target_of(loss, y)
     scale = np.geomspace(1e-6, 1e6, 12)[np.random.default_rng(1).permutation(12)]
     a, b = solve(X, y, loss=loss, **form), solve(X * scale, y, loss=loss, **form)
     assert np.array_equal(a.support, b.support)
@@ -321,10 +324,10 @@ def test_nearly_collinear_columns(form, spread):
 # -- stopping and arguments ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("loss", EACH_TARGET)
 def test_time_limit(loss):
     X, y = make(60, 300, noise=3.0)
-    y = y if loss == "squared" else target_of(loss, y)
+    y = target_of(loss, y)
     result = solve(X, y, loss=loss, n_nonzero_coefs=5, time_limit=0.2, effort=10**9)
     assert result.status is Status.TIME_LIMIT and result.seconds < 3.0
     assert solve(X, y, loss=loss, n_nonzero_coefs=5, time_limit=1e-9).status is Status.TIME_LIMIT
@@ -343,10 +346,10 @@ def test_callback_stops_and_sees_the_objective():
     assert np.array_equal(seen, result.history.objective)
 
 
-@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("loss", EACH_TARGET)
 def test_ctrl_c_returns_the_best_so_far(loss):
     X, y = make(40, 60, noise=2.0)
-    y = y if loss == "squared" else target_of(loss, y)
+    y = target_of(loss, y)
 
     def interrupt(progress):
         raise KeyboardInterrupt
@@ -412,7 +415,7 @@ def test_certificate_agrees_with_certify(form):
 # -- other losses ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", sorted({*losses_for("dec")} & {*OTHERS}))
 @forms
 def test_other_losses_are_never_worse_than_dec(form, loss):
     for seed in range(3):
@@ -425,7 +428,7 @@ def test_other_losses_are_never_worse_than_dec(form, loss):
         assert np.abs(slope).max(initial=0.0) <= 1e-5 * np.abs(X.T @ y).max()
 
 
-@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+@pytest.mark.parametrize("loss", names_of(takes_labels=True))
 @pytest.mark.parametrize("x_scale", [1e-6, 1.0, 1e8])
 @forms
 def test_separable_labels_end_without_overflow(form, loss, x_scale):

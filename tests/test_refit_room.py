@@ -328,10 +328,10 @@ def test_every_budget_up_to_all_columns(kind, budget):
 def test_an_expired_clock_ends_a_descent_also_of_a_pool_that_is_older():
     problem = make("plain", n_nonzero_coefs=4)
     search = search_of(problem).for_sparsity(Sparsity(0.0, 3))
-    search.run = Run(search.problem, time_limit=0.0)
+    run = Run(search.problem, time_limit=0.0)
     nothing = Incumbent.at(search.problem, np.zeros(N))
-    pool = search.make_pool(nothing)
-    assert pool.run is search.run
+    pool = search.make_pool(nothing, run)
+    assert pool.run is run
     pool.descend()
     # the first row of H was asked for, and then the time was over
     assert pool.size == 0
@@ -443,7 +443,7 @@ def test_a_pool_of_the_same_columns_is_used_again_and_another_is_not():
     assert set(order[:4].tolist()) <= set(pool.columns.tolist())
     other = search.make_pool(search.start(np.eye(N)[order[-2]]))
     assert other is not pool
-    assert search.make_pool(point, N) is search.whole_pool()
+    assert search.make_pool(point, most=N) is search.whole_pool()
 
 
 @pytest.mark.parametrize("options", [OPTIONS, SMALL])
@@ -586,10 +586,10 @@ def test_a_walk_goes_on_only_from_its_point():
     again = search.kick_round(point, run, rng)
     assert again is point and point.walk is not None
     pool = search.make_pool(point)
-    assert point.walk.is_from(point.support, pool)
+    assert point.walk.is_from(point.support, pool.columns)
     other = replace(point, w=least_squares_on(problem, np.array([6, 7, 8])))
-    assert not other.walk.is_from(other.support, pool)
-    assert not point.walk.is_from(point.support, pool_of(problem, np.arange(5)))
+    assert not other.walk.is_from(other.support, pool.columns)
+    assert not point.walk.is_from(point.support, np.arange(5))
     search.kick_round(point, run, rng, is_narrow=True)
     assert point.walk is None
     search.kick_round(point, run, rng)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pandas as pd
@@ -14,13 +14,18 @@ import scipy.sparse as sp
 from sklearn.model_selection import KFold
 
 from blockl0 import L0ClassifierCV, L0RegressorCV
+from blockl0.certificate import single_moves
 from blockl0.certificate.proof import Proof
 from blockl0.certificate.words import VERDICTS, n_subsets
+from blockl0.problem.fits import make_fits
 from blockl0.report import claims, collect, make_report, proof
 from blockl0.report.plain import compact
 from blockl0.result import Status
 from blockl0.selection import CRITERIA
 from blockl0.text import percent
+from grid import EACH_TARGET
+from linear_data import Linear
+from targets import takes_labels
 
 NAMES = ["a", "b", "c", "d", "e", "f", "g"]
 HOSTILE = [
@@ -30,10 +35,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-def make_data(m: int = 70, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((m, 7)) + 0.5 * rng.standard_normal((m, 1))
-    return X, X[:, :3] @ [2.0, -1.5, 1.0] + rng.standard_normal(m) + 3.0
+make_data = Linear(70, 7, {0: 2.0, 1: -1.5, 2: 1.0}, common=0.5, constant=3.0)
 
 
 def fit_on(X, y, support):
@@ -149,31 +151,55 @@ def test_a_proven_point_is_the_best_of_all_subsets(report):
         assert point["loss"] == pytest.approx(best, rel=1e-5)
 
 
-@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("loss", EACH_TARGET)
 def test_a_point_that_is_not_the_best_is_refuted(loss):
     X, y = make_data()
-    y = y if loss == "squared" else np.where(y > 3.0, "high", "low")
+    y = np.where(y > 3.0, "high", "low") if takes_labels(loss) else y
     task = collect.Task(X, y, loss, 3, None, None, "fast", 0, None)
     model = task.estimator().fit(X, y)
-    problem = collect.problem_of(model, X, y, None)[3].problem
+    problem = model._problem_for(task.data(model)).problem
     good = model.path_[2]
     # the best pair without its second column, and with the worst one
     coef = good.coef.copy()
     coef[good.support[1]], coef[6] = 0.0, 1.0
-    search = proof.make_search(problem, proof.refit_options()[0])
-    coef = search.start(coef).w
+    fits = make_fits(problem)
+    coef = fits.on(np.flatnonzero(coef), coef).w
     bad = replace(good, coef=coef, objective=problem.objective(coef), certificate=None)
     bad = replace(bad, status=Status.CONVERGED)
     path = replace(model.path_, results=(*model.path_.results[:2], bad, model.path_[3]))
-    found = proof.prove(problem, path, 2, X, y, None)[2]
+    found = proof.prove(problem, path, 2, None)[2]
     assert found.kind == "refuted" and found.gain > 0.01 and 6 in found.leave
     better = coef.copy()
     better[list(found.leave)], better[list(found.enter)] = 0.0, 1.0
-    there = problem.objective(search.start(better).w)
+    there = problem.objective(fits.on(np.flatnonzero(better), better).w)
     assert there == pytest.approx(bad.objective * (1.0 - found.gain), rel=1e-6)
     point = {"k": 2, "support": [0, 1]}
     words = claims.certificate(found, point, {"columns": 7, "kept": []}, NAMES)
     assert not words["holds"] and "“g”" in words["proven"] and percent(found.gain) in words["short"]
+
+
+def test_all_exchanges_of_a_classification_are_excluded_or_fitted(monkeypatch):
+    X, y = make_data()
+    y = np.where(y > 3.0, "high", "low")
+    task = collect.Task(X, y, "logistic", 3, None, None, "fast", 0, None)
+    model = task.estimator().fit(X, y)
+    problem = model._problem_for(task.data(model)).problem
+    fits, path = make_fits(problem), model.path_
+    plain = replace(path[2], certificate=None, status=Status.CONVERGED)
+    path = replace(path, results=(*path.results[:2], plain, path[3]))
+    found = proof.prove(problem, path, 2, None)[2]
+    assert found.kind == "tried" and found.is_complete and found.n_possible == 2 * 5
+    inside = plain.support.tolist()
+    for j, i in product(inside, set(range(7)) - set(inside)):
+        there = np.array(sorted({*inside, i} - {j}))
+        assert problem.objective(fits.on(there).w) > plain.objective * (1.0 - 1e-8)
+    # what could be looked at before the work that may be spent is over
+    n_tried = []
+    for most in (0.0, *np.geomspace(1e2, 1e5, 20)):
+        monkeypatch.setattr(single_moves, "MOST_WORK", most)
+        n_tried.append(proof.prove(problem, path, 2, None)[2].n_tried)
+    assert n_tried == sorted(n_tried) and set(n_tried) <= {0, 5, 10}
+    assert n_tried[0] == 0 and n_tried[-1] == 10
 
 
 def test_certificates_say_how_far_they_go():
@@ -312,10 +338,10 @@ def run_python(data, k: int, monkeypatch, folder) -> dict:
     return space
 
 
-@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("loss", EACH_TARGET)
 def test_the_python_recipe_gives_the_same_answer(loss, tmp_path, monkeypatch):
     X, y = make_data()
-    y = y if loss == "squared" else np.where(y > 3.0, "high", "low")
+    y = np.where(y > 3.0, "high", "low") if takes_labels(loss) else y
     target = 'the "target"\n</script>'
     frame = pd.DataFrame(X, columns=HOSTILE)
     frame.assign(**{target: y}).to_csv(tmp_path / "it's.csv", index=False)

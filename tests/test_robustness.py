@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 import blockl0
 from blockl0 import Status
+from linear_data import Linear
 
 
 @pytest.fixture(params=["dec", "exact"])
@@ -20,10 +21,7 @@ def method(request):
     return request.param
 
 
-def make(m=30, n=12, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((m, n))
-    return X, X[:, :3] @ [3.0, -2.0, 1.5] + 0.5 * rng.standard_normal(m)
+make = Linear(30, 12, {0: 3.0, 1: -2.0, 2: 1.5}, noise=0.5)
 
 
 def solve(X, y, method, **options):

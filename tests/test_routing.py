@@ -12,14 +12,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from blockl0 import L0ClassifierCV, L0RegressorCV
+from linear_data import Linear
 
 GROUPS = np.repeat(np.arange(6), 10)
 
 
-def make(seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((60, 5))
-    return X, X[:, 1] - X[:, 3] + 0.5 * rng.standard_normal(60)
+make = Linear(60, 5, {1: 1.0, 3: -1.0}, noise=0.5)
 
 
 def model_for(kind, **options):

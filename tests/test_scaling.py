@@ -11,8 +11,8 @@ from blockl0 import L0Classifier, L0Regressor, certify, l0_path, solve, sparse_e
 from blockl0.problem.design import as_design
 from blockl0.problem.problem import as_problem
 from blockl0.problem.scaling import balance
-from oracles import ONE_OUTPUT
-from targets import amounts, is_positive
+from grid import ONE_OUTPUT
+from targets import as_target, is_positive, takes_labels
 
 EXPONENTS = {
     "one 1e-160": [0, 0, 0, -532, 0, 0],
@@ -34,9 +34,8 @@ def draw(seed=0, m=50, n=6):
 
 
 def target_for(loss, y):
-    if loss in ("logistic", "squared_hinge"):
-        return np.where(y > np.median(y), 1.0, -1.0)
-    return amounts(loss, np.round(np.exp(0.1 * (y - y.min())))) if is_positive(loss) else y
+    low = y.min() if is_positive(loss) else 0.0
+    return as_target(loss, y - low, np.median(y), growth=0.1)
 
 
 def close(found, expected, rtol=1e-12):
@@ -112,7 +111,7 @@ def test_certificates_are_invariant(powers):
 def test_estimators_are_invariant(loss, powers, storage):
     X, y = draw()
     y = target_for(loss, y)
-    kind = L0Classifier if loss in ("logistic", "squared_hinge") else L0Regressor
+    kind = L0Classifier if takes_labels(loss) else L0Regressor
     model = kind(1, loss=loss, ridge=0.0, effort="fast", random_state=0)
     expected = model.fit(X, y)
     coef, intercept, objective = model.coef_, model.intercept_, expected.objective_

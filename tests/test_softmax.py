@@ -23,10 +23,13 @@ from blockl0.problem.problem import as_problem
 from blockl0.problem.softmax_newton import best_intercepts
 from blockl0.problem.sparsity import Sparsity
 from blockl0.refit.grouped_search import GramRows, GroupedSearch
+from blockl0.refit.local_search import LocalSearch
+from blockl0.refit.models import FEW_DROPPED, SHARE_DROPPED
 from blockl0.refit.quadratic_search import Tally
-from blockl0.refit.rounds import solve_refit
+from blockl0.refit.rounds import refit_options, solve_refit
 from blockl0.run import Run
 from blockl0.units import COLUMNS
+from grid import RIDGE, enumerate_supports, features, target_for
 
 SOFTMAX = Softmax(3)
 softmax_loss, probabilities = SOFTMAX.value, SOFTMAX.mean
@@ -505,3 +508,43 @@ def test_a_budget_counts_columns_not_coefficients():
     assert problem.objective(w) < np.inf
     w[2, 0] = 1e-9
     assert problem.objective(w) == np.inf
+
+
+@pytest.mark.parametrize("alpha", [0.5, 4.0])
+@pytest.mark.parametrize("seed", [0, 3])
+def test_columns_that_pay_together_are_found(alpha, seed):
+    """Two of them from none, or from others, where no single change improves."""
+    X, y = features(seed=seed), target_for(SOFTMAX, seed=seed)
+    problem = as_problem(X, y, alpha=alpha, ridge=RIDGE, loss="softmax")
+    best, support = enumerate_supports(problem)
+    result = run_refit(problem, effort="fast")
+    assert result.objective == pytest.approx(best, rel=1e-9)
+    assert tuple(result.support.tolist()) == support
+
+
+@pytest.mark.parametrize("budget", [2, 5, 30])
+def test_kicks_take_out_few_columns_and_none_that_is_kept(budget, rng):
+    X, y, _ = make(n=40)
+    problem = problem_of(X, y, budget, keep=[7])
+    w = problem.zero()
+    w[[7, *range(10, 9 + budget)]] = 1.0
+    model = LocalSearch(problem, refit_options()[0]).models.at(w)
+    dropped = [model.drop(rng) for _ in range(400)]
+    most = max(FEW_DROPPED, int(SHARE_DROPPED * (budget - 1)))
+    sizes = np.array([columns.size for columns in dropped])
+    assert sizes.min() == 1 and sizes.max() <= max(1, 0.7 * (budget - 1), min(most, budget - 1))
+    assert np.mean(sizes <= most) > 0.5  # a half, and some of the others
+    assert all(set(columns) <= set(range(10, 9 + budget)) for columns in dropped)
+
+
+def test_kicks_at_a_price_may_only_bring_columns_in(rng):
+    X, y, _ = make()
+    w = np.zeros((6, 3))
+    for price, budget, is_possible in ((1.0, 6, True), (0.0, 6, False), (1.0, 1, False)):
+        problem = problem_of(X, y, budget, price or None)
+        w[2] = 1.0
+        model = LocalSearch(problem, refit_options()[0]).models.at(w)
+        assert any(model.drop(rng).size == 0 for _ in range(30)) == is_possible
+        # of nothing there is nothing to take out
+        nothing = LocalSearch(problem, refit_options()[0]).models.at(problem.zero()).drop(rng)
+        assert (nothing is None) == (price == 0.0)

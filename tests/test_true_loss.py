@@ -23,10 +23,9 @@ from blockl0.problem.problem import as_problem
 from blockl0.refit.rounds import solve_refit
 from blockl0.result import Status
 from blockl0.run import Run
-from oracles import ONE_OUTPUT
+from grid import OTHERS
 from targets import amounts, is_positive
 
-OTHERS = [name for name in ONE_OUTPUT if name != "squared"]
 TOLERANCE = 1e-11
 """Of the loss without columns: what an improvement must exceed, as the documentation states."""
 

@@ -13,16 +13,14 @@ from blockl0 import OutOfReachError, Status, certify, solve
 from blockl0.certificate import certify_problem, move_search, proof, stationarity, words
 from blockl0.certificate.proof import Choice, Proof, is_better, is_perfect, proof_of
 from blockl0.problem.problem import as_problem
+from linear_data import Linear
 
 SOURCE = Path(blockl0.__file__).parent
 KINDS = tuple(words.VERDICTS)
 NAMES = [f"c{j}" for j in range(9)]
 
 
-def make(m=30, n=9, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((m, n))
-    return X, X[:, 0] - X[:, 1] + rng.standard_normal(m)
+make = Linear(30, 9, {0: 1.0, 1: -1.0})
 
 
 # -- out of reach ----------------------------------------------------------------------------------

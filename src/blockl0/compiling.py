@@ -1,4 +1,4 @@
-"""numba's cache on disk, made safe: one that cannot be used costs compile time, and no more."""
+"""How numba compiles: quickly, and with a cache on disk that can cost compile time, and no more."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ from collections.abc import Callable
 from typing import Any
 
 from numba import njit
+from numba.core import types
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 logger = logging.getLogger("blockl0")
 
 DIGEST = hashlib.sha256().digest_size
+
+STACK_SLOTS = 1 << 16
+"""Of the frame under the compiler's: half a megabyte, and Python adds as much for those above."""
 
 _warned: list[str] = []
 
@@ -27,6 +31,7 @@ def cached(**options: Any) -> Callable[[Any], Any]:
         dispatcher: Any = compiled(function)
         if not hasattr(dispatcher, "_cache"):
             return dispatcher  # NUMBA_DISABLE_JIT: the function itself
+        dispatcher.compile = on_a_long_stack(dispatcher.compile)
         try:
             dispatcher._cache = CheckedCache(function)
         except (RuntimeError, OSError) as error:  # numba found no folder that it can write
@@ -34,6 +39,45 @@ def cached(**options: Any) -> Callable[[Any], Any]:
         return dispatcher
 
     return decorate
+
+
+def general(**options: Any) -> Callable[[Any], Any]:
+    """`numba.njit` for functions that only compiled ones call, compiled once for all constants.
+
+    numba would compile f(x, -1), f(x, 0) and f(x, n) one by one, though they become the same code.
+    """
+    compiled = njit(no_cpython_wrapper=True, **options)  # pyright: ignore[reportCallIssue]
+
+    def decorate(function: Any) -> Any:
+        dispatcher: Any = compiled(function)
+        if not hasattr(dispatcher, "get_call_template"):
+            return dispatcher  # NUMBA_DISABLE_JIT: the function itself
+        template = dispatcher.get_call_template
+
+        def without_constants(args: Any, keywords: Any) -> Any:
+            plain = {name: types.unliteral(kind) for name, kind in keywords.items()}
+            return template(tuple(types.unliteral(kind) for kind in args), plain)
+
+        dispatcher.get_call_template = without_constants
+        return dispatcher
+
+    return decorate
+
+
+def on_a_long_stack(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function, above which calls nest without asking the system for memory.
+
+    Python keeps its frames in pieces of 16 kB. Where calls in a loop cross the end of one, each of
+    them takes the next piece from the system and gives it back (python/cpython#142183). The
+    compiler nests deeply; whether it meets such an end in its loops depends on how deep its caller
+    is, and can take a fifth of its time. A frame too large for a piece comes with a larger one.
+    """
+
+    def call(*args: Any, **keywords: Any) -> Any:
+        return function(*args, **keywords)
+
+    call.__code__ = call.__code__.replace(co_stacksize=STACK_SLOTS)
+    return call
 
 
 def _warn_once(error: Exception) -> None:

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.units import COLUMNS
 
-if TYPE_CHECKING:
-    from blockl0.refit.pool import Walk
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+
+class Walk(NamedTuple):
+    """Where a walk on a pool of columns has come to, and what it set out from."""
+
+    support: Ints
+    columns: Ints
+    state: Any
+
+    def is_from(self, support: Ints, columns: Ints) -> bool:
+        """Whether it set out from this support, on a pool of these columns."""
+        return np.array_equal(self.support, support) and np.array_equal(self.columns, columns)
 
 
 @dataclass(eq=False)

@@ -13,12 +13,18 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from blockl0.compiling import cached
+from blockl0.compiling import cached, general
 
 # `kernel` is called from Python; `inner` only from kernels, which saves the wrapper's compile time.
-_options: dict[str, Any] = {"error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
+# None makes an array: without counting references to arrays there is less to compile.
+_options: dict[str, Any] = {
+    "error_model": "numpy",
+    "nogil": True,
+    "no_cfunc_wrapper": True,
+    "_nrt": False,
+}
 kernel = cached(**_options)
-inner = njit(no_cpython_wrapper=True, **_options)  # pyright: ignore[reportCallIssue]
+inner = general(**_options)
 # A part of one kernel, written apart for the reader: it becomes part of its caller, whose options
 # hold for it, before anything is compiled, and so takes no compile time of its own.
 part = njit(inline="always", no_cpython_wrapper=True, **_options)  # pyright: ignore[reportCallIssue]
@@ -749,7 +755,7 @@ _reordered = {"nnan", "nsz", "reassoc", "contract", "arcp"}
 wide = cached(fastmath=_reordered, **_options)
 # always inlined: else the process that compiles calls a copy compiled by itself, and one that reads
 # the cache another, which adds in another order
-wide_inner = njit(forceinline=True, fastmath=_reordered, no_cpython_wrapper=True, **_options)  # pyright: ignore[reportCallIssue]
+wide_inner = general(forceinline=True, fastmath=_reordered, **_options)
 
 
 class Tableau(NamedTuple):
@@ -1043,6 +1049,10 @@ def price_swaps(W, diagonal, w, free, slopes, pivots, least, change):
 # In w_j = √d_j·v_j, and with b = c − (H − D)v, memberships are z_j = min(1, |w_j|/θ) for one θ: full
 # columns have b_j/√d_j = w_j, fractional ones |b_j|/√d_j = θ, absent ones less.
 
+# these make arrays, as for sorting
+making = cached(**{**_options, "_nrt": True})
+making_inner = general(**{**_options, "_nrt": True})
+
 CHECK_EVERY, POLISH_EVERY, MOST_SWEEPS = 4, 8, 400  # sweeps
 POLISH_SHIFT = 1e-9  # relative: keeps a singular system of fractional columns solvable
 THETA_DAMPING = 0.4  # of the threshold's way to where the memberships fill the room
@@ -1061,7 +1071,7 @@ class Relaxation(NamedTuple):
     is_in: NDArray[np.bool_]  # (q,)
 
 
-@inner
+@making_inner
 def threshold_of(relaxation, v, room, least, sizes):
     """θ with Σ min(1, |w_j|/θ) = room over free columns, at least `least`, which it is if all fit.
 
@@ -1087,7 +1097,7 @@ def threshold_of(relaxation, v, room, least, sizes):
     return max(below / room, least)
 
 
-@inner
+@making_inner
 def first_threshold(relaxation, room, v, g, sizes):
     """The `room`-th largest |b_j|/√d_j of free columns, where nothing is known of θ."""
     n = 0
@@ -1098,7 +1108,7 @@ def first_threshold(relaxation, room, v, g, sizes):
     return np.sort(sizes[:n])[n - room]
 
 
-@inner
+@making_inner
 def relaxed_value(relaxation, v, g, price, theta):
     """The relaxed objective at v, with g = c − Hv."""
     value = 0.0
@@ -1117,7 +1127,7 @@ def relaxed_value(relaxation, v, g, price, theta):
     return value
 
 
-@inner
+@making_inner
 def tangent_bound(relaxation, v, g, room, price, scores):
     """The least objective that the tangent at v allows; O(q log q)."""
     bound, n = 0.0, 0
@@ -1137,7 +1147,7 @@ def tangent_bound(relaxation, v, g, room, price, scores):
     return bound
 
 
-@inner
+@making_inner
 def subtract_column(relaxation, j, step, g):
     """g −= step·H_j."""
     row = relaxation.H[relaxation.at[j]]
@@ -1145,7 +1155,7 @@ def subtract_column(relaxation, j, step, g):
         g[l] -= row[relaxation.at[l]] * step
 
 
-@inner
+@making_inner
 def sweep_coordinates(relaxation, theta, v, g):
     """Minimize over every coordinate in turn; O(q) for each that moves. Returns Σ of memberships."""
     total = 0.0
@@ -1170,7 +1180,7 @@ def sweep_coordinates(relaxation, theta, v, g):
     return total
 
 
-@inner
+@making_inner
 def polish(relaxation, room, price, theta, v, v2, g2):
     """The point that is right if the sets of full, fractional and absent columns of v are.
 
@@ -1224,7 +1234,7 @@ def polish(relaxation, room, price, theta, v, v2, g2):
     return theta
 
 
-@kernel
+@making
 def relax_columns(relaxation, room, price, theta, v, g, cutoff, tolerance, share):
     """Descend in v; return (θ, value, bound, sweeps), with v and g = c − Hv where the bound is best.
 

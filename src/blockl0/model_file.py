@@ -22,6 +22,7 @@ from blockl0.losses.stored import LossNotFoundError, from_json, original, to_jso
 from blockl0.model_checks import brief, check_document, check_loss
 from blockl0.tables.recipe import Feature
 from blockl0.tables.recipe import apply as apply_to_frame
+from blockl0.text import clause
 from blockl0.validate import as_numeric, check_column_entries
 
 Floats = NDArray[np.float64]
@@ -120,12 +121,10 @@ class LinearModel:
 
     def probabilities(self, eta: Floats) -> Floats:
         """`predict_proba` from the decision function."""
-        from blockl0.losses import LOSSES
-
         loss = self.loss_object
         if not loss.has_probabilities:
             raise ValueError(f"loss={self.loss!r} gives no probabilities; fit loss='logistic'.")
-        return LOSSES["softmax"].mean(eta) if eta.ndim == 2 else loss.probabilities(eta)
+        return loss.for_classes(2 if eta.ndim == 1 else eta.shape[1]).probabilities(eta)
 
     def to_sklearn(self) -> Any:
         """A fitted scikit-learn estimator of the chosen columns alone, in their order."""
@@ -188,7 +187,7 @@ def save_model(
         check_loss(checked)
         check_document(checked, estimator._loss())
     except ValueError as error:
-        raise ValueError(f"This estimator cannot be saved: {str(error).rstrip('.')}.") from error
+        raise ValueError(f"This estimator cannot be saved: {clause(error)}.") from error
     document["checksum"] = _checksum(document)
     text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     return write_whole(path, text, force)
@@ -268,9 +267,9 @@ def load_model(path: Any, *, losses: Sequence[Any] = (), trust: bool = False) ->
         loss = from_json(document, LOSSES, losses, trust)
         check_document(document, loss)
     except LossNotFoundError as error:
-        raise ModelFileError(f"{path} cannot be loaded: {error}.") from error
+        raise ModelFileError(f"{path} cannot be loaded: {clause(error)}.") from error
     except ValueError as error:
-        raise ModelFileError(f"{path} is damaged: {error}.") from error
+        raise ModelFileError(f"{path} is damaged: {clause(error)}.") from error
     return _model(document, loss)
 
 

@@ -11,18 +11,16 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from blockl0.incumbent import Incumbent
 from blockl0.problem.problem import as_problem
 from blockl0.problem.sparsity import Sparsity
-from blockl0.refit.quadratic_search import Incumbent
-from blockl0.refit.rounds import Search, check, finish, improve, make_search, refit_options
+from blockl0.refit.rounds import finish, improve, make_search, refit_options
+from blockl0.refit.search import Search
 from blockl0.result import Result, Status
-from blockl0.run import Callback, Run, begin
+from blockl0.run import Callback, Run
 from blockl0.selection import best_point, information_criterion, path_frame
-from blockl0.validate import (
-    check_options,
-    check_path,
-    check_random_state,
-)
+from blockl0.solve import check_method, open_run
+from blockl0.validate import check_path, check_random_state
 
 Floats = NDArray[np.float64]
 
@@ -218,11 +216,11 @@ def l0_path(
     >>> [support.tolist() for support in path.supports[:2]]
     [[7], [3, 7]]
     """
+    check_method("refit", method_options)
     problem = as_problem(
         X, y, alpha=alpha, ridge=ridge, loss=loss, sample_weight=sample_weight, keep=keep
     )
     points = check_path(n_nonzero_coefs, alphas, alpha, problem.n_features, problem.keep.size)
-    check_options("refit", method_options, ("block", "pool", "patience"))
     return solve_path(
         problem, points, random_state=random_state, time_limit=time_limit, callback=callback,
         verbose=verbose, effort=effort, **method_options,
@@ -241,14 +239,11 @@ def solve_path(
     **method_options: Any,
 ) -> Path:
     """The path of a problem that is bound already, at (price, budget) points; see `l0_path`."""
+    clock = open_run(
+        problem, "refit", {"effort": effort, **method_options}, time_limit=time_limit,
+        callback=callback, verbose=verbose,
+    )  # fmt: skip
     options, rounds = refit_options(effort, **method_options)
-    clock = begin(
-        problem,
-        {"method": "refit", "effort": effort, **method_options},
-        time_limit=time_limit,
-        callback=callback,
-        verbose=verbose,
-    )
     # every point is seeded alike, as a call for it alone would be
     seed = random_state
     if not isinstance(random_state, int | np.integer):
@@ -304,18 +299,13 @@ class _Point:
         start, passes = self.run.seconds, self.search.tally.n_passes
         if other.n_nonzero > budget:
             w = self.search.shrink(w, budget)
-        found = self.search.settle(self.search.start(w), self.run, self.rng)
+        found = self.search.settle(self.search.start(w, self.run), self.run, self.rng)
         self.seconds += self.run.seconds - start
         self.n_passes += self.search.tally.n_passes - passes
         gain = self.incumbent.objective - found.objective
         if gain <= self.search.tolerance and not (must_replace and gain > 0.0):
             return False
-        while (better := check(self.search, found, self.run)) is not None:
-            better = self.search.settle(better, self.run, self.rng)
-            # rounding may lead back to where it came from
-            if not better.objective < found.objective:
-                break
-            found = better
+        found = self.search.settle_checked(found, self.run, self.rng)
         found.iteration += self.incumbent.iteration
         self.incumbent = found
         self.status = self.run.record(found) or self.status

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 # methods register when they are imported
 from blockl0 import baselines, dec, exact, refit  # noqa: F401
 from blockl0.methods import METHODS
 from blockl0.problem.problem import Problem, as_problem
+from blockl0.refit.rounds import make_search, refit_options, run_search
 from blockl0.result import Result
-from blockl0.run import Callback, begin
+from blockl0.run import Callback, Run, begin
 from blockl0.validate import check_choice, check_init, check_options, check_random_state
 
 
@@ -144,24 +148,46 @@ def solve_problem(
     random_state, time_limit, callback, verbose, **options
         As in `solve`.
     """
-    check_method(method, options)
-    known = METHODS[method]
-    known.check(problem, init)
-    options = {**known.defaults, **options}
-    run = begin(
-        problem,
-        {"method": method, **options},
-        time_limit=time_limit,
-        callback=callback,
-        verbose=verbose,
-    )
+    around: Any = {"time_limit": time_limit, "callback": callback, "verbose": verbose}
+    run = open_run(problem, method, options, init, **around)
     start = None
     if init is not None:
         budget = problem.sparsity.budget
         start = check_init(
             init, problem.n_features, budget, problem.keep, problem.scale, problem.n_outputs
         )
-    return known.solve(problem, run, init=start, rng=check_random_state(random_state), **options)
+    known, rng = METHODS[method], check_random_state(random_state)
+    return known.solve(problem, run, init=start, rng=rng, **{**known.defaults, **options})
+
+
+def solve_targets(
+    problem: Problem, targets: Iterable[NDArray[np.float64]], *, seed: int, **options: Any
+) -> Iterator[Result]:
+    """Solve for one target after the other by method "refit", each seeded alike.
+
+    What is known of the columns is shared, and nothing is proven.
+    """
+    check_method("refit", options)
+    how, rounds = refit_options(**options)
+    search = None
+    for y in targets:
+        here = replace(problem, y=y)
+        run = open_run(here, "refit", options)
+        search = make_search(here, how, False) if search is None else search.for_target(y)
+        yield run_search(search, None, run, check_random_state(seed), rounds)
+
+
+def open_run(
+    problem: Problem, method: str, options: dict[str, Any], init: Any = None, **around: Any
+) -> Run:
+    """Begin a run of a method, unless it does not know an option or does not take the problem.
+
+    `around` are the time limit, the callback and `verbose`, as in `solve`.
+    """
+    check_method(method, options)
+    known = METHODS[method]
+    known.check(problem, init)
+    return begin(problem, {"method": method, **known.defaults, **options}, **around)
 
 
 def check_method(method: str, options: dict[str, Any]) -> None:

@@ -50,6 +50,11 @@ def one_line(text: Any) -> str:
     return "".join(letter if letter.isprintable() else " " for letter in str(text))
 
 
+def clause(error: Any) -> str:
+    """What an exception says, to be quoted inside a sentence: without a full stop of its own."""
+    return str(error).rstrip(".")
+
+
 def cut(text: str) -> str:
     """A text that is not too long for a message."""
     return text if len(text) <= BRIEF else text[: BRIEF - 3] + "..."

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.problem.fits import fit_support as fit_support  # what methods import from here
+from blockl0.problem.fits import make_fits
 from blockl0.problem.problem import Problem
 from blockl0.result import Result, Status
 from blockl0.run import Run
@@ -151,6 +151,11 @@ def largest_and_kept(scores: Floats, k: int, keep: Ints) -> Ints:
     others = scores.copy()
     others[keep] = 0.0
     return np.union1d(keep, largest(others, k - keep.size))
+
+
+def fit_support(problem: Problem, support: Ints) -> Floats:
+    """The least squares fit on a support, (n,), the shortest one, as the papers have it."""
+    return make_fits(problem).shortest_on(support)
 
 
 def column_lengths(problem: Problem) -> Floats:

@@ -10,8 +10,8 @@ from blockl0.baselines.common import (
     column_lengths,
     iterate,
 )
-from blockl0.baselines.growing_fit import GrowingFit
 from blockl0.methods import method
+from blockl0.problem.fits import make_fits
 from blockl0.problem.problem import Problem
 from blockl0.result import Result
 from blockl0.run import Run
@@ -25,7 +25,7 @@ class MatchingPursuit:
 
     def __init__(self, problem: Problem, normalize: bool = True) -> None:
         self.problem = problem
-        self.fit = GrowingFit(problem, problem.sparsity.budget)
+        self.fit = make_fits(problem).growing(problem.sparsity.budget)
         self.lengths = column_lengths(problem)
         self.normalize = normalize
         self.smallest = ROUNDING * np.sqrt(2.0 * self.fit.smooth)

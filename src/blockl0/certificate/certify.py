@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.certificate import on_the_loss, stationarity
+from blockl0.certificate.point import Better, PointUnderTest
 from blockl0.certificate.proof import SURE, TOL
-from blockl0.certificate.stationarity import Better, Point
+from blockl0.certificate.stationarity import Point
 from blockl0.certificate.words import of_certificate
 from blockl0.problem.problem import Problem, as_problem
 from blockl0.validate import (
@@ -167,7 +168,7 @@ def certify_problem(
     check_choice("outside", outside, ("refit", "fixed"))
     tol, rng = check_nonnegative("tol", tol), check_random_state(random_state)
     if on_the_loss.applies(problem):
-        itself = on_the_loss.Point(problem, _check_coef(coef, problem), tol)
+        itself = PointUnderTest(problem, _check_coef(coef, problem), tol)
         better = on_the_loss.improve(itself, level, outside, n_samples)
         is_block = not isinstance(level, str)
         return _certificate(itself, better, level, outside if is_block else None, None)
@@ -191,7 +192,7 @@ def certify_problem(
 
 
 def _certificate(
-    point: Point | on_the_loss.Point,
+    point: PointUnderTest,
     better: Better | None,
     level: str | int,
     outside: str | None,

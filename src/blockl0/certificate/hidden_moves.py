@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.problem.fits import least_squares_on
+from blockl0.problem.fits import make_fits
 from blockl0.problem.orthogonal import DEPENDENT, EPSILON, project_away, rounding_of
 from blockl0.problem.problem import Problem
 from blockl0.run import Run
@@ -62,7 +62,7 @@ def find_hidden_move(
         Whose clock is read; a search that it cuts short is not complete.
     """
     objective = problem.objective(w)
-    least = objective - tolerance - rounding_of(problem, w)
+    least, fits = objective - tolerance - rounding_of(problem, w), make_fits(problem)
     suspects: list[tuple[float, int, int]] = []
     n_suspects = 0
     for changes, errors, entering in _priced(problem, w, support, columns):
@@ -80,7 +80,7 @@ def find_hidden_move(
         moved = np.delete(support, a) if a < support.size else support
         if i >= 0:
             moved = np.sort(np.append(moved, i))
-        if problem.objective(least_squares_on(problem, moved)) < least:
+        if problem.objective(fits.coef_on(moved)) < least:
             return Found(moved, True)
         if _is_late(run):
             return Found(None, False)

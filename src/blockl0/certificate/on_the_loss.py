@@ -11,13 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.certificate.proof import ROUNDING, TOL
+from blockl0.certificate.point import Better, PointUnderTest
 from blockl0.certificate.single_moves import SingleMoves
-from blockl0.certificate.stationarity import Better
 from blockl0.errors import OutOfReachError
-from blockl0.problem.fits import make_fits
+from blockl0.problem.fits import Fits, make_fits
 from blockl0.problem.problem import Problem
-from blockl0.run import begin
 from blockl0.validate import check_choice, check_integer
 
 Floats = NDArray[np.float64]
@@ -28,24 +26,9 @@ def applies(problem: Problem) -> bool:
     return problem.n_outputs > 1 or not np.isfinite(problem.loss.curvature_bound)
 
 
-class Point:
-    """The point under test, and the fits around it."""
-
-    def __init__(self, problem: Problem, w: Floats, tol: float = TOL) -> None:
-        self.problem, self.w, self.fits = problem, w, make_fits(problem)
-        self.objective = problem.objective(w)
-        self.members = np.union1d(problem.units.support(w), problem.keep).astype(np.int64)
-        self.slack = tol * self.objective + ROUNDING * problem.smooth(problem.zero())
-
-    def confirm(self, columns: NDArray[np.integer], z: Floats) -> Better | None:
-        """The better point, if it is better on the data by more than the slack."""
-        objective = self.problem.objective(z)
-        if not objective < self.objective - self.slack:
-            return None
-        return Better(tuple(sorted(int(j) for j in columns)), z, objective)
-
-
-def improve(point: Point, level: Any, outside: str, n_samples: int | None) -> Better | None:
+def improve(
+    point: PointUnderTest, level: Any, outside: str, n_samples: int | None
+) -> Better | None:
     """A better point by a change that the level forbids; None when there is none."""
     problem = point.problem
     size = _check_level(problem, level, outside, n_samples)
@@ -57,20 +40,21 @@ def improve(point: Point, level: Any, outside: str, n_samples: int | None) -> Be
             f"{point.members.size} of n_nonzero_coefs={problem.sparsity.budget} columns; "
             "ask for level=1."
         )
-    fit = point.fits.minimum(point.members, point.w)
+    fits = make_fits(problem)
+    fit = fits.minimum(point.members, point.w)
     change = np.linalg.norm(np.atleast_2d((fit.w - point.w)[point.members].T), axis=0)
     block = point.members[np.argsort(-change, kind="stable")][:size]
     better = point.confirm(block, fit.w)
     if better is not None or size == 0:
         return better
-    return _improve_by_one(point, fit.w, size)
+    return _improve_by_one(point, fits, fit.w, size)
 
 
-def _improve_by_one(point: Point, w: Floats, size: int) -> Better | None:
+def _improve_by_one(point: PointUnderTest, fits: Fits, w: Floats, size: int) -> Better | None:
     """Every addition and removal, and with blocks of two every swap, all re-fitted."""
     problem = point.problem
-    moves = SingleMoves(problem, point.fits)
-    verdict = moves.check(w, point.objective, point.slack, begin(problem), swaps=size == 2)
+    moves = SingleMoves(problem, fits)
+    verdict = moves.check(w, point.objective, point.slack, swaps=size == 2)
     if verdict.better is None:
         if not verdict.is_complete:
             raise OutOfReachError(

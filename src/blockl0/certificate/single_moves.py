@@ -34,7 +34,13 @@ class Verdict(NamedTuple):
 
 
 class SingleMoves:
-    """The check of one problem; what it finds out about columns is kept between points."""
+    """The check of one problem; what it finds out about columns is kept between points.
+
+    Attributes
+    ----------
+    n_tried : int
+        Swaps that the last check has excluded or re-fitted.
+    """
 
     def __init__(self, problem: Problem, fits: Fits) -> None:
         self.problem, self.fits = problem, fits
@@ -44,7 +50,12 @@ class SingleMoves:
         self.bounds = kind(problem)
 
     def check(
-        self, w: Floats, objective: float, tolerance: float, run: Run, swaps: bool = True
+        self,
+        w: Floats,
+        objective: float,
+        tolerance: float,
+        run: Run | None = None,
+        swaps: bool = True,
     ) -> Verdict:
         """Look for a single change of w that lowers the objective by more than the tolerance.
 
@@ -55,7 +66,7 @@ class SingleMoves:
         problem, support = self.problem, self.problem.units.support(w)
         price, budget = problem.sparsity
         ceiling = objective - tolerance
-        has_room, self._work = support.size < budget, 0.0
+        has_room, self._work, self.n_tried = support.size < budget, 0.0, 0
         bases = []
         if has_room:
             bases.append(self._base(w, support, ceiling, -1))
@@ -82,7 +93,7 @@ class SingleMoves:
         needed = fit.value + price * (support.size + 1) - ceiling
         return Base(support, fit.w, fit.intercept, fit.value, eta, needed, left)
 
-    def _enter(self, support: Ints, bases: list[Base], ceiling: float, run: Run) -> Verdict:
+    def _enter(self, support: Ints, bases: list[Base], ceiling: float, run: Run | None) -> Verdict:
         """Look for a column that improves when it is added to one of some bases."""
         size = self.problem.design.nbytes / 8
         self._work += size * (support.size + 1 + len(bases))
@@ -100,6 +111,7 @@ class SingleMoves:
                     better = self._refit(base, int(i), ceiling)
                     if better is not None:
                         return Verdict(better, False)
+            self.n_tried += 0 if base.left < 0 else self.problem.n_features - support.size
         return Verdict(None, True)
 
     @property
@@ -114,5 +126,6 @@ class SingleMoves:
         fit = self.fits.on(there, base.w, ceiling - cost, base.intercept)
         return fit.w if fit.value + cost < ceiling else None
 
-    def _is_over(self, run: Run) -> bool:
-        return run.seconds_left <= 0.0 or self._work > MOST_WORK
+    def _is_over(self, run: Run | None) -> bool:
+        is_late = run is not None and run.seconds_left <= 0.0
+        return is_late or self._work > MOST_WORK

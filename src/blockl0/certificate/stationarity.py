@@ -8,7 +8,6 @@ is a better point of the objective, and is confirmed on the data before it is re
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +17,12 @@ from blockl0.block_search import NODE_LIMIT
 from blockl0.certificate.move_search import find_move
 from blockl0.certificate.move_tableau import Tableau
 from blockl0.certificate.moves import Move
-from blockl0.certificate.proof import TOL, slack
+from blockl0.certificate.point import Better, PointUnderTest
+from blockl0.certificate.proof import TOL
 from blockl0.errors import OutOfReachError
 from blockl0.exact.search import ExactSearch
 from blockl0.losses import LOSSES
-from blockl0.problem.fits import least_squares_on
+from blockl0.problem.fits import make_fits
 from blockl0.problem.orthogonal import DEPENDENT, smallest_distance
 from blockl0.problem.problem import Problem, independent
 from blockl0.problem.sparsity import Sparsity
@@ -48,25 +48,13 @@ FULL_WORK = 30 * GLOBAL_WORK
 """The same when the block holds all columns, so that hardly anything else can answer."""
 
 
-class Better(NamedTuple):
-    """A feasible point with a lower objective, and the columns that show it."""
+class Point(PointUnderTest):
+    """The point with the quadratic around it; two passes over X."""
 
-    block: tuple[int, ...]
-    coef: Floats
-    objective: float
-
-
-class Point:
-    """The point under test with what all tests need; two passes over X."""
-
-    def __init__(self, problem: Problem, w: Floats, tol: float = TOL):
-        self.problem, self.w = problem, w
+    def __init__(self, problem: Problem, w: Floats, tol: float = TOL) -> None:
+        super().__init__(problem, w, tol)
         self.grad = problem.gradient(w)
-        self.objective = problem.objective(w)
         self.weights = problem.hessian_bound_weights()
-        self.members: Indices = np.union1d(np.flatnonzero(w), problem.keep).astype(np.int64)
-        self.at_zero = problem.smooth(np.zeros_like(w))
-        self.slack = slack(self.objective, self.at_zero, tol)
 
     @property
     def model(self) -> Problem:
@@ -111,7 +99,7 @@ class Point:
         z[dropped] = z[free] = 0.0
         if z.any():
             model = replace(model, y=model.y - model.design.matvec(z))
-        return z + least_squares_on(model, free)
+        return z + make_fits(model).coef_on(free)
 
     def admit(self, better: Better | None) -> Better | None:
         """A better point, unless its columns depend on each other and those of the point do not.
@@ -121,13 +109,6 @@ class Point:
         if better is None or _are_independent(self.model, better.coef):
             return better
         return None if _are_independent(self.model, self.w) else better
-
-    def confirm(self, block: NDArray[np.integer], z: Floats) -> Better | None:
-        """The better point, if it is better on the data by more than the slack."""
-        objective = self.problem.objective(z)
-        if not objective < self.objective - self.slack:
-            return None
-        return Better(tuple(sorted(int(j) for j in block)), z, objective)
 
 
 def _are_independent(model: Problem, w: Floats) -> bool:

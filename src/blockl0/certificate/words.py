@@ -196,8 +196,8 @@ def _proven_changes(proof: Proof, choice: Choice) -> str:
     if proof.kind == "tried":
         whole = "All" if proof.is_complete else f"{proof.n_tried} of the"
         return (
-            f"{whole} {proof.n_possible} exchanges of a chosen column for another were "
-            "fitted, one by one, all coefficients anew: none lowers the objective."
+            f"{whole} {proof.n_possible} exchanges of a chosen column for another were fitted, all "
+            "coefficients anew, or excluded by a bound: none lowers the objective."
         )
     if proof.kind == "none":
         return "Nothing beyond the fit itself: the coefficients are the best ones for its columns."

@@ -13,6 +13,7 @@ from blockl0.losses import get_loss
 from blockl0.tables import Table, apply_recipe, prepare, whole_rows
 from blockl0.tables.formats import Raw, read_raw
 from blockl0.tables.targets import clean_target, is_missing, split_target
+from blockl0.text import clause, listing
 
 NUMBERS, LABELS = "squared", "logistic"
 """The losses that are taken where none is given."""
@@ -85,7 +86,7 @@ def stored(path: Any, check: Callable[..., Any], *given: Any) -> Any:
     try:
         return check(*given)
     except ValueError as error:
-        raise ModelFileError(f"{path} is damaged: {error}.") from error
+        raise ModelFileError(f"{path} is damaged: {clause(error)}.") from error
 
 
 def decimal_of(model: Any) -> str | None:
@@ -140,8 +141,9 @@ def _split(raw: Raw, options: dict[str, Any]) -> Any:
             stratify=y if is_labels else None,
         )  # fmt: skip
     except ValueError as error:  # a label of one row, or too few rows in all
-        reason = str(error).rstrip(".")
-        raise Refused(f"--test {options['test']:g} is not possible: {reason}.", DATA) from error
+        raise Refused(
+            f"--test {options['test']:g} is not possible: {clause(error)}.", DATA
+        ) from error
     return np.sort(rows), np.sort(held_out)
 
 
@@ -179,9 +181,9 @@ def choose_loss(job: Job, table: Table, loss: str | None) -> str:
             "them as labels."
         )
     if loss is not None and not is_for_labels(loss) and table.has_labels:
-        shown = ", ".join(str(value) for value in np.unique(table.y)[:3])
+        shown = listing(np.unique(table.y).tolist(), 3)
         raise Refused(
-            f"loss {loss} needs numbers, but {table.target!r} holds labels ({shown}, …); use "
+            f"loss {loss} needs numbers, but {table.target!r} holds labels ({shown}); use "
             f"--loss {LABELS}.",
             DATA,
         )
@@ -253,10 +255,7 @@ def make_folds(data: Data, n_folds: int, seed: int) -> Any:
 
 def bind(model: Any, data: Data) -> Any:
     """The problem that an estimator, fitted or not, would solve on the data of the fit."""
-    X, y = model._read_X(data.X, y=data.y, y_numeric=not data.is_classification)
-    y = model._read_labels(y) if data.is_classification else np.asarray(y, dtype=np.float64)
-    target, n_classes = model._code_target(y)
-    return model._prepare(X, target, None, n_classes, *model._chosen_sparsity())
+    return model._problem_for(model._read(data.X, data.y, reset=not hasattr(model, "coef_")))
 
 
 def run_method(

@@ -15,7 +15,6 @@ from blockl0.estimators.callbacks import with_callbacks
 from blockl0.estimators.docstrings import shares_entries
 from blockl0.estimators.linear import CLASSIFICATION, L0Linear
 from blockl0.estimators.regressor import L0Regressor
-from blockl0.losses import LOSSES
 
 Floats = NDArray[np.float64]
 
@@ -92,9 +91,7 @@ class L0Classifier(ClassifierMixin, L0Linear):
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> L0Classifier:
         """Fit to X (n_samples, n_features), dense or sparse, and labels y (n_samples,)."""
-        self._loss()
-        X, y = self._read_X(X, y=y)
-        self._fit(X, self._read_labels(y), sample_weight)
+        self._fit(X, y, sample_weight)
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -103,7 +100,15 @@ class L0Classifier(ClassifierMixin, L0Linear):
             tags.classifier_tags.multi_class = self._fact("takes_many_classes")
         return tags
 
-    def _read_labels(self, y: Any) -> Any:
+    def _read_target(self, y: Any, reset: bool) -> Any:
+        if not reset:
+            unknown = np.setdiff1d(y, self.classes_)
+            if unknown.size:
+                raise ValueError(
+                    f"`y` must hold the classes of the fit, got {unknown[0]!r}; they are "
+                    f"{', '.join(map(repr, self.classes_.tolist()))}."
+                )
+            return np.searchsorted(self.classes_, y)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if self.classes_.size < 2:
@@ -128,10 +133,11 @@ class L0Classifier(ClassifierMixin, L0Linear):
 
     def _set_class_weights(self, codes: Any, weights: Floats | None) -> None:
         labels, n_classes = self.classes_, self.classes_.size
-        if isinstance(self.class_weight, str) and self.class_weight != "balanced":
+        given = self.class_weight
+        is_balanced = isinstance(given, str) and given == "balanced"
+        if not (given is None or is_balanced or isinstance(given, dict)):
             raise ValueError(
-                "`class_weight` must be None, 'balanced' or a dict of labels, got "
-                f"{self.class_weight!r}."
+                f"`class_weight` must be None, 'balanced' or a dict of labels, got {given!r}."
             )
         found = compute_class_weight(self.class_weight, classes=labels, y=labels[codes])
         if self.class_weight is not None and weights is not None:
@@ -169,9 +175,7 @@ class L0Classifier(ClassifierMixin, L0Linear):
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities of the classes, (n_samples, n_classes)."""
         eta = self.decision_function(X)
-        if eta.ndim == 2:
-            return LOSSES["softmax"].mean(eta)
-        return self._loss().probabilities(eta)
+        return self._loss().for_classes(self.classes_.size).probabilities(eta)
 
     @available_if(_has_probabilities)
     def predict_log_proba(self, X: Any) -> Floats:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,10 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from blockl0.estimators.documentation import Documented
 from blockl0.path import l0_path
 from blockl0.problem.problem import Problem, as_problem
-from blockl0.refit.quadratic_search import QuadraticSearch, SearchOptions
-from blockl0.refit.rounds import improve, refit_options
 from blockl0.result import Status
-from blockl0.run import begin
+from blockl0.solve import solve_targets
 from blockl0.validate import (
     as_numeric,
     check_n_jobs,
@@ -92,33 +89,22 @@ def sparse_encode(
         atoms.T, signals[0], n_nonzero_coefs=n_nonzero_coefs, alpha=alpha, ridge=ridge
     )
     targets = [check_y(signal, problem.n_samples) for signal in signals]
-    options, rounds = refit_options(effort)
     seed = int(check_random_state(random_state).integers(2**63))
     # whole parts, not rows: what is known of the dictionary is shared inside a part
     n_parts = 1 if n_jobs is None or n_jobs == 1 else min(len(targets), 4 * abs(n_jobs))
     parts = np.array_split(np.arange(len(targets)), n_parts)
-    jobs = (
-        delayed(_encode)(problem, [targets[i] for i in part], options, rounds, seed)
-        for part in parts
-    )
+    jobs = (delayed(_encode)(problem, [targets[i] for i in part], effort, seed) for part in parts)
     codes: Any = Parallel(n_jobs=n_jobs)(jobs)
     return np.vstack(codes)
 
 
-def _encode(
-    problem: Problem, targets: list[Floats], options: SearchOptions, rounds: int, seed: int
-) -> Floats:
+def _encode(problem: Problem, targets: list[Floats], effort: str | int, seed: int) -> Floats:
     """The codes of some targets, (t, n); the Gram matrix of the columns is shared."""
     codes = np.empty((len(targets), problem.n_features))
-    search: QuadraticSearch | None = None
-    for i, y in enumerate(targets):
-        here = replace(problem, y=y)
-        search = QuadraticSearch(here, options) if search is None else search.for_target(y)
-        rng = np.random.default_rng(seed)
-        incumbent, status = improve(search, None, begin(here), rng, rounds)
-        if status is Status.INTERRUPTED:
+    for i, result in enumerate(solve_targets(problem, targets, seed=seed, effort=effort)):
+        if result.status is Status.INTERRUPTED:
             raise KeyboardInterrupt  # there is no code yet for the targets that follow
-        codes[i] = here.to_given(incumbent.w)
+        codes[i] = result.coef
     return codes
 
 

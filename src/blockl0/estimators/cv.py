@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
-import numpy as np
-from sklearn.utils.metadata_routing import UNUSED
-
-from blockl0.estimators.callbacks import with_callbacks
 from blockl0.estimators.classifier import L0Classifier
 from blockl0.estimators.docstrings import shares_entries
 from blockl0.estimators.linear_cv import L0LinearCV
@@ -70,9 +66,6 @@ class L0RegressorCV(L0LinearCV, L0Regressor):
     5
     """
 
-    # the groups are the splitter's, which asks for them itself
-    __metadata_request__fit: ClassVar = {"groups": UNUSED}
-
     def __init__(
         self,
         n_nonzero_coefs: Any = None,
@@ -94,28 +87,8 @@ class L0RegressorCV(L0LinearCV, L0Regressor):
         super().__init__(
             n_nonzero_coefs, alpha=alpha, ridge=ridge, loss=loss, fit_intercept=fit_intercept,
             keep=keep, effort=effort, time_limit=time_limit, random_state=random_state,
-            verbose=verbose,
+            verbose=verbose, cv=cv, scoring=scoring, rule=rule, n_jobs=n_jobs,
         )  # fmt: skip
-        self.cv = cv
-        self.scoring = scoring
-        self.rule = rule
-        self.n_jobs = n_jobs
-
-    @with_callbacks
-    def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, **metadata: Any
-    ) -> L0RegressorCV:
-        """Fit the path to the folds and to all data, and keep the best point.
-
-        With scikit-learn's metadata routing, `groups` and other `metadata` go to the splitter and
-        to the scorer that have requested them, and so does `sample_weight` to the scorer. Without
-        it there are only groups, for the splitter, and weights, for any scorer that takes them.
-        """
-        self._loss_name()
-        X, y = self._read_X(X, y=y, y_numeric=True)
-        metadata["groups"] = groups
-        self._fit_path(X, np.asarray(y, dtype=np.float64), sample_weight, metadata)
-        return self
 
 
 @shares_entries(L0RegressorCV, L0Classifier)
@@ -153,8 +126,6 @@ class L0ClassifierCV(L0LinearCV, L0Classifier):
     2
     """
 
-    __metadata_request__fit: ClassVar = {"groups": UNUSED}
-
     def __init__(
         self,
         n_nonzero_coefs: Any = None,
@@ -177,23 +148,6 @@ class L0ClassifierCV(L0LinearCV, L0Classifier):
         super().__init__(
             n_nonzero_coefs, alpha=alpha, ridge=ridge, loss=loss, class_weight=class_weight,
             fit_intercept=fit_intercept, keep=keep, effort=effort, time_limit=time_limit,
-            random_state=random_state, verbose=verbose,
+            random_state=random_state, verbose=verbose, cv=cv, scoring=scoring, rule=rule,
+            n_jobs=n_jobs,
         )  # fmt: skip
-        self.cv = cv
-        self.scoring = scoring
-        self.rule = rule
-        self.n_jobs = n_jobs
-
-    @with_callbacks
-    def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, **metadata: Any
-    ) -> L0ClassifierCV:
-        """Fit the path to the folds and to all data, and keep the best point.
-
-        `groups` and `metadata` as in `L0RegressorCV`.
-        """
-        self._loss_name()
-        X, y = self._read_X(X, y=y)
-        metadata["groups"] = groups
-        self._fit_path(X, self._read_labels(y), sample_weight, metadata)
-        return self

@@ -14,9 +14,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from blockl0.certificate.words import INFERENCE
+from blockl0.estimators.data import Data
 from blockl0.path import solve_path
+from blockl0.problem.fits import make_fits
 from blockl0.problem.preprocess import ConstantColumnWarning
-from blockl0.refit.rounds import make_search, refit_options
 
 Floats = NDArray[np.float64]
 
@@ -118,14 +119,18 @@ class SummaryMixin:
         notes = [INFERENCE]
         importance = np.abs(coef)
         if X is not None:
-            X, y, weights, prepared = problem_of(est, X, y, sample_weight)
+            if y is None:
+                raise ValueError("`summary` needs the target `y` of the fit beside `X`.")
+            solver = getattr(est, "estimator_", est)
+            data = solver._read(X, y, sample_weight, reset=False)
+            prepared = solver._problem_for(data)
             columns["entry"] = _entries(est, prepared)
             fit = np.atleast_2d(est.coef_).T
             fit = fit if fit.shape[1] > 1 else fit[:, 0]
             importance = drop_one(prepared.problem, fit, self.support_)
             columns["drop_one"] = importance
             if n_bootstrap:
-                columns["inclusion"] = _inclusion(est, X, y, weights, n_bootstrap, random_state)
+                columns["inclusion"] = _inclusion(solver, data, n_bootstrap, random_state)
                 notes.append(BOOTSTRAP)
         elif n_bootstrap:
             raise ValueError("`n_bootstrap` needs the data: give `X` and `y` of the fit.")
@@ -162,28 +167,6 @@ class SummaryMixin:
         return plain
 
 
-def problem_of(est: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, Any]:
-    """The data as `fit` reads them, and the problem; the estimator is not changed."""
-    if hasattr(est, "estimator_"):
-        est = est.estimator_
-    X = est._read_X(X, reset=False)
-    weights = est._read_weights(sample_weight, X)
-    if y is None:
-        raise ValueError("`summary` needs the target `y` of the fit beside `X`.")
-    codes = np.asarray(y)
-    if hasattr(est, "classes_"):
-        unknown = np.setdiff1d(codes, est.classes_)
-        if unknown.size:
-            raise ValueError(
-                f"`y` must hold the classes of the fit, got {unknown[0]!r}; they are "
-                f"{', '.join(map(repr, est.classes_.tolist()))}."
-            )
-        codes = np.searchsorted(est.classes_, codes)
-    target, n_classes = est._code_target(codes)
-    budget, alpha = est._chosen_sparsity()
-    return X, y, weights, est._prepare(X, target, weights, n_classes, budget, alpha)
-
-
 def _entries(est: Any, prepared: Any) -> NDArray[np.int64]:
     """For every selected column the size of the smallest subset of the path that holds it."""
     problem, support = prepared.problem, est.support_
@@ -203,27 +186,20 @@ def drop_one(problem: Any, coef: Floats, support: NDArray[np.int64]) -> Floats:
 
     `coef` is the fit, (n,) or (n, n_classes), and the problem's budget has room for its support.
     """
-    search = make_search(problem, refit_options()[0])
+    fits = make_fits(problem)
     # from the fit itself: of other starts, a loss like Poisson's may not come back
-    w = search.start(problem.from_given(coef)).w
+    w = fits.on(support, problem.from_given(coef)).w
     here = problem.objective(w)
     rises = np.full(support.size, np.nan)
     for i, j in enumerate(support):
-        without = w.copy()
-        without[j] = 0.0
-        if j in problem.keep:
-            continue
-        there = search.start(without).w if without.any() else without
-        rises[i] = problem.objective(there) - here
+        if j not in problem.keep:
+            rises[i] = problem.objective(fits.on(np.delete(support, i), w).w) - here
     return rises
 
 
-def _inclusion(
-    est: Any, X: Any, y: Any, weights: Any, n_bootstrap: int, random_state: Any
-) -> Floats:
+def _inclusion(est: Any, data: Data, n_bootstrap: int, random_state: Any) -> Floats:
     """The share of bootstrap samples, as weights, in which each selected column is chosen."""
-    if hasattr(est, "estimator_"):
-        est = est.estimator_
+    X, y, weights = data.X, est._labels(data.y), data.weights
     rng = check_random_state(random_state)
     m, counts = X.shape[0], np.zeros(X.shape[1])
     again: Any = clone(est._plain())
@@ -232,7 +208,7 @@ def _inclusion(
     for _ in range(10 * n_bootstrap):
         draw = np.bincount(rng.randint(0, m, m), minlength=m).astype(np.float64)
         draw = draw if weights is None else draw * weights
-        if hasattr(est, "classes_") and np.unique(np.asarray(y)[draw > 0]).size < est.classes_.size:
+        if np.unique(data.y[draw > 0]).size < data.n_classes:
             continue
         with warnings.catch_warnings():
             # a column may well be constant in the rows of a draw

@@ -8,59 +8,22 @@ from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import check_scoring, get_scorer
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import _check_method_params
 
 from blockl0.estimators.callbacks import Task
+from blockl0.estimators.data import Data
 from blockl0.estimators.linear import CALLER
-from blockl0.losses import Loss
 from blockl0.path import Path
 from blockl0.problem.preprocess import Prepared
 from blockl0.result import Status
 
 Floats = NDArray[np.float64]
 Split = tuple[NDArray[np.int64], NDArray[np.int64]]
-
-
-class Data(NamedTuple):
-    """What the folds share: y as the splitter sees it, the target as the loss does.
-
-    `for_scorer` holds metadata of the rows that a scorer is given by name.
-    """
-
-    X: Any
-    y: Any
-    target: Any
-    n_classes: int
-    weights: Any
-    for_scorer: dict[str, Any] | None = None
-
-    def rows(self, where: Any) -> Data:
-        """Some of the rows."""
-        X = sp.csc_array(self.X.tocsr()[where]) if sp.issparse(self.X) else self.X[where]
-        weights = None if self.weights is None else self.weights[where]
-        given = _check_method_params(self.X, self.for_scorer or {}, indices=where)
-        return Data(X, self.y[where], self.target[where], self.n_classes, weights, given)
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether no row counts."""
-        return len(self.y) == 0 or (self.weights is not None and not self.weights.any())
-
-    def can_train(self, loss: Loss) -> bool:
-        """Whether every class is there, and what else the loss needs."""
-        if self.is_empty:
-            return False
-        used = slice(None) if self.weights is None else self.weights > 0.0
-        if self.n_classes:
-            return np.unique(self.y[used]).size == self.n_classes
-        return loss.can_train(self.target[used])
 
 
 class FittedPath(NamedTuple):
@@ -71,7 +34,13 @@ class FittedPath(NamedTuple):
 
     def predictors(self, X: Any) -> list[Floats]:
         """The linear predictor at every point, each (m,), or (m, n_classes)."""
-        return [_predictor(X, *self.prepared.invert(result.coef)) for result in self.path]
+        return [self.predictor(X, result.coef) for result in self.path]
+
+    def predictor(self, X: Any, coef: Floats) -> Floats:
+        """The linear predictor by coefficients of the problem, (m,), or (m, n_classes)."""
+        coef, intercept = self.prepared.invert(coef)
+        chosen = self.prepared.problem.units.support(coef)
+        return np.asarray(X[:, chosen] @ coef[chosen]) + intercept
 
     def losses(self, data: Data) -> Floats:
         """The mean loss at every point, (p,)."""
@@ -87,18 +56,12 @@ class FittedPath(NamedTuple):
 
     def null_loss(self, data: Data) -> float:
         """The mean loss of the path's intercept alone, without any column."""
-        coef, intercept = self.prepared.invert(np.zeros_like(self.path[0].coef))
-        return self.mean_loss(_predictor(data.X, coef, intercept), data)
+        return self.mean_loss(self.predictor(data.X, np.zeros_like(self.path[0].coef)), data)
 
     def mean_loss(self, eta: Floats, data: Data) -> float:
         """The weighted mean of the loss at a predictor."""
         values = self.prepared.problem.loss.value(eta, data.target)
         return float(np.average(values, weights=data.weights))
-
-
-def _predictor(X: Any, coef: Floats, intercept: Any) -> Floats:
-    chosen = np.flatnonzero(coef if coef.ndim == 1 else coef.any(axis=1))
-    return np.asarray(X[:, chosen] @ coef[chosen]) + intercept
 
 
 # -- the folds -------------------------------------------------------------------------------------
@@ -131,9 +94,7 @@ def fit_fold(
     rest, fold = data.rows(train), data.rows(test)
     if fold.is_empty or not rest.can_train(est._loss()):
         return None, fold
-    prepared = est._prepare(
-        rest.X, rest.target, rest.weights, data.n_classes, None, est.alpha or 0.0
-    )
+    prepared = est._prepare(rest, None, est.alpha or 0.0)
     path = est._path_of(prepared, points, seed)
     if path[-1].status is Status.INTERRUPTED:
         raise KeyboardInterrupt  # there is no answer yet that could be returned
@@ -165,18 +126,18 @@ def score_fold(est: Any, data: Data, split: Split, points: Any, seed: int, task:
 def _scorer_scores(est: Any, fitted: FittedPath, fold: Data) -> Floats:
     """A scorer's verdicts on the estimators that the points of a path make."""
     return np.array(
-        [_call_scorer(est, *fitted.prepared.invert(result.coef), fold) for result in fitted.path]
+        [_call_scorer(est, fitted.prepared, result.coef, fold) for result in fitted.path]
     )
 
 
-def _call_scorer(est: Any, coef: Floats, intercept: Any, fold: Data) -> float:
-    chosen = np.flatnonzero(coef if coef.ndim == 1 else coef.any(axis=1))
-    point = est._plain(budget=int(chosen.size))
+def _call_scorer(est: Any, prepared: Prepared, coef: Floats, fold: Data) -> float:
+    attributes = est._attributes(prepared, coef)
+    point = est._plain(budget=attributes["n_nonzero_"])
     point.n_features_in_ = fold.X.shape[1]
     if is_classifier(est):
         point.classes_ = est.classes_
-    point.coef_, point.intercept_ = point._shape(coef, intercept)
-    point.support_, point.n_nonzero_ = chosen, int(chosen.size)
+    for name, value in attributes.items():
+        setattr(point, name, value)
     scorer: Any = check_scoring(point, scoring=est.scoring)
     return float(scorer(point, fold.X, est._labels(fold.y), **(fold.for_scorer or {})))
 

@@ -13,10 +13,10 @@ from sklearn.utils import check_random_state as check_sklearn_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from blockl0.estimators.callbacks import HAS_CALLBACKS, CallbackSupportMixin, fit_task
+from blockl0.estimators.data import Data
 from blockl0.estimators.documentation import Documented
 from blockl0.estimators.explain import SummaryMixin
 from blockl0.losses import Loss, get_loss, label_of, names_of
-from blockl0.problem.fits import make_fits
 from blockl0.problem.preprocess import (
     ConstantColumnWarning,
     Prepared,
@@ -25,9 +25,7 @@ from blockl0.problem.preprocess import (
     drop_unweighted,
 )
 from blockl0.problem.problem import as_problem
-from blockl0.refit.rounds import refit_options
-from blockl0.result import Result, Status
-from blockl0.run import Callback, begin
+from blockl0.result import Result
 from blockl0.solve import solve_problem
 from blockl0.text import listing
 from blockl0.validate import (
@@ -140,19 +138,35 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
         n_rows = count_distinct_rows(X, 2 * self._most_by_default)
         return min(X.shape[1], max(1, n_kept, min(self._most_by_default, n_rows // 2)))
 
-    def _prepare(
-        self, X: Any, y: Any, weights: Any, n_classes: int, budget: Any, alpha: Any
-    ) -> Prepared:
-        """The problem for X, y and a sparsity, with its intercept."""
+    def _read(self, X: Any, y: Any, sample_weight: Any = None, reset: bool = True) -> Data:
+        """The data checked and coded, for a fit; else as those of the fit, changing nothing."""
+        X, y = self._read_X(X, y=y, y_numeric="numbers" in self._targets, reset=reset)
+        y = self._read_target(y, reset)
+        weights = self._read_weights(sample_weight, X)
+        target, n_classes = self._code_target(y)
+        if reset:
+            self._set_class_weights(y, weights)
+        return Data(X, y, target, n_classes, weights)
+
+    def _read_target(self, y: Any, reset: bool) -> Any:
+        """Numbers, or codes of the labels."""
+        return np.asarray(y, dtype=np.float64)
+
+    def _problem_for(self, data: Data) -> Prepared:
+        """The problem that the estimator solves, or has solved, for some data."""
+        return self._prepare(data, *self._chosen_sparsity())
+
+    def _prepare(self, data: Data, budget: Any, alpha: Any) -> Prepared:
+        """The problem for the data and a sparsity, with its intercept."""
+        n_classes, weights = data.n_classes, data.weights
         if n_classes:
-            weights = self._weigh_classes(np.unique(y, return_inverse=True)[1], weights)
-        X, y, weights = drop_unweighted(X, y, weights)
+            weights = self._weigh_classes(data.y, weights)
+        X, y, weights = drop_unweighted(data.X, data.target, weights)
         self._check_classes(y, n_classes)
         keep = self._kept(X.shape[1])
         if budget is None and alpha is None:
             budget = self._default_budget(X, keep.size)
-        # of several classes the logistic loss is the softmax loss
-        loss = get_loss("softmax") if n_classes > 2 else self._loss()
+        loss = self._loss().for_classes(n_classes)
         problem = as_problem(
             X, y, n_nonzero_coefs=budget, alpha=alpha, ridge=self.ridge, loss=loss,
             sample_weight=weights, keep=keep,
@@ -193,36 +207,21 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
             return int(self.random_state.integers(2**31))
         return int(check_sklearn_random_state(self.random_state).randint(2**31 - 1))
 
-    def _solve(self, prepared: Prepared, callback: Callback | None = None) -> Result:
-        problem = prepared.problem
-        price, budget = problem.sparsity
-        around: Any = {
-            "time_limit": self.time_limit, "callback": callback, "verbose": self.verbose
-        }  # fmt: skip
-        seed = self._seed()
-        if price > 0.0 or budget < problem.n_features:
-            return solve_problem(problem, random_state=seed, effort=self.effort, **around)
-        refit_options(self.effort)
-        # with room for all columns at no price there is nothing to choose, only to fit
-        run = begin(problem, {"method": "refit"}, **around)
-        everything = np.arange(problem.n_features)
-        return run.result(make_fits(problem).on(everything).w, Status.CONVERGED, 1)
-
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
-        weights = self._read_weights(sample_weight, X)
-        target, n_classes = self._code_target(y)
-        self._set_class_weights(y, weights)
-        with fit_task(self, X, self._labels(y), weights) as task:
-            prepared = self._prepare(
-                X, target, weights, n_classes, self.n_nonzero_coefs, self.alpha
-            )
+        self._loss()
+        data = self._read(X, y, sample_weight)
+        with fit_task(self, data.X, self._labels(data.y), data.weights) as task:
+            prepared = self._problem_for(data)
             zero = prepared.problem.zero()
             with task.rounds(lambda w: self._attributes(prepared, w), zero) as callback:
-                result = self._solve(prepared, callback)
+                result = solve_problem(
+                    prepared.problem, random_state=self._seed(), time_limit=self.time_limit,
+                    callback=callback, verbose=self.verbose, effort=self.effort,
+                )  # fmt: skip
             self._store(result, prepared)
         self._warn_of_constants(prepared)
         if self.ridge == 0.0:
-            self._warn_if_separable(X, y)
+            self._warn_if_separable(data.X, data.y)
 
     def _labels(self, y: Any) -> Any:
         """y as the user gave it, from its codes."""
@@ -231,7 +230,7 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
     def _attributes(self, prepared: Prepared, w: Floats) -> dict[str, Any]:
         """What a point of the search makes of the estimator, to predict with."""
         coef, intercept = prepared.invert(w)
-        chosen = np.flatnonzero(coef if coef.ndim == 1 else coef.any(axis=1))
+        chosen = prepared.problem.units.support(coef)
         coef, intercept = self._shape(coef, intercept)
         return {
             "coef_": coef, "intercept_": intercept, "support_": chosen,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import check_cv
 from sklearn.utils.metadata_routing import (
+    UNUSED,
     MetadataRouter,
     MethodMapping,
     _raise_for_params,
@@ -21,10 +22,10 @@ from sklearn.utils.metadata_routing import (
     process_routing,
 )
 
-from blockl0.estimators.callbacks import Task, fit_task
+from blockl0.estimators.callbacks import Task, fit_task, with_callbacks
 from blockl0.estimators.classifier import L0Classifier
+from blockl0.estimators.data import Data
 from blockl0.estimators.folds import (
-    Data,
     Split,
     each_fold,
     score_fold,
@@ -49,10 +50,30 @@ class L0LinearCV(L0Linear):
     """What the two share: the grid, the folds, the choice, the refit."""
 
     _most_by_default = DEFAULT_LARGEST
-    cv: Any
-    scoring: Any
-    rule: str
-    n_jobs: Any
+    # the groups are the splitter's, which asks for them itself
+    __metadata_request__fit: ClassVar = {"groups": UNUSED}
+
+    def __init__(
+        self, n_nonzero_coefs: Any, *, cv: Any, scoring: Any, rule: str, n_jobs: Any, **given: Any
+    ) -> None:
+        super().__init__(n_nonzero_coefs, **given)
+        self.cv = cv
+        self.scoring = scoring
+        self.rule = rule
+        self.n_jobs = n_jobs
+
+    @with_callbacks
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, **metadata: Any
+    ) -> Self:
+        """Fit the path to the folds and to all data, and keep the best point.
+
+        With scikit-learn's metadata routing, `groups` and other `metadata` go to the splitter and
+        to the scorer that have requested them, and so does `sample_weight` to the scorer. Without
+        it there are only groups, for the splitter, and weights, for any scorer that takes them.
+        """
+        self._fit_path(X, y, sample_weight, {**metadata, "groups": groups})
+        return self
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Who is given which metadata of `fit`: itself, the splitter and the scorer."""
@@ -79,19 +100,19 @@ class L0LinearCV(L0Linear):
         return given, weights if is_for_scorer else {}
 
     def _fit_path(self, X: Any, y: Any, sample_weight: Any, metadata: dict[str, Any]) -> None:
+        self._loss()
+        data = self._read(X, y, sample_weight)
         check_choice("rule", self.rule, (*RULES, *CRITERIA))
         for name in ("cv_scores_", "mean_scores_", "se_scores_", "best_score_"):
             self.__dict__.pop(name, None)  # of another fit
-        weights = self._read_weights(sample_weight, X)
-        target, n_classes = self._code_target(y)
-        self._set_class_weights(y, weights)
-        points, seed = self._points(X, weights), self._seed()
-        for_splitter, for_scorer = self._route(weights, metadata)
-        data = Data(X, y, target, n_classes, weights, for_scorer)
+        points, seed = self._points(data.X, data.weights), self._seed()
+        for_splitter, for_scorer = self._route(data.weights, metadata)
+        data = data._replace(for_scorer=for_scorer)
         # before the long part, so that wrong input is refused at once
-        splits = self._splits(X, y, for_splitter) if self.rule in RULES else []
-        with fit_task(self, X, self._labels(y), weights, len(splits) + 1) as task:
-            prepared = self._prepare(X, target, weights, n_classes, None, self.alpha or 0.0)
+        splits = self._splits(data.X, data.y, for_splitter) if self.rule in RULES else []
+        labels = self._labels(data.y)
+        with fit_task(self, data.X, labels, data.weights, len(splits) + 1) as task:
+            prepared = self._prepare(data, None, self.alpha or 0.0)
             scores = self._score_folds(data, splits, points, seed, task)
             final = task.part("path", len(splits)).begin()
             path = self._path_of(prepared, points, seed)

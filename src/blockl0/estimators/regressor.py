@@ -86,9 +86,7 @@ class L0Regressor(RegressorMixin, L0Linear):
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> L0Regressor:
         """Fit to X (n_samples, n_features), dense or sparse, and y (n_samples,)."""
-        self._loss()
-        X, y = self._read_X(X, y=y, y_numeric=True)
-        self._fit(X, np.asarray(y, dtype=np.float64), sample_weight)
+        self._fit(X, y, sample_weight)
         return self
 
     def predict(self, X: Any) -> Floats:

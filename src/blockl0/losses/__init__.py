@@ -68,8 +68,10 @@ def check_facts(loss: Loss) -> Loss:
         return loss
     if loss.n_outputs != 1 or loss.takes_many_classes:
         raise ValueError(
-            f"loss={loss.name!r} must have one predictor for a sample (n_outputs = 1, "
-            "takes_many_classes = False); of several classes the softmax loss is the only one."
+            f"loss={loss.name!r} must have one predictor for a sample, n_outputs = 1 and "
+            f"takes_many_classes = False, got n_outputs = {loss.n_outputs} and takes_many_classes "
+            f"= {loss.takes_many_classes}; for several classes there is loss='softmax', which "
+            "loss='logistic' becomes in L0Classifier."
         )
     if loss.is_quadratic:
         eta, y = np.array([0.0, 1.0, -3.0]), np.array([2.0, 0.5, 4.0])

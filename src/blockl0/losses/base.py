@@ -138,6 +138,10 @@ class Loss:
         """The loss for a checked target: itself, unless it depends on its classes or values."""
         return self
 
+    def for_classes(self, n_classes: int) -> Loss:
+        """The loss for so many classes, 0 for numbers: itself, unless it becomes another."""
+        return self
+
     def can_train(self, y: Floats) -> bool:
         """Whether a part of a checked target is enough to fit to, as a fold of it might not be."""
         return True
@@ -150,7 +154,7 @@ class Loss:
         return eta
 
     def probabilities(self, eta: Floats) -> Floats:
-        """Those of the two classes, (m, 2)."""
+        """Those of the classes, (m, 2), or as many as there are predictors."""
         second = self.mean(eta)
         return np.column_stack([1.0 - second, second])
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, xlog1py, xlogy
 
 from blockl0.losses.base import Loss, Words, entropy_excess
+from blockl0.losses.softmax import Softmax
 
 Floats = NDArray[np.float64]
 
@@ -67,6 +68,10 @@ class Logistic(Loss):
     def mean(self, eta: Floats) -> Floats:
         """1 / (1 + exp(−eta))."""
         return expit(eta)
+
+    def for_classes(self, n_classes: int) -> Loss:
+        """The softmax loss for more than two."""
+        return Softmax() if n_classes > 2 else self
 
     def probabilities(self, eta: Floats) -> Floats:
         """Those of the two classes, the rarer one not rounded away."""

@@ -101,6 +101,10 @@ class Softmax(Loss):
             )
         return y.astype(np.int64)
 
+    def probabilities(self, eta: Floats) -> Floats:
+        """Those of the classes, (m, C)."""
+        return self.mean(eta)
+
     def for_target(self, y: Any) -> Softmax:
         """The loss of as many classes as the target has."""
         return Softmax(int(np.max(y)) + 1) if self.n_classes is None else self

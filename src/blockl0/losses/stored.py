@@ -50,7 +50,8 @@ def with_parameter(loss: Loss, text: str) -> Loss:
     if len(names) != 1:
         raise ValueError(f"loss={loss.name!r} has no parameter, got {loss.name + ':' + text!r}.")
     try:
-        value = float(text)
+        # a number of classes is a whole one
+        value = int(text) if text.strip().isdigit() else float(text)
     except ValueError:
         raise ValueError(
             f"The parameter `{names[0]}` of loss={loss.name!r} must be a number, got {text!r}."

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
+from blockl0.problem.growing_fit import GrowingFit
 from blockl0.problem.newton import Fit, minimize_on
 from blockl0.problem.orthogonal import least_squares
 from blockl0.problem.problem import Problem
@@ -50,19 +51,61 @@ class Fits:
         intercept : float or ndarray (C,), optional
             That of the start; the best one, where it is not given.
         """
-        w = least_squares_on(self.problem, support)
+        w = self.coef_on(support)
         value = self.problem.smooth(w)
         return Fit(w, value, 0.0, value)
 
-    def minimum(
-        self,
-        support: Ints,
-        start: Floats | None = None,
-        ceiling: float = np.inf,
-        intercept: Any = None,
-    ) -> Fit:
+    def minimum(self, support: Ints, *given: Any) -> Fit:
         """`on`, with a value that is that of `Problem.smooth` to the last digit."""
-        return self.on(support, start, ceiling, intercept)
+        return self.on(support, *given)
+
+    def coef_on(self, support: Ints) -> Floats:
+        """The coefficients of `on` alone, (n,), whose value nobody asks for.
+
+        Orthogonal factorization of the m x |S| columns: accurate where normal equations are not.
+        Where columns depend on others, some of them (not kept ones) stay at zero.
+        """
+        problem, w = self.problem, self.problem.zero()
+        if support.size == 0:
+            return w
+        is_kept = np.isin(support, problem.keep)
+        if is_kept.any():
+            support = np.concatenate([support[is_kept], support[~is_kept]])
+        A, b, scale = problem.unit_columns(support)
+        w[support] = least_squares(A, b, int(np.count_nonzero(is_kept))) / scale
+        return w
+
+    def shortest_on(self, support: Ints) -> Floats:
+        """The coefficients by normal equations, (n,), squared loss only; O(m|S|² + |S|³).
+
+        Columns of zeros stay out; for an ill-conditioned or singular rest it is the shortest
+        solution, by an orthogonal factorization.
+        """
+        problem, w = self.problem, self.problem.zero()
+        G = problem.design.gram(support, problem.sample_weight)
+        is_zero = np.diag(G) == 0.0
+        if is_zero.any():
+            return self.shortest_on(support[~is_zero])
+        if support.size == 0:
+            return w
+        G.flat[:: support.size + 1] += problem.ridge
+        scale = np.sqrt(np.diag(G))
+        try:
+            factor = cho_factor(G / np.outer(scale, scale), lower=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            factor = None
+        if factor is None or np.diag(factor[0]).min() < WEAK_PIVOT:
+            A, b, unit = problem.unit_columns(support)
+            w[support] = np.linalg.lstsq(A, b, rcond=None)[0] / unit
+            return w
+        target = problem.y if problem.sample_weight is None else problem.sample_weight * problem.y
+        right = problem.design.columns(support).T @ target
+        w[support] = cho_solve(factor, right / scale, check_finite=False) / scale
+        return w
+
+    def growing(self, n_places: int) -> GrowingFit:
+        """The fit on a support that will grow to `n_places` columns, squared loss only."""
+        return GrowingFit(self.problem, n_places)
 
     def predictor(self, w: Floats) -> tuple[Floats, Any]:
         """eta = Xw + b with the best intercept b, and b."""
@@ -110,19 +153,17 @@ class NewtonFits(Fits):
         self._known[key] = fit._replace(w=fit.w[support])
         return fit
 
-    def minimum(
-        self,
-        support: Ints,
-        start: Floats | None = None,
-        ceiling: float = np.inf,
-        intercept: Any = None,
-    ) -> Fit:
+    def coef_on(self, support: Ints) -> Floats:
+        """The coefficients of `on` alone, (n,)."""
+        return self.on(support).w
+
+    def minimum(self, support: Ints, *given: Any) -> Fit:
         """`on`, with a value that is that of `Problem.smooth` to the last digit.
 
         Of several outputs the intercepts of the fit are as good as those of `Problem.smooth`, which
         take much longer.
         """
-        fit, key = self.on(support, start, ceiling, intercept), support.tobytes()
+        fit, key = self.on(support, *given), support.tobytes()
         if fit.least < fit.value or self.problem.n_outputs > 1:
             return fit
         if key not in self._smooth:
@@ -136,52 +177,11 @@ class NewtonFits(Fits):
         return known.intercept
 
 
-def least_squares_on(problem: Problem, support: Ints) -> Floats:
-    """The minimizer of a quadratic smooth part on a support, (n,), by least squares.
-
-    Orthogonal factorization of the m x |S| columns: accurate where normal equations are not. Where
-    columns depend on others, some of them (not kept ones) stay at zero.
-    """
-    w = problem.zero()
-    if support.size == 0:
-        return w
-    is_kept = np.isin(support, problem.keep)
-    if is_kept.any():
-        support = np.concatenate([support[is_kept], support[~is_kept]])
-    A, b, scale = problem.unit_columns(support)
-    w[support] = least_squares(A, b, int(np.count_nonzero(is_kept))) / scale
-    return w
-
-
-def fit_support(problem: Problem, support: Ints) -> Floats:
-    """The least squares fit on a support, (n,): normal equations, O(m|S|² + |S|³).
-
-    Columns of zeros stay out; for an ill-conditioned or singular rest it is the shortest solution,
-    by an orthogonal factorization, as the papers of the methods that use it have it.
-    """
-    G = problem.design.gram(support, problem.sample_weight)
-    is_zero = np.diag(G) == 0.0
-    if is_zero.any():
-        return fit_support(problem, support[~is_zero])
-    w = problem.zero()
-    if support.size == 0:
-        return w
-    G.flat[:: support.size + 1] += problem.ridge
-    scale = np.sqrt(np.diag(G))
-    try:
-        factor = cho_factor(G / np.outer(scale, scale), lower=True, check_finite=False)
-    except np.linalg.LinAlgError:
-        factor = None
-    if factor is None or np.diag(factor[0]).min() < WEAK_PIVOT:
-        A, b, unit = problem.unit_columns(support)
-        w[support] = np.linalg.lstsq(A, b, rcond=None)[0] / unit
-        return w
-    target = problem.y if problem.sample_weight is None else problem.sample_weight * problem.y
-    right = problem.design.columns(support).T @ target
-    w[support] = cho_solve(factor, right / scale, check_finite=False) / scale
-    return w
-
-
 def make_fits(problem: Problem) -> Fits:
     """The fits of the problem's loss."""
     return Fits(problem) if problem.is_quadratic else NewtonFits(problem)
+
+
+def least_squares_on(problem: Problem, support: Ints) -> Floats:
+    """The coefficients of the fit on a support, (n,)."""
+    return make_fits(problem).coef_on(support)

@@ -171,7 +171,7 @@ class Problem:
         """Xw, (m,) or (m, C)."""
         if w.ndim == 1:
             return self.design.matvec(w)
-        chosen = np.flatnonzero(w.any(axis=1))
+        chosen = self.units.support(w)
         return self.linear_on(chosen, w[chosen])
 
     def linear_on(self, support: NDArray[np.int64], v: Floats) -> Floats:

@@ -14,6 +14,7 @@ from blockl0.problem.problem import Problem
 from blockl0.problem.sparsity import Sparsity
 from blockl0.refit.models import Models
 from blockl0.refit.quadratic_search import RELATIVE_TOLERANCE, Incumbent, SearchOptions, Tally
+from blockl0.refit.search import Search
 from blockl0.refit.trial_moves import Proposal, best_fit
 from blockl0.run import Run
 
@@ -26,7 +27,7 @@ NEGLIGIBLE = 1e-7
 """Share of the loss at zero that counts as none: of separable classes it falls for ever."""
 
 
-class LocalSearch:
+class LocalSearch(Search):
     """Other losses: search the quadratic model at the incumbent, polish on the true objective.
 
     A support that does not lower the true objective is rejected; then the global majorizer, whose
@@ -37,9 +38,7 @@ class LocalSearch:
     def __init__(
         self, problem: Problem, options: SearchOptions, tally: Tally | None = None
     ) -> None:
-        self.problem = problem
-        self.options = options
-        self.tally = Tally() if tally is None else tally
+        super().__init__(problem, options, tally)
         self.fits = make_fits(problem)
         # not of the incumbent's objective: on separable data that goes to zero
         at_zero = problem.smooth(problem.zero())
@@ -63,12 +62,12 @@ class LocalSearch:
         other._forget()
         return other
 
-    def start(self, w: Floats) -> Incumbent:
+    def start(self, w: Floats, run: Run | None = None) -> Incumbent:
         """The true minimizer on the support of w and the kept columns."""
         support = np.union1d(self.problem.units.support(w), self.problem.keep).astype(np.int64)
         return self._polish(Proposal(support, w), 0)
 
-    def scatter(self, rng: np.random.Generator) -> Incumbent:
+    def scatter(self, rng: np.random.Generator, run: Run | None = None) -> Incumbent:
         """A start elsewhere, on the model at zero."""
         return self._polish(self.models.at(self.problem.zero()).scatter(rng), 0)
 
@@ -129,6 +128,8 @@ class LocalSearch:
 
         Unless the time or the work that may be spent on it ends before that is certain.
         """
+        if incumbent.is_settled:
+            return None
         key = incumbent.support.tobytes()
         if key not in self._checked:
             if self._moves is None:
@@ -153,17 +154,20 @@ class LocalSearch:
             found = self._polish(proposal, incumbent.iteration)
             if found.objective < incumbent.objective - self.tolerance:
                 incumbent = self.settle(found, run, rng)
-        for _ in range(model.first_kicks if is_narrow else model.kicks):
-            incumbent = self._kick(incumbent, run, rng)
-        return incumbent
+        best, fruitless, patience = incumbent, 0, model.patience(is_narrow)
+        for _ in range(model.most_kicks):
+            if fruitless == patience:
+                break
+            found = self._kick(best, run, rng)
+            best, fruitless = found, fruitless + 1 if found is best else 0
+        # trials cost more than models: only what is better is worth them
+        return incumbent if best is incumbent else self.settle(best, run, rng)
 
     def _kick(self, incumbent: Incumbent, run: Run, rng: np.random.Generator) -> Incumbent:
         """Drop a part of the support, exchange it on the model there, and settle; if better."""
-        movable = np.setdiff1d(incumbent.support, self.problem.keep)
-        if movable.size == 0 or run.seconds_left <= 0.0:
+        dropped = self.models.at(incumbent.w).drop(rng) if run.seconds_left > 0.0 else None
+        if dropped is None:
             return incumbent
-        n_drop = max(1, int(movable.size * rng.uniform(0.1, 0.7)))
-        dropped = rng.choice(movable, n_drop, replace=False)
         w = incumbent.w.copy()
         w[dropped] = 0.0
         start = self._at(w, incumbent.iteration)
@@ -171,10 +175,8 @@ class LocalSearch:
         if proposal is not None:
             start = self._polish(proposal, incumbent.iteration)
         found = self.settle(start, run, rng, can_try=False)
-        if not found.objective < incumbent.objective - self.tolerance:
-            return incumbent
-        # trials cost more than models: only what is better is worth them
-        return self.settle(found, run, rng)
+        is_better = found.objective < incumbent.objective - self.tolerance
+        return found if is_better else incumbent
 
     def _at(self, w: Floats, iteration: int) -> Incumbent:
         """The true minimizer on the support of w."""

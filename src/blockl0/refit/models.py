@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
+from math import comb
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +31,17 @@ Ints = NDArray[np.int64]
 
 TRIALS = 8
 """Additions, swaps and removals each of several outputs that are worth a re-fit."""
+KICKS, FIRST_KICKS, PAIRS = 2, 6, 12
+"""Kicks of several outputs in a row without improvement that end a round; and the first one, where
+it is one for so many pairs of columns if that is more."""
+DROPPED = (0.1, 0.7)
+"""Share of the support that a kick takes out, between these two."""
+FEW_DROPPED, SHARE_DROPPED = 3, 0.2
+"""The same of every other kick of several outputs: at most so many, or at most such a share."""
+GROWING = 0.5
+"""Share of the kicks at a price that take nothing out."""
+CHEAPER = (0.2, 1.0)
+"""Share of the price that columns pay when a kick brings them in, between these two."""
 
 
 class LeastSquares(NamedTuple):
@@ -46,18 +58,23 @@ class Model(ABC):
 
     Attributes
     ----------
-    kicks, first_kicks : int
-        Kicks of the loss itself in a round, and in the first one.
+    most_kicks : int
+        Kicks of the loss itself in a round, at most.
     least_curvature : float
         Share of the curvature bound below which a local model would be too flat to be trusted.
     """
 
-    kicks, first_kicks = 1, 1
+    most_kicks = 1
     least_curvature = 1e-3
 
     def __init__(self, models: Models, w: Floats, is_global: bool) -> None:
         self.models, self.problem, self.w = models, models.problem, w
         self.is_global = is_global
+
+    @property
+    def support(self) -> Ints:
+        """The columns of the point."""
+        return self.problem.units.support(self.w)
 
     @cached_property
     def data(self) -> LeastSquares:
@@ -107,6 +124,21 @@ class Model(ABC):
     def kick_round(self, run: Run, rng: np.random.Generator, is_narrow: bool) -> Proposal | None:
         """Where kicks on the model lead; None where it has none of its own."""
         return None
+
+    def patience(self, is_narrow: bool) -> int:
+        """Kicks of the loss itself in a row without improvement that end a round."""
+        return 1
+
+    def drop(self, rng: np.random.Generator) -> Ints | None:
+        """The columns that a kick takes out of the support; None where it can take none."""
+        movable = np.setdiff1d(self.support, self.problem.keep)
+        if movable.size == 0:
+            return None
+        return rng.choice(movable, self._n_dropped(movable.size, rng), replace=False)
+
+    def _n_dropped(self, n_movable: int, rng: np.random.Generator) -> int:
+        """How many columns of those that may go a kick takes out."""
+        return max(1, int(n_movable * rng.uniform(*DROPPED)))
 
     def refill(self, dropped: Ints, rng: np.random.Generator) -> Proposal | None:
         """Other columns in place of those that were dropped; None to settle from w."""
@@ -168,7 +200,7 @@ def _of(found: Incumbent) -> Proposal:
 class GroupedModel(Model):
     """Several responses, searched by `GroupedSearch`; kicks come by its random weights."""
 
-    kicks, first_kicks = 2, 5
+    most_kicks = 60
     least_curvature = 4e-3
 
     @cached_property
@@ -180,11 +212,6 @@ class GroupedModel(Model):
         models.tally.n_passes += 1
         gram = models.gram(design, weights, self.is_global)
         return GroupedSearch(gram, B, problem.sparsity, problem.keep, models.tolerance)
-
-    @property
-    def support(self) -> Ints:
-        """The columns of the point."""
-        return self.problem.units.support(self.w)
 
     def _propose(self, support: Ints) -> Proposal:
         """A support with the model's coefficients and intercepts."""
@@ -214,11 +241,35 @@ class GroupedModel(Model):
         """Single changes of the support that are worth a re-fit, the likeliest ones."""
         return map(self._propose, self.search.likely_moves(self.support, TRIALS))
 
+    def patience(self, is_narrow: bool) -> int:
+        """Kicks in a row without improvement that end a round; the first one is all of "fast"."""
+        n_pairs = comb(self.support.size, 2)
+        return max(FIRST_KICKS, n_pairs // PAIRS) if is_narrow else KICKS
+
+    def drop(self, rng: np.random.Generator) -> Ints | None:
+        """The columns that a kick takes out; at a price every other kick only brings some in."""
+        price, budget = self.problem.sparsity
+        can_grow = price > 0.0 and self.support.size < budget
+        if can_grow and rng.random() < GROWING:
+            return np.empty(0, dtype=np.int64)
+        dropped = super().drop(rng)
+        return np.empty(0, dtype=np.int64) if dropped is None and can_grow else dropped
+
+    def _n_dropped(self, n_movable: int, rng: np.random.Generator) -> int:
+        """How many columns a kick takes out: every other time few, which large supports need."""
+        if rng.random() < 0.5:
+            return super()._n_dropped(n_movable, rng)
+        most = max(FEW_DROPPED, int(SHARE_DROPPED * n_movable))
+        return int(rng.integers(1, min(most, n_movable) + 1))
+
     def refill(self, dropped: Ints, rng: np.random.Generator) -> Proposal | None:
         """Other columns in place of those that were dropped, without half of these."""
         weight = rng.uniform(0.5, 1.0, self.problem.n_features)
         weight[dropped[: (dropped.size + 1) // 2]] = 0.0
-        return self._propose(self.search.descend(self.support, weight))
+        search, sparsity = copy(self.search), self.problem.sparsity
+        # for a while at a lower price: some columns pay together and none of them alone
+        search.sparsity = sparsity._replace(price=sparsity.price * rng.uniform(*CHEAPER))
+        return self._propose(search.descend(self.support, weight))
 
 
 class Models:

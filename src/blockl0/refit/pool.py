@@ -42,18 +42,6 @@ class Saved(NamedTuple):
     value: Floats
 
 
-class Walk(NamedTuple):
-    """Where a walk on a pool has come to, and what it set out from."""
-
-    support: Ints
-    columns: Ints
-    state: Saved
-
-    def is_from(self, support: Ints, pool: Pool) -> bool:
-        """Whether it set out from this support, on a pool of these columns."""
-        return np.array_equal(self.support, support) and np.array_equal(self.columns, pool.columns)
-
-
 class Pool:
     """Least squares on a support inside the pool, re-fitted by every move.
 

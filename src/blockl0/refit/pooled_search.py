@@ -7,16 +7,14 @@ columns at the point that the pool leads to, and makes the next pool, until noth
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.problem.problem import Problem
+from blockl0.incumbent import Incumbent
 from blockl0.problem.sparsity import Sparsity
 from blockl0.refit.local_search import LocalSearch
-from blockl0.refit.quadratic_search import Incumbent, SearchOptions, Tally
 from blockl0.run import Run
 
 Floats = NDArray[np.float64]
@@ -28,41 +26,22 @@ MAX_POOLS = 50
 """Pools of one settling; each but the last lowers the objective."""
 
 
-class PooledSearch:
-    """`LocalSearch` on pools; the interface is that of the other searches of method "refit"."""
+class PooledSearch(LocalSearch):
+    """`LocalSearch` that settles and kicks on pools."""
 
-    def __init__(
-        self, problem: Problem, options: SearchOptions, tally: Tally | None = None
-    ) -> None:
-        self.problem = problem
-        self.options = options
-        self.tally = Tally() if tally is None else tally
-        self.whole = LocalSearch(problem, options, self.tally)
-        self.tolerance, self.negligible = self.whole.tolerance, self.whole.negligible
+    def _forget(self) -> None:
+        super()._forget()
         # the last pool, of the support for which it was made
         self._last: tuple[bytes, Ints, LocalSearch] | None = None
-
-    def for_sparsity(self, sparsity: Sparsity) -> PooledSearch:
-        """The search of the same data under another price and budget."""
-        other = copy(self)
-        other.whole, other._last = self.whole.for_sparsity(sparsity), None
-        other.problem = other.whole.problem
-        return other
-
-    def start(self, w: Floats) -> Incumbent:
-        """The true minimizer on the support of w and the kept columns."""
-        return self.whole.start(w)
-
-    def scatter(self, rng: np.random.Generator) -> Incumbent:
-        """A start elsewhere, among all columns."""
-        return self.whole.scatter(rng)
 
     def shrink(self, w: Floats, size: int) -> Floats:
         """Take out the least missed column until `size` are left; only the support is read."""
         support = self.problem.units.support(w)
         return self._lift(self._on(support).shrink(w[support], size), support)
 
-    def settle(self, incumbent: Incumbent, run: Run, rng: np.random.Generator) -> Incumbent:
+    def settle(
+        self, incumbent: Incumbent, run: Run, rng: np.random.Generator, can_try: bool = True
+    ) -> Incumbent:
         """Settle in a pool, price all columns there, until the next pool brings nothing."""
         for _ in range(MAX_POOLS):
             if run.seconds_left <= 0.0:
@@ -71,16 +50,12 @@ class PooledSearch:
             here = replace(incumbent, w=incumbent.w[pool])
             # trials cost more than models: they come when pools bring nothing any more
             found = inside.settle(here, run, rng, can_try=False)
-            if not found.objective < incumbent.objective - self.tolerance:
+            if can_try and not found.objective < incumbent.objective - self.tolerance:
                 found = inside.settle(here, run, rng)
             if not found.objective < incumbent.objective - self.tolerance:
                 break
             incumbent = replace(found, w=self._lift(found.w, pool))
         return incumbent
-
-    def check(self, incumbent: Incumbent, run: Run) -> Incumbent | None:
-        """A better point one change away, among all columns; else the incumbent is settled."""
-        return self.whole.check(incumbent, run)
 
     def kick_round(
         self, incumbent: Incumbent, run: Run, rng: np.random.Generator, is_narrow: bool = False
@@ -98,7 +73,7 @@ class PooledSearch:
         if self._last is None or self._last[0] != key:
             must = np.union1d(incumbent.support, self.problem.keep).astype(np.int64)
             size = min(self.problem.n_features, pool_size(must.size))
-            prices = self.whole.models.at(incumbent.w).prices()
+            prices = self.models.at(incumbent.w).prices()
             prices[must] = -np.inf
             pool = np.sort(np.argpartition(prices, size - 1)[:size])
             self._last = key, pool, self._on(pool)

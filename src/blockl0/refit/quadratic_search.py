@@ -11,14 +11,15 @@ from numpy.typing import NDArray
 from blockl0 import kernels
 from blockl0.certificate.hidden_moves import find_hidden_move
 from blockl0.certificate.moves import CLEAR
-from blockl0.incumbent import Incumbent, Tally
-from blockl0.problem.fits import least_squares_on
+from blockl0.incumbent import Incumbent, Tally, Walk
+from blockl0.problem.fits import make_fits
 from blockl0.problem.problem import Problem
 from blockl0.problem.sparsity import Sparsity
-from blockl0.refit.pool import Pool, Walk
+from blockl0.refit.pool import Pool
 from blockl0.refit.pool_kicks import LARGEST_BLOCK, PoolKicks
 from blockl0.refit.pool_sizes import SearchOptions, kick_size, narrow_size, pool_size
 from blockl0.refit.pricing import doubtful_columns, price_columns, price_first
+from blockl0.refit.search import Search
 from blockl0.refit.settled import fit_with_kept, prove
 from blockl0.run import Run
 
@@ -35,15 +36,11 @@ MAX_PRICINGS = 50
 """Rounds of pool, search and price before a search is given up; each lowers the objective."""
 
 
-class QuadraticSearch:
+class QuadraticSearch(Search):
     """The squared loss: pools, descents, kicks and pricing.
 
     Attributes
     ----------
-    tolerance : float
-        Smaller improvements are rounding.
-    tally : Tally
-        Shared with the searches made from this one.
     proves : bool
         Whether a point is settled also where only the columns themselves can tell, and a problem of
         few columns solved to proven optimality. A model of another loss is worth neither.
@@ -57,11 +54,9 @@ class QuadraticSearch:
         proves: bool = False,
         like: QuadraticSearch | None = None,
     ) -> None:
-        self.problem = problem
-        self.options = options
+        super().__init__(problem, options, tally)
         self.certifies = proves
         self.proves = proves and problem.n_features <= LARGEST_BLOCK
-        self.tally = Tally() if tally is None else tally
         if like is None:
             self.sq_norms: Floats = problem.design.sq_norms(problem.sample_weight) + problem.ridge
         else:
@@ -72,7 +67,6 @@ class QuadraticSearch:
         self.constant = problem.smooth(zero, eta)
         self.tolerance = self.negligible = RELATIVE_TOLERANCE * self.constant
         self.tally.n_passes += 2 if like is None else 1
-        self.run: Run | None = None  # whose clock the pools read
         self._whole = None if like is None else self._like_whole_of(like)
         self._last: Pool | None = None  # the last pool that was not all of X
 
@@ -100,19 +94,20 @@ class QuadraticSearch:
         whole = other.whole_pool()
         return self._pool_of(whole.columns, like=whole)
 
-    def start(self, w: Floats) -> Incumbent:
+    def start(self, w: Floats, run: Run | None = None) -> Incumbent:
         """The fit on the support of w and the kept columns, less what is not worth its price."""
         support = self._with_kept(w)
         if support.size == 0:
-            return self.first()
+            return self.first(run)
         # pricing looks at what enters; removals, and columns that depend on others, are seen here
         pool = self._pool_of(support)
+        pool.run = run
         pool.load(support)
         pool.descend()
         fits = self.fit(support, 0), self.fit(pool.support, 0)
         return min(fits, key=lambda fit: fit.objective)
 
-    def first(self) -> Incumbent:
+    def first(self, run: Run | None = None) -> Incumbent:
         """A start from nothing, most of the way on few columns, where moves are cheap.
 
         Of many columns those that matter late do not stand out at first: the support is then grown
@@ -125,15 +120,15 @@ class QuadraticSearch:
         stages = range(1, STAGES + 1) if is_staged else [STAGES]
         for part in [-(-budget * stage // STAGES) for stage in stages]:
             search = self if part == budget else self.for_sparsity(Sparsity(price, part))
-            pool = search.make_pool(point, self._narrow_size(point))
+            pool = search.make_pool(point, run, self._narrow_size(point))
             pool.descend()
             point = self.fit(pool.support, 0)
         return point
 
-    def scatter(self, rng: np.random.Generator) -> Incumbent:
+    def scatter(self, rng: np.random.Generator, run: Run | None = None) -> Incumbent:
         """A start elsewhere: additions ranked by gains times random numbers, then a descent."""
         zero = Incumbent(np.zeros(self.problem.n_features), self.constant, 0)
-        pool = self.make_pool(zero, kick_size(self.problem, self.options))
+        pool = self.make_pool(zero, run, kick_size(self.problem, self.options))
         pool.descend(rng.uniform(0.0, 1.0, pool.columns.size))
         pool.descend()
         return self.fit(pool.support, 0)
@@ -148,7 +143,7 @@ class QuadraticSearch:
         while pool.size > size and pool.movable.size:
             movable = pool.movable
             pool.toggle(movable[[np.argmin(pool.drop_costs(movable))]])
-        return least_squares_on(self.problem, pool.support)
+        return make_fits(self.problem).coef_on(pool.support)
 
     # pool ------------------------------------------------------------------------------------
 
@@ -162,10 +157,13 @@ class QuadraticSearch:
             self.tally.n_passes += 1
         return self._whole
 
-    def make_pool(self, incumbent: Incumbent, most: int | None = None) -> Pool:
+    def make_pool(
+        self, incumbent: Incumbent, run: Run | None = None, most: int | None = None
+    ) -> Pool:
         """The support, the kept columns, and the columns with the best prices, loaded.
 
-        There are at most `most` of them, unless the support needs more; `pool_size` by default.
+        There are at most `most` of them, unless the support needs more; `pool_size` by default. The
+        pool reads the clock of the run.
         """
         n, must = self.problem.n_features, self._with_kept(incumbent.w)
         most = pool_size(self.problem, self.options) if most is None else most
@@ -179,7 +177,7 @@ class QuadraticSearch:
             # a product of all is quicker than many of a few, and needs no copy of the columns
             if size <= kick_size(self.problem, self.options):
                 pool.know_all()
-        pool.run = self.run  # a pool of all columns may be older than the run
+        pool.run = run  # a pool of all columns may be older than the run
         pool.load(must)
         return pool
 
@@ -195,12 +193,8 @@ class QuadraticSearch:
         return np.flatnonzero(chosen)
 
     def _pool_of(self, columns: Ints, like: Pool | None = None) -> Pool:
-        pool = Pool(
-            self.problem, columns, self.target[columns], self.sq_norms[columns], self.tolerance,
-            like,
-        )  # fmt: skip
-        pool.run = self.run
-        return pool
+        target, sq_norms = self.target[columns], self.sq_norms[columns]
+        return Pool(self.problem, columns, target, sq_norms, self.tolerance, like)
 
     # price -----------------------------------------------------------------------------------
 
@@ -228,7 +222,7 @@ class QuadraticSearch:
         for _ in range(MAX_PRICINGS):
             if run.seconds_left <= 0.0:
                 break
-            pool = self.make_pool(incumbent)
+            pool = self.make_pool(incumbent, run)
             pool.descend()
             if not self.proves and pool is self._whole and pool.columns.size <= LARGEST_BLOCK:
                 pool.search_block(np.arange(pool.columns.size))
@@ -304,12 +298,14 @@ class QuadraticSearch:
         worse: the search walks away from the incumbent, and the next wide round goes on from there.
         """
         wide = kick_size(self.problem, self.options)
-        pool = self.make_pool(incumbent, self._narrow_size(incumbent) if is_narrow else wide)
+        most = self._narrow_size(incumbent) if is_narrow else wide
+        pool = self.make_pool(incumbent, run, most)
         best, slack = pool.objective, -np.inf
         if not is_narrow:
             slack = SLACK * abs(incumbent.objective)
-            if incumbent.walk is not None and incumbent.walk.is_from(incumbent.support, pool):
-                pool.restore(incumbent.walk.state)
+            walk = incumbent.walk
+            if walk is not None and walk.is_from(incumbent.support, pool.columns):
+                pool.restore(walk.state)
         kicks = PoolKicks(pool, self.options, rng)
         support = kicks.make_round(run, is_narrow, best, slack)
         incumbent.walk = None

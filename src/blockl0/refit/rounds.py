@@ -17,12 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.certificate import TOL, Certificate
+from blockl0.incumbent import Incumbent
 from blockl0.methods import method
+from blockl0.problem.fits import make_fits
 from blockl0.problem.problem import Problem
 from blockl0.problem.sparsity import Sparsity
 from blockl0.refit.local_search import LocalSearch
+from blockl0.refit.pool_sizes import SearchOptions
 from blockl0.refit.pooled_search import PooledSearch
-from blockl0.refit.quadratic_search import Incumbent, QuadraticSearch, SearchOptions
+from blockl0.refit.quadratic_search import QuadraticSearch
+from blockl0.refit.search import Search
 from blockl0.result import Result, Status
 from blockl0.run import Run
 from blockl0.validate import check_choice, check_integer
@@ -38,8 +42,6 @@ ELSEWHERE_ROUNDS = 3
 
 WIDE = 512
 """Columns beyond which a loss other than the squared one is searched in pools of them."""
-
-Search = QuadraticSearch | LocalSearch | PooledSearch
 
 
 @method("refit", several_outputs=True)
@@ -78,9 +80,7 @@ def solve_refit(
         Exact blocks in a row without improvement that end their part of a round.
     """
     options, rounds = refit_options(effort, block, pool, patience)
-    search = make_search(problem, options)
-    incumbent, status = improve(search, init, run, rng, rounds)
-    return finish(search, incumbent, status, run)
+    return run_search(make_search(problem, options), init, run, rng, rounds)
 
 
 def refit_options(
@@ -98,12 +98,20 @@ def refit_options(
     return options, _rounds(effort)
 
 
-def make_search(problem: Problem, options: SearchOptions) -> Search:
-    """The search for the problem's loss."""
+def make_search(problem: Problem, options: SearchOptions, proves: bool = True) -> Search:
+    """The search for the problem's loss; for the squared one with proofs where they are cheap."""
     if problem.is_quadratic:
-        return QuadraticSearch(problem, options, proves=True)
+        return QuadraticSearch(problem, options, proves=proves)
     is_wide = options.pool is None and problem.n_features > WIDE
     return (PooledSearch if is_wide else LocalSearch)(problem, options)
+
+
+def run_search(
+    search: Search, init: Floats | None, run: Run, rng: np.random.Generator, rounds: int
+) -> Result:
+    """The result of a search."""
+    incumbent, status = improve(search, init, run, rng, rounds)
+    return finish(search, incumbent, status, run)
 
 
 def improve(
@@ -112,12 +120,13 @@ def improve(
     """Settle a start, then rounds of blocks and kicks until `rounds` in a row bring nothing."""
     incumbent: Incumbent | None = None
     status: Status | None = None
-    if isinstance(search, QuadraticSearch):
-        search.run = run
     try:
-        incumbent = search.start(search.problem.zero() if init is None else init)
-        incumbent = search.settle(incumbent, run, rng)
+        given = _without_choice(search)
+        incumbent = given or search.start(search.problem.zero() if init is None else init, run)
+        if not incumbent.is_settled:
+            incumbent = search.settle(incumbent, run, rng)
         status = run.record(incumbent)
+        rounds = rounds if given is None else -1
         # the first round is always made, and is narrow
         fruitless, n_elsewhere = -1, 0
         while status is None and fruitless < rounds and not incumbent.is_proven:
@@ -131,12 +140,8 @@ def improve(
                 n_elsewhere += 1
             else:
                 incumbent = search.kick_round(incumbent, run, rng, is_narrow=fruitless < 0)
-            while (better := check(search, incumbent, run)) is not None:
-                better = search.settle(better, run, rng)
-                # rounding may lead back to where it came from
-                if not better.objective < incumbent.objective:
-                    break
-                incumbent = better
+            # whatever the effort, so that a run with more of it goes through the same points
+            incumbent = search.settle_checked(incumbent, run, rng)
             if is_perfect:
                 break
             fruitless = 0 if incumbent.objective < before else fruitless + 1
@@ -149,21 +154,32 @@ def improve(
     return incumbent, status
 
 
+def _without_choice(search: Search) -> Incumbent | None:
+    """The fit where there is nothing to choose: of all columns for nothing, or of the kept ones.
+
+    None where there is a choice; so there is between perfect fits, of which a search takes one of
+    few columns.
+    """
+    problem, (price, budget) = search.problem, search.problem.sparsity
+    if budget == problem.keep.size:
+        support = problem.keep
+    elif price == 0.0 and budget >= problem.n_features:
+        support = np.flatnonzero(problem.design.sq_norms(problem.sample_weight))
+    else:
+        return None
+    point = Incumbent.at(problem, make_fits(problem).coef_on(support), iteration=1)
+    if point.objective <= search.negligible:
+        return None
+    # of columns that depend on others there is a choice which to leave out
+    point.is_settled = point.n_nonzero == support.size
+    point.is_proven = point.is_settled and problem.is_quadratic
+    return point
+
+
 def _nothing(problem: Problem) -> Incumbent:
     """The point to return when there was no time for any other."""
     w = problem.zero()
     return Incumbent(w, problem.objective(w), 0)
-
-
-def check(search: Search, incumbent: Incumbent, run: Run) -> Incumbent | None:
-    """A better point one change away, on the true objective; None where there is none, or no time.
-
-    Every new incumbent is checked at the end of its round, whatever the effort, so that a run with
-    more effort goes through the same points. The squared loss is settled by its prices.
-    """
-    if isinstance(search, QuadraticSearch) or incumbent.is_settled:
-        return None
-    return search.check(incumbent, run)
 
 
 def finish(search: Search, incumbent: Incumbent, status: Status, run: Run) -> Result:
@@ -181,7 +197,7 @@ def finish(search: Search, incumbent: Incumbent, status: Status, run: Run) -> Re
 
 def restart(search: Search, incumbent: Incumbent, run: Run, rng: np.random.Generator) -> Incumbent:
     """A search of its own from a start elsewhere; the better of the two."""
-    found, fruitless = search.settle(search.scatter(rng), run, rng), 0
+    found, fruitless = search.settle(search.scatter(rng, run), run, rng), 0
     while fruitless < ELSEWHERE_ROUNDS and run.seconds_left > 0.0:
         before = found.objective
         found = search.kick_round(found, run, rng)
@@ -209,10 +225,10 @@ def ask_neighbours(
             continue
         neighbour = search.for_sparsity(Sparsity(price, other))
         w = incumbent.w if other > budget else search.shrink(incumbent.w, other)
-        point = neighbour.settle(neighbour.start(w), run, rng)
+        point = neighbour.settle(neighbour.start(w, run), run, rng)
         point = neighbour.kick_round(point, run, rng, is_narrow=True)
         back = point.w if point.n_nonzero <= budget else search.shrink(point.w, budget)
-        incumbent = _better(search.settle(search.start(back), run, rng), incumbent)
+        incumbent = _better(search.settle(search.start(back, run), run, rng), incumbent)
     return incumbent
 
 

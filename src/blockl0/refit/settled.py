@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from blockl0.exact.search import ExactSearch
 from blockl0.incumbent import Incumbent
-from blockl0.problem.fits import least_squares_on
+from blockl0.problem.fits import make_fits
 from blockl0.problem.problem import Problem
 from blockl0.run import Run
 
@@ -26,11 +26,12 @@ def fit_with_kept(problem: Problem, support: Ints, sq_norms: Floats, iteration: 
     """
     keep, budget = problem.keep, problem.sparsity.budget
     support = np.union1d(support, keep) if keep.size else support
-    w = least_squares_on(problem, support)
+    fits = make_fits(problem)
+    w = fits.coef_on(support)
     while np.count_nonzero(w) > budget:
         movable = np.setdiff1d(np.flatnonzero(w), keep)
         least = movable[np.argmin(w[movable] ** 2 * sq_norms[movable])]
-        w = least_squares_on(problem, np.setdiff1d(np.flatnonzero(w), least))
+        w = fits.coef_on(np.setdiff1d(np.flatnonzero(w), least))
     return Incumbent.at(problem, w, iteration)
 
 

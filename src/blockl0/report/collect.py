@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from blockl0.estimators.explain import drop_one, problem_of
+from blockl0.estimators.explain import drop_one
 from blockl0.estimators.folds import FittedPath
 from blockl0.losses import get_loss
 from blockl0.problem.sparsity import Sparsity
@@ -138,7 +138,7 @@ def make_report(
     tell(len(splits) + 2, "proofs")
     choices = _choices(facts)
     start = choices.get("one_se", choices["bic"])
-    proofs = proof.prove(facts.prepared.problem, model.path_, start, X, y, share)
+    proofs = proof.prove(facts.prepared.problem, model.path_, start, share)
     data = _assemble(facts, points, choices, start, proofs)
     data["recipes"] = recipes.recipes(facts, source, command, notes, time_limit=share)
     data["about"] = about(
@@ -170,11 +170,12 @@ class Facts:
 
 def _facts(task: Task, model: Any, folds: Folds, names: list[str], target: str) -> Facts:
     used = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *model.path_.supports]))
-    prepared = problem_of(model, task.X, task.y, None)[3]
+    data = task.data(model)
+    prepared = model._problem_for(data)
     # room for every point of the path: the estimator's own budget is that of one of them
     sparsity = Sparsity(0.0, task.X.shape[1])
     prepared = replace(prepared, problem=replace(prepared.problem, sparsity=sparsity))
-    null = FittedPath(prepared, model.path_).null_loss(task.data(model))
+    null = FittedPath(prepared, model.path_).null_loss(data)
     return Facts(task, model, folds, names, clean(target), null, used, prepared)
 
 

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from blockl0.estimators.cv import L0ClassifierCV, L0RegressorCV
-from blockl0.estimators.folds import Data, Split, each_fold, fit_fold, shuffled_folds, split_rows
+from blockl0.estimators.data import Data
+from blockl0.estimators.folds import Split, each_fold, fit_fold, shuffled_folds, split_rows
 from blockl0.losses import get_loss, label_of
 from blockl0.problem.preprocess import ConstantColumnWarning
 from blockl0.report.plain import compact, ratio
@@ -78,9 +79,7 @@ class Task:
 
     def data(self, model: Any) -> Data:
         """The rows as the folds of a fitted model see them."""
-        y = np.searchsorted(model.classes_, self.y) if self.has_labels else self.y.astype(float)
-        target, n_classes = model._code_target(y)
-        return Data(self.X, y, target, n_classes, None)
+        return model._read(self.X, self.y, reset=False)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,8 +6,6 @@ import time
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from blockl0.certificate import certify_problem
 from blockl0.certificate.proof import (
     Choice,
@@ -16,13 +14,15 @@ from blockl0.certificate.proof import (
     is_perfect,
     objective_at_zero,
     proof_of,
+    slack,
 )
+from blockl0.certificate.single_moves import SingleMoves
 from blockl0.errors import OutOfReachError
 from blockl0.exact import HOPELESS as LARGEST
+from blockl0.problem.fits import make_fits
 from blockl0.problem.sparsity import Sparsity
-from blockl0.refit.rounds import make_search, refit_options
 from blockl0.result import Result, Status
-from blockl0.solve import solve_problem
+from blockl0.solve import open_run, solve_problem
 
 SECONDS, SECONDS_EACH = 10.0, 1.0
 """Time for all proofs where no limit is given, and for the exact search of one point."""
@@ -30,13 +30,9 @@ LEAST_SECONDS = 1e-3
 """Of a search that is begun, however little time is left."""
 MOST_ENTRIES = 20_000_000
 """Entries of X up to which all exchanges of two columns are looked at."""
-ENTRY = 1e-6
-"""Where the fit of a column that enters starts: anything but zero, which would be out."""
 
 
-def prove(
-    problem: Any, path: Any, start: int, X: Any, y: Any, time_limit: float | None
-) -> list[Proof]:
+def prove(problem: Any, path: Any, start: int, time_limit: float | None) -> list[Proof]:
     """A proof for every point; the time goes to the chosen one first, then to those around it."""
     deadline = time.perf_counter() + (SECONDS if time_limit is None else time_limit)
     choices = [
@@ -47,13 +43,14 @@ def prove(
         proof_of(result.status, result.certificate, choice)
         for result, choice in zip(path, choices, strict=True)
     ]
-    prover = _Quadratic(problem, X, y) if problem.is_quadratic else _Trials(problem)
+    at_zero = objective_at_zero(problem)
+    prover = (_Quadratic if problem.is_quadratic else _Trials)(problem, at_zero)
     for i in sorted(range(len(proofs)), key=lambda i: (abs(i - start), i)):
         if proofs[i].is_optimal:
             continue
         if time.perf_counter() >= deadline:
             break
-        if is_perfect(path[i].objective, prover.at_zero):
+        if is_perfect(path[i].objective, at_zero):
             # no objective is below zero: whatever is lower still differs by rounding
             proofs[i] = replace(proofs[i], kind="optimal")
             continue
@@ -61,24 +58,13 @@ def prove(
     return proofs
 
 
-class _Prover:
-    """What both kinds share: the problem, and when a trial is better."""
-
-    def __init__(self, problem: Any) -> None:
-        self.problem = problem
-        self.at_zero = objective_at_zero(problem)
-
-    def is_refuted(self, result: Result, objective: float) -> bool:
-        return is_better(objective, result.objective, self.at_zero)
-
-
-class _Quadratic(_Prover):
+class _Quadratic:
     """The squared loss: branch and bound, then all exchanges of two columns."""
 
-    def __init__(self, problem: Any, X: Any, y: Any) -> None:
-        super().__init__(problem)
-        self.is_hopeful = X.shape[1] <= LARGEST
-        self.has_pairs = X.shape[0] * X.shape[1] <= MOST_ENTRIES
+    def __init__(self, problem: Any, at_zero: float) -> None:
+        self.problem, self.at_zero = problem, at_zero
+        self.is_hopeful = problem.n_features <= LARGEST
+        self.has_pairs = problem.n_samples * problem.n_features <= MOST_ENTRIES
 
     def improve(self, proof: Proof, result: Result, choice: Choice, deadline: float) -> Proof:
         sparsity = Sparsity(0.0, choice.budget)
@@ -87,7 +73,7 @@ class _Quadratic(_Prover):
             left = deadline - time.perf_counter()
             seconds = max(min(SECONDS_EACH, left), LEAST_SECONDS)
             exact = solve_problem(problem, "exact", random_state=0, time_limit=seconds)
-            if self.is_refuted(result, exact.objective):
+            if is_better(exact.objective, result.objective, self.at_zero):
                 return proof.refuted(
                     result.support, result.objective, exact.support, exact.objective
                 )
@@ -109,36 +95,30 @@ class _Quadratic(_Prover):
         if pairs.better_coef is None or pairs.better_objective is None:
             # one or two columns to choose: all subsets are an exchange of two away
             return replace(proof, kind="optimal" if choice.is_settled_by(2) else "pairs")
-        better = np.flatnonzero(pairs.better_coef)
+        better = problem.units.support(pairs.better_coef)
         return proof.refuted(result.support, result.objective, better, pairs.better_objective)
 
 
-class _Trials(_Prover):
-    """Other losses: every exchange of one column is fitted anew, while there is time."""
+class _Trials:
+    """Other losses: every exchange of one column is excluded or fitted anew, in time."""
 
-    def __init__(self, problem: Any) -> None:
-        super().__init__(problem)
-        self.search = make_search(problem, refit_options()[0])
+    def __init__(self, problem: Any, at_zero: float) -> None:
+        self.problem, self.at_zero = problem, at_zero
+        self.fits = make_fits(problem)  # they depend on neither price nor budget
 
     def improve(self, proof: Proof, result: Result, choice: Choice, deadline: float) -> Proof:
-        inside = result.support
-        outside = np.setdiff1d(np.arange(self.problem.n_features), inside)
-        movable = np.setdiff1d(inside, self.problem.keep)
-        pairs = [(j, i) for j in movable for i in outside]
-        # in random order, so that a part of them is a fair sample
-        order = np.random.default_rng(0).permutation(len(pairs))
-        for n_tried, at in enumerate(order):
-            if time.perf_counter() >= deadline:
-                kind = "tried" if n_tried else proof.kind
-                return replace(proof, kind=kind, n_tried=n_tried)
-            j, i = pairs[at]
-            w = self.problem.from_given(result.coef).copy()
-            w[j], w[i] = 0.0, ENTRY
-            w = self.search.start(w).w
-            there = self.problem.objective(w)
-            if self.is_refuted(result, there):
-                better = np.flatnonzero(w if w.ndim == 1 else w.any(axis=1))
-                proof = replace(proof, n_tried=n_tried + 1)
-                return proof.refuted(result.support, result.objective, better, there)
+        # without room and without a price exchanges are all the changes that can help
+        problem = replace(self.problem, sparsity=Sparsity(0.0, choice.n_chosen))
+        seconds = max(deadline - time.perf_counter(), LEAST_SECONDS)
+        run = open_run(problem, "refit", {}, time_limit=seconds)
+        w, least = problem.from_given(result.coef), slack(result.objective, self.at_zero)
+        moves = SingleMoves(problem, self.fits)
+        verdict = moves.check(w, result.objective, least, run)
+        if verdict.better is not None:
+            better, there = problem.units.support(verdict.better), problem.objective(verdict.better)
+            return proof.refuted(result.support, result.objective, better, there)
+        if not verdict.is_complete:
+            kind = "tried" if moves.n_tried else proof.kind
+            return replace(proof, kind=kind, n_tried=moves.n_tried)
         is_all = choice.is_settled_by(1) and choice.n_chosen == choice.budget
-        return replace(proof, kind="optimal" if is_all else "tried", n_tried=len(pairs))
+        return replace(proof, kind="optimal" if is_all else "tried", n_tried=proof.n_possible)

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from blockl0.tables.csv_files import PACKED, read_csv
 from blockl0.tables.matrix_files import read_libsvm, read_mat
-from blockl0.text import did_you_mean
+from blockl0.text import clause, did_you_mean
 from blockl0.validate import check_choice
 
 FORMATS = {
@@ -222,9 +222,7 @@ def _read_npz(stream: Any, na: tuple[str, ...]) -> Raw:
         with np.load(stream, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
     except (OSError, ValueError) as error:
-        raise ValueError(
-            f"This is not an NPZ file of plain arrays: {str(error).rstrip('.')}."
-        ) from error
+        raise ValueError(f"This is not an NPZ file of plain arrays: {clause(error)}.") from error
     if {"format", "shape", "data"} <= arrays.keys():
         if isinstance(stream, io.BytesIO):
             stream.seek(0)

@@ -7,6 +7,8 @@ from typing import Any
 
 import scipy.sparse as sp
 
+from blockl0.text import clause
+
 
 def read_libsvm(source: Any, *, first_column: int | None = 0) -> tuple[Any, Any]:
     """(X as a csc_array, y) of LIBSVM text: a path, also compressed (.gz, .bz2), or a stream.
@@ -23,7 +25,7 @@ def read_libsvm(source: Any, *, first_column: int | None = 0) -> tuple[Any, Any]
             :2
         ]
     except (OSError, ValueError, EOFError) as error:
-        raise ValueError(f"This is not a LIBSVM file: {_reason(error)}.") from error
+        raise ValueError(f"This is not a LIBSVM file: {clause(error)}.") from error
     return sp.csc_array(X), y
 
 
@@ -37,9 +39,5 @@ def read_mat(source: Any) -> dict[str, Any]:
     except NotImplementedError as error:
         raise ValueError("MAT files of version 7.3 are not read; save with '-v7'.") from error
     except (MatReadError, OSError, ValueError, TypeError) as error:
-        raise ValueError(f"This is not a MAT file: {_reason(error)}.") from error
+        raise ValueError(f"This is not a MAT file: {clause(error)}.") from error
     return {name: value for name, value in arrays.items() if not name.startswith("__")}
-
-
-def _reason(error: BaseException) -> str:
-    return str(error).rstrip(".")

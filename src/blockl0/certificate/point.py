@@ -1,0 +1,39 @@
+"""The point under test, and what is better than it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockl0.certificate.proof import TOL, slack
+from blockl0.problem.problem import Problem
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+
+class Better(NamedTuple):
+    """A feasible point with a lower objective, and the columns that show it."""
+
+    block: tuple[int, ...]
+    coef: Floats
+    objective: float
+
+
+class PointUnderTest:
+    """A point with its columns, kept ones included, its objective, and what counts as lower."""
+
+    def __init__(self, problem: Problem, w: Floats, tol: float = TOL) -> None:
+        self.problem, self.w = problem, w
+        self.objective = problem.objective(w)
+        self.members: Indices = np.union1d(problem.units.support(w), problem.keep).astype(np.int64)
+        self.slack = slack(self.objective, problem.smooth(problem.zero()), tol)
+
+    def confirm(self, block: NDArray[np.integer], z: Floats) -> Better | None:
+        """The better point, if it is better on the data by more than the slack."""
+        objective = self.problem.objective(z)
+        if not objective < self.objective - self.slack:
+            return None
+        return Better(tuple(sorted(int(j) for j in block)), z, objective)

@@ -1,0 +1,46 @@
+"""The data of a fit, as the loss, the splitter and the scorer see them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import _check_method_params
+
+from blockl0.losses import Loss
+
+
+class Data(NamedTuple):
+    """Rows of X: y as the splitter sees it, numbers or codes, and the target as the loss does.
+
+    `for_scorer` holds metadata of the rows that a scorer is given by name.
+    """
+
+    X: Any
+    y: Any
+    target: Any
+    n_classes: int
+    weights: Any
+    for_scorer: dict[str, Any] | None = None
+
+    def rows(self, where: Any) -> Data:
+        """Some of the rows."""
+        X = sp.csc_array(self.X.tocsr()[where]) if sp.issparse(self.X) else self.X[where]
+        weights = None if self.weights is None else self.weights[where]
+        given = _check_method_params(self.X, self.for_scorer or {}, indices=where)
+        return Data(X, self.y[where], self.target[where], self.n_classes, weights, given)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no row counts."""
+        return len(self.y) == 0 or (self.weights is not None and not self.weights.any())
+
+    def can_train(self, loss: Loss) -> bool:
+        """Whether every class is there, and what else the loss needs."""
+        if self.is_empty:
+            return False
+        used = slice(None) if self.weights is None else self.weights > 0.0
+        if self.n_classes:
+            return np.unique(self.y[used]).size == self.n_classes
+        return loss.can_train(self.target[used])

@@ -1,0 +1,89 @@
+"""What method "refit" asks of the search of a loss; `rounds` is written in these words alone."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockl0.incumbent import Incumbent, Tally
+from blockl0.problem.problem import Problem
+from blockl0.problem.sparsity import Sparsity
+from blockl0.refit.pool_sizes import SearchOptions
+from blockl0.run import Run
+
+Floats = NDArray[np.float64]
+
+
+class Search(ABC):
+    """A search of one problem.
+
+    Attributes
+    ----------
+    tally : Tally
+        Shared with the searches made from this one.
+    tolerance : float
+        Smaller improvements are rounding.
+    negligible : float
+        An objective that counts as none.
+    """
+
+    tolerance: float
+    negligible: float
+
+    def __init__(
+        self, problem: Problem, options: SearchOptions, tally: Tally | None = None
+    ) -> None:
+        self.problem = problem
+        self.options = options
+        self.tally = Tally() if tally is None else tally
+
+    @abstractmethod
+    def for_sparsity(self, sparsity: Sparsity) -> Self:
+        """The search of the same data under another price and budget; it shares what it can."""
+
+    def for_target(self, y: Floats) -> Self:
+        """The search of the same columns for another target, with a tally of its own."""
+        return type(self)(replace(self.problem, y=y), self.options)
+
+    @abstractmethod
+    def start(self, w: Floats, run: Run | None = None) -> Incumbent:
+        """The fit on the support of w and the kept columns, as far as it is worth its price."""
+
+    @abstractmethod
+    def scatter(self, rng: np.random.Generator, run: Run | None = None) -> Incumbent:
+        """A start elsewhere, by random numbers."""
+
+    @abstractmethod
+    def shrink(self, w: Floats, size: int) -> Floats:
+        """Take out the least missed column, re-fitted, until `size` are left; kept ones stay."""
+
+    @abstractmethod
+    def settle(self, incumbent: Incumbent, run: Run, rng: np.random.Generator) -> Incumbent:
+        """Descend from a point until nothing that the search looks at improves it."""
+
+    @abstractmethod
+    def kick_round(
+        self, incumbent: Incumbent, run: Run, rng: np.random.Generator, is_narrow: bool = False
+    ) -> Incumbent:
+        """A round of changes at random, each settled; the best point, or the incumbent."""
+
+    def check(self, incumbent: Incumbent, run: Run) -> Incumbent | None:
+        """A better point one change away, on the true objective; None where there is none.
+
+        Or no time. Not asked where settling tells already, as for the squared loss by its prices.
+        """
+        return None
+
+    def settle_checked(self, incumbent: Incumbent, run: Run, rng: np.random.Generator) -> Incumbent:
+        """Settle from what `check` finds, until it finds nothing."""
+        while (better := self.check(incumbent, run)) is not None:
+            better = self.settle(better, run, rng)
+            # rounding may lead back to where it came from
+            if not better.objective < incumbent.objective:
+                break
+            incumbent = better
+        return incumbent
