@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from blockl0.problem.preprocess import ConstantColumnWarning
     from blockl0.result import History, Result, Status
     from blockl0.solve import solve
+    from blockl0.verify import ProofError, verify
 
 __all__ = [
     "BestSubsetSelector",
@@ -34,6 +35,7 @@ __all__ = [
     "L0RegressorCV",
     "OutOfReachError",
     "Path",
+    "ProofError",
     "Result",
     "SINDyL0",
     "Status",
@@ -44,6 +46,7 @@ __all__ = [
     "l0_path",
     "solve",
     "sparse_encode",
+    "verify",
 ]
 
 # loaded when first used: the compiler and scikit-learn take a second each to import, for which
@@ -59,6 +62,7 @@ _LAZY = {
     "L0RegressorCV": "blockl0.estimators.cv",
     "OutOfReachError": "blockl0.errors",
     "Path": "blockl0.path",
+    "ProofError": "blockl0.verify",
     "Result": "blockl0.result",
     "SINDyL0": "blockl0.estimators.coding",
     "Status": "blockl0.result",
@@ -68,6 +72,7 @@ _LAZY = {
     "l0_path": "blockl0.path",
     "solve": "blockl0.solve",
     "sparse_encode": "blockl0.estimators.coding",
+    "verify": "blockl0.verify",
 }
 
 

@@ -29,16 +29,16 @@ def check_free(path: Any, force: bool = False) -> Path:
     return path
 
 
-def write_whole(path: Any, text: str, force: bool = False) -> Path:
-    """Write text to a file that gets its name when it is complete: nobody ever sees half of it.
+def write_whole(path: Any, text: str | bytes, force: bool = False) -> Path:
+    """Write text, in UTF-8, or bytes to a file that gets its name when it is complete: nobody ever sees half of it.
 
     Of several writers without `force` one succeeds. With it, a file that is there is replaced, but
     keeps its permissions, and a link keeps pointing to it. A device or a pipe is written to.
     """
     path = check_free(path, force)
+    content = text.encode() if isinstance(text, str) else text
     if _is_stream(path):
-        with open(path, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+        path.write_bytes(content)
         return path
     place = Path(os.path.realpath(path)) if force else path
     if force and (place.is_symlink() or not place.parent.is_dir()):
@@ -46,7 +46,7 @@ def write_whole(path: Any, text: str, force: bool = False) -> Path:
     _remove_abandoned(place)
     part = _part_of(place)
     try:
-        _write_part(part, text, place.stat() if place.exists() else None)
+        _write_part(part, content, place.stat() if place.exists() else None)
         if force:
             os.replace(part, place)
         else:
@@ -87,7 +87,7 @@ def _remove_abandoned(place: Path) -> None:
                 os.unlink(entry.path)
 
 
-def _write_part(part: Path, text: str, before: os.stat_result | None) -> None:
+def _write_part(part: Path, content: bytes, before: os.stat_result | None) -> None:
     """Make a complete file, with the permissions of what was before.
 
     On Linux it has no name until it is complete: the system removes it with the process, however
@@ -97,24 +97,24 @@ def _write_part(part: Path, text: str, before: os.stat_result | None) -> None:
     if os.path.isdir("/proc/self/fd"):
         with suppress(AttributeError, OSError):  # as on file systems without such files
             descriptor = os.open(part.parent, os.O_WRONLY | os.O_TMPFILE, mode)
-            with _filled(descriptor, text, before):
+            with _filled(descriptor, content, before):
                 # an absolute path, for which the folder is not used but makes Python follow it
                 os.link(f"/proc/self/fd/{descriptor}", part, src_dir_fd=descriptor)
             return
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    with _filled(os.open(part, flags, mode), text, before):
+    with _filled(os.open(part, flags, mode), content, before):
         pass
 
 
 @contextmanager
-def _filled(descriptor: int, text: str, before: os.stat_result | None) -> Iterator[None]:
-    """Write text and be sure that it is on disk; closed in the end."""
-    with open(descriptor, "w", encoding="utf-8", newline="\n") as file:
+def _filled(descriptor: int, content: bytes, before: os.stat_result | None) -> Iterator[None]:
+    """Write a file and be sure that it is on disk; closed in the end."""
+    with open(descriptor, "wb") as file:
         if before is not None and hasattr(os, "fchmod"):
             with suppress(OSError):
                 os.fchown(descriptor, before.st_uid, before.st_gid)
             os.fchmod(descriptor, stat.S_IMODE(before.st_mode))  # whatever the process masks
-        file.write(text)
+        file.write(content)
         file.flush()
         os.fsync(descriptor)
         yield

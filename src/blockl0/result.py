@@ -96,6 +96,9 @@ class Result:
     drift : float or None
         Largest rounding seen in a pivot of the search, relative to its column's squared norm, where
         it is measured. It touches only the ranking of moves: `coef` and `objective` come from X.
+    proof : Proof or None
+        What `blockl0.verify` can check, where method "exact" was asked for it with `proof`: it has
+        `save(path)`, `n_records` and `nbytes`.
     """
 
     coef: NDArray[np.float64]
@@ -109,6 +112,7 @@ class Result:
     lower_bound: float | None = None
     n_passes: int | None = None
     drift: float | None = None
+    proof: Any = None
 
     @property
     def support(self) -> NDArray[np.int64]:

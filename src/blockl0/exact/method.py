@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.block_search import NODE_LIMIT
+from blockl0.exact.proof import ProofRecorder
 from blockl0.exact.stages import Stages
+from blockl0.files import check_free
 from blockl0.incumbent import Incumbent
 from blockl0.methods import METHODS, method
 from blockl0.problem.problem import Problem
@@ -38,6 +42,7 @@ def solve_exact(
     gap: float = 0.0,
     node_limit: int = 100 * NODE_LIMIT,
     memory_limit: float = MEMORY,
+    proof: Any = None,
 ) -> Result:
     """Branch and bound over all supports, from the incumbent of method "refit" to the proof.
 
@@ -61,17 +66,21 @@ def solve_exact(
         Nodes after which the search stops without a proof.
     memory_limit : float
         Bytes.
+    proof : str, Path or bool, optional
+        A file for a proof that `blockl0.verify` can check, which is replaced if it exists; True for
+        `Result.proof` alone. The tableaus, which leave no such proof, are then not used.
     """
     node_limit = check_integer("node_limit", node_limit, low=1)
     gap, memory_limit = check_nonnegative("gap", gap), check_positive("memory_limit", memory_limit)
+    recorder = _recorder(problem, proof)
     first = METHODS["refit"].solve(problem, run.part(), init=init, rng=rng, effort=HEURISTIC_EFFORT)
-    if first.status is Status.OPTIMAL:
+    if first.status is Status.OPTIMAL and recorder is None:
         # few columns: the heuristic is a complete search already
         w = problem.from_given(first.coef)
         said = run.record(Incumbent(w, first.objective, first.n_nonzero), first.lower_bound)
         status = said if said is Status.STOPPED else first.status
         return run.result(w, status, first.n_iter, first.lower_bound)
-    search = Stages(problem, _incumbent(problem, first), run, gap, memory_limit)
+    search = Stages(problem, _incumbent(problem, first), run, gap, memory_limit, recorder)
     status, quota = None, FIRST_NODES
     try:
         status = run.record(search.incumbent, search.bound)
@@ -94,7 +103,21 @@ def solve_exact(
         assert search.reason is not None
         status = Status.NO_BOUND
         run.warn_once(no_bound(problem, best.w, search.reason))
-    return run.result(best.w, status, best.iteration, search.bound)
+    made = None if recorder is None else recorder.proof(best.w, search.bound)
+    if made is not None and not isinstance(proof, bool):
+        made.save(proof, force=True)
+    return run.result(best.w, status, best.iteration, search.bound, proof=made)
+
+
+def _recorder(problem: Problem, proof: Any) -> ProofRecorder | None:
+    """What keeps the proof, where one is asked for; a file must be possible there."""
+    if proof is None or proof is False:
+        return None
+    if proof is not True:
+        if not isinstance(proof, str | Path):
+            raise TypeError(f"`proof` must be True or the name of a file, got {proof!r}.")
+        check_free(proof, force=True)
+    return ProofRecorder(problem)
 
 
 def _incumbent(problem: Problem, first: Result) -> Incumbent:

@@ -12,6 +12,7 @@ from blockl0.exact.bounds import Bounds, Node
 from blockl0.exact.data import DataBounds
 from blockl0.exact.dependence import independent_parts
 from blockl0.exact.products import WIDE, Frame, ProductBounds
+from blockl0.exact.proof import Recorder
 from blockl0.exact.tree import ProofTree
 from blockl0.incumbent import Incumbent
 from blockl0.problem.orthogonal import Columns
@@ -44,6 +45,8 @@ class Prover:
         Bytes for products and waiting nodes.
     is_late : callable
         Whether the time is up.
+    recorder : Recorder, optional
+        Is told of the search, for a proof that others can check.
 
     Raises
     ------
@@ -59,8 +62,10 @@ class Prover:
         gap: float = 0.0,
         memory_limit: float = np.inf,
         is_late: Callable[[], bool] = lambda: False,
+        recorder: Recorder | None = None,
     ) -> None:
         self.problem, self.memory_limit = problem, memory_limit
+        self.recorder = Recorder() if recorder is None else recorder
         self._frames: OrderedDict[int, ProductBounds] = OrderedDict()
         self._n_frames = 0
         self._data: DataBounds | None = None
@@ -73,7 +78,7 @@ class Prover:
         roots = self._roots(incumbent, is_late)
         self.tree = ProofTree(
             problem, incumbent, self.bounds_of, roots,
-            gap=gap, memory_limit=0.5 * memory_limit, is_late=is_late,
+            gap=gap, memory_limit=0.5 * memory_limit, is_late=is_late, recorder=self.recorder,
         )  # fmt: skip
 
     def bounds_of(self, node: Node) -> Bounds:
@@ -129,6 +134,8 @@ class Prover:
             return [root]
         if n > problem.n_samples:
             raise NoBoundError("X has more columns than rows, and there is no `ridge`")
+        if self.recorder.is_on:
+            raise NoBoundError("columns depend on each other, and there is no `ridge`")
         return self._independent(bounds, incumbent, is_late)
 
     def _independent(

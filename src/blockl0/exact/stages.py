@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from blockl0.errors import OutOfReachError
+from blockl0.exact.proof import Recorder
 from blockl0.exact.prover import NoBoundError, Prover
 from blockl0.exact.search import ExactSearch
 from blockl0.exact.tree import ProofTree
@@ -34,9 +36,16 @@ class Stages:
     """
 
     def __init__(
-        self, problem: Problem, start: Incumbent, run: Run, gap: float, memory_limit: float
+        self,
+        problem: Problem,
+        start: Incumbent,
+        run: Run,
+        gap: float,
+        memory_limit: float,
+        recorder: Recorder | None = None,
     ) -> None:
         self.problem, self.run = problem, run
+        self.recorder = Recorder() if recorder is None else recorder
         self.gap, self.memory_limit = gap, memory_limit
         self.reason: str | None = None
         self._start, self._bound = start, problem.sparsity.cost(problem.keep.size)
@@ -44,7 +53,8 @@ class Stages:
         self._tableau: ExactSearch | None = None
         n = problem.n_features
         self._allowed = SMALL_NODES if n <= SMALL else int(EASY_WORK / n**2)
-        if problem.is_quadratic and n <= LARGEST:
+        # a proof for others is one of nodes with convex bounds
+        if problem.is_quadratic and n <= LARGEST and not self.recorder.is_on:
             self._tableau = ExactSearch(problem, start.support, run)
         else:
             self._plant()
@@ -106,8 +116,14 @@ class Stages:
                 gap=self.gap,
                 memory_limit=self.memory_limit,
                 is_late=self._is_late,
+                recorder=self.recorder,
             ).tree
         except NoBoundError as error:
+            if self.recorder.is_on:
+                raise OutOfReachError(
+                    f"There is no proof to be written, as {error}; give a `ridge`, or leave `proof` "
+                    "out."
+                ) from error
             self.reason = str(error)
             self._start = self.incumbent
             self._allowed = HOPELESS_NODES

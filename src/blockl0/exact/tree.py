@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.exact.bounds import Bounds, Node, Relaxed
+from blockl0.exact.proof import Recorder
 from blockl0.incumbent import Incumbent
 from blockl0.problem.fits import make_fits
 from blockl0.problem.orthogonal import rounding_of
@@ -46,6 +47,8 @@ class ProofTree:
         Bytes of waiting nodes beyond which the deepest one is next, so that there are no more.
     is_late : callable
         Whether the time is up: a node is then left as it is.
+    recorder : Recorder
+        Is told what is done with every node.
     """
 
     def __init__(
@@ -58,8 +61,10 @@ class ProofTree:
         gap: float = 0.0,
         memory_limit: float = np.inf,
         is_late: Callable[[], bool] = lambda: False,
+        recorder: Recorder | None = None,
     ) -> None:
         self.problem, self.incumbent, self.gap = problem, incumbent, gap
+        self.recorder = Recorder() if recorder is None else recorder
         self.fits = make_fits(problem)
         self.bounds_of, self.memory_limit, self.is_late = bounds_of, memory_limit, is_late
         self.n_bytes = 0
@@ -106,6 +111,7 @@ class ProofTree:
         bound, _, node = self._next()
         self.n_bytes -= node.nbytes
         if bound >= self.cutoff:
+            self.recorder.closed(node)
             self._close(bound)
             return
         self._new.extend(self._split(node))
@@ -135,6 +141,7 @@ class ProofTree:
             child = replace(node, depth=node.depth + 1)
             child.include(is_it) if is_in else child.only(~is_it)
             children.append(child)
+        self.recorder.split(node, int(node.free[is_it][0]), *children)
         return children[0], children[1]
 
     def _tighten(self, node: Node) -> bool:
@@ -149,9 +156,11 @@ class ProofTree:
             bounds = self.bounds_of(node)
             relaxed = bounds.relax(node, self.cutoff, ROOT_SHARE if is_root else SHARE)
             self.n_relaxed += 1
+            self.recorder.relaxed(node, bounds, relaxed)
             node.bound = max(node.bound, relaxed.bound)
             self._try_rounded(node)
             if node.bound >= self.cutoff:
+                self.recorder.closed(node)
                 self._close(node.bound)
                 return False
             if self.is_late():
@@ -179,6 +188,7 @@ class ProofTree:
             return False
         self._close(min(with_in[is_out].min(initial=np.inf), with_out[is_in].min(initial=np.inf)))
         is_in &= ~is_out
+        self.recorder.fixed(node, is_out, is_in)
         node.only(~is_out)
         node.include(is_in[~is_out])
         return True
@@ -187,12 +197,14 @@ class ProofTree:
         """Judge a node of one support, or of one that is no worse than all others."""
         room = self.problem.sparsity.budget - node.included.size
         if room < 0:
+            self.recorder.closed(node)
             return True
         is_free = self.problem.sparsity.price == 0.0 and node.free.size <= room
         if room > 0 and node.free.size > 0 and not is_free:
             return False
         support = np.concatenate([node.included, node.free]) if is_free else node.included
         self._judge(support)
+        self.recorder.leaf(node, support, self.bounds_of)
         return True
 
     def _try_rounded(self, node: Node) -> None:

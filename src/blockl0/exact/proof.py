@@ -1,0 +1,303 @@
+"""A proof that others can check: the tree as it was searched, and the points that prove it.
+
+`blockl0.verify` says what a file holds, and checks it without anything from here.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockl0.errors import OutOfReachError
+from blockl0.exact.bounds import Bounds, Node, Relaxed
+from blockl0.files import write_whole
+from blockl0.losses import LOSSES
+from blockl0.losses.stored import parameters_of
+from blockl0.problem.fits import make_fits
+from blockl0.problem.problem import Problem
+from blockl0.verify import CLOSE, FIX, FORMAT, PARAMETERS, SPLIT, VERSION, digest
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+SLACK, SLACK_AT_ZERO = 1e-7, 1e-9
+"""Shares of the objective, and of that of w = 0, by which the claim is below the bound of the search:
+a verifier allows for rounding in its own way."""
+NO_COLUMNS = np.empty(0, dtype=np.int64)
+
+
+class Recorder:
+    """What a tree tells of its search; this one keeps nothing."""
+
+    is_on = False
+
+    def relaxed(self, node: Node, bounds: Bounds, found: Relaxed) -> None:
+        """A node was relaxed: its point proves a bound."""
+
+    def fixed(self, node: Node, is_out: Bools, is_in: Bools) -> None:
+        """The last point decides free columns, which are about to be fixed."""
+
+    def split(self, parent: Node, column: int, with_it: Node, without_it: Node) -> None:
+        """Two nodes take the place of one."""
+
+    def leaf(self, node: Node, support: Ints, bounds_of: Callable[[Node], Bounds]) -> None:
+        """A node has one support, or one that is as good as all others."""
+
+    def closed(self, node: Node) -> None:
+        """A node holds nothing that counts as better."""
+
+
+class Point(NamedTuple):
+    """A point in the units of the problem's columns, and its curvature; −1 for the ridge."""
+
+    columns: Ints
+    values: Floats
+    curve: int
+
+
+class Curve(NamedTuple):
+    """A curvature d of some columns, ascending, in the units of the problem's columns."""
+
+    columns: Ints
+    d: Floats
+
+
+@dataclass
+class Place:
+    """A node of the proof: what is done with it, its last point, and the one that proves most."""
+
+    last: int = -1
+    best: int = -1
+    bound: float = -np.inf
+    kind: int = CLOSE
+    column: int = -1
+    out: Ints = field(default_factory=lambda: NO_COLUMNS)
+    into: Ints = field(default_factory=lambda: NO_COLUMNS)
+    point: int | None = None
+    children: tuple[int, ...] = ()
+
+
+class ProofRecorder(Recorder):
+    """Keeps all that a verifier needs; `Node.record` is a node's place in it.
+
+    A node that is still open at the end counts as closed by the point that proved most for it, so
+    that an unfinished search proves its lower bound as well.
+
+    Parameters
+    ----------
+    problem : Problem
+    """
+
+    is_on = True
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem, self.fits = problem, make_fits(problem)
+        self.points: list[Point] = []
+        self.curves: list[Curve] = []
+        self.places = [Place()]
+        loss = problem.loss
+        is_known = loss.name in (*PARAMETERS, "huber", "tweedie")
+        if not is_known or type(loss) is not type(LOSSES[loss.name]):
+            raise OutOfReachError(
+                f"`proof` knows the losses that are built in, got loss={loss.name!r}; leave "
+                "`proof` out."
+            )
+        if problem.scale is not None:
+            raise OutOfReachError(
+                "`proof` takes columns between 1e-30 and 1e30 in length, got others; scale them, "
+                "or leave `proof` out."
+            )
+
+    # what the tree tells ---------------------------------------------------------------------
+
+    def relaxed(self, node: Node, bounds: Bounds, found: Relaxed) -> None:
+        """Keep the point."""
+        place = self._place(node)
+        columns, frame = np.concatenate([node.included, node.free]), getattr(bounds, "frame", None)
+        w = node.w if frame is None else node.w / frame.lengths[frame.positions(columns)]
+        place.last = self._add_point(columns, w, self._curve(node, bounds, place.last))
+        if found.bound > place.bound:
+            place.bound, place.best = found.bound, place.last
+
+    def fixed(self, node: Node, is_out: Bools, is_in: Bools) -> None:
+        """The rest of the node has a place of its own."""
+        place = self._place(node)
+        place.kind, place.point = FIX, place.last
+        place.out, place.into = node.free[is_out], node.free[is_in & ~is_out]
+        node.record = self._follow(place)
+
+    def split(self, parent: Node, column: int, with_it: Node, without_it: Node) -> None:
+        """Both have a place of their own."""
+        place = self._place(parent)
+        place.kind, place.column = SPLIT, column
+        with_it.record, without_it.record = self._follow(place), self._follow(place)
+
+    def leaf(self, node: Node, support: Ints, bounds_of: Callable[[Node], Bounds]) -> None:
+        """The best point of the support proves what it is worth."""
+        place = self._place(node)
+        if place.last >= 0:
+            curve = self.points[place.last].curve
+        else:
+            curve = -1 if node.d is None else self._curve(node, bounds_of(node), -1)
+        support = np.sort(support)
+        w = self.fits.minimum(support).w[support]
+        place.point = self._add_point(support, w, curve)
+
+    def closed(self, node: Node) -> None:
+        """By the point that proved most."""
+        place = self._place(node)
+        place.point = place.best
+
+    # what is kept ----------------------------------------------------------------------------
+
+    def _place(self, node: Node) -> Place:
+        return self.places[max(node.record, 0)]
+
+    def _follow(self, place: Place) -> int:
+        """The number of a new place, which knows what the one before knew."""
+        self.places.append(Place(place.last, place.best, place.bound))
+        place.children += (len(self.places) - 1,)
+        return place.children[-1]
+
+    def _add_point(self, columns: Ints, w: Floats, curve: int) -> int:
+        used = np.flatnonzero(w)
+        order = used[np.argsort(columns[used])]
+        self.points.append(Point(columns[order], w[order], curve))
+        return len(self.points) - 1
+
+    def _curve(self, node: Node, bounds: Bounds, last: int) -> int:
+        """The curvature of a node: the ridge, that of its last point, or a new one."""
+        frame = getattr(bounds, "frame", None)
+        if frame is None or node.d is None:
+            return -1
+        columns = np.concatenate([node.included, node.free])
+        at, order = frame.positions(columns), np.argsort(columns)
+        if np.array_equal(node.d, frame.ridge[at]):
+            return -1
+        columns, d = columns[order], (node.d * frame.lengths[at] ** 2)[order]
+        curve = self.points[last].curve if last >= 0 else -1
+        if curve >= 0:
+            before = self.curves[curve]
+            if np.array_equal(before.d[np.searchsorted(before.columns, columns)], d):
+                return curve
+        self.curves.append(Curve(columns, d))
+        return len(self.curves) - 1
+
+    # the proof -------------------------------------------------------------------------------
+
+    def proof(self, w: Floats, bound: float) -> Proof:
+        """The proof that no objective is below a bound, slightly less, for coefficients w."""
+        problem = self.problem
+        objective, at_zero = problem.objective(w), problem.smooth(problem.zero())
+        support = np.flatnonzero(w)
+        claim = {
+            "format": FORMAT,
+            "version": VERSION,
+            "n_samples": int(np.count_nonzero(problem.weights)),
+            "n_features": problem.n_features,
+            "loss": problem.loss.name,
+            "parameter": next(map(float, parameters_of(problem.loss).values()), None),
+            "budget": int(problem.sparsity.budget),
+            "price": float(problem.sparsity.price),
+            "ridge": float(problem.ridge),
+            "keep": problem.keep.tolist(),
+            "intercept": problem.design.is_flat is not None,
+            "objective": objective,
+            "lower_bound": bound - SLACK * abs(objective) - SLACK_AT_ZERO * at_zero,
+            "support": support.tolist(),
+            "coef": w[support].tolist(),
+        }
+        return Proof(claim, self._arrays())
+
+    def _arrays(self) -> dict[str, Any]:
+        """Records in the order of replaying, and the points and curvatures that they refer to."""
+        records, fixed, waiting = [], [NO_COLUMNS], [0]
+        while waiting:
+            place = self.places[waiting.pop()]
+            point = place.best if place.point is None else place.point
+            point = -1 if place.kind == SPLIT else point
+            records.append((place.kind, point, place.column, place.out.size, place.into.size))
+            fixed += [place.out, place.into]
+            # of two nodes the one with the column comes first
+            waiting += reversed(place.children)
+        table = np.array(records, dtype=np.int64).reshape(-1, 5)
+        used, table[:, 1] = _renumbered(table[:, 1])
+        points = [self.points[i] for i in used]
+        used, point_curve = _renumbered(np.array([p.curve for p in points], dtype=np.int64))
+        curves = [self.curves[i] for i in used]
+        return {
+            "records": table,
+            "fixed": np.concatenate(fixed),
+            "point_curve": point_curve,
+            **_flat("point", points),
+            **_flat("curve", curves),
+        }
+
+
+def _renumbered(numbers: Ints) -> tuple[Ints, Ints]:
+    """The numbers that occur, ascending, and for each entry its place among them; −1 stays."""
+    used = np.unique(numbers[numbers >= 0])
+    return used, np.where(numbers >= 0, np.searchsorted(used, numbers), -1)
+
+
+def _flat(name: str, parts: list[Any]) -> dict[str, Any]:
+    """Columns and values of several parts one after the other, and where each of them starts."""
+    sizes = [part[0].size for part in parts]
+    return {
+        f"{name}_start": np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+        f"{name}_columns": np.concatenate([NO_COLUMNS, *(part[0] for part in parts)]),
+        f"{name}_values": np.concatenate([np.empty(0), *(part[1] for part in parts)]),
+    }
+
+
+class Proof:
+    """A proof of a lower bound, which `blockl0.verify` can check; `Result.proof`.
+
+    Attributes
+    ----------
+    claim : dict
+        What is proven, and of which problem.
+    n_records : int
+        Nodes closed, columns fixed, and splits.
+    nbytes : int
+        Before compression.
+    """
+
+    def __init__(self, claim: dict[str, Any], arrays: dict[str, Any]) -> None:
+        self.claim, self._arrays = claim, arrays
+
+    @property
+    def n_records(self) -> int:
+        """Nodes closed, columns fixed, and splits."""
+        return len(self._arrays["records"])
+
+    @property
+    def nbytes(self) -> int:
+        """Of the arrays."""
+        return sum(array.nbytes for array in self._arrays.values())
+
+    def save(self, path: Any, *, force: bool = False) -> Path:
+        """Write a file for `blockl0.verify`; one that exists is replaced with `force` only."""
+        header = np.frombuffer(json.dumps(self.claim).encode(), dtype=np.uint8)
+        arrays = {"header": header, **self._arrays}
+        checksum = np.frombuffer(digest(arrays).encode(), dtype=np.uint8)
+        file = io.BytesIO()
+        np.savez_compressed(file, **arrays, checksum=checksum)
+        return write_whole(path, file.getvalue(), force)
+
+    def __repr__(self) -> str:
+        known = self.claim
+        n_points, n_curves = (self._arrays[f"{x}_start"].size - 1 for x in ("point", "curve"))
+        return (
+            f"Proof(lower_bound={known['lower_bound']:.8g}, objective={known['objective']:.8g}: "
+            f"{self.n_records} records, {n_points} points, {n_curves} curvatures, "
+            f"{self.nbytes / 1e6:.2g} MB)"
+        )
