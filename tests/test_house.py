@@ -14,7 +14,7 @@ import blockl0
 
 ROOT = Path(blockl0.__file__).parent
 FLOORS = (
-    ("_version", "compiling", "errors", "files", "progress", "text", "units"),
+    ("_version", "compiling", "errors", "files", "progress", "text", "units", "verify"),
     ("result", "validate"),
     ("incumbent", "kernels", "losses", "run", "theory"),
     ("problem",),

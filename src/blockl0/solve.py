@@ -65,7 +65,8 @@ def solve(
         ``pool``, ``patience``; "dec", the paper's block decomposition, with
         ``working_set="R10G2"``, ``theta=1e-3``, ``tol=1e-5``, ``window=50``, ``max_iter=1000``,
         ``greedy="split"``, ``theta_scale=True``, ``stopping="window"``; or "exact", the proven
-        global optimum of small problems, with ``node_limit``. For comparison, see
+        global optimum of small problems, with ``node_limit``, and ``proof="file.npz"`` for a proof
+        that `blockl0.verify` checks. For comparison, see
         `blockl0.baselines`: with a budget "pgm" (iterative hard thresholding), "apgm", "qpm",
         "ssp", "romp", "omp", "cosamp", "cvx-l1", "forward"; with a price "pgm-l0", "apgm-l0",
         "pgm-l1", "pgm-lp".

@@ -9,7 +9,9 @@ try:
 except ImportError as error:  # pragma: no cover
     raise SystemExit("The command line needs click: pip install 'blockl0[cli]'.") from error
 
-COMMANDS = ("fit", "path", "certify", "compare", "predict", "report", "demo", "reproduce")
+COMMANDS = (
+    "fit", "path", "certify", "verify", "compare", "predict", "report", "demo", "reproduce",
+)  # fmt: skip
 """In the order of the help; each is the function `command` of the module of its name."""
 
 

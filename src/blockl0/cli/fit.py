@@ -10,6 +10,7 @@ import click
 from blockl0.cli import options as shared
 from blockl0.cli.fit_text import describe
 from blockl0.cli.output import INTERRUPTED, Interrupted, Job, Refused, check_outputs, plain
+from blockl0.cli.verify import write_proof
 
 
 @dataclass
@@ -46,6 +47,12 @@ class Fitted:
     type=click.IntRange(min=0),
     help="Repeat the choice on so many bootstrap samples.  [default: 20, 0 for large data]",
 )
+@click.option(
+    "--proof",
+    type=shared.FILE,
+    metavar="FILE",
+    help="Write a proof that `verify` checks, within --time-limit.  [default: 60 seconds]",
+)
 @shared.seed_option
 @shared.out_option("Save the model, as JSON for `predict`, `certify` and Python.")
 @shared.force_option
@@ -60,7 +67,7 @@ def command(**options: Any) -> None:
     with Job("fit", options) as job:
         from blockl0.cli.data import check_size, load
 
-        check_outputs(options, "out")
+        check_outputs(options, "out", "proof")
         data = load(job, options)
         check_size(data, options["columns"])
         fitted = fit_model(job, data, options)
@@ -68,6 +75,8 @@ def command(**options: Any) -> None:
         result = _result(data, fitted, rows, list(options["keep"]))
         # saved first: the answer says where the model is
         _save(job, data, fitted.model, result, options)
+        if options["proof"] is not None and not fitted.interrupted:
+            write_proof(job, data, fitted.model, options)
         status = "interrupted" if fitted.interrupted else "done"
         job.answer(result, describe(data, result, options), status)
         if fitted.interrupted:

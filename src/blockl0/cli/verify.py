@@ -1,0 +1,97 @@
+"""`blockl0 verify`: check a proof that others have made; and the proof that `fit --proof` writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from blockl0.cli import options as shared
+from blockl0.cli.output import FAILED, Job, Refused, names_line
+
+SECONDS = 60.0
+"""For the search of a proof, where no limit is given."""
+
+
+@click.command("verify", short_help="Check a proof of the optimum.")
+@click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
+@shared.data_options
+@shared.test_option
+@shared.seed_option
+@shared.output_options
+def command(**options: Any) -> None:
+    """Check a proof FILE of `fit --proof`, or of Python's `proof=`, on the DATA that it is about.
+
+    Nothing of the search that found it is used: all bounds are worked out anew from the data. They
+    must be read as they were for the fit, so that --test and the like are needed here, too. The
+    exit code is 1 when the proof is refused: it is damaged, is about other data, or proves less
+    than it claims.
+    """
+    with Job("verify", options) as job:
+        from blockl0.cli.data import load
+        from blockl0.verify import ProofError, read_proof, verify
+
+        try:
+            claim, _ = read_proof(options["file"])
+            data = load(job, {**options, "loss": claim["loss"]})
+            with job.timed("verify"):
+                found = verify(options["file"], *_as_given(job, data, options))
+        except ProofError as error:
+            raise Refused(f"Refused: {error}", FAILED) from error
+        names = data.table.feature_names
+        result = {
+            "verified": True, "lower_bound": found.lower_bound, "objective": found.objective,
+            "gap": found.gap, "features": [names[j] for j in claim["support"]],
+            "loss": claim["loss"], "n_nonzero_coefs": claim["budget"], "alpha": claim["price"],
+            "ridge": claim["ridge"], "keep": [names[j] for j in claim["keep"]],
+            "intercept": claim["intercept"],
+        }  # fmt: skip
+        job.answer(result, _lines(data, result))
+
+
+def _as_given(job: Job, data: Any, options: dict[str, Any]) -> tuple[Any, Any]:
+    """X and the target, coded for the loss."""
+    from blockl0.cli.data import make_estimator
+
+    read = make_estimator(job, data, options)._read(data.X, data.y)
+    return read.X, read.target
+
+
+def _lines(data: Any, result: dict[str, Any]) -> list[str]:
+    kept = f", {names_line(result['keep'])} among them" if result["keep"] else ""
+    price = f", each at a price of {result['alpha']:g}" if result["alpha"] else ""
+    ridge = f", ridge {result['ridge']:g}" if result["ridge"] else ""
+    constant = ", with an intercept" if result["intercept"] else ""
+    return [
+        f"{data.table.source}: at most {result['n_nonzero_coefs']} of {data.X.shape[1]} "
+        f"columns{kept}{price}; loss {result['loss']}{ridge}{constant}",
+        f"  {names_line(result['features'])}",
+        f"  objective   {result['objective']:.10g}",
+        f"  lower bound {result['lower_bound']:.10g} (gap {result['gap']:.2g})",
+        "Verified: no other choice has an objective below the lower bound.",
+    ]
+
+
+def write_proof(job: Job, data: Any, model: Any, options: dict[str, Any]) -> None:
+    """Search for a proof that a model is the best one, and write it where `--proof` says."""
+    from blockl0.cli.data import bind, make_estimator
+    from blockl0.cli.fit import budget_of
+    from blockl0.cli.progress import ProofWatch, progress
+    from blockl0.run import watching
+    from blockl0.solve import solve_problem
+
+    given = make_estimator(job, data, options, n_nonzero_coefs=budget_of(model))
+    problem, seconds = bind(given, data).problem, options["time_limit"] or SECONDS
+    with (
+        job.timed("proof"),
+        progress("Writing the proof (seconds)", job.quiet) as shown,
+        watching(ProofWatch(shown, seconds)),
+    ):
+        found = solve_problem(
+            problem, "exact", init=model.coef_.T.reshape(problem.zero().shape),
+            random_state=options["seed"], time_limit=seconds, proof=True,
+        )  # fmt: skip
+    found.proof.save(options["proof"], force=options["force"])
+    gap = "" if not found.gap or found.gap < 1e-8 else f", with a gap of {found.gap:.2%}"
+    job.notice(f"The proof is in {options['proof']}{gap}; blockl0 verify checks it.")
