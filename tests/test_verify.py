@@ -103,9 +103,7 @@ def test_intercepts(rng, tmp_path, loss):
     y = y + 50.0 if loss.startswith(("squared", "huber")) and "hinge" not in loss else y
     options = {"loss": loss, "ridge": 0.5}
     weights = rng.uniform(0.0, 2.0, 25) * (np.arange(25) != 4)
-    problem = apply(
-        as_problem(X, y, n_nonzero_coefs=2, sample_weight=weights, **options)
-    ).problem
+    problem = apply(as_problem(X, y, n_nonzero_coefs=2, sample_weight=weights, **options)).problem
     path = tmp_path / "proof.npz"
     result = solve_problem(problem, "exact", random_state=0, proof=path)
     optimum = np.inf

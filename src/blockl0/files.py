@@ -30,7 +30,7 @@ def check_free(path: Any, force: bool = False) -> Path:
 
 
 def write_whole(path: Any, text: str | bytes, force: bool = False) -> Path:
-    """Write text, in UTF-8, or bytes to a file that gets its name when it is complete: nobody ever sees half of it.
+    """Write text or bytes to a file that gets its name when complete: nobody ever sees half of it.
 
     Of several writers without `force` one succeeds. With it, a file that is there is replaced, but
     keeps its permissions, and a link keeps pointing to it. A device or a pipe is written to.

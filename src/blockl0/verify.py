@@ -26,7 +26,10 @@ FORMAT, VERSION, CLOSE, FIX, SPLIT = "blockl0-proof", 1, 0, 1, 2
 """The kind of file, and what a record does with the next node."""
 EPSILON, RIGHT = float(np.finfo(np.float64).eps), 1e-9
 """Rounding; and the share of the objective, here and at zero, to which the file's must be right."""
-PARAMETERS = {"squared": np.inf, "logistic": 0.0, "squared_hinge": 0.0, "poisson": 1.0, "gamma": 2.0}
+FARTHEST = 2.0**20
+"""Intercepts are sought up to this; none beyond could matter in a bound."""
+LABELS, LOG_LINKS = ("logistic", "squared_hinge"), ("poisson", "gamma", "tweedie")
+PARAMETERS: dict[str, Any] = dict(squared=np.inf, logistic=0.0, squared_hinge=0.0, poisson=1.0, gamma=2.0)
 """Of losses without a choice of one: squares are Huber's loss, counts and amounts Tweedie's."""
 
 
@@ -49,23 +52,22 @@ def _require(holds: Any, reason: str) -> None:
 
 def digest(arrays: dict[str, Any]) -> str:
     """SHA-256 of the arrays of a file, with their names and types."""
-    whole = hashlib.sha256()
-    for name, array in sorted(arrays.items()):
-        whole.update(f"{name} {array.dtype.str} {array.shape} ".encode() + array.tobytes())
-    return whole.hexdigest()
+    names = [f"{name} {arrays[name].dtype.str} {arrays[name].shape}" for name in sorted(arrays)]
+    content = b"".join(arrays[name].tobytes() for name in sorted(arrays))
+    return hashlib.sha256("\n".join(names).encode() + content).hexdigest()
 
 
 def read_proof(path: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """What a file claims, and its arrays; a damaged one is refused."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         claim, stored = json.loads(arrays["header"].tobytes()), arrays.pop("checksum").tobytes()
         seen = claim["format"], claim["version"]
     except FileNotFoundError:
         raise
     except Exception as error:  # whatever NumPy, zip and JSON make of another file
-        raise ProofError(f"{path} is no proof, or damaged: {error}.") from error
+        raise ProofError(f"{path} is no proof, or damaged: {type(error).__name__}.") from error
     _require(seen == (FORMAT, VERSION), f"{path} is {seen}, not {FORMAT} of version {VERSION}.")
     _require(digest(arrays).encode() == stored, f"{path} is damaged: its checksum is another.")
     return claim, arrays
@@ -97,11 +99,12 @@ def verify(path: Any, X: Any, y: Any, sample_weight: Any = None) -> Verified:
     try:
         with np.errstate(all="ignore"):
             problem = _Problem(claim, X, y, sample_weight)
-            lower = min(problem.objective, _Bounds(problem, claim, arrays).replay(claim))
+            best = problem.objective
+            lower = float(min(best, _Bounds(problem, claim, arrays).replay(claim)))
     except (KeyError, IndexError, TypeError, AttributeError, OverflowError) as error:
         raise ProofError(f"The proof is malformed: {type(error).__name__} {error}.") from error
-    best, claimed = problem.objective, float(claim["lower_bound"])
-    _require(lower >= claimed, f"The bound proven, {lower:.12g}, is below the claim {claimed:.12g}.")
+    claimed = float(claim["lower_bound"])
+    _require(lower >= claimed, f"The bound is {lower:.12g}, below the claim {claimed:.12g}.")
     return Verified(lower, best, (best - lower) / abs(best) if best > lower else 0.0)
 
 
@@ -111,8 +114,8 @@ class _Problem:
     def __init__(self, claim: Any, X: Any, y: Any, sample_weight: Any) -> None:
         self.price, self.ridge = float(claim["price"]), float(claim["ridge"])
         self.name, self.box, self.has_box = claim["loss"], 0.0, False
-        self.parameter = float(PARAMETERS.get(self.name, claim["parameter"]))
         _require(self.name in (*PARAMETERS, "huber", "tweedie"), f"Loss {self.name} is unknown.")
+        self.parameter = float(PARAMETERS.get(self.name, claim["parameter"]))
         X, y = X.toarray() if hasattr(X, "toarray") else np.asarray(X), np.asarray(y, float)
         weights = np.ones(y.size) if sample_weight is None else np.asarray(sample_weight, float)
         X, y, self.weights = X[weights > 0.0], y[weights > 0.0], weights[weights > 0.0]
@@ -124,7 +127,7 @@ class _Problem:
             self._centre()
             self.has_box = not self.is_squared
         self.norms = np.sqrt(np.einsum("i,ij,ij->j", self.weights, self.X, self.X))
-        _require(np.isfinite(self.norms).all() and np.isfinite(self.y).all(), "Data are not finite.")
+        _require(np.isfinite([*self.norms, *self.y]).all(), "The data are not finite.")
         support, coef = np.array(claim["support"], int), np.array(claim["coef"], float)
         of_zero = self.weights @ self.loss(self.predictor(support[:0], coef[:0]))[0]
         value = self.weights @ self.loss(self.predictor(support, coef))[0]
@@ -139,10 +142,10 @@ class _Problem:
 
     def _check_target(self) -> None:
         """A loss is convex and not negative for its own targets and parameters only."""
-        if self.name in ("logistic", "squared_hinge"):
+        if self.name in LABELS:
             self.y = np.where(self.y == 0.0, -1.0, self.y)
             _require(np.isin(self.y, (-1.0, 1.0)).all(), "Labels are -1 and 1, or 0 and 1.")
-        elif self.name in ("poisson", "gamma", "tweedie"):
+        elif self.name in LOG_LINKS:
             least = self.y.min() if self.parameter < 2.0 else self.y.min() - 1e-300
             _require(1.0 <= self.parameter <= 2.0 and least >= 0.0, "Target or power is wrong.")
         else:
@@ -163,14 +166,14 @@ class _Problem:
     def loss(self, eta: Any) -> Any:
         """Values, slopes, and what slopes are rounded in proportion to."""
         y, r, t, parameter = self.y, eta - self.y, eta * self.y, self.parameter
-        if self.name in ("squared", "huber"):
+        if self.name not in (*LABELS, *LOG_LINKS):
             slope = np.clip(r, -parameter, parameter)
             return slope * (r - 0.5 * slope), slope, abs(slope)
-        if self.name in ("logistic",):
+        if self.name in LABELS[:1]:
             small = np.exp(-abs(t))
             share = np.where(t > 0.0, small, 1.0) / (1.0 + small)
             return np.logaddexp(0.0, -t), -y * share, share
-        if self.name in ("squared_hinge",):
+        if self.name in LABELS:
             short = np.maximum(0.0, 1.0 - t)
             return 0.5 * short**2, -y * short, short
         a, b, log_y = parameter - 1.0, 2.0 - parameter, np.log(np.where(y > 0.0, y, 1.0))
@@ -181,22 +184,16 @@ class _Problem:
 
     def slope(self, eta: Any) -> float:
         """Of the loss in an intercept, less what may be rounding."""
-        slopes = self.weights * self.loss(eta)[1]
+        slopes = np.nan_to_num(self.weights * self.loss(eta)[1], posinf=1e200, neginf=-1e200)
         doubt = EPSILON * (eta.size + 16.0) * abs(slopes).sum()
         return float(slopes.sum() - np.sign(slopes.sum()) * doubt)
 
     def predictor(self, columns: Any, w: Any) -> Any:
         """Xw, and an intercept that is about the best one, by bisection."""
-        eta, low, high = self.X[:, columns] @ w, -1.0, 1.0
-        for _ in range(100 * self.has_box):
-            middle = 0.5 * (low + high)
-            if self.slope(eta + low) > 0.0 and low > -1e6:
-                low *= 2.0
-            elif self.slope(eta + high) < 0.0 and high < 1e6:
-                high *= 2.0
-            else:
-                low, high = (low, middle) if self.slope(eta + middle) > 0.0 else (middle, high)
-        return eta + 0.5 * (low + high)
+        eta, intercept = self.X[:, columns] @ w, 0.0
+        for step in FARTHEST * 0.5 ** np.arange(1, 90 * self.has_box):
+            intercept -= step * np.sign(self.slope(eta + intercept))
+        return eta + intercept
 
     def intercept_box(self) -> float:
         """No point as good as the claimed one has a best intercept beyond this.
@@ -259,7 +256,8 @@ class _Bounds:
         at, values = self.part("point", point)
         curve, w = int(self.arrays["point_curve"][point]), np.zeros(p.norms.size)
         w[at] = values
-        d, constant, slopes, error = self.curvature(curve, columns), *self.tangent(at, values, curve)
+        constant, slopes, error = self.tangent(at, values, curve)
+        d = self.curvature(curve, columns)
         is_few = columns.size < 0.2 * w.size
         g = slopes @ p.X[:, columns] if is_few else (slopes @ p.X)[columns]
         b = abs((d - p.ridge) * w[columns] - g) + error * p.norms[columns]

@@ -1,4 +1,4 @@
-"""`blockl0 verify`: check a proof that others have made; and the proof that `fit --proof` writes."""
+"""`blockl0 verify`: check a proof of others; and the proof that `fit --proof` writes."""
 
 from __future__ import annotations
 

@@ -28,8 +28,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-SLACK, SLACK_AT_ZERO = 1e-7, 1e-9
-"""Shares of the objective, and of that of w = 0, by which the claim is below the bound of the search:
+SLACK, SLACK_AT_ZERO = 1e-8, 1e-9
+"""Shares of the objective, and of that of w = 0, that the claim is below the bound of the search:
 a verifier allows for rounding in its own way."""
 NO_COLUMNS = np.empty(0, dtype=np.int64)
 

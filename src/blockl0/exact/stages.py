@@ -121,8 +121,7 @@ class Stages:
         except NoBoundError as error:
             if self.recorder.is_on:
                 raise OutOfReachError(
-                    f"There is no proof to be written, as {error}; give a `ridge`, or leave `proof` "
-                    "out."
+                    f"There is no proof to write, as {error}; give a `ridge`, or leave `proof` out."
                 ) from error
             self.reason = str(error)
             self._start = self.incumbent
