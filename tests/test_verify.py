@@ -18,6 +18,9 @@ from blockl0.problem.preprocess import apply
 from blockl0.problem.problem import as_problem
 from blockl0.solve import solve_problem
 from blockl0.verify import digest
+from cli_runner import QUICK, folder, run
+
+__all__ = ["folder"]
 
 SOURCE = Path(blockl0.__file__).parent / "verify.py"
 FORMS = {
@@ -226,7 +229,8 @@ def set_claim(**values):
 
 
 def other_support(claim, arrays):
-    claim["support"][0] = next(j for j in range(20) if j not in claim["support"])
+    unused = next(j for j in range(20) if j not in claim["support"])
+    claim["support"] = sorted([unused, *claim["support"][1:]])
 
 
 def other_coefficient(claim, arrays):
@@ -290,6 +294,19 @@ def not_a_number(name):
     return change
 
 
+def add_columns_of_a_point_twice(claim, arrays):
+    start = arrays["point_start"][np.flatnonzero(np.diff(arrays["point_start"]) > 1)[0]]
+    arrays["point_columns"][start + 1] = arrays["point_columns"][start]
+
+
+def hardly_any_curvature(claim, arrays):
+    arrays["curve_values"][:] = 1e-320
+
+
+def no_such_point(claim, arrays):
+    arrays["records"][arrays["records"][:, 0] == 0, 1] = 10**6
+
+
 def forget(name):
     return lambda claim, arrays: arrays.pop(name)
 
@@ -305,7 +322,17 @@ CHANGES = {
     "other loss": (set_claim(loss="huber", parameter=0.3), "objective is"),
     "unknown loss": (set_claim(loss="absolute"), "unknown"),
     "intercept": (set_claim(intercept=True), "objective is"),
-    "kept column": (set_claim(keep=[19, 18, 17, 16, 15, 14]), "more than the budget"),
+    "kept column": (set_claim(keep=[14, 15, 16, 17, 18, 19]), "more than the budget"),
+    "kept column twice": (set_claim(keep=[1, 1]), "ascending"),
+    "kept column from behind": (set_claim(keep=[-1]), "ascending"),
+    "kept column not there": (set_claim(keep=[20]), "ascending"),
+    "columns of a point twice": (add_columns_of_a_point_twice, "ascending"),
+    "hardly any curvature": (hardly_any_curvature, "not finite"),
+    "no such point": (no_such_point, "malformed"),
+    "no number": (set_claim(ridge="much"), "malformed"),
+    "not a number": (set_claim(ridge=float("nan")), "objective is"),
+    "infinite budget": (set_claim(budget=float("inf")), "malformed"),
+    "more of the support": (lambda c, a: c["support"].append(c["support"][-1]), "ascending"),
     "objective": (set_claim(objective=1.0), "objective is"),
     "lower bound above it": (set_claim(lower_bound=1e9), "below the claim"),
     "support": (other_support, "objective is"),
@@ -422,6 +449,38 @@ def test_what_cannot_be_proven_is_refused(rng, tmp_path):
 
     with pytest.raises(OutOfReachError, match="built in"):
         write(True, X, y, n_nonzero_coefs=2, loss=Own(), ridge=1.0)
+
+
+def test_the_command_line(folder):
+    fit = ("fit", "data.csv", "--drop", "kind", "--drop", "size", *QUICK)
+    run(*fit, "-t", "y", "-k", 3, "--proof", "proof.npz")
+    done = run("verify", "proof.npz", "data.csv", "-t", "y", "--drop", "kind", "--drop", "size")
+    assert "Verified: no other choice has an objective below" in done.stdout
+    assert "c1, c4, c9" in done.stdout and "with an intercept" in done.stdout
+    done = run("verify", "proof.npz", "data.csv", "-t", "y", "--json")
+    result = json.loads(done.stdout)["result"]
+    assert result["verified"] and result["gap"] < 1e-8 and result["n_nonzero_coefs"] == 3
+    assert result["features"] == ["c1", "c4", "c9"]
+    # other rows, another target, another file
+    done = run("verify", "proof.npz", "data.csv", "-t", "y", "--test", 0.2, code=1)
+    assert "Refused: The proof is about data of shape (80, 12), got (64, 12)" in done.stderr
+    done = run("verify", "proof.npz", "data.csv", "-t", "c0", code=1)
+    assert "Refused: " in done.stderr and done.stdout == ""
+    done = run("verify", "data.csv", "data.csv", "-t", "y", code=1)
+    assert "no proof, or damaged" in done.stderr
+    run("verify", "nothing.npz", "data.csv", "-t", "y", code=3)
+    run(*fit, "-t", "y", "-k", 3, "--proof", "proof.npz", code=6)
+    run(*fit, "-t", "y", "-k", 3, "--proof", "proof.npz", "--force")
+
+
+def test_the_command_line_with_labels(folder):
+    given = ("data.csv", "-t", "kind", "--drop", "size", "--drop", "y")
+    ask = ("-k", 2, "--ridge", 1, "--keep", "c0", "--test", 0.2, *QUICK)
+    run("fit", *given, *ask, "--proof", "proof.npz")
+    done = run("verify", "proof.npz", *given, "--test", 0.2)
+    assert "Verified" in done.stdout and "c0 among them; loss logistic, ridge 1" in done.stdout
+    done = run("fit", *given, "-k", 2, "--ridge", 0, *QUICK, "--proof", "p.npz", code=3)
+    assert "only with a `ridge`" in done.stderr
 
 
 def test_the_verifier_needs_numpy_only():

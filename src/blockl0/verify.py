@@ -29,7 +29,7 @@ EPSILON, RIGHT = float(np.finfo(np.float64).eps), 1e-9
 FARTHEST = 2.0**20
 """Intercepts are sought up to this; none beyond could matter in a bound."""
 LABELS, LOG_LINKS = ("logistic", "squared_hinge"), ("poisson", "gamma", "tweedie")
-PARAMETERS: dict[str, Any] = dict(squared=np.inf, logistic=0.0, squared_hinge=0.0, poisson=1.0, gamma=2.0)
+PARAMETERS: Any = dict(squared=np.inf, logistic=0.0, squared_hinge=0.0, poisson=1.0, gamma=2.0)
 """Of losses without a choice of one: squares are Huber's loss, counts and amounts Tweedie's."""
 
 
@@ -48,6 +48,11 @@ class Verified(NamedTuple):
 def _require(holds: Any, reason: str) -> None:
     if not holds:
         raise ProofError(reason)
+
+
+def _are_columns(columns: Any, X: Any) -> bool:
+    within = columns[:1].size == 0 or (0 <= columns[0] and columns[-1] < X.shape[1])
+    return columns.ndim == 1 and bool(within) and bool((np.diff(columns) > 0).all())
 
 
 def digest(arrays: dict[str, Any]) -> str:
@@ -101,7 +106,9 @@ def verify(path: Any, X: Any, y: Any, sample_weight: Any = None) -> Verified:
             problem = _Problem(claim, X, y, sample_weight)
             best = problem.objective
             lower = float(min(best, _Bounds(problem, claim, arrays).replay(claim)))
-    except (KeyError, IndexError, TypeError, AttributeError, OverflowError) as error:
+    except ProofError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise ProofError(f"The proof is malformed: {type(error).__name__} {error}.") from error
     claimed = float(claim["lower_bound"])
     _require(lower >= claimed, f"The bound is {lower:.12g}, below the claim {claimed:.12g}.")
@@ -118,6 +125,7 @@ class _Problem:
         self.parameter = float(PARAMETERS.get(self.name, claim["parameter"]))
         X, y = X.toarray() if hasattr(X, "toarray") else np.asarray(X), np.asarray(y, float)
         weights = np.ones(y.size) if sample_weight is None else np.asarray(sample_weight, float)
+        _require((weights >= 0.0).all(), "Weights are negative.")
         X, y, self.weights = X[weights > 0.0], y[weights > 0.0], weights[weights > 0.0]
         self.X, self.y, self.is_squared = np.array(X, float, order="F"), y, self.parameter == np.inf
         shape = claim["n_samples"], claim["n_features"]
@@ -128,14 +136,16 @@ class _Problem:
             self.has_box = not self.is_squared
         self.norms = np.sqrt(np.einsum("i,ij,ij->j", self.weights, self.X, self.X))
         _require(np.isfinite([*self.norms, *self.y]).all(), "The data are not finite.")
-        support, coef = np.array(claim["support"], int), np.array(claim["coef"], float)
+        keep, support = np.array(claim["keep"], int), np.array(claim["support"], int)
+        coef = np.array(claim["coef"], float)
+        _require(_are_columns(keep, X) and _are_columns(support, X), "Columns are not ascending.")
         of_zero = self.weights @ self.loss(self.predictor(support[:0], coef[:0]))[0]
         value = self.weights @ self.loss(self.predictor(support, coef))[0]
         counted = self.price * np.count_nonzero(coef) + 0.5 * self.ridge * (coef @ coef)
         self.objective, stated = float(value + counted), float(claim["objective"])
         is_right = abs(self.objective - stated) <= RIGHT * float(abs(self.objective) + of_zero)
         _require(is_right, f"The objective is {self.objective:.12g}, not {stated:.12g} as claimed.")
-        size = np.union1d(support, claim["keep"]).size
+        size = np.union1d(support, keep).size
         _require(size <= int(claim["budget"]), f"{size} columns are more than the budget.")
         _require(min(self.price, self.ridge, 0.0) == 0.0, "Price or ridge is negative.")
         self.box = self.intercept_box() if self.has_box else 0.0
@@ -254,6 +264,7 @@ class _Bounds:
             only = np.inf if room < 0 else least
             return only, np.full(free.size, only), np.full(free.size, only)
         at, values = self.part("point", point)
+        _require(_are_columns(at, p.X), "The columns of a point are not ascending.")
         curve, w = int(self.arrays["point_curve"][point]), np.zeros(p.norms.size)
         w[at] = values
         constant, slopes, error = self.tangent(at, values, curve)
@@ -267,7 +278,7 @@ class _Bounds:
         last, following = ordered[room - 1] if room else np.inf, ordered[room]
         taken = float(gains[:n_in].sum() + ordered[:room].sum())
         lower = constant + least - taken - 64.0 * EPSILON * (abs(constant) + least + taken)
-        _require(np.isfinite(lower), "A point or a curvature is not finite.")
+        _require(np.isfinite([lower, *gains]).all(), "A point or a curvature is not finite.")
         with_it, without_it = np.maximum(last - scores, 0.0), np.maximum(scores - following, 0.0)
         return max(lower, least), lower + with_it, lower + without_it
 
@@ -309,7 +320,7 @@ class _Bounds:
         of a column of zeros has no effect, so that its curvature is free.
         """
         p, q = self.problem, columns.size
-        is_one = p.is_squared and (np.diff(columns) > 0).all() and (d > 0.0).all()
+        is_one = p.is_squared and _are_columns(columns, p.X) and (d > 0.0).all()
         _require(is_one and np.isfinite(d).all(), "A curvature is not one.")
         squares = p.norms**2 + p.ridge
         squares[squares == 0.0] = 1.0
