@@ -335,6 +335,8 @@ CHANGES = {
     "more of the support": (lambda c, a: c["support"].append(c["support"][-1]), "ascending"),
     "objective": (set_claim(objective=1.0), "objective is"),
     "lower bound above it": (set_claim(lower_bound=1e9), "below the claim"),
+    "a text for a bound": (set_claim(lower_bound="high"), "below the claim"),
+    "no lower bound": (lambda c, a: c.pop("lower_bound"), "below the claim"),
     "support": (other_support, "objective is"),
     "coefficient": (other_coefficient, "objective is"),
     "closing dropped": (drop_records(0), "left out|not free|below the claim|not given|malformed"),
@@ -441,6 +443,8 @@ def test_what_cannot_be_proven_is_refused(rng, tmp_path):
         write(True, X[:5], y[:5], n_nonzero_coefs=2)
     with pytest.raises(OutOfReachError, match="only with a `ridge`"):
         write(True, X, y, n_nonzero_coefs=2, loss="huber")
+    with pytest.raises(OutOfReachError, match="as a dense array"):
+        write(True, X, y, n_nonzero_coefs=2, memory_limit=2000.0)
     with pytest.raises(OutOfReachError, match="1e-30"):
         write(True, X * 1e40, y, n_nonzero_coefs=2)
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.block_search import NODE_LIMIT
-from blockl0.exact.proof import ProofRecorder
+from blockl0.exact.proof import Proof, ProofRecorder
 from blockl0.exact.stages import Stages
 from blockl0.files import check_free
 from blockl0.incumbent import Incumbent
@@ -19,6 +19,7 @@ from blockl0.problem.problem import Problem
 from blockl0.result import Result, Status
 from blockl0.run import Run
 from blockl0.validate import check_integer, check_nonnegative, check_positive
+from blockl0.verify import ProofError
 
 Floats = NDArray[np.float64]
 
@@ -72,7 +73,7 @@ def solve_exact(
     """
     node_limit = check_integer("node_limit", node_limit, low=1)
     gap, memory_limit = check_nonnegative("gap", gap), check_positive("memory_limit", memory_limit)
-    recorder = _recorder(problem, proof)
+    recorder = _recorder(problem, proof, memory_limit)
     first = METHODS["refit"].solve(problem, run.part(), init=init, rng=rng, effort=HEURISTIC_EFFORT)
     if first.status is Status.OPTIMAL and recorder is None:
         # few columns: the heuristic is a complete search already
@@ -103,13 +104,23 @@ def solve_exact(
         assert search.reason is not None
         status = Status.NO_BOUND
         run.warn_once(no_bound(problem, best.w, search.reason))
-    made = None if recorder is None else recorder.proof(best.w, search.bound)
-    if made is not None and not isinstance(proof, bool):
-        made.save(proof, force=True)
+    made = None if recorder is None else _proof(recorder, run, best.w, search.bound, proof)
     return run.result(best.w, status, best.iteration, search.bound, proof=made)
 
 
-def _recorder(problem: Problem, proof: Any) -> ProofRecorder | None:
+def _proof(recorder: ProofRecorder, run: Run, w: Floats, bound: float, proof: Any) -> Proof | None:
+    """The proof, written where it is asked for; none where it does not pass the verifier."""
+    try:
+        made = recorder.proof(w, bound)
+    except ProofError as error:
+        run.warn_once(f"There is no proof: the one recorded does not pass the verifier. {error}")
+        return None
+    if not isinstance(proof, bool):
+        made.save(proof, force=True)
+    return made
+
+
+def _recorder(problem: Problem, proof: Any, memory_limit: float) -> ProofRecorder | None:
     """What keeps the proof, where one is asked for; a file must be possible there."""
     if proof is None or proof is False:
         return None
@@ -117,7 +128,7 @@ def _recorder(problem: Problem, proof: Any) -> ProofRecorder | None:
         if not isinstance(proof, str | Path):
             raise TypeError(f"`proof` must be True or the name of a file, got {proof!r}.")
         check_free(proof, force=True)
-    return ProofRecorder(problem)
+    return ProofRecorder(problem, memory_limit)
 
 
 def _incumbent(problem: Problem, first: Result) -> Incumbent:

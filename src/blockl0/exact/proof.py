@@ -22,15 +22,15 @@ from blockl0.losses import LOSSES
 from blockl0.losses.stored import parameters_of
 from blockl0.problem.fits import make_fits
 from blockl0.problem.problem import Problem
-from blockl0.verify import CLOSE, FIX, FORMAT, PARAMETERS, SPLIT, VERSION, digest
+from blockl0.verify import CLOSE, FIX, FORMAT, PARAMETERS, SPLIT, VERSION, check, digest
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-SLACK, SLACK_AT_ZERO = 1e-8, 1e-9
-"""Shares of the objective, and of that of w = 0, that the claim is below the bound of the search:
-a verifier allows for rounding in its own way."""
+SLACK, SLACK_OF_ROUNDING = 1e-9, 0.5
+"""Shares of the objective, and of what rounding has cost the verifier here, that the claim is below
+what it found: elsewhere it may round in another way."""
 NO_COLUMNS = np.empty(0, dtype=np.int64)
 
 
@@ -94,11 +94,13 @@ class ProofRecorder(Recorder):
     Parameters
     ----------
     problem : Problem
+    memory_limit : float
+        Bytes for X, which a verifier makes dense.
     """
 
     is_on = True
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, memory_limit: float = np.inf) -> None:
         self.problem, self.fits = problem, make_fits(problem)
         self.points: list[Point] = []
         self.curves: list[Curve] = []
@@ -109,6 +111,12 @@ class ProofRecorder(Recorder):
             raise OutOfReachError(
                 f"`proof` knows the losses that are built in, got loss={loss.name!r}; leave "
                 "`proof` out."
+            )
+        size = 8.0 * problem.n_samples * problem.n_features
+        if size > memory_limit:
+            raise OutOfReachError(
+                f"`proof` takes X as a dense array, {size:.2g} bytes, but `memory_limit` is "
+                f"{memory_limit:.2g}; raise it, or leave `proof` out."
             )
         if problem.scale is not None:
             raise OutOfReachError(
@@ -194,10 +202,17 @@ class ProofRecorder(Recorder):
     # the proof -------------------------------------------------------------------------------
 
     def proof(self, w: Floats, bound: float) -> Proof:
-        """The proof that no objective is below a bound, slightly less, for coefficients w."""
-        problem = self.problem
-        objective, at_zero = problem.objective(w), problem.smooth(problem.zero())
-        support = np.flatnonzero(w)
+        """The proof for coefficients w, where the search has found a bound.
+
+        What it claims is what the verifier makes of it, and slightly less.
+
+        Raises
+        ------
+        ProofError
+            It does not stand up to the verifier.
+        """
+        problem, arrays = self.problem, self._arrays()
+        objective, support = problem.objective(w), np.flatnonzero(w)
         claim = {
             "format": FORMAT,
             "version": VERSION,
@@ -211,11 +226,14 @@ class ProofRecorder(Recorder):
             "keep": problem.keep.tolist(),
             "intercept": problem.design.is_flat is not None,
             "objective": objective,
-            "lower_bound": bound - SLACK * abs(objective) - SLACK_AT_ZERO * at_zero,
             "support": support.tolist(),
             "coef": w[support].tolist(),
         }
-        return Proof(claim, self._arrays())
+        X = problem.design.columns(np.arange(problem.n_features))
+        found = check(claim, arrays, X, problem.y, problem.sample_weight).lower_bound
+        rounding = SLACK_OF_ROUNDING * max(bound - found, 0.0)
+        claim["lower_bound"] = float(found - SLACK * abs(objective) - rounding)
+        return Proof(claim, arrays)
 
     def _arrays(self) -> dict[str, Any]:
         """Records in the order of replaying, and the points and curvatures that they refer to."""
