@@ -141,7 +141,7 @@ def time_limits() -> bool:
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     flag = argparse.BooleanOptionalAction
     parser.add_argument("--only", nargs="+", metavar="NAME", help="parts of instance names")
     parser.add_argument("--limit", type=float, default=60.0, help="CPU seconds per run")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,7 +54,7 @@ class Instance:
     okridge_ratio: float | None = None
 
     @property
-    def form(self) -> dict[str, float]:
+    def form(self) -> dict[str, Any]:
         """The budget or the price, as `blockl0.solve` takes it."""
         return {"alpha": self.price} if self.k is None else {"n_nonzero_coefs": self.k}
 
@@ -118,7 +119,8 @@ def breast_cancer(_seed: int) -> Data:
     """569 x 30, standardized; labels ±1."""
     from sklearn.datasets import load_breast_cancer
 
-    X, y = load_breast_cancer(return_X_y=True)
+    data: Any = load_breast_cancer()
+    X, y = data.data, data.target
     return (X - X.mean(axis=0)) / X.std(axis=0), np.where(y == 1, 1.0, -1.0)
 
 

@@ -18,7 +18,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 from unittest import mock
 
 import numpy as np
@@ -118,11 +118,13 @@ PACKAGES: dict[str, Callable[..., dict[str, Any]]] = {
     "l0bnb": l0bnb,
     "el0ps": el0ps,
 }
-ORDERS = {"okridge": "C", "l0bnb": "F", "el0ps": "F"}
+ORDERS: dict[str, Literal["C", "F"]] = {"okridge": "C", "l0bnb": "F", "el0ps": "F"}
 """The memory order of X that each is quickest with."""
 
 
-def small_problem(problem: dict[str, Any], order: str) -> tuple[np.ndarray, np.ndarray, dict]:
+def small_problem(
+    problem: dict[str, Any], order: Literal["C", "F"]
+) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
     """A problem of the same kind whose tree has a few nodes, for the compilers."""
     rng = np.random.default_rng(0)
     X = np.array(rng.standard_normal((60, 30)), order=order)
@@ -135,7 +137,9 @@ def small_problem(problem: dict[str, Any], order: str) -> tuple[np.ndarray, np.n
     return X, y, problem | given
 
 
-def read_problem(file: str, order: str) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
+def read_problem(
+    file: str, order: Literal["C", "F"]
+) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
     with np.load(file) as data:
         problem = {name: data[name] for name in data.files}
     X, y = np.array(problem.pop("X"), order=order), problem.pop("y")
