@@ -98,9 +98,11 @@ def el0ps(X: np.ndarray, y: np.ndarray, problem: dict[str, Any]) -> dict[str, An
             self.bound = float(results.bound)
             return super().package_results(problem, results)
 
-    # With screening and simultaneous pruning together, the default, the same call has proven now the
-    # optimum, now a worse point: the pruning reads products of screened columns that were not set.
-    solver = Solver(relative_gap=problem["gap"], time_limit=problem["limit"], screening=False)
+    # pybnb takes the gap relative to the objective or to 1, whichever is larger
+    gap = problem["gap"] * min(1.0, value_of_start(X, y, problem))
+    # With screening and simultaneous pruning, the default, the same call has proven now the
+    # optimum, now a worse point: the pruning reads entries of v not set for screened columns.
+    solver = Solver(relative_gap=gap, time_limit=problem["limit"], screening=False)
     solver.solver = pybnb.Solver(comm=None)  # with MPI it would read the clock on the wall
     ridge, big_m = problem["ridge"], problem["big_m"]
     penalty = BigmL2norm(big_m, 0.5 * ridge) if ridge else Bigm(big_m)
@@ -113,6 +115,15 @@ def el0ps(X: np.ndarray, y: np.ndarray, problem: dict[str, Any]) -> dict[str, An
         "nodes": int(found.iter_count),
         "proven": str(found.status) == "optimal",
     }
+
+
+def value_of_start(X: np.ndarray, y: np.ndarray, problem: dict[str, Any]) -> float:
+    """The objective of the point to start from, in the form with a price."""
+    w = problem["start"]
+    eta = X @ w
+    logistic = problem["loss"] == "logistic"
+    loss = np.sum(np.logaddexp(0.0, -y * eta)) if logistic else 0.5 * np.sum((y - eta) ** 2)
+    return float(loss + 0.5 * problem["ridge"] * w @ w + problem["price"] * np.count_nonzero(w))
 
 
 PACKAGES: dict[str, Callable[..., dict[str, Any]]] = {
