@@ -34,18 +34,16 @@ def okridge(X: np.ndarray, y: np.ndarray, problem: dict[str, Any]) -> dict[str, 
     from okridge.node import Node
     from okridge.tree import BNBTree
 
-    note = ""
     if not hasattr(Node, "lower_solve"):
         # It calls this when the two smallest eigenvalues of X'X agree, as they do with fewer rows
         # than columns, and never defines it.
         Node.lower_solve = Node.lower_solve_fast
-        note = "Node.lower_solve supplied"
     begun = time.process_time()
     ridge = problem["ridge"] or TINY_RIDGE * float(np.mean(np.einsum("ij,ij->j", X, X)))
     tree = BNBTree(X=X, y=y, lambda2=ridge, max_memory_GB=MEMORY_GB)
     left = problem["limit"] - (time.process_time() - begun)
     if left <= 0:
-        return {"status": "time limit before the search", "support": [], "note": note}
+        return {"status": "time limit before the search", "support": []}
     cost, w, _, lower, _ = tree.solve(k=problem["k"], gap_tol=problem["gap"], time_limit=left)
     objective = 0.5 * (cost + y @ y)
     # before the first level is closed its bound is −sys.maxsize; the objective is never negative
@@ -57,7 +55,6 @@ def okridge(X: np.ndarray, y: np.ndarray, problem: dict[str, Any]) -> dict[str, 
         "nodes": tree.number_of_nodes,
         # its tolerance is relative to the objective without y'y
         "proven": objective - lower <= problem["gap"] * abs(0.5 * cost) * (1 + 1e-9),
-        "note": note,
     }
 
 
