@@ -70,9 +70,10 @@ class Frame:
         np.fill_diagonal(H, 1.0)
         target = problem.y if weights is None else weights * problem.y
         self.H, self.c = H, problem.design.rmatvec(target)[columns] / length
-        self.lengths, self.ridge = length, problem.ridge / squares
+        # a little less, so that rounding of the quotient takes no more than the ridge away
+        self.lengths, self.ridge = length, (1.0 - 8.0 * EPSILON) * problem.ridge / squares
         self.constant = problem.smooth(np.zeros(n))
-        self.blur = EPSILON * (m + 16.0)
+        self.blur = EPSILON * (m + 16.0) * problem.design.blur
 
     @property
     def nbytes(self) -> int:
@@ -150,9 +151,10 @@ class ProductBounds:
         most = float(errors[n_in:].max(initial=0.0))
         could = float(errors[n_in:][scores + errors[n_in:] > 0.0].sum())
         allowance = float(errors[:n_in].sum()) + min(room * most, could)
-        allowance += 0.5 * self.frame.blur * size * size + 16.0 * EPSILON * (
-            self.frame.constant + float(gains[:n_in].sum()) + total + abs(curved)
-        )
+        allowance += self.frame.blur * (0.5 * size * size + self.frame.constant)
+        # and the sums of this function itself, of at most q terms
+        sums = self.frame.constant + float(gains[:n_in].sum()) + total + abs(curved)
+        allowance += EPSILON * (at.size + 16.0) * sums
         return Relaxed(bound - allowance, value, scores, last, following, 2.0 * most)
 
     # curvature -------------------------------------------------------------------------------
