@@ -160,7 +160,7 @@ class ProductBounds:
     # curvature -------------------------------------------------------------------------------
 
     def start(self, node: Node) -> bool:
-        """The first curvature of a node, a multiple of 1/diag(inv(H)); False if it is hardly any."""
+        """The first curvature of a node, a multiple of 1/diag(inv(H)); False if hardly any."""
         at = self.frame.positions(np.concatenate([node.included, node.free]))
         least = self.frame.ridge[at]
         if least.min(initial=np.inf) > 0.0 and at.size > WIDE * self.frame.n_samples:
