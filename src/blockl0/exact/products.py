@@ -128,25 +128,32 @@ class ProductBounds:
             relaxation, room, self.price, node.theta,
             cutoff - paid, max(tolerance, PRECISE * abs(paid)), share,
         )  # fmt: skip
-        v, g = relaxation.rows[kernels.V].copy(), relaxation.rows[kernels.G]
+        v = relaxation.rows[kernels.V].copy()
         self.n_sweeps += n_sweeps
         node.w, node.theta = v, theta
         size = np.abs(v[n_in:]) * np.sqrt(d[n_in:])
         node.z = np.minimum(size / theta, 1.0) if theta > 0.0 else (size > 0.0) * 1.0
-        return self._prove(at, d, n_in, room, v, g, value + paid)
+        return self._prove(at, d, n_in, room, v, value + paid)
 
-    def _prove(
-        self, at: Ints, d: Floats, n_in: int, room: int, v: Floats, g: Floats, value: float
-    ) -> Relaxed:
-        """The bound of the tangent at v, less what rounding may have added to it."""
-        b = g + d * v
+    def _prove(self, at: Ints, d: Floats, n_in: int, room: int, v: Floats, value: float) -> Relaxed:
+        """The bound of the tangent at v, less what rounding may have added to it.
+
+        Products are made anew, as those of the sweeps carry the rounding of every step. Entries of
+        H, at most one, are known to `blur`, those of c to blur·‖y‖; so b = c − Hv + Dv is known to
+        blur·(‖v‖₁ + ‖y‖), and what its own operations add.
+        """
+        chosen = np.flatnonzero(v)
+        pulled = (v[chosen] @ self.frame.H[at[chosen]])[at]
+        c = self.frame.c[at]
+        b = c - pulled + d * v
         size = float(np.abs(v).sum())
-        error = self.frame.blur * (size + self.length)
+        error = self.frame.blur * (size + self.length) + EPSILON * (chosen.size + 4.0) * size
+        error = error + 4.0 * EPSILON * (np.abs(c) + d * np.abs(v))
         gains = 0.5 * b * b / d
         errors = (np.abs(b) * error + 0.5 * error * error) / d
         scores = gains[n_in:] - self.price
         total, last, following = counted(scores, room)
-        curved = float(v @ (self.frame.c[at] - b))
+        curved = float(v @ (c - b))
         bound = self.frame.constant + self.price * n_in - 0.5 * curved
         bound -= float(gains[:n_in].sum()) + total
         most = float(errors[n_in:].max(initial=0.0))
@@ -154,7 +161,8 @@ class ProductBounds:
         allowance = float(errors[:n_in].sum()) + min(room * most, could)
         allowance += self.frame.blur * (0.5 * size * size + self.frame.constant)
         # and the sums of this function itself, of at most q terms
-        sums = self.frame.constant + float(gains[:n_in].sum()) + total + abs(curved)
+        sums = self.frame.constant + float(gains[:n_in].sum()) + total
+        sums += float(np.abs(v) @ np.abs(c - b))
         allowance += EPSILON * (at.size + 16.0) * sums
         return Relaxed(bound - allowance, value, scores, last, following, 2.0 * most)
 
