@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from blockl0 import kernels
-from blockl0.exact.bounds import Node, Relaxed, counted
+from blockl0.exact.bounds import Node, Relaxed, counted, new_relaxation
+from blockl0.exact.last_columns import ROOM, Finished, finish
 from blockl0.problem.problem import Problem
 
 Floats = NDArray[np.float64]
@@ -70,9 +71,10 @@ class Frame:
         np.fill_diagonal(H, 1.0)
         target = problem.y if weights is None else weights * problem.y
         self.H, self.c = H, problem.design.rmatvec(target)[columns] / length
-        self.lengths, self.ridge = length, problem.ridge / squares
+        # a little less, so that rounding of the quotient takes no more than the ridge away
+        self.lengths, self.ridge = length, (1.0 - 8.0 * EPSILON) * problem.ridge / squares
         self.constant = problem.smooth(np.zeros(n))
-        self.blur = EPSILON * (m + 16.0)
+        self.blur = EPSILON * (m + 16.0) * problem.design.blur
 
     @property
     def nbytes(self) -> int:
@@ -119,47 +121,67 @@ class ProductBounds:
         self, node: Node, d: Floats, cutoff: float, share: float, tolerance: float
     ) -> Relaxed:
         at = self.frame.positions(np.concatenate([node.included, node.free]))
-        n_in, q = node.included.size, at.size
+        n_in = node.included.size
         room, paid = self.budget - n_in, self.price * n_in + self.frame.constant
-        is_in = np.arange(q) < n_in
-        v, g, theta = node.w.copy(), np.empty(q), node.theta
-        relaxation = kernels.Relaxation(self.frame.H, at, self.frame.c[at], d, is_in)
+        relaxation = new_relaxation(self.frame.H, at, self.frame.c[at], d, n_in, node.w)
         theta, value, _, n_sweeps = kernels.relax_columns(
-            relaxation, room, self.price, theta, v, g,
+            relaxation, room, self.price, node.theta,
             cutoff - paid, max(tolerance, PRECISE * abs(paid)), share,
         )  # fmt: skip
+        v = relaxation.rows[kernels.V].copy()
         self.n_sweeps += n_sweeps
         node.w, node.theta = v, theta
         size = np.abs(v[n_in:]) * np.sqrt(d[n_in:])
         node.z = np.minimum(size / theta, 1.0) if theta > 0.0 else (size > 0.0) * 1.0
-        return self._prove(at, d, n_in, room, v, g, value + paid)
+        return self._prove(at, d, n_in, room, v, value + paid)
 
-    def _prove(
-        self, at: Ints, d: Floats, n_in: int, room: int, v: Floats, g: Floats, value: float
-    ) -> Relaxed:
-        """The bound of the tangent at v, less what rounding may have added to it."""
-        b = g + d * v
+    def _prove(self, at: Ints, d: Floats, n_in: int, room: int, v: Floats, value: float) -> Relaxed:
+        """The bound of the tangent at v, less what rounding may have added to it.
+
+        Products are made anew, as those of the sweeps carry the rounding of every step. Entries of
+        H, at most one, are known to `blur`, those of c to blur·‖y‖; so b = c − Hv + Dv is known to
+        blur·(‖v‖₁ + ‖y‖), and what its own operations add.
+        """
+        chosen = np.flatnonzero(v)
+        pulled = (v[chosen] @ self.frame.H[at[chosen]])[at]
+        c = self.frame.c[at]
+        b = c - pulled + d * v
         size = float(np.abs(v).sum())
-        error = self.frame.blur * (size + self.length)
+        error = self.frame.blur * (size + self.length) + EPSILON * (chosen.size + 4.0) * size
+        error = error + 4.0 * EPSILON * (np.abs(c) + d * np.abs(v))
         gains = 0.5 * b * b / d
         errors = (np.abs(b) * error + 0.5 * error * error) / d
         scores = gains[n_in:] - self.price
         total, last, following = counted(scores, room)
-        curved = float(v @ (self.frame.c[at] - b))
+        curved = float(v @ (c - b))
         bound = self.frame.constant + self.price * n_in - 0.5 * curved
         bound -= float(gains[:n_in].sum()) + total
         most = float(errors[n_in:].max(initial=0.0))
         could = float(errors[n_in:][scores + errors[n_in:] > 0.0].sum())
         allowance = float(errors[:n_in].sum()) + min(room * most, could)
-        allowance += 0.5 * self.frame.blur * size * size + 16.0 * EPSILON * (
-            self.frame.constant + float(gains[:n_in].sum()) + total + abs(curved)
-        )
+        allowance += self.frame.blur * (0.5 * size * size + self.frame.constant)
+        # and the sums of this function itself, of at most q terms
+        sums = self.frame.constant + float(gains[:n_in].sum()) + total
+        sums += float(np.abs(v) @ np.abs(c - b))
+        allowance += EPSILON * (at.size + 16.0) * sums
         return Relaxed(bound - allowance, value, scores, last, following, 2.0 * most)
+
+    def finish(self, node: Node, cutoff: float) -> Finished | None:
+        """All supports of a node with room for one or two more columns, in closed form."""
+        room = self.budget - node.included.size
+        if not 0 < room <= ROOM:
+            return None
+        frame, paid = self.frame, self.price * node.included.size + self.frame.constant
+        inside, free = frame.positions(node.included), frame.positions(node.free)
+        found = finish(
+            frame.H, frame.c, inside, free, room, frame.blur, self.length, self.price, cutoff - paid
+        )
+        return None if found is None else found._replace(bound=found.bound + paid)
 
     # curvature -------------------------------------------------------------------------------
 
     def start(self, node: Node) -> bool:
-        """The first curvature of a node: a multiple of 1/diag(inv(H)); False if it is hardly any."""
+        """The first curvature of a node, a multiple of 1/diag(inv(H)); False if hardly any."""
         at = self.frame.positions(np.concatenate([node.included, node.free]))
         least = self.frame.ridge[at]
         if least.min(initial=np.inf) > 0.0 and at.size > WIDE * self.frame.n_samples:

@@ -16,11 +16,8 @@ from blockl0.run import Run
 
 Floats = NDArray[np.float64]
 
-LARGEST = 600
-"""Columns up to which the tableau search is tried; its memory grows with their square."""
-SMALL, SMALL_NODES, EASY_WORK = 128, 200_000, 4e7
-"""Up to so many columns the tableau search gets so many nodes before the tree takes over; beyond,
-nodes times squared columns."""
+SMALL, SMALL_NODES = 128, 200_000
+"""Columns up to which the tableau search is quicker, and its nodes before the tree takes over."""
 HOPELESS, HOPELESS_NODES = 1000, 200_000
 """Columns up to which supports are enumerated where no bound exists, and nodes for that."""
 
@@ -51,10 +48,10 @@ class Stages:
         self._start, self._bound = start, problem.sparsity.cost(problem.keep.size)
         self._tree: ProofTree | None = None
         self._tableau: ExactSearch | None = None
-        n = problem.n_features
-        self._allowed = SMALL_NODES if n <= SMALL else int(EASY_WORK / n**2)
+        self._allowed = SMALL_NODES
         # a proof for others is one of nodes with convex bounds
-        if problem.is_quadratic and n <= LARGEST and not self.recorder.is_on:
+        is_small = problem.n_features <= SMALL and not self.recorder.is_on
+        if problem.is_quadratic and is_small:
             self._tableau = ExactSearch(problem, start.support, run)
         else:
             self._plant()
