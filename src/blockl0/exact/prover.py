@@ -31,6 +31,17 @@ class NoBoundError(Exception):
     """No bound exists for this problem; says why."""
 
 
+def obstacle(problem: Problem) -> str | None:
+    """Why no bound exists, as far as loss, shape and ridge tell; None where they tell nothing."""
+    if problem.ridge > 0.0:
+        return None
+    if not problem.is_quadratic:
+        return f"loss={problem.loss.name!r} has a bound only with a `ridge`"
+    if problem.n_features > problem.n_samples:
+        return "X has more columns than rows, and there is no `ridge`"
+    return None
+
+
 class Prover:
     """Sets up the tree of a problem, and gives its nodes their bounds.
 
@@ -60,6 +71,9 @@ class Prover:
         memory_limit: float = np.inf,
         is_late: Callable[[], bool] = lambda: False,
     ) -> None:
+        reason = obstacle(problem)
+        if reason is not None:
+            raise NoBoundError(reason)
         self.problem, self.memory_limit = problem, memory_limit
         self._frames: OrderedDict[int, ProductBounds] = OrderedDict()
         self._n_frames = 0
@@ -114,21 +128,17 @@ class Prover:
         n, keep = problem.n_features, problem.keep
         root = self._node(keep, np.setdiff1d(np.arange(n), keep), incumbent)
         if not problem.is_quadratic:
-            if self._data is None:
-                raise NoBoundError(f"loss={problem.loss.name!r} has a bound only with a `ridge`")
             return [root]
         is_tall = n <= WIDE * problem.n_samples
         fits = COPIES * 8.0 * n * n <= self.memory_limit
         if not fits or not (is_tall or n <= WHOLE):
             if self._data is None:
-                why = "is larger than `memory_limit`" if is_tall else "has more columns than rows"
+                why = "is larger than `memory_limit`" if not fits else "has too few rows"
                 raise NoBoundError(f"X {why}, and there is no `ridge`")
             return [root]
         bounds = self._enter(root)
         if bounds.start(root):
             return [root]
-        if n > problem.n_samples:
-            raise NoBoundError("X has more columns than rows, and there is no `ridge`")
         return self._independent(bounds, incumbent, is_late)
 
     def _independent(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.exact.prover import NoBoundError, Prover
+from blockl0.exact.prover import NoBoundError, Prover, obstacle
 from blockl0.exact.search import ExactSearch
 from blockl0.exact.tree import ProofTree
 from blockl0.incumbent import Incumbent
 from blockl0.problem.problem import Problem
-from blockl0.run import Run
+from blockl0.run import Clock
 
 Floats = NDArray[np.float64]
 
@@ -23,8 +23,27 @@ HOPELESS, HOPELESS_NODES = 1000, 200_000
 """Columns up to which supports are enumerated where no bound exists, and nodes for that."""
 
 
+def may_prove(problem: Problem) -> bool:
+    """Whether a search may prove anything: by bounds, or few columns by enumeration."""
+    if problem.n_outputs > 1:
+        return False
+    is_few = problem.is_quadratic and problem.n_features <= HOPELESS
+    return is_few or obstacle(problem) is None
+
+
 class Stages:
     """An exact search, advanced a slice of nodes at a time.
+
+    Parameters
+    ----------
+    problem : Problem
+    start : Incumbent
+    clock : Clock
+        Read between two nodes.
+    gap : float
+        Relative gap at which the search ends.
+    memory_limit : float
+        Bytes for products and waiting nodes of the tree.
 
     Attributes
     ----------
@@ -34,9 +53,9 @@ class Stages:
     """
 
     def __init__(
-        self, problem: Problem, start: Incumbent, run: Run, gap: float, memory_limit: float
+        self, problem: Problem, start: Incumbent, clock: Clock, gap: float, memory_limit: float
     ) -> None:
-        self.problem, self.run = problem, run
+        self.problem, self.clock = problem, clock
         self.gap, self.memory_limit = gap, memory_limit
         self.reason: str | None = None
         self._start, self._bound = start, problem.sparsity.cost(problem.keep.size)
@@ -45,7 +64,7 @@ class Stages:
         n = problem.n_features
         self._allowed = SMALL_NODES if n <= SMALL else int(EASY_WORK / n**2)
         if problem.is_quadratic and n <= LARGEST:
-            self._tableau = ExactSearch(problem, start.support, run)
+            self._tableau = ExactSearch(problem, start.support, clock)
         else:
             self._plant()
 
@@ -61,6 +80,8 @@ class Stages:
     @property
     def bound(self) -> float:
         """No admissible support has an objective below this."""
+        if self.is_optimal:
+            return self.incumbent.objective
         here = self._bound
         if self._tree is not None:
             here = self._tree.bound
@@ -74,6 +95,16 @@ class Stages:
         """Whether the incumbent is optimal, or within the gap that was asked for."""
         if self._tree is not None:
             return self._tree.is_finished
+        if self._tableau is None or self._tableau.finished:
+            return self._tableau is not None
+        best = self._tableau.incumbent.objective
+        return self.gap > 0.0 and best - self._tableau.bound <= self.gap * abs(best)
+
+    @property
+    def is_optimal(self) -> bool:
+        """Whether nothing is better than the incumbent by more than rounding."""
+        if self._tree is not None:
+            return self._tree.is_optimal
         return self._tableau is not None and self._tableau.finished
 
     def advance(self, n_nodes: int) -> None:
@@ -87,15 +118,13 @@ class Stages:
         assert self._tableau is not None
         n_made = self._tableau.incumbent.iteration
         self._tableau.advance(max(1, min(n_nodes, self._allowed - n_made)))
-        best = self._tableau.incumbent
-        if best.objective - self._tableau.bound <= self.gap * abs(best.objective):
-            self._tableau.finished = True
-        if not self._tableau.finished and best.iteration >= self._allowed:
+        if not self.is_finished and self._tableau.incumbent.iteration >= self._allowed:
             self._plant()
 
     def _plant(self) -> None:
         """Go on with the tree; without a bound with the tableaus for a while, or not at all."""
         if self.reason is not None:
+            self._start, self._bound = self.incumbent, self.bound
             self._tableau = None
             return
         self._n_before = self.incumbent.iteration
@@ -113,7 +142,7 @@ class Stages:
             self._allowed = HOPELESS_NODES
             n = self.problem.n_features
             if self._tableau is None and self.problem.is_quadratic and n <= HOPELESS:
-                self._tableau = ExactSearch(self.problem, self._start.support, self.run)
+                self._tableau = ExactSearch(self.problem, self._start.support, self.clock)
 
     @property
     def is_stuck(self) -> bool:
@@ -121,4 +150,4 @@ class Stages:
         return self.reason is not None and self._tableau is None
 
     def _is_late(self) -> bool:
-        return self.run.seconds_left <= 0.0
+        return self.clock.seconds_left <= 0.0
