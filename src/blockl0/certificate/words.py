@@ -50,14 +50,19 @@ def of_certificate(found: Certificate) -> str:
         return f"Not {name} stationary{outside}: {_refutation(found, f'columns {columns}')}"
     if found.level in ("basic", "L"):
         return f"{name} stationary (objective {found.objective:.8g})."
-    if found.complete and found.n_blocks == 1:
-        return f"{name} stationary: no change of any columns can improve it."
+    if is_global(found):
+        return f"Proven globally optimal ({name} stationary): no change of any columns improves it."
     if found.complete:
         return f"{name} stationary{outside}: none of {found.n_blocks} blocks can improve it."
     return (
         f"No improvement in {found.n_blocks} random blocks of {found.level} columns{outside}: "
         f"{_confidence(found)} blocks cannot improve it."
     )
+
+
+def is_global(found: Certificate) -> bool:
+    """Whether a certificate is about all columns at once, and so about all other points."""
+    return found.complete and found.n_blocks == 1
 
 
 def claim_of(
@@ -69,6 +74,8 @@ def claim_of(
         return f"Refuted: {_refutation(found, columns)}"
     if found.level == "basic":
         return "Proven: these are the best coefficients for the chosen columns."
+    if is_global(found):
+        return f"Proven: {supposing(n_kept)}the global optimum. No choice of columns is better."
     model = "" if is_exact else " on the quadratic upper bound of the loss"
     others = "re-fitted" if found.outside == "refit" else "left as they are"
     if found.complete:
