@@ -1046,78 +1046,111 @@ def price_swaps(W, diagonal, w, free, slopes, pivots, least, change):
 # 4. The perspective relaxation:  min over v and 0 <= z <= 1 with Σz <= room over free columns, of
 #    ½v'(H − D)v − c'v + ½ Σ d_j v_j²/z_j + price·Σz,   z_j = 1 for columns that are in
 # --------------------------------------------------------------------------------------------------
-# In w_j = √d_j·v_j, and with b = c − (H − D)v, memberships are z_j = min(1, |w_j|/θ) for one θ: full
-# columns have b_j/√d_j = w_j, fractional ones |b_j|/√d_j = θ, absent ones less.
 
-# these make arrays, as for sorting
-making = cached(**{**_options, "_nrt": True})
-making_inner = general(**{**_options, "_nrt": True})
+
+class Relaxation(NamedTuple):
+    """The columns `at` of H, and what is relaxed.
+
+    In w_j = √d_j·v_j, and with b = c − (H − D)v, memberships are z_j = min(1, |w_j|/θ) for one θ:
+    full columns have b_j/√d_j = w_j, fractional ones |b_j|/√d_j = θ, absent ones less.
+    """
+
+    H: NDArray[np.float64]  # (n, n)
+    at: NDArray[np.int64]  # (q,)
+    is_in: NDArray[np.bool_]  # (q,)
+    rows: NDArray[np.float64]  # (11, q)
+    square: NDArray[np.float64]  # (p, p), for systems of up to p unknowns
+    chosen: NDArray[np.int64]  # (q,)
+
+
+# rows: c and d as given; the point v and g = c − Hv; the same of the best bound, and of a trial;
+# numbers to choose from; √d with the sign of fractional columns, 0 for others, and two right sides
+LINEAR, SHARE, V, G, BEST_V, BEST_G, TRIAL_V, TRIAL_G, SIZES, SIGN, FIRST = range(11)
+RELAXATION_ROWS = 11
 
 CHECK_EVERY, POLISH_EVERY, MOST_SWEEPS = 4, 8, 400  # sweeps
 POLISH_SHIFT = 1e-9  # relative: keeps a singular system of fractional columns solvable
 THETA_DAMPING = 0.4  # of the threshold's way to where the memberships fill the room
-PATIENT_SWEEPS, PATIENT_SHARE = 32, 0.7  # of the gap that may be left after so many sweeps
 THETA_SLACK = 1.05  # by which what is known of the threshold becomes less certain in a sweep
+PATIENT_SWEEPS, PATIENT_SHARE = 32, 0.7  # of the gap that may be left after so many sweeps
 FLAT = 1e-14  # relative decrease of a value that is none
 
 
-class Relaxation(NamedTuple):
-    """The columns `at` of H, and what is relaxed; few arrays, as every call passes each."""
+@inner
+def move_largest(a, n, k):
+    """Reorder a[:n] so that its k largest numbers, 0 < k < n, are the last ones; O(n) on average."""
+    low, high, first = 0, n - 1, n - k
+    while low < high:
+        pivot = a[(low + high) // 2]
+        i, j = low, high
+        while i <= j:
+            while a[i] < pivot:
+                i += 1
+            while a[j] > pivot:
+                j -= 1
+            if i <= j:
+                a[i], a[j] = a[j], a[i]
+                i += 1
+                j -= 1
+        if first <= j:
+            high = j
+        elif first >= i:
+            low = i
+        else:
+            return
 
-    H: NDArray[np.float64]  # (n, n)
-    at: NDArray[np.int64]  # (q,)
-    c: NDArray[np.float64]  # (q,)
-    d: NDArray[np.float64]  # (q,)
-    is_in: NDArray[np.bool_]  # (q,)
 
-
-@making_inner
-def threshold_of(relaxation, v, room, least, sizes):
+@inner
+def threshold_of(relaxation, v, room, least):
     """θ with Σ min(1, |w_j|/θ) = room over free columns, at least `least`, which it is if all fit.
 
-    O(q log q).
+    From above: with θ too large, too few columns are full.
     """
-    n = 0
-    for j in range(v.size):
+    sizes, n, below = relaxation.rows[SIZES], 0, 0.0
+    for j in range(relaxation.at.size):
         if not relaxation.is_in[j] and v[j] != 0.0:
-            sizes[n] = abs(v[j]) * np.sqrt(relaxation.d[j])
+            sizes[n] = abs(v[j]) * np.sqrt(relaxation.rows[SHARE, j])
+            below += sizes[n]
             n += 1
     if n <= room:
         return least
-    ordered = np.sort(sizes[:n])
-    below = 0.0
-    for i in range(n):
-        below += ordered[i]
-        # the i + 1 smallest are fractional, the others full
-        n_full = n - i - 1
-        if n_full < room:
-            theta = below / (room - n_full)
-            if i == n - 1 or theta <= ordered[i + 1]:
-                return max(theta, least)
-    return max(below / room, least)
+    theta, n_full = below / room, -1
+    while True:
+        n_now, below = 0, 0.0
+        for i in range(n):
+            if sizes[i] >= theta:
+                n_now += 1
+            else:
+                below += sizes[i]
+        if n_now <= n_full or n_now >= room:
+            return max(theta, least)
+        n_full = n_now
+        theta = below / (room - n_full)
 
 
-@making_inner
-def first_threshold(relaxation, room, v, g, sizes):
+@inner
+def first_threshold(relaxation, room):
     """The `room`-th largest |b_j|/√d_j of free columns, where nothing is known of θ."""
-    n = 0
-    for j in range(v.size):
+    rows, n = relaxation.rows, 0
+    for j in range(relaxation.at.size):
         if not relaxation.is_in[j]:
-            sizes[n] = abs(g[j] + relaxation.d[j] * v[j]) / np.sqrt(relaxation.d[j])
+            d = rows[SHARE, j]
+            rows[SIZES, n] = abs(rows[G, j] + d * rows[V, j]) / np.sqrt(d)
             n += 1
-    return np.sort(sizes[:n])[n - room]
+    move_largest(rows[SIZES], n, room)
+    return rows[SIZES, n - room]
 
 
-@making_inner
+@inner
 def relaxed_value(relaxation, v, g, price, theta):
     """The relaxed objective at v, with g = c − Hv."""
     value = 0.0
-    for j in range(v.size):
+    for j in range(relaxation.at.size):
         if v[j] == 0.0:
             continue
-        d = relaxation.d[j]
+        d = relaxation.rows[SHARE, j]
         size = abs(v[j]) * np.sqrt(d)
-        value -= 0.5 * v[j] * (relaxation.c[j] + g[j] + d * v[j])
+        value -= 0.5 * v[j] * (relaxation.rows[LINEAR, j] + g[j] + d * v[j])
         if relaxation.is_in[j]:
             value += 0.5 * size * size
         elif size < theta:
@@ -1127,42 +1160,44 @@ def relaxed_value(relaxation, v, g, price, theta):
     return value
 
 
-@making_inner
-def tangent_bound(relaxation, v, g, room, price, scores):
-    """The least objective that the tangent at v allows; O(q log q)."""
-    bound, n = 0.0, 0
-    for j in range(v.size):
-        d = relaxation.d[j]
-        b = g[j] + d * v[j]
-        bound -= 0.5 * v[j] * (relaxation.c[j] - b)
+@inner
+def tangent_bound(relaxation, room, price):
+    """The least objective that the tangent at v allows; O(q) on average."""
+    rows, bound, n = relaxation.rows, 0.0, 0
+    for j in range(relaxation.at.size):
+        d, v = rows[SHARE, j], rows[V, j]
+        b = rows[G, j] + d * v
+        bound -= 0.5 * v * (rows[LINEAR, j] - b)
         gain = 0.5 * b * b / d
         if relaxation.is_in[j]:
             bound -= gain
         elif gain > price:
-            scores[n] = gain - price
+            rows[SIZES, n] = gain - price
             n += 1
-    ordered = scores[:n] if n <= room else np.sort(scores[:n])
+    if 0 < room < n:
+        move_largest(rows[SIZES], n, room)
     for i in range(max(n - room, 0), n):
-        bound -= ordered[i]
+        bound -= rows[SIZES, i]
     return bound
 
 
-@making_inner
+@inner
 def subtract_column(relaxation, j, step, g):
     """g −= step·H_j."""
-    row = relaxation.H[relaxation.at[j]]
-    for l in range(g.size):
-        g[l] -= row[relaxation.at[l]] * step
+    row, at = relaxation.H[relaxation.at[j]], relaxation.at
+    for l in range(at.size):
+        g[l] -= row[at[l]] * step
 
 
-@making_inner
-def sweep_coordinates(relaxation, theta, v, g):
+@inner
+def sweep_coordinates(relaxation, theta):
     """Minimize over every coordinate in turn; O(q) for each that moves. Returns Σ of memberships."""
-    total = 0.0
-    for j in range(v.size):
-        d, root = relaxation.d[j], np.sqrt(relaxation.d[j])
+    rows, total = relaxation.rows, 0.0
+    for j in range(relaxation.at.size):
+        d = rows[SHARE, j]
+        root = np.sqrt(d)
         bend = max(relaxation.H[relaxation.at[j], relaxation.at[j]] - d, 0.0) / d
-        pull = (g[j] + d * (1.0 + bend) * v[j]) / root
+        pull = (rows[G, j] + d * (1.0 + bend) * rows[V, j]) / root
         size = abs(pull)
         if relaxation.is_in[j] or size >= theta * (bend + 1.0):
             w = pull / (bend + 1.0)
@@ -1173,69 +1208,116 @@ def sweep_coordinates(relaxation, theta, v, g):
             w = w if pull > 0.0 else -w
         if w != 0.0 and not relaxation.is_in[j]:
             total += min(abs(w) / theta, 1.0) if theta > 0.0 else 1.0
-        step = w / root - v[j]
+        step = w / root - rows[V, j]
         if step != 0.0:
-            v[j] += step
-            subtract_column(relaxation, j, step, g)
+            rows[V, j] += step
+            subtract_column(relaxation, j, step, rows[G])
     return total
 
 
-@making_inner
-def polish(relaxation, room, price, theta, v, v2, g2):
+@inner
+def factor(U, n):
+    """The upper triangular factor of a positive definite matrix, in place; False if it is none."""
+    for j in range(n):
+        if not U[j, j] > 0.0:
+            return False
+        root = np.sqrt(U[j, j])
+        for l in range(j, n):
+            U[j, l] /= root
+        for i in range(j + 1, n):
+            share = U[j, i]
+            if share != 0.0:
+                for l in range(i, n):
+                    U[i, l] -= share * U[j, l]
+    return True
+
+
+@inner
+def solve_factored(U, n, x):
+    """x = inv(U'U) x."""
+    for j in range(n):
+        x[j] /= U[j, j]
+        for l in range(j + 1, n):
+            x[l] -= U[j, l] * x[j]
+    for j in range(n - 1, -1, -1):
+        for l in range(j + 1, n):
+            x[j] -= U[j, l] * x[l]
+        x[j] /= U[j, j]
+
+
+@inner
+def set_up_polish(relaxation, theta):
+    """Columns, signs and the matrix of `polish`; return (unknowns, full, fractional ones)."""
+    rows, chosen, B = relaxation.rows, relaxation.chosen, relaxation.square
+    k, n_full, n_part = 0, 0, 0
+    for j in range(relaxation.at.size):
+        if relaxation.is_in[j] or rows[V, j] != 0.0:
+            if k == B.shape[0]:
+                return 0, 0, 0
+            chosen[k], rows[SIGN, k] = j, 0.0
+            if not relaxation.is_in[j]:
+                root = np.sqrt(rows[SHARE, j])
+                if abs(rows[V, j]) * root < theta:
+                    rows[SIGN, k] = root if rows[V, j] > 0.0 else -root
+                    n_part += 1
+                else:
+                    n_full += 1
+            k += 1
+    for i in range(k):
+        row = relaxation.H[relaxation.at[chosen[i]]]
+        for l in range(i, k):
+            B[i, l] = row[relaxation.at[chosen[l]]]
+        if rows[SIGN, i] != 0.0:
+            B[i, i] += POLISH_SHIFT * B[i, i] - rows[SHARE, chosen[i]]
+    return k, n_full, n_part
+
+
+@inner
+def polish(relaxation, room, price, theta):
     """The point that is right if the sets of full, fractional and absent columns of v are.
 
     That is a linear system in v, in which θ follows from Σz = room, or is √(2·price) where there is
     room. Returns θ, 0 if there is no such point.
     """
-    H, at, d = relaxation.H, relaxation.at, relaxation.d
-    n = v.size
-    here, sign = np.empty(n, np.int64), np.zeros(n)
-    k, n_full, n_part = 0, 0, 0
-    for j in range(n):
-        if relaxation.is_in[j] or v[j] != 0.0:
-            here[k] = j
-            if not relaxation.is_in[j]:
-                root = np.sqrt(d[j])
-                if abs(v[j]) * root < theta:
-                    sign[k] = root if v[j] > 0.0 else -root
-                    n_part += 1
-                else:
-                    n_full += 1
-            k += 1
-    if k == 0:
+    rows, chosen = relaxation.rows, relaxation.chosen
+    k, n_full, n_part = set_up_polish(relaxation, theta)
+    if k == 0 or not factor(relaxation.square, k):
         return 0.0
-    B, R = np.empty((k, k)), np.empty((k, 2))
+    first, second = rows[FIRST], rows[SIZES]
     for i in range(k):
-        row = H[at[here[i]]]
-        for l in range(k):
-            B[i, l] = row[at[here[l]]]
-        if sign[i] != 0.0:
-            B[i, i] += POLISH_SHIFT * B[i, i] - d[here[i]]
-        R[i, 0] = relaxation.c[here[i]]
-        R[i, 1] = sign[i]
-    S = np.linalg.solve(B, R)
-    first, second = 0.0, 0.0
+        first[i], second[i] = rows[LINEAR, chosen[i]], rows[SIGN, i]
+    solve_factored(relaxation.square, k, first)
+    solve_factored(relaxation.square, k, second)
+    given, taken = 0.0, 0.0
     for i in range(k):
-        first += sign[i] * S[i, 0]
-        second += sign[i] * S[i, 1]
+        given += rows[SIGN, i] * first[i]
+        taken += rows[SIGN, i] * second[i]
     least = np.sqrt(2.0 * price)
-    left = room - n_full + second
+    left = room - n_full + taken
     if n_part > 0:
-        theta = least if room <= n_full or left <= 0.0 else max(first / left, least)
+        theta = least if room <= n_full or left <= 0.0 else max(given / left, least)
     if not theta > 0.0:
         return 0.0
-    v2[:] = 0.0
-    g2[:] = relaxation.c
+    for j in range(relaxation.at.size):
+        rows[TRIAL_V, j], rows[TRIAL_G, j] = 0.0, rows[LINEAR, j]
     for i in range(k):
-        step, j = S[i, 0] - theta * S[i, 1], here[i]
-        if sign[i] * step >= 0.0:
-            v2[j] = step
-            subtract_column(relaxation, j, step, g2)
+        step = first[i] - theta * second[i]
+        if rows[SIGN, i] * step >= 0.0:
+            rows[TRIAL_V, chosen[i]] = step
+            subtract_column(relaxation, chosen[i], step, rows[TRIAL_G])
     return theta
 
 
-@making
-def relax_columns(relaxation, room, price, theta, v, g, cutoff, tolerance, share):
+@inner
+def copy_point(relaxation, v_from, g_from, v_to, g_to):
+    """Copy two rows to two others."""
+    for j in range(relaxation.at.size):
+        relaxation.rows[v_to, j] = relaxation.rows[v_from, j]
+        relaxation.rows[g_to, j] = relaxation.rows[g_from, j]
+
+
+@kernel
+def relax_columns(relaxation, room, price, theta, cutoff, tolerance, share):
     """Descend in v; return (θ, value, bound, sweeps), with v and g = c − Hv where the bound is best.
 
     Ends when value and bound are within `tolerance`; when the bound has reached the cutoff; or when
@@ -1243,30 +1325,27 @@ def relax_columns(relaxation, room, price, theta, v, g, cutoff, tolerance, share
     over coordinates find the sets of full, fractional and absent columns; now and then the point
     that these sets imply is tried.
     """
-    n = v.size
-    least = np.sqrt(2.0 * price)
-    n_free = 0
-    g[:] = relaxation.c
-    for j in range(n):
+    rows, least, n_free = relaxation.rows, np.sqrt(2.0 * price), 0
+    for j in range(relaxation.at.size):
+        rows[G, j] = rows[LINEAR, j]
+    for j in range(relaxation.at.size):
         n_free += 0 if relaxation.is_in[j] else 1
-        if v[j] != 0.0:
-            subtract_column(relaxation, j, v[j], g)
-    v2, g2, best_v, best_g, work = np.empty(n), np.empty(n), v.copy(), g.copy(), np.empty(n)
-    if theta == 0.0 and room < n_free:
-        theta = first_threshold(relaxation, room, v, g, work)
+        if rows[V, j] != 0.0:
+            subtract_column(relaxation, j, rows[V, j], rows[G])
+    if theta == 0.0 and 0 < room < n_free:
+        theta = first_threshold(relaxation, room)
     value, value_theta, bound, n_sweeps = np.inf, theta, -np.inf, 0
-    low, high = 0.0, np.inf
-    watched, rest = 0, np.inf
+    low, high, watched, rest = 0.0, np.inf, 0, np.inf
     while True:
-        own = threshold_of(relaxation, v, room, least, work)
-        there = relaxed_value(relaxation, v, g, price, own)
+        theta = max(theta, least)
+        own = threshold_of(relaxation, rows[V], room, least)
+        there = relaxed_value(relaxation, rows[V], rows[G], price, own)
         if there < value:
             value, value_theta = there, own
-        theta = max(theta, least)
-        there = tangent_bound(relaxation, v, g, room, price, work)
+        there = tangent_bound(relaxation, room, price)
         if there > bound:
             bound = there
-            best_v[:], best_g[:] = v, g
+            copy_point(relaxation, V, G, BEST_V, BEST_G)
         if value - bound <= tolerance or bound >= cutoff or n_sweeps >= MOST_SWEEPS:
             break
         if value < cutoff and value - bound <= share * (cutoff - value):
@@ -1276,16 +1355,16 @@ def relax_columns(relaxation, room, price, theta, v, g, cutoff, tolerance, share
                 break
             watched, rest = n_sweeps, value - bound
         if n_sweeps % POLISH_EVERY == POLISH_EVERY - CHECK_EVERY:
-            new = polish(relaxation, room, price, theta, v, v2, g2)
+            new = polish(relaxation, room, price, theta)
             if new > 0.0:
-                own = threshold_of(relaxation, v2, room, least, work)
-                there = relaxed_value(relaxation, v2, g2, price, own)
+                own = threshold_of(relaxation, rows[TRIAL_V], room, least)
+                there = relaxed_value(relaxation, rows[TRIAL_V], rows[TRIAL_G], price, own)
                 if there < value - FLAT * abs(value):
-                    v[:], g[:] = v2, g2
+                    copy_point(relaxation, TRIAL_V, TRIAL_G, V, G)
                     theta = new
                     continue
         for _ in range(CHECK_EVERY):
-            total = sweep_coordinates(relaxation, theta, v, g)
+            total = sweep_coordinates(relaxation, theta)
             n_sweeps += 1
             if room < n_free:
                 # memberships follow θ with a delay, so that the bracket is widened all the time
@@ -1298,5 +1377,5 @@ def relax_columns(relaxation, room, price, theta, v, g, cutoff, tolerance, share
                     theta = np.sqrt(low * high)
                 low, high = low / THETA_SLACK, high * THETA_SLACK
                 theta = max(theta, least)
-    v[:], g[:] = best_v, best_g
+    copy_point(relaxation, BEST_V, BEST_G, V, G)
     return value_theta, value, bound, n_sweeps

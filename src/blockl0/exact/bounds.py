@@ -19,9 +19,14 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from blockl0 import kernels
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+
+MOST_POLISHED = 500
+"""Columns of a relaxed point up to which a linear system in them is worth its time."""
 
 
 @dataclass(eq=False)
@@ -135,6 +140,19 @@ class Bounds(Protocol):
     def sharpen(self, node: Node, relaxed: Relaxed, cutoff: float) -> bool:
         """Take away more curvature, so that the next relaxation proves more; False if it cannot."""
         ...
+
+
+def new_relaxation(
+    H: Floats, at: Ints, c: Floats, d: Floats, n_in: int, v: Floats
+) -> kernels.Relaxation:
+    """The arrays of a relaxation that starts at v; the first `n_in` columns are in."""
+    q = at.size
+    rows = np.zeros((kernels.RELAXATION_ROWS, q))
+    rows[kernels.LINEAR], rows[kernels.SHARE], rows[kernels.V] = c, d, v
+    size = min(q, MOST_POLISHED)
+    return kernels.Relaxation(
+        H, at, np.arange(q) < n_in, rows, np.empty((size, size)), np.empty(q, dtype=np.int64)
+    )
 
 
 def counted(scores: Floats, room: int) -> tuple[float, float, float]:

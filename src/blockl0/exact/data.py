@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0 import kernels
-from blockl0.exact.bounds import Node, Relaxed, counted
+from blockl0.exact.bounds import Node, Relaxed, counted, new_relaxation
 from blockl0.problem.problem import Problem
 
 Floats = NDArray[np.float64]
@@ -132,11 +132,13 @@ class DataBounds:
                 G -= np.outer(own, own / total)
                 c -= own * (pull.sum() / total)
             G.flat[:: w.size + 1] += self.ridge
-            there, b = here.w.copy(), np.empty(w.size)
-            model = kernels.Relaxation(G, np.arange(w.size), c, np.full(w.size, self.ridge), is_in)
+            own = np.full(w.size, self.ridge)
+            n_in = np.count_nonzero(is_in)
+            model = new_relaxation(G, np.arange(w.size), c, own, n_in, here.w)
             theta, _, _, _ = kernels.relax_columns(
-                model, room, self.price, theta, there, b, np.inf, 0.25 * tolerance, 0.0
+                model, room, self.price, theta, np.inf, 0.25 * tolerance, 0.0
             )
+            there = model.rows[kernels.V].copy()
             found = self._line(A, here, there, is_in, room)
             fall = here.value - found.value
             here = found if fall > 0.0 else here

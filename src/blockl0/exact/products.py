@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from blockl0 import kernels
-from blockl0.exact.bounds import Node, Relaxed, counted
+from blockl0.exact.bounds import Node, Relaxed, counted, new_relaxation
 from blockl0.problem.problem import Problem
 
 Floats = NDArray[np.float64]
@@ -121,13 +121,12 @@ class ProductBounds:
         at = self.frame.positions(np.concatenate([node.included, node.free]))
         n_in, q = node.included.size, at.size
         room, paid = self.budget - n_in, self.price * n_in + self.frame.constant
-        is_in = np.arange(q) < n_in
-        v, g, theta = node.w.copy(), np.empty(q), node.theta
-        relaxation = kernels.Relaxation(self.frame.H, at, self.frame.c[at], d, is_in)
+        relaxation = new_relaxation(self.frame.H, at, self.frame.c[at], d, n_in, node.w)
         theta, value, _, n_sweeps = kernels.relax_columns(
-            relaxation, room, self.price, theta, v, g,
+            relaxation, room, self.price, node.theta,
             cutoff - paid, max(tolerance, PRECISE * abs(paid)), share,
         )  # fmt: skip
+        v, g = relaxation.rows[kernels.V].copy(), relaxation.rows[kernels.G]
         self.n_sweeps += n_sweeps
         node.w, node.theta = v, theta
         size = np.abs(v[n_in:]) * np.sqrt(d[n_in:])
