@@ -202,13 +202,15 @@ def test_certify_a_saved_model(folder):
 
 def test_certify_after_a_fit(folder):
     result = answer("certify", "data.csv", "-t", "kind", "-k", 2, "--drop", "y")["result"]
-    assert [claim["claim"] for claim in result["claims"]] == ["basic", "block-2"]
+    assert [claim["claim"] for claim in result["claims"]] == ["basic", "block-2", "optimal"]
+    assert result["holds"] and result["claims"][-1]["complete"]
     options = ("-t", "y", "-k", 3, "--level", 4, "--samples", 50, "--no-exact")
     claim = answer("certify", "data.csv", *options)["result"]["claims"][-1]
     assert claim["complete"] is False and 0.9 < claim["confidence"] < 1.0
     assert "Give --model FILE, or -k" in run("certify", "data.csv", "-t", "y", code=2).stderr
-    options = ("-t", "kind", "-k", 2, "--drop", "y", "--exact")
-    assert "--exact takes the squared loss" in run("certify", "data.csv", *options, code=3).stderr
+    options = ("-t", "kind", "-k", 2, "--drop", "y", "--ridge", 0, "--exact")
+    done = run("certify", "data.csv", *options, code=5)
+    assert "Not known. No bound exists, as loss='logistic' has a bound only with" in done.stdout
 
 
 def test_a_level_out_of_reach_is_not_known(folder, monkeypatch):

@@ -187,6 +187,8 @@ def test_all_exchanges_of_a_classification_are_excluded_or_fitted(monkeypatch):
     fits, path = make_fits(problem), model.path_
     plain = replace(path[2], certificate=None, status=Status.CONVERGED)
     path = replace(path, results=(*path.results[:2], plain, path[3]))
+    assert proof.prove(problem, path, 2, None)[2].is_optimal  # there is a ridge
+    monkeypatch.setattr(proof, "may_prove", lambda problem: False)
     found = proof.prove(problem, path, 2, None)[2]
     assert found.kind == "tried" and found.is_complete and found.n_possible == 2 * 5
     inside = plain.support.tolist()

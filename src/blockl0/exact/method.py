@@ -96,7 +96,9 @@ def solve_exact(
     if status is None and search is not None and search.reason is not None:
         status, note = Status.NO_BOUND, no_bound(problem, best.w, search.reason)
     assert status is not None
-    return run.result(best.w, status, best.iteration, min(bound, best.objective), note=note)
+    # what is left to an optimum is rounding
+    bound = best.objective if status is Status.OPTIMAL else min(bound, best.objective)
+    return run.result(best.w, status, best.iteration, bound, note=note)
 
 
 def _status(search: Stages, said: Status | None, node_limit: int) -> Status | None:

@@ -80,8 +80,6 @@ class Stages:
     @property
     def bound(self) -> float:
         """No admissible support has an objective below this."""
-        if self.is_optimal:
-            return self.incumbent.objective
         here = self._bound
         if self._tree is not None:
             here = self._tree.bound
