@@ -345,7 +345,7 @@ def test_interrupt_returns_the_best_point():
 
 
 def test_several_classes_are_refused_with_a_method_that_takes_them():
-    with pytest.raises(ValueError, match="one predictor for a sample, got loss='softmax'; use meth"):
+    with pytest.raises(ValueError, match="got loss='softmax'; use method='refit'"):
         blockl0.solve(np.eye(3), [0, 1, 2], n_nonzero_coefs=1, loss="softmax", method="exact")
 
 

@@ -46,9 +46,9 @@ def command(**options: Any) -> None:
 
     With --model the answer is one that `fit --out` has saved, and DATA are read as they were then;
     else columns are chosen first (-k). The global optimum is tried as well, for 60 seconds or
-    --time-limit, where it can be proven: with fewer columns than rows, or a ridge; losses other than
-    the squared one need a ridge. The exit code is 5 when a claim fails: there is a better choice, or
-    --exact was given and the proof did not end.
+    --time-limit, where it can be proven: with no more columns than rows, or with a ridge, which
+    losses other than the squared one need. The exit code is 5 when a claim fails: there is a better
+    choice, or --exact was given and the proof did not end.
     """
     with Job("certify", options) as job:
         data, problem, w, is_cut = _point(job, options)

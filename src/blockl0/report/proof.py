@@ -57,7 +57,9 @@ def prove(problem: Any, path: Any, start: int, time_limit: float | None) -> list
             continue
         proofs[i] = prover.improve(proofs[i], path[i], choices[i], deadline)
     if obstacle(problem) is not None:
-        proofs = [proof if proof.is_optimal else replace(proof, has_bound=False) for proof in proofs]
+        proofs = [
+            proof if proof.is_optimal else replace(proof, has_bound=False) for proof in proofs
+        ]
     return proofs
 
 
