@@ -17,7 +17,8 @@ from sklearn.exceptions import ConvergenceWarning
 import blockl0
 from blockl0 import L0Classifier, L0Regressor, OutOfReachError, Status, certify
 from blockl0.certificate import optimality
-from blockl0.exact import Stages, may_prove, stages
+from blockl0.exact import Stages, handover, may_prove, stages
+from blockl0.exact.products import ProductBounds
 from blockl0.exact.prover import Prover
 from blockl0.incumbent import Incumbent
 from blockl0.problem.fits import make_fits
@@ -64,7 +65,9 @@ def _no_shortcut(monkeypatch):
     """Small problems go to the tree, as large ones do."""
     from blockl0.refit import quadratic_search
 
-    monkeypatch.setattr(stages, "LARGEST", 0)
+    monkeypatch.setattr(stages, "SMALL", 0)
+    monkeypatch.setattr(handover, "FEW_COLUMNS", 0)
+    monkeypatch.setattr(ProductBounds, "finish", lambda *given: None)
     monkeypatch.setattr(quadratic_search, "LARGEST_BLOCK", 0)
 
 
@@ -74,13 +77,13 @@ def _no_shortcut(monkeypatch):
 @pytest.mark.parametrize("form", [{"n_nonzero_coefs": 3}, {"alpha": 0.6}], ids=["budget", "price"])
 def test_every_stop_keeps_a_true_bound_and_a_feasible_point(loss, stop, form):
     options, status = STOPS[stop]
-    X, y = make(loss, m=12, n=10, seed=3)
+    X, y = make(loss, m=9, n=12, seed=3)
     problem = as_problem(X, y, loss=loss, ridge=0.1, **form)
     best, _ = optimum(problem)
     result = solve_problem(problem, "exact", random_state=0, **options)
     assert result.status is status
     assert result.lower_bound <= best * (1.0 + 1e-9) and best <= result.objective * (1.0 + 1e-9)
-    assert result.n_nonzero <= form.get("n_nonzero_coefs", 10)
+    assert result.n_nonzero <= form.get("n_nonzero_coefs", 12)
     assert result.objective == pytest.approx(problem.objective(result.coef))
     if status is Status.OPTIMAL:
         assert result.gap == 0.0 and result.objective == pytest.approx(best, rel=1e-9)
@@ -104,18 +107,18 @@ def interrupting(function, after):
 
 
 @pytest.mark.usefixtures("_no_shortcut")
-@pytest.mark.parametrize("after", [1, 2, 5, 9])
+@pytest.mark.parametrize("after", [1, 2, 4, 6])
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_an_interrupt_in_the_middle_of_a_node_leaves_a_true_bound(loss, after, monkeypatch):
     """The node that was looked at is in no list then, and must not be forgotten."""
-    X, y = make(loss, n=10)
-    problem = as_problem(X, y, loss=loss, ridge=0.3, n_nonzero_coefs=4)
+    X, y = make(loss, m=9, n=12, seed=3)
+    problem = as_problem(X, y, loss=loss, ridge=0.1, n_nonzero_coefs=3)
     best, _ = optimum(problem)
     monkeypatch.setattr(Prover, "bounds_of", interrupting(Prover.bounds_of, after))
     result = solve_problem(problem, "exact", random_state=0)
     assert result.status is Status.INTERRUPTED
     assert result.lower_bound <= best * (1.0 + 1e-9) <= result.objective * (1.0 + 1e-8)
-    assert result.n_nonzero <= 4
+    assert result.n_nonzero <= 3
 
 
 def test_an_interrupt_before_the_first_node_keeps_the_first_point(monkeypatch):
@@ -216,6 +219,34 @@ def test_estimators_prove_what_they_select(loss, is_sparse):
     best, support = optimum(problem)
     assert model.objective_ == pytest.approx(best, rel=1e-8)
     assert tuple(model.support_) == support
+
+
+class Shifted(blockl0.losses.Logistic):
+    """A loss of one's own, which may be negative."""
+
+    name = "shifted"
+    takes_many_classes = False
+    is_nonnegative = False
+
+    def value(self, eta, y):
+        return super().value(eta, y) - 5.0
+
+
+@pytest.mark.parametrize("options", [{}, {"node_limit": 1}, {"time_limit": 1e-9}], ids=str)
+def test_losses_that_may_be_negative_have_true_bounds(options):
+    X, y = make("logistic", n=10)
+    problem = as_problem(X, y, loss=Shifted(), ridge=0.5, n_nonzero_coefs=3)
+    best, _ = optimum(problem)
+    result = solve_problem(problem, "exact", random_state=0, **options)
+    assert best < 0.0 and result.lower_bound <= best + 1e-8
+    if not options:
+        assert result.status is Status.OPTIMAL and result.objective == pytest.approx(best)
+    # from a poor start the root must be searched
+    tree = Prover(problem, Incumbent.at(problem, problem.zero())).tree
+    while not tree.is_finished:
+        assert tree.bound <= best + 1e-8
+        tree.advance()
+    assert tree.incumbent.objective == pytest.approx(best)
 
 
 def test_the_method_of_an_estimator():

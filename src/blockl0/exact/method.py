@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.block_search import NODE_LIMIT
+from blockl0.exact.prover import least
 from blockl0.exact.stages import Stages
 from blockl0.incumbent import Incumbent
 from blockl0.methods import METHODS, method
@@ -76,7 +77,7 @@ def solve_exact(
         said = run.record(Incumbent(w, first.objective, first.n_nonzero), first.lower_bound)
         status = said if said is Status.STOPPED else first.status
         return run.result(w, status, first.n_iter, first.lower_bound)
-    best, bound = _incumbent(problem, first), problem.sparsity.cost(problem.keep.size)
+    best, bound = _incumbent(problem, first), least(problem, problem.keep.size)
     status = Status.INTERRUPTED if first.status is Status.INTERRUPTED else None
     search, note, quota = None, None, FIRST_NODES
     try:

@@ -16,6 +16,7 @@ from scipy.linalg import lapack
 
 from blockl0 import kernels
 from blockl0.exact.bounds import Node, Relaxed, counted, new_relaxation
+from blockl0.exact.last_columns import ROOM, Finished, finish
 from blockl0.problem.problem import Problem
 
 Floats = NDArray[np.float64]
@@ -70,9 +71,10 @@ class Frame:
         np.fill_diagonal(H, 1.0)
         target = problem.y if weights is None else weights * problem.y
         self.H, self.c = H, problem.design.rmatvec(target)[columns] / length
-        self.lengths, self.ridge = length, problem.ridge / squares
+        # a little less, so that rounding of the quotient takes no more than the ridge away
+        self.lengths, self.ridge = length, (1.0 - 8.0 * EPSILON) * problem.ridge / squares
         self.constant = problem.smooth(np.zeros(n))
-        self.blur = EPSILON * (m + 16.0)
+        self.blur = EPSILON * (m + 16.0) * problem.design.blur
 
     @property
     def nbytes(self) -> int:
@@ -119,7 +121,7 @@ class ProductBounds:
         self, node: Node, d: Floats, cutoff: float, share: float, tolerance: float
     ) -> Relaxed:
         at = self.frame.positions(np.concatenate([node.included, node.free]))
-        n_in, q = node.included.size, at.size
+        n_in = node.included.size
         room, paid = self.budget - n_in, self.price * n_in + self.frame.constant
         relaxation = new_relaxation(self.frame.H, at, self.frame.c[at], d, n_in, node.w)
         theta, value, _, n_sweeps = kernels.relax_columns(
@@ -150,15 +152,28 @@ class ProductBounds:
         most = float(errors[n_in:].max(initial=0.0))
         could = float(errors[n_in:][scores + errors[n_in:] > 0.0].sum())
         allowance = float(errors[:n_in].sum()) + min(room * most, could)
-        allowance += 0.5 * self.frame.blur * size * size + 16.0 * EPSILON * (
-            self.frame.constant + float(gains[:n_in].sum()) + total + abs(curved)
-        )
+        allowance += self.frame.blur * (0.5 * size * size + self.frame.constant)
+        # and the sums of this function itself, of at most q terms
+        sums = self.frame.constant + float(gains[:n_in].sum()) + total + abs(curved)
+        allowance += EPSILON * (at.size + 16.0) * sums
         return Relaxed(bound - allowance, value, scores, last, following, 2.0 * most)
+
+    def finish(self, node: Node, cutoff: float) -> Finished | None:
+        """All supports of a node with room for one or two more columns, in closed form."""
+        room = self.budget - node.included.size
+        if not 0 < room <= ROOM:
+            return None
+        frame, paid = self.frame, self.price * node.included.size + self.frame.constant
+        inside, free = frame.positions(node.included), frame.positions(node.free)
+        found = finish(
+            frame.H, frame.c, inside, free, room, frame.blur, self.length, self.price, cutoff - paid
+        )
+        return None if found is None else found._replace(bound=found.bound + paid)
 
     # curvature -------------------------------------------------------------------------------
 
     def start(self, node: Node) -> bool:
-        """The first curvature of a node: a multiple of 1/diag(inv(H)); False if it is hardly any."""
+        """The first curvature of a node, a multiple of 1/diag(inv(H)); False if hardly any."""
         at = self.frame.positions(np.concatenate([node.included, node.free]))
         least = self.frame.ridge[at]
         if least.min(initial=np.inf) > 0.0 and at.size > WIDE * self.frame.n_samples:

@@ -42,6 +42,11 @@ def obstacle(problem: Problem) -> str | None:
     return None
 
 
+def least(problem: Problem, n_included: int) -> float:
+    """A bound that needs no search: the price of what is in, unless losses may be negative."""
+    return problem.sparsity.cost(n_included) if problem.loss.is_nonnegative else -np.inf
+
+
 class Prover:
     """Sets up the tree of a problem, and gives its nodes their bounds.
 
@@ -80,15 +85,21 @@ class Prover:
         self._data: DataBounds | None = None
         if problem.ridge > 0.0:
             self._data = DataBounds(problem, incumbent.objective)
-            if not np.isfinite(self._data.box):
-                raise NoBoundError(
-                    "no bound on the intercept exists: the target has one class or value only"
-                )
+            self._check_intercept(self._data.box)
         roots = self._roots(incumbent, is_late)
         self.tree = ProofTree(
             problem, incumbent, self.bounds_of, roots,
             gap=gap, memory_limit=0.5 * memory_limit, is_late=is_late,
         )  # fmt: skip
+
+    def _check_intercept(self, box: float) -> None:
+        if self.problem.has_intercept and not self.problem.loss.is_nonnegative:
+            raise NoBoundError(
+                f"loss={self.problem.loss.name!r} does not say `is_nonnegative`, without which "
+                "nothing is known of the intercept"
+            )
+        if not np.isfinite(box):
+            raise NoBoundError("the best intercept may be anywhere, as with one class only")
 
     def bounds_of(self, node: Node) -> Bounds:
         """The bounds for a node, with its curvature and point in their units."""
@@ -164,5 +175,5 @@ class Prover:
     def _node(self, included: Ints, free: Ints, incumbent: Incumbent) -> Node:
         """A node that starts at the incumbent."""
         w = incumbent.w[np.concatenate([included, free])]
-        price = self.problem.sparsity.cost(included.size)
-        return Node(included, free, price, np.zeros(free.size), w=w)
+        bound = least(self.problem, included.size)
+        return Node(included, free, bound, np.zeros(free.size), w=w)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.exact.prover import NoBoundError, Prover, obstacle
+from blockl0.exact.prover import NoBoundError, Prover, least, obstacle
 from blockl0.exact.search import ExactSearch
 from blockl0.exact.tree import ProofTree
 from blockl0.incumbent import Incumbent
@@ -14,11 +14,8 @@ from blockl0.run import Clock
 
 Floats = NDArray[np.float64]
 
-LARGEST = 600
-"""Columns up to which the tableau search is tried; its memory grows with their square."""
-SMALL, SMALL_NODES, EASY_WORK = 128, 200_000, 4e7
-"""Up to so many columns the tableau search gets so many nodes before the tree takes over; beyond,
-nodes times squared columns."""
+SMALL, SMALL_NODES = 128, 200_000
+"""Columns up to which the tableau search is quicker, and its nodes before the tree takes over."""
 HOPELESS, HOPELESS_NODES = 1000, 200_000
 """Columns up to which supports are enumerated where no bound exists, and nodes for that."""
 
@@ -58,12 +55,11 @@ class Stages:
         self.problem, self.clock = problem, clock
         self.gap, self.memory_limit = gap, memory_limit
         self.reason: str | None = None
-        self._start, self._bound = start, problem.sparsity.cost(problem.keep.size)
+        self._start, self._bound = start, least(problem, problem.keep.size)
         self._tree: ProofTree | None = None
         self._tableau: ExactSearch | None = None
-        n = problem.n_features
-        self._allowed = SMALL_NODES if n <= SMALL else int(EASY_WORK / n**2)
-        if problem.is_quadratic and n <= LARGEST:
+        self._allowed = SMALL_NODES
+        if problem.is_quadratic and problem.n_features <= SMALL:
             self._tableau = ExactSearch(problem, start.support, clock)
         else:
             self._plant()

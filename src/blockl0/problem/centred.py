@@ -55,6 +55,8 @@ class Centered(Design):
     is_flat: NDArray[np.bool_]
     is_constant: NDArray[np.bool_]
 
+    blur = 2.0 * (FAR + 1.0)  # entries and means of columns that are not far are up to FAR spreads
+
     def __init__(self, base: Design, weights: Floats | None = None) -> None:
         m, n = base.shape
         self.base = base

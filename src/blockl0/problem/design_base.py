@@ -26,6 +26,9 @@ class Design(ABC):
     chunk: int
     """Columns that are best handled at a time in a pass over X."""
 
+    blur: float = 1.0
+    """Rounding of products with columns, in units of that of products with stored numbers."""
+
     is_flat: NDArray[np.bool_] | None = None
     """Of centred columns those that are zero, (n,); None where nothing is centred."""
 
