@@ -115,6 +115,9 @@ def test_an_interrupt_in_the_middle_of_a_node_leaves_a_true_bound(loss, after, m
     problem = as_problem(X, y, loss=loss, ridge=0.1, n_nonzero_coefs=3)
     best, _ = optimum(problem)
     monkeypatch.setattr(Prover, "bounds_of", interrupting(Prover.bounds_of, after))
+    # from a poor start, so that a node which is lost would show
+    poor = Incumbent.at(problem, problem.zero())
+    monkeypatch.setattr("blockl0.exact.method._incumbent", lambda *given: poor)
     result = solve_problem(problem, "exact", random_state=0)
     assert result.status is Status.INTERRUPTED
     assert result.lower_bound <= best * (1.0 + 1e-9) <= result.objective * (1.0 + 1e-8)
