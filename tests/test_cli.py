@@ -202,13 +202,64 @@ def test_certify_a_saved_model(folder):
 
 def test_certify_after_a_fit(folder):
     result = answer("certify", "data.csv", "-t", "kind", "-k", 2, "--drop", "y")["result"]
-    assert [claim["claim"] for claim in result["claims"]] == ["basic", "block-2"]
+    assert [claim["claim"] for claim in result["claims"]] == ["basic", "block-2", "optimal"]
+    assert result["holds"] and result["claims"][-1]["complete"]
     options = ("-t", "y", "-k", 3, "--level", 4, "--samples", 50, "--no-exact")
     claim = answer("certify", "data.csv", *options)["result"]["claims"][-1]
     assert claim["complete"] is False and 0.9 < claim["confidence"] < 1.0
     assert "Give --model FILE, or -k" in run("certify", "data.csv", "-t", "y", code=2).stderr
-    options = ("-t", "kind", "-k", 2, "--drop", "y", "--exact")
-    assert "--exact takes the squared loss" in run("certify", "data.csv", *options, code=3).stderr
+    options = ("-t", "kind", "-k", 2, "--drop", "y", "--ridge", 0, "--exact")
+    done = run("certify", "data.csv", *options, code=5)
+    assert "Not known. No bound exists, as loss='logistic' has a bound only with" in done.stdout
+
+
+def test_a_classification_is_proven(folder):
+    options = ("data.csv", "-t", "kind", "-k", 2, "--drop", "y", "--ridge", 1)
+    certificate = answer("fit", *options, "--bootstrap", 0)["result"]["certificate"]
+    assert certificate["optimal"] and certificate["gap"] == 0.0
+    assert certificate["words"] == "Proven: no other 2 columns fit these rows better."
+    claims = answer("certify", *options, "--level", 12)["result"]["claims"]
+    # the highest level is the optimum, which is not searched for twice
+    assert [claim["claim"] for claim in claims] == ["basic", "block-12"]
+    assert claims[1]["holds"] and "Proven: the global optimum" in claims[1]["words"]
+    done = run("certify", "data.csv", "-t", "size", "-k", 2, "--drop", "y", "--exact", code=3)
+    assert "--exact takes losses with one predictor for a sample" in done.stderr
+
+
+def test_without_a_bound_it_is_said(folder):
+    options = ("-t", "kind", "-k", 2, "--drop", "y", "--ridge", 0, "--bootstrap", 0)
+    words = answer("fit", "data.csv", *options)["result"]["certificate"]["words"]
+    assert words.endswith("More cannot be proven without a ridge, as no bound exists.")
+    pd.read_csv("data.csv").head(9).to_csv("few.csv", index=False)
+    words = answer("fit", "few.csv", "-t", "y", "-k", 2)["result"]["certificate"]["words"]
+    assert "Proven: no other 2 columns" in words  # so few are enumerated
+
+
+@pytest.mark.parametrize("share", ["30%", "0.3"])
+def test_a_gap_may_be_enough(folder, share):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.standard_normal((50, 30)), columns=[f"c{j}" for j in range(30)])
+    frame["y"] = frame["c0"] + rng.standard_normal(50)
+    frame.to_csv("noise.csv", index=False)
+    options = ("noise.csv", "-t", "y", "-k", 6, "--ridge", 30, "--gap", share)
+    claim = answer("certify", *options, "--exact")["result"]["claims"][-1]
+    assert claim["status"] in ("gap_reached", "optimal") and claim["gap"] <= 0.3
+    if claim["status"] == "gap_reached":
+        assert claim["holds"] is None and "Proven to be within the gap" in claim["words"]
+    for bad in ("-1", "100%", "much"):
+        done = run("certify", *options[:-1], bad, code=2)
+        assert f"{bad!r} is not a share like 0.01 or 1%" in done.stderr
+
+
+def test_the_bar_of_a_proof_shows_the_gap():
+    from blockl0.cli.progress import ProofWatch
+    from blockl0.run import Progress
+
+    seen = []
+    watch = ProofWatch(lambda *said: seen.append(said), 60.0)
+    watch(Progress(7, 4.0, 2, 12.3, np.zeros(3), 3.0), False)
+    watch(Progress(7, 4.0, 2, 99.0, np.zeros(3)), False)
+    assert seen == [(12, 60, "gap at most 25.0%"), (60, 60, "")]
 
 
 def test_a_level_out_of_reach_is_not_known(folder, monkeypatch):

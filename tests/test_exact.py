@@ -344,14 +344,15 @@ def test_interrupt_returns_the_best_point():
 # -- refusals --------------------------------------------------------------------------------------
 
 
-def test_other_losses_are_refused():
-    with pytest.raises(ValueError, match="loss='squared' only, got loss='huber'"):
-        blockl0.solve(np.eye(3), np.ones(3), n_nonzero_coefs=1, loss="huber", method="exact")
+def test_several_classes_are_refused_with_a_method_that_takes_them():
+    with pytest.raises(ValueError, match="got loss='softmax'; use method='refit'"):
+        blockl0.solve(np.eye(3), [0, 1, 2], n_nonzero_coefs=1, loss="softmax", method="exact")
 
 
-def test_too_many_columns_are_refused():
-    with pytest.raises(ValueError, match="at most 1000 columns, got 1001"):
-        blockl0.solve(np.ones((2, 1001)), np.ones(2), n_nonzero_coefs=1, method="exact")
+@pytest.mark.parametrize("option", ["gap", "memory_limit"])
+def test_a_negative_option_is_refused(option):
+    with pytest.raises(ValueError, match=option):
+        blockl0.solve(np.eye(3), np.ones(3), n_nonzero_coefs=1, method="exact", **{option: -1.0})
 
 
 @pytest.mark.parametrize("bad", [0, -5])

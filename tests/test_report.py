@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import time
 from dataclasses import replace
 from itertools import combinations, product
 
@@ -17,7 +18,10 @@ from blockl0 import L0ClassifierCV, L0RegressorCV
 from blockl0.certificate import single_moves
 from blockl0.certificate.proof import Proof
 from blockl0.certificate.words import VERDICTS, n_subsets
+from blockl0.path import solve_path
 from blockl0.problem.fits import make_fits
+from blockl0.problem.preprocess import apply
+from blockl0.problem.problem import as_problem
 from blockl0.report import claims, collect, make_report, proof
 from blockl0.report.plain import compact
 from blockl0.result import Status
@@ -187,6 +191,8 @@ def test_all_exchanges_of_a_classification_are_excluded_or_fitted(monkeypatch):
     fits, path = make_fits(problem), model.path_
     plain = replace(path[2], certificate=None, status=Status.CONVERGED)
     path = replace(path, results=(*path.results[:2], plain, path[3]))
+    assert proof.prove(problem, path, 2, None)[2].is_optimal  # there is a ridge
+    monkeypatch.setattr(proof, "may_prove", lambda problem: False)
     found = proof.prove(problem, path, 2, None)[2]
     assert found.kind == "tried" and found.is_complete and found.n_possible == 2 * 5
     inside = plain.support.tolist()
@@ -200,6 +206,51 @@ def test_all_exchanges_of_a_classification_are_excluded_or_fitted(monkeypatch):
         n_tried.append(proof.prove(problem, path, 2, None)[2].n_tried)
     assert n_tried == sorted(n_tried) and set(n_tried) <= {0, 5, 10}
     assert n_tried[0] == 0 and n_tried[-1] == 10
+
+
+def test_a_classification_with_a_ridge_is_proven():
+    """By branch and bound for any number of columns; enumeration agrees."""
+    X, y = make_data()
+    labels = np.where(y > np.median(y), "high", "low")
+    data = make_report(X, labels, loss="logistic", n_nonzero_coefs=3, cv=None).to_dict()
+    for point in data["points"][1:]:
+        assert point["certificate"]["verdict"] == "Proven"
+        problem = as_problem(
+            X, labels == "high", loss="logistic", ridge=1e-3, n_nonzero_coefs=point["k"]
+        )
+        problem = apply(problem).problem
+        fits = make_fits(problem)
+        values = {
+            S: problem.objective(fits.on(np.array(S)).w)
+            for S in combinations(range(X.shape[1]), point["k"])
+        }
+        assert sorted(point["support"]) == list(min(values, key=lambda S: values[S]))
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_the_page_says_where_no_bound_exists(loss, monkeypatch):
+    monkeypatch.setattr(proof, "MOST_ENTRIES", 0)
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((30, 1100)), rng.standard_normal(30)
+    problem = as_problem(X, np.sign(y) if loss == "logistic" else y, loss=loss, n_nonzero_coefs=2)
+    path = solve_path(problem, [(0.0, 2)], effort="fast", random_state=0)
+    found = proof.prove(problem, path, 0, 1.0)[0]
+    assert not found.is_optimal and not found.has_bound
+    point, data = {"k": 2, "support": path[0].support.tolist()}, {"columns": 1100, "kept": []}
+    said = claims.certificate(found, point, data, [f"x{j}" for j in range(1100)])
+    assert "More cannot be proven without a ridge, as no bound exists." in said["open"]
+
+
+def test_proofs_end_in_time():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((60, 300)), rng.standard_normal(60)
+    problem = as_problem(X, np.sign(y), loss="logistic", ridge=1e-3, n_nonzero_coefs=6)
+    path = solve_path(problem, [(0.0, k) for k in (2, 4, 6)], effort="fast", random_state=0)
+    proof.prove(problem, path, 1, 0.01)  # compiled
+    began = time.perf_counter()
+    found = proof.prove(problem, path, 1, 1.0)
+    assert time.perf_counter() - began < 3.0
+    assert all(each.kind in ("swaps", "tried", "optimal") for each in found)
 
 
 def test_certificates_say_how_far_they_go():

@@ -48,10 +48,16 @@ def test_a_certificate_out_of_reach(monkeypatch):
         certify(X, y, coef, n_nonzero_coefs=3, level=4, n_samples=5)
 
 
-def test_an_exact_search_beyond_its_size():
-    X = np.zeros((2, 1001))
-    with pytest.raises(OutOfReachError, match="at most 1000 columns, got 1001"):
-        solve(X, np.ones(2), n_nonzero_coefs=1, method="exact")
+def test_an_exact_search_without_a_bound_says_so(caplog):
+    X = np.random.default_rng(0).standard_normal((2, 1001))
+    found = solve(X, np.ones(2), n_nonzero_coefs=1, method="exact")
+    assert found.status is Status.NO_BOUND and found.note in caplog.text
+    assert found.note.startswith("No bound exists, as X has more columns than rows")
+    assert "a ridge of about" in found.note and "certify(level=2)" in found.note
+    assert found.note in found.summary()
+    # which is then a proof, with a budget of one
+    assert certify(X, np.ones(2), found.coef, n_nonzero_coefs=1, level=2).holds
+    assert solve(X, np.ones(2), n_nonzero_coefs=1, ridge=50.0, method="exact").note is None
 
 
 def test_bad_input_is_not_out_of_reach():

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from blockl0.errors import OutOfReachError
 from blockl0.problem.problem import Problem
 from blockl0.result import Result
 from blockl0.units import Columns
@@ -43,7 +42,6 @@ class Method:
         Whether it takes losses with several predictors for a sample.
     start : bool
         Whether it takes a starting point.
-    most_columns : int or None
     units : tuple of type
         What a budget may count; see `blockl0.units`.
     """
@@ -55,7 +53,6 @@ class Method:
     intercept: bool = True
     several_outputs: bool = False
     start: bool = True
-    most_columns: int | None = None
     units: tuple[type, ...] = (Columns,)
 
     @cached_property
@@ -90,8 +87,6 @@ class Method:
             )
         if problem.has_intercept and not self.intercept:
             return f"has no intercept for loss={loss.name!r}; center the columns, or do without one"
-        if self.most_columns is not None and problem.n_features > self.most_columns:
-            return f"takes at most {self.most_columns} columns, got {problem.n_features}"
         return None
 
     def check(self, problem: Problem, init: Any = None) -> None:
@@ -105,10 +100,7 @@ class Method:
             listed = ", ".join(repr(other.name) for other in able[:LISTED])
             link = ", or" if ";" in reason else ";"
             remedy = f"{link} use method={listed}." if able else "; no method can."
-            most = self.most_columns
-            is_too_large = most is not None and problem.n_features > most
-            error = OutOfReachError if is_too_large else ValueError
-            raise error(f"method={self.name!r} {reason}{remedy}")
+            raise ValueError(f"method={self.name!r} {reason}{remedy}")
 
 
 METHODS: dict[str, Method] = {}

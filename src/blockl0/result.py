@@ -23,11 +23,12 @@ class Status(Enum):
     """Why a solver stopped; ``status.message`` says it in a sentence."""
 
     OPTIMAL = "optimal", "Proven globally optimal."
+    GAP = "gap_reached", "Proven to be within the gap that was asked for."
     CONVERGED = "converged", "Converged: the search found no further improvement."
     MAX_ITER = "max_iter", "Stopped at the iteration limit; raise `max_iter` to go on."
     TIME_LIMIT = "time_limit", "Stopped at the time limit; this is the best point found."
     NODE_LIMIT = "node_limit", "Stopped at the node limit; optimality is not proven."
-    NO_BOUND = "no_bound", "No bound exists without a ridge: nothing can be proven of this point."
+    NO_BOUND = "no_bound", "No bound exists for this problem: nothing is proven of this point."
     INTERRUPTED = "interrupted", "Interrupted from the keyboard; this is the best point found."
     STOPPED = "stopped", "Stopped by the callback; this is the best point found."
 
@@ -42,6 +43,16 @@ class Status(Enum):
 
     def __str__(self) -> str:
         return self.value
+
+
+def relative_gap(objective: float, lower_bound: float | None) -> float | None:
+    """(objective − lower_bound) / |objective|, at least 0; None when no bound is known."""
+    if lower_bound is None:
+        return None
+    excess = max(objective - lower_bound, 0.0)
+    if excess == 0.0:
+        return 0.0
+    return excess / abs(objective) if objective else np.inf
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +110,8 @@ class Result:
     proof : Proof or None
         What `blockl0.verify` can check, where method "exact" was asked for it with `proof`: it has
         `save(path)`, `n_records` and `nbytes`.
+    note : str or None
+        What the status does not say: why there is no bound, and what would help.
     """
 
     coef: NDArray[np.float64]
@@ -113,6 +126,7 @@ class Result:
     n_passes: int | None = None
     drift: float | None = None
     proof: Any = None
+    note: str | None = None
 
     @property
     def support(self) -> NDArray[np.int64]:
@@ -132,12 +146,7 @@ class Result:
     @property
     def gap(self) -> float | None:
         """(objective − lower_bound) / |objective|, at least 0; None when no bound is known."""
-        if self.lower_bound is None:
-            return None
-        excess = max(self.objective - self.lower_bound, 0.0)
-        if excess == 0.0:
-            return 0.0
-        return excess / abs(self.objective) if self.objective else np.inf
+        return relative_gap(self.objective, self.lower_bound)
 
     def __repr__(self) -> str:
         gap = "" if self.gap is None else f", gap={self.gap:.2g}"
@@ -160,6 +169,8 @@ class Result:
         ]
         if self.gap is not None:
             lines.insert(2, f"lower bound {self.lower_bound:.10g} (gap {self.gap:.2%})")
+        if self.note is not None:
+            lines.append(f"note        {self.note}")
         if self.certificate is not None:
             lines.append(f"certificate {self.certificate}")
         return "\n".join(lines)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.result import History, Result, Status
+from blockl0.result import History, Result, Status, relative_gap
 from blockl0.validate import check_callback, check_time_limit, check_verbose
 
 Floats = NDArray[np.float64]
@@ -22,7 +22,8 @@ logger = logging.getLogger("blockl0")
 class Progress(NamedTuple):
     """What a callback sees; returning something true from the callback stops the run.
 
-    `coef` is the solver's own array: copy it to keep it.
+    `coef` is the solver's own array: copy it to keep it. `lower_bound` is there where one is known,
+    as in method "exact".
     """
 
     iteration: int
@@ -31,6 +32,11 @@ class Progress(NamedTuple):
     seconds: float
     coef: Floats
     lower_bound: float | None = None
+
+    @property
+    def gap(self) -> float | None:
+        """(objective − lower_bound) / |objective|, at least 0; None when no bound is known."""
+        return relative_gap(self.objective, self.lower_bound)
 
 
 Callback = Callable[[Progress], Any]
@@ -51,6 +57,27 @@ def watching(watcher: Watcher) -> Iterator[None]:
         yield
     finally:
         _watcher.reset(token)
+
+
+class Clock(Protocol):
+    """Something that says when time is up; a `Run` does."""
+
+    @property
+    def seconds_left(self) -> float:
+        """Time to the limit."""
+        ...
+
+
+class Timer:
+    """A clock alone, for searches inside something that is no run."""
+
+    def __init__(self, seconds: float) -> None:
+        self._end = time.perf_counter() + seconds
+
+    @property
+    def seconds_left(self) -> float:
+        """Time to the limit."""
+        return self._end - time.perf_counter()
 
 
 class Point(Protocol):
@@ -135,7 +162,10 @@ class Run:
         self._n_nonzero.append(point.n_nonzero)
         if seconds >= self._next_log:
             self._next_log = seconds + self.verbose
-            bound = "" if lower_bound is None else f", lower bound {lower_bound:.8g}"
+            bound = ""
+            if lower_bound is not None:
+                gap = relative_gap(objective, lower_bound)
+                bound = f", lower bound {lower_bound:.8g} (gap {gap:.2%})"
             logger.info(
                 "%7.1f s  iteration %d  objective %.8g%s  nonzeros %d",
                 seconds, point.iteration, objective, bound, point.n_nonzero,

@@ -15,7 +15,7 @@ from blockl0.methods import METHODS
 from blockl0.problem.problem import Problem, as_problem
 from blockl0.refit.rounds import make_search, refit_options, run_search
 from blockl0.result import Result
-from blockl0.run import Callback, Run, begin
+from blockl0.run import Callback, Run, begin, logger
 from blockl0.validate import check_choice, check_init, check_options, check_random_state
 
 
@@ -65,8 +65,12 @@ def solve(
         ``pool``, ``patience``; "dec", the paper's block decomposition, with
         ``working_set="R10G2"``, ``theta=1e-3``, ``tol=1e-5``, ``window=50``, ``max_iter=1000``,
         ``greedy="split"``, ``theta_scale=True``, ``stopping="window"``; or "exact", the proven
-        global optimum of small problems, with ``node_limit``, and ``proof="file.npz"`` for a proof
-        that `blockl0.verify` checks. For comparison, see
+        global optimum by branch and bound, or the best point with a lower bound (`Result.gap`).
+        It takes the squared loss where there are no more columns than rows, and with a `ridge` any
+        number of columns and any loss but "softmax"; elsewhere no bound exists, status NO_BOUND.
+        Options ``gap=0.01`` to stop as soon as the objective is proven to be within 1 % of the
+        optimum (default: to rounding), ``node_limit``, ``memory_limit`` in bytes (default: 4e9),
+        and ``proof="file.npz"`` for a proof that `blockl0.verify` checks. For comparison, see
         `blockl0.baselines`: with a budget "pgm" (iterative hard thresholding), "apgm", "qpm",
         "ssp", "romp", "omp", "cosamp", "cvx-l1", "forward"; with a price "pgm-l0", "apgm-l0",
         "pgm-l1", "pgm-lp".
@@ -75,13 +79,15 @@ def solve(
         a combination of other kept ones, adds nothing: it is treated like any other column.
     sample_weight : array-like (m,), optional
     init : array-like (n,), or (n, C) for C classes, optional
-        Feasible starting point.
+        Feasible starting point; "refit" and "exact" return nothing worse.
     random_state : int, Generator or None
         Same seed, same answer.
     time_limit : float, optional
-        Seconds; the best point so far is returned with status TIME_LIMIT. Ctrl-C likewise.
+        Seconds; the best point so far is returned with status TIME_LIMIT, and the lower bound so
+        far with method "exact". Ctrl-C likewise, with status INTERRUPTED.
     callback : callable, optional
-        Called with a `Progress` after every iteration; returning True stops.
+        Called with a `Progress` after every iteration, with `lower_bound` and `gap` from method
+        "exact"; returning True stops.
     verbose : int or bool
         Log progress (logger "blockl0", level INFO) every so many seconds; 0 for never.
     **method_options
@@ -112,7 +118,7 @@ def solve(
         sample_weight=sample_weight,
         keep=keep,
     )
-    return solve_problem(
+    result = solve_problem(
         problem,
         method,
         init=init,
@@ -122,6 +128,9 @@ def solve(
         verbose=verbose,
         **method_options,
     )
+    if result.note is not None:
+        logger.warning(result.note)
+    return result
 
 
 def solve_problem(

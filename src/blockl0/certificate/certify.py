@@ -87,16 +87,17 @@ def certify(
 
     The levels get stronger: "basic" (the best point on its own support), "L" (a fixed point of the
     proximal gradient step of length 1/L, L the largest eigenvalue of the Hessian), and k = 1, 2, …:
-    no change of k coordinates lowers the objective. Level n is global optimality.
+    no change of k coordinates lowers the objective. Level n is global optimality, of the loss
+    itself for every loss, by the search of ``method="exact"``; see there what it needs.
 
     Parameters
     ----------
     X, y, n_nonzero_coefs, alpha, ridge, loss, sample_weight, keep
-        The problem, as in `solve`. For a loss other than "squared" the statement is about its
-        quadratic majorizer at `coef` (the paper's Newton block-k stationary points). Where there
-        is none, as for "poisson", "gamma", "tweedie" and "softmax", it is about the loss itself:
-        levels "basic" and 1, and without a price and without room in the budget 2; the outside is
-        re-fitted.
+        The problem, as in `solve`. For a loss other than "squared" the statement at a level below n
+        is about its quadratic majorizer at `coef` (the paper's Newton block-k stationary points).
+        Where there is none, as for "poisson", "gamma", "tweedie" and "softmax", it is about the
+        loss itself: levels "basic" and 1, and without a price and without room in the budget 2; the
+        outside is re-fitted.
     coef : array-like (n,), or (n, C) for C classes
         The point; at most `n_nonzero_coefs` nonzeros.
     level : "basic", "L" or int, default 2
@@ -116,7 +117,8 @@ def certify(
     Raises
     ------
     OutOfReachError
-        When a complete answer would take too long; then give `n_samples`, or a lower level.
+        When a complete answer would take too long (about 30 s for level n), or for level n when no
+        bound exists; then give `n_samples`, or a lower level.
     ValueError
         For bad input.
 

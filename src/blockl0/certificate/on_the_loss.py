@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from blockl0.certificate.optimality import improve_globally
 from blockl0.certificate.point import Better, PointUnderTest
 from blockl0.certificate.single_moves import SingleMoves
 from blockl0.errors import OutOfReachError
@@ -32,6 +33,8 @@ def improve(
     """A better point by a change that the level forbids; None when there is none."""
     problem = point.problem
     size = _check_level(problem, level, outside, n_samples)
+    if size > 0 and size == problem.n_features:
+        return improve_globally(point, level)
     is_full = problem.sparsity.price == 0.0 and point.members.size == problem.sparsity.budget
     if size == 2 and not is_full:
         raise OutOfReachError(
@@ -88,7 +91,11 @@ def _check_level(problem: Problem, level: Any, outside: str, n_samples: int | No
             f"`outside`='fixed' {lacks}; leave it out: the outside is then re-fitted, which is the "
             "stronger statement."
         )
-    size = min(check_integer("level", level, low=1), problem.n_features)
-    if size > 2:
-        raise OutOfReachError(f"`level`={level} {lacks}; ask for level='basic', 1 or 2.")
+    n = problem.n_features
+    size = min(check_integer("level", level, low=1), n)
+    if 2 < size < n:
+        raise OutOfReachError(
+            f"`level`={level} {lacks}; ask for level='basic', 1 or 2, or for level={n}, that is "
+            "all columns."
+        )
     return size

@@ -81,6 +81,8 @@ class Proof:
         The share by which the better point is lower.
     leave, enter : tuple of int
         The exchange that leads there.
+    has_bound : bool
+        Whether all choices together can be bounded at all, which may need a ridge.
     """
 
     kind: str
@@ -90,6 +92,7 @@ class Proof:
     gain: float = 0.0
     leave: tuple[int, ...] = ()
     enter: tuple[int, ...] = ()
+    has_bound: bool = True
 
     @property
     def is_optimal(self) -> bool:

@@ -17,6 +17,7 @@ from blockl0.block_search import NODE_LIMIT
 from blockl0.certificate.move_search import find_move
 from blockl0.certificate.move_tableau import Tableau
 from blockl0.certificate.moves import Move
+from blockl0.certificate.optimality import improve_globally
 from blockl0.certificate.point import Better, PointUnderTest
 from blockl0.certificate.proof import TOL
 from blockl0.errors import OutOfReachError
@@ -44,8 +45,6 @@ LEAST_NODES = 100
 """Its nodes at least, however many columns there are."""
 PROOF_SLICE = 2000
 """Nodes of that search between two chances of an interruption."""
-FULL_WORK = 30 * GLOBAL_WORK
-"""The same when the block holds all columns, so that hardly anything else can answer."""
 
 
 class Point(PointUnderTest):
@@ -160,20 +159,38 @@ def improve_l(point: Point) -> Better | None:
 
 def improve_block(point: Point, k: int, refit: bool) -> Better | None:
     """Whether no block of k coordinates improves the point; all blocks, by search and bounds."""
-    n, sizes = point.w.size, sorted({1, min(2, k, point.w.size)})
+    n, sizes = point.w.size, sorted({1, min(2, k)})
     better = improve_basic(point, k) if refit else None
     if better is not None:
         return better
+    if k >= n:
+        return _improve_all(point, k)
     tableau = _tableau(point, refit)
     for size in sizes:
         better = _improve_by_moves(point, tableau, size)
-        if better is not None or size >= min(k, n):
+        if better is not None or size >= k:
             return better
-    if k >= n or k >= GLOBAL_FROM:
-        better, is_optimal = improve_global(point, FULL_WORK if k >= n else GLOBAL_WORK)
-        if is_optimal or (better is not None and k >= n):
+    if k >= GLOBAL_FROM:
+        better, is_optimal = improve_global(point, GLOBAL_WORK)
+        if is_optimal:
             return better
-    return _improve_by_moves(point, tableau, min(k, n))
+    return _improve_by_moves(point, tableau, k)
+
+
+def _improve_all(point: Point, k: int) -> Better | None:
+    """Whether no point at all is better: by a search for it, else by all changes of the support."""
+    try:
+        return improve_globally(point, k)
+    except OutOfReachError:
+        if not point.problem.is_quadratic:
+            raise
+        try:
+            # other supports differ in no more columns than these
+            most = point.members.size + point.problem.sparsity.budget
+            return _improve_by_moves(point, _tableau(point, True), min(most, point.w.size))
+        except OutOfReachError:
+            pass
+        raise
 
 
 def _tableau(point: Point, refit: bool) -> Tableau:

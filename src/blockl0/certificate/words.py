@@ -7,6 +7,7 @@ from math import comb
 from typing import TYPE_CHECKING
 
 from blockl0.certificate.proof import SURE, Choice, Proof
+from blockl0.result import Status
 from blockl0.text import count, listing, percent
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ ABOUT_ROWS = (
     "A proof is about these rows and this objective. Whether the same columns are best for other "
     "rows is a question for the folds."
 )
+NO_BOUND = "More cannot be proven without a ridge, as no bound exists."
 SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 LISTED = 4
 """Columns named in an exchange."""
@@ -50,14 +52,19 @@ def of_certificate(found: Certificate) -> str:
         return f"Not {name} stationary{outside}: {_refutation(found, f'columns {columns}')}"
     if found.level in ("basic", "L"):
         return f"{name} stationary (objective {found.objective:.8g})."
-    if found.complete and found.n_blocks == 1:
-        return f"{name} stationary: no change of any columns can improve it."
+    if is_global(found):
+        return f"Proven globally optimal ({name} stationary): no change of any columns improves it."
     if found.complete:
         return f"{name} stationary{outside}: none of {found.n_blocks} blocks can improve it."
     return (
         f"No improvement in {found.n_blocks} random blocks of {found.level} columns{outside}: "
         f"{_confidence(found)} blocks cannot improve it."
     )
+
+
+def is_global(found: Certificate) -> bool:
+    """Whether a certificate is about all columns at once, and so about all other points."""
+    return found.complete and found.n_blocks == 1
 
 
 def claim_of(
@@ -69,6 +76,8 @@ def claim_of(
         return f"Refuted: {_refutation(found, columns)}"
     if found.level == "basic":
         return "Proven: these are the best coefficients for the chosen columns."
+    if is_global(found):
+        return f"Proven: {supposing(n_kept)}the global optimum. No choice of columns is better."
     model = "" if is_exact else " on the quadratic upper bound of the loss"
     others = "re-fitted" if found.outside == "refit" else "left as they are"
     if found.complete:
@@ -157,7 +166,8 @@ def sentence(proof: Proof, choice: Choice) -> str:
     if proof.is_optimal or proof.kind == "refuted":
         return known
     more = "" if proof.kind == "none" else " that differ in more columns"
-    return f"{known} Better choices{more} may exist."
+    why = "" if proof.has_bound else f" {NO_BOUND}"
+    return f"{known} Better choices{more} may exist.{why}"
 
 
 def proven(proof: Proof, choice: Choice, names: Sequence[str]) -> str:
@@ -228,23 +238,30 @@ def left_open(proof: Proof, choice: Choice) -> str:
             f"That no other {choice.n_chosen} of the {choice.n_features} columns fit better was "
             "searched, not proven."
         )
-    return f"{text} {ABOUT_ROWS}"
+    why = "" if proof.has_bound else f" {NO_BOUND}"
+    return f"{text}{why} {ABOUT_ROWS}"
 
 
 def of_search(
     proof: Proof, choice: Choice, here: float, found: Result, gap: float, names: Sequence[str],
     seconds: float,
 ) -> str:  # fmt: skip
-    """What an exact search of so many seconds says of a point: its objective, and how far it is."""
+    """What an exact search of so many seconds says of a point: its objective, and how far it is.
+
+    Its own note says why there is no bound.
+    """
     if proof.kind == "refuted":
         chosen = ", ".join(names[int(j)] for j in found.support)
         return f"Refuted: {chosen} lower the objective from {here:.8g} to {found.objective:.8g}."
     if proof.is_optimal:
         return f"Proven: {supposing(choice.n_kept)}the global optimum. {short(proof, choice)}"
-    return (
-        f"Not proven within {seconds:g} s: no choice can lower the objective by more than "
-        f"{gap:.2%} (lower bound {found.lower_bound:.8g}); a longer --time-limit may."
-    )
+    if found.note is not None:
+        return f"Not known. {found.note}"
+    most = f"no choice can lower the objective by more than {gap:.2%} (lower bound "
+    most += f"{found.lower_bound:.8g})"
+    if found.status is Status.GAP:
+        return f"Proven to be within the gap that was asked for: {most}."
+    return f"Not proven within {seconds:g} s: {most}; a longer --time-limit may."
 
 
 def _exchange(proof: Proof, names: Sequence[str]) -> str:

@@ -10,8 +10,6 @@ import click
 from blockl0.cli import options as shared
 from blockl0.cli.output import DATA, INTERRUPTED, NOT_PROVEN, Job, Refused, bullet, names_line
 
-LARGEST_EXACT = 1000
-"""Columns that the exact search takes."""
 SECONDS = 60.0
 """For the exact search, where no limit is given."""
 
@@ -39,6 +37,7 @@ SECONDS = 60.0
 @click.option(
     "--exact/--no-exact", default=None, help="Insist on a proof of the optimum, or skip it."
 )
+@shared.gap_option
 @shared.test_option
 @shared.seed_option
 @shared.output_options
@@ -46,9 +45,10 @@ def command(**options: Any) -> None:
     """Say what is proven about the columns of a model, on the DATA of its fit.
 
     With --model the answer is one that `fit --out` has saved, and DATA are read as they were then;
-    else columns are chosen first (-k). For the squared loss and up to 1000 columns the global
-    optimum is tried as well, for 60 seconds or --time-limit. The exit code is 5 when a claim fails:
-    there is a better choice, or --exact was given and the proof did not end.
+    else columns are chosen first (-k). The global optimum is tried as well, for 60 seconds or
+    --time-limit, where it can be proven: with no more columns than rows, or with a ridge, which
+    losses other than the squared one need. The exit code is 5 when a claim fails: there is a better
+    choice, or --exact was given and the proof did not end.
     """
     with Job("certify", options) as job:
         data, problem, w, is_cut = _point(job, options)
@@ -143,21 +143,19 @@ def _refuse_others(stored: dict[str, Any], options: dict[str, Any]) -> None:
 
 def _claims(job: Job, data: Any, problem: Any, w: Any, options: dict[str, Any]) -> list[Any]:
     from blockl0.cli.trust import is_promising
+    from blockl0.methods import METHODS
 
     levels: list[Any] = ["basic", options["level"]]
     claims = []
     for level in levels:
         with job.timed("certify"):
             claims.append(_stationary(data, problem, w, level, options))
-    is_possible = data.is_quadratic and data.X.shape[1] <= LARGEST_EXACT
-    if options["exact"] and not is_possible:
-        raise Refused(
-            f"--exact takes the squared loss and at most {LARGEST_EXACT} columns, got "
-            f"{data.loss} and {data.X.shape[1]}.",
-            DATA,
-        )
-    wanted = options["exact"]
-    if is_promising(data, LARGEST_EXACT) if wanted is None else wanted:
+    refusal, wanted = METHODS["exact"].refusal(problem), options["exact"]
+    if wanted and refusal is not None:
+        raise Refused(f"--exact {refusal}.", DATA)
+    # at the highest level the last claim is about the optimum already
+    is_known = options["level"] >= problem.n_features and claims[-1]["holds"] is not None
+    if is_promising(problem) and not is_known if wanted is None else wanted:
         with job.timed("exact"):
             claims.append(_optimal(job, data, problem, w, options))
     return claims
@@ -203,7 +201,7 @@ def _optimal(job: Job, data: Any, problem: Any, w: Any, options: dict[str, Any])
 
     seconds = options["time_limit"] or SECONDS
     with progress("Proving (seconds)", job.quiet) as shown, watching(ProofWatch(shown, seconds)):
-        found = prove(problem, options["seed"], seconds)
+        found = prove(problem, options["seed"], seconds, options["gap"])
     here, names = problem.objective(problem.from_given(w)), data.table.feature_names
     known, gap = _judge(problem, w.nonzero()[0], here, found)
     is_better = known.kind == "refuted"
@@ -211,7 +209,7 @@ def _optimal(job: Job, data: Any, problem: Any, w: Any, options: dict[str, Any])
         int((w != 0).sum()), problem.sparsity.budget, len(names), int(problem.keep.size)
     )
     holds = False if is_better else True if known.is_optimal else None
-    if holds is None and options["exact"]:
+    if holds is None and options["exact"] and str(found.status) != "gap_reached":
         holds = False
     return {
         "claim": "optimal", "holds": holds, "complete": gap == 0.0, "gap": gap,

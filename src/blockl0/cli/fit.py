@@ -21,6 +21,7 @@ class Fitted:
     choice: dict[str, Any] | None = None
     interrupted: bool = False
     proof: Any = None
+    has_bound: bool = True
 
 
 @click.command("fit", short_help="Choose the columns that explain the target, and fit them.")
@@ -40,8 +41,9 @@ class Fitted:
     default=5.0,
     show_default=True,
     metavar="SECONDS",
-    help="Try to prove that no other choice is better (squared loss, up to 500 columns).",
+    help="Try to prove that no other choice is better, where that is possible.",
 )
+@shared.gap_option
 @click.option(
     "--bootstrap",
     type=click.IntRange(min=0),
@@ -168,20 +170,24 @@ def _try_to_prove(job: Job, data: Any, fitted: Fitted, options: dict[str, Any]) 
     from blockl0.cli import trust
     from blockl0.cli.data import bind, make_estimator
     from blockl0.cli.progress import ProofWatch, progress
+    from blockl0.exact import obstacle
     from blockl0.run import watching
 
     k, seconds = int(fitted.model.n_nonzero_), options["prove"]
-    if not (seconds and k and k < data.X.shape[1] and trust.is_promising(data)):
+    if not (seconds and k and k < data.X.shape[1]):
         return
     model = make_estimator(job, data, options, n_nonzero_coefs=budget_of(fitted.model))
     prepared = bind(model, data)
     problem = prepared.problem
+    fitted.has_bound = obstacle(problem) is None
+    if not trust.is_promising(problem):
+        return
     with (
         job.timed("prove"),
         progress("Proving (seconds)", job.quiet) as shown,
         watching(ProofWatch(shown, seconds)),
     ):
-        proof = trust.prove(problem, options["seed"], seconds)
+        proof = trust.prove(problem, options["seed"], seconds, options["gap"])
     if str(proof.status) == "interrupted":
         fitted.interrupted = True
     if is_better(proof.objective, fitted.model.objective_, objective_at_zero(problem)):
@@ -189,6 +195,7 @@ def _try_to_prove(job: Job, data: Any, fitted: Fitted, options: dict[str, Any]) 
         model._store(proof, prepared)
         fitted.model = model
     fitted.proof = proof
+    fitted.has_bound = proof.note is None
 
 
 def explain(job: Job, data: Any, fitted: Fitted, options: dict[str, Any]) -> list[dict[str, Any]]:
@@ -248,7 +255,7 @@ def _result(data: Any, fitted: Fitted, rows: list[Any], keep: list[str]) -> dict
         "objective": model.objective_,
         "solver_status": str(model.status_),
         "scores": data.scores(model),
-        "certificate": trust.claim(model, fitted.proof, choice),
+        "certificate": trust.claim(model, fitted.proof, choice, fitted.has_bound),
         "choice": fitted.choice,
         "ridge": model.ridge,
         "keep": keep,

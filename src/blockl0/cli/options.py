@@ -44,6 +44,25 @@ class LossName(click.ParamType):
             return self.fail(str(error))
 
 
+class Share(click.ParamType):
+    """A share: 0.01 or 1%."""
+
+    name = "SHARE"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Percents become shares."""
+        if isinstance(value, float):
+            return value
+        text = str(value).strip()
+        try:
+            share = float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
+        except ValueError:
+            share = -1.0
+        if not 0.0 <= share < 1.0:
+            return self.fail(f"{value!r} is not a share like 0.01 or 1%, at least 0 and below 1.")
+        return share
+
+
 def _all(*decorators: Callable[[Command], Command]) -> Callable[[Command], Command]:
     def decorate(command: Command) -> Command:
         for decorator in reversed(decorators):
@@ -102,6 +121,13 @@ data_options = _all(
 )
 columns_option = click.option(
     "-k", "--columns", type=click.IntRange(min=0), help="At most so many columns."
+)
+gap_option = click.option(
+    "--gap",
+    type=Share(),
+    default=0.0,
+    metavar="SHARE",
+    help="Be content when no choice can be better by more than this share, as 1%.",
 )
 test_option = click.option(
     "--test",

@@ -65,9 +65,7 @@ class ProofWatch:
 
     def __call__(self, point: Any, is_first: bool) -> None:
         """Some more nodes are done."""
-        gap = ""
-        if point.lower_bound is not None and point.objective > 0.0:
-            gap = f"gap at most {1.0 - point.lower_bound / point.objective:.1%}"
+        gap = "" if point.gap is None else f"gap at most {point.gap:.1%}"
         self.shown(min(round(point.seconds), int(self.seconds)), int(self.seconds), gap)
 
 

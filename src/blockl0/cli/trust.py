@@ -4,33 +4,39 @@ from __future__ import annotations
 
 from typing import Any
 
-LARGEST_PROOF = 500
+LARGEST_PROOF = 3000
 """Columns up to which a proof is tried without being asked for."""
 LARGEST_BOOTSTRAP = 20_000_000
-"""Entries of X up to which the choice is repeated on bootstrap samples without being asked for."""
+"""Entries of X up to which a proof is tried, and the choice repeated on bootstrap samples, without
+being asked for."""
 FIRM = 0.8
 """Share of bootstrap samples from which a column is firmly chosen."""
 
 
-def prove(problem: Any, seed: int, seconds: float) -> Any:
-    """Search for the global optimum, and a lower bound if time runs out."""
+def prove(problem: Any, seed: int, seconds: float, gap: float = 0.0) -> Any:
+    """Search for the global optimum, and a lower bound if time runs out or the gap is reached."""
     from blockl0.cli.data import run_method
 
-    return run_method(problem, "exact", seed=seed, time_limit=seconds)
+    return run_method(problem, "exact", seed=seed, time_limit=seconds, gap=gap)
 
 
-def is_promising(data: Any, most: int = LARGEST_PROOF) -> bool:
-    """Whether to try a proof without being asked: with few rows all bounds are zero."""
-    m, n = data.X.shape
-    return data.is_quadratic and n <= most and n < m
+def is_promising(problem: Any) -> bool:
+    """Whether to try a proof without being asked: a bound exists, and the data are not large."""
+    from blockl0.exact import obstacle
+
+    m, n = problem.n_samples, problem.n_features
+    is_small = n <= LARGEST_PROOF and m * n <= LARGEST_BOOTSTRAP
+    return is_small and problem.n_outputs == 1 and obstacle(problem) is None
 
 
-def claim(model: Any, search: Any, choice: Any) -> dict[str, Any]:
+def claim(model: Any, search: Any, choice: Any, has_bound: bool = True) -> dict[str, Any]:
     """What is proven about a fit, by itself or by an exact search: a record with its words."""
+    from dataclasses import replace
+
     from blockl0.certificate import proof, words
 
     certificate = model.certificate_
-    known = proof.proof_of(model.status_, certificate, choice)
+    known = replace(proof.proof_of(model.status_, certificate, choice), has_bound=has_bound)
     if search is not None:
         known = known.bounded(search.gap)
     return {

@@ -35,6 +35,10 @@ class L0Classifier(ClassifierMixin, L0Linear):
     ----------
     n_nonzero_coefs, alpha, fit_intercept, keep, effort, time_limit, random_state, verbose
         As in `L0Regressor`.
+    method : "refit" (default) or "exact"
+        "exact" is for two classes, and goes on until the subset is proven to be the best one, or
+        `time_limit` is reached: ``result_.gap`` says what is proven. It is quicker the larger the
+        `ridge`; without one a `ConvergenceWarning` says that no bound exists.
     ridge : float, default=1e-3
         Not zero, since a few columns often separate the classes, and the coefficients are then
         infinite without it. Zero is allowed; a warning says when it would have mattered.
@@ -50,7 +54,7 @@ class L0Classifier(ClassifierMixin, L0Linear):
     class_weight_ : ndarray (n_classes,)
     coef_ : ndarray (1, n), or (n_classes, n)
     intercept_ : ndarray (1,), or (n_classes,)
-    support_, n_nonzero_, objective_, certificate_, status_, n_iter_, history_
+    support_, n_nonzero_, objective_, certificate_, status_, result_, n_iter_, history_
         As in `L0Regressor`.
 
     Examples
@@ -76,6 +80,7 @@ class L0Classifier(ClassifierMixin, L0Linear):
         class_weight: Any = None,
         fit_intercept: bool = True,
         keep: Any = None,
+        method: str = "refit",
         effort: str | int = "balanced",
         time_limit: float | None = None,
         random_state: Any = None,
@@ -83,8 +88,8 @@ class L0Classifier(ClassifierMixin, L0Linear):
     ) -> None:
         super().__init__(
             n_nonzero_coefs, alpha=alpha, ridge=ridge, loss=loss, fit_intercept=fit_intercept,
-            keep=keep, effort=effort, time_limit=time_limit, random_state=random_state,
-            verbose=verbose,
+            keep=keep, method=method, effort=effort, time_limit=time_limit,
+            random_state=random_state, verbose=verbose,
         )  # fmt: skip
         self.class_weight = class_weight
 

@@ -29,6 +29,7 @@ from blockl0.result import Result
 from blockl0.solve import solve_problem
 from blockl0.text import listing
 from blockl0.validate import (
+    check_choice,
     check_column_entries,
     check_keep,
     check_keep_names,
@@ -38,6 +39,8 @@ Floats = NDArray[np.float64]
 
 DEFAULT_BUDGET = 10
 """Nonzeros where neither `n_nonzero_coefs` nor `alpha` is given and there are as many columns."""
+SEARCHES = ("refit", "exact")
+"""Methods of `solve` for a single fit."""
 REGRESSION, CLASSIFICATION = names_of(takes_labels=False), names_of(takes_labels=True)
 """The names of losses."""
 CALLER = 5 if HAS_CALLBACKS else 4
@@ -55,6 +58,8 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
     support_: NDArray[np.int64]
     n_nonzero_: int
     classes_: NDArray[Any]
+    # of estimators that were pickled before there was a choice
+    method: str = "refit"
 
     def __init__(
         self,
@@ -65,6 +70,7 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
         loss: Any = "squared",
         fit_intercept: bool = True,
         keep: Any = None,
+        method: str = "refit",
         effort: str | int = "balanced",
         time_limit: float | None = None,
         random_state: Any = None,
@@ -76,6 +82,7 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
         self.loss = loss
         self.fit_intercept = fit_intercept
         self.keep = keep
+        self.method = method
         self.effort = effort
         self.time_limit = time_limit
         self.random_state = random_state
@@ -209,16 +216,20 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         self._loss()
+        check_choice("method", self.method, SEARCHES)
         data = self._read(X, y, sample_weight)
+        options = {"effort": self.effort} if self.method == "refit" else {}
         with fit_task(self, data.X, self._labels(data.y), data.weights) as task:
             prepared = self._problem_for(data)
             zero = prepared.problem.zero()
             with task.rounds(lambda w: self._attributes(prepared, w), zero) as callback:
                 result = solve_problem(
-                    prepared.problem, random_state=self._seed(), time_limit=self.time_limit,
-                    callback=callback, verbose=self.verbose, effort=self.effort,
+                    prepared.problem, self.method, random_state=self._seed(),
+                    time_limit=self.time_limit, callback=callback, verbose=self.verbose, **options,
                 )  # fmt: skip
             self._store(result, prepared)
+        if result.note is not None:
+            warnings.warn(result.note, ConvergenceWarning, stacklevel=CALLER - 1)
         self._warn_of_constants(prepared)
         if self.ridge == 0.0:
             self._warn_if_separable(data.X, data.y)

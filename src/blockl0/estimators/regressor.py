@@ -18,7 +18,7 @@ class L0Regressor(RegressorMixin, L0Linear):
     """Linear regression on the best few columns, with an intercept that is not penalized.
 
     Minimizes Σ_i weight_i ℓ(x_i'w + b, y_i) + ½·ridge·‖w‖² + alpha·‖w‖₀ over w and b subject to
-    ‖w‖₀ ≤ n_nonzero_coefs, by method "refit" of `blockl0.solve`. The squared loss is
+    ‖w‖₀ ≤ n_nonzero_coefs, as `blockl0.solve` does. The squared loss is
     ½(y − x'w − b)², summed: scikit-learn's 1/(2m) scaling corresponds to alpha/m and ridge/m.
     Columns are not scaled; with ridge = 0 their units do not matter.
 
@@ -44,8 +44,12 @@ class L0Regressor(RegressorMixin, L0Linear):
         `ConstantColumnWarning` names it.
     keep : array-like, optional
         Columns that always stay, as numbers, names or a mask; they count towards the budget.
+    method : "refit" (default) or "exact"
+        "exact" goes on until the subset is proven to be the best one, or `time_limit` is reached:
+        ``result_.gap`` says what is proven. Losses other than "squared", and more columns than
+        rows, need a `ridge`; without one a `ConvergenceWarning` says that no bound exists.
     effort : "fast", "balanced" (default), "thorough" or int
-        How long to look for better subsets.
+        How long method "refit" looks for better subsets.
     time_limit : float, optional
         Seconds; the best subset so far is then taken.
     random_state : int, RandomState, Generator or None
@@ -66,6 +70,8 @@ class L0Regressor(RegressorMixin, L0Linear):
         How strong a local minimum it is proven to be.
     status_ : Status
         Why the search stopped; ``status_.message`` says it in words.
+    result_ : Result
+        The whole answer of `blockl0.solve`, with `lower_bound` and `gap` where a bound is known.
     n_iter_ : int
     history_ : History
     n_features_in_, feature_names_in_

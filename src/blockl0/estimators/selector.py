@@ -39,15 +39,16 @@ class BestSubsetSelector(SelectorMixin, L0Linear):
         For labels, as in `L0Classifier`.
     ridge : float, optional
         By default 0, and 1e-3 for labels, which a few columns often separate.
-    n_nonzero_coefs, alpha, fit_intercept, keep, effort, time_limit, random_state, verbose
+    n_nonzero_coefs, alpha, fit_intercept, keep, method, effort, time_limit, random_state, verbose
         As in `L0Regressor`.
 
     Attributes
     ----------
     estimator_ : L0Regressor or L0Classifier
         The fitted model.
-    support_, n_nonzero_, objective_, certificate_, status_, n_iter_, history_, coef_, intercept_
+    support_, n_nonzero_, objective_, certificate_, status_, result_, n_iter_, history_, coef_
         Its attributes, as in `L0Regressor`; `get_support` gives a mask.
+    intercept_ : float or ndarray
 
     Examples
     --------
@@ -72,6 +73,7 @@ class BestSubsetSelector(SelectorMixin, L0Linear):
         class_weight: Any = None,
         fit_intercept: bool = True,
         keep: Any = None,
+        method: str = "refit",
         effort: str | int = "balanced",
         time_limit: float | None = None,
         random_state: Any = None,
@@ -79,7 +81,8 @@ class BestSubsetSelector(SelectorMixin, L0Linear):
     ) -> None:
         super().__init__(
             n_nonzero_coefs, alpha=alpha, loss=loss, fit_intercept=fit_intercept, keep=keep,
-            effort=effort, time_limit=time_limit, random_state=random_state, verbose=verbose,
+            method=method, effort=effort, time_limit=time_limit, random_state=random_state,
+            verbose=verbose,
         )  # fmt: skip
         self.ridge: Any = ridge
         self.class_weight = class_weight

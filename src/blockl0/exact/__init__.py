@@ -1,6 +1,7 @@
-"""Method "exact": proofs of global optimality by branch and bound."""
+"""The proven global optimum by branch and bound."""
 
-from blockl0.exact.method import solve_exact
-from blockl0.exact.stages import HOPELESS
+from blockl0.exact.method import no_bound, solve_exact
+from blockl0.exact.prover import obstacle
+from blockl0.exact.stages import Stages, may_prove
 
-__all__ = ["HOPELESS", "solve_exact"]
+__all__ = ["Stages", "may_prove", "no_bound", "obstacle", "solve_exact"]

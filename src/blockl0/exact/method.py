@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from blockl0.block_search import NODE_LIMIT
 from blockl0.exact.proof import Proof, ProofRecorder
+from blockl0.exact.prover import least
 from blockl0.exact.stages import Stages
 from blockl0.files import check_free
 from blockl0.incumbent import Incumbent
@@ -54,19 +55,24 @@ def solve_exact(
     ----------
     problem : Problem
         Without a ridge there are bounds for the squared loss only, and only where X has no more
-        columns than rows.
+        columns than rows. Where there is none, few columns are enumerated for a while, and the
+        status is NO_BOUND if that does not suffice; the result's `note` says why.
     run : Run
         Its time limit is honoured; the result then carries the lower bound reached.
     init : ndarray (n,), optional
-        Start of the heuristic.
+        Start of the heuristic; the answer is never worse.
     rng : Generator
         For the heuristic; the search itself is deterministic.
     gap : float
-        Relative gap, (objective − bound)/objective, at which to stop; 0 is to rounding.
+        Relative gap, (objective − bound)/objective, at which to stop; 0 is to rounding. A run that
+        stops before the proof is whole has status GAP.
     node_limit : int
         Nodes after which the search stops without a proof.
     memory_limit : float
-        Bytes.
+        Bytes of products of columns and of waiting nodes, half of them for each. Where the products
+        of all columns would not fit, bounds come from X itself, which needs a ridge; where more
+        nodes would wait, the deepest one is next. One set of products of at most 1200 columns is
+        held in any case.
     proof : str, Path or bool, optional
         A file for a proof that `blockl0.verify` can check, which is replaced if it exists; True for
         `Result.proof` alone. The tableaus, which leave no such proof, are then not used.
@@ -81,31 +87,39 @@ def solve_exact(
         said = run.record(Incumbent(w, first.objective, first.n_nonzero), first.lower_bound)
         status = said if said is Status.STOPPED else first.status
         return run.result(w, status, first.n_iter, first.lower_bound)
-    search = Stages(problem, _incumbent(problem, first), run, gap, memory_limit, recorder)
-    status, quota = None, FIRST_NODES
+    best, bound = _incumbent(problem, first), least(problem, problem.keep.size)
+    status = Status.INTERRUPTED if first.status is Status.INTERRUPTED else None
+    search, note, quota = None, None, FIRST_NODES
     try:
-        status = run.record(search.incumbent, search.bound)
-        if first.status is Status.INTERRUPTED:
-            status = Status.INTERRUPTED
-        while status is None and not search.is_stuck:
-            started, before = time.perf_counter(), search.incumbent.iteration
+        status = run.record(best, bound) if status is None else status
+        if status is None:
+            search = Stages(problem, best, run, gap, memory_limit, recorder)
+        while search is not None and status is None and not search.is_stuck:
+            started, before = time.perf_counter(), best.iteration
             search.advance(min(quota, node_limit - before))
-            best = search.incumbent
-            status = run.record(best, search.bound)
-            if search.is_finished:
-                status = Status.OPTIMAL
-            elif status is None and best.iteration >= node_limit:
-                status = Status.NODE_LIMIT
+            best, bound = search.incumbent, search.bound
+            status = _status(search, run.record(best, bound), node_limit)
             quota = _next_quota(quota, best.iteration - before, started)
     except KeyboardInterrupt:
+        # the node that was being searched is in no list: only the bound of before is true
         status = Status.INTERRUPTED
-    best = search.incumbent
-    if status is None:
-        assert search.reason is not None
-        status = Status.NO_BOUND
-        run.warn_once(no_bound(problem, best.w, search.reason))
-    made = None if recorder is None else _proof(recorder, run, best.w, search.bound, proof)
-    return run.result(best.w, status, best.iteration, search.bound, proof=made)
+        best = best if search is None else search.incumbent
+    if status is None and search is not None and search.reason is not None:
+        status, note = Status.NO_BOUND, no_bound(problem, best.w, search.reason)
+    assert status is not None
+    made = None if recorder is None else _proof(recorder, run, best.w, bound, proof)
+    # what is left to an optimum is rounding
+    bound = best.objective if status is Status.OPTIMAL else min(bound, best.objective)
+    return run.result(best.w, status, best.iteration, bound, note=note, proof=made)
+
+
+def _status(search: Stages, said: Status | None, node_limit: int) -> Status | None:
+    """Whether to stop: the search has ended, clock or callback say so, or the nodes are used up."""
+    if search.is_finished:
+        return Status.OPTIMAL if search.is_optimal else Status.GAP
+    if said is None and search.incumbent.iteration >= node_limit:
+        return Status.NODE_LIMIT
+    return said
 
 
 def _proof(recorder: ProofRecorder, run: Run, w: Floats, bound: float, proof: Any) -> Proof | None:
@@ -139,14 +153,19 @@ def _incumbent(problem: Problem, first: Result) -> Incumbent:
 
 def no_bound(problem: Problem, w: Floats, reason: str) -> str:
     """Why nothing can be proven, and what would help, in a sentence."""
-    support = problem.units.support(w)
-    doors = f"certify(level={min(2 * support.size, problem.n_features)}) where it is within reach"
-    if support.size:
-        slope = np.abs(problem.gradient(w) - problem.ridge * w)
+    support, (price, budget) = problem.units.support(w), problem.sparsity
+    doors = []
+    if support.size and problem.ridge == 0.0:
+        slope = np.abs(problem.gradient(w))
         slope[support] = 0.0
         enough = slope.max(initial=0.0) / np.abs(w[support]).min()
-        doors = f"a ridge of about {enough:.2g} would suffice at this point, else " + doors
-    return f"No bound exists, as {reason}; {doors}, or at most three columns by enumeration."
+        doors.append(f"a ridge of about {enough:.2g} would suffice at this point")
+    if problem.is_quadratic and price == 0.0 and 2 * budget < problem.n_features:
+        # all other supports are so many changes away
+        doors.append(f"certify(level={2 * budget}) is as good as a proof, where it is within reach")
+    if problem.is_quadratic:
+        doors.append("up to three columns may be enumerated")
+    return f"No bound exists, as {reason}{''.join(f'; {door}' for door in doors)}."
 
 
 def _next_quota(quota: int, n_made: int, started: float) -> int:

@@ -32,6 +32,22 @@ class NoBoundError(Exception):
     """No bound exists for this problem; says why."""
 
 
+def obstacle(problem: Problem) -> str | None:
+    """Why no bound exists, as far as loss, shape and ridge tell; None where they tell nothing."""
+    if problem.ridge > 0.0:
+        return None
+    if not problem.is_quadratic:
+        return f"loss={problem.loss.name!r} has a bound only with a `ridge`"
+    if problem.n_features > problem.n_samples:
+        return "X has more columns than rows, and there is no `ridge`"
+    return None
+
+
+def least(problem: Problem, n_included: int) -> float:
+    """A bound that needs no search: the price of what is in, unless losses may be negative."""
+    return problem.sparsity.cost(n_included) if problem.loss.is_nonnegative else -np.inf
+
+
 class Prover:
     """Sets up the tree of a problem, and gives its nodes their bounds.
 
@@ -64,6 +80,9 @@ class Prover:
         is_late: Callable[[], bool] = lambda: False,
         recorder: Recorder | None = None,
     ) -> None:
+        reason = obstacle(problem)
+        if reason is not None:
+            raise NoBoundError(reason)
         self.problem, self.memory_limit = problem, memory_limit
         self.recorder = Recorder() if recorder is None else recorder
         self._frames: OrderedDict[int, ProductBounds] = OrderedDict()
@@ -125,21 +144,17 @@ class Prover:
         n, keep = problem.n_features, problem.keep
         root = self._node(keep, np.setdiff1d(np.arange(n), keep), incumbent)
         if not problem.is_quadratic:
-            if self._data is None:
-                raise NoBoundError(f"loss={problem.loss.name!r} has a bound only with a `ridge`")
             return [root]
         is_tall = n <= WIDE * problem.n_samples
         fits = COPIES * 8.0 * n * n <= self.memory_limit
         if not fits or not (is_tall or n <= WHOLE):
             if self._data is None:
-                why = "is larger than `memory_limit`" if is_tall else "has more columns than rows"
+                why = "is larger than `memory_limit`" if not fits else "has too few rows"
                 raise NoBoundError(f"X {why}, and there is no `ridge`")
             return [root]
         bounds = self._enter(root)
         if bounds.start(root):
             return [root]
-        if n > problem.n_samples:
-            raise NoBoundError("X has more columns than rows, and there is no `ridge`")
         if self.recorder.is_on:
             raise NoBoundError("columns depend on each other, and there is no `ridge`")
         return self._independent(bounds, incumbent, is_late)
@@ -167,5 +182,5 @@ class Prover:
     def _node(self, included: Ints, free: Ints, incumbent: Incumbent) -> Node:
         """A node that starts at the incumbent."""
         w = incumbent.w[np.concatenate([included, free])]
-        price = self.problem.sparsity.cost(included.size)
-        return Node(included, free, price, np.zeros(free.size), w=w)
+        bound = least(self.problem, included.size)
+        return Node(included, free, bound, np.zeros(free.size), w=w)

@@ -21,7 +21,7 @@ from blockl0.incumbent import Incumbent
 from blockl0.problem.fits import least_squares_on
 from blockl0.problem.orthogonal import DEPENDENT, EPSILON, Columns, rounding_of, smallest_distance
 from blockl0.problem.problem import Problem
-from blockl0.run import Run
+from blockl0.run import Clock
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -72,8 +72,8 @@ class ExactSearch:
         With a squared loss.
     start : ndarray of int64, or Incumbent
         The first incumbent, or its support.
-    run : Run, optional
-        Whose clock is read between the steps of `advance`.
+    clock : Clock, optional
+        Read between the steps of `advance`.
 
     Attributes
     ----------
@@ -88,8 +88,10 @@ class ExactSearch:
         Supports that had to be fitted.
     """
 
-    def __init__(self, problem: Problem, start: Ints | Incumbent, run: Run | None = None) -> None:
-        self.problem, self.run = problem, run
+    def __init__(
+        self, problem: Problem, start: Ints | Incumbent, clock: Clock | None = None
+    ) -> None:
+        self.problem, self.clock = problem, clock
         self.finished = False
         self._bound = 0.0
         self._nodes_before, self._first_node, self._n_parts = 0, 0, 0
@@ -165,7 +167,7 @@ class ExactSearch:
         self.finished = True
 
     def _is_late(self) -> bool:
-        return self.run is not None and self.run.seconds_left <= 0.0
+        return self.clock is not None and self.clock.seconds_left <= 0.0
 
     def _open(self, part: Part) -> bool:
         """Plant the tree of a part, unless there is nothing to search in it."""

@@ -7,12 +7,12 @@ from numpy.typing import NDArray
 
 from blockl0.errors import OutOfReachError
 from blockl0.exact.proof import Recorder
-from blockl0.exact.prover import NoBoundError, Prover
+from blockl0.exact.prover import NoBoundError, Prover, least, obstacle
 from blockl0.exact.search import ExactSearch
 from blockl0.exact.tree import ProofTree
 from blockl0.incumbent import Incumbent
 from blockl0.problem.problem import Problem
-from blockl0.run import Run
+from blockl0.run import Clock
 
 Floats = NDArray[np.float64]
 
@@ -22,8 +22,29 @@ HOPELESS, HOPELESS_NODES = 1000, 200_000
 """Columns up to which supports are enumerated where no bound exists, and nodes for that."""
 
 
+def may_prove(problem: Problem) -> bool:
+    """Whether a search may prove anything: by bounds, or few columns by enumeration."""
+    if problem.n_outputs > 1:
+        return False
+    is_few = problem.is_quadratic and problem.n_features <= HOPELESS
+    return is_few or obstacle(problem) is None
+
+
 class Stages:
     """An exact search, advanced a slice of nodes at a time.
+
+    Parameters
+    ----------
+    problem : Problem
+    start : Incumbent
+    clock : Clock
+        Read between two nodes.
+    gap : float
+        Relative gap at which the search ends.
+    memory_limit : float
+        Bytes for products and waiting nodes of the tree.
+    recorder : Recorder, optional
+        Is told of the search, for a proof that others can check.
 
     Attributes
     ----------
@@ -36,23 +57,23 @@ class Stages:
         self,
         problem: Problem,
         start: Incumbent,
-        run: Run,
+        clock: Clock,
         gap: float,
         memory_limit: float,
         recorder: Recorder | None = None,
     ) -> None:
-        self.problem, self.run = problem, run
+        self.problem, self.clock = problem, clock
         self.recorder = Recorder() if recorder is None else recorder
         self.gap, self.memory_limit = gap, memory_limit
         self.reason: str | None = None
-        self._start, self._bound = start, problem.sparsity.cost(problem.keep.size)
+        self._start, self._bound = start, least(problem, problem.keep.size)
         self._tree: ProofTree | None = None
         self._tableau: ExactSearch | None = None
         self._allowed = SMALL_NODES
         # a proof for others is one of nodes with convex bounds
         is_small = problem.n_features <= SMALL and not self.recorder.is_on
         if problem.is_quadratic and is_small:
-            self._tableau = ExactSearch(problem, start.support, run)
+            self._tableau = ExactSearch(problem, start.support, clock)
         else:
             self._plant()
 
@@ -81,6 +102,16 @@ class Stages:
         """Whether the incumbent is optimal, or within the gap that was asked for."""
         if self._tree is not None:
             return self._tree.is_finished
+        if self._tableau is None or self._tableau.finished:
+            return self._tableau is not None
+        best = self._tableau.incumbent.objective
+        return self.gap > 0.0 and best - self._tableau.bound <= self.gap * abs(best)
+
+    @property
+    def is_optimal(self) -> bool:
+        """Whether nothing is better than the incumbent by more than rounding."""
+        if self._tree is not None:
+            return self._tree.is_optimal
         return self._tableau is not None and self._tableau.finished
 
     def advance(self, n_nodes: int) -> None:
@@ -94,15 +125,13 @@ class Stages:
         assert self._tableau is not None
         n_made = self._tableau.incumbent.iteration
         self._tableau.advance(max(1, min(n_nodes, self._allowed - n_made)))
-        best = self._tableau.incumbent
-        if best.objective - self._tableau.bound <= self.gap * abs(best.objective):
-            self._tableau.finished = True
-        if not self._tableau.finished and best.iteration >= self._allowed:
+        if not self.is_finished and self._tableau.incumbent.iteration >= self._allowed:
             self._plant()
 
     def _plant(self) -> None:
         """Go on with the tree; without a bound with the tableaus for a while, or not at all."""
         if self.reason is not None:
+            self._start, self._bound = self.incumbent, self.bound
             self._tableau = None
             return
         self._n_before = self.incumbent.iteration
@@ -125,7 +154,7 @@ class Stages:
             self._allowed = HOPELESS_NODES
             n = self.problem.n_features
             if self._tableau is None and self.problem.is_quadratic and n <= HOPELESS:
-                self._tableau = ExactSearch(self.problem, self._start.support, self.run)
+                self._tableau = ExactSearch(self.problem, self._start.support, self.clock)
 
     @property
     def is_stuck(self) -> bool:
@@ -133,4 +162,4 @@ class Stages:
         return self.reason is not None and self._tableau is None
 
     def _is_late(self) -> bool:
-        return self.run.seconds_left <= 0.0
+        return self.clock.seconds_left <= 0.0

@@ -27,6 +27,8 @@ ROOT_SHARE, SHARE = 0.02, 0.05
 ROOT_STALL, ROOT_STALLS, STALL, STALLS = 0.02, 3, 0.1, 1
 """Share of the gap that a sharper curvature must close, and how often it may fail to."""
 MOST_SHARPENED = 30
+MOST_REMEMBERED = 100_000
+"""Supports that are known to have been judged."""
 LAZY_SIZE, LAZY_SHARE = 200, 0.85
 """Nodes of more columns are sharpened only if they have lost this share since the last time."""
 
@@ -81,7 +83,8 @@ class ProofTree:
         best = self.incumbent
         size = abs(best.objective)
         rounding = rounding_of(self.problem, best.w) if self.problem.is_quadratic else 0.0
-        self._cutoff = best.objective - max(TIE * size + rounding, self.gap * size)
+        self._tie = TIE * size + rounding
+        self._cutoff = best.objective - max(self._tie, self.gap * size)
 
     @property
     def cutoff(self) -> float:
@@ -99,6 +102,12 @@ class ProofTree:
     def is_finished(self) -> bool:
         """Whether nothing is left to search."""
         return not self._waiting and not self._new
+
+    @property
+    def is_optimal(self) -> bool:
+        """Whether the search has ended, and nothing is better by more than rounding."""
+        best = self.incumbent.objective
+        return self.is_finished and (self.gap == 0.0 or self.bound >= best - self._tie)
 
     def advance(self) -> None:
         """Look at the next node: a new one is relaxed, one that waits is split in two."""
@@ -247,6 +256,8 @@ class ProofTree:
         key = support.tobytes()
         if key in self._judged:
             return
+        if len(self._judged) >= MOST_REMEMBERED:
+            self._judged.clear()
         self._judged.add(key)
         found = Incumbent.at(self.problem, self.fits.minimum(support).w, self.n_nodes)
         if found.objective < self.incumbent.objective:

@@ -18,14 +18,15 @@ from blockl0.certificate.proof import (
 )
 from blockl0.certificate.single_moves import SingleMoves
 from blockl0.errors import OutOfReachError
-from blockl0.exact import HOPELESS as LARGEST
+from blockl0.exact import may_prove, obstacle
 from blockl0.problem.fits import make_fits
 from blockl0.problem.sparsity import Sparsity
 from blockl0.result import Result, Status
 from blockl0.solve import open_run, solve_problem
 
 SECONDS, SECONDS_EACH = 10.0, 1.0
-"""Time for all proofs where no limit is given, and for the exact search of one point."""
+"""Time for all proofs where no limit is given, and for the exact search of one point, which gets at
+most half of what is left."""
 LEAST_SECONDS = 1e-3
 """Of a search that is begun, however little time is left."""
 MOST_ENTRIES = 20_000_000
@@ -55,36 +56,66 @@ def prove(problem: Any, path: Any, start: int, time_limit: float | None) -> list
             proofs[i] = replace(proofs[i], kind="optimal")
             continue
         proofs[i] = prover.improve(proofs[i], path[i], choices[i], deadline)
+    if obstacle(problem) is not None:
+        proofs = [
+            proof if proof.is_optimal else replace(proof, has_bound=False) for proof in proofs
+        ]
     return proofs
 
 
-class _Quadratic:
-    """The squared loss: branch and bound, then all exchanges of two columns."""
+class _Prover:
+    """Branch and bound as long as it promises something, then what else can be said of a loss."""
 
     def __init__(self, problem: Any, at_zero: float) -> None:
         self.problem, self.at_zero = problem, at_zero
-        self.is_hopeful = problem.n_features <= LARGEST
-        self.has_pairs = problem.n_samples * problem.n_features <= MOST_ENTRIES
+        self.is_hopeful, self.failed_at = may_prove(problem), problem.n_features
 
     def improve(self, proof: Proof, result: Result, choice: Choice, deadline: float) -> Proof:
-        sparsity = Sparsity(0.0, choice.budget)
-        if self.is_hopeful:
-            problem = replace(self.problem, sparsity=sparsity)
-            left = deadline - time.perf_counter()
-            seconds = max(min(SECONDS_EACH, left), LEAST_SECONDS)
-            exact = solve_problem(problem, "exact", random_state=0, time_limit=seconds)
-            if is_better(exact.objective, result.objective, self.at_zero):
-                return proof.refuted(
-                    result.support, result.objective, exact.support, exact.objective
-                )
-            if exact.status is Status.OPTIMAL:
-                return replace(proof, kind="optimal")
-            proof = proof.bounded(exact.gap)
-            # more columns than rows: the bound does not move, here or at other sizes
-            self.is_hopeful = proof.gap is not None
-        if proof.kind != "swaps" or not self.has_pairs or time.perf_counter() >= deadline:
+        """More about a point, until the deadline."""
+        if self.is_hopeful and choice.budget < self.failed_at:
+            proof = self.search(proof, result, choice, deadline)
+        if proof.kind in ("optimal", "refuted") or time.perf_counter() >= deadline:
             return proof
-        return self.try_pairs(proof, result, choice, replace(self.problem, sparsity=sparsity))
+        return self.try_changes(proof, result, choice, deadline)
+
+    def search(self, proof: Proof, result: Result, choice: Choice, deadline: float) -> Proof:
+        """What an exact search of a second says of a point."""
+        problem = replace(self.problem, sparsity=Sparsity(0.0, choice.budget))
+        left = 0.5 * (deadline - time.perf_counter())
+        exact = solve_problem(
+            problem, "exact", init=result.coef, random_state=0,
+            time_limit=max(min(SECONDS_EACH, left), LEAST_SECONDS),
+        )  # fmt: skip
+        if is_better(exact.objective, result.objective, self.at_zero):
+            return proof.refuted(result.support, result.objective, exact.support, exact.objective)
+        if exact.status is Status.OPTIMAL:
+            return replace(proof, kind="optimal")
+        proof = proof.bounded(exact.gap)
+        # a bound that says nothing here says no more at other sizes
+        self.is_hopeful = proof.gap is not None
+        if not problem.is_quadratic:
+            # the time is for changes of single columns, which are slow to try
+            self.failed_at = choice.budget
+        return proof
+
+    def try_changes(self, proof: Proof, result: Result, choice: Choice, deadline: float) -> Proof:
+        """Which changes of a point do not help."""
+        raise NotImplementedError
+
+
+class _Quadratic(_Prover):
+    """The squared loss: after branch and bound all exchanges of two columns."""
+
+    def __init__(self, problem: Any, at_zero: float) -> None:
+        super().__init__(problem, at_zero)
+        self.has_pairs = problem.n_samples * problem.n_features <= MOST_ENTRIES
+
+    def try_changes(self, proof: Proof, result: Result, choice: Choice, deadline: float) -> Proof:
+        """Exchanges of two columns."""
+        if proof.kind != "swaps" or not self.has_pairs:
+            return proof
+        problem = replace(self.problem, sparsity=Sparsity(0.0, choice.budget))
+        return self.try_pairs(proof, result, choice, problem)
 
     def try_pairs(self, proof: Proof, result: Result, choice: Choice, problem: Any) -> Proof:
         """All exchanges of two columns, where they are within reach."""
@@ -99,14 +130,15 @@ class _Quadratic:
         return proof.refuted(result.support, result.objective, better, pairs.better_objective)
 
 
-class _Trials:
-    """Other losses: every exchange of one column is excluded or fitted anew, in time."""
+class _Trials(_Prover):
+    """Other losses: after it every exchange of one column is excluded or fitted anew, in time."""
 
     def __init__(self, problem: Any, at_zero: float) -> None:
-        self.problem, self.at_zero = problem, at_zero
+        super().__init__(problem, at_zero)
         self.fits = make_fits(problem)  # they depend on neither price nor budget
 
-    def improve(self, proof: Proof, result: Result, choice: Choice, deadline: float) -> Proof:
+    def try_changes(self, proof: Proof, result: Result, choice: Choice, deadline: float) -> Proof:
+        """Exchanges of one column."""
         # without room and without a price exchanges are all the changes that can help
         problem = replace(self.problem, sparsity=Sparsity(0.0, choice.n_chosen))
         seconds = max(deadline - time.perf_counter(), LEAST_SECONDS)
