@@ -59,7 +59,7 @@ class DataBounds:
         self.problem, self.ridge = problem, problem.ridge
         self.price, self.budget = problem.sparsity
         self.weights = problem.weights
-        self.norms = np.sqrt(problem.design.sq_norms())
+        self.norms = problem.design.read_lengths()
         self.blur = EPSILON * (problem.n_samples + 16.0)
         self.box = intercept_box(problem, ceiling) if problem.has_intercept else 0.0
         self.n_passes = 0

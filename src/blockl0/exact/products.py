@@ -50,7 +50,8 @@ class Frame:
     constant : float
     blur : float
         |H − true H| and |c − true c|/‖y‖ are at most this: m products of unit columns, each rounded
-        a few times.
+        a few times. Columns that are centred while they are multiplied have the rounding of the
+        stored ones.
     """
 
     def __init__(self, problem: Problem, columns: Ints) -> None:
@@ -72,7 +73,8 @@ class Frame:
         self.H, self.c = H, problem.design.rmatvec(target)[columns] / length
         self.lengths, self.ridge = length, problem.ridge / squares
         self.constant = problem.smooth(np.zeros(n))
-        self.blur = EPSILON * (m + 16.0)
+        longer = problem.design.read_lengths(weights)[columns] / length
+        self.blur = EPSILON * (m + 16.0) * max(float(longer.max(initial=0.0)), 1.0)
 
     @property
     def nbytes(self) -> int:
@@ -131,15 +133,27 @@ class ProductBounds:
         node.w, node.theta = v, theta
         size = np.abs(v[n_in:]) * np.sqrt(d[n_in:])
         node.z = np.minimum(size / theta, 1.0) if theta > 0.0 else (size > 0.0) * 1.0
-        return self._prove(at, d, n_in, room, v, g, value + paid)
+        return self._prove(at, d, n_in, room, v, value + paid)
 
     def _prove(
-        self, at: Ints, d: Floats, n_in: int, room: int, v: Floats, g: Floats, value: float
+        self, at: Ints, d: Floats, n_in: int, room: int, v: Floats, value: float
     ) -> Relaxed:
-        """The bound of the tangent at v, less what rounding may have added to it."""
+        """The bound of the tangent at v, less what rounding may have added to it.
+
+        b = c − (H − D)v is made anew, as an updated one has the rounding of all points on the way,
+        which may have been far larger than v. Each entry adds up products with |H| ≤ 1: it is wrong
+        by at most blur·(Σ|v| + ‖y‖) for what H and c are wrong by, and (nonzeros + 2)·ε·Σ|v| for
+        the sum; a gain b²/2d by (|b|·error + ½error²)/d, and v'(H − D)v by blur·(Σ|v|)². A room
+        of scores adds up no more of these than it holds, nor any of scores that are surely
+        negative. Where D is only the ridge, known to 4ε, f − ½w'Dw may bend down by as much: the
+        tangent is then too high by at most 4ε·Σd(x² + v²) at x, and ½Σdx² is at most the constant
+        at any fit. The rest are sums of a few numbers.
+        """
+        here = np.flatnonzero(v)
+        g = self.frame.c[at] - self.frame.H[np.ix_(at, at[here])] @ v[here]
         b = g + d * v
         size = float(np.abs(v).sum())
-        error = self.frame.blur * (size + self.length)
+        error = self.frame.blur * (size + self.length) + (here.size + 2.0) * EPSILON * size
         gains = 0.5 * b * b / d
         errors = (np.abs(b) * error + 0.5 * error * error) / d
         scores = gains[n_in:] - self.price
@@ -150,9 +164,10 @@ class ProductBounds:
         most = float(errors[n_in:].max(initial=0.0))
         could = float(errors[n_in:][scores + errors[n_in:] > 0.0].sum())
         allowance = float(errors[:n_in].sum()) + min(room * most, could)
-        allowance += 0.5 * self.frame.blur * size * size + 16.0 * EPSILON * (
+        allowance += size * error + 16.0 * EPSILON * (
             self.frame.constant + float(gains[:n_in].sum()) + total + abs(curved)
-        )
+            + float(d @ (v * v)) + self.price * n_in
+        )  # fmt: skip
         return Relaxed(bound - allowance, value, scores, last, following, 2.0 * most)
 
     # curvature -------------------------------------------------------------------------------

@@ -192,6 +192,12 @@ class Centered(Design):
                 norms[part] = ones @ self.columns(part) ** 2
         return np.where(self.is_flat, 0.0, norms)
 
+    def read_lengths(self, weights: Floats | None = None) -> Floats:
+        """Those of the stored columns and of the means, which are multiplied one by one."""
+        stored = 2.0 * np.sqrt(self.base.sq_norms(weights))
+        own = np.sqrt(self.sq_norms(weights))
+        return np.where(self._is_far | self.is_flat, own, stored)
+
     def ranges(self) -> tuple[Floats, Floats]:
         """The least and the largest entry of every column, (n,) each; one pass over X."""
         low, high = (np.where(self.is_flat, 0.0, x - self.means) for x in self.base.ranges())

@@ -78,6 +78,10 @@ class Design(ABC):
     def sq_norms(self, weights: Floats | None = None) -> Floats:
         """Σ_i weights_i x_ij² for every column j, (n,)."""
 
+    def read_lengths(self, weights: Floats | None = None) -> Floats:
+        """Lengths of the columns as they are multiplied, (n,): products are rounded to these."""
+        return np.sqrt(self.sq_norms(weights))
+
     @abstractmethod
     def ranges(self) -> tuple[Floats, Floats]:
         """The least and the largest entry of every column, (n,) each; one pass over X."""
