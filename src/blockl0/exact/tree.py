@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from blockl0.exact.bounds import Bounds, Node, Relaxed
 from blockl0.incumbent import Incumbent
 from blockl0.problem.fits import make_fits
-from blockl0.problem.orthogonal import rounding_of
+from blockl0.problem.orthogonal import DEPENDENT, rounding_of, smallest_distance
 from blockl0.problem.problem import Problem
 
 Floats = NDArray[np.float64]
@@ -20,6 +20,8 @@ Ints = NDArray[np.int64]
 
 TIE = 1e-10
 """Share of the objective by which a point must be better to count; less is rounding."""
+UNFITTED = 1e-12
+"""Share of the loss at zero that a fit of another loss than squares may leave undone."""
 ROOT_SHARE, SHARE = 0.02, 0.05
 """Of what is missing to the cutoff: what a relaxation may leave undone, at the root and below."""
 ROOT_STALL, ROOT_STALLS, STALL, STALLS = 0.02, 3, 0.1, 1
@@ -61,6 +63,7 @@ class ProofTree:
     ) -> None:
         self.problem, self.incumbent, self.gap = problem, incumbent, gap
         self.fits = make_fits(problem)
+        self._unfitted = UNFITTED * problem.smooth(problem.zero())
         self.bounds_of, self.memory_limit, self.is_late = bounds_of, memory_limit, is_late
         self.n_bytes = 0
         self.n_nodes, self.n_sharpened, self.n_relaxed = 0, 0, 0
@@ -188,12 +191,33 @@ class ProofTree:
         room = self.problem.sparsity.budget - node.included.size
         if room < 0:
             return True
-        is_free = self.problem.sparsity.price == 0.0 and node.free.size <= room
+        is_free = self.problem.sparsity.price == 0.0 and 0 < node.free.size <= room
         if room > 0 and node.free.size > 0 and not is_free:
             return False
         support = np.concatenate([node.included, node.free]) if is_free else node.included
+        if is_free and not self._are_independent(support):
+            # the fit leaves some of them out; that others had stayed instead may be better
+            return not self._are_independent(node.included)
         self._judge(support)
+        if not self.problem.is_quadratic:
+            self._close(self._bound_of(support, node))
         return True
+
+    def _are_independent(self, support: Ints) -> bool:
+        """Whether no fit has to leave a column out."""
+        problem = self.problem
+        if not problem.is_quadratic or support.size == 0:
+            return True
+        return smallest_distance(problem.unit_columns(support)[0]) > DEPENDENT
+
+    def _bound_of(self, support: Ints, node: Node) -> float:
+        """What is proven of one support: fits of other losses than squares end a little early."""
+        fit = self.fits.minimum(np.sort(support))
+        bound = fit.value + self.problem.sparsity.cost(support.size) - self._unfitted
+        if bound >= self.cutoff:
+            return bound
+        leaf = Node(support, support[:0], node.bound, np.zeros(0), w=fit.w[support])
+        return max(bound, node.bound, self.bounds_of(leaf).relax(leaf, self.cutoff, 0.0).bound)
 
     def _try_rounded(self, node: Node) -> None:
         """Judge the support that the relaxed point is nearest to."""
