@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup test test-fast test-arithmetic test-bounds demo lint format types bench docs wheel clean
+.PHONY: help setup test test-fast test-arithmetic test-bounds demo lint format types bench bench-exact-peers docs wheel clean
 .DEFAULT_GOAL := help
 
 help:
@@ -18,6 +18,7 @@ help:
 	@echo "make lint       ruff: rules and format"
 	@echo "make types      pyright"
 	@echo "make bench      the benchmarks"
+	@echo "make bench-exact-peers  the packages beside which benchmarks/bench_exact.py measures, in .peers"
 	@echo "make docs       the documentation, in docs/_build/html (about a minute)"
 	@echo "make wheel      the package to install elsewhere, in dist"
 	@echo "make clean      remove everything that was made here, .venv included"
@@ -86,6 +87,9 @@ types: $(STAMP)
 bench: $(STAMP)
 	@set -e; for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file; done
 
+bench-exact-peers:
+	benchmarks/exact_peers/setup $(PYTHON)
+
 # The examples are run for their output; without that: make docs SPHINXOPTS='-D run_examples=0'
 SPHINXOPTS ?=
 
@@ -101,5 +105,5 @@ wheel: $(STAMP)
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 
 clean:
-	rm -rf $(VENV) build dist demo_output docs/_build docs/gallery .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .peers build dist demo_output docs/_build docs/gallery .pytest_cache .ruff_cache .hypothesis
 	find src tests examples benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -81,7 +81,7 @@ def test_the_report_swallows_nothing_but_out_of_reach(monkeypatch):
     X, y = make(40, 6)
     problem = as_problem(X, y, n_nonzero_coefs=3)
     result = solve(X, y, n_nonzero_coefs=3, random_state=0)
-    found = prover._Quadratic(problem, X, y)
+    found = prover._Quadratic(problem, prover.objective_at_zero(problem))
     before, choice = Proof("swaps", n_possible=9), Choice(3, 3, 6)
 
     def fail(error):

@@ -59,8 +59,8 @@ class DataBounds:
         self.problem, self.ridge = problem, problem.ridge
         self.price, self.budget = problem.sparsity
         self.weights = problem.weights
-        self.norms = problem.design.read_lengths()
-        self.blur = EPSILON * (problem.n_samples + 16.0)
+        self.norms = np.sqrt(problem.design.sq_norms())
+        self.blur = EPSILON * (problem.n_samples + 16.0) * problem.design.blur
         self.box = intercept_box(problem, ceiling) if problem.has_intercept else 0.0
         self.n_passes = 0
 
@@ -77,7 +77,13 @@ class DataBounds:
             missing = cutoff - best.bound if best is not None else np.inf
             A = self.problem.design.columns(columns[chosen])
             here, theta = self._descend(
-                A, v[chosen], intercept, is_in[chosen], room, theta, self._tolerance(cutoff, share, missing)
+                A,
+                v[chosen],
+                intercept,
+                is_in[chosen],
+                room,
+                theta,
+                self._tolerance(cutoff, share, missing),
             )
             intercept = here.intercept
             found = self._prove(columns, n_in, room, here)
@@ -146,9 +152,7 @@ class DataBounds:
                 break
         return here, theta
 
-    def _line(
-        self, A: Floats, here: Here, w: Floats, is_in: NDArray[np.bool_], room: int
-    ) -> Here:
+    def _line(self, A: Floats, here: Here, w: Floats, is_in: NDArray[np.bool_], room: int) -> Here:
         """The lowest point of some on the way to w."""
         step, best = 1.0, self._at(A, w, is_in, room)
         if self.problem.is_quadratic:
@@ -195,7 +199,7 @@ class DataBounds:
         allowance = float(errors[:n_in].sum()) + min(room * most, could)
         far = np.abs(here.eta) + self.box
         allowance += self.blur * float(np.abs(losses).sum() + scale @ far)
-        allowance += 16.0 * EPSILON * (float(gains[:n_in].sum()) + total)
+        allowance += EPSILON * (columns.size + 16.0) * (float(gains[:n_in].sum()) + total)
         return Relaxed(bound - allowance, here.value, scores, last, following, 2.0 * most)
 
     def _violators(self, found: Relaxed, is_here: NDArray[np.bool_]) -> Ints:
@@ -253,5 +257,3 @@ def intercept_box(problem: Problem, ceiling: float) -> float:
             return np.inf
         largest = max(largest, box)
     return largest
-
-

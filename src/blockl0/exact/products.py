@@ -71,10 +71,10 @@ class Frame:
         np.fill_diagonal(H, 1.0)
         target = problem.y if weights is None else weights * problem.y
         self.H, self.c = H, problem.design.rmatvec(target)[columns] / length
-        self.lengths, self.ridge = length, problem.ridge / squares
+        # a little less, so that rounding of the quotient takes no more than the ridge away
+        self.lengths, self.ridge = length, (1.0 - 8.0 * EPSILON) * problem.ridge / squares
         self.constant = problem.smooth(np.zeros(n))
-        longer = problem.design.read_lengths(weights)[columns] / length
-        self.blur = EPSILON * (m + 16.0) * max(float(longer.max(initial=0.0)), 1.0)
+        self.blur = EPSILON * (m + 16.0) * problem.design.blur
 
     @property
     def nbytes(self) -> int:
@@ -145,9 +145,7 @@ class ProductBounds:
         by at most blur·(Σ|v| + ‖y‖) for what H and c are wrong by, and (nonzeros + 2)·ε·Σ|v| for
         the sum; a gain b²/2d by (|b|·error + ½error²)/d, and v'(H − D)v by blur·(Σ|v|)². A room
         of scores adds up no more of these than it holds, nor any of scores that are surely
-        negative. Where D is only the ridge, known to 4ε, f − ½w'Dw may bend down by as much: the
-        tangent is then too high by at most 4ε·Σd(x² + v²) at x, and ½Σdx² is at most the constant
-        at any fit. The rest are sums of a few numbers.
+        negative. The constant is a sum over the samples; the rest are sums of at most q numbers.
         """
         here = np.flatnonzero(v)
         g = self.frame.c[at] - self.frame.H[np.ix_(at, at[here])] @ v[here]
@@ -164,10 +162,10 @@ class ProductBounds:
         most = float(errors[n_in:].max(initial=0.0))
         could = float(errors[n_in:][scores + errors[n_in:] > 0.0].sum())
         allowance = float(errors[:n_in].sum()) + min(room * most, could)
-        allowance += size * error + 16.0 * EPSILON * (
-            self.frame.constant + float(gains[:n_in].sum()) + total + abs(curved)
-            + float(d @ (v * v)) + self.price * n_in
-        )  # fmt: skip
+        allowance += size * error + self.frame.blur * self.frame.constant
+        sums = self.frame.constant + self.price * n_in + total + abs(curved)
+        sums += float(gains[:n_in].sum())
+        allowance += EPSILON * (at.size + 16.0) * sums
         return Relaxed(bound - allowance, value, scores, last, following, 2.0 * most)
 
     # curvature -------------------------------------------------------------------------------

@@ -65,6 +65,10 @@ class Prover:
         self._n_frames = 0
         self._data: DataBounds | None = None
         if problem.ridge > 0.0:
+            if problem.has_intercept and not problem.loss.is_nonnegative:
+                raise NoBoundError(
+                    f"loss={problem.loss.name!r} does not say `is_nonnegative`, without which nothing is known of the intercept"
+                )
             self._data = DataBounds(problem, incumbent.objective)
             if not np.isfinite(self._data.box):
                 raise NoBoundError(

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.exact.bounds import Bounds, Node, Relaxed
+from blockl0.exact.handover import is_for_tableaus, search_tableaus
 from blockl0.incumbent import Incumbent
 from blockl0.problem.fits import make_fits
 from blockl0.problem.orthogonal import DEPENDENT, rounding_of, smallest_distance
@@ -66,7 +67,7 @@ class ProofTree:
         self._unfitted = UNFITTED * problem.smooth(problem.zero())
         self.bounds_of, self.memory_limit, self.is_late = bounds_of, memory_limit, is_late
         self.n_bytes = 0
-        self.n_nodes, self.n_sharpened, self.n_relaxed = 0, 0, 0
+        self.n_nodes, self.n_sharpened, self.n_relaxed, self.n_handed = 0, 0, 0, 0
         self._order = 0
         self._waiting: list[tuple[float, int, Node]] = []
         self._new = list(roots)
@@ -161,6 +162,8 @@ class ProofTree:
                 return True
             if self._decide(node, relaxed):
                 continue
+            if self.problem.is_quadratic and is_for_tableaus(node) and self._hand_over(node):
+                return False
             missing = self.cutoff - node.bound
             n_stalled = n_stalled + 1 if missing > (1.0 - stall) * last else 0
             last = missing
@@ -172,6 +175,18 @@ class ProofTree:
             node.fresh = node.free.size
             n_sharpened += 1
             self.n_sharpened += 1
+
+    def _hand_over(self, node: Node) -> bool:
+        """Let the tableau search try; whether it came to an end."""
+        is_done, best = search_tableaus(self.problem, node, self.incumbent)
+        if best is not self.incumbent:
+            best.iteration = self.n_nodes
+            self.incumbent = best
+            self._set_cutoff()
+        self.n_handed += is_done
+        if is_done:
+            self._close(self.cutoff)
+        return is_done
 
     def _decide(self, node: Node, relaxed: Relaxed) -> bool:
         """Leave out and include columns where the alternative is no better than the incumbent."""

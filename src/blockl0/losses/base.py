@@ -98,6 +98,8 @@ class Loss:
         Whether the predictors give probabilities of the classes.
     has_positive_target : bool
         Whether it is for positive numbers.
+    is_nonnegative : bool
+        Whether ℓ ≥ 0 everywhere, which proofs of optimality with an intercept need.
     words : Words
         What people read.
     """
@@ -113,6 +115,7 @@ class Loss:
     has_scale: bool = False
     has_probabilities: bool = False
     has_positive_target: bool = False
+    is_nonnegative: bool = False
     words: Words = Words()
 
     def value(self, eta: Floats, y: Floats) -> Floats:

@@ -20,6 +20,7 @@ class Logistic(Loss):
     """log(1 + exp(−y·eta)) with y in {−1, 1}, computed without overflow for any eta."""
 
     name = "logistic"
+    is_nonnegative = True
     takes_labels = True
     takes_many_classes = True
     needs_ridge = True
@@ -89,6 +90,7 @@ class SquaredHinge(Loss):
     """½ max(0, 1 − y·eta)² with y in {−1, 1}: the smooth support vector machine."""
 
     name = "squared_hinge"
+    is_nonnegative = True
     takes_labels = True
     words = Words("squared hinge loss", "share of the hinge loss explained", "accuracy")
     curvature_bound = 1.0

@@ -23,6 +23,7 @@ MULTIPLIES = "One unit more multiplies the expected {} by e to the coefficient."
 class LogLink(Loss):
     """The base of losses whose mean is exp(eta): half a deviance, zero where the mean is y."""
 
+    is_nonnegative = True
     needs_ridge = True
     has_positive_target = True
     words = Words("deviance", "D²", "D²", constant="its mean", effect=MULTIPLIES)

@@ -26,6 +26,7 @@ class Squared(Loss):
     """½ (y − eta)²: least squares, summed as in the paper and not divided by the sample count."""
 
     name = "squared"
+    is_nonnegative = True
     is_quadratic = True
     shifts_with_target = True
     has_scale = True
@@ -36,6 +37,7 @@ class Squared(Loss):
         # what a subclass changes is not known: it is a quadratic only if it says so
         cls.is_quadratic = cls.__dict__.get("is_quadratic", False)
         cls.shifts_with_target = cls.__dict__.get("shifts_with_target", False)
+        cls.is_nonnegative = cls.__dict__.get("is_nonnegative", False)
 
     def value(self, eta: Floats, y: Floats) -> Floats:
         """½ (y − eta)²."""
@@ -60,6 +62,7 @@ class Huber(Loss):
 
     delta: float = 1.35
     name = "huber"
+    is_nonnegative = True
     shifts_with_target = True
     has_scale = True
     words = Words("Huber loss", "share of the Huber loss explained")

@@ -36,6 +36,7 @@ class Softmax(Loss):
 
     n_classes: int | None = None
     name = "softmax"
+    is_nonnegative = True
     takes_labels = True
     needs_ridge = True
     has_probabilities = True

@@ -55,6 +55,8 @@ class Centered(Design):
     is_flat: NDArray[np.bool_]
     is_constant: NDArray[np.bool_]
 
+    blur = 2.0 * (FAR + 1.0)  # entries and means of columns that are not far are up to FAR spreads
+
     def __init__(self, base: Design, weights: Floats | None = None) -> None:
         m, n = base.shape
         self.base = base
@@ -191,12 +193,6 @@ class Centered(Design):
             for part in self._parts(self._far):
                 norms[part] = ones @ self.columns(part) ** 2
         return np.where(self.is_flat, 0.0, norms)
-
-    def read_lengths(self, weights: Floats | None = None) -> Floats:
-        """Those of the stored columns and of the means, which are multiplied one by one."""
-        stored = 2.0 * np.sqrt(self.base.sq_norms(weights))
-        own = np.sqrt(self.sq_norms(weights))
-        return np.where(self._is_far | self.is_flat, own, stored)
 
     def ranges(self) -> tuple[Floats, Floats]:
         """The least and the largest entry of every column, (n,) each; one pass over X."""

@@ -26,6 +26,9 @@ class Design(ABC):
     chunk: int
     """Columns that are best handled at a time in a pass over X."""
 
+    blur: float = 1.0
+    """Rounding of products with columns, in units of that of products with stored numbers."""
+
     is_flat: NDArray[np.bool_] | None = None
     """Of centred columns those that are zero, (n,); None where nothing is centred."""
 
@@ -77,10 +80,6 @@ class Design(ABC):
     @abstractmethod
     def sq_norms(self, weights: Floats | None = None) -> Floats:
         """Σ_i weights_i x_ij² for every column j, (n,)."""
-
-    def read_lengths(self, weights: Floats | None = None) -> Floats:
-        """Lengths of the columns as they are multiplied, (n,): products are rounded to these."""
-        return np.sqrt(self.sq_norms(weights))
 
     @abstractmethod
     def ranges(self) -> tuple[Floats, Floats]:

@@ -1,0 +1,45 @@
+"""Nodes with few columns left, handed to the tableau search, which looks at thousands a second."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from blockl0.exact.bounds import Node
+from blockl0.exact.search import ExactSearch
+from blockl0.incumbent import Incumbent
+from blockl0.problem.problem import Problem
+
+FEW_COLUMNS, FEW_NODES = 40, 1000
+"""Columns of a node up to which the tableau search is tried on it, and for so many nodes."""
+AGAIN = 0.8
+"""Share of the columns to which descendants must have come before it is tried again."""
+
+
+def is_for_tableaus(node: Node) -> bool:
+    """Whether a node is worth a try."""
+    size = node.included.size + node.free.size
+    return size <= FEW_COLUMNS and (node.tried == 0 or size <= AGAIN * node.tried)
+
+
+def search_tableaus(problem: Problem, node: Node, best: Incumbent) -> tuple[bool, Incumbent]:
+    """Search the supports of a node; whether all were, and the best point, which may be better."""
+    columns = np.sort(np.concatenate([node.included, node.free]))
+    node.tried = columns.size
+    part = replace(
+        problem,
+        design=problem.design.take(columns),
+        keep=np.sort(np.searchsorted(columns, node.included)),
+        sparsity=problem.sparsity._replace(budget=min(problem.sparsity.budget, columns.size)),
+        scale=None,
+    )
+    start = Incumbent(np.zeros(columns.size), best.objective, 0)
+    search = ExactSearch(part, start)
+    while not search.finished and search.incumbent.iteration < FEW_NODES:
+        search.advance(FEW_NODES)
+    if search.incumbent.objective < best.objective:
+        w = problem.zero()
+        w[columns] = search.incumbent.w
+        best = Incumbent.at(problem, w)
+    return search.finished, best
