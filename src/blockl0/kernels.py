@@ -1078,7 +1078,7 @@ FLAT = 1e-14  # relative decrease of a value that is none
 
 @inner
 def move_largest(a, n, k):
-    """Reorder a[:n] so that its k largest numbers, 0 < k < n, are the last ones; O(n) on average."""
+    """Reorder a[:n] so that its k largest numbers are the last, 0 < k < n; O(n) on average."""
     low, high, first = 0, n - 1, n - k
     while low < high:
         pivot = a[(low + high) // 2]
@@ -1191,7 +1191,7 @@ def subtract_column(relaxation, j, step, g):
 
 @inner
 def sweep_coordinates(relaxation, theta):
-    """Minimize over every coordinate in turn; O(q) for each that moves. Returns Σ of memberships."""
+    """Minimize over every coordinate in turn, O(q) for each that moves; Σ of memberships."""
     rows, total = relaxation.rows, 0.0
     for j in range(relaxation.at.size):
         d = rows[SHARE, j]
@@ -1318,7 +1318,7 @@ def copy_point(relaxation, v_from, g_from, v_to, g_to):
 
 @kernel
 def relax_columns(relaxation, room, price, theta, cutoff, tolerance, share):
-    """Descend in v; return (θ, value, bound, sweeps), with v and g = c − Hv where the bound is best.
+    """Descend in v; return (θ, value, bound, sweeps), v and g = c − Hv where the bound is best.
 
     Ends when value and bound are within `tolerance`; when the bound has reached the cutoff; or when
     they are within `share` of what is missing to it, as what is left then cannot help much. Sweeps

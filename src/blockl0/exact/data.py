@@ -24,8 +24,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 EPSILON = float(np.finfo(np.float64).eps)
-OUTER, ADDED, FIRST = 40, 60, 30
-"""Working sets of a relaxation at most; columns that join one at most; columns of the first."""
+OUTER, ADDED = 40, 60
+"""Working sets of a relaxation, and columns that join one, at most."""
 PRECISE = 1e-9
 """Share of a value to which a relaxation is solved at most."""
 NEWTON_STEPS, HALVINGS = 20, 30
@@ -36,10 +36,9 @@ BOX_DOUBLINGS = 200
 
 
 class Here(NamedTuple):
-    """A relaxed point on a working set: w, intercept, predictor, and the relaxed objective."""
+    """A relaxed point on a working set: w, predictor with intercept, and relaxed objective."""
 
     w: Floats
-    intercept: float
     eta: Floats
     value: float
 
@@ -65,27 +64,18 @@ class DataBounds:
         self.n_passes = 0
 
     def relax(self, node: Node, cutoff: float, share: float) -> Relaxed:
-        """The perspective relaxation, on a working set that grows by the columns that violate it."""
+        """The perspective relaxation, on a working set that grows by columns that violate it."""
         columns = np.concatenate([node.included, node.free])
         n_in, q = node.included.size, columns.size
         room = self.budget - n_in
         is_in = np.arange(q) < n_in
         v, theta, best = node.w, node.theta, None
         chosen = np.flatnonzero(is_in | (v != 0.0))
-        intercept = 0.0
         for n_made in range(OUTER):
             missing = cutoff - best.bound if best is not None else np.inf
             A = self.problem.design.columns(columns[chosen])
-            here, theta = self._descend(
-                A,
-                v[chosen],
-                intercept,
-                is_in[chosen],
-                room,
-                theta,
-                self._tolerance(cutoff, share, missing),
-            )
-            intercept = here.intercept
+            tolerance = self._tolerance(cutoff, share, missing)
+            here, theta = self._descend(A, v[chosen], is_in[chosen], room, theta, tolerance)
             found = self._prove(columns, n_in, room, here)
             v = np.zeros(q)
             v[chosen] = here.w
@@ -118,7 +108,6 @@ class DataBounds:
         self,
         A: Floats,
         w: Floats,
-        intercept: float,
         is_in: NDArray[np.bool_],
         room: int,
         theta: float,
@@ -167,12 +156,10 @@ class DataBounds:
     def _at(self, A: Floats, w: Floats, is_in: NDArray[np.bool_], room: int) -> Here:
         """The relaxed objective, with the best intercept and the best memberships."""
         problem = self.problem
-        eta = A @ w
-        intercept = problem.best_intercept(eta) if problem.has_intercept else 0.0
-        eta = eta + intercept
+        eta = problem.predictor(w, A @ w)
         value = float(self.weights @ problem.loss.value(eta, problem.y))
         value += perspective(w * np.sqrt(self.ridge), is_in, room, self.price)
-        return Here(w, intercept, eta, value + self.price * np.count_nonzero(is_in))
+        return Here(w, eta, value + self.price * np.count_nonzero(is_in))
 
     def _prove(self, columns: Ints, n_in: int, room: int, here: Here) -> Relaxed:
         """The bound of the tangent at a predictor, less what rounding may have added to it.
@@ -203,7 +190,7 @@ class DataBounds:
         return Relaxed(bound - allowance, here.value, scores, last, following, 2.0 * most)
 
     def _violators(self, found: Relaxed, is_here: NDArray[np.bool_]) -> Ints:
-        """The free columns outside the working set with the largest scores, which should join it."""
+        """The free columns outside the working set with the largest scores, which should join."""
         least = 0.9 * found.last
         if self.price > 0.0:
             least = max(-0.05 * self.price, least)

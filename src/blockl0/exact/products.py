@@ -121,7 +121,7 @@ class ProductBounds:
         self, node: Node, d: Floats, cutoff: float, share: float, tolerance: float
     ) -> Relaxed:
         at = self.frame.positions(np.concatenate([node.included, node.free]))
-        n_in, q = node.included.size, at.size
+        n_in = node.included.size
         room, paid = self.budget - n_in, self.price * n_in + self.frame.constant
         relaxation = new_relaxation(self.frame.H, at, self.frame.c[at], d, n_in, node.w)
         theta, value, _, n_sweeps = kernels.relax_columns(
@@ -171,7 +171,7 @@ class ProductBounds:
     # curvature -------------------------------------------------------------------------------
 
     def start(self, node: Node) -> bool:
-        """The first curvature of a node: a multiple of 1/diag(inv(H)); False if it is hardly any."""
+        """The first curvature of a node, a multiple of 1/diag(inv(H)); False if hardly any."""
         at = self.frame.positions(np.concatenate([node.included, node.free]))
         least = self.frame.ridge[at]
         if least.min(initial=np.inf) > 0.0 and at.size > WIDE * self.frame.n_samples:

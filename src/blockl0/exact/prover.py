@@ -65,20 +65,22 @@ class Prover:
         self._n_frames = 0
         self._data: DataBounds | None = None
         if problem.ridge > 0.0:
-            if problem.has_intercept and not problem.loss.is_nonnegative:
-                raise NoBoundError(
-                    f"loss={problem.loss.name!r} does not say `is_nonnegative`, without which nothing is known of the intercept"
-                )
             self._data = DataBounds(problem, incumbent.objective)
-            if not np.isfinite(self._data.box):
-                raise NoBoundError(
-                    "no bound on the intercept exists: the target has one class or value only"
-                )
+            self._check_intercept(self._data.box)
         roots = self._roots(incumbent, is_late)
         self.tree = ProofTree(
             problem, incumbent, self.bounds_of, roots,
             gap=gap, memory_limit=0.5 * memory_limit, is_late=is_late,
         )  # fmt: skip
+
+    def _check_intercept(self, box: float) -> None:
+        if self.problem.has_intercept and not self.problem.loss.is_nonnegative:
+            raise NoBoundError(
+                f"loss={self.problem.loss.name!r} does not say `is_nonnegative`, without which "
+                "nothing is known of the intercept"
+            )
+        if not np.isfinite(box):
+            raise NoBoundError("the best intercept may be anywhere, as with one class only")
 
     def bounds_of(self, node: Node) -> Bounds:
         """The bounds for a node, with its curvature and point in their units."""
