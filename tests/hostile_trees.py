@@ -18,7 +18,7 @@ from numba import njit
 
 import convex
 import hostile
-from blockl0.exact import products, prover
+from blockl0.exact import handover, products, prover
 from blockl0.exact.tree import TIE, UNFITTED, ProofTree
 from blockl0.incumbent import Incumbent
 from blockl0.problem import preprocess
@@ -387,7 +387,8 @@ def some_incumbent(rng, posed: Posed) -> Incumbent | None:
 @contextmanager
 def forced(rng, n: int):
     """Limits under which small problems take the ways of large ones; yields `memory_limit`."""
-    before = prover.WHOLE, prover.FEW, prover.WIDE, products.WIDE
+    before = prover.WHOLE, prover.FEW, prover.WIDE, products.WIDE, handover.FEW_COLUMNS
+    handover.FEW_COLUMNS = int(rng.choice([0, 0, 0, 2, 4]))
     way = rng.choice(["products", "data", "handed over", "small memory", "ascending"])
     memory = float(rng.choice([np.inf, 1e9, 1e3, 1.0]))
     if way in ("data", "handed over"):
@@ -400,7 +401,7 @@ def forced(rng, n: int):
     try:
         yield way, memory
     finally:
-        prover.WHOLE, prover.FEW, prover.WIDE, products.WIDE = before
+        prover.WHOLE, prover.FEW, prover.WIDE, products.WIDE, handover.FEW_COLUMNS = before
 
 
 def check_tree(seed: int, largest: int = 8) -> tuple[Counter, list[str]]:
@@ -435,6 +436,7 @@ def check_posed(rng, posed: Posed, name: str) -> tuple[Counter, list[str]]:
             bound = tree.bound
     seen.update([way, "finished" if tree.is_finished else "stopped", problem.loss.name])
     seen["nodes"] += tree.n_nodes
+    seen["tableaus"] += tree.n_handed
     wrong += wrong_end(tree, posed, gap, limit)
     recipe = ", ".join([*posed.recipe, way, f"gap {gap:g}", f"memory {memory:g}"])
     return seen, [f"{name} ({recipe}): {what}" for what in wrong]
