@@ -128,16 +128,14 @@ class ProductBounds:
             relaxation, room, self.price, node.theta,
             cutoff - paid, max(tolerance, PRECISE * abs(paid)), share,
         )  # fmt: skip
-        v, g = relaxation.rows[kernels.V].copy(), relaxation.rows[kernels.G]
+        v = relaxation.rows[kernels.V].copy()
         self.n_sweeps += n_sweeps
         node.w, node.theta = v, theta
         size = np.abs(v[n_in:]) * np.sqrt(d[n_in:])
         node.z = np.minimum(size / theta, 1.0) if theta > 0.0 else (size > 0.0) * 1.0
         return self._prove(at, d, n_in, room, v, value + paid)
 
-    def _prove(
-        self, at: Ints, d: Floats, n_in: int, room: int, v: Floats, value: float
-    ) -> Relaxed:
+    def _prove(self, at: Ints, d: Floats, n_in: int, room: int, v: Floats, value: float) -> Relaxed:
         """The bound of the tangent at v, less what rounding may have added to it.
 
         b = c − (H − D)v is made anew, as an updated one has the rounding of all points on the way,
