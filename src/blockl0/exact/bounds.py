@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0 import kernels
+from blockl0.exact.last_columns import Finished
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -135,6 +136,10 @@ class Bounds(Protocol):
         It ends where the bound has reached the cutoff, or would not come nearer by more than a
         `share` of what is missing.
         """
+        ...
+
+    def finish(self, node: Node, cutoff: float) -> Finished | None:
+        """All supports of a node at once, where few columns may join; None where it cannot."""
         ...
 
     def sharpen(self, node: Node, relaxed: Relaxed, cutoff: float) -> bool:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from blockl0 import kernels
 from blockl0.exact.bounds import Node, Relaxed, counted, new_relaxation
+from blockl0.exact.last_columns import Finished
 from blockl0.problem.problem import Problem
 
 Floats = NDArray[np.float64]
@@ -94,6 +95,10 @@ class DataBounds:
         size = np.abs(node.w[n_in:]) * np.sqrt(self.ridge)
         node.z = np.minimum(size / node.theta, 1.0) if node.theta > 0.0 else (size > 0.0) * 1.0
         return best
+
+    def finish(self, node: Node, cutoff: float) -> Finished | None:
+        """There is no closed form here."""
+        return None
 
     def sharpen(self, node: Node, relaxed: Relaxed, cutoff: float) -> bool:
         """No more than the ridge can be taken away."""

@@ -16,6 +16,7 @@ from scipy.linalg import lapack
 
 from blockl0 import kernels
 from blockl0.exact.bounds import Node, Relaxed, counted, new_relaxation
+from blockl0.exact.last_columns import ROOM, Finished, finish
 from blockl0.problem.problem import Problem
 
 Floats = NDArray[np.float64]
@@ -165,6 +166,18 @@ class ProductBounds:
         sums += float(gains[:n_in].sum())
         allowance += EPSILON * (at.size + 16.0) * sums
         return Relaxed(bound - allowance, value, scores, last, following, 2.0 * most)
+
+    def finish(self, node: Node, cutoff: float) -> Finished | None:
+        """All supports of a node with room for one or two more columns, in closed form."""
+        room = self.budget - node.included.size
+        if not 0 < room <= ROOM:
+            return None
+        frame, paid = self.frame, self.price * node.included.size + self.frame.constant
+        inside, free = frame.positions(node.included), frame.positions(node.free)
+        found = finish(
+            frame.H, frame.c, inside, free, room, frame.blur, self.length, self.price, cutoff - paid
+        )
+        return None if found is None else found._replace(bound=found.bound + paid)
 
     # curvature -------------------------------------------------------------------------------
 

@@ -14,11 +14,8 @@ from blockl0.run import Run
 
 Floats = NDArray[np.float64]
 
-LARGEST = 600
-"""Columns up to which the tableau search is tried; its memory grows with their square."""
-SMALL, SMALL_NODES, EASY_WORK = 128, 200_000, 4e7
-"""Up to so many columns the tableau search gets so many nodes before the tree takes over; beyond,
-nodes times squared columns."""
+SMALL, SMALL_NODES = 128, 200_000
+"""Columns up to which the tableau search is quicker, and its nodes before the tree takes over."""
 HOPELESS, HOPELESS_NODES = 1000, 200_000
 """Columns up to which supports are enumerated where no bound exists, and nodes for that."""
 
@@ -42,9 +39,8 @@ class Stages:
         self._start, self._bound = start, problem.sparsity.cost(problem.keep.size)
         self._tree: ProofTree | None = None
         self._tableau: ExactSearch | None = None
-        n = problem.n_features
-        self._allowed = SMALL_NODES if n <= SMALL else int(EASY_WORK / n**2)
-        if problem.is_quadratic and n <= LARGEST:
+        self._allowed = SMALL_NODES
+        if problem.is_quadratic and problem.n_features <= SMALL:
             self._tableau = ExactSearch(problem, start.support, run)
         else:
             self._plant()

@@ -162,6 +162,8 @@ class ProofTree:
                 return True
             if self._decide(node, relaxed):
                 continue
+            if self._finish(node, bounds):
+                return False
             if self.problem.is_quadratic and is_for_tableaus(node) and self._hand_over(node):
                 return False
             missing = self.cutoff - node.bound
@@ -175,6 +177,16 @@ class ProofTree:
             node.fresh = node.free.size
             n_sharpened += 1
             self.n_sharpened += 1
+
+    def _finish(self, node: Node, bounds: Bounds) -> bool:
+        """Close a node all of whose supports are bounded at once, but for a few to be judged."""
+        found = bounds.finish(node, self.cutoff)
+        if found is None:
+            return False
+        for doubt in found.doubts:
+            self._judge(np.concatenate([node.included, node.free[doubt]]))
+        self._close(found.bound)
+        return True
 
     def _hand_over(self, node: Node) -> bool:
         """Let the tableau search try; whether it came to an end."""
