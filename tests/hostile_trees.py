@@ -195,11 +195,7 @@ class Watched:
         relaxed = self.bounds.relax(node, cutoff, share)
         posed, name = self.posed, type(self.bounds).__name__
         self.seen[name] += 1
-        masks = np.arange(posed.values.size)
-        included = hostile.mask_of(node.included)
-        every = included | hostile.mask_of(node.free)
-        is_here = posed.allowed & ((masks & included) == included) & ((masks & ~every) == 0)
-        values = np.where(is_here, posed.values + posed.slack, np.inf)
+        masks, values = np.arange(posed.values.size), self._values(node)
         with_in, with_out = relaxed.with_it_in(), relaxed.with_it_out()
         self._compare(f"{name}: bound", relaxed.bound, values.min())
         for place, j in enumerate(node.free):
@@ -209,6 +205,25 @@ class Watched:
         if np.isnan(relaxed.bound):
             self.seen["nan"] += 1
         return relaxed
+
+    def finish(self, node, cutoff):
+        found = self.bounds.finish(node, cutoff)
+        if found is None:
+            return None
+        self.seen["closed at once"] += 1
+        values = self._values(node)
+        for doubt in found.doubts:
+            values[hostile.mask_of(np.concatenate([node.included, node.free[doubt]]))] = np.inf
+        self._compare("all at once", found.bound, values.min())
+        return found
+
+    def _values(self, node):
+        """Of every bit mask, infinite for those that are not among the node's supports."""
+        posed, masks = self.posed, np.arange(self.posed.values.size)
+        included = hostile.mask_of(node.included)
+        every = included | hostile.mask_of(node.free)
+        is_here = posed.allowed & ((masks & included) == included) & ((masks & ~every) == 0)
+        return np.where(is_here, posed.values + posed.slack, np.inf)
 
     def _compare(self, what, bound, least):
         # a bound on the intercept holds for what is below the first incumbent only
@@ -244,8 +259,9 @@ def some_incumbent(rng, posed: Posed) -> Incumbent | None:
 @contextmanager
 def forced(rng, n: int):
     """Limits under which small problems take the ways of large ones; yields `memory_limit`."""
-    before = prover.WHOLE, prover.FEW, prover.WIDE, products.WIDE, handover.FEW_COLUMNS
-    handover.FEW_COLUMNS = int(rng.choice([0, 0, 0, 2, 4]))
+    before = prover.WHOLE, prover.FEW, prover.WIDE, products.WIDE
+    others = handover.FEW_COLUMNS, products.ROOM
+    handover.FEW_COLUMNS, products.ROOM = int(rng.choice([0, 0, 0, 2, 4])), int(rng.integers(3))
     way = rng.choice(["products", "data", "handed over", "small memory", "ascending"])
     memory = float(rng.choice([np.inf, 1e9, 1e3, 1.0]))
     if way in ("data", "handed over"):
@@ -258,7 +274,8 @@ def forced(rng, n: int):
     try:
         yield way, memory
     finally:
-        prover.WHOLE, prover.FEW, prover.WIDE, products.WIDE, handover.FEW_COLUMNS = before
+        prover.WHOLE, prover.FEW, prover.WIDE, products.WIDE = before
+        handover.FEW_COLUMNS, products.ROOM = others
 
 
 def check_tree(seed: int, largest: int = 8) -> tuple[Counter, list[str]]:

@@ -85,6 +85,19 @@ def test_the_bound_of_a_leaf_is_no_higher_than_its_fit_is_precise(loss):
         assert tree.incumbent.objective - tree.bound <= 1e-10 * problem.smooth(problem.zero())
 
 
+def test_closing_a_node_at_once_counts_the_support_that_no_column_joins(rng):
+    # a price that no column is worth: the least of all supports is the empty one
+    X, y = rng.standard_normal((8, 3)), rng.standard_normal(8)
+    problem = as_problem(X, y, alpha=50.0, n_nonzero_coefs=2, ridge=1.0)
+    frame = products.Frame(problem, np.arange(3))
+    bounds = products.ProductBounds(frame, *problem.sparsity)
+    node = whole(problem, problem.zero())
+    empty = problem.smooth(problem.zero())
+    found = bounds.finish(node, 0.7 * empty)
+    assert found is not None and found.bound <= empty
+    assert found.bound == pytest.approx(empty, rel=1e-9)
+
+
 def test_without_a_ridge_there_may_be_no_bound(rng):
     X, y = rng.standard_normal((4, 6)), rng.standard_normal(4)
     with pytest.raises(NoBoundError, match="more columns than rows"):
