@@ -36,8 +36,10 @@ def main():
     parser.add_argument("--limit", type=float, default=20.0, help="seconds for each cell")
     parser.add_argument("--seed", type=int, default=21)
     options = parser.parse_args()
-    for n in (150, 700):  # compile both searches
-        blockl0.solve(*instance(n, 0), n_nonzero_coefs=3, ridge=0.3, method="exact", random_state=0)
+    for n in (100, 300):  # compile both searches
+        blockl0.solve(
+            *instance(n, 0), n_nonzero_coefs=CHOSEN, ridge=0.3, method="exact", random_state=0
+        )
     print("rows,columns,ridge,status,seconds,gap,nodes")
     for n in COLUMNS:
         X, y = instance(n, options.seed)

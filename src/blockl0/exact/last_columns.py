@@ -23,8 +23,9 @@ MOST_PAIRED = 1500
 """Free columns up to which all pairs are looked at."""
 MOST_DOUBTS = 40
 """Supports that are fitted because rounding, or a better objective, leaves them open."""
-CLEAR = 1e-3
-"""1 − ρ² below which a pair is in doubt."""
+CLEAR, SAFE = 1e-3, 20.0
+"""M_jj, or 1 − ρ², below which a support is in doubt; and by how much they must exceed their
+rounding, so that its first order is nearly all of it."""
 ROUNDINGS = 16.0
 """Room for constants in the estimates of rounding."""
 
@@ -80,10 +81,10 @@ def finish(
     if room == 2 and free.size > MOST_PAIRED:
         return None
     reduced = reduce(H, c, inside, free, blur, y)
-    if reduced is None or reduced.error_m > CLEAR * CLEAR:
+    if reduced is None:
         return None
     single = 1.0 - np.einsum("ij,ij->j", reduced.W, reduced.W)
-    is_clear = single > CLEAR
+    is_clear = single > max(CLEAR, SAFE * reduced.error_m)
     root = np.sqrt(np.where(is_clear, single, 1.0))
     # of u: that of r over √M, and r times that of 1/√M
     u = np.abs(reduced.r) / root
@@ -125,7 +126,7 @@ def _pairs(
         gains += ROUNDINGS * total * error_rho / apart**2
         shift = np.abs(u)[:, None] + np.abs(u)
         gains += ROUNDINGS * shift * (error_u[:, None] + error_u) / apart
-    gains[~(apart > CLEAR)] = np.inf
+    gains[~(apart > max(CLEAR, SAFE * error_rho))] = np.inf
     gains[~is_clear] = np.inf
     gains[:, ~is_clear] = np.inf
     upper = np.triu_indices(free.size, 1)
