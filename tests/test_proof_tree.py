@@ -13,6 +13,7 @@ import hostile_trees
 from blockl0 import kernels
 from blockl0.exact import data, products
 from blockl0.exact.bounds import Node, counted
+from blockl0.exact.handover import search_tableaus
 from blockl0.exact.prover import NoBoundError, Prover
 from blockl0.incumbent import Incumbent
 from blockl0.problem import preprocess
@@ -96,6 +97,16 @@ def test_closing_a_node_at_once_counts_the_support_that_no_column_joins(rng):
     found = bounds.finish(node, 0.7 * empty)
     assert found is not None and found.bound <= empty
     assert found.bound == pytest.approx(empty, rel=1e-9)
+
+
+def test_the_tableau_search_of_a_node_knows_the_rounding_of_the_incumbent(rng):
+    # an objective of 1e-22 of the target's: at zero, where that search starts, rounding is larger
+    Q = np.linalg.qr(rng.standard_normal((6, 4)))[0]
+    problem = as_problem(Q, Q @ [1e6, 1e6, 1e-5, 5e-6], n_nonzero_coefs=3)
+    best = Incumbent.at(problem, make_fits(problem).minimum(np.arange(2)).w)
+    node = Node(np.arange(2), np.arange(2, 4), 0.0, np.zeros(2), w=np.zeros(4))
+    is_done, found = search_tableaus(problem, node, best)
+    assert is_done and found.support.tolist() == [0, 1, 2]
 
 
 def test_without_a_ridge_there_may_be_no_bound(rng):
