@@ -51,8 +51,7 @@ class Frame:
     constant : float
     blur : float
         |H − true H| and |c − true c|/‖y‖ are at most this: m products of unit columns, each rounded
-        a few times. Columns that are centred while they are multiplied have the rounding of the
-        stored ones.
+        a few times.
     """
 
     def __init__(self, problem: Problem, columns: Ints) -> None:
@@ -139,31 +138,31 @@ class ProductBounds:
     def _prove(self, at: Ints, d: Floats, n_in: int, room: int, v: Floats, value: float) -> Relaxed:
         """The bound of the tangent at v, less what rounding may have added to it.
 
-        b = c − (H − D)v is made anew, as an updated one has the rounding of all points on the way,
-        which may have been far larger than v. Each entry adds up products with |H| ≤ 1: it is wrong
-        by at most blur·(Σ|v| + ‖y‖) for what H and c are wrong by, and (nonzeros + 2)·ε·Σ|v| for
-        the sum; a gain b²/2d by (|b|·error + ½error²)/d, and v'(H − D)v by blur·(Σ|v|)². A room
-        of scores adds up no more of these than it holds, nor any of scores that are surely
-        negative. The constant is a sum over the samples; the rest are sums of at most q numbers.
+        Products are made anew, as those of the sweeps carry the rounding of every step. Entries of
+        H, at most one, are known to `blur`, those of c to blur·‖y‖; so b = c − Hv + Dv is known to
+        blur·(‖v‖₁ + ‖y‖), and what its own operations add.
         """
-        here = np.flatnonzero(v)
-        g = self.frame.c[at] - self.frame.H[np.ix_(at, at[here])] @ v[here]
-        b = g + d * v
+        chosen = np.flatnonzero(v)
+        pulled = (v[chosen] @ self.frame.H[at[chosen]])[at]
+        c = self.frame.c[at]
+        b = c - pulled + d * v
         size = float(np.abs(v).sum())
-        error = self.frame.blur * (size + self.length) + (here.size + 2.0) * EPSILON * size
+        error = self.frame.blur * (size + self.length) + EPSILON * (chosen.size + 4.0) * size
+        error = error + 4.0 * EPSILON * (np.abs(c) + d * np.abs(v))
         gains = 0.5 * b * b / d
         errors = (np.abs(b) * error + 0.5 * error * error) / d
         scores = gains[n_in:] - self.price
         total, last, following = counted(scores, room)
-        curved = float(v @ (self.frame.c[at] - b))
+        curved = float(v @ (c - b))
         bound = self.frame.constant + self.price * n_in - 0.5 * curved
         bound -= float(gains[:n_in].sum()) + total
         most = float(errors[n_in:].max(initial=0.0))
         could = float(errors[n_in:][scores + errors[n_in:] > 0.0].sum())
         allowance = float(errors[:n_in].sum()) + min(room * most, could)
-        allowance += size * error + self.frame.blur * self.frame.constant
-        sums = self.frame.constant + self.price * n_in + total + abs(curved)
-        sums += float(gains[:n_in].sum())
+        allowance += self.frame.blur * (0.5 * size * size + self.frame.constant)
+        # and the sums of this function itself, of at most q terms
+        sums = self.frame.constant + float(gains[:n_in].sum()) + total
+        sums += float(np.abs(v) @ np.abs(c - b))
         allowance += EPSILON * (at.size + 16.0) * sums
         return Relaxed(bound - allowance, value, scores, last, following, 2.0 * most)
 

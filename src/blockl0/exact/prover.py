@@ -20,7 +20,7 @@ from blockl0.problem.problem import Problem
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-WHOLE, FEW = 2500, 1200
+WHOLE, FEW = 5000, 1200
 """Columns up to which a wide problem starts with all products; and down to which the columns of a
 node have to come before their products are formed."""
 COPIES = 4
