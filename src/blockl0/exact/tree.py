@@ -241,6 +241,8 @@ class ProofTree:
         """What is proven of one support: fits of other losses than squares end a little early."""
         fit = self.fits.minimum(np.sort(support))
         bound = fit.value + self.problem.sparsity.cost(support.size) - self._unfitted
+        if fit.value * UNFITTED > self._unfitted:
+            bound = -np.inf  # above the loss at zero: the fit has failed, and proves nothing
         if bound >= self.cutoff:
             return bound
         leaf = Node(support, support[:0], node.bound, np.zeros(0), w=fit.w[support])
