@@ -11,7 +11,7 @@ and Σu is next to nothing where η has the best one.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,8 @@ NEWTON_STEPS, HALVINGS = 20, 30
 FLATTEST = 1e-6
 """Share of the loss's largest curvature that a model has at least, so that it has a minimum."""
 BOX_DOUBLINGS = 200
+FEW_READ = 0.1
+"""Share of the columns below which those of a node are read by themselves."""
 
 
 class Here(NamedTuple):
@@ -126,14 +128,15 @@ class DataBounds:
             bend = self.weights * problem.loss.curvature(here.eta, problem.y)
             bend = np.maximum(bend, FLATTEST * bend.max(initial=1e-300))
             pull = bend * here.eta - slope
-            G, c = (A * bend[:, None]).T @ A, A.T @ pull
+            G: Any = (A * bend[:, None]).T @ A
+            c = A.T @ pull
             if problem.has_intercept:
                 own, total = A.T @ bend, bend.sum()
                 G -= np.outer(own, own / total)
                 c -= own * (pull.sum() / total)
             G.flat[:: w.size + 1] += self.ridge
             own = np.full(w.size, self.ridge)
-            n_in = np.count_nonzero(is_in)
+            n_in = int(np.count_nonzero(is_in))
             model = new_relaxation(G, np.arange(w.size), c, own, n_in, here.w)
             theta, _, _, _ = kernels.relax_columns(
                 model, room, self.price, theta, np.inf, 0.25 * tolerance, 0.0
@@ -176,8 +179,11 @@ class DataBounds:
         losses = self.weights * problem.loss.value(here.eta, problem.y)
         slope = self.weights * problem.loss.gradient(here.eta, problem.y)
         scale = np.abs(slope) + self.weights * problem.loss.curvature(here.eta, problem.y)
-        b = -problem.design.rmatvec(slope)[columns]
-        self.n_passes += 1
+        if columns.size < FEW_READ * problem.n_features:
+            b = -(slope @ problem.design.columns(columns))
+        else:
+            b = -problem.design.rmatvec(slope)[columns]
+            self.n_passes += 1
         bound = float(losses.sum() - slope @ here.eta) + self.price * n_in
         bound -= self.box * abs(float(slope.sum()))
         error = self.blur * self.norms[columns] * float(np.linalg.norm(scale))

@@ -96,6 +96,8 @@ def finish(
     bound = float(values[values >= cutoff].min(initial=np.inf))
     if base < cutoff:
         doubts.append(np.empty(0, dtype=np.int64))
+    else:
+        bound = min(bound, base)
     if room == 2 and free.size > 1:
         signed = reduced.r / root
         lowest, pairs = _pairs(

@@ -116,7 +116,10 @@ def solve_exact(
 def _status(search: Stages, said: Status | None, node_limit: int) -> Status | None:
     """Whether to stop: the search has ended, clock or callback say so, or the nodes are used up."""
     if search.is_finished:
-        return Status.OPTIMAL if search.is_optimal else Status.GAP
+        if search.is_optimal:
+            return Status.OPTIMAL
+        # fits of some losses end so early that less is proven than was searched
+        return Status.GAP if search.is_within_gap and search.gap > 0.0 else Status.CONVERGED
     if said is None and search.incumbent.iteration >= node_limit:
         return Status.NODE_LIMIT
     return said

@@ -58,10 +58,9 @@ class Frame:
         m, n = problem.design.shape
         self.columns, self.n_samples = columns, m
         weights = problem.sample_weight
-        is_whole = columns.size == n
-        gram = problem.design.full_gram if is_whole else problem.design.gram
-        arguments = (weights,) if is_whole else (columns, weights)
-        H = np.array(gram(*arguments), order="C")
+        design = problem.design
+        gram = design.full_gram(weights) if columns.size == n else design.gram(columns, weights)
+        H = np.array(gram, order="C")
         H.flat[:: columns.size + 1] += problem.ridge
         squares = H.diagonal().copy()
         squares[squares == 0.0] = 1.0

@@ -74,6 +74,8 @@ class ExactSearch:
         The first incumbent, or its support.
     clock : Clock, optional
         Read between the steps of `advance`.
+    tie : float, optional
+        Of the first incumbent, where that is not a point of this problem.
 
     Attributes
     ----------
@@ -89,7 +91,11 @@ class ExactSearch:
     """
 
     def __init__(
-        self, problem: Problem, start: Ints | Incumbent, clock: Clock | None = None
+        self,
+        problem: Problem,
+        start: Ints | Incumbent,
+        clock: Clock | None = None,
+        tie: float | None = None,
     ) -> None:
         self.problem, self.clock = problem, clock
         self.finished = False
@@ -106,7 +112,7 @@ class ExactSearch:
         self._price = problem.sparsity.price / self._unit
         self.H, self.c = self._products()
         self.incumbent = self._first(start)
-        self.tie = self._tie_at(self.incumbent)
+        self.tie = self._tie_at(self.incumbent) if tie is None else tie
         columns, budget = distinct_columns(problem, self.H), problem.sparsity.budget
         parts = independent_parts(
             self.H, columns, problem.keep, budget, self._are_independent, self._is_late

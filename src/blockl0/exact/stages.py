@@ -114,6 +114,11 @@ class Stages:
             return self._tree.is_optimal
         return self._tableau is not None and self._tableau.finished
 
+    @property
+    def is_within_gap(self) -> bool:
+        """Whether nothing is better than the incumbent by more than the gap that was asked for."""
+        return self._tree is None or self._tree.is_within_gap
+
     def advance(self, n_nodes: int) -> None:
         """Search so many nodes more, or fewer where time is up."""
         if self._tree is not None:

@@ -14,7 +14,7 @@ from blockl0.exact.handover import is_for_tableaus, search_tableaus
 from blockl0.exact.proof import Recorder
 from blockl0.incumbent import Incumbent
 from blockl0.problem.fits import make_fits
-from blockl0.problem.orthogonal import rounding_of
+from blockl0.problem.orthogonal import DEPENDENT, rounding_of, smallest_distance
 from blockl0.problem.problem import Problem
 
 Floats = NDArray[np.float64]
@@ -106,8 +106,12 @@ class ProofTree:
     @property
     def is_optimal(self) -> bool:
         """Whether the search has ended, and nothing is better by more than rounding."""
-        best = self.incumbent.objective
-        return self.is_finished and (self.gap == 0.0 or self.bound >= best - self._tie)
+        return self.is_finished and self.bound >= self.incumbent.objective - self._tie
+
+    @property
+    def is_within_gap(self) -> bool:
+        """Whether nothing is better by more than the gap that was asked for."""
+        return self.bound >= self.cutoff
 
     def advance(self) -> None:
         """Look at the next node: a new one is relaxed, one that waits is split in two."""
@@ -236,13 +240,31 @@ class ProofTree:
         if room < 0:
             self.recorder.closed(node)
             return True
-        is_free = self.problem.sparsity.price == 0.0 and node.free.size <= room
+        is_free = self.problem.sparsity.price == 0.0 and 0 < node.free.size <= room
         if room > 0 and node.free.size > 0 and not is_free:
             return False
         support = np.concatenate([node.included, node.free]) if is_free else node.included
+        if is_free and not self._are_independent(support):
+            # the fit leaves some of them out; that others had stayed instead may be better
+            return not self._are_independent(node.included)
         self._judge(support)
+        if not self.problem.is_quadratic:
+            self._close(self._bound_of(support, node))
         self.recorder.leaf(node, support, self.bounds_of)
         return True
+
+    def _are_independent(self, support: Ints) -> bool:
+        """Whether no fit has to leave a column out."""
+        problem = self.problem
+        if not problem.is_quadratic or support.size == 0:
+            return True
+        return smallest_distance(problem.unit_columns(support)[0]) > DEPENDENT
+
+    def _bound_of(self, support: Ints, node: Node) -> float:
+        """What the tangent at a fit proves of its support: fits of other losses may end early."""
+        fit = self.fits.minimum(np.sort(support))
+        leaf = Node(support, support[:0], node.bound, np.zeros(0), w=fit.w[support])
+        return max(node.bound, self.bounds_of(leaf).relax(leaf, self.cutoff, 0.0).bound)
 
     def _try_rounded(self, node: Node) -> None:
         """Judge the support that the relaxed point is nearest to."""

@@ -1,0 +1,351 @@
+"""The tree of method "exact": every bound below the truth, every optimum one, part by part."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+import hostile
+import hostile_trees
+from blockl0 import kernels
+from blockl0.exact import data, products
+from blockl0.exact.bounds import Node, counted
+from blockl0.exact.handover import search_tableaus
+from blockl0.exact.prover import NoBoundError, Prover
+from blockl0.incumbent import Incumbent
+from blockl0.problem import preprocess
+from blockl0.problem.fits import make_fits
+from blockl0.problem.problem import as_problem
+
+Long = np.longdouble
+
+
+def wrong_in(seeds):
+    found, wrong = hostile_trees.Counter(), []
+    for seed in seeds:
+        seen, here = hostile_trees.check_tree(seed)
+        found.update(seen)
+        wrong += here
+    return found, wrong
+
+
+@pytest.mark.parametrize("first", range(0, 300, 100))
+@pytest.mark.filterwarnings("ignore")
+def test_no_claim_of_a_tree_is_false(first):
+    found, wrong = wrong_in(range(first, first + 100))
+    assert wrong == []
+    assert found["finished"] > 50 and found["DataBounds"] > 50 and found["ProductBounds"] > 30
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_no_claim_of_many_trees_is_false():
+    assert wrong_in(range(1000, 3000))[1] == []
+
+
+# trees -------------------------------------------------------------------------------------------
+
+
+def grown(problem, start=None):
+    """The finished tree of a problem, from a point or from zero."""
+    start = Incumbent.at(problem, problem.zero() if start is None else start)
+    tree = Prover(problem, start).tree
+    while not tree.is_finished:
+        tree.advance()
+    return tree
+
+
+@pytest.mark.parametrize("seed", [13, 15, 18, 25])
+def test_of_dependent_columns_that_all_fit_the_best_ones_are_found(seed):
+    # the first two are 5e-9 apart, and beside the third, 1e-7 away, that difference matters: the
+    # fit on all of them leaves one out, which may be the wrong one
+    rng = np.random.default_rng(seed)
+    Q = np.linalg.qr(rng.standard_normal((8, 5)))[0]
+    a = Q[:, 0]
+    near, far = 10.0 ** rng.uniform(-8.6, -8.1), 10.0 ** rng.uniform(-7.9, -7.0)
+    X = np.column_stack([a, a + near * Q[:, 1], a + far * Q[:, 2], Q[:, 3] + a])
+    y = Q[:, 1] + 0.5 * Q[:, 2] + Q[:, 3] + 0.3 * a + Q[:, 4]
+    problem = as_problem(X, y, n_nonzero_coefs=int(rng.integers(3, 5)), ridge=1e-20)
+    posed = hostile_trees.pose(problem, [])
+    assert hostile_trees.wrong_end(grown(problem), posed, 0.0, 0) == []
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+def test_the_bound_of_a_leaf_is_no_higher_than_its_fit_is_precise(loss):
+    # separable classes with next to no ridge: objectives far below what a fit at zero has
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((6, 3)) * 10.0 ** rng.uniform(0, 8, 3)
+        problem = as_problem(X, np.sign(X[:, 0]), loss=loss, n_nonzero_coefs=2, ridge=1e-8)
+        posed = hostile_trees.pose(problem, [])
+        tree = grown(problem)
+        assert tree.bound <= posed.optimum * (1.0 + 1e-12)
+        assert tree.incumbent.objective - tree.bound <= 1e-10 * problem.smooth(problem.zero())
+
+
+def test_closing_a_node_at_once_counts_the_support_that_no_column_joins(rng):
+    # a price that no column is worth: the least of all supports is the empty one
+    X, y = rng.standard_normal((8, 3)), rng.standard_normal(8)
+    problem = as_problem(X, y, alpha=50.0, n_nonzero_coefs=2, ridge=1.0)
+    frame = products.Frame(problem, np.arange(3))
+    bounds = products.ProductBounds(frame, *problem.sparsity)
+    node = whole(problem, problem.zero())
+    empty = problem.smooth(problem.zero())
+    found = bounds.finish(node, 0.7 * empty)
+    assert found is not None and found.bound <= empty
+    assert found.bound == pytest.approx(empty, rel=1e-9)
+
+
+def test_the_tableau_search_of_a_node_knows_the_rounding_of_the_incumbent(rng):
+    # an objective of 1e-22 of the target's: at zero, where that search starts, rounding is larger
+    Q = np.linalg.qr(rng.standard_normal((6, 4)))[0]
+    problem = as_problem(Q, Q @ [1e6, 1e6, 1e-5, 5e-6], n_nonzero_coefs=3)
+    best = Incumbent.at(problem, make_fits(problem).minimum(np.arange(2)).w)
+    node = Node(np.arange(2), np.arange(2, 4), 0.0, np.zeros(2), w=np.zeros(4))
+    is_done, found = search_tableaus(problem, node, best)
+    assert is_done and found.support.tolist() == [0, 1, 2]
+
+
+def test_without_a_ridge_there_may_be_no_bound(rng):
+    X, y = rng.standard_normal((4, 6)), rng.standard_normal(4)
+    with pytest.raises(NoBoundError, match="more columns than rows"):
+        grown(as_problem(X, y, n_nonzero_coefs=2))
+    with pytest.raises(NoBoundError, match="ridge"):
+        grown(as_problem(X, np.sign(y), loss="logistic", n_nonzero_coefs=2))
+    one_class = preprocess.apply(
+        as_problem(X, np.ones(4), loss="logistic", n_nonzero_coefs=2, ridge=1.0)
+    )
+    with pytest.raises(NoBoundError, match="intercept"):
+        grown(one_class.problem)
+
+
+# rounding ----------------------------------------------------------------------------------------
+
+
+def exact_bound(problem, node, point, slopes=None):
+    """The tangent bound at a point in rational numbers: of squares in w, else with given slopes."""
+    X = problem.design.columns(np.concatenate([node.included, node.free]))
+    fractions = np.vectorize(Fraction, otypes=[object])
+    X, y, weights = fractions(X), fractions(problem.y), fractions(problem.weights)
+    ridge, price = Fraction(problem.ridge), Fraction(problem.sparsity.price)
+    eta = X @ fractions(point)
+    slopes = weights * (eta - y)
+    b = -(X.T @ slopes)
+    scores = sorted((b[node.included.size :] ** 2 / (2 * ridge) - price).tolist())
+    room = problem.sparsity.budget - node.included.size
+    gain = sum(b[: node.included.size] ** 2) / (2 * ridge)
+    gain += sum(max(s, 0) for s in scores[max(len(scores) - room, 0) :])
+    losses = sum(weights * (eta - y) ** 2) / 2
+    return losses - slopes @ eta + price * node.included.size - gain
+
+
+def whole(problem, w):
+    """The node of all supports, at a point."""
+    free = np.setdiff1d(np.arange(problem.n_features), problem.keep)
+    at = np.concatenate([problem.keep, free])
+    return Node(problem.keep, free, 0.0, np.zeros(free.size), w=w[at])
+
+
+@pytest.mark.parametrize("kind", ["products", "data"])
+@pytest.mark.filterwarnings("ignore")
+def test_allowances_cover_rounding_and_are_not_large(kind, monkeypatch):
+    shares, sizes = [], []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        m, n = int(rng.integers(2, 12)), int(rng.integers(2, 8))
+        X = rng.standard_normal((m, n)) * 10.0 ** rng.uniform(-3, 3, n)
+        hostile.near_combination(rng, X)
+        ridge = float((X**2).sum(axis=0).max()) * 10.0 ** rng.uniform(-6, 0)
+        problem = as_problem(
+            X, rng.standard_normal(m), n_nonzero_coefs=2, alpha=0.01, ridge=ridge,
+            keep=[0] if seed % 3 == 0 else None,
+        )  # fmt: skip
+        # a start far away, from which updated slopes keep the rounding
+        node = whole(problem, rng.standard_normal(n) * 10.0 ** rng.uniform(0, 12))
+        if kind == "products":
+            frame = products.Frame(problem, np.arange(n))
+            bounds = products.ProductBounds(frame, *problem.sparsity)
+            at = np.concatenate([node.included, node.free])
+            node.d, node.w = frame.ridge[at], node.w * frame.lengths[at]
+        else:
+            bounds = data.DataBounds(problem, np.inf)
+        relaxed = bounds.relax(node, np.inf, 0.0)
+        w = node.w if kind == "data" else node.w / frame.lengths[at]
+        if kind == "products":
+            # the same point in the given units: exact to a rounding of each coefficient
+            bare = _bare(monkeypatch, bounds, frame, at, node)
+        else:
+            bare = _bare_data(monkeypatch, bounds, problem, node)
+        exact = float(exact_bound(problem, node, w))
+        allowance = bare - relaxed.bound
+        shares.append((bare - exact) / allowance)
+        sizes.append(allowance / problem.smooth(problem.zero()))
+    assert max(np.abs(shares)) < 0.5
+    assert np.median(sizes) < 1e-11
+
+
+def _bare(monkeypatch, bounds, frame, at, node):
+    """The bound at the node's point with nothing taken away."""
+    room = bounds.budget - node.included.size
+    with monkeypatch.context() as patch:
+        patch.setattr(frame, "blur", 0.0)
+        patch.setattr(products, "EPSILON", 0.0)
+        return bounds._prove(at, node.d, node.included.size, room, node.w, 0.0).bound
+
+
+def _bare_data(monkeypatch, bounds, problem, node):
+    columns = np.concatenate([node.included, node.free])
+    eta = problem.design.columns(columns) @ node.w
+    here = data.Here(node.w, eta, 0.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(bounds, "blur", 0.0)
+        patch.setattr(data, "EPSILON", 0.0)
+        room = bounds.budget - node.included.size
+        return bounds._prove(columns, node.included.size, room, here).bound
+
+
+# parts -------------------------------------------------------------------------------------------
+
+
+def test_counted_adds_the_largest_positive_scores(rng):
+    for _ in range(200):
+        n = int(rng.integers(1, 7))
+        scores = rng.integers(-3, 4, n) * 1.0
+        room = int(rng.integers(0, n + 2))
+        ordered = np.sort(np.maximum(scores, 0.0))[::-1]
+        total, last, following = counted(scores, room)
+        assert total == ordered[:room].sum()
+        if room < n:
+            assert following == ordered[room]
+            assert last == (ordered[room - 1] if room else np.inf)
+        else:
+            assert (last, following) == (0.0, 0.0)
+
+
+def slow_perspective(w, is_in, room, price):
+    """By bisection for the threshold at which the memberships fill the room."""
+    free = np.abs(w[~is_in])
+    low, high = np.sqrt(2.0 * price), max(free.sum() / max(room, 1e-9), np.sqrt(2.0 * price)) + 1.0
+    for _ in range(200):
+        theta = 0.5 * (low + high)
+        z = np.minimum(free / theta, 1.0)
+        low, high = (theta, high) if z.sum() > room else (low, theta)
+    z = np.where(free > 0.0, np.minimum(free / max(high, 1e-300), 1.0), 1.0)
+    cost = price * z[free > 0.0].sum()
+    return 0.5 * (w[is_in] @ w[is_in]) + 0.5 * (free**2 / z).sum() + cost
+
+
+def test_perspective_is_the_least_over_memberships(rng):
+    for _ in range(300):
+        n = int(rng.integers(1, 7))
+        w = rng.standard_normal(n) * rng.integers(0, 2, n) * 10.0 ** rng.uniform(-3, 3)
+        is_in, price = rng.random(n) < 0.3, float(rng.choice([0.0, 0.01, 1.0]))
+        room = int(rng.integers(1, n + 1))
+        expected = slow_perspective(w, is_in, room, price)
+        assert data.perspective(w, is_in, room, price) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "poisson", "gamma", "tweedie", "huber"])
+def test_best_intercepts_are_inside_the_box(loss, rng):
+    for _ in range(20):
+        X = rng.standard_normal((8, 3)) * 10.0 ** rng.uniform(-1, 1, 3)
+        y = np.sign(rng.standard_normal(8)) if loss == "logistic" else rng.integers(1, 9, 8) * 1.0
+        y[:2] = -y[2:4] if loss == "logistic" else y[:2]
+        if abs(y.sum()) == 8 and loss == "logistic":
+            continue
+        given = as_problem(X, y, loss=loss, n_nonzero_coefs=2, ridge=10.0 ** rng.uniform(-2, 2))
+        problem = preprocess.apply(given).problem
+        ceiling = problem.smooth(problem.zero())
+        box = data.intercept_box(problem, ceiling)
+        assert np.isfinite(box)
+        radius = np.sqrt(2.0 * ceiling / problem.ridge)
+        for _ in range(20):
+            v = rng.standard_normal(3)
+            v *= radius * rng.random() / np.linalg.norm(v)
+            assert abs(problem.best_intercept(problem.linear(v))) <= box
+
+
+def test_a_factorization_with_the_margin_proves_definiteness(rng):
+    n_proven = 0
+    for _ in range(100):
+        m, n = int(rng.integers(2, 12)), int(rng.integers(1, 7))
+        X = rng.standard_normal((m, n))
+        hostile.near_combination(rng, X)
+        problem = as_problem(X, rng.standard_normal(m), n_nonzero_coefs=1)
+        frame, at = products.Frame(problem, np.arange(n)), np.arange(n)
+        H = (X / frame.lengths).astype(Long)
+        H = H.T @ H
+        least = float(np.linalg.eigvalsh(H.astype(np.float64))[0])
+        assert np.abs(H - frame.H).max() <= frame.blur
+        # definite by less than the margin is not proven; by twice as much it is
+        d = np.full(n, least - 0.5 * frame.margin(n))
+        assert frame.are_definite(at, d) is None
+        assert frame.are_definite(at, d - 2.0 * frame.margin(n)) is not None
+        n_proven += least > frame.margin(n)
+    assert n_proven > 20
+
+
+def test_a_relaxation_encloses_the_convex_minimum_and_mostly_reaches_it(rng):
+    n_reached = 0
+    for _ in range(40):
+        n = int(rng.integers(2, 6))
+        A = rng.standard_normal((n + 2, n))
+        H, c = A.T @ A, 3.0 * rng.standard_normal(n)
+        d = np.full(n, 0.8 * np.linalg.eigvalsh(H)[0])
+        n_in, price = int(rng.integers(0, 2)), float(rng.choice([0.0, 0.3]))
+        room = int(rng.integers(1, n - n_in + 1))
+        relaxation = products.new_relaxation(H, np.arange(n), c, d, n_in, np.zeros(n))
+        _, value, bound, _ = kernels.relax_columns(relaxation, room, price, 0.0, np.inf, 1e-9, 0.0)
+        expected = slow_relaxation(H, c, d, n_in, room, price)
+        assert bound - 1e-5 <= expected <= value + 1e-5
+        n_reached += value - bound <= 1e-8
+    assert n_reached >= 36
+
+
+def slow_relaxation(H, c, d, n_in, room, price):
+    """The minimum over memberships z, with the best v for each, by a general solver."""
+    n = c.size
+
+    def value(free):
+        z = np.concatenate([np.ones(n_in), np.maximum(free, 1e-9)])
+        v = np.linalg.solve(H + np.diag(d / z - d), c)
+        slope = price - 0.5 * d * v * v / z**2
+        return -0.5 * c @ v + price * z[n_in:].sum(), slope[n_in:]
+
+    start = np.full(n - n_in, 0.9 * min(room / (n - n_in), 1.0))
+    found = minimize(
+        value, start, jac=True, method="SLSQP", bounds=[(1e-9, 1.0)] * (n - n_in),
+        constraints={"type": "ineq", "fun": lambda z: room - z.sum()},
+        options={"ftol": 1e-12, "maxiter": 500},
+    )  # fmt: skip
+    return found.fun
+
+
+def test_a_node_leaves_out_and_includes_columns_with_all_that_belongs_to_them():
+    node = Node(
+        np.array([7]), np.array([2, 5, 9]), 0.0, np.array([0.2, 0.5, 0.9]),
+        d=np.array([70.0, 20.0, 50.0, 90.0]), w=np.array([0.7, 0.2, 0.5, 0.9]),
+    )  # fmt: skip
+    node.include(np.array([False, True, False]))
+    assert node.included.tolist() == [7, 5] and node.free.tolist() == [2, 9]
+    assert node.d is not None and node.d.tolist() == [70.0, 50.0, 20.0, 90.0]
+    assert node.w.tolist() == [0.7, 0.5, 0.2, 0.9] and node.z.tolist() == [0.2, 0.9]
+    node.only(np.array([False, True]))
+    assert node.included.tolist() == [7, 5] and node.free.tolist() == [9]
+    assert node.d.tolist() == [70.0, 50.0, 90.0]
+    assert node.w.tolist() == [0.7, 0.5, 0.9] and node.z.tolist() == [0.9]
+
+
+def test_fits_of_leaves_are_found_in_any_order(rng):
+    # the enumeration agrees with the fits of the package where both are precise
+    X, y = rng.standard_normal((12, 4)), np.sign(rng.standard_normal(12))
+    problem = as_problem(X, y, loss="logistic", alpha=0.1, ridge=0.5)
+    posed = hostile_trees.pose(problem, [])
+    fits = make_fits(problem)
+    for mask in range(16):
+        support = np.flatnonzero([(mask >> j) & 1 for j in range(4)])
+        value = fits.minimum(support).value + 0.1 * support.size
+        assert posed.values[mask] == pytest.approx(value, rel=1e-12)
