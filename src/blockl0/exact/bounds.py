@@ -26,6 +26,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
+EPSILON = float(np.finfo(np.float64).eps)
 MOST_POLISHED = 500
 """Columns of a relaxed point up to which a linear system in them is worth its time."""
 
@@ -125,6 +126,44 @@ class Relaxed(NamedTuple):
     def with_it_out(self) -> Floats:
         """Bounds on supports that do not."""
         return self.bound - self.blur + np.maximum(self.scores - self.following, 0.0)
+
+
+class Tangent(NamedTuple):
+    """A tangent of f − ½w'Dw, and what rounding may have done to it.
+
+    Attributes
+    ----------
+    base : float
+        Its constant, and the price of the included columns.
+    b, d, error : ndarray, as `included` and `free` together
+        Slopes with the sign turned, the curvature, and what b may be wrong by.
+    allowance : float
+        What the base may be too high by.
+    """
+
+    base: float
+    b: Floats
+    d: Floats
+    error: Floats
+    allowance: float
+
+    def prove(self, n_in: int, room: int, price: float, value: float) -> Relaxed:
+        """What it proves of a node, less all that rounding may have added.
+
+        A gain b²/2d is wrong by (|b|e + ½e²)/d at most; of the free columns no more than `room`
+        count, and none whose score is not positive even so.
+        """
+        gains = 0.5 * self.b * self.b / self.d
+        errors = (np.abs(self.b) * self.error + 0.5 * self.error * self.error) / self.d
+        scores, free = gains[n_in:] - price, errors[n_in:]
+        total, last, following = counted(scores, room)
+        taken = float(gains[:n_in].sum()) + total
+        most = float(free.max(initial=0.0))
+        could = min(room * most, float(free[~(scores + free <= 0.0)].sum()))
+        allowance = self.allowance + float(errors[:n_in].sum()) + could
+        # and the sums here, of at most so many terms
+        allowance += EPSILON * (self.b.size + 16.0) * (abs(self.base) + taken)
+        return Relaxed(self.base - taken - allowance, value, scores, last, following, 2.0 * most)
 
 
 class Bounds(Protocol):

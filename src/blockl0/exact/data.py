@@ -11,20 +11,20 @@ and Σu is next to nothing where η has the best one.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from blockl0 import kernels
-from blockl0.exact.bounds import Node, Relaxed, counted, new_relaxation
+from blockl0.exact.bounds import EPSILON, Node, Relaxed, Tangent, new_relaxation
 from blockl0.exact.last_columns import Finished
 from blockl0.problem.problem import Problem
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-EPSILON = float(np.finfo(np.float64).eps)
 OUTER, ADDED = 40, 60
 """Working sets of a relaxation, and columns that join one, at most."""
 PRECISE = 1e-9
@@ -55,10 +55,14 @@ class DataBounds:
         With a ridge.
     ceiling : float
         An objective that some point reaches; what is above it does not matter.
+    is_late : callable
+        Whether the time is up: a relaxation then ends with what it has.
     """
 
-    def __init__(self, problem: Problem, ceiling: float) -> None:
-        self.problem, self.ridge = problem, problem.ridge
+    def __init__(
+        self, problem: Problem, ceiling: float, is_late: Callable[[], bool] = lambda: False
+    ) -> None:
+        self.problem, self.ridge, self.is_late = problem, problem.ridge, is_late
         self.price, self.budget = problem.sparsity
         self.weights = problem.weights
         self.norms = np.sqrt(problem.design.sq_norms())
@@ -82,11 +86,12 @@ class DataBounds:
             found = self._prove(columns, n_in, room, here)
             v = np.zeros(q)
             v[chosen] = here.w
-            if best is None or found.bound > best.bound:
+            if best is None or not found.bound <= best.bound:
                 best, node.w, node.theta = found, v, theta
             rest = here.value - best.bound
             is_close = here.value < cutoff and rest <= share * (cutoff - here.value)
-            if best.bound >= cutoff or rest <= PRECISE * abs(here.value) or is_close:
+            is_precise = rest <= PRECISE * abs(here.value)
+            if best.bound >= cutoff or is_precise or is_close or self.is_late():
                 break
             joins = self._violators(found, v[n_in:] != 0.0)
             larger = np.union1d(np.flatnonzero(is_in | (v != 0.0)), n_in + joins)
@@ -184,21 +189,13 @@ class DataBounds:
         else:
             b = -problem.design.rmatvec(slope)[columns]
             self.n_passes += 1
-        bound = float(losses.sum() - slope @ here.eta) + self.price * n_in
-        bound -= self.box * abs(float(slope.sum()))
+        base = float(losses.sum() - slope @ here.eta) + self.price * n_in
+        base -= self.box * abs(float(slope.sum()))
         error = self.blur * self.norms[columns] * float(np.linalg.norm(scale))
-        gains = 0.5 * b * b / self.ridge
-        errors = (np.abs(b) * error + 0.5 * error * error) / self.ridge
-        scores = gains[n_in:] - self.price
-        total, last, following = counted(scores, room)
-        bound -= float(gains[:n_in].sum()) + total
-        most = float(errors[n_in:].max(initial=0.0))
-        could = float(errors[n_in:][scores + errors[n_in:] > 0.0].sum())
-        allowance = float(errors[:n_in].sum()) + min(room * most, could)
         far = np.abs(here.eta) + self.box
-        allowance += self.blur * float(np.abs(losses).sum() + scale @ far)
-        allowance += EPSILON * (columns.size + 16.0) * (float(gains[:n_in].sum()) + total)
-        return Relaxed(bound - allowance, here.value, scores, last, following, 2.0 * most)
+        allowance = self.blur * float(np.abs(losses).sum() + scale @ far)
+        tangent = Tangent(base, b, np.full(columns.size, self.ridge), error, allowance)
+        return tangent.prove(n_in, room, self.price, here.value)
 
     def _violators(self, found: Relaxed, is_here: NDArray[np.bool_]) -> Ints:
         """The free columns outside the working set with the largest scores, which should join."""

@@ -92,9 +92,9 @@ def finish(
     most = np.where(is_clear, 0.5 * (u + error_u) ** 2, np.inf)
     base = reduced.base - reduced.error_r * y
     values = base + price - most
-    doubts = [np.array([j]) for j in np.flatnonzero(values < cutoff)[: MOST_DOUBTS + 1]]
+    doubts = [np.array([j]) for j in np.flatnonzero(~(values >= cutoff))[: MOST_DOUBTS + 1]]
     bound = float(values[values >= cutoff].min(initial=np.inf))
-    if base < cutoff:
+    if not base >= cutoff:
         doubts.append(np.empty(0, dtype=np.int64))
     else:
         bound = min(bound, base)
@@ -131,6 +131,6 @@ def _pairs(
     gains[:, ~is_clear] = np.inf
     upper = np.triu_indices(free.size, 1)
     values = base - gains[upper]
-    open_pairs = np.flatnonzero(values < cutoff)[: MOST_DOUBTS + 1]
+    open_pairs = np.flatnonzero(~(values >= cutoff))[: MOST_DOUBTS + 1]
     doubts = [np.array([upper[0][i], upper[1][i]]) for i in open_pairs]
     return float(values[values >= cutoff].min(initial=np.inf)), doubts

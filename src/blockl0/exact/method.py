@@ -158,7 +158,7 @@ def no_bound(problem: Problem, w: Floats, reason: str) -> str:
     """Why nothing can be proven, and what would help, in a sentence."""
     support, (price, budget) = problem.units.support(w), problem.sparsity
     doors = []
-    if support.size and problem.ridge == 0.0:
+    if support.size and problem.ridge == 0.0 and problem.scale is None:
         slope = np.abs(problem.gradient(w))
         slope[support] = 0.0
         enough = slope.max(initial=0.0) / np.abs(w[support]).min()

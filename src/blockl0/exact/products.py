@@ -8,6 +8,7 @@ change of D is checked.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from blockl0 import kernels
-from blockl0.exact.bounds import Node, Relaxed, counted, new_relaxation
+from blockl0.exact.bounds import EPSILON, Node, Relaxed, Tangent, new_relaxation
 from blockl0.exact.last_columns import ROOM, Finished, finish
 from blockl0.problem.problem import Problem
 
@@ -23,7 +24,6 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _lapack: Any = lapack
 
-EPSILON = float(np.finfo(np.float64).eps)
 PRECISE = 1e-9
 """Share of a value to which a relaxation is solved at most."""
 POWER_STEPS, START_SHARE, START_FALL = 12, 0.9, 0.8
@@ -104,8 +104,14 @@ class Frame:
 class ProductBounds:
     """Bounds of the nodes of one frame, for the squared loss."""
 
-    def __init__(self, frame: Frame, price: float, budget: int) -> None:
-        self.frame, self.price, self.budget = frame, price, budget
+    def __init__(
+        self,
+        frame: Frame,
+        price: float,
+        budget: int,
+        is_late: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.frame, self.price, self.budget, self.is_late = frame, price, budget, is_late
         self.length = float(np.sqrt(2.0 * frame.constant))
         self.n_sweeps = 0
 
@@ -148,22 +154,12 @@ class ProductBounds:
         size = float(np.abs(v).sum())
         error = self.frame.blur * (size + self.length) + EPSILON * (chosen.size + 4.0) * size
         error = error + 4.0 * EPSILON * (np.abs(c) + d * np.abs(v))
-        gains = 0.5 * b * b / d
-        errors = (np.abs(b) * error + 0.5 * error * error) / d
-        scores = gains[n_in:] - self.price
-        total, last, following = counted(scores, room)
-        curved = float(v @ (c - b))
-        bound = self.frame.constant + self.price * n_in - 0.5 * curved
-        bound -= float(gains[:n_in].sum()) + total
-        most = float(errors[n_in:].max(initial=0.0))
-        could = float(errors[n_in:][scores + errors[n_in:] > 0.0].sum())
-        allowance = float(errors[:n_in].sum()) + min(room * most, could)
-        allowance += self.frame.blur * (0.5 * size * size + self.frame.constant)
-        # and the sums of this function itself, of at most q terms
-        sums = self.frame.constant + float(gains[:n_in].sum()) + total
-        sums += float(np.abs(v) @ np.abs(c - b))
-        allowance += EPSILON * (at.size + 16.0) * sums
-        return Relaxed(bound - allowance, value, scores, last, following, 2.0 * most)
+        base = self.frame.constant + self.price * n_in - 0.5 * float(v @ (c - b))
+        # of ½v'(H − D)v: that of b in every product, and of their sum
+        allowance = 0.5 * float(np.abs(v) @ error) + self.frame.blur * self.frame.constant
+        allowance += EPSILON * (chosen.size + 4.0) * float(np.abs(v) @ np.abs(c - b))
+        tangent = Tangent(base, b, d, error, allowance)
+        return tangent.prove(n_in, room, self.price, value)
 
     def finish(self, node: Node, cutoff: float) -> Finished | None:
         """All supports of a node with room for one or two more columns, in closed form."""
@@ -200,7 +196,7 @@ class ProductBounds:
             x = root * _lapack.dpotrs(L, root * x, lower=1)[0]
             largest = float(np.linalg.norm(x))
         share = START_SHARE / largest
-        while share > FLOOR:
+        while share > FLOOR and not self.is_late():
             d = share * own
             if self.frame.are_definite(at, d) is not None:
                 node.d = d if d.sum() > least.sum() else least
@@ -236,6 +232,8 @@ class ProductBounds:
         before = relaxed.value + 2.0 * mu * float(np.log(L.diagonal()).sum())
         length = 1.0
         for _ in range(RAISE_TRIALS):
+            if self.is_late():
+                return False
             there = np.maximum(d + length * step, np.minimum(FLOOR, d))
             L = self.frame.are_definite(at, there)
             if L is None:
@@ -252,5 +250,5 @@ class ProductBounds:
 
 def _inverse_diagonal(L: Floats) -> Floats:
     """diag(inv(LL')), O(q³)."""
-    inverse, _ = _lapack.dtrtri(L, lower=1)
-    return np.einsum("ij,ij->j", np.tril(inverse), np.tril(inverse))
+    inverse = np.tril(_lapack.dtrtri(L, lower=1, overwrite_c=0)[0])
+    return np.einsum("ij,ij->j", inverse, inverse)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from blockl0.exact.bounds import Bounds, Node
 from blockl0.exact.data import DataBounds
 from blockl0.exact.dependence import independent_parts
-from blockl0.exact.products import WIDE, Frame, ProductBounds
+from blockl0.exact.products import Frame, ProductBounds
 from blockl0.exact.proof import Recorder
 from blockl0.exact.tree import ProofTree
 from blockl0.incumbent import Incumbent
@@ -24,12 +24,16 @@ Ints = NDArray[np.int64]
 WHOLE, FEW = 5000, 1200
 """Columns up to which a wide problem starts with all products; and down to which the columns of a
 node have to come before their products are formed."""
-COPIES = 4
+COPIES = 5
 """Matrices as large as the products that are held at a time."""
 
 
 class NoBoundError(Exception):
     """No bound exists for this problem; says why."""
+
+
+class LateError(Exception):
+    """The time was up before the first bound."""
 
 
 def obstacle(problem: Problem) -> str | None:
@@ -68,6 +72,8 @@ class Prover:
     ------
     NoBoundError
         Where no bound exists.
+    LateError
+        Where the time is up before there is one.
     """
 
     def __init__(
@@ -83,13 +89,13 @@ class Prover:
         reason = obstacle(problem)
         if reason is not None:
             raise NoBoundError(reason)
-        self.problem, self.memory_limit = problem, memory_limit
+        self.problem, self.memory_limit, self.is_late = problem, memory_limit, is_late
         self.recorder = Recorder() if recorder is None else recorder
         self._frames: OrderedDict[int, ProductBounds] = OrderedDict()
         self._n_frames = 0
         self._data: DataBounds | None = None
         if problem.ridge > 0.0:
-            self._data = DataBounds(problem, incumbent.objective)
+            self._data = DataBounds(problem, incumbent.objective, is_late)
             self._check_intercept(self._data.box)
         roots = self._roots(incumbent, is_late)
         self.tree = ProofTree(
@@ -122,7 +128,7 @@ class Prover:
         is_new = node.frame < 0
         columns = np.concatenate([node.included, node.free])
         frame = Frame(self.problem, np.sort(columns))
-        bounds = ProductBounds(frame, *self.problem.sparsity)
+        bounds = ProductBounds(frame, *self.problem.sparsity, self.is_late)
         self._n_frames += 1
         node.frame = self._n_frames
         self._frames[node.frame] = bounds
@@ -131,6 +137,9 @@ class Prover:
         if is_new:
             node.w = node.w * frame.lengths[frame.positions(columns)]
             node.d = frame.ridge[frame.positions(columns)]
+        elif node.d is not None:
+            # lengths made anew are others by rounding, and the margin may have been used up
+            node.d = (1.0 - 4.0 * frame.blur) * node.d
         return bounds
 
     def _frame_bytes(self) -> int:
@@ -145,7 +154,7 @@ class Prover:
         root = self._node(keep, np.setdiff1d(np.arange(n), keep), incumbent)
         if not problem.is_quadratic:
             return [root]
-        is_tall = n <= WIDE * problem.n_samples
+        is_tall = n <= problem.n_samples
         fits = COPIES * 8.0 * n * n <= self.memory_limit
         if not fits or not (is_tall or n <= WHOLE):
             if self._data is None:
@@ -153,8 +162,10 @@ class Prover:
                 raise NoBoundError(f"X {why}, and there is no `ridge`")
             return [root]
         bounds = self._enter(root)
-        if bounds.start(root):
+        if not is_late() and bounds.start(root):
             return [root]
+        if is_late():
+            raise LateError
         if self.recorder.is_on:
             raise NoBoundError("columns depend on each other, and there is no `ridge`")
         return self._independent(bounds, incumbent, is_late)
@@ -169,6 +180,8 @@ class Prover:
         parts = independent_parts(
             frame.H, live, problem.keep, problem.sparsity.budget, columns.are_independent, is_late
         )
+        if is_late():
+            raise LateError
         roots = []
         for forced, free in parts:
             node = self._node(forced, free, incumbent)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from math import comb
+
 import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.errors import OutOfReachError
 from blockl0.exact.proof import Recorder
-from blockl0.exact.prover import NoBoundError, Prover, least, obstacle
+from blockl0.exact.prover import LateError, NoBoundError, Prover, least, obstacle
 from blockl0.exact.search import ExactSearch
 from blockl0.exact.tree import ProofTree
 from blockl0.incumbent import Incumbent
@@ -18,8 +20,9 @@ Floats = NDArray[np.float64]
 
 SMALL, SMALL_NODES = 128, 200_000
 """Columns up to which the tableau search is quicker, and its nodes before the tree takes over."""
-HOPELESS, HOPELESS_NODES = 1000, 200_000
-"""Columns up to which supports are enumerated where no bound exists, and nodes for that."""
+HOPELESS, HOPELESS_NODES, MOST_ENUMERATED = 1000, 200_000, 1e8
+"""Columns up to which supports are enumerated where no bound exists, and nodes for that, unless
+there are no more supports than the last."""
 
 
 def may_prove(problem: Problem) -> bool:
@@ -69,7 +72,8 @@ class Stages:
         self._start, self._bound = start, least(problem, problem.keep.size)
         self._tree: ProofTree | None = None
         self._tableau: ExactSearch | None = None
-        self._allowed = SMALL_NODES
+        self._allowed: float = SMALL_NODES
+        self._n_before = 0
         # a proof for others is one of nodes with convex bounds
         is_small = problem.n_features <= SMALL and not self.recorder.is_on
         if problem.is_quadratic and is_small:
@@ -122,14 +126,14 @@ class Stages:
     def advance(self, n_nodes: int) -> None:
         """Search so many nodes more, or fewer where time is up."""
         if self._tree is not None:
-            for _ in range(n_nodes):
-                if self._tree.is_finished or self._is_late():
-                    return
+            last = self._tree.n_nodes + n_nodes
+            while self._tree.n_nodes < last and not self._tree.is_finished and not self._is_late():
                 self._tree.advance()
             return
-        assert self._tableau is not None
+        if self._tableau is None:
+            return
         n_made = self._tableau.incumbent.iteration
-        self._tableau.advance(max(1, min(n_nodes, self._allowed - n_made)))
+        self._tableau.advance(int(max(1, min(n_nodes, self._allowed - n_made))))
         if not self.is_finished and self._tableau.incumbent.iteration >= self._allowed:
             self._plant()
 
@@ -149,6 +153,8 @@ class Stages:
                 is_late=self._is_late,
                 recorder=self.recorder,
             ).tree
+        except LateError:
+            self._start = self.incumbent
         except NoBoundError as error:
             if self.recorder.is_on:
                 raise OutOfReachError(
@@ -156,10 +162,16 @@ class Stages:
                 ) from error
             self.reason = str(error)
             self._start = self.incumbent
-            self._allowed = HOPELESS_NODES
+            self._allowed = self._n_before + self._enumerated()
             n = self.problem.n_features
             if self._tableau is None and self.problem.is_quadratic and n <= HOPELESS:
                 self._tableau = ExactSearch(self.problem, self._start.support, self.clock)
+
+    def _enumerated(self) -> float:
+        """Nodes that are allowed where no bound exists: all, if that is within reach."""
+        n, budget = self.problem.n_features, self.problem.sparsity.budget
+        n_supports = sum(comb(n, size) for size in range(budget + 1)) if n <= SMALL else np.inf
+        return np.inf if n_supports <= MOST_ENUMERATED else HOPELESS_NODES
 
     @property
     def is_stuck(self) -> bool:

@@ -99,7 +99,7 @@ class Loss:
     has_positive_target : bool
         Whether it is for positive numbers.
     is_nonnegative : bool
-        Whether ℓ ≥ 0 everywhere, which proofs of optimality with an intercept need.
+        Whether ℓ ≥ 0 everywhere: a first bound, which proofs with an intercept need.
     words : Words
         What people read.
     """
