@@ -259,22 +259,22 @@ def some_incumbent(rng, posed: Posed) -> Incumbent | None:
 @contextmanager
 def forced(rng, n: int):
     """Limits under which small problems take the ways of large ones; yields `memory_limit`."""
-    before = prover.WHOLE, prover.FEW, prover.WIDE, products.WIDE
+    before = prover.WHOLE, prover.FEW, prover.TALL, products.WIDE
     others = handover.FEW_COLUMNS, products.ROOM
     handover.FEW_COLUMNS, products.ROOM = int(rng.choice([0, 0, 0, 2, 4])), int(rng.integers(3))
     way = rng.choice(["products", "data", "handed over", "small memory", "ascending"])
     memory = float(rng.choice([np.inf, 1e9, 1e3, 1.0]))
     if way in ("data", "handed over"):
-        prover.WHOLE, prover.WIDE = 0, 0.0
+        prover.WHOLE, prover.TALL = 0, 0.0
         prover.FEW = 0 if way == "data" else int(rng.integers(0, n + 1))
     if way == "small memory":
         memory, prover.FEW = 1.0, int(rng.integers(0, n + 1))
     if way == "ascending":
-        prover.WIDE = products.WIDE = np.inf
+        prover.TALL = products.WIDE = np.inf
     try:
         yield way, memory
     finally:
-        prover.WHOLE, prover.FEW, prover.WIDE, products.WIDE = before
+        prover.WHOLE, prover.FEW, prover.TALL, products.WIDE = before
         handover.FEW_COLUMNS, products.ROOM = others
 
 

@@ -11,6 +11,7 @@ from scipy.optimize import minimize
 import hostile
 import hostile_trees
 from blockl0 import kernels
+from blockl0.exact import bounds as bounds_room
 from blockl0.exact import data, products
 from blockl0.exact.bounds import Node, counted
 from blockl0.exact.handover import search_tableaus
@@ -193,6 +194,7 @@ def _bare(monkeypatch, bounds, frame, at, node):
     with monkeypatch.context() as patch:
         patch.setattr(frame, "blur", 0.0)
         patch.setattr(products, "EPSILON", 0.0)
+        patch.setattr(bounds_room, "EPSILON", 0.0)
         return bounds._prove(at, node.d, node.included.size, room, node.w, 0.0).bound
 
 
@@ -203,6 +205,7 @@ def _bare_data(monkeypatch, bounds, problem, node):
     with monkeypatch.context() as patch:
         patch.setattr(bounds, "blur", 0.0)
         patch.setattr(data, "EPSILON", 0.0)
+        patch.setattr(bounds_room, "EPSILON", 0.0)
         room = bounds.budget - node.included.size
         return bounds._prove(columns, node.included.size, room, here).bound
 

@@ -96,7 +96,8 @@ class Method:
         reason = self.refusal(problem)
         if reason is not None:
             able = [other for other in METHODS.values() if other.refusal(problem) is None]
-            able.sort(key=lambda other: other.losses != "any")  # the most general one first
+            # the most general one first, and of these the default
+            able.sort(key=lambda other: (other.losses != "any", other.name != "refit"))
             listed = ", ".join(repr(other.name) for other in able[:LISTED])
             link = ", or" if ";" in reason else ";"
             remedy = f"{link} use method={listed}." if able else "; no method can."

@@ -177,6 +177,10 @@ class Bounds(Protocol):
         """
         ...
 
+    def bound_of(self, support: Ints, w: Floats, cutoff: float) -> float:
+        """On the one support whose fit is w."""
+        ...
+
     def finish(self, node: Node, cutoff: float) -> Finished | None:
         """All supports of a node at once, where few columns may join; None where it cannot."""
         ...

@@ -12,6 +12,7 @@ and Σu is next to nothing where η has the best one.
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import fsum
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,6 +35,10 @@ NEWTON_STEPS, HALVINGS = 20, 30
 FLATTEST = 1e-6
 """Share of the loss's largest curvature that a model has at least, so that it has a minimum."""
 BOX_DOUBLINGS = 200
+BALANCE_STEPS = 4
+"""Newton steps that an intercept may need beyond the precision it comes with."""
+LEAF_STEPS = 8
+"""Newton steps that a fit may need to prove what it is worth."""
 FEW_READ = 0.1
 """Share of the columns below which those of a node are read by themselves."""
 
@@ -129,17 +134,7 @@ class DataBounds:
         problem = self.problem
         here = self._at(A, w, is_in, room)
         for _ in range(1 if problem.is_quadratic else NEWTON_STEPS):
-            slope = self.weights * problem.loss.gradient(here.eta, problem.y)
-            bend = self.weights * problem.loss.curvature(here.eta, problem.y)
-            bend = np.maximum(bend, FLATTEST * bend.max(initial=1e-300))
-            pull = bend * here.eta - slope
-            G: Any = (A * bend[:, None]).T @ A
-            c = A.T @ pull
-            if problem.has_intercept:
-                own, total = A.T @ bend, bend.sum()
-                G -= np.outer(own, own / total)
-                c -= own * (pull.sum() / total)
-            G.flat[:: w.size + 1] += self.ridge
+            G, c = self._model(A, here.eta)
             own = np.full(w.size, self.ridge)
             n_in = int(np.count_nonzero(is_in))
             model = new_relaxation(G, np.arange(w.size), c, own, n_in, here.w)
@@ -153,6 +148,35 @@ class DataBounds:
             if fall <= tolerance:
                 break
         return here, theta
+
+    def _model(self, A: Floats, eta: Floats) -> tuple[Any, Floats]:
+        """(G, c) with ½v'Gv − c'v the loss near a predictor, ridge included, intercept left out."""
+        problem = self.problem
+        slope = self.weights * problem.loss.gradient(eta, problem.y)
+        bend = self.weights * problem.loss.curvature(eta, problem.y)
+        bend = np.maximum(bend, FLATTEST * bend.max(initial=1e-300))
+        pull = bend * eta - slope
+        G: Any = (A * bend[:, None]).T @ A
+        c = A.T @ pull
+        if problem.has_intercept:
+            own, total = A.T @ bend, bend.sum()
+            G -= np.outer(own, own / total)
+            c -= own * (pull.sum() / total)
+        G.flat[:: A.shape[1] + 1] += self.ridge
+        return G, c
+
+    def bound_of(self, support: Ints, w: Floats, cutoff: float) -> float:
+        """What is proven of one support near its fit w: fits of other losses may end early."""
+        A, is_in = self.problem.design.columns(support), np.ones(support.size, dtype=np.bool_)
+        best = -np.inf
+        for _ in range(LEAF_STEPS):
+            here = self._at(A, w, is_in, 0)
+            best = max(best, self._prove(support, support.size, 0, here).bound)
+            if best >= cutoff:
+                break
+            G, c = self._model(A, here.eta)
+            w = np.linalg.lstsq(G, c, rcond=None)[0]
+        return best
 
     def _line(self, A: Floats, here: Here, w: Floats, is_in: NDArray[np.bool_], room: int) -> Here:
         """The lowest point of some on the way to w."""
@@ -170,30 +194,47 @@ class DataBounds:
         """The relaxed objective, with the best intercept and the best memberships."""
         problem = self.problem
         eta = problem.predictor(w, A @ w)
+        if problem.has_intercept:
+            eta = self._balanced(eta)
         value = float(self.weights @ problem.loss.value(eta, problem.y))
         value += perspective(w * np.sqrt(self.ridge), is_in, room, self.price)
         return Here(w, eta, value + self.price * np.count_nonzero(is_in))
 
+    def _balanced(self, eta: Floats) -> Floats:
+        """Move the intercept until slopes cancel to rounding: what is left counts `box` times."""
+        loss, y = self.problem.loss, self.problem.y
+        left = abs(exact_sum(self.weights * loss.gradient(eta, y)))
+        for _ in range(BALANCE_STEPS):
+            bend = float(self.weights @ loss.curvature(eta, y))
+            slope = exact_sum(self.weights * loss.gradient(eta, y))
+            there = eta - slope / bend if bend > 0.0 else eta
+            now = abs(exact_sum(self.weights * loss.gradient(there, y)))
+            if not now < left:
+                break
+            eta, left = there, now
+        return eta
+
     def _prove(self, columns: Ints, n_in: int, room: int, here: Here) -> Relaxed:
         """The bound of the tangent at a predictor, less what rounding may have added to it.
 
-        Slopes are known to a few units of rounding of |ℓ'| + |ℓ''|, as exp(η) − y is; sums over the
-        samples to `blur` times the sum of what they add up.
+        Slopes are known to a few units of rounding of |ℓ'| + |ℓ''|, as exp(η) − y is, and of their
+        exponents; b to `blur` times what it adds up. Other sums over the samples are exact.
         """
         problem = self.problem
         losses = self.weights * problem.loss.value(here.eta, problem.y)
         slope = self.weights * problem.loss.gradient(here.eta, problem.y)
         scale = np.abs(slope) + self.weights * problem.loss.curvature(here.eta, problem.y)
+        scale *= 1.0 + np.abs(here.eta)
         if columns.size < FEW_READ * problem.n_features:
             b = -(slope @ problem.design.columns(columns))
         else:
             b = -problem.design.rmatvec(slope)[columns]
             self.n_passes += 1
-        base = float(losses.sum() - slope @ here.eta) + self.price * n_in
-        base -= self.box * abs(float(slope.sum()))
+        base = exact_sum(losses) - exact_sum(slope * here.eta) + self.price * n_in
+        base -= self.box * abs(exact_sum(slope))
         error = self.blur * self.norms[columns] * float(np.linalg.norm(scale))
         far = np.abs(here.eta) + self.box
-        allowance = self.blur * float(np.abs(losses).sum() + scale @ far)
+        allowance = 8.0 * EPSILON * float(np.abs(losses).sum() + scale @ far)
         tangent = Tangent(base, b, np.full(columns.size, self.ridge), error, allowance)
         return tangent.prove(n_in, room, self.price, here.value)
 
@@ -206,6 +247,14 @@ class DataBounds:
         if joins.size <= ADDED:
             return joins
         return joins[np.argpartition(-found.scores[joins], ADDED)[:ADDED]]
+
+
+def exact_sum(terms: Floats) -> float:
+    """Σ terms, rounded once; no number where they overflow."""
+    try:
+        return fsum(terms)
+    except (OverflowError, ValueError):
+        return np.nan
 
 
 def perspective(w: Floats, is_in: NDArray[np.bool_], room: int, price: float) -> float:

@@ -161,6 +161,10 @@ class ProductBounds:
         tangent = Tangent(base, b, d, error, allowance)
         return tangent.prove(n_in, room, self.price, value)
 
+    def bound_of(self, support: Ints, w: Floats, cutoff: float) -> float:
+        """Fits of squares are as good as their rounding: nothing is to be proven of them."""
+        return np.inf
+
     def finish(self, node: Node, cutoff: float) -> Finished | None:
         """All supports of a node with room for one or two more columns, in closed form."""
         room = self.budget - node.included.size

@@ -24,6 +24,8 @@ Ints = NDArray[np.int64]
 WHOLE, FEW = 5000, 1200
 """Columns up to which a wide problem starts with all products; and down to which the columns of a
 node have to come before their products are formed."""
+TALL = 1.0
+"""Columns, as a share of the rows, up to which all products are formed, however many."""
 COPIES = 5
 """Matrices as large as the products that are held at a time."""
 
@@ -154,7 +156,7 @@ class Prover:
         root = self._node(keep, np.setdiff1d(np.arange(n), keep), incumbent)
         if not problem.is_quadratic:
             return [root]
-        is_tall = n <= problem.n_samples
+        is_tall = n <= TALL * problem.n_samples
         fits = COPIES * 8.0 * n * n <= self.memory_limit
         if not fits or not (is_tall or n <= WHOLE):
             if self._data is None:

@@ -248,8 +248,9 @@ class ProofTree:
             # the fit leaves some of them out; that others had stayed instead may be better
             return not self._are_independent(node.included)
         self._judge(support)
-        if not self.problem.is_quadratic:
-            self._close(self._bound_of(support, node))
+        fit = self.fits.minimum(np.sort(support))
+        proven = self.bounds_of(node).bound_of(support, fit.w[support], self.cutoff)
+        self._close(max(node.bound, proven))
         self.recorder.leaf(node, support, self.bounds_of)
         return True
 
@@ -259,12 +260,6 @@ class ProofTree:
         if not problem.is_quadratic or support.size == 0:
             return True
         return smallest_distance(problem.unit_columns(support)[0]) > DEPENDENT
-
-    def _bound_of(self, support: Ints, node: Node) -> float:
-        """What the tangent at a fit proves of its support: fits of other losses may end early."""
-        fit = self.fits.minimum(np.sort(support))
-        leaf = Node(support, support[:0], node.bound, np.zeros(0), w=fit.w[support])
-        return max(node.bound, self.bounds_of(leaf).relax(leaf, self.cutoff, 0.0).bound)
 
     def _try_rounded(self, node: Node) -> None:
         """Judge the support that the relaxed point is nearest to."""
