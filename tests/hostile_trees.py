@@ -206,6 +206,15 @@ class Watched:
             self.seen["nan"] += 1
         return relaxed
 
+    def bound_of(self, support, w, cutoff):
+        bound = self.bounds.bound_of(support, w, cutoff)
+        mask = hostile.mask_of(support)
+        if np.isfinite(bound) and self.posed.allowed[mask]:
+            self.seen["leaves"] += 1
+            least = self.posed.values[mask] + self.posed.slack[mask]
+            self._compare(f"{type(self.bounds).__name__}: leaf", bound, least)
+        return bound
+
     def finish(self, node, cutoff):
         found = self.bounds.finish(node, cutoff)
         if found is None:

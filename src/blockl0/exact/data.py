@@ -39,8 +39,6 @@ BALANCE_STEPS = 4
 """Newton steps that an intercept may need beyond the precision it comes with."""
 LEAF_STEPS = 8
 """Newton steps that a fit may need to prove what it is worth."""
-FEW_READ = 0.1
-"""Share of the columns below which those of a node are read by themselves."""
 
 
 class Here(NamedTuple):
@@ -171,7 +169,7 @@ class DataBounds:
         best = -np.inf
         for _ in range(LEAF_STEPS):
             here = self._at(A, w, is_in, 0)
-            best = max(best, self._prove(support, support.size, 0, here).bound)
+            best = max(best, self._prove(support, support.size, 0, here, A).bound)
             if best >= cutoff:
                 break
             G, c = self._model(A, here.eta)
@@ -214,25 +212,28 @@ class DataBounds:
             eta, left = there, now
         return eta
 
-    def _prove(self, columns: Ints, n_in: int, room: int, here: Here) -> Relaxed:
+    def _prove(
+        self, columns: Ints, n_in: int, room: int, here: Here, A: Floats | None = None
+    ) -> Relaxed:
         """The bound of the tangent at a predictor, less what rounding may have added to it.
 
         Slopes are known to a few units of rounding of |ℓ'| + |ℓ''|, as exp(η) − y is, and of their
-        exponents; b to `blur` times what it adds up. Other sums over the samples are exact.
+        exponents; b to `blur` times what it adds up, where the columns A are at hand to that of
+        stored numbers. Other sums over the samples are exact.
         """
         problem = self.problem
         losses = self.weights * problem.loss.value(here.eta, problem.y)
         slope = self.weights * problem.loss.gradient(here.eta, problem.y)
         scale = np.abs(slope) + self.weights * problem.loss.curvature(here.eta, problem.y)
         scale *= 1.0 + np.abs(here.eta)
-        if columns.size < FEW_READ * problem.n_features:
-            b = -(slope @ problem.design.columns(columns))
+        if A is not None:
+            b, blur = -(slope @ A), self.blur / problem.design.blur
         else:
-            b = -problem.design.rmatvec(slope)[columns]
+            b, blur = -problem.design.rmatvec(slope)[columns], self.blur
             self.n_passes += 1
         base = exact_sum(losses) - exact_sum(slope * here.eta) + self.price * n_in
         base -= self.box * abs(exact_sum(slope))
-        error = self.blur * self.norms[columns] * float(np.linalg.norm(scale))
+        error = blur * self.norms[columns] * float(np.linalg.norm(scale))
         far = np.abs(here.eta) + self.box
         allowance = 8.0 * EPSILON * float(np.abs(losses).sum() + scale @ far)
         tangent = Tangent(base, b, np.full(columns.size, self.ridge), error, allowance)
