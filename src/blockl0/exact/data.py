@@ -164,7 +164,9 @@ class DataBounds:
         return G, c
 
     def bound_of(self, support: Ints, w: Floats, cutoff: float) -> float:
-        """What is proven of one support near its fit w: fits of other losses may end early."""
+        """What is proven of one support near its fit w: fits may end early, but not of squares."""
+        if self.problem.is_quadratic:
+            return np.inf
         A, is_in = self.problem.design.columns(support), np.ones(support.size, dtype=np.bool_)
         best = -np.inf
         for _ in range(LEAF_STEPS):
