@@ -195,6 +195,7 @@ def test_what_is_found_before_a_search_gives_up_is_kept(monkeypatch):
     """Where no bound exists, few columns are enumerated for a while."""
     monkeypatch.setattr(stages, "HOPELESS_NODES", 3000)
     monkeypatch.setattr(stages, "SMALL_NODES", 10)
+    monkeypatch.setattr(stages, "MOST_ENUMERATED", 0)
     rng = np.random.default_rng(0)
     problem = as_problem(rng.standard_normal((20, 60)), rng.standard_normal(20), n_nonzero_coefs=5)
     start = Incumbent.at(problem, make_fits(problem).minimum(np.arange(5)).w)

@@ -279,6 +279,8 @@ def test_verbose_logs_and_silence_is_silent(method, caplog, capsys):
     X, y = rng.standard_normal((60, 120)), rng.standard_normal(60)
     options = {"tol": 0.0, "window": 10**6, "max_iter": 10**6} if method == "dec" else {}
     options |= {"n_nonzero_coefs": 8, "time_limit": 1.2}
+    if method == "exact":
+        options["ridge"] = 0.01  # without one there is no bound, and the search soon ends
     with caplog.at_level(logging.INFO, logger="blockl0"):
         solve(X, y, method, verbose=1, **options)
         assert any("objective" in record.getMessage() for record in caplog.records)
