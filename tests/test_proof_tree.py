@@ -44,7 +44,7 @@ def test_no_claim_of_a_tree_is_false(first):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_no_claim_of_many_trees_is_false():
-    assert wrong_in(range(1000, 3000))[1] == []
+    assert wrong_in(range(1000, 1500))[1] == []
 
 
 # trees -------------------------------------------------------------------------------------------
