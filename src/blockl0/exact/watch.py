@@ -14,8 +14,11 @@ Floats = NDArray[np.float64]
 _blas: Any = blas
 _lapack: Any = lapack
 
-BLOCK, WHOLE = 512, 1024
-"""Columns that are factorized between two looks at the clock, and up to which all are at once."""
+BLOCK, WHOLE, MOST_WHOLE = 512, 1024, 4096
+"""Columns that are factorized between two looks at the clock; up to which all are at once; and the
+same where there is time enough."""
+SLOW = 1e-9
+"""Seconds for each of q³ steps with which a factorization ends on any machine."""
 
 
 class LateError(Exception):
@@ -42,6 +45,11 @@ class Watch:
         if self():
             raise LateError
 
+    def step(self, q: int) -> int:
+        """Columns of q to be factorized between two looks: all where the end is far away."""
+        is_whole = q <= MOST_WHOLE and self.seconds_left > SLOW * float(q) ** 3
+        return max(q, 1) if q <= WHOLE or is_whole else BLOCK
+
 
 NEVER = Watch()
 """For what is not to be cut short."""
@@ -60,12 +68,12 @@ def cholesky(A: Floats, watch: Watch = NEVER) -> Floats | None:
     LateError
         Where the time is up between two blocks.
     """
-    q = A.shape[0]
-    for start in range(0, q, BLOCK if q > WHOLE else max(q, 1)):
+    q, step = A.shape[0], watch.step(A.shape[0])
+    for start in range(0, q, step):
         watch.check()
-        stop = min(start + BLOCK, q) if q > WHOLE else q
+        stop = min(start + step, q)
         if start:
-            A[start:, start:stop] -= A[start:, :start] @ A[start:stop, :start].T
+            A[start:, start:stop] -= (A[start:stop, :start] @ A[start:, :start].T).T
         L, info = _lapack.dpotrf(A[start:stop, start:stop], lower=1, clean=0)
         if info != 0:
             return None
@@ -89,6 +97,7 @@ def inverse_diagonal(L: Floats, watch: Watch = NEVER) -> Floats:
         watch.check()
         inverse = np.tril(_lapack.dtrtri(L, lower=1, overwrite_c=0)[0])
         return np.einsum("ij,ij->j", inverse, inverse)
+    # the clock apart, that is quicker than the whole inverse, too
     found = np.empty(q)
     for start in range(0, q, BLOCK):
         watch.check()
