@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 
 GRAM_BYTES = 32 << 20
 """Bytes of columns that are copied to form a Gram matrix of some of them."""
-GRAM_PRODUCTS, GRAM_ROWS = 5_000_000_000, 128
+GRAM_PRODUCTS, GRAM_ROWS = 2_000_000_000, 128
 """Products of numbers between two pauses of a dense X'X, and rows at least."""
 GRAM_CHUNK = 512
 """Columns of a sparse X'X formed at a time, which bounds the memory beside the result."""
