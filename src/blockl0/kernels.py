@@ -1317,13 +1317,13 @@ def copy_point(relaxation, v_from, g_from, v_to, g_to):
 
 
 @kernel
-def relax_columns(relaxation, room, price, theta, cutoff, tolerance, share):
+def relax_columns(relaxation, room, price, theta, cutoff, tolerance, share, most_sweeps):
     """Descend in v; return (θ, value, bound, sweeps), v and g = c − Hv where the bound is best.
 
     Ends when value and bound are within `tolerance`; when the bound has reached the cutoff; or when
-    they are within `share` of what is missing to it, as what is left then cannot help much. Sweeps
-    over coordinates find the sets of full, fractional and absent columns; now and then the point
-    that these sets imply is tried.
+    they are within `share` of what is missing to it, as what is left then cannot help much; or
+    after `most_sweeps`. Sweeps over coordinates find the sets of full, fractional and absent
+    columns; now and then the point that these sets imply is tried.
     """
     rows, least, n_free = relaxation.rows, np.sqrt(2.0 * price), 0
     for j in range(relaxation.at.size):
@@ -1346,7 +1346,7 @@ def relax_columns(relaxation, room, price, theta, cutoff, tolerance, share):
         if there > bound:
             bound = there
             copy_point(relaxation, V, G, BEST_V, BEST_G)
-        if value - bound <= tolerance or bound >= cutoff or n_sweeps >= MOST_SWEEPS:
+        if value - bound <= tolerance or bound >= cutoff or n_sweeps >= most_sweeps:
             break
         if value < cutoff and value - bound <= share * (cutoff - value):
             break

@@ -137,13 +137,13 @@ class DataBounds:
             n_in = int(np.count_nonzero(is_in))
             model = new_relaxation(G, np.arange(w.size), c, own, n_in, here.w)
             theta, _, _, _ = kernels.relax_columns(
-                model, room, self.price, theta, np.inf, 0.25 * tolerance, 0.0
+                model, room, self.price, theta, np.inf, 0.25 * tolerance, 0.0, kernels.MOST_SWEEPS
             )
             there = model.rows[kernels.V].copy()
             found = self._line(A, here, there, is_in, room)
             fall = here.value - found.value
             here = found if fall > 0.0 else here
-            if fall <= tolerance:
+            if fall <= tolerance or self.is_late():
                 break
         return here, theta
 

@@ -8,7 +8,7 @@ change of D is checked.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from scipy.linalg import lapack
 from blockl0 import kernels
 from blockl0.exact.bounds import EPSILON, Node, Relaxed, Tangent, new_relaxation
 from blockl0.exact.last_columns import ROOM, Finished, finish
+from blockl0.exact.watch import NEVER, LateError, Watch, cholesky, inverse_diagonal
 from blockl0.problem.problem import Problem
 
 Floats = NDArray[np.float64]
@@ -52,14 +53,19 @@ class Frame:
     blur : float
         |H − true H| and |c − true c|/‖y‖ are at most this: m products of unit columns, each rounded
         a few times.
+
+    Raises
+    ------
+    LateError
+        Where the time is up before all products of all columns are made.
     """
 
-    def __init__(self, problem: Problem, columns: Ints) -> None:
+    def __init__(self, problem: Problem, columns: Ints, watch: Watch = NEVER) -> None:
         m, n = problem.design.shape
         self.columns, self.n_samples = columns, m
         weights = problem.sample_weight
-        design = problem.design
-        gram = design.full_gram(weights) if columns.size == n else design.gram(columns, weights)
+        design, is_whole = problem.design, columns.size == n
+        gram = design.full_gram(weights, watch.check) if is_whole else design.gram(columns, weights)
         H = np.array(gram, order="C")
         H.flat[:: columns.size + 1] += problem.ridge
         squares = H.diagonal().copy()
@@ -93,12 +99,11 @@ class Frame:
         """
         return size * (self.blur + (size + 2.0) * EPSILON)
 
-    def are_definite(self, at: Ints, d: Floats) -> Floats | None:
+    def are_definite(self, at: Ints, d: Floats, watch: Watch = NEVER) -> Floats | None:
         """The factor of H − D, with the margin, if that proves it to be positive definite."""
         A = self.H[np.ix_(at, at)]
         A.flat[:: at.size + 1] -= d + self.margin(at.size)
-        L, info = _lapack.dpotrf(A.T, lower=1, overwrite_a=1, clean=0)
-        return L if info == 0 else None
+        return cholesky(A.T, watch)
 
 
 class ProductBounds:
@@ -109,11 +114,11 @@ class ProductBounds:
         frame: Frame,
         price: float,
         budget: int,
-        is_late: Callable[[], bool] = lambda: False,
+        watch: Watch = NEVER,
     ) -> None:
-        self.frame, self.price, self.budget, self.is_late = frame, price, budget, is_late
+        self.frame, self.price, self.budget, self.watch = frame, price, budget, watch
         self.length = float(np.sqrt(2.0 * frame.constant))
-        self.n_sweeps = 0
+        self.n_sweeps, self._pace = 0, 0.0
 
     # relaxation ------------------------------------------------------------------------------
 
@@ -129,16 +134,26 @@ class ProductBounds:
         n_in = node.included.size
         room, paid = self.budget - n_in, self.price * n_in + self.frame.constant
         relaxation = new_relaxation(self.frame.H, at, self.frame.c[at], d, n_in, node.w)
+        started = time.perf_counter()
         theta, value, _, n_sweeps = kernels.relax_columns(
             relaxation, room, self.price, node.theta,
-            cutoff - paid, max(tolerance, PRECISE * abs(paid)), share,
+            cutoff - paid, max(tolerance, PRECISE * abs(paid)), share, self._sweeps_left(at.size),
         )  # fmt: skip
+        if n_sweeps > 0:
+            self._pace = (time.perf_counter() - started) / (n_sweeps * at.size)
         v = relaxation.rows[kernels.V].copy()
         self.n_sweeps += n_sweeps
         node.w, node.theta = v, theta
         size = np.abs(v[n_in:]) * np.sqrt(d[n_in:])
         node.z = np.minimum(size / theta, 1.0) if theta > 0.0 else (size > 0.0) * 1.0
         return self._prove(at, d, n_in, room, v, value + paid)
+
+    def _sweeps_left(self, n_columns: int) -> int:
+        """For which there is time, as far as the last relaxation tells: any point has a bound."""
+        left, each = self.watch.seconds_left, self._pace * n_columns
+        if left <= 0.0:
+            return 0
+        return kernels.MOST_SWEEPS if left >= each * kernels.MOST_SWEEPS else int(left / each)
 
     def _prove(self, at: Ints, d: Floats, n_in: int, room: int, v: Floats, value: float) -> Relaxed:
         """The bound of the tangent at v, less what rounding may have added to it.
@@ -180,7 +195,13 @@ class ProductBounds:
     # curvature -------------------------------------------------------------------------------
 
     def start(self, node: Node) -> bool:
-        """The first curvature of a node, a multiple of 1/diag(inv(H)); False if hardly any."""
+        """The first curvature of a node, a multiple of 1/diag(inv(H)); False if hardly any.
+
+        Raises
+        ------
+        LateError
+            Where the time is up; the node has the ridge then.
+        """
         at = self.frame.positions(np.concatenate([node.included, node.free]))
         least = self.frame.ridge[at]
         if least.min(initial=np.inf) > 0.0 and at.size > WIDE * self.frame.n_samples:
@@ -188,11 +209,11 @@ class ProductBounds:
             node.d = least
             return True
         node.fresh = node.free.size
-        L = self.frame.are_definite(at, np.zeros(at.size))
         node.d = least
+        L = self.frame.are_definite(at, np.zeros(at.size), self.watch)
         if L is None:
             return bool(least.min(initial=np.inf) > 0.0)
-        own = 1.0 / _inverse_diagonal(L)
+        own = 1.0 / inverse_diagonal(L, self.watch)
         root = np.sqrt(own)
         x, largest = np.ones(at.size), 1.0
         for _ in range(POWER_STEPS):
@@ -200,9 +221,9 @@ class ProductBounds:
             x = root * _lapack.dpotrs(L, root * x, lower=1)[0]
             largest = float(np.linalg.norm(x))
         share = START_SHARE / largest
-        while share > FLOOR and not self.is_late():
+        while share > FLOOR:
             d = share * own
-            if self.frame.are_definite(at, d) is not None:
+            if self.frame.are_definite(at, d, self.watch) is not None:
                 node.d = d if d.sum() > least.sum() else least
                 return True
             share *= START_FALL
@@ -212,21 +233,27 @@ class ProductBounds:
         """One step up in d of the relaxed value plus a barrier, μ·log det(H − D).
 
         Its slope is ½w_j²(1/z_j − 1) − μ·inv(H − D)_jj; the step is a damped Newton step with the
-        diagonal of the Hessian.
+        diagonal of the Hessian. Where the time is up the node stays as it is.
         """
+        try:
+            return self._sharpen(node, relaxed, cutoff)
+        except LateError:
+            return False
+
+    def _sharpen(self, node: Node, relaxed: Relaxed, cutoff: float) -> bool:
         assert node.d is not None
         at = self.frame.positions(np.concatenate([node.included, node.free]))
         d, q = node.d, at.size
         if node.fresh == 0:
             return q <= WIDE * self.frame.n_samples and self.start(node)
-        L = self.frame.are_definite(at, d)
+        L = self.frame.are_definite(at, d, self.watch)
         if L is None:
             # the ridge alone is valid without a factorization, but there is no way up from it
             d = 0.98 * d
-            L = self.frame.are_definite(at, d)
+            L = self.frame.are_definite(at, d, self.watch)
             if L is None:
                 return False
-        K = _inverse_diagonal(L)
+        K = inverse_diagonal(L, self.watch)
         z = np.concatenate([np.ones(node.included.size), node.z])
         w = node.w
         slope = np.where(z > 0.0, 0.5 * w * w * (1.0 / np.maximum(z, 1e-12) - 1.0), 0.0)
@@ -236,10 +263,8 @@ class ProductBounds:
         before = relaxed.value + 2.0 * mu * float(np.log(L.diagonal()).sum())
         length = 1.0
         for _ in range(RAISE_TRIALS):
-            if self.is_late():
-                return False
             there = np.maximum(d + length * step, np.minimum(FLOOR, d))
-            L = self.frame.are_definite(at, there)
+            L = self.frame.are_definite(at, there, self.watch)
             if L is None:
                 length *= 0.5
                 continue
@@ -250,9 +275,3 @@ class ProductBounds:
                 return True
             length *= 0.4
         return False
-
-
-def _inverse_diagonal(L: Floats) -> Floats:
-    """diag(inv(LL')), O(q³)."""
-    inverse = np.tril(_lapack.dtrtri(L, lower=1, overwrite_c=0)[0])
-    return np.einsum("ij,ij->j", inverse, inverse)
