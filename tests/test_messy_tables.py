@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-pd = pytest.importorskip("pandas", reason="tables need pandas")
-
 from blockl0.tables.messy import TARGETS, clean_tables, make_messy_tables
+
+pd = pytest.importorskip("pandas", reason="tables need pandas")
 
 
 @pytest.fixture(scope="module")
