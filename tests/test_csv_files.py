@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import numpy as np
 import pytest
@@ -146,3 +147,84 @@ def test_the_target_must_be_finite(frame):
     frame.loc[4, "y"] = np.inf
     with pytest.raises(ValueError, match="'y' is infinite in the row with index 4"):
         read_table(frame)
+
+
+# -- hostile files ---------------------------------------------------------------------------------
+
+
+def read(tmp_path, content, **options):
+    (tmp_path / "t.csv").write_bytes(content)
+    return read_table(tmp_path / "t.csv", **options)
+
+
+BROKEN = {
+    "empty": (b"", r"not a table: the file is empty"),
+    "blank": (b"\n \n\n", r"not a table|at least one row"),
+    "longer row": (b"a,y\n1,2\n1,2,3\n", r"row 3 holds 3 values, but the first row 2, sep.*','"),
+    "longer rows": (b"a,y\n1,2,3\n4,5,6\n", r"row 2 holds 3 values, but the first row 2"),
+    "after a break": (b'a,y\n"1\n",2\n1,2,3\n', r"row 3 \(line 4\) holds 3 values"),
+    "after a gap": (b"a,y\n\n1,2\n1,2,3\n", r"row 4 holds 3 values"),
+    "open quote": (
+        b'a,y\n1,2\n"3,4\n5,6\n',
+        r"quote opens and is never closed. It opens in line 3",
+    ),
+    "no text": (b"a,y\n1,\x81\x8d\n", r"UTF-8"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_broken_files_are_refused_in_words_of_the_file(tmp_path, case):
+    content, pattern = BROKEN[case]
+    with pytest.raises(ValueError, match=pattern) as caught:
+        read(tmp_path, content)
+    assert "C error" not in str(caught.value) and "tokeniz" not in str(caught.value)
+
+
+def test_rows_are_those_of_the_file(tmp_path):
+    """As a spreadsheet shows them: header and empty lines count, line breaks in quotes do not."""
+    rows = [f"{i},{i * i},t{i % 2}" for i in range(12)]
+    bad = "a,y,t\n" + "\n".join([*rows, "x,1,t0"]) + "\n"
+    for content, row in (
+        (bad, 14),
+        (bad.replace("\n3,", "\n\n\n3,"), 16),
+        ("\n\n" + bad, 16),
+        (bad.replace("\n3,9,t1", '\n3,9,"t1\nand so on"'), 14),
+        (bad.replace("\n3,9,t1", '\n\n3,9,"t1\n\nand so on"'), 15),
+        (bad.replace("\n", "\r\n"), 14),
+    ):
+        with pytest.raises(ValueError, match=rf"'x' in 1 of 13 rows \(the first is row {row}\)"):
+            read(tmp_path, content.encode())
+    headless = "\n".join([*(f"{i}.5,{i}" for i in range(12)), "x,1"])
+    with pytest.raises(ValueError, match=r"\(the first is row 13\)"):
+        read(tmp_path, headless.encode(), target="x1", header="no")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_quotes_line_breaks_and_names(tmp_path, encoding):
+    text = (
+        'a,"b, and\nc",,a,"say ""yes""",y\r\n'
+        '1,2,,4,"x, ""y""\nz",1\r\n2,5,,4.5,"x, ""y""\nz",3\r\n\r\n4,1,,7,w,2\r\n5,2,,1,w,1\r\n'
+    )
+    table = read(tmp_path, text.encode(encoding))
+    assert table.feature_names == ("a", "b, and\nc", "a.1", 'say "yes"=x, "y"\nz')
+    np.testing.assert_array_equal(
+        table.X[:, [0, 1, 2]].T, [[1, 2, 4, 5], [2, 5, 1, 2], [4, 4.5, 7, 1]]
+    )
+    assert table.X[:, 3].tolist() == [1, 1, 0, 0] and table.y.tolist() == [1, 3, 2, 1]
+    assert "(Unnamed: 2) without any value dropped" in notes_of(table)
+
+
+def test_short_rows_lack_values(tmp_path):
+    with pytest.raises(ValueError, match=r"Missing values in 1 column: b \(1 row\)"):
+        read(tmp_path, b"y,a,b\n1,2,3\n2,3\n3,5,1\n")
+
+
+def test_long_files_are_read_in_time(tmp_path, rng):
+    """Every different shape of a number is looked at once; cell by cell this takes seconds."""
+    m = 20_000
+    frame = pd.DataFrame(rng.standard_normal((m, 8)).round(4) * 1000, columns=list("abcdefgh"))
+    frame.to_csv(tmp_path / "t.csv", sep=";", decimal=",", index=False)
+    started = time.process_time()
+    table = read_table(tmp_path / "t.csv", target="h")
+    assert time.process_time() - started < 3.0
+    np.testing.assert_array_equal(table.X, frame[list("abcdefg")])

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.tables import dates
-from blockl0.tables.spellings import place_of, undress
+from blockl0.tables.spellings import SAMPLE, place_of, undress
 from blockl0.text import cut
 
 MOSTLY = 0.8
@@ -34,7 +34,8 @@ def kind_of(series: Any) -> str:
     if types.is_numeric_dtype(series.dtype):
         return "date" if dates.is_digits(series) else "number"
     values = series.dropna()
-    if len(values) == 0 or values.map(lambda value: isinstance(value, bool | np.bool_)).all():
+    is_mixed = series.dtype == object  # others hold texts alone
+    if len(values) == 0 or (is_mixed and values.map(_is_truth).all()):
         return "number"
     counts = values.astype(str).str.strip().value_counts(sort=False)
     if all(map(dates.ISO.fullmatch, counts.index)):
@@ -50,6 +51,9 @@ def kind_of(series: Any) -> str:
 
 def _refuse_dirty_numbers(series: Any, counts: Any, is_plain: Any) -> None:
     """Refuse a column of which most are numbers, in whatever spelling."""
+    sample = [undress(text) is not None for text in counts.index[:SAMPLE]]
+    if not is_plain.any() and sum(sample) < MOSTLY * len(sample) / 2:
+        return  # long texts take long
     is_number = is_plain | np.array([undress(text) is not None for text in counts.index])
     n_cells = int(counts.sum())
     if counts[is_number].sum() < MOSTLY * n_cells:
@@ -156,7 +160,11 @@ def _to_days(series: Any, order: str | None) -> NDArray[np.float64]:
 
 
 def _is_bool(series: Any) -> bool:
-    return bool(series.map(lambda v: isinstance(v, bool | np.bool_), na_action="ignore").any())
+    return series.dtype == object and bool(series.dropna().map(_is_truth).any())
+
+
+def _is_truth(value: Any) -> bool:
+    return isinstance(value, bool | np.bool_)
 
 
 # -- numbers that may be something else ------------------------------------------------------------
@@ -191,4 +199,6 @@ def as_texts(series: Any) -> Any:
     """The cells of a category as text, 2.0 as 2; missing ones stay so."""
     if series.dtype.kind in "iuf" and is_whole(series):
         return series.map(lambda value: str(int(value)), na_action="ignore").astype(object)
-    return series.astype(object).map(str, na_action="ignore")
+    if series.dtype != object:
+        return series.astype(object)
+    return series.map(str, na_action="ignore").astype(object)

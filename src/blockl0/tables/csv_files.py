@@ -100,9 +100,9 @@ def _read(
             low_memory=False, dtype=kinds, usecols=places,
         )  # fmt: skip
 
-    frame = read()
-    if not isinstance(frame.index, pandas.RangeIndex):
+    if len(below) > len(head):  # which pandas would take for names of rows
         raise ValueError(_longer_rows(source, encoding, separator))
+    frame = read()
     frame.index = _rows(source, encoding, separator, is_named, len(frame))
     found = settle(
         frame, read, decimal=decimal, has_free_comma=separator != ",", as_text=as_text,
@@ -134,7 +134,7 @@ def _rows(source: Any, encoding: str, separator: str, is_named: bool, n_rows: in
 
     first = 2 if is_named else 1
     plain = pandas.RangeIndex(first, first + n_rows, name=ROW)
-    if not _has_empty_lines(source, encoding):
+    if not _has_empty_lines(source, encoding, first + n_rows - 1):
         return plain
     with suppress(csv.Error):
         rows = [row for row, _, _ in _records(source, encoding, separator)][is_named:]
@@ -143,14 +143,15 @@ def _rows(source: Any, encoding: str, separator: str, is_named: bool, n_rows: in
     return plain
 
 
-def _has_empty_lines(source: Any, encoding: str) -> bool:
+def _has_empty_lines(source: Any, encoding: str, n_records: int) -> bool:
     """Whether there may be any: rows are then counted one by one."""
     with _opened(source) as file:
         content = file.read()
     if encoding == "utf-16":
         content = content.decode(encoding).encode()
-    starts = content[:1] in b"\r\n"
-    return starts or b"\n\n" in content or b"\n\r\n" in content or b"\n " in content
+    if 0 <= n_records - content.count(b"\n") <= 1:
+        return False
+    return any(mark in content for mark in (b"\n\n", b"\n\r\n", b"\n ")) or content[:1] in b"\r\n"
 
 
 def _unreadable(source: Any, encoding: str, said: str) -> str:

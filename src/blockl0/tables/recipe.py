@@ -19,6 +19,7 @@ from blockl0.tables.column_kinds import (
     to_numbers,
 )
 from blockl0.tables.gaps import imputed_note, missing_message, with_counts
+from blockl0.tables.spellings import SAMPLE
 from blockl0.text import counted, listing
 
 Floats = NDArray[np.float64]
@@ -156,11 +157,12 @@ def _learn_text(
         found.texts.append(name)
         return []
     texts = as_texts(series).dropna()
-    levels = sorted(set(texts))
+    levels = texts.unique().tolist()
     repeats = len(levels) <= max(2.0, REPEATED * len(texts))
     if len(levels) > choices.max_levels or not (repeats or is_asked or choices.text == "one-hot"):
         _sort_out(name, texts, levels, found)
         return []
+    levels.sort()
     if n_missing:
         found.missing[name] = n_missing
         levels.append(MISSING)
@@ -177,7 +179,8 @@ def _learn_text(
 
 def _sort_out(name: str, texts: Any, levels: list[str], found: Findings) -> None:
     """Say what a text is that is no category."""
-    n_words = sum(len(level.split()) for level in levels) / len(levels)
+    sample = levels[:SAMPLE]
+    n_words = sum(len(level.split()) for level in sample) / len(sample)
     if n_words >= WORDY:
         found.free.append(name)
     elif len(levels) > UNIQUE * len(texts):

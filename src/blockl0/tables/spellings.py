@@ -160,6 +160,9 @@ class Undressed(NamedTuple):
 
 def undress(text: str) -> Undressed | None:
     """What is left of a cell, None where it is no number."""
+    plain = BARE.fullmatch(text)
+    if plain is not None and plain.lastgroup is not None:
+        return Undressed(text.removeprefix("+"), "", plain.lastgroup)
     found = DRESS.fullmatch(text)
     if found is None:
         return None
@@ -203,10 +206,25 @@ def place_of(series: Any, position: int) -> str:
     return f"row {label}" if series.index.name == ROW else f"the row with index {label!r}"
 
 
+SHAPE = str.maketrans("23456789", "11111111")
+"""Numbers of one shape are spelled alike; a leading 0 matters, other digits do not."""
+BETWEEN = "\x1f"
+"""Between texts that are worked on together; it does not occur in text."""
+TAKEN_OFF = dict.fromkeys(map(ord, "+) \u00a0\u202f\u2009'\u2019%$€£¥₹₽₩"))
+BARED = {"comma": {ord("."): None, ord(","): "."}, "point": {ord(","): None}}
+"""What is done to the letters of a number before it can be read, for each decimal mark."""
+
+
+def translated(texts: list[str], table: dict[int, Any]) -> list[str]:
+    """All texts by one table of letters, which is fast for many."""
+    made = BETWEEN.join(texts).translate(table).split(BETWEEN)
+    return made if len(made) == len(texts) else [text.translate(table) for text in texts]
+
+
 class Column:
     """The cells of a column as they are written, and which spellings there are.
 
-    Every different text is looked at once.
+    Every different text, and of those every different shape, is looked at once: columns are long.
 
     Parameters
     ----------
@@ -216,14 +234,16 @@ class Column:
     Attributes
     ----------
     name : str
-    numbers : list of Undressed or None
-        Of each different text, in the order of their first rows.
+    texts : list of str
+        The different ones, without blanks around, in the order of their first rows.
     first : dict of Cell
         Of each spelling of `BARE`, and "other".
     count : Counter
         Of the rows with each spelling.
     units : dict of Cell
         The first cell with each unit, "" for none (a lone 0 needs none).
+    is_dressed : bool
+        Whether a number is more than digits, a sign and a decimal mark.
     """
 
     def __init__(self, series: Any) -> None:
@@ -232,36 +252,42 @@ class Column:
         self.name = str(series.name)
         self._series = series
         self._codes, texts = pandas.factorize(series)
-        self.texts = [str(text).strip() for text in texts]
-        self.numbers = [undress(text) for text in self.texts]
-        known, firsts = np.unique(self._codes, return_index=True)
-        self._firsts = firsts[known >= 0]
-        rows = np.bincount(self._codes[self._codes >= 0], minlength=len(self.texts)).tolist()
+        # as an array of objects: texts of Arrow are slow one by one
+        self.texts = [str(text).strip() for text in np.asarray(texts, dtype=object)]
+        codes, shapes = pandas.factorize(np.array(translated(self.texts, SHAPE), dtype=object))
+        rows = np.bincount(self._codes[self._codes >= 0], minlength=len(self.texts))
+        counts = np.bincount(codes, weights=rows, minlength=len(shapes))
         self.first: dict[str, Cell] = {}
         self.units: dict[str, Cell] = {}
         self.count: Counter[str] = Counter()
-        for i, (number, n_rows) in enumerate(zip(self.numbers, rows, strict=True)):
-            spelling = number.spelling if number else "other"
-            self.count[spelling] += n_rows
-            if spelling not in self.first:
-                self.first[spelling] = self.cell(i)
-            if number and number.unit not in self.units and number.bare.strip("-+0.,"):
-                self.units[number.unit] = self.cell(i)
+        self.is_dressed, self._has_letters = False, False
+        places = np.unique(codes, return_index=True)[1].tolist()
+        for shape, n_rows, i in zip(shapes, counts.tolist(), places, strict=True):
+            self._look(shape, int(n_rows), i)
+
+    def _look(self, shape: str, n_rows: int, i: int) -> None:
+        """Take a shape into account, whose first text is the i-th."""
+        number = undress(shape)
+        spelling = number.spelling if number else "other"
+        self.count[spelling] += n_rows
+        if spelling not in self.first:
+            self.first[spelling] = self.cell(i)
+        if number is None:
+            return
+        self.is_dressed |= number.bare != shape
+        self._has_letters |= any(letter.isalpha() for letter in number.unit)
+        if number.unit not in self.units and number.bare.strip("-+0.,"):
+            self.units[number.unit] = self.cell(i)
 
     @property
     def n_cells(self) -> int:
         """Those that are not missing."""
         return self.count.total()
 
-    @property
-    def is_dressed(self) -> bool:
-        """Whether a text is more than digits, a sign and a decimal mark."""
-        pairs = zip(self.numbers, self.texts, strict=True)
-        return any(number is not None and number.bare != text for number, text in pairs)
-
     def cell(self, i: int) -> Cell:
         """The first one with a text."""
-        return Cell(self.name, place_of(self._series, int(self._firsts[i])), self.texts[i])
+        row = np.flatnonzero(self._codes == i)[0]
+        return Cell(self.name, place_of(self._series, int(row)), self.texts[i])
 
     def share(self, spellings: Sequence[str]) -> float:
         """Of cells in some of the spellings."""
@@ -277,12 +303,18 @@ class Column:
 
     def values(self, decimal: str) -> NDArray[np.float64]:
         """The column as it is meant, NaN where it is missing; all cells must be numbers."""
-        known = [np.nan if n is None else to_float(n.bare, decimal) for n in self.numbers]
+        if self._has_letters:
+            bare = [number.bare if number else "nan" for number in map(undress, self.texts)]
+        else:
+            negative = {ord("("): "-", ord("\u2212"): "-"}
+            bare = translated(self.texts, TAKEN_OFF | negative)
+        known = [float(text) for text in translated(bare, BARED[decimal])]
         return np.array([*known, np.nan])[self._codes]
 
     def example(self, decimal: str) -> str:
         """'($5 is 5)': the first text that is more than a plain number."""
-        for number, text in zip(self.numbers, self.texts, strict=True):
+        for text in self.texts:
+            number = undress(text)
             if number is not None and number.bare != text:
                 return f"{self.name} ({text} is {to_float(number.bare, decimal):.10g})"
         return self.name
