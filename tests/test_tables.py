@@ -269,10 +269,11 @@ FILES = {
     "u.csv": (b"a,y\n1,2\n1,2,3\n", r"not a table|more values"),
     "l.csv": (b"a,y\n1,\x81\x8d\n", r"UTF-8"),
     "h.csv": (b"a,y\n", r"at least one row"),
-    "t.svm": (b"1 a:b\n", r"not a LIBSVM file"),
+    "t.svm": (b"1 1:2\n2 a:b\n", r"not a LIBSVM file: line 2 holds 'a:b', where column:value is"),
     "t.npz": (b"PK nothing", r"not an NPZ file"),
     "t.mat": (b"nothing", r"not a MAT file"),
     "t.parquet": (b"nothing", r"not a Parquet file|needs pyarrow"),
+    "t.xls": (b"", r"\.xls files are not read; save it as CSV or \.xlsx"),
     "t.xyz": (b"", r"does not tell its format; known are .csv"),
 }
 
@@ -289,6 +290,10 @@ def test_absent_files_are_refused_with_a_hint(tmp_path):
     (tmp_path / "data.csv").write_text("a,y\n1,2\n", encoding="utf-8")
     with pytest.raises(FileNotFoundError, match=r"no file .*Did you mean .*data\.csv"):
         read_table(tmp_path / "dta.csv")
+    # an end in common does not make names similar
+    for name in ("prices.csv", "a.csv", "wine.csv"):
+        with pytest.raises(FileNotFoundError, match=r"There is no file '[^']*'\.$"):
+            read_table(tmp_path / name)
 
 
 def test_arrays_that_would_run_code_are_not_loaded(tmp_path):

@@ -19,7 +19,7 @@ from blockl0.tables.column_kinds import (
     to_numbers,
 )
 from blockl0.tables.gaps import imputed_note, missing_message, with_counts
-from blockl0.tables.spellings import SAMPLE
+from blockl0.tables.spellings import SAMPLE, place_of
 from blockl0.text import counted, listing
 
 Floats = NDArray[np.float64]
@@ -287,6 +287,10 @@ def apply(frame: Any, features: Sequence[Feature]) -> Floats:
     }
     if missing:
         raise ValueError(missing_message(missing, len(frame), is_new=True))
+    if not np.isfinite(X).all():
+        j = int(np.argmin(np.isfinite(X).all(axis=0)))
+        where = place_of(frame, int(np.argmin(np.isfinite(X[:, j]))))
+        raise ValueError(f"Column {features[j].column!r} is infinite in {where}; bound it.")
     return X
 
 
