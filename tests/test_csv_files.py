@@ -228,3 +228,33 @@ def test_long_files_are_read_in_time(tmp_path, rng):
     table = read_table(tmp_path / "t.csv", target="h")
     assert time.process_time() - started < 3.0
     np.testing.assert_array_equal(table.X, frame[list("abcdefg")])
+
+
+BITS = (
+    b",", b";", b"\t", b"\n", b"\r\n", b'"', b"1.660", b"1,660", b"12%", b"$5", b"(3)", b"20120101",
+    b"01/02/2012", b"NaN", b"inf", b"1e999", b"-", b"\xff\xfe", b"\x00", b"", b"True", b"9" * 40,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_damaged_tables_are_read_or_refused(tmp_path, seed):
+    """Whatever is put into a file: finite numbers, or a refusal of ours."""
+    rng = np.random.default_rng(seed)
+    rows = [f"{i},5;0{i}/02/2012;{i * i % 5};t{i % 2};{i}%" for i in range(1, 9)]
+    whole = "\n".join(["a;when;n;t;y", *rows]).encode()
+    n_read = 0
+    for i in range(40):
+        content = bytearray(whole)
+        for _ in range(1 + i % 4):
+            start = int(rng.integers(len(content) + 1))
+            content[start : start + int(rng.integers(6))] = BITS[rng.integers(len(BITS))]
+        impute = (None, "median", "drop-rows")[i % 3]
+        try:
+            table = read(tmp_path, bytes(content), target=-1, impute=impute, dates="days",
+                         date_order="day-first")  # fmt: skip
+        except ValueError as error:
+            assert str(error).endswith((".", "?")) and "C error" not in str(error)
+        else:
+            n_read += 1
+            assert np.isfinite(table.X).all() and len(table.y) == len(table.X)
+    assert n_read > 0
