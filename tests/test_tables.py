@@ -354,6 +354,18 @@ def test_numbers_that_may_be_codes_are_told_with_both_options(frame):
         read_table(frame, target="y", as_number=["city"])
 
 
+def test_declared_categories_are_categories(tmp_path, frame):
+    """Of a DataFrame or of Parquet, also where they are numbers."""
+    frame["b"] = frame["b"].astype("category")
+    table = read_table(frame, target="y")
+    assert [name for name in table.feature_names if name.startswith("b")] == [
+        f"b={i}" for i in range(5)
+    ]
+    np.testing.assert_array_equal(table.X[:, table.feature_names.index("b=3")], frame["b"] == 3)
+    recipe = table.recipe(range(table.X.shape[1]))
+    np.testing.assert_array_equal(apply_recipe(read_raw(frame[::-1]), recipe), table.X[::-1])
+
+
 def test_columns_that_others_determine_are_named(frame, rng):
     frame = frame.assign(total=frame["a"] + 2.0 * frame["b"] - 3.0, again=5.0 * frame["y"] + 1.0)
     table = read_table(frame.assign(y=rng.standard_normal(40)), target="y", drop=["again"])

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.tables import dates
-from blockl0.tables.spellings import SAMPLE, place_of, undress
+from blockl0.tables.spellings import SAMPLE, is_categorical, place_of, undress
 from blockl0.text import cut
 
 MOSTLY = 0.8
@@ -29,6 +29,8 @@ def kind_of(series: Any) -> str:
         raise ValueError(f"Column {series.name!r} holds complex numbers; give real ones.")
     if types.is_timedelta64_dtype(series.dtype) or types.is_datetime64_any_dtype(series.dtype):
         return "date"
+    if is_categorical(series):
+        return "text"
     if types.is_bool_dtype(series.dtype):
         return "number"
     if types.is_numeric_dtype(series.dtype):
@@ -174,7 +176,12 @@ def is_whole(series: Any) -> bool:
     """Whether a column of numbers holds whole ones alone."""
     if series.dtype.kind in "iu":
         return True
-    values = series.to_numpy(np.float64) if series.dtype.kind == "f" else np.array([0.5])
+    if series.dtype.kind != "f":
+        return False
+    values = series.to_numpy(np.float64, na_value=np.nan)
+    # the first cell tells of most columns
+    if len(values) and not np.isnan(values[0]) and values[0] != np.rint(values[0]):
+        return False
     values = values[~np.isnan(values)]
     return bool(len(values)) and bool(np.all(values == np.rint(values)))
 
@@ -199,6 +206,8 @@ def as_texts(series: Any) -> Any:
     """The cells of a category as text, 2.0 as 2; missing ones stay so."""
     if series.dtype.kind in "iuf" and is_whole(series):
         return series.map(lambda value: str(int(value)), na_action="ignore").astype(object)
-    if series.dtype != object:
-        return series.astype(object)
-    return series.map(str, na_action="ignore").astype(object)
+    import pandas
+
+    texts = series.astype(object)
+    is_text = isinstance(series.dtype, pandas.StringDtype)
+    return texts if is_text else texts.map(str, na_action="ignore")

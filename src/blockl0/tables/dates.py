@@ -90,7 +90,11 @@ def needs_order(texts: Iterable[str]) -> bool:
 
 def is_digits(series: Any) -> bool:
     """Whether whole numbers are all dates of eight digits, as 20120131."""
-    values = series.dropna().to_numpy(np.float64)
+    values = series.to_numpy(np.float64, na_value=np.nan)
+    # most columns are told by their first cell
+    if len(values) < 2 or not (FIRST_DIGITS <= values[0] <= LAST_DIGITS or np.isnan(values[0])):
+        return False
+    values = values[~np.isnan(values)]
     if len(values) < 2 or not FIRST_DIGITS <= values.min() <= values.max() <= LAST_DIGITS:
         return False
     return bool(np.isfinite(digits_to_days(values)).all())

@@ -20,6 +20,7 @@ from blockl0.tables.column_kinds import (
 )
 from blockl0.tables.gaps import imputed_note, missing_message, with_counts
 from blockl0.tables.spellings import SAMPLE, place_of
+from blockl0.tables.targets import is_missing
 from blockl0.text import counted, listing
 
 Floats = NDArray[np.float64]
@@ -119,7 +120,7 @@ def learn(frame: Any, choices: Choices) -> tuple[tuple[Feature, ...], tuple[str,
 
 
 def _learn_column(series: Any, name: str, choices: Choices, found: Findings) -> list[Feature]:
-    n_missing = int(series.isna().sum())
+    n_missing = int(is_missing(series).sum())
     if n_missing == len(series):
         found.empty.append(name)
         return []

@@ -325,8 +325,15 @@ def text_columns(frame: Any, left_alone: set[str]) -> Iterator[Any]:
     for j, kind in enumerate(frame.dtypes):
         if kind.kind not in "biufcmM" and frame.columns[j] not in left_alone:
             series = frame.iloc[:, j]
-            if _may_hold_numbers(series):
+            if not is_categorical(series) and _may_hold_numbers(series):
                 yield series
+
+
+def is_categorical(series: Any) -> bool:
+    """Whether a column was declared to be a category."""
+    from pandas import CategoricalDtype
+
+    return isinstance(series.dtype, CategoricalDtype)
 
 
 SAMPLE = 1000

@@ -14,6 +14,9 @@ from blockl0.tables.formats import TARGET_NAMES, USUAL_TARGETS, Raw
 from blockl0.tables.spellings import place_of
 from blockl0.text import did_you_mean, listing
 
+PLAIN = (np.dtype(np.float64), np.dtype(np.int64))
+"""Columns of these need no help of pandas, which takes its time for each of many."""
+
 
 def split_target(raw: Raw, target: str | int | None) -> tuple[Raw, str, Any]:
     """(the columns without the target, its name, its values as they are)."""
@@ -85,7 +88,7 @@ def clean_target(y: Any, name: str) -> NDArray[Any]:
 
 def is_missing(y: Any) -> NDArray[np.bool_]:
     """Where a column or an array of any kind holds nothing."""
-    if hasattr(y, "isna"):
+    if hasattr(y, "isna") and y.dtype not in PLAIN:
         return y.isna().to_numpy(np.bool_)
     values = np.asarray(y)
     return np.isnan(values) if values.dtype.kind == "f" else np.zeros(values.shape, dtype=np.bool_)
