@@ -301,7 +301,7 @@ def test_a_relaxation_encloses_the_convex_minimum_and_mostly_reaches_it(rng):
         n_in, price = int(rng.integers(0, 2)), float(rng.choice([0.0, 0.3]))
         room = int(rng.integers(1, n - n_in + 1))
         relaxation = products.new_relaxation(H, np.arange(n), c, d, n_in, np.zeros(n))
-        _, value, bound, _ = kernels.relax_columns(relaxation, room, price, 0.0, np.inf, 1e-9, 0.0)
+        _, value, bound, _ = products.relax_columns(relaxation, room, price, 0.0, np.inf, 1e-9, 0.0)
         expected = slow_relaxation(H, c, d, n_in, room, price)
         assert bound - 1e-5 <= expected <= value + 1e-5
         n_reached += value - bound <= 1e-8

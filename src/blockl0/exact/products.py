@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from blockl0 import kernels
-from blockl0.exact.bounds import EPSILON, Node, Relaxed, Tangent, new_relaxation
+from blockl0.exact.bounds import EPSILON, Node, Relaxed, Tangent, new_relaxation, relax_columns
 from blockl0.exact.last_columns import ROOM, Finished, finish
 from blockl0.problem.problem import Problem
 
@@ -32,7 +32,8 @@ BARRIER = 0.5
 """Weight of the barrier that keeps H − D definite, in shares of the gap."""
 FLOOR = 1e-6
 """Least share of a unit column's curvature that is taken away."""
-RAISE_TRIALS = 8
+RAISE_TRIALS, LENGTHEN, SHORTEST = 8, 2.0, 0.01
+"""Lengths of a step up that are tried; the first is that many times the last one, or one."""
 WIDE = 0.9
 """Columns, as a share of the rows, beyond which no more than the ridge is taken away."""
 
@@ -113,7 +114,7 @@ class ProductBounds:
     ) -> None:
         self.frame, self.price, self.budget, self.is_late = frame, price, budget, is_late
         self.length = float(np.sqrt(2.0 * frame.constant))
-        self.n_sweeps = 0
+        self.n_sweeps, self._length = 0, 1.0
 
     # relaxation ------------------------------------------------------------------------------
 
@@ -129,7 +130,7 @@ class ProductBounds:
         n_in = node.included.size
         room, paid = self.budget - n_in, self.price * n_in + self.frame.constant
         relaxation = new_relaxation(self.frame.H, at, self.frame.c[at], d, n_in, node.w)
-        theta, value, _, n_sweeps = kernels.relax_columns(
+        theta, value, _, n_sweeps = relax_columns(
             relaxation, room, self.price, node.theta,
             cutoff - paid, max(tolerance, PRECISE * abs(paid)), share,
         )  # fmt: skip
@@ -234,7 +235,8 @@ class ProductBounds:
         mu = BARRIER * gap / q
         step = np.clip(0.5 * (slope / mu - K) / (K * K), -0.5 * d, 0.5 / K)
         before = relaxed.value + 2.0 * mu * float(np.log(L.diagonal()).sum())
-        length = 1.0
+        # lengths hardly change from one step to the next: a trial that fails costs a factorization
+        length = min(1.0, LENGTHEN * self._length)
         for _ in range(RAISE_TRIALS):
             if self.is_late():
                 return False
@@ -247,8 +249,10 @@ class ProductBounds:
             found = self._relax(trial, there, np.inf, 0.0, 0.02 * gap)
             if found.value + 2.0 * mu * float(np.log(L.diagonal()).sum()) > before:
                 node.d, node.z, node.w, node.theta = there, trial.z, trial.w, trial.theta
+                self._length = length
                 return True
             length *= 0.4
+        self._length = max(length, SHORTEST)
         return False
 
 
