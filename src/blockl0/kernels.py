@@ -1443,3 +1443,51 @@ def relax_columns(relaxation, room, price, cutoff, tolerance, share):
         else:
             sweep_and_balance(relaxation, room, least, n_free)
     copy_point(relaxation, BEST_V, BEST_G, V, G)
+
+
+# --------------------------------------------------------------------------------------------------
+# 5. Supports with two more columns, in closed form
+# --------------------------------------------------------------------------------------------------
+
+
+class Pairs(NamedTuple):
+    """Free columns after the others were eliminated; see `exact.last_columns`."""
+
+    H: NDArray[np.float64]  # (n, n)
+    free: NDArray[np.int64]  # (q,) columns of H
+    taken: NDArray[np.float64]  # (q, q), what the elimination takes from H
+    root: NDArray[np.float64]  # (q,), of the diagonal of M = H − taken
+    u: NDArray[np.float64]  # (q,)
+    error_u: NDArray[np.float64]  # (q,)
+    is_clear: NDArray[np.bool_]  # (q,)
+    doubts: NDArray[np.int64]  # (p, 2)
+
+
+@kernel
+def weigh_pairs(pairs, base, cutoff, error_rho, least_apart, roundings):
+    """The least value of a pair that reaches the cutoff; the others, as many as fit, are doubts.
+
+    Returns that value and the number of doubts. A pair gains ½(u_i² − 2ρu_iu_j + u_j²)/(1 − ρ²),
+    whose slopes are at most 2(u_i² + u_j²)/(1 − ρ²)² in ρ and 2(|u_i| + |u_j|)/(1 − ρ²) in u.
+    """
+    u, error_u, lowest, n_doubts = pairs.u, pairs.error_u, np.inf, 0
+    for i in range(pairs.free.size - 1):
+        row = pairs.H[pairs.free[i]]
+        for j in range(i + 1, pairs.free.size):
+            rho = (row[pairs.free[j]] - pairs.taken[i, j]) / (pairs.root[i] * pairs.root[j])
+            apart = 1.0 - rho * rho
+            value = -np.inf
+            if pairs.is_clear[i] and pairs.is_clear[j] and apart > least_apart:
+                total, shift = u[i] * u[i] + u[j] * u[j], abs(u[i]) + abs(u[j])
+                gain = 0.5 * (total - 2.0 * rho * u[i] * u[j])
+                gain += roundings * shift * (error_u[i] + error_u[j])
+                gain += roundings * total * error_rho / apart
+                value = base - gain / apart
+            if value >= cutoff:
+                lowest = min(lowest, value)
+            else:
+                if n_doubts == pairs.doubts.shape[0]:
+                    return lowest, n_doubts
+                pairs.doubts[n_doubts, 0], pairs.doubts[n_doubts, 1] = i, j
+                n_doubts += 1
+    return lowest, n_doubts
