@@ -10,7 +10,6 @@ from scipy.optimize import minimize
 
 import hostile
 import hostile_trees
-from blockl0 import kernels
 from blockl0.exact import bounds as bounds_room
 from blockl0.exact import data, products
 from blockl0.exact.bounds import Node, counted

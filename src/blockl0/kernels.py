@@ -1070,9 +1070,9 @@ class Relaxation(NamedTuple):
 LINEAR, SHARE, V, G, BEST_V, BEST_G, TRIAL_V, TRIAL_G, SIZES, SIGN, FIRST, SECOND = range(12)
 RELAXATION_ROWS = 12
 
-# state: θ; the least value and the θ of its memberships; the best bound; sweeps so far; a bracket of
-# θ; sweeps and rest when progress was last judged; and the unknowns of a system that the caller is
-# asked to solve, 0 for none, less than 0 where it has none
+# state: θ; the least value and the θ of its memberships; the best bound; sweeps so far; a bracket
+# of θ; sweeps and rest when progress was last judged; and the unknowns of a system that the caller
+# is asked to solve, 0 for none, less than 0 where it has no solution
 THETA, VALUE, VALUE_THETA, BOUND, SWEEPS, LOW, HIGH, WATCHED, REST, ASKED = range(10)
 RELAXATION_STATE = 10
 
@@ -1289,8 +1289,8 @@ def solve_polish(relaxation, k):
 def polish(relaxation, room, price, k):
     """The point that is right if the sets of full, fractional and absent columns of v are.
 
-    That is a linear system in v, solved already, in which θ follows from Σz = room, or is √(2·price)
-    where there is room. Returns θ, 0 if there is no such point.
+    That is a linear system in v, solved already, in which θ follows from Σz = room, or is
+    √(2·price) where there is room. Returns θ, 0 if there is no such point.
     """
     rows, chosen = relaxation.rows, relaxation.chosen
     first, second, theta = rows[FIRST], rows[SECOND], relaxation.state[THETA]

@@ -231,10 +231,10 @@ class ProductBounds:
     def _joint_step(self, node: Node, relaxed: Relaxed, d: Floats, L: Floats, mu: float) -> Floats:
         """A Newton step of the relaxed value plus μ·log det(H − D), with LL' = H − D.
 
-        With K = inv(H − D), the slopes are ½w_j²(1/z_j − 1) − μK_jj, and the second derivatives those
-        of the barrier, −μK_ij², and of the tangent at a fixed point, −w_j²(1/z_j − 1)(1 − z_j)/d_j,
-        below which the relaxed value does not fall. Where w_j = 0 there is nothing to gain, and d_j
-        falls as far as it may, which makes room for others.
+        With K = inv(H − D), slopes are ½w_j²(1/z_j − 1) − μK_jj. Second derivatives are those of the
+        barrier, −μK_ij², and of the tangent at a fixed point, −w_j²(1/z_j − 1)(1 − z_j)/d_j, below
+        which the relaxed value does not fall. Where w_j = 0 there is nothing to gain, and d_j falls
+        as far as it may, which makes room for others.
         """
         K = _lapack.dpotri(L, lower=1)[0]
         w, z = node.w, np.concatenate([np.ones(node.included.size), node.z])
@@ -306,7 +306,7 @@ class ProductBounds:
 
 
 def _lowered(node: Node, relaxed: Relaxed, d: Floats, price: float) -> Floats:
-    """How far d may fall in a step: absent columns are to stay absent, b²/2d below the threshold."""
+    """How far d may fall: columns that are absent stay so while b²/2d is below the threshold."""
     ratio = np.full(d.size, LEAST_LEFT)
     top = relaxed.last + price
     if 0.0 < top < np.inf:
