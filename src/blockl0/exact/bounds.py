@@ -29,7 +29,7 @@ Bools = NDArray[np.bool_]
 _lapack: Any = lapack
 
 EPSILON = float(np.finfo(np.float64).eps)
-SMALL_SYSTEM = 48
+SMALL_SYSTEM = 128
 """Unknowns up to which a linear system is solved by the kernel, and not by LAPACK."""
 
 

@@ -231,10 +231,10 @@ class ProductBounds:
     def _joint_step(self, node: Node, relaxed: Relaxed, d: Floats, L: Floats, mu: float) -> Floats:
         """A Newton step of the relaxed value plus μ·log det(H − D), with LL' = H − D.
 
-        With K = inv(H − D), slopes are ½w_j²(1/z_j − 1) − μK_jj. Second derivatives are those of the
-        barrier, −μK_ij², and of the tangent at a fixed point, −w_j²(1/z_j − 1)(1 − z_j)/d_j, below
-        which the relaxed value does not fall. Where w_j = 0 there is nothing to gain, and d_j falls
-        as far as it may, which makes room for others.
+        With K = inv(H − D), slopes are ½w_j²(1/z_j − 1) − μK_jj. Second derivatives are those of
+        the barrier, −μK_ij², and of the tangent at a fixed point, −w_j²(1/z_j − 1)(1 − z_j)/d_j,
+        below which the relaxed value does not fall. Where w_j = 0 there is nothing to gain, and d_j
+        falls as far as it may, which makes room for others.
         """
         K = _lapack.dpotri(L, lower=1)[0]
         w, z = node.w, np.concatenate([np.ones(node.included.size), node.z])
@@ -244,20 +244,21 @@ class ProductBounds:
         slope = gain - mu * K.diagonal()
         square = np.tril(K) ** 2
         square += np.tril(square, -1).T
-        step = _lowered(node, relaxed, d, self.price)
+        least = _lowered(node, relaxed, d, self.price)
+        step = least.copy()
         for _ in range(STEP_ROUNDS):
             here = np.flatnonzero(is_up)
             if here.size == 0:
                 break
             A = mu * square[np.ix_(here, here)]
             A.flat[:: here.size + 1] += 2.0 * gain[here] * (1.0 - shares[here]) / d[here]
-            side = (slope - mu * (square @ np.where(is_up, 0.0, step)))[here]
+            side = (slope - mu * (square @ np.where(is_up, 0.0, least)))[here]
             _, found, info = _lapack.dposv(A, side, lower=1, overwrite_a=1)
             if info != 0:
                 break
-            falls = found < step[here]
+            step[here] = np.maximum(found, least[here])
+            falls = found < least[here]
             if not falls.any():
-                step[here] = found
                 break
             is_up[here[falls]] = False
         return step
