@@ -40,8 +40,8 @@ FAR = 0.3
 but cost more, and leave a curvature that suits its descendants less."""
 LEAST_LEFT, STEP_ROUNDS = 0.3, 6
 """Share of a curvature that a step leaves at least, and systems that find which are at it."""
-RAISE_TRIALS, LENGTHEN, SHORTEST = 8, 2.0, 0.01
-"""Lengths of a step up that are tried; the first is that many times the last one, or one."""
+RAISE_TRIALS = 8
+"""Lengths of a step up that are tried."""
 WIDE, NARROW = 1.0, 0.9
 """Columns, as a share of the rows, beyond which no more than the ridge is taken away; and down to
 which nodes that began with more have to come."""
@@ -123,7 +123,7 @@ class ProductBounds:
     ) -> None:
         self.frame, self.price, self.budget, self.is_late = frame, price, budget, is_late
         self.length = float(np.sqrt(2.0 * frame.constant))
-        self.n_sweeps, self._length = 0, 1.0
+        self.n_sweeps = 0
 
     # relaxation ------------------------------------------------------------------------------
 
@@ -284,8 +284,7 @@ class ProductBounds:
         else:
             step = self._own_step(node, d, L, mu)
         before = relaxed.value + 2.0 * mu * float(np.log(L.diagonal()).sum())
-        # lengths hardly change from one step to the next: a trial that fails costs a factorization
-        length = min(1.0, LENGTHEN * self._length)
+        length = 1.0
         for _ in range(RAISE_TRIALS):
             if self.is_late():
                 return False
@@ -299,10 +298,8 @@ class ProductBounds:
             is_solved = found.bound > relaxed.bound - UNSOLVED * gap
             if is_solved and found.value + 2.0 * mu * float(np.log(L.diagonal()).sum()) > before:
                 node.d, node.z, node.w, node.theta = there, trial.z, trial.w, trial.theta
-                self._length = length
                 return True
             length *= 0.4
-        self._length = max(length, SHORTEST)
         return False
 
 
