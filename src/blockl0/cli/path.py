@@ -29,6 +29,7 @@ from blockl0.text import as_csv, short
 )
 @shared.search_options
 @shared.choice_options
+@shared.halves_option
 @shared.seed_option
 @click.option("--csv", type=shared.FILE, metavar="FILE", help="Write the table as CSV.")
 @click.option("--html", type=shared.FILE, metavar="FILE", help="Write the report page.")
