@@ -54,6 +54,8 @@ class Path:
     intercepts : ndarray or None
         One per point, or one row per point for several classes, where one was fitted.
     feature_names : tuple of str or None
+    spreads : ndarray (n_features,) or None
+        The standard deviations of the columns, where an estimator has made the path.
     """
 
     n_nonzero_coefs: NDArray[np.int64]
@@ -66,6 +68,7 @@ class Path:
     n_samples: float = 0.0
     intercepts: Any = None
     feature_names: tuple[str, ...] | None = None
+    spreads: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.results)

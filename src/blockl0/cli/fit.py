@@ -253,7 +253,7 @@ def _result(data: Any, fitted: Fitted, rows: list[Any], keep: list[str]) -> dict
         "classes": getattr(model, "classes_", None),
         "objective": model.objective_,
         "solver_status": str(model.status_),
-        "scores": data.scores(model) | _guesses(data),
+        "scores": data.scores(model) | guesses(data),
         "cautions": fitted.cautions,
         "certificate": trust.claim(model, fitted.proof, choice, fitted.has_bound),
         "choice": fitted.choice,
@@ -262,7 +262,7 @@ def _result(data: Any, fitted: Fitted, rows: list[Any], keep: list[str]) -> dict
     }
 
 
-def _guesses(data: Any) -> dict[str, float]:
+def guesses(data: Any) -> dict[str, float]:
     """What the commonest class of the fit's rows would score; nothing for numbers."""
     import numpy as np
 

@@ -119,6 +119,8 @@ class L0ClassifierCV(L0LinearCV, L0Classifier):
         As in `L0RegressorCV`.
     cv_accuracies_ : ndarray (n_folds, p)
         The shares of unseen rows whose class is predicted. Only without `scoring`.
+    guess_accuracy_ : float
+        The share of the commonest class, which guessing gets right.
     classes_, coef_, intercept_, support_, n_nonzero_, objective_, certificate_, status_, n_iter_
         Of the chosen point, as in `L0Classifier`.
     class_weight_ : ndarray or None

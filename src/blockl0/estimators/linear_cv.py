@@ -34,6 +34,7 @@ from blockl0.estimators.folds import (
     warn_of_folds,
 )
 from blockl0.estimators.linear import CALLER, L0Linear
+from blockl0.estimators.reading import guess_share, spreads
 from blockl0.estimators.regressor import L0Regressor
 from blockl0.path import Path, solve_path
 from blockl0.problem.preprocess import Prepared
@@ -46,6 +47,7 @@ DEFAULT_LARGEST = 20
 """The largest budget of a path where none is given."""
 CV_ATTRIBUTES = (
     "cv_scores_", "mean_scores_", "se_scores_", "best_score_", "cv_null_scores_", "cv_accuracies_",
+    "guess_accuracy_",
 )  # fmt: skip
 """Of folds; rules without them leave none."""
 
@@ -121,6 +123,7 @@ class L0LinearCV(L0Linear):
             final = task.part("path", len(splits)).begin()
             path = self._path_of(prepared, points, seed)
             self._choose(path, prepared, folds, points)
+            self._keep_readable(data, folds)
             final.end({})
         self._warn_of_constants(prepared)
 
@@ -152,7 +155,6 @@ class L0LinearCV(L0Linear):
             warn_of_folds(found, points[: len(path)])
             self.cv_scores_, self.mean_scores_, self.se_scores_ = found, mean, error
             self.best_score_ = float(mean[chosen])
-            self._keep_shares(folds, len(path))
         else:
             if not can_judge(path).any():
                 warnings.warn(
@@ -171,12 +173,14 @@ class L0LinearCV(L0Linear):
             )
         self._keep_path(path, prepared, chosen)
 
-    def _keep_shares(self, folds: FoldScores, n_points: int) -> None:
-        """Keep the scores of the folds that people read, where they are the estimator's own."""
-        if self.scoring is None:
+    def _keep_readable(self, data: Data, folds: FoldScores) -> None:
+        """Keep what people read: standard deviations, and scores if they are the estimator's."""
+        self.path_ = replace(self.path_, spreads=spreads(data.X))
+        if self.scoring is None and self.rule in RULES:
             self.cv_null_scores_ = folds.null
             if is_classifier(self):
-                self.cv_accuracies_ = folds.accuracies[:, :n_points]
+                self.cv_accuracies_ = folds.accuracies[:, : len(self.path_)]
+                self.guess_accuracy_ = guess_share(data.y, data.weights)
 
     def _points(self, X: Any, weights: Any) -> list[tuple[float, int]]:
         """(price, budget) along the path: 0..K for a number K, or the budgets given."""
