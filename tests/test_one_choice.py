@@ -70,6 +70,7 @@ def test_all_doors_choose_the_same_k_and_say_the_same_of_it(case):
     for est in (model, plain(k, random_state=seed, effort="fast").fit(X, y)):
         found = est.summary(X, y, n_half_samples=10).columns
         assert dict(zip(found["feature"], found["again"], strict=True)) == pytest.approx(shares)
+    assert not any("separate" in str(p["cautions"]) for p in page["points"] if is_number)
     if not is_number:
         guess = y.value_counts(normalize=True).iloc[0]
         assert fit["scores"]["guess"] == pytest.approx(guess)

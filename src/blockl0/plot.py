@@ -226,7 +226,7 @@ class SelectionCurveDisplay(_Display):
     def _draw_level(self, ax: Any) -> None:
         """What is chosen must reach the best less its error; accuracies stand beside guessing."""
         if self.guess is not None:
-            ax.axhline(self.guess, color=PALE, lw=0.8, ls=":", label="guessing")
+            ax.axhline(self.guess, color=PALE, lw=0.8, ls=":", label=f"guessing: {self.guess:.3g}")
             return
         assert self.errors is not None
         limit = self.values[self.best] - self.errors[self.best]

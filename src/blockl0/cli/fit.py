@@ -64,11 +64,12 @@ def command(**options: Any) -> None:
     model so far.
     """
     with Job("fit", options) as job:
-        from blockl0.cli.data import check_size, load
-
         check_outputs(options, "out", "proof")
+        from blockl0.cli.data import check_size, kept_columns, load
+
         data = load(job, options)
         check_size(data, options["columns"])
+        kept_columns(job, data.table, options["keep"])  # before anything slow is imported
         fitted = fit_model(job, data, options)
         rows = explain(job, data, fitted, options)
         result = _result(data, fitted, rows, list(options["keep"]))

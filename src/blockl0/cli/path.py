@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from blockl0.cli import options as shared
-from blockl0.cli.fit import guesses
+from blockl0.cli.fit import fit_choosing, guesses
 from blockl0.cli.output import (
     INTERRUPTED,
     Interrupted,
@@ -43,11 +43,11 @@ def command(**options: Any) -> None:
     rows not seen in fitting; a star marks the k that --rule chooses. Ctrl-C prints the path so far.
     """
     with Job("path", options) as job:
-        from blockl0.cli.data import load
-        from blockl0.cli.fit import fit_choosing
-
         check_outputs(options, "csv", "html")
+        from blockl0.cli.data import kept_columns, load
+
         data = load(job, options)
+        kept_columns(job, data.table, options["keep"])  # before anything slow is imported
         with job.timed("fit"):
             fitted = fit_choosing(job, data, options)
         result = _result(data, fitted.model)

@@ -110,8 +110,8 @@ def guess_share(codes: Any, weights: Any = None) -> float:
 
 
 def separation(accuracy: float, ridge: float) -> str | None:
-    """What to know where a fit gets all its rows right; None where it does not."""
-    if accuracy < 1.0:
+    """What to know where a fit gets all its rows right; None where it does not, or of numbers."""
+    if not accuracy >= 1.0:
         return None
     held = (
         f"only the ridge of {ridge:g} keeps the coefficients finite" if ridge

@@ -159,8 +159,8 @@ def _steady(point: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
     firm = sum(share >= FIRM for share in again)
     columns = "column is" if firm == 1 else "columns are"
     text = (
-        f"{columns} chosen again in at least {percent(FIRM)} of {n} half-samples, each by one "
-        "half of the rows."
+        f"{columns} chosen again in at least {percent(FIRM)} of {n} half-samples, which are halves "
+        "of the rows."
     )
     if firm < k:
         text += (

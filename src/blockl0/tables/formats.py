@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -14,9 +13,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from blockl0.files import check_exists
 from blockl0.tables.csv_files import PACKED, read_csv
 from blockl0.tables.matrix_files import read_libsvm, read_mat
-from blockl0.text import clause, did_you_mean
+from blockl0.text import clause
 from blockl0.validate import check_choice
 
 FORMATS = {
@@ -136,11 +136,7 @@ def read_raw(
         name, stream = STDIN, io.BytesIO(sys.stdin.buffer.read())
         kind = format or "csv"
     else:
-        name, stream = str(source), Path(source)
-        if stream.is_dir():
-            raise IsADirectoryError(f"{name!r} is a folder; give the name of a file.")
-        if not stream.is_file():
-            raise FileNotFoundError(f"There is no file {name!r}.{_similar(stream)}")
+        name, stream = str(source), check_exists(source)
         kind = format or format_of(stream)
     if kind == "csv":
         raw = _read_csv(
@@ -165,12 +161,6 @@ def format_of(path: Path) -> str:
         f"The name {path.name!r} does not tell its format; known are {', '.join(FORMATS)}. "
         "Give --format csv, parquet, libsvm, npz or mat."
     )
-
-
-def _similar(path: Path) -> str:
-    folder = path.parent
-    names = [p.name for p in folder.iterdir() if p.is_file()] if folder.is_dir() else []
-    return did_you_mean(path.name, names, "" if folder == Path() else f"{folder}{os.sep}")
 
 
 # -- tables with named columns ---------------------------------------------------------------------

@@ -11,7 +11,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from blockl0.problem.centred import is_rounding
 from blockl0.tables import recipe
 from blockl0.tables.column_kinds import kind_of
 from blockl0.tables.formats import Raw, read_raw
@@ -268,6 +267,8 @@ def _without_constants(table: Table, is_open: bool) -> Table:
     else:
         low, top = (X.min(axis=0), X.max(axis=0)) if X.size else (np.zeros(0), np.zeros(0))
         n_silent = 0
+    from blockl0.problem.centred import is_rounding  # with LAPACK: wrong input need not wait
+
     is_constant = is_rounding(low, top)
     if not is_constant.any():
         return table
