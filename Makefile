@@ -105,5 +105,5 @@ wheel: $(STAMP)
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 
 clean:
-	rm -rf $(VENV) .peers build dist demo_output docs/_build docs/gallery .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .peers build dist demo_output docs/_build docs/gallery docs/reference .pytest_cache .ruff_cache .hypothesis
 	find src tests examples benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +
