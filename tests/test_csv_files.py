@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -51,22 +53,44 @@ def test_decimal_commas_with_dots_between_thousands(tmp_path):
 
 
 DISGUISED = {
-    "thousands": ("a,y", '"{:,.1f}",{}'),
-    "thousands or decimals": ("a;y", "{:,.0f};{}"),
-    "percent": ("a,y", "{:.1f}%,{}"),
-    "dollars": ("a,y", "${:.1f},{}"),
-    "target": ("y,a", '"{:,.1f}",{}'),
+    "thousands": ("a,y", '"{:,.1f}",{}', 1.0),
+    "percent": ("a,y", "{:.1f}%,{}", 1.0),
+    "dollars": ("a,y", "${:.1f},{}", 1.0),
+    "brackets": ("a,y", "({:.1f}),{}", -1.0),
+    "blanks": ("a;y", "{:_.0f} €;{}", 1.0),
 }
 
 
 @pytest.mark.parametrize("case", DISGUISED)
-def test_numbers_in_disguise_are_refused(tmp_path, case):
+def test_numbers_in_disguise_are_numbers(tmp_path, case):
     """Dropped as text, or taken for labels, they would be missed without a word."""
-    head, line = DISGUISED[case]
-    lines = [line.format(1000.0 + 317.0 * i, i * i % 7) for i in range(12)]
+    head, line, sign = DISGUISED[case]
+    values = [1000.0 + 317.0 * i for i in range(12)]
+    lines = [line.format(v, i * i % 7).replace("_", " ") for i, v in enumerate(values)]
     (tmp_path / "t.csv").write_text("\n".join([head, *lines]), encoding="utf-8")
-    with pytest.raises(ValueError, match=r"numbers in a form that is not read, as '[$]?1,?[03]"):
-        read_table(tmp_path / "t.csv", target="y")
+    table = read_table(tmp_path / "t.csv", target="y")
+    np.testing.assert_array_equal(table.X[:, 0], sign * np.array(values))
+    said = "commas are between thousands" if case == "thousands" else "Read as numbers: a ("
+    assert said in notes_of(table)
+    flipped = "\n".join(["y,a" if head[1] == "," else "y;a", *lines])
+    (tmp_path / "t.csv").write_text(flipped, encoding="utf-8")
+    np.testing.assert_array_equal(read_table(tmp_path / "t.csv").y, sign * np.array(values))
+
+
+UNITS = {
+    "percent and none": ("12%", "0.3", "'12%' in row 2 and '0.3' in row 3"),
+    "two currencies": ("$5", "5 €", "'$5' in row 2 and '5 €' in row 3"),
+}
+
+
+@pytest.mark.parametrize("case", UNITS)
+def test_units_are_not_mixed(tmp_path, case):
+    first, second, shown = UNITS[case]
+    rows = [first, second, first, second]
+    text = "a;y\n" + "".join(f"{value};{i}\n" for i, value in enumerate(rows))
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=f"Column 'a' holds {re.escape(shown)}: numbers with"):
+        read_table(tmp_path / "t.csv")
 
 
 def test_names_with_separators_and_line_breaks(tmp_path, frame):
@@ -120,5 +144,5 @@ def test_headers_are_recognized(tmp_path, case):
 
 def test_the_target_must_be_finite(frame):
     frame.loc[4, "y"] = np.inf
-    with pytest.raises(ValueError, match="'y' is infinite in row 4"):
+    with pytest.raises(ValueError, match="'y' is infinite in the row with index 4"):
         read_table(frame)

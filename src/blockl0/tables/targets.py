@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from blockl0.tables.column_kinds import kind_of, to_numbers
 from blockl0.tables.formats import TARGET_NAMES, USUAL_TARGETS, Raw
+from blockl0.tables.spellings import place_of
 from blockl0.text import did_you_mean, listing
 
 
@@ -62,10 +63,7 @@ def clean_target(y: Any, name: str) -> NDArray[Any]:
     values = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
     n_missing = int(is_missing(y).sum())
     if n_missing:
-        raise ValueError(
-            f"The target {name!r} is missing in {n_missing} of {len(values)} rows; "
-            "--impute drop-rows leaves them out."
-        )
+        raise ValueError(f"The target {name!r} is missing in {n_missing} of {len(values)} rows.")
     if values.dtype.kind in "bU":
         return values
     if hasattr(y, "iloc"):
@@ -80,7 +78,8 @@ def clean_target(y: Any, name: str) -> NDArray[Any]:
     values = values.astype(np.float64)
     if not np.isfinite(values).all():
         row = int(np.argmin(np.isfinite(values)))
-        raise ValueError(f"The target {name!r} is infinite in row {row}; remove or bound it.")
+        where = place_of(y, row) if hasattr(y, "iloc") else f"row {row + 1}"
+        raise ValueError(f"The target {name!r} is infinite in {where}; remove or bound it.")
     return values
 
 
