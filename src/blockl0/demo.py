@@ -72,8 +72,8 @@ def run(folder: Any, *, force: bool = False, echo: Callable[[str], Any] = print)
     started = time.perf_counter()
     warm_up()
     echo(
-        f"Compiled functions are ready after {time.perf_counter() - started:.1f} s; times below are "
-        "of searches alone."
+        f"Compiled functions are ready after {time.perf_counter() - started:.1f} s; times below "
+        "are of searches alone."
     )
     echo(f"Diabetes: which {K} of {X.shape[1]} columns explain y in {X.shape[0]} patients?\n")
     # without an intercept in `solve`, the data are centred; the estimators do that themselves
