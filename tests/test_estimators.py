@@ -331,7 +331,9 @@ def test_summary():
     with pytest.raises(ValueError, match="needs the data"):
         model.summary(n_half_samples=3)
     pytest.importorskip("pandas")
-    assert full.to_frame().shape == (4, 5)
+    assert full.to_frame().shape == (4, 6)
+    shown = full._repr_html_()
+    assert shown.count("<tr>") == 5 and "chosen again" in shown and "neither a probability" in shown
     Xi, yi = load_iris(return_X_y=True)
     for est in (L0Classifier(2, random_state=0, effort="fast"), L0ClassifierCV(2, rule="bic")):
         table = est.fit(Xi, yi).summary(Xi, yi, n_half_samples=2)
