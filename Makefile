@@ -19,7 +19,7 @@ help:
 	@echo "make types      pyright"
 	@echo "make bench      the benchmarks"
 	@echo "make bench-exact-peers  the packages beside which benchmarks/bench_exact.py measures, in .peers"
-	@echo "make docs       the documentation, in docs/_build/html (about a minute)"
+	@echo "make docs       the documentation, in docs/_build/html (a minute and a half of work, 20 s when the examples have not changed)"
 	@echo "make wheel      the package to install elsewhere, in dist"
 	@echo "make clean      remove everything that was made here, .venv included"
 

@@ -39,7 +39,8 @@ class Entry(NamedTuple):
     def first_line(self) -> str:
         """What it is, in a sentence."""
         module, _, name = self.name.rpartition(".")
-        found = getattr(import_module(module), name)
+        is_module = self.directive.startswith(".. automodule")
+        found = import_module(self.name) if is_module else getattr(import_module(module), name)
         return (inspect.getdoc(found) or "").partition("\n")[0].replace("|", "\\|")
 
     @property

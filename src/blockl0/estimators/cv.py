@@ -57,8 +57,8 @@ class L0RegressorCV(L0LinearCV, L0Regressor):
     mean_scores_, se_scores_ : ndarray (p,)
         Means over the folds, and their standard errors.
     cv_null_scores_ : ndarray (n_folds,)
-        What the intercept alone scores; 1 − mean_scores_ / cv_null_scores_.mean() is the share of
-        the loss that is explained in rows not seen in fitting. Only without `scoring`.
+        What the intercept alone scores; ``1 - mean_scores_ / cv_null_scores_.mean()`` is the share
+        of the loss that is explained in rows not seen in fitting. Only without `scoring`.
     coef_, intercept_, support_, n_nonzero_, objective_, certificate_, status_, n_iter_, history_
         Of the chosen point, as in `L0Regressor`.
 
