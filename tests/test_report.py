@@ -359,7 +359,13 @@ def test_progress_and_time_limit():
     X, y = rng.standard_normal((400, 300)), rng.standard_normal(400)
     seen = []
     made = make_report(
-        X, y, n_nonzero_coefs=60, cv=2, time_limit=0.8, progress=lambda *step: seen.append(step)
+        X,
+        y,
+        n_nonzero_coefs=60,
+        cv=2,
+        half_samples=0,
+        time_limit=0.8,
+        progress=lambda *step: seen.append(step),
     )
     assert [done for done, _, _ in seen] == list(range(6)) and {t for _, t, _ in seen} == {5}
     data = made.to_dict()
