@@ -12,7 +12,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from blockl0.tables import recipe
-from blockl0.tables.dependent import dependent_notes
 from blockl0.tables.formats import Raw, read_raw
 from blockl0.tables.gaps import imputed_note, missing_message, with_target, without_gaps
 from blockl0.tables.recipe import MAX_LEVELS, Choices, Feature
@@ -173,6 +172,8 @@ def prepare(
     table = Table(X, y, names, name, tuple(notes), "", raw.source, features, raw.decimal)
     table = _without_constants(table, raw.is_open)
     _check_usable(table)
+    from blockl0.tables.dependent import dependent_notes  # with LAPACK, as above
+
     said = dependent_notes(table.X, table.feature_names, table.features)
     return replace(table, notes=(*table.notes, *said), fingerprint=fingerprint(table))
 
