@@ -258,13 +258,10 @@ def make_estimator(job: Job, data: Data, options: dict[str, Any], **more: Any) -
     )  # fmt: skip
 
 
-def make_folds(data: Data, n_folds: int, seed: int) -> Any:
-    """As many folds as asked for, if there are so many rows."""
-    from blockl0.estimators.folds import shuffled_folds
-
+def check_folds(data: Data, n_folds: int) -> None:
+    """Refuse more folds than there are rows."""
     if n_folds > data.X.shape[0]:
         raise Refused(f"--folds must be at most {data.X.shape[0]}, the number of rows.", DATA)
-    return shuffled_folds(n_folds, data.is_classification, seed)
 
 
 def bind(model: Any, data: Data) -> Any:

@@ -10,7 +10,7 @@ import click
 
 Command = Callable[..., Any]
 
-RULES = ("min", "one_se", "aic", "bic", "ebic", "gic")
+RULES = ("one_se", "min", "aic", "bic", "ebic", "gic")
 FILE = click.Path(dir_okay=False, path_type=Path)
 
 
@@ -179,12 +179,18 @@ choice_options = _all(
     click.option(
         "--rule",
         type=click.Choice(RULES),
-        default="min",
+        default="one_se",
         show_default=True,
-        help="How the number of columns is chosen: cross-validation (min, one_se) or a criterion.",
+        help="How the number of columns is chosen: the fewest within one standard error of the "
+        "best cross-validated loss (one_se), the best (min), or a criterion.",
     ),
     click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True),
     click.option("--jobs", type=click.IntRange(min=1), help="Folds at a time.  [default: 1]"),
+)
+halves_option = click.option(
+    "--half-samples",
+    type=click.IntRange(min=0),
+    help="Repeat the choice on so many halves of the rows.  [default: 10, 0 for large data]",
 )
 seed_option = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 output_options = _all(

@@ -28,9 +28,9 @@ def command(**options: Any) -> None:
     line for each row.
     """
     with Job("predict", options) as job:
+        check_outputs(options, "out")
         from blockl0.model_file import load_model
 
-        check_outputs(options, "out")
         model = load_model(options["model"])
         raw, X = _read(job, model, options)
         with job.timed("predict"):

@@ -49,6 +49,13 @@ CALLER = 5 if HAS_CALLBACKS else 4
 """Frames between a warning of a fit and the line that called it."""
 
 
+def seed_of(random_state: Any) -> int:
+    """A number from a seed, a generator or None, the same wherever a seed is given."""
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31))
+    return int(check_sklearn_random_state(random_state).randint(2**31 - 1))
+
+
 class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
     """What the estimators share: input, the solve, the attributes, the linear predictor."""
 
@@ -212,10 +219,12 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
         """An estimator without cross-validation that selects as many columns."""
         return self
 
-    def _seed(self) -> Any:
-        if isinstance(self.random_state, np.random.Generator):
-            return int(self.random_state.integers(2**31))
-        return int(check_sklearn_random_state(self.random_state).randint(2**31 - 1))
+    def _seed(self) -> int:
+        return seed_of(self.random_state)
+
+    def _row_seed(self, seed: int) -> int:
+        """Of what is drawn among the rows: that of the fit, or of 0, so that fits agree."""
+        return seed_of(0) if self.random_state is None else seed
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         self._loss()

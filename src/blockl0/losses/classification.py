@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, xlog1py, xlogy
 
 from blockl0.losses.base import Loss, Words, entropy_excess
 from blockl0.losses.softmax import Softmax
+from blockl0.losses.special import expit, xlog1py, xlogy
 
 Floats = NDArray[np.float64]
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import xlogy
 
 from blockl0.losses.base import Loss, Words
+from blockl0.losses.special import xlogy
 from blockl0.validate import check_integer
 
 Floats = NDArray[np.float64]

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import io
-import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from blockl0.files import check_exists
 from blockl0.tables.csv_files import PACKED, read_csv
 from blockl0.tables.decimals import Decimals, settle
 from blockl0.tables.excel import Sheet, read_excel
@@ -43,8 +42,6 @@ SPREADSHEETS = (".xls", ".xlsb", ".ods", ".numbers")
 """Tables that are not read, but can be saved as what is."""
 MATRIX_NAMES, TARGET_NAMES = ("X", "x", "A", "data"), ("y", "Y", "target", "b", "label", "labels")
 """What a matrix and its target are called in NPZ and MAT files; the first one there is taken."""
-SIMILAR = 0.7
-"""How much of a file's name, its end apart, another one must share to be suggested."""
 STDIN = "standard input"
 USUAL_TARGETS = ("y", "target")
 """The columns of a table that are taken for the target when none is named."""
@@ -150,11 +147,7 @@ def read_raw(
         name, stream = STDIN, io.BytesIO(sys.stdin.buffer.read())
         kind = format or "csv"
     else:
-        name, stream = str(source), Path(source)
-        if stream.is_dir():
-            raise IsADirectoryError(f"{name!r} is a folder; give the name of a file.")
-        if not stream.is_file():
-            raise FileNotFoundError(f"There is no file {name!r}.{_similar(stream)}")
+        name, stream = str(source), check_exists(source)
         kind = format or format_of(stream)
     if sheet is not None and kind != "excel":
         raise ValueError(f"{name} has no sheets: --sheet is for Excel files.")
@@ -186,16 +179,6 @@ def format_of(path: Path) -> str:
         f"The name {path.name!r} does not tell its format; known are {', '.join(FORMATS)}. "
         f"Give --format {', '.join(KINDS[:-1])} or {KINDS[-1]}."
     )
-
-
-def _similar(path: Path) -> str:
-    """The file that may have been meant: of a similar name before its end."""
-    folder = path.parent
-    names = [p.name for p in folder.iterdir() if p.is_file()] if folder.is_dir() else []
-    before = {Path(name).stem.casefold(): name for name in sorted(names)}
-    prefix = "" if folder == Path() else f"{folder}{os.sep}"
-    near = get_close_matches(path.stem.casefold(), before, n=1, cutoff=SIMILAR)
-    return f" Did you mean {prefix + before[near[0]]!r}?" if near else ""
 
 
 # -- tables with named columns ---------------------------------------------------------------------

@@ -11,9 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from blockl0.problem.centred import is_rounding
 from blockl0.tables import recipe
-from blockl0.tables.dependent import dependent_notes
 from blockl0.tables.formats import Raw, read_raw
 from blockl0.tables.gaps import imputed_note, missing_message, with_target, without_gaps
 from blockl0.tables.recipe import MAX_LEVELS, Choices, Feature
@@ -174,6 +172,8 @@ def prepare(
     table = Table(X, y, names, name, tuple(notes), "", raw.source, features, raw.decimal)
     table = _without_constants(table, raw.is_open)
     _check_usable(table)
+    from blockl0.tables.dependent import dependent_notes  # with LAPACK, as above
+
     said = dependent_notes(table.X, table.feature_names, table.features)
     return replace(table, notes=(*table.notes, *said), fingerprint=fingerprint(table))
 
@@ -284,6 +284,8 @@ def _without_constants(table: Table, is_open: bool) -> Table:
     else:
         low, top = (X.min(axis=0), X.max(axis=0)) if X.size else (np.zeros(0), np.zeros(0))
         n_silent = 0
+    from blockl0.problem.centred import is_rounding  # with LAPACK: wrong input need not wait
+
     is_constant = is_rounding(low, top)
     if not is_constant.any():
         return table
