@@ -472,17 +472,18 @@ def test_what_cannot_be_proven_is_refused(rng, tmp_path):
 def test_the_command_line(folder):
     fit = ("fit", "data.csv", "--drop", "kind", "--drop", "size", *QUICK)
     run(*fit, "-t", "y", "-k", 3, "--proof", "proof.npz")
-    done = run("verify", "proof.npz", "data.csv", "-t", "y", "--drop", "kind", "--drop", "size")
+    given = ("data.csv", "--drop", "kind", "--drop", "size")
+    done = run("verify", "proof.npz", *given, "-t", "y")
     assert "Verified: no other choice has an objective below" in done.stdout
     assert "c1, c4, c9" in done.stdout and "with an intercept" in done.stdout
-    done = run("verify", "proof.npz", "data.csv", "-t", "y", "--json")
+    done = run("verify", "proof.npz", *given, "-t", "y", "--json")
     result = json.loads(done.stdout)["result"]
     assert result["verified"] and result["gap"] < 1e-8 and result["n_nonzero_coefs"] == 3
     assert result["features"] == ["c1", "c4", "c9"]
     # other rows, another target, another file
-    done = run("verify", "proof.npz", "data.csv", "-t", "y", "--test", 0.2, code=1)
-    assert "Refused: The proof is about data of shape (80, 12), got (64, 12)" in done.stderr
-    done = run("verify", "proof.npz", "data.csv", "-t", "c0", code=1)
+    done = run("verify", "proof.npz", *given, "-t", "y", "--test", 0.2, code=1)
+    assert "Refused: The proof is about data of shape (80, 13), got (64, 13)" in done.stderr
+    done = run("verify", "proof.npz", *given, "-t", "c0", code=1)
     assert "Refused: " in done.stderr and done.stdout == ""
     done = run("verify", "data.csv", "data.csv", "-t", "y", code=1)
     assert "no proof, or damaged" in done.stderr

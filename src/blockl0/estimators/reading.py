@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 
@@ -57,9 +57,10 @@ def spreads(X: Any) -> Floats:
     return np.sqrt(np.maximum(squares - mean**2, 0.0))
 
 
-def units_differ(spread: Floats) -> bool:
+def units_differ(spread: ArrayLike) -> bool:
     """Whether the standard deviations of columns are far apart."""
-    known = np.asarray(spread)[np.asarray(spread) > 0.0]
+    spread = np.asarray(spread, dtype=np.float64)
+    known = spread[spread > 0.0]
     return bool(known.size) and float(known.max() / known.min()) > UNITS_DIFFER
 
 
