@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from blockl0.incumbent import Incumbent
 from blockl0.problem.problem import as_problem
+from blockl0.problem.reduction import reduced
 from blockl0.problem.sparsity import Sparsity
 from blockl0.refit.rounds import finish, improve, make_search, refit_options
 from blockl0.refit.search import Search
@@ -248,7 +249,7 @@ def solve_path(
     seed = random_state
     if not isinstance(random_state, int | np.integer):
         seed = int(check_random_state(random_state).integers(2**63))
-    search = make_search(problem, options)
+    search = make_search(reduced(problem, clock), options)
     path = []
     for price, budget in points:
         path.append(_solve_alone(search, Sparsity(price, budget), clock, seed, rounds))
@@ -316,7 +317,7 @@ def _solve_alone(search: Search, sparsity: Sparsity, clock: Run, seed: Any, roun
     """A point as `solve` finds it."""
     passes = search.tally.n_passes
     search = search.for_sparsity(sparsity)
-    run = clock.part(search.problem, is_shown=True)
+    run = clock.part(replace(clock.problem, sparsity=sparsity), is_shown=True)
     rng = check_random_state(seed)
     incumbent, status = improve(search, None, run, rng, rounds)
     n_passes = search.tally.n_passes - passes

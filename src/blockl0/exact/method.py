@@ -34,7 +34,7 @@ MEMORY = 4e9
 """Bytes that products of columns and waiting nodes take at most."""
 
 
-@method("exact")
+@method("exact", reduces=True)
 def solve_exact(
     problem: Problem,
     run: Run,
@@ -79,7 +79,7 @@ def solve_exact(
     """
     node_limit = check_integer("node_limit", node_limit, low=1)
     gap, memory_limit = check_nonnegative("gap", gap), check_positive("memory_limit", memory_limit)
-    recorder = _recorder(problem, proof, memory_limit)
+    recorder = _recorder(run.problem, problem, proof, memory_limit)
     first = METHODS["refit"].solve(problem, run.part(), init=init, rng=rng, effort=HEURISTIC_EFFORT)
     if first.status is Status.OPTIMAL and recorder is None:
         # few columns: the heuristic is a complete search already
@@ -109,7 +109,7 @@ def solve_exact(
     assert status is not None
     made = None if recorder is None else _proof(recorder, run, best.w, bound, proof)
     # what is left to an optimum is rounding
-    bound = best.objective if status is Status.OPTIMAL else min(bound, best.objective)
+    bound = np.inf if status is Status.OPTIMAL else bound
     return run.result(best.w, status, best.iteration, bound, note=note, proof=made)
 
 
@@ -137,15 +137,17 @@ def _proof(recorder: ProofRecorder, run: Run, w: Floats, bound: float, proof: An
     return made
 
 
-def _recorder(problem: Problem, proof: Any, memory_limit: float) -> ProofRecorder | None:
-    """What keeps the proof, where one is asked for; a file must be possible there."""
+def _recorder(
+    problem: Problem, searched: Problem, proof: Any, memory_limit: float
+) -> ProofRecorder | None:
+    """What keeps the proof of a problem, where one is asked for; a file must be possible there."""
     if proof is None or proof is False:
         return None
     if proof is not True:
         if not isinstance(proof, str | Path):
             raise TypeError(f"`proof` must be True or the name of a file, got {proof!r}.")
         check_free(proof, force=True)
-    return ProofRecorder(problem, memory_limit)
+    return ProofRecorder(problem, memory_limit, searched)
 
 
 def _incumbent(problem: Problem, first: Result) -> Incumbent:

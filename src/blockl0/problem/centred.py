@@ -7,6 +7,7 @@ and the rest of it apart: each difference is then right to its last digit.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from copy import copy
 from typing import Any
 
@@ -129,6 +130,15 @@ class Centered(Design):
             X_B -= self.rests[idx]
         X_B[:, self.is_flat[idx]] = 0.0
         return X_B
+
+    def row_chunks(self, step: int, rows: Any = None) -> Iterator[Floats]:
+        """The centred rows, or those of an index array, `step` at a time, as of `columns`."""
+        for X_part in self.base.row_chunks(step, rows):
+            X_part -= self.means
+            if self._far.size:
+                X_part -= self.rests
+            X_part[:, self.is_flat] = 0.0
+            yield X_part
 
     def column_matvec(self, idx: Any, v: Floats) -> Floats:
         """X[:, idx] v − means'v, (m,)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,10 @@ class Design(ABC):
     @abstractmethod
     def columns(self, idx: Any) -> Floats:
         """X[:, idx] as a new dense Fortran-ordered array (m, k)."""
+
+    @abstractmethod
+    def row_chunks(self, step: int, rows: Any = None) -> Iterator[Floats]:
+        """The rows, or those of an index array, `step` at a time: new Fortran-ordered (k, n)."""
 
     @abstractmethod
     def column_matvec(self, idx: Any, v: Floats) -> Floats:
