@@ -28,6 +28,7 @@ from blockl0.estimators.data import Data
 from blockl0.estimators.folds import (
     Split,
     each_fold,
+    fold_factors,
     score_fold,
     split_rows,
     takes_weights,
@@ -128,8 +129,9 @@ class L0LinearCV(L0Linear):
         self, data: Data, splits: list[Any], points: Any, seed: int, task: Task
     ) -> Floats:
         """The scores of all folds, (folds, p); NaN where there is none."""
+        factors = fold_factors(self, data, splits)
         jobs = [
-            (self, data, split, points, seed, task.part("fold", i))
+            (self, data, split, points, seed, task.part("fold", i), factors[i])
             for i, split in enumerate(splits)
         ]
         scores = each_fold(score_fold, jobs, self.n_jobs)

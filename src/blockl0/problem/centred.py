@@ -61,7 +61,7 @@ class Centered(Design):
     def __init__(self, base: Design, weights: Floats | None = None) -> None:
         m, n = base.shape
         self.base = base
-        self.chunk = base.chunk
+        self.chunk, self.most_factored = base.chunk, base.most_factored
         ones = np.ones(m) if weights is None else weights
         total = float(ones.sum())
         self.means: Floats = base.rmatvec(ones) / total
@@ -158,6 +158,7 @@ class Centered(Design):
         idx = np.asarray(idx, dtype=np.intp)
         part = object.__new__(Centered)
         part.base, part.chunk = self.base.take(idx), self.chunk
+        part.most_factored = self.most_factored
         for name in ("means", "rests", "is_constant", "is_flat"):
             setattr(part, name, getattr(self, name)[idx])
         part._set_far(np.flatnonzero(self._is_far[idx]))

@@ -33,6 +33,8 @@ class Dense(Design):
 
     # small temporaries stay in cache and in memory that is used again
     chunk = 2048
+    # measured: from 500 on a factor takes longer than one or two searches
+    most_factored = 300
 
     def __init__(self, X: Floats) -> None:
         self.X: Floats = np.asfortranarray(X, dtype=np.float64)
@@ -121,6 +123,8 @@ class Csc(Design):
 
     # slicing columns costs more than the memory saved
     chunk = 16384
+    # a factor is made of dense rows
+    most_factored = 100
 
     def __init__(
         self,

@@ -30,6 +30,9 @@ class Design(ABC):
     blur: float = 1.0
     """Rounding of products with columns, in units of that of products with stored numbers."""
 
+    most_factored: int = 0
+    """Columns up to which a triangular factor of all rows costs no more than it saves."""
+
     is_flat: NDArray[np.bool_] | None = None
     """Of centred columns those that are zero, (n,); None where nothing is centred."""
 

@@ -32,8 +32,6 @@ TALL = 4.0
 """Rows per column from which data are reduced."""
 LEAST_ROWS = 1000
 """Rows below which a reduction gains nothing that could be felt."""
-MOST_COLUMNS = 5000
-"""Columns beyond which the factor itself, n² numbers, is too large to be made."""
 CHUNK_BYTES = 1 << 20
 """Rows that are factored at a time: what stays in cache is quick."""
 LEAST_CHUNK = 256
@@ -103,17 +101,15 @@ class Factored(Dense):
     so that what is proven on the factor holds for X, and passes a verifier that reads X.
     """
 
-    def __init__(self, R: Floats, of: Design) -> None:
+    def __init__(self, R: Floats, n_rows: int, blur: float = 1.0) -> None:
         super().__init__(R)
-        self.blur = of.blur * max(1.0, (of.shape[0] + 16.0) / (R.shape[0] + 16.0))
+        self.blur = blur * max(1.0, (n_rows + 16.0) / (R.shape[0] + 16.0))
 
 
-def is_tall(problem: Problem) -> bool:
-    """Whether a problem is worth reducing: the squared loss, and many more rows than columns."""
-    m, n = problem.design.shape
-    if not problem.is_quadratic or m < LEAST_ROWS or m < TALL * n:
-        return False
-    return 0 < n <= MOST_COLUMNS
+def is_tall(design: Design) -> bool:
+    """Whether X has so many more rows than columns that a factor pays."""
+    m, n = design.shape
+    return m >= LEAST_ROWS and m >= TALL * n and 0 < n <= design.most_factored
 
 
 def reduced(problem: Problem, clock: Clock | None = None) -> Problem:
@@ -124,7 +120,7 @@ def reduced(problem: Problem, clock: Clock | None = None) -> Problem:
     weights, by `dataclasses.replace`, share it. Where the time is up before it is made, the problem
     is returned as it is.
     """
-    if not is_tall(problem):
+    if not problem.is_quadratic or not is_tall(problem.design):
         return problem
     given = problem.design, problem.y, problem.sample_weight
     known = problem.shared.get("reduced")
@@ -132,6 +128,7 @@ def reduced(problem: Problem, clock: Clock | None = None) -> Problem:
         triangle = factor_rows(*given, clock=clock)
         if triangle is None:
             return problem
-        known = given, Factored(triangle.R[:, :-1], problem.design), triangle.R[:, -1].copy()
+        design = Factored(triangle.R[:, :-1], problem.n_samples, problem.design.blur)
+        known = given, design, triangle.R[:, -1].copy()
         problem.shared["reduced"] = known
     return replace(problem, design=known[1], y=known[2], sample_weight=None, shared={})

@@ -13,7 +13,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from blockl0.estimators.cv import L0ClassifierCV, L0RegressorCV
 from blockl0.estimators.data import Data
-from blockl0.estimators.folds import Split, each_fold, fit_fold, shuffled_folds, split_rows
+from blockl0.estimators.folds import (
+    Split,
+    each_fold,
+    fit_fold,
+    fold_factors,
+    shuffled_folds,
+    split_rows,
+)
 from blockl0.losses import get_loss, label_of
 from blockl0.problem.preprocess import ConstantColumnWarning
 from blockl0.report.plain import compact, ratio
@@ -154,7 +161,11 @@ def cross_validate(
     """Fit the path of `model` again without each fold, and score it there."""
     n_points, data, seed = len(model.path_), task.data(model), model._seed()
     points = [(0.0, int(budget)) for budget in model.path_.n_nonzero_coefs]
-    jobs = [(model, data, split, points, seed) for split in splits]
+    factors = fold_factors(model, data, splits)
+    jobs = [
+        (model, data, split, points, seed, part)
+        for split, part in zip(splits, factors, strict=True)
+    ]
     found: list[Any] = []
     if n_jobs in (None, 1):
         for i, job in enumerate(jobs):
@@ -172,9 +183,9 @@ def cross_validate(
 
 
 def _score_fold(
-    model: Any, data: Data, split: Split, points: Any, seed: int
+    model: Any, data: Data, split: Split, points: Any, seed: int, factors: Any
 ) -> tuple[Floats, Floats, float, list[NDArray[np.int64]]]:
-    fitted, fold = fit_fold(model, data, *split, points, seed)
+    fitted, fold = fit_fold(model, data, split, points, seed, factors)
     if fitted is None:
         return np.empty(0), np.empty(0), float("nan"), []
     return (
