@@ -107,8 +107,10 @@ def fold_factors(est: Any, data: Data, splits: list[Split]) -> list[Factors | No
     factors do not pay, as for splits of other kinds, or where a part has no rows.
     """
     nothing: list[Factors | None] = [None] * len(splits)
+    if not splits or not est._loss().is_quadratic:
+        return nothing
     design = as_design(data.X)
-    if not splits or not est._loss().is_quadratic or not is_tall(design):
+    if not is_tall(design):
         return nothing
     label, uses = _told_apart(len(data.y), splits)
     n_merged, n = sum(len(part) for use in uses for part in use), design.shape[1]
@@ -123,19 +125,18 @@ def fold_factors(est: Any, data: Data, splits: list[Split]) -> list[Factors | No
 def _told_apart(m: int, splits: list[Split]) -> tuple[NDArray[np.int64], list[Any]]:
     """A label of every row, the same for rows that all splits treat alike; and those of each part.
 
-    A splitter that gives a row more than once is not told so by a label; it has one for each row.
+    Where a splitter gives a row more than once, every row has its own. O(m) for each split.
     """
     label = np.zeros(m, dtype=np.int64)
-    for train, test in splits:
-        role = np.zeros(m, dtype=np.int64)
-        role[train] += 1
-        role[test] += 2
-        is_plain = np.bincount(role, minlength=4)[1] == len(train)
-        if not is_plain or np.unique(train).size < len(train) or np.unique(test).size < len(test):
-            label = np.arange(m)
-            break
-        label = np.unique(4 * label + role, return_inverse=True)[1].astype(np.int64)
-    return label, [(np.unique(label[train]), np.unique(label[test])) for train, test in splits]
+    for split in splits:
+        for part in split:
+            count = np.bincount(part, minlength=m)
+            if count.max(initial=0) > 1:
+                return np.arange(m), list(splits)
+            label = 2 * label + count
+        # the labels that occur, numbered anew
+        label = (np.cumsum(np.bincount(label) > 0) - 1)[label]
+    return label, [tuple(np.flatnonzero(np.bincount(label[part])) for part in split) for split in splits]
 
 
 def fit_fold(
