@@ -258,18 +258,28 @@ def solve_path(
     else:
         _ask_neighbours(path, clock)
     _carry_forward(path)
+    results = tuple(point.result() for point in path)
     return Path(
         n_nonzero_coefs=np.array([budget for _, budget in points[: len(path)]], dtype=np.int64),
         alphas=np.array([price for price, _ in points[: len(path)]]),
-        results=tuple(point.result() for point in path),
+        results=results,
         seconds=clock.seconds,
-        losses=np.array([problem.data_loss(point.incumbent.w) for point in path]),
+        losses=np.array(
+            [_loss_at(point.run.problem, r) for point, r in zip(path, results, strict=True)]
+        ),
         loss=problem.loss.name,
         has_scale=getattr(problem.loss, "has_scale", False),
         n_samples=float(
             problem.n_samples if problem.sample_weight is None else problem.sample_weight.sum()
         ),
     )
+
+
+def _loss_at(problem: Any, result: Result) -> float:
+    """The loss without ridge and price, which the objective is where there is neither."""
+    if problem.ridge == 0.0 and problem.sparsity.price == 0.0:
+        return result.objective
+    return problem.data_loss(problem.from_given(result.coef))
 
 
 @dataclass

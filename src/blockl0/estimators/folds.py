@@ -136,7 +136,9 @@ def _told_apart(m: int, splits: list[Split]) -> tuple[NDArray[np.int64], list[An
             label = 2 * label + count
         # the labels that occur, numbered anew
         label = (np.cumsum(np.bincount(label) > 0) - 1)[label]
-    return label, [tuple(np.flatnonzero(np.bincount(label[part])) for part in split) for split in splits]
+    return label, [
+        tuple(np.flatnonzero(np.bincount(label[part])) for part in split) for split in splits
+    ]
 
 
 def fit_fold(

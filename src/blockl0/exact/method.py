@@ -17,6 +17,7 @@ from blockl0.files import check_free
 from blockl0.incumbent import Incumbent
 from blockl0.methods import METHODS, method
 from blockl0.problem.problem import Problem
+from blockl0.problem.reduction import refined
 from blockl0.result import Result, Status
 from blockl0.run import Run
 from blockl0.validate import check_integer, check_nonnegative, check_positive
@@ -107,10 +108,11 @@ def solve_exact(
     if status is None and search is not None and search.reason is not None:
         status, note = Status.NO_BOUND, no_bound(problem, best.w, search.reason)
     assert status is not None
-    made = None if recorder is None else _proof(recorder, run, best.w, bound, proof)
+    w = refined(run.problem, best.w)
+    made = None if recorder is None else _proof(recorder, run, w, bound, proof)
     # what is left to an optimum is rounding
     bound = np.inf if status is Status.OPTIMAL else bound
-    return run.result(best.w, status, best.iteration, bound, note=note, proof=made)
+    return run.result(w, status, best.iteration, bound, note=note, proof=made)
 
 
 def _status(search: Stages, said: Status | None, node_limit: int) -> Status | None:

@@ -22,6 +22,7 @@ from blockl0.incumbent import Incumbent
 from blockl0.methods import method
 from blockl0.problem.fits import make_fits
 from blockl0.problem.problem import Problem
+from blockl0.problem.reduction import refined
 from blockl0.problem.sparsity import Sparsity
 from blockl0.refit.local_search import LocalSearch
 from blockl0.refit.pool_sizes import SearchOptions
@@ -186,7 +187,7 @@ def _nothing(problem: Problem) -> Incumbent:
 def finish(search: Search, incumbent: Incumbent, status: Status, run: Run) -> Result:
     """The result at an incumbent, its objective recomputed from the data."""
     result = run.result(
-        incumbent.w,
+        refined(run.problem, incumbent.w),
         status,
         incumbent.iteration,
         lower_bound=np.inf if incumbent.is_proven else None,
