@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack, solve_triangular
 
 from blockl0.problem.design import Dense
-from blockl0.problem.orthogonal import DEPENDENT, distances
+from blockl0.problem.orthogonal import distances, least_squares
 
 if TYPE_CHECKING:
     from blockl0.problem.design_base import Design
@@ -40,6 +40,8 @@ LEAST_CHUNK = 256
 """Rows at a time at least."""
 BLOCK = 32
 """Columns that are reflected together."""
+CLOSE = 1e-6
+"""Distance of a unit column from others below which semi-normal equations are not trusted."""
 
 
 class Triangle:
@@ -151,15 +153,15 @@ def refined(problem: Problem, w: Floats) -> Floats:
 
     A factor has the rounding of all n columns, a fit on k of them only theirs. One step of
     corrected semi-normal equations, with the gradient from the data and the factor for the step,
-    makes up for it in O(mk), whatever columns do not depend on each other.
+    makes up for it in O(mk). It squares distances: columns close to each other are fitted anew.
     """
     small, support = _known(problem), np.flatnonzero(w)
     if small is None or support.size == 0:
         return w
     A, _, scale = small.unit_columns(support)
     R: Any = np.linalg.qr(A, mode="r")
-    if distances(R).min() <= DEPENDENT:
-        return w
+    if distances(R).min() < CLOSE:
+        return _fitted(problem, support, w)
     X_S, v, w = problem.design.columns(support), w[support], w.copy()
     rest = problem.y - X_S @ v
     rest = rest if problem.sample_weight is None else problem.sample_weight * rest
@@ -167,3 +169,14 @@ def refined(problem: Problem, w: Floats) -> Floats:
     step = solve_triangular(R, slope, trans=1, check_finite=False)
     w[support] = v + solve_triangular(R, step, check_finite=False) / scale
     return w
+
+
+def _fitted(problem: Problem, support: NDArray[np.int64], w: Floats) -> Floats:
+    """The fit on all rows; w itself where that would leave out columns as dependent."""
+    A, b, scale = problem.unit_columns(support)
+    v = least_squares(A, b)
+    if not v.all():
+        return w
+    found = np.zeros_like(w)
+    found[support] = v / scale
+    return found
