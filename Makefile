@@ -32,14 +32,15 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,bench]'
 	@touch $@
 
-# two workers and one thread in each: more threads than cores would only get in each other's way
+# two workers and one thread in each: more threads than cores would only get in each other's way;
+# a file stays with one worker, which makes its expensive fixtures once
 test test-fast: export OMP_NUM_THREADS ?= 1
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-fast: $(STAMP)
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
 
 # Sums come out in another order on another processor. This one is made to compute as an old one
 # does, without its vector instructions in NumPy, in the BLAS, in the C library and in the compiled
@@ -69,6 +70,7 @@ test-bounds: export NUMBA_CACHE_DIR := $(CURDIR)/$(VENV)/numba-bounds
 test-bounds: export OMP_NUM_THREADS ?= 1
 test-bounds: $(STAMP)
 	$(BIN)/python -m pytest -n 2 -m "not slow" $(KERNELS)
+	$(BIN)/python tests/run_hostile.py entries --problems 1000 --jobs 2
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py

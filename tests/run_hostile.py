@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import time
 import traceback
 import warnings
@@ -47,7 +48,7 @@ def run_chunk(what: str, first: int, count: int, largest: int) -> tuple[Counter,
     return calls, wrong
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("what", choices=("truth", "trees", "entries"))
     parser.add_argument("--problems", type=int, default=10_000)
@@ -80,6 +81,7 @@ def main() -> None:
             done = first + CHUNK
     print(f"{sum(calls.values())} done in {time.time() - started:.0f} s: {dict(calls)}")
     print(f"{n_wrong} wrong; next seed {done}")
+    return 1 if n_wrong else 0
 
 
 def _show(wrong: list[str]) -> int:
@@ -89,4 +91,4 @@ def _show(wrong: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

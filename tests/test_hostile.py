@@ -5,12 +5,8 @@ A sample of what `tests/run_hostile.py` does for as long as one likes.
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -36,7 +32,6 @@ from blockl0.problem.orthogonal import (
 )
 from blockl0.problem.problem import as_problem
 
-HERE = Path(__file__).parent
 BATCH = 60
 
 
@@ -404,20 +399,3 @@ def test_public_entries_on_hostile_data():
         warnings.simplefilter("ignore")
         names = [name for seed in range(120) for name in hostile_checks.call_entries(seed)]
     assert {entry.__name__ for entry in hostile_checks.ENTRIES} < set(names)
-
-
-@pytest.mark.slow
-def test_public_entries_stay_in_bounds(tmp_path):
-    """With every index checked, in a process of its own: an access out of bounds is an error."""
-    environment = {
-        **os.environ,
-        "NUMBA_BOUNDSCHECK": "1",
-        "NUMBA_CACHE_DIR": str(tmp_path),
-        "OMP_NUM_THREADS": "1",
-    }
-    ran = subprocess.run(
-        [sys.executable, str(HERE / "run_hostile.py"), "entries", "--problems", "1000"],
-        env=environment, capture_output=True, text=True, timeout=280,
-    )  # fmt: skip
-    assert ran.returncode == 0, ran.stderr
-    assert "6000 done" in ran.stdout and "\n0 wrong" in ran.stdout, ran.stdout
