@@ -1,6 +1,6 @@
 """Tall tables: a path of ten budgets, and a choice by five folds, beside what others would call.
 
-    python benchmarks/scale/tall.py                all sizes, about five minutes
+    python benchmarks/scale/tall.py                all sizes, ten minutes and more
     python benchmarks/scale/tall.py --largest 1e6  only tables of at most so many entries
 
 Every cell is a process of its own, one thread, warmed up on a small table; it prints the least
