@@ -21,9 +21,9 @@ __all__ = ["folder"]
 
 def test_the_question_is_answered_in_one_command(folder):
     done = run("fit", "data.csv", "--target", "y", "-k", 3, "--test", 0.25, "--out", "m.json")
-    for word in ("3 of 12 columns explain 'y'", "c1", "c4", "c9", "held out", "Proven: no other"):
+    for word in ("3 of 17 columns explain 'y'", "c1", "c4", "c9", "held out", "Proven: no other"):
         assert word in done.stdout, word
-    assert "3 columns (city, kind, size) of text dropped" in done.stderr
+    assert "0 and 1: city (2 values), kind (2 values), size (3 values)." in done.stderr
     assert "bootstrap samples: 3 of 3 columns" in " ".join(done.stdout.split())
     model = load_model("m.json")
     assert model.feature_names == ("c1", "c4", "c9") and model.target == "y"
@@ -48,9 +48,9 @@ def test_the_document_holds_what_it_promises(folder):
     assert document["command"] == "fit" and document["status"] == "done"
     assert document["seed"] == 7 and document["options"]["columns"] == 3
     assert document["data"]["fingerprint"].startswith("sha256:")
-    assert document["data"]["n_samples"] == 80 and document["data"]["n_features"] == 12
+    assert document["data"]["n_samples"] == 80 and document["data"]["n_features"] == 13
     assert set(document["timings"]) >= {"read", "fit"}
-    assert any("text dropped" in notice for notice in document["notices"])
+    assert any("Text made into columns" in notice for notice in document["notices"])
 
 
 def test_rows_held_out_are_not_used(folder):
@@ -108,9 +108,13 @@ def test_kept_columns_and_text(folder):
     names = [row["name"] for row in fit_json(*options)["result"]["features"]]
     assert set(names) == {"c1", "c4", "c9", "city=Rome"}
     done = run("fit", "data.csv", "-t", "y", "-k", 4, "--keep", "city", *QUICK, code=3)
-    assert (
-        "--keep city: there is no such column" in done.stderr and "of text dropped" in done.stderr
-    )
+    assert "'city' is a category; give its values, as --keep city=Rome." in done.stderr
+    options = ("-t", "y", "-k", 4, "--keep", "city", "--text", "drop", *QUICK)
+    done = run("fit", "data.csv", *options, code=3)
+    assert "--keep city: there is no such column" in done.stderr
+    assert "3 columns (city, kind, size) of text dropped" in done.stderr
+    done = run("fit", "data.csv", "-t", "y", "-k", 4, "--keep", "City=Rome", *QUICK, code=3)
+    assert "there is no such column for the fit. Did you mean 'city=Rome'?" in done.stderr
 
 
 def test_a_proof_supposes_the_kept_columns(folder):
@@ -188,7 +192,7 @@ def test_certify_a_saved_model(folder):
     done = run("certify", "data.csv", "--model", "m.json")
     text = " ".join(done.stdout.split())
     assert "best coefficients for the chosen columns" in text
-    assert "none of the 66 ways to pick 2 of the 12 columns" in text
+    assert "none of the 136 ways to pick 2 of the 17 columns" in text
     assert "Proven: the global optimum" in text
     frame = pd.read_csv("data.csv")
     frame["y"] = frame["c0"]
@@ -214,7 +218,7 @@ def test_certify_after_a_fit(folder):
 
 
 def test_a_classification_is_proven(folder):
-    options = ("data.csv", "-t", "kind", "-k", 2, "--drop", "y", "--ridge", 1)
+    options = ("data.csv", "-t", "kind", "-k", 2, "--drop", "y", "--ridge", 1, "--text", "drop")
     certificate = answer("fit", *options, "--bootstrap", 0)["result"]["certificate"]
     assert certificate["optimal"] and certificate["gap"] == 0.0
     assert certificate["words"] == "Proven: no other 2 columns fit these rows better."
@@ -338,7 +342,7 @@ def test_a_perfect_fit_is_not_judged_by_rounding(folder):
 
 def test_a_path_ends_where_the_columns_do(folder):
     done = run("path", "data.csv", "-t", "y", "-k", 50, "--rule", "bic")
-    assert "There are 12 columns" in done.stderr and "\n  12  " in done.stdout
+    assert "There are 17 columns" in done.stderr and "\n  17  " in done.stdout
 
 
 # -- losses with a log link and with a parameter ---------------------------------------------------

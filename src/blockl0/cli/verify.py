@@ -30,7 +30,8 @@ def command(**options: Any) -> None:
     """
     with Job("verify", options) as job:
         from blockl0.cli.data import load
-        from blockl0.verify import ProofError, read_proof, verify
+        from blockl0.verify import ProofError, verify
+        from blockl0.verify.files import read_proof
 
         try:
             claim, _ = read_proof(options["file"])

@@ -33,6 +33,8 @@ from blockl0.validate import (
     check_column_entries,
     check_keep,
     check_keep_names,
+    check_target_numbers,
+    check_text_columns,
 )
 
 Floats = NDArray[np.float64]
@@ -95,6 +97,7 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
 
         Only in the `used` columns, where they are given.
         """
+        check_text_columns(X)
         read = validate_data(
             self, X, accept_sparse="csc", dtype=np.float64, order="F", ensure_all_finite=False,
             **options,
@@ -157,7 +160,7 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
 
     def _read_target(self, y: Any, reset: bool) -> Any:
         """Numbers, or codes of the labels."""
-        return np.asarray(y, dtype=np.float64)
+        return check_target_numbers(y)
 
     def _problem_for(self, data: Data) -> Prepared:
         """The problem that the estimator solves, or has solved, for some data."""
