@@ -21,6 +21,7 @@ from blockl0.certificate.hidden_moves import find_hidden_move
 from blockl0.exact import dependence, judged
 from blockl0.exact import search as exact_search
 from blockl0.exact.search import ExactSearch
+from blockl0.problem import reduction
 from blockl0.problem.fits import least_squares_on
 from blockl0.problem.orthogonal import (
     DEPENDENT,
@@ -105,6 +106,16 @@ def test_first_columns_stay_in_an_independent_set():
 def test_claims_are_true(batch):
     wrong = []
     for seed in range(batch * BATCH, (batch + 1) * BATCH):
+        wrong += hostile_checks.check_problem(seed)
+    assert not wrong, "\n".join(wrong)
+
+
+def test_claims_are_true_of_factors(monkeypatch):
+    """Reduced as tall data are, whatever their number of rows."""
+    monkeypatch.setattr(reduction, "LEAST_ROWS", 2)
+    monkeypatch.setattr(reduction, "TALL", 1.0)
+    wrong = []
+    for seed in range(2 * BATCH):
         wrong += hostile_checks.check_problem(seed)
     assert not wrong, "\n".join(wrong)
 

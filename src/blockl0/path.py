@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from blockl0.incumbent import Incumbent
 from blockl0.problem.problem import as_problem
+from blockl0.problem.reduction import reduced
 from blockl0.problem.sparsity import Sparsity
 from blockl0.refit.rounds import finish, improve, make_search, refit_options
 from blockl0.refit.search import Search
@@ -255,7 +256,7 @@ def solve_path(
     seed = random_state
     if not isinstance(random_state, int | np.integer):
         seed = int(check_random_state(random_state).integers(2**63))
-    search = make_search(problem, options)
+    search = make_search(reduced(problem, clock), options)
     path = []
     for price, budget in points:
         path.append(_solve_alone(search, Sparsity(price, budget), clock, seed, rounds))
@@ -265,18 +266,28 @@ def solve_path(
         if not path[-1].is_cut:
             _ask_neighbours(path, clock)
         _carry_forward(path)
+    results = tuple(point.result() for point in path)
     return Path(
         n_nonzero_coefs=np.array([budget for _, budget in points[: len(path)]], dtype=np.int64),
         alphas=np.array([price for price, _ in points[: len(path)]]),
-        results=tuple(point.result() for point in path),
+        results=results,
         seconds=clock.seconds,
-        losses=np.array([problem.data_loss(point.incumbent.w) for point in path]),
+        losses=np.array(
+            [_loss_at(point.run.problem, r) for point, r in zip(path, results, strict=True)]
+        ),
         loss=problem.loss.name,
         has_scale=getattr(problem.loss, "has_scale", False),
         n_samples=float(
             problem.n_samples if problem.sample_weight is None else problem.sample_weight.sum()
         ),
     )
+
+
+def _loss_at(problem: Any, result: Result) -> float:
+    """The loss without ridge and price, which the objective is where there is neither."""
+    if problem.ridge == 0.0 and problem.sparsity.price == 0.0:
+        return result.objective
+    return problem.data_loss(problem.from_given(result.coef))
 
 
 @dataclass
@@ -324,7 +335,7 @@ def _solve_alone(search: Search, sparsity: Sparsity, clock: Run, seed: Any, roun
     """A point as `solve` finds it."""
     passes = search.tally.n_passes
     search = search.for_sparsity(sparsity)
-    run = clock.part(search.problem, is_shown=True)
+    run = clock.part(replace(clock.problem, sparsity=sparsity), is_shown=True)
     rng = check_random_state(seed)
     incumbent, status = improve(search, None, run, rng, rounds)
     n_passes = search.tally.n_passes - passes

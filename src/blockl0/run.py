@@ -193,11 +193,15 @@ class Run:
     ) -> Result:
         """The result at w, its objective recomputed from the data.
 
-        `w` belongs to the columns of the problem's design, the result to those that were given.
+        `w` belongs to the columns of the problem's design, the result to those that were given. A
+        lower bound above the objective, as infinity, is the objective: the point is the best.
         """
+        objective = self.problem.objective(w)
+        if lower_bound is not None:
+            lower_bound = min(lower_bound, objective)
         return Result(
             coef=self.problem.to_given(w),
-            objective=self.problem.objective(w),
+            objective=objective,
             status=status,
             n_iter=n_iter,
             seconds=self.seconds,

@@ -16,6 +16,7 @@ from blockl0.estimators.reading import opposed_pairs, separation, spreads
 from blockl0.estimators.summary import Summary
 from blockl0.path import solve_path
 from blockl0.problem.fits import make_fits
+from blockl0.problem.reduction import reduced
 
 Floats = NDArray[np.float64]
 
@@ -130,6 +131,7 @@ def drop_one(problem: Any, coef: Floats, support: NDArray[np.int64]) -> Floats:
 
     `coef` is the fit, (n,) or (n, n_classes), and the problem's budget has room for its support.
     """
+    problem = reduced(problem)
     fits = make_fits(problem)
     # from the fit itself: of other starts, a loss like Poisson's may not come back
     w = fits.on(support, problem.from_given(coef)).w

@@ -175,6 +175,12 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
 
     def _prepare(self, data: Data, budget: Any, alpha: Any) -> Prepared:
         """The problem for the data and a sparsity, with its intercept."""
+        if data.factor is not None:
+            return data.factor.prepared(
+                self.fit_intercept, n_nonzero_coefs=budget, alpha=alpha, ridge=self.ridge,
+                loss=self._loss(),
+                keep=self._kept(data.X.shape[1]),
+            )  # fmt: skip
         n_classes, weights = data.n_classes, data.weights
         if n_classes:
             weights = self._weigh_classes(data.y, weights)

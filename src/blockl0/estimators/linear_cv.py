@@ -28,6 +28,7 @@ from blockl0.estimators.folds import (
     FoldScores,
     Split,
     each_fold,
+    fold_factors,
     make_splits,
     score_fold,
     takes_weights,
@@ -135,8 +136,9 @@ class L0LinearCV(L0Linear):
         self, data: Data, splits: list[Any], points: Any, seed: int, task: Task
     ) -> FoldScores:
         """The scores of all folds, (folds, p), and their nulls, (folds,)."""
+        factors = fold_factors(self, data, splits)
         jobs = [
-            (self, data, split, points, seed, task.part("fold", i))
+            (self, data, split, points, seed, task.part("fold", i), factors[i])
             for i, split in enumerate(splits)
         ]
         found = each_fold(score_fold, jobs, self.n_jobs)

@@ -96,14 +96,19 @@ class ProofRecorder(Recorder):
     Parameters
     ----------
     problem : Problem
+        What the proof is about: all rows.
     memory_limit : float
         Bytes for X, which a verifier makes dense.
+    searched : Problem, optional
+        What is searched, where that is a factor of tall data.
     """
 
     is_on = True
 
-    def __init__(self, problem: Problem, memory_limit: float = np.inf) -> None:
-        self.problem, self.fits = problem, make_fits(problem)
+    def __init__(
+        self, problem: Problem, memory_limit: float = np.inf, searched: Problem | None = None
+    ) -> None:
+        self.problem, self.fits = problem, make_fits(problem if searched is None else searched)
         self.points: list[Point] = []
         self.curves: list[Curve] = []
         self.places = [Place()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -35,6 +35,8 @@ class Dense(Design):
 
     # small temporaries stay in cache and in memory that is used again
     chunk = 2048
+    # measured: from 500 on a factor takes longer than one or two searches
+    most_factored = 300
 
     def __init__(self, X: Floats) -> None:
         self.X: Floats = np.asfortranarray(X, dtype=np.float64)
@@ -64,6 +66,12 @@ class Dense(Design):
         """X[:, idx] as a new dense Fortran-ordered array (m, k)."""
         # taking rows of the C-ordered transpose copies each column in one contiguous run
         return self.X.T.take(np.asarray(idx, dtype=np.intp), axis=0).T
+
+    def row_chunks(self, step: int, rows: Any = None) -> Iterator[Floats]:
+        """The rows, or those of an index array, `step` at a time: new Fortran-ordered (k, n)."""
+        for part in _row_parts(self.shape[0], step, rows):
+            # a copy of each column in turn: the part of it lies in one run
+            yield self.X.T[:, part].copy().T
 
     def column_matvec(self, idx: Any, v: Floats) -> Floats:
         """X[:, idx] v, (m,)."""
@@ -128,6 +136,8 @@ class Csc(Design):
 
     # slicing columns costs more than the memory saved
     chunk = 16384
+    # a factor is made of dense rows
+    most_factored = 100
 
     def __init__(
         self,
@@ -167,6 +177,15 @@ class Csc(Design):
     def columns(self, idx: Any) -> Floats:
         """X[:, idx] as a new dense Fortran-ordered array (m, k)."""
         return self._take(idx).toarray(order="F")
+
+    def row_chunks(self, step: int, rows: Any = None) -> Iterator[Floats]:
+        """The rows, or those of an index array, `step` at a time: new Fortran-ordered (k, n).
+
+        The entries are copied once, by rows.
+        """
+        by_rows = self.matrix.tocsr()
+        for part in _row_parts(self.shape[0], step, rows):
+            yield by_rows[part].toarray(order="F")
 
     def column_matvec(self, idx: Any, v: Floats) -> Floats:
         """X[:, idx] v, (m,)."""
@@ -277,6 +296,14 @@ def as_design(X: Any) -> Design:
     if sp.issparse(X):
         return Csc(X.data, X.indices, X.indptr, X.shape)
     return Dense(X)
+
+
+def _row_parts(m: int, step: int, rows: Any) -> Iterator[Any]:
+    """Slices of all rows, or parts of the rows asked for."""
+    size = m if rows is None else len(rows)
+    for start in range(0, size, step):
+        part = slice(start, min(start + step, size))
+        yield part if rows is None else rows[part]
 
 
 def _weighted_gram(X: Floats, weights: Floats | None) -> Floats:

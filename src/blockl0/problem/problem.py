@@ -56,6 +56,9 @@ class Problem:
     scale : ndarray (n,) or None
         Powers of two by which the columns were multiplied; None for none. All methods work with
         the scaled ones; `from_given` and `to_given` convert coefficients.
+    shared : dict
+        What has been made of the data, for problems made from this one by `replace` as well; see
+        `blockl0.problem.reduction`.
     """
 
     design: Design
@@ -68,6 +71,7 @@ class Problem:
     has_intercept: bool = False
     scale: Floats | None = None
     units: Units = COLUMNS
+    shared: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def n_samples(self) -> int:

@@ -11,6 +11,7 @@ search the difference as a block) diversify, first among few columns, then among
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import comb
 
 import numpy as np
@@ -21,6 +22,7 @@ from blockl0.incumbent import Incumbent
 from blockl0.methods import method
 from blockl0.problem.fits import make_fits
 from blockl0.problem.problem import Problem
+from blockl0.problem.reduction import refined
 from blockl0.problem.sparsity import Sparsity
 from blockl0.refit.local_search import LocalSearch
 from blockl0.refit.pool_sizes import SearchOptions
@@ -44,7 +46,7 @@ WIDE = 512
 """Columns beyond which a loss other than the squared one is searched in pools of them."""
 
 
-@method("refit", several_outputs=True)
+@method("refit", several_outputs=True, reduces=True)
 def solve_refit(
     problem: Problem,
     run: Run,
@@ -184,15 +186,16 @@ def _nothing(problem: Problem) -> Incumbent:
 
 def finish(search: Search, incumbent: Incumbent, status: Status, run: Run) -> Result:
     """The result at an incumbent, its objective recomputed from the data."""
-    return run.result(
-        incumbent.w,
+    result = run.result(
+        refined(run.problem, incumbent.w),
         status,
         incumbent.iteration,
-        lower_bound=incumbent.objective if incumbent.is_proven else None,
-        certificate=_certificate(search.problem, incumbent, search.tolerance),
+        lower_bound=np.inf if incumbent.is_proven else None,
         n_passes=search.tally.n_passes,
         drift=search.tally.drift,
     )
+    found = _certificate(search.problem, incumbent, search.tolerance, result.objective)
+    return replace(result, certificate=found)
 
 
 def restart(search: Search, incumbent: Incumbent, run: Run, rng: np.random.Generator) -> Incumbent:
@@ -248,7 +251,9 @@ def _rounds(effort: str | int) -> int:
     return check_integer("effort", effort, low=0)
 
 
-def _certificate(problem: Problem, incumbent: Incumbent, rounding: float) -> Certificate | None:
+def _certificate(
+    problem: Problem, incumbent: Incumbent, rounding: float, objective: float
+) -> Certificate | None:
     """What the last pricing proved: no single change, and under a full budget no swap, improves."""
     # on a nearly perfect fit the search rounds more coarsely than a certificate may
     if not incumbent.is_settled or rounding > TOL * incumbent.objective:
@@ -259,5 +264,5 @@ def _certificate(problem: Problem, incumbent: Incumbent, rounding: float) -> Cer
     return Certificate(
         holds=True, level=level, outside="refit", complete=True, confidence=1.0, block=None,
         better_coef=None, better_objective=None, n_blocks=comb(problem.n_features, level),
-        objective=incumbent.objective,
+        objective=objective,
     )  # fmt: skip

@@ -13,7 +13,15 @@ from sklearn.exceptions import ConvergenceWarning
 
 from blockl0.estimators.cv import L0ClassifierCV, L0RegressorCV
 from blockl0.estimators.data import Data
-from blockl0.estimators.folds import FoldScores, Split, each_fold, fit_fold, judge_fold, make_splits
+from blockl0.estimators.folds import (
+    FoldScores,
+    Split,
+    each_fold,
+    fit_fold,
+    fold_factors,
+    judge_fold,
+    make_splits,
+)
 from blockl0.estimators.half_samples import ChosenAgain, chosen_again
 from blockl0.estimators.linear import seed_of
 from blockl0.estimators.reading import guess_share
@@ -145,7 +153,11 @@ def cross_validate(
     """Fit the path of `model` again without each fold, and score it there."""
     n_points, data, seed = len(model.path_), task.data(model), model._seed()
     points = [(0.0, int(budget)) for budget in model.path_.n_nonzero_coefs]
-    jobs = [(model, data, split, points, seed) for split in splits]
+    factors = fold_factors(model, data, splits)
+    jobs = [
+        (model, data, split, points, seed, part)
+        for split, part in zip(splits, factors, strict=True)
+    ]
     found: list[FoldScores] = []
     if n_jobs in (None, 1):
         for i, job in enumerate(jobs):
@@ -161,6 +173,8 @@ def cross_validate(
     )
 
 
-def _score_fold(model: Any, data: Data, split: Split, points: Any, seed: int) -> FoldScores:
-    fitted, fold = fit_fold(model, data, *split, points, seed)
+def _score_fold(
+    model: Any, data: Data, split: Split, points: Any, seed: int, factors: Any
+) -> FoldScores:
+    fitted, fold = fit_fold(model, data, split, points, seed, factors)
     return judge_fold(model, fitted, fold, len(points))
