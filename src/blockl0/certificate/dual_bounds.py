@@ -28,8 +28,13 @@ _lapack: Any = lapack
 
 REACHES = (2.0, 0.5)
 """Changes of a predictor, in units of the loss, for which the bounds of a pass hold."""
-CLOSE_REACHES = (0.1, 1.0)
+CLOSE_REACH = 0.1
 """The same for single columns, whose dual points may leave it, as long as they are feasible."""
+NEARLY = 0.6
+"""Share of what is needed above which a gain by the model is taken for the loss itself."""
+CHORDS = 4
+"""Steps of a re-fit with one more column, all with the curvatures of the base, that are looked at:
+each has a value, and a dual point that bounds all values from below."""
 CLOSELY = 60
 """What the conjugates of a column's dual point cost, in multiplications a sample."""
 LEAST_PIVOT = 1e-8
@@ -67,6 +72,7 @@ class DualBounds:
         self.unit = float(getattr(self.loss, "unit", 1.0))
         self.is_known = hasattr(self.loss, "conjugate") and hasattr(self.loss, "dual_curvature")
         self._largest: Floats | None = None
+        self._last: tuple[Base, ColumnModel | None] | None = None
 
     @property
     def largest(self) -> Floats:
@@ -132,45 +138,27 @@ class DualBounds:
         return SharedModel(self.problem, A, h, K, reach, slopes, rests, places, needed)
 
     def closer(self, base: Base, columns: Ints) -> Ints:
-        """Of some columns those that their own dual points do not exclude; O(m(s + 1)) each."""
-        A, ridge = self._columns(base.support)
-        if not self.is_known:
-            return columns
-        for reach in CLOSE_REACHES:
-            h = self._curvature(base, reach * self.unit)
-            K = _inverse(A, h, ridge)
-            if K is not None and columns.size:
-                columns = columns[self._lower(base, columns, A, ridge, h, K) < -base.needed]
-        return columns
+        """Of some columns those that their own dual points do not exclude; O(m(s + 1)) each.
 
-    def _lower(
-        self, base: Base, columns: Ints, A: Floats, ridge: Floats, h: Floats, K: Floats
-    ) -> Floats:
-        """Lower bounds on the change of the loss by adding each column; −inf for none."""
-        problem, y = self.problem, self.problem.y
-        X, u = problem.design.columns(columns), self.loss.gradient(base.eta, y)
-        v = self._coefficients(base, base.support)
-        hX = X * h[:, None]
-        U, squares = A.T @ hX, np.einsum("ij,ij->j", X, hX) + problem.ridge
-        W = K @ U
-        M = squares - np.einsum("ij,ij->j", U, W)
-        left = A.T @ (self.weights * u) + ridge * v
-        shift = K @ left
-        is_free = M > LEAST_PIVOT * squares
-        slope = X.T @ (self.weights * u) - shift @ U
-        steps = np.where(is_free, -slope / np.where(is_free, M, 1.0), 0.0)
-        # predictors and coefficients of the model's minimum, then its dual point and its value
-        Z = (X - A @ W) * steps - (A @ shift)[:, None]
-        V = (v - shift)[:, None] - W * steps
-        bends = np.divide(h, self.weights, out=np.zeros_like(h), where=self.weights > 0.0)
-        dual = u[:, None] + bends[:, None] * Z
-        value = -weighted_total(self.weights, self.loss.conjugate(dual, y[:, None]))  # type: ignore[attr-defined]
-        value -= 0.5 * (ridge @ V**2 + problem.ridge * steps**2)
-        weighted = self.weights[:, None] * dual
-        own = np.einsum("ij,ij->j", X, weighted) + problem.ridge * steps
-        value -= FAR * np.abs(own * steps)
-        value -= FAR * np.sum(np.abs((A.T @ weighted + ridge[:, None] * V) * V), axis=0)
-        return np.where(is_free, value - base.value, -np.inf)
+        Those that certainly improve come first.
+        """
+        model = self._model_at(base)
+        if model is None or columns.size == 0:
+            return columns
+        excluded, improving = model.decide(columns)
+        return np.concatenate([columns[improving], columns[~(excluded | improving)]])
+
+    def _model_at(self, base: Base) -> ColumnModel | None:
+        """The model at a base, kept for the next columns; None where it says nothing."""
+        if self._last is None or self._last[0] is not base:
+            h, model = self._curvature(base, CLOSE_REACH * self.unit), None
+            A, ridge = self._columns(base.support)
+            K = _inverse(A, h, ridge) if self.is_known else None
+            if K is not None:
+                v = self._coefficients(base, base.support)
+                model = ColumnModel(self.problem, base, A, ridge, v, h, K)
+            self._last = base, model
+        return self._last[1]
 
     def _curvature(self, base: Base, reach: float) -> Floats:
         if not self.is_known:
@@ -245,6 +233,88 @@ class SharedModel:
             X = self.problem.design.columns(part.start + some)
             widths[some] = np.abs(X - self.A @ W[:, some]).max(axis=0)
         return is_out & (lengths * widths <= room)
+
+
+class ColumnModel:
+    """Re-fits of a base with one more column each, by steps that share the base's curvatures h.
+
+    With K = inv(A'hA + ridge), W = K A'hx and M = ‖x‖²_h − (A'hx)'W, the Newton step of slopes
+    (r_A, r_x) is t = −(r_x − W'r_A)/M along x, and −K r_A − Wt along A. The slopes u of the loss at
+    any predictors, plus h times the predictors of that step, are feasible in the dual.
+    """
+
+    def __init__(
+        self, problem: Problem, base: Base, A: Floats, ridge: Floats, v: Floats, h: Floats,
+        K: Floats,
+    ) -> None:  # fmt: skip
+        self.problem, self.base, self.A, self.ridge, self.v = problem, base, A, ridge, v
+        self.loss: Any = problem.loss
+        self.h, self.K, self.weights = h, K, problem.weights
+        safe = np.where(self.weights > 0.0, self.weights, 1.0)
+        self.bends = np.where(self.weights > 0.0, h / safe, 0.0)
+        self.dual: Floats = self.loss.gradient(base.eta, problem.y)
+        self.slopes = self.weights * self.dual
+
+    def decide(self, columns: Ints) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Whether each column certainly does not improve the point, and whether it does, (k,)."""
+        problem, needed = self.problem, self.base.needed
+        X = problem.design.columns(columns)
+        hX = X * self.h[:, None]
+        U, squares = self.A.T @ hX, np.einsum("ij,ij->j", X, hX) + problem.ridge
+        W = self.K @ U
+        M = squares - np.einsum("ij,ij->j", U, W)
+        is_free = M > LEAST_PIVOT * squares
+        slopes = self.A.T @ self.slopes + self.ridge * self.v
+        slope = X.T @ self.slopes - slopes @ W
+        t = np.where(is_free, -slope / np.where(is_free, M, 1.0), 0.0)
+        steps = -(self.K @ slopes)[:, None] - W * t
+        change = self.A @ steps + X * t
+        excluded = np.zeros(columns.size, dtype=np.bool_)
+        # where the model gains nearly enough, the first dual point is too far from the loss
+        some = np.flatnonzero(is_free & (0.5 * t**2 * M < NEARLY * needed))
+        dual = self.dual[:, None] + self.bends[:, None] * change[:, some]
+        lower = self._dual_values(dual, X[:, some], self.v[:, None] + steps[:, some], t[some])
+        excluded[some] = lower >= -needed
+        improving = np.zeros(columns.size, dtype=np.bool_)
+        for i in np.flatnonzero(is_free & ~excluded):
+            there = change[:, i] + self.base.eta, self.v + steps[:, i], float(t[i])
+            excluded[i], improving[i] = self._refit(X[:, i], W[:, i], float(M[i]), *there)
+        return excluded, improving
+
+    def _refit(
+        self, x: Floats, W: Floats, M: float, eta: Floats, v: Floats, t: float
+    ) -> tuple[bool, bool]:
+        """The same of one column, from a first step; neither where it takes too many."""
+        ridge, own, weights, y = self.ridge, self.problem.ridge, self.weights, self.problem.y
+        ceiling = self.base.value - self.base.needed
+        for _ in range(CHORDS):
+            values, u, _ = self.loss.terms(eta, y)
+            value = weights @ values + 0.5 * (ridge @ v**2 + own * t * t)
+            if value < ceiling:
+                return False, True
+            slopes, slope = self.A.T @ (weights * u) + ridge * v, x @ (weights * u) + own * t
+            step = -(slope - W @ slopes) / M
+            steps = -(self.K @ slopes) - W * step
+            change = self.A @ steps + x * step
+            v, t = v + steps, t + step
+            dual = (u + self.bends * change)[:, None]
+            lower = self._dual_values(dual, x[:, None], v[:, None], np.array([t]))[0]
+            if lower >= -self.base.needed:
+                return True, False
+            if not value - self.base.value - lower > ROUNDING * self.base.needed:
+                break
+            eta = eta + change
+        return False, False
+
+    def _dual_values(self, dual: Floats, X: Floats, V: Floats, t: Floats) -> Floats:
+        """Lower bounds (k,) on the change, by dual points (m, k) of coefficients V (a, k) and t."""
+        weighted, own = self.weights[:, None] * dual, self.problem.ridge
+        value = -weighted_total(self.weights, self.loss.conjugate(dual, self.problem.y[:, None]))
+        value -= 0.5 * (self.ridge @ V**2 + own * t**2)
+        # what rounding leaves of their feasibility
+        left = np.abs((self.A.T @ weighted + self.ridge[:, None] * V) * V).sum(axis=0)
+        left += np.abs((np.einsum("ij,ij->j", X, weighted) + own * t) * t)
+        return value - FAR * left - self.base.value
 
 
 def _inverse(A: Floats, h: Floats, ridge: Floats) -> Floats | None:

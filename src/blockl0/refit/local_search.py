@@ -78,10 +78,10 @@ class LocalSearch(Search):
     def settle(
         self, incumbent: Incumbent, run: Run, rng: np.random.Generator, can_try: bool = True
     ) -> Incumbent:
-        """Model, search, polish, until neither a model nor a trial of moves finds better."""
+        """Model, search, polish, until neither a model nor a change of one column finds better."""
         for _ in range(MAX_MODELS):
             incumbent = self._follow_models(incumbent, run, rng)
-            found = self._trial(incumbent, run) if can_try else None
+            found = self._change(incumbent, run) if can_try else None
             if found is None:
                 break
             incumbent = found
@@ -110,6 +110,13 @@ class LocalSearch(Search):
                 is_global = True
         self._ends.update(dict.fromkeys(seen, incumbent))
         return incumbent
+
+    def _change(self, incumbent: Incumbent, run: Run) -> Incumbent | None:
+        """A better point one change away: of all changes, or where those are too many, of some."""
+        if incumbent.objective <= self.negligible:
+            return None
+        found = self.check(incumbent, run)
+        return found if found is not None or incumbent.is_settled else self._trial(incumbent, run)
 
     def _trial(self, incumbent: Incumbent, run: Run) -> Incumbent | None:
         """A single change that lowers the true objective though no model says so."""

@@ -87,12 +87,19 @@ class PooledSearch(LocalSearch):
             self.problem, design=self.problem.design.take(columns), keep=keep,
             sparsity=Sparsity(price, min(budget, columns.size)),
         )  # fmt: skip
-        return LocalSearch(part, self.options, self.tally)
+        return PoolSearch(part, self.options, self.tally)
 
     def _lift(self, w: Floats, columns: Ints) -> Floats:
         lifted = self.problem.zero()
         lifted[columns] = w
         return lifted
+
+
+class PoolSearch(LocalSearch):
+    """The search inside a pool, where a check of all changes would be one of a few columns only."""
+
+    def _change(self, incumbent: Incumbent, run: Run) -> Incumbent | None:
+        return self._trial(incumbent, run)
 
 
 def pool_size(n_support: int) -> int:
