@@ -12,6 +12,7 @@ from blockl0.certificate.single_moves import SingleMoves, Verdict
 from blockl0.problem.fits import make_fits
 from blockl0.problem.problem import Problem
 from blockl0.problem.sparsity import Sparsity
+from blockl0.refit.few_columns import MOST_COLUMNS, Subsets
 from blockl0.refit.models import Models
 from blockl0.refit.quadratic_search import RELATIVE_TOLERANCE, Incumbent, SearchOptions, Tally
 from blockl0.refit.search import Search
@@ -150,6 +151,23 @@ class LocalSearch(Search):
             return None
         found = self._at(verdict.better, incumbent.iteration + 1)
         return found if found.objective < incumbent.objective else None
+
+    def exhaust(self, incumbent: Incumbent, run: Run) -> tuple[Incumbent, bool]:
+        """The best of all subsets, where there are few, and whether all were searched."""
+        is_open = incumbent.objective > self.negligible
+        if not is_open or self.problem.n_features > MOST_COLUMNS:
+            return incumbent, False
+        subsets = Subsets(
+            self.problem, self.fits, incumbent.w, incumbent.objective, self.tolerance
+        )
+        subsets.search(run)
+        if subsets.objective < incumbent.objective:
+            found = self._at(subsets.best, incumbent.iteration)
+            if found.objective < incumbent.objective:
+                incumbent = found
+        # single changes of the best of all are among those that are no better
+        incumbent.is_settled |= subsets.is_complete
+        return incumbent, subsets.is_complete
 
     def kick_round(
         self, incumbent: Incumbent, run: Run, rng: np.random.Generator, is_narrow: bool = False

@@ -125,8 +125,11 @@ def improve(
         incumbent = given or search.start(search.problem.zero() if init is None else init, run)
         if not incumbent.is_settled:
             incumbent = search.settle(incumbent, run, rng)
+        is_done = given is not None
+        if rounds > 0 and not (is_done or incumbent.is_proven):
+            incumbent, is_done = search.exhaust(incumbent, run)
         status = run.record(incumbent)
-        rounds = rounds if given is None else -1
+        rounds = -1 if is_done else rounds
         # the first round is always made, and is narrow
         fruitless, n_elsewhere = -1, 0
         while status is None and fruitless < rounds and not incumbent.is_proven:
