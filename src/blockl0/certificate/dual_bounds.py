@@ -256,55 +256,57 @@ class ColumnModel:
         self.slopes = self.weights * self.dual
 
     def decide(self, columns: Ints) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Whether each column certainly does not improve the point, and whether it does, (k,)."""
-        problem, needed = self.problem, self.base.needed
+        """Whether each column certainly does not improve the point, and whether it does, (k,).
+
+        It ends with the first that does.
+        """
+        problem, weights, ridge = self.problem, self.weights[:, None], self.ridge[:, None]
+        ceiling = self.base.value - self.base.needed
         X = problem.design.columns(columns)
-        hX = X * self.h[:, None]
-        U, squares = self.A.T @ hX, np.einsum("ij,ij->j", X, hX) + problem.ridge
-        W = self.K @ U
-        M = squares - np.einsum("ij,ij->j", U, W)
-        is_free = M > LEAST_PIVOT * squares
-        slopes = self.A.T @ self.slopes + self.ridge * self.v
-        slope = X.T @ self.slopes - slopes @ W
-        t = np.where(is_free, -slope / np.where(is_free, M, 1.0), 0.0)
-        steps = -(self.K @ slopes)[:, None] - W * t
-        change = self.A @ steps + X * t
-        excluded = np.zeros(columns.size, dtype=np.bool_)
-        # where the model gains nearly enough, the first dual point is too far from the loss
-        some = np.flatnonzero(is_free & (0.5 * t**2 * M < NEARLY * needed))
-        dual = self.dual[:, None] + self.bends[:, None] * change[:, some]
-        lower = self._dual_values(dual, X[:, some], self.v[:, None] + steps[:, some], t[some])
-        excluded[some] = lower >= -needed
-        improving = np.zeros(columns.size, dtype=np.bool_)
-        for i in np.flatnonzero(is_free & ~excluded):
-            there = change[:, i] + self.base.eta, self.v + steps[:, i], float(t[i])
-            excluded[i], improving[i] = self._refit(X[:, i], W[:, i], float(M[i]), *there)
+        excluded, improving = np.zeros((2, columns.size), dtype=np.bool_)
+        W, M, left = self._regress(X)
+        X, eta, u = X[:, left], self.base.eta[:, None], self.dual[:, None]
+        V, t, values = self.v[:, None] + 0.0 * W, 0.0 * M, 0.0 * M + self.base.value
+        for chord in range(CHORDS):
+            weighted = weights * u
+            slopes, slope = self.A.T @ weighted + ridge * V, problem.ridge * t
+            slope = slope + np.einsum("ij,ij->j", X, np.broadcast_to(weighted, X.shape))
+            step = -(slope - np.einsum("ij,ij->j", W, slopes)) / M
+            steps = -(self.K @ slopes) - W * step
+            change = self.A @ steps + X * step
+            V, t, eta = V + steps, t + step, eta + change
+            # where the model gains nearly enough, the first dual point is too far from the loss
+            tell = np.flatnonzero((chord > 0) | (step**2 * M < 2.0 * NEARLY * self.base.needed))
+            dual = (u + self.bends[:, None] * change)[:, tell]
+            lower = np.full(t.size, -np.inf)
+            lower[tell] = self._dual_values(dual, X[:, tell], V[:, tell], t[tell])
+            excluded[left] = is_out = lower >= -self.base.needed
+            is_open = ~is_out & (values - self.base.value - lower > ROUNDING * self.base.needed)
+            X, W, V, eta = X[:, is_open], W[:, is_open], V[:, is_open], eta[:, is_open]
+            M, t, left = M[is_open], t[is_open], left[is_open]
+            if chord == CHORDS - 1 or left.size == 0:
+                break
+            values, u = self._losses(eta)
+            values = values + 0.5 * (self.ridge @ V**2 + problem.ridge * t**2)
+            improving[left] = values < ceiling
+            if improving.any():
+                break
         return excluded, improving
 
-    def _refit(
-        self, x: Floats, W: Floats, M: float, eta: Floats, v: Floats, t: float
-    ) -> tuple[bool, bool]:
-        """The same of one column, from a first step; neither where it takes too many."""
-        ridge, own, weights, y = self.ridge, self.problem.ridge, self.weights, self.problem.y
-        ceiling = self.base.value - self.base.needed
-        for _ in range(CHORDS):
-            values, u, _ = self.loss.terms(eta, y)
-            value = weights @ values + 0.5 * (ridge @ v**2 + own * t * t)
-            if value < ceiling:
-                return False, True
-            slopes, slope = self.A.T @ (weights * u) + ridge * v, x @ (weights * u) + own * t
-            step = -(slope - W @ slopes) / M
-            steps = -(self.K @ slopes) - W * step
-            change = self.A @ steps + x * step
-            v, t = v + steps, t + step
-            dual = (u + self.bends * change)[:, None]
-            lower = self._dual_values(dual, x[:, None], v[:, None], np.array([t]))[0]
-            if lower >= -self.base.needed:
-                return True, False
-            if not value - self.base.value - lower > ROUNDING * self.base.needed:
-                break
-            eta = eta + change
-        return False, False
+    def _regress(self, X: Floats) -> tuple[Floats, Floats, Ints]:
+        """(W, M) of columns that do not depend on the base, and which these are."""
+        hX = X * self.h[:, None]
+        U, squares = self.A.T @ hX, np.einsum("ij,ij->j", X, hX) + self.problem.ridge
+        W = self.K @ U
+        M = squares - np.einsum("ij,ij->j", U, W)
+        free = np.flatnonzero(M > LEAST_PIVOT * squares)
+        return W[:, free], M[free], free
+
+    def _losses(self, eta: Floats) -> tuple[Floats, Floats]:
+        """The losses (k,) and the slopes (m, k) at predictors (m, k)."""
+        m, k = eta.shape
+        values, slopes, _ = self.loss.terms(eta.ravel(order="F"), np.tile(self.problem.y, k))
+        return self.weights @ values.reshape((m, k), order="F"), slopes.reshape((m, k), order="F")
 
     def _dual_values(self, dual: Floats, X: Floats, V: Floats, t: Floats) -> Floats:
         """Lower bounds (k,) on the change, by dual points (m, k) of coefficients V (a, k) and t."""
