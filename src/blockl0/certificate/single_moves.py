@@ -56,17 +56,19 @@ class SingleMoves:
         tolerance: float,
         run: Run | None = None,
         swaps: bool = True,
+        most_refits: float = np.inf,
     ) -> Verdict:
         """Look for a single change of w that lowers the objective by more than the tolerance.
 
         With s columns in the support and a price, or no room left, these are (s + 1)(n − s) + s
         changes. Without a price, and with room, a swap can never beat the addition it contains.
-        Without swaps they are n.
+        Without swaps they are n. It is given up after so many re-fits that bounds did not spare.
         """
         problem, support = self.problem, self.problem.units.support(w)
         price, budget = problem.sparsity
         ceiling = objective - tolerance
         has_room, self._work, self.n_tried = support.size < budget, 0.0, 0
+        self._refits_left = most_refits
         bases = []
         if has_room:
             bases.append(self._base(w, support, ceiling, -1))
@@ -121,6 +123,7 @@ class SingleMoves:
     def _refit(self, base: Base, column: int, ceiling: float) -> Floats | None:
         """The fit with one more column, if it improves."""
         there = np.sort(np.append(base.support, column))
+        self._refits_left -= 1
         self._work += STEPS * self.problem.n_samples * (there.size * self.n_directions) ** 2
         cost = self.problem.sparsity.price * there.size
         fit = self.fits.on(there, base.w, ceiling - cost, base.intercept)
@@ -128,4 +131,4 @@ class SingleMoves:
 
     def _is_over(self, run: Run | None) -> bool:
         is_late = run is not None and run.seconds_left <= 0.0
-        return is_late or self._work > MOST_WORK
+        return is_late or self._work > MOST_WORK or self._refits_left < 0

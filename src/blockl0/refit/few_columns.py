@@ -17,12 +17,13 @@ from blockl0.run import Run
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-MOST_COLUMNS = 12
-"""Columns up to which all subsets are searched."""
-MOST_WORK = 2e9
-"""Multiplications of the fits, about a second, after which it is given up."""
-STEPS = 4
-"""Newton steps that a fit is counted as."""
+MOST_COLUMNS, FEW = 20, 12
+"""Columns up to which all subsets are searched, and of which all are, if need be."""
+MOST_WORK, LESS_WORK = 2e9, 3e8
+"""Multiplications of the fits, about a second, after which it is given up, and of more columns."""
+STEPS, FIT = 2, 1e5
+"""Newton steps that a fit is counted as, most being given up after one, and what it costs beside
+its multiplications."""
 
 
 class Subsets:
@@ -42,7 +43,7 @@ class Subsets:
         self.problem, self.fits, self.best = problem, fits, w
         self.objective, self.tolerance = objective, tolerance
         self.is_complete = True
-        self._work = 0.0
+        self._work, self._most = 0.0, MOST_WORK if problem.n_features <= FEW else LESS_WORK
 
     def search(self, run: Run) -> None:
         """Look at all subsets, or at as many as the work or the time allow."""
@@ -66,7 +67,7 @@ class Subsets:
         for i, j in enumerate(free):
             if n_in + i > self.problem.sparsity.budget:
                 return
-            if self._work > MOST_WORK or run.seconds_left <= 0.0:
+            if self._work > self._most or run.seconds_left <= 0.0:
                 self.is_complete = False
                 return
             rest = chosen[chosen != j]
@@ -82,7 +83,7 @@ class Subsets:
         price, budget = self.problem.sparsity
         ceiling = self.objective - self.tolerance - price * n_in
         n_directions = max(1, self.problem.n_outputs - 1)
-        self._work += STEPS * self.problem.n_samples * (support.size * n_directions) ** 2
+        self._work += FIT + STEPS * self.problem.n_samples * (support.size * n_directions) ** 2
         fit = self.fits.on(support, start, ceiling)
         count = self.problem.units.count(fit.w)
         objective = fit.value + price * count

@@ -24,6 +24,10 @@ Ints = NDArray[np.int64]
 
 MAX_MODELS = 50
 """Local models of a loss before its search is given up; each lowers the objective."""
+MOST_REFITS = 8
+"""Re-fits of a check between models, which trials of the likeliest changes take over from."""
+RETURNS = 4
+"""Kicks in a row that come back, after which there is hardly anything else to come to."""
 NEGLIGIBLE = 1e-7
 """Share of the loss at zero that counts as none: of separable classes it falls for ever."""
 
@@ -53,7 +57,14 @@ class LocalSearch(Search):
         self._ends: dict[bytes, Incumbent] = {}
         self._tried: dict[bytes, Incumbent | None] = {}
         self._checked: dict[bytes, Verdict] = {}
+        self._paired: dict[bytes, Incumbent | None] = {}
         self._moves: SingleMoves | None = None
+        # kicks in a row that came back to where they set out
+        self._returns = 0
+
+    def is_alone(self) -> bool:
+        """Whether the last kicks all came back."""
+        return self._returns >= RETURNS
 
     def for_sparsity(self, sparsity: Sparsity) -> LocalSearch:
         """The search of the same data under another price and budget; it shares what it can."""
@@ -116,8 +127,21 @@ class LocalSearch(Search):
         """A better point one change away: of all changes, or where those are too many, of some."""
         if incumbent.objective <= self.negligible:
             return None
-        found = self.check(incumbent, run)
-        return found if found is not None or incumbent.is_settled else self._trial(incumbent, run)
+        found = self.check(incumbent, run, MOST_REFITS)
+        if found is None and not incumbent.is_settled:
+            found = self._trial(incumbent, run)
+        return self._add_pair(incumbent, run) if found is None else found
+
+    def _add_pair(self, incumbent: Incumbent, run: Run) -> Incumbent | None:
+        """A better point with two more columns, that only pay together; asked at a price."""
+        (price, budget), key = self.problem.sparsity, incumbent.support.tobytes()
+        if price == 0.0 or incumbent.n_nonzero + 2 > budget or run.seconds_left <= 0.0:
+            return None
+        if key not in self._paired:
+            pairs, ceiling = self.models.at(incumbent.w).pairs(), incumbent.objective - self.tolerance
+            fit = best_fit(self.fits, pairs, price, ceiling, run)
+            self._paired[key] = None if fit is None else self._at(fit.w, incumbent.iteration + 1)
+        return self._paired[key]
 
     def _trial(self, incumbent: Incumbent, run: Run) -> Incumbent | None:
         """A single change that lowers the true objective though no model says so."""
@@ -131,7 +155,9 @@ class LocalSearch(Search):
             self._tried[key] = None if fit is None else self._at(fit.w, incumbent.iteration + 1)
         return self._tried[key]
 
-    def check(self, incumbent: Incumbent, run: Run) -> Incumbent | None:
+    def check(
+        self, incumbent: Incumbent, run: Run, most_refits: float = np.inf
+    ) -> Incumbent | None:
         """A point one change away that is better; if there is none, the incumbent is settled.
 
         Unless the time or the work that may be spent on it ends before that is certain.
@@ -142,8 +168,11 @@ class LocalSearch(Search):
         if key not in self._checked:
             if self._moves is None:
                 self._moves = SingleMoves(self.problem, self.fits)
-            moves = self._moves
-            verdict = moves.check(incumbent.w, incumbent.objective, self.tolerance, run)
+            verdict = self._moves.check(
+                incumbent.w, incumbent.objective, self.tolerance, run, most_refits=most_refits
+            )
+            if verdict.better is None and not verdict.is_complete and most_refits < np.inf:
+                return None
             self._checked[key] = verdict
         verdict = self._checked[key]
         incumbent.is_settled = verdict.is_complete
@@ -200,6 +229,8 @@ class LocalSearch(Search):
         if proposal is not None:
             start = self._polish(proposal, incumbent.iteration)
         found = self.settle(start, run, rng, can_try=False)
+        is_same = np.array_equal(found.support, incumbent.support)
+        self._returns = self._returns + 1 if is_same else 0
         is_better = found.objective < incumbent.objective - self.tolerance
         return found if is_better else incumbent
 

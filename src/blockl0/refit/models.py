@@ -22,6 +22,7 @@ from blockl0.losses import LOSSES, majorizer_curvature
 from blockl0.problem.fits import Fits
 from blockl0.problem.problem import Problem
 from blockl0.refit.grouped_search import GramRows, GroupedSearch
+from blockl0.refit.pairs import best_pairs
 from blockl0.refit.quadratic_search import Incumbent, QuadraticSearch, SearchOptions, Tally
 from blockl0.refit.trial_moves import Proposal, Trials, safe_curvature
 from blockl0.run import Run
@@ -43,6 +44,8 @@ GROWING = 0.5
 CHEAPER = (0.2, 1.0)
 """Share of the price that columns pay when a kick brings them in, between these two."""
 
+PAIRS_TRIED = 4
+"""Pairs of columns that are worth a re-fit."""
 LATEST = 4
 """Models that are remembered: rounds ask for that of the incumbent again and again."""
 
@@ -107,6 +110,17 @@ class Model(ABC):
         # the model must not ask for more than a moderate step of a predictor
         curvature = safe_curvature(loss, eta, y)
         return np.maximum(curvature, 1e-12 * float(curvature.max()) + 1e-300)
+
+    def pairs(self) -> Iterator[Proposal]:
+        """The support with two more columns each, of pairs that pay together if any do."""
+        design, target, weights, _ = self.data
+        n, support = self.problem.n_features, self.support
+        G = design.full_gram(weights)
+        G.flat[:: n + 1] += self.problem.ridge
+        weighted = (weights * target.T).T.reshape(len(weights), -1)
+        self.models.tally.n_passes += 1
+        for pair in best_pairs(G, design.cross(weighted, slice(None)).T, support, PAIRS_TRIED):
+            yield Proposal(np.sort(np.concatenate([support, pair])), self.w)
 
     @abstractmethod
     def settle(self, run: Run, rng: np.random.Generator) -> Proposal:

@@ -34,6 +34,10 @@ class PooledSearch(LocalSearch):
         # the last pool, of the support for which it was made
         self._last: tuple[bytes, Ints, LocalSearch] | None = None
 
+    def is_alone(self) -> bool:
+        """Whether the last kicks of the pool all came back."""
+        return self._last is not None and self._last[2].is_alone()
+
     def shrink(self, w: Floats, size: int) -> Floats:
         """Take out the least missed column until `size` are left; only the support is read."""
         support = self.problem.units.support(w)
@@ -99,7 +103,8 @@ class PoolSearch(LocalSearch):
     """The search inside a pool, where a check of all changes would be one of a few columns only."""
 
     def _change(self, incumbent: Incumbent, run: Run) -> Incumbent | None:
-        return self._trial(incumbent, run)
+        found = self._trial(incumbent, run)
+        return self._add_pair(incumbent, run) if found is None else found
 
 
 def pool_size(n_support: int) -> int:

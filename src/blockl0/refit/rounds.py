@@ -40,6 +40,9 @@ ELSEWHERE = 15
 ELSEWHERE_ROUNDS = 3
 """Rounds in a row without improvement that end a search elsewhere."""
 
+EASY = 4
+"""Rounds in a row without improvement that end a run where every kick came back."""
+
 WIDE = 512
 """Columns beyond which a loss other than the squared one is searched in pools of them."""
 
@@ -148,8 +151,11 @@ def improve(
             if is_perfect:
                 break
             fruitless = 0 if incumbent.objective < before else fruitless + 1
+            is_easy = fruitless >= EASY and search.is_alone()
             incumbent.iteration += 1
             status = run.record(incumbent)
+            if is_easy:
+                break
     except KeyboardInterrupt:
         incumbent, status = incumbent or _nothing(search.problem), Status.INTERRUPTED
     if status is None:

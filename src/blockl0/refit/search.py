@@ -78,6 +78,10 @@ class Search(ABC):
         """
         return incumbent, False
 
+    def is_alone(self) -> bool:
+        """Whether all that was tried of late came back to the incumbent: more will hardly help."""
+        return False
+
     def check(self, incumbent: Incumbent, run: Run) -> Incumbent | None:
         """A better point one change away, on the true objective; None where there is none.
 
