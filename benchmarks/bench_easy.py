@@ -1,6 +1,6 @@
 """Easy data beside abess: a few strong columns carry the signal, and everyone finds them.
 
-    python benchmarks/bench_easy.py                      all cases, CPU time, one thread; needs abess
+    python benchmarks/bench_easy.py                      all cases, CPU time; needs abess
     python benchmarks/bench_easy.py logistic-2000x500    some of them
 
 The estimators with an intercept, as a user calls them, on the same arrays in the same run. Every

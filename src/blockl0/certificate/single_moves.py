@@ -22,15 +22,21 @@ Ints = NDArray[np.int64]
 
 MOST_WORK = 3e10
 """Multiplications after which a check is given up, about ten seconds."""
+CLEAR = 0.005
+"""Share of the changes that may need a closer look where a verdict is clear."""
 STEPS = 4
 """Newton steps that a re-fit is counted as: most are given up after one or two."""
 
 
 class Verdict(NamedTuple):
-    """A better point, or whether it is certain that no single change leads to one."""
+    """A better point, or whether it is certain that no single change leads to one.
+
+    It is clear where next to no change came near: bounds of whole passes excluded them.
+    """
 
     better: Floats | None
     is_complete: bool
+    is_clear: bool = False
 
 
 class SingleMoves:
@@ -68,7 +74,7 @@ class SingleMoves:
         price, budget = problem.sparsity
         ceiling = objective - tolerance
         has_room, self._work, self.n_tried = support.size < budget, 0.0, 0
-        self._refits_left = most_refits
+        self._refits_left, self._n_close = most_refits, 0
         bases = []
         if has_room:
             bases.append(self._base(w, support, ceiling, -1))
@@ -85,7 +91,8 @@ class SingleMoves:
             verdict = self._enter(support, some, ceiling, run)
             if verdict.better is not None or not verdict.is_complete:
                 return verdict
-        return Verdict(None, True)
+        n_changes = len(bases) * (problem.n_features - support.size)
+        return Verdict(None, True, self._n_close <= CLEAR * n_changes)
 
     def _base(self, w: Floats, support: Ints, ceiling: float, left: int) -> Base:
         """The fit on a support, and what a column that enters it must gain."""
@@ -104,6 +111,7 @@ class SingleMoves:
         for base, columns in zip(bases, self.bounds.candidates(support, bases), strict=True):
             for start in range(0, columns.size, self._chunk):
                 some = columns[start : start + self._chunk]
+                self._n_close += some.size
                 self._work += self.problem.n_samples * some.size * (base.support.size + CLOSELY)
                 if self._is_over(run):
                     return Verdict(None, False)

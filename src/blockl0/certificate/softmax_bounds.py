@@ -168,11 +168,12 @@ class Model:
         is_free, inverse, W, _ = self.regress(X)
         left = np.flatnonzero(is_free)
         X, inverse, W = X[:, left], inverse[left], W[:, left]
-        V, t = np.repeat(self.V[:, :, None], left.size, axis=2), np.zeros((left.size, len(self.Q) - 1))
+        V, t = np.repeat(self.V[:, :, None], left.size, axis=2), np.zeros((left.size, W.shape[2]))
         eta, dual = self.base.eta[:, :, None], self.dual[:, :, None]
         values = np.full(left.size, self.base.value)
         for chord in range(CHORDS):
-            slopes, slope = self._slopes(X, np.broadcast_to(dual, (*dual.shape[:2], left.size)), V, t)
+            dual = np.broadcast_to(dual, (*dual.shape[:2], left.size))
+            slopes, slope = self._slopes(X, dual, V, t)
             rest = slopes.reshape(-1, left.size)
             step = -np.einsum("kef,kf->ke", inverse, slope - np.einsum("ikf,ik->kf", W, rest))
             steps = -(np.asarray(self.K) @ rest) - np.einsum("ikf,kf->ik", W, step)
@@ -201,7 +202,7 @@ class Model:
         return self.weights @ values.reshape(m, k) + 0.5 * ridged, dual
 
     def _slopes(self, X: Floats, dual: Floats, V: Floats, t: Floats) -> tuple[Floats, Floats]:
-        """The gradients in the others' coefficients (a, q, k), and in those of the columns (k, q)."""
+        """The gradients in the others' coefficients, (a, q, k), and in the columns' own, (k, q)."""
         own = np.einsum("ik,ick->kc", X * self.weights[:, None], dual) @ self.Q
         left = np.tensordot(self.A * self.weights[:, None], dual, (0, 0))
         left = np.einsum("ack,ce->aek", left, self.Q) + self.ridge[:, None, None] * V

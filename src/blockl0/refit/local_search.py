@@ -24,9 +24,9 @@ Ints = NDArray[np.int64]
 
 MAX_MODELS = 50
 """Local models of a loss before its search is given up; each lowers the objective."""
-MOST_REFITS = 8
-"""Re-fits of a check between models, which trials of the likeliest changes take over from."""
-RETURNS = 4
+MOST_REFITS = 1
+"""Re-fits of a check between models: where it needs more, trials of likely changes come first."""
+RETURNS = 2
 """Kicks in a row that come back, after which there is hardly anything else to come to."""
 NEGLIGIBLE = 1e-7
 """Share of the loss at zero that counts as none: of separable classes it falls for ever."""
@@ -62,9 +62,17 @@ class LocalSearch(Search):
         # kicks in a row that came back to where they set out
         self._returns = 0
 
-    def is_alone(self) -> bool:
-        """Whether the last kicks all came back."""
-        return self._returns >= RETURNS
+    def is_alone(self, incumbent: Incumbent) -> bool:
+        """Whether no single change came near, and the last kicks came back.
+
+        At a price neither says anything of larger supports.
+        """
+        verdict = self._checked.get(incumbent.support.tobytes())
+        is_clear = verdict is not None and verdict.is_clear
+        return is_clear and self._n_returns() >= RETURNS and self.problem.sparsity.price == 0.0
+
+    def _n_returns(self) -> int:
+        return self._returns
 
     def for_sparsity(self, sparsity: Sparsity) -> LocalSearch:
         """The search of the same data under another price and budget; it shares what it can."""
@@ -128,8 +136,9 @@ class LocalSearch(Search):
         if incumbent.objective <= self.negligible:
             return None
         found = self.check(incumbent, run, MOST_REFITS)
-        if found is None and not incumbent.is_settled:
-            found = self._trial(incumbent, run)
+        if not incumbent.is_settled:
+            # the best of some changes rather than the first of all
+            found = self._trial(incumbent, run) or found
         return self._add_pair(incumbent, run) if found is None else found
 
     def _add_pair(self, incumbent: Incumbent, run: Run) -> Incumbent | None:
@@ -138,8 +147,8 @@ class LocalSearch(Search):
         if price == 0.0 or incumbent.n_nonzero + 2 > budget or run.seconds_left <= 0.0:
             return None
         if key not in self._paired:
-            pairs, ceiling = self.models.at(incumbent.w).pairs(), incumbent.objective - self.tolerance
-            fit = best_fit(self.fits, pairs, price, ceiling, run)
+            pairs = self.models.at(incumbent.w).pairs()
+            fit = best_fit(self.fits, pairs, price, incumbent.objective - self.tolerance, run)
             self._paired[key] = None if fit is None else self._at(fit.w, incumbent.iteration + 1)
         return self._paired[key]
 
@@ -186,9 +195,7 @@ class LocalSearch(Search):
         is_open = incumbent.objective > self.negligible
         if not is_open or self.problem.n_features > MOST_COLUMNS:
             return incumbent, False
-        subsets = Subsets(
-            self.problem, self.fits, incumbent.w, incumbent.objective, self.tolerance
-        )
+        subsets = Subsets(self.problem, self.fits, incumbent.w, incumbent.objective, self.tolerance)
         subsets.search(run)
         if subsets.objective < incumbent.objective:
             found = self._at(subsets.best, incumbent.iteration)

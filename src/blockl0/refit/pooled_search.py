@@ -34,9 +34,8 @@ class PooledSearch(LocalSearch):
         # the last pool, of the support for which it was made
         self._last: tuple[bytes, Ints, LocalSearch] | None = None
 
-    def is_alone(self) -> bool:
-        """Whether the last kicks of the pool all came back."""
-        return self._last is not None and self._last[2].is_alone()
+    def _n_returns(self) -> int:
+        return 0 if self._last is None else self._last[2]._n_returns()
 
     def shrink(self, w: Floats, size: int) -> Floats:
         """Take out the least missed column until `size` are left; only the support is read."""

@@ -40,8 +40,8 @@ ELSEWHERE = 15
 ELSEWHERE_ROUNDS = 3
 """Rounds in a row without improvement that end a search elsewhere."""
 
-EASY = 4
-"""Rounds in a row without improvement that end a run where every kick came back."""
+EASY = 2
+"""Rounds in a row without improvement that end a run where nothing else is nearly as good."""
 
 WIDE = 512
 """Columns beyond which a loss other than the squared one is searched in pools of them."""
@@ -151,7 +151,7 @@ def improve(
             if is_perfect:
                 break
             fruitless = 0 if incumbent.objective < before else fruitless + 1
-            is_easy = fruitless >= EASY and search.is_alone()
+            is_easy = fruitless >= EASY and search.is_alone(incumbent)
             incumbent.iteration += 1
             status = run.record(incumbent)
             if is_easy:

@@ -78,8 +78,8 @@ class Search(ABC):
         """
         return incumbent, False
 
-    def is_alone(self) -> bool:
-        """Whether all that was tried of late came back to the incumbent: more will hardly help."""
+    def is_alone(self, incumbent: Incumbent) -> bool:
+        """Whether nothing near the incumbent is nearly as good: more rounds will hardly help."""
         return False
 
     def check(self, incumbent: Incumbent, run: Run) -> Incumbent | None:
