@@ -19,9 +19,9 @@ Ints = NDArray[np.int64]
 
 MOST_COLUMNS, FEW = 20, 12
 """Columns up to which all subsets are searched, and of which all are, if need be."""
-MOST_WORK, LESS_WORK = 2e9, 3e8
+MOST_WORK, LESS_WORK = 3e9, 2e8
 """Multiplications of the fits, about a second, after which it is given up, and of more columns."""
-STEPS, FIT = 2, 1e5
+STEPS, FIT = 2, 1e6
 """Newton steps that a fit is counted as, most being given up after one, and what it costs beside
 its multiplications."""
 
