@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import time
 import traceback
 import warnings
@@ -52,7 +53,7 @@ def run_chunk(what: str, first: int, count: int, largest: int) -> tuple[Counter,
     return calls, wrong
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("what", choices=("truth", "trees", "losses", "entries"))
     parser.add_argument("--problems", type=int, default=10_000)
@@ -85,6 +86,7 @@ def main() -> None:
             done = first + CHUNK
     print(f"{sum(calls.values())} done in {time.time() - started:.0f} s: {dict(calls)}")
     print(f"{n_wrong} wrong; next seed {done}")
+    return 1 if n_wrong else 0
 
 
 def _show(wrong: list[str]) -> int:
@@ -94,4 +96,4 @@ def _show(wrong: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

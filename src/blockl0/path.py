@@ -54,6 +54,8 @@ class Path:
     intercepts : ndarray or None
         One per point, or one row per point for several classes, where one was fitted.
     feature_names : tuple of str or None
+    spreads : ndarray (n_features,) or None
+        The standard deviations of the columns, where an estimator has made the path.
     """
 
     n_nonzero_coefs: NDArray[np.int64]
@@ -66,6 +68,7 @@ class Path:
     n_samples: float = 0.0
     intercepts: Any = None
     feature_names: tuple[str, ...] | None = None
+    spreads: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.results)
@@ -236,9 +239,13 @@ def solve_path(
     callback: Callback | None = None,
     verbose: int | bool = 0,
     effort: str | int = "fast",
+    are_linked: bool = True,
     **method_options: Any,
 ) -> Path:
-    """The path of a problem that is bound already, at (price, budget) points; see `l0_path`."""
+    """The path of a problem that is bound already, at (price, budget) points; see `l0_path`.
+
+    Unless they are linked, points learn nothing from each other: each is what its own solve finds.
+    """
     clock = open_run(
         problem, "refit", {"effort": effort, **method_options}, time_limit=time_limit,
         callback=callback, verbose=verbose,
@@ -254,9 +261,10 @@ def solve_path(
         path.append(_solve_alone(search, Sparsity(price, budget), clock, seed, rounds))
         if path[-1].is_cut:
             break
-    else:
-        _ask_neighbours(path, clock)
-    _carry_forward(path)
+    if are_linked:
+        if not path[-1].is_cut:
+            _ask_neighbours(path, clock)
+        _carry_forward(path)
     return Path(
         n_nonzero_coefs=np.array([budget for _, budget in points[: len(path)]], dtype=np.int64),
         alphas=np.array([price for price, _ in points[: len(path)]]),

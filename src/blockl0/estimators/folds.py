@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import warnings
 from collections.abc import Callable
 from inspect import signature
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import check_scoring, get_scorer
-from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 from sklearn.utils.parallel import Parallel, delayed
 
 from blockl0.estimators.callbacks import Task
@@ -24,6 +25,9 @@ from blockl0.result import Status
 
 Floats = NDArray[np.float64]
 Split = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+N_FOLDS = 5
+"""Where no number is given."""
 
 
 class FittedPath(NamedTuple):
@@ -67,10 +71,30 @@ class FittedPath(NamedTuple):
 # -- the folds -------------------------------------------------------------------------------------
 
 
-def shuffled_folds(n_folds: int, has_labels: bool, random_state: Any) -> Any:
-    """A splitter for rows that may be sorted; labels in the same proportions in every fold."""
-    kind = StratifiedKFold if has_labels else KFold
-    return kind(n_folds, shuffle=True, random_state=random_state)
+def make_splits(
+    cv: Any, X: Any, y: Any, has_labels: bool, seed: int, **metadata: Any
+) -> list[Split]:
+    """(train, test) of every fold as row numbers: the folds of all estimators and commands.
+
+    A number, 5 by default, is of folds shuffled by the seed, for files are often sorted; labels are
+    in the same proportions in each, as far as there are rows. Else as scikit-learn's `check_cv`.
+    """
+    if cv is None or isinstance(cv, numbers.Integral):
+        cv = _shuffled_folds(cv, X.shape[0], y if has_labels else None, seed)
+    with warnings.catch_warnings():
+        # a class may have fewer rows than there are folds: those that miss it are left out
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        return split_rows(check_cv(cv, y, classifier=has_labels), X, y, **metadata)
+
+
+def _shuffled_folds(n_folds: Any, n_rows: int, labels: Any, seed: int) -> Any:
+    """A splitter for rows that may be sorted."""
+    if n_folds is None:
+        n_folds = max(2, min(N_FOLDS, n_rows))
+    if labels is None:
+        return KFold(int(n_folds), shuffle=True, random_state=seed)
+    largest = int(np.unique(labels, return_counts=True)[1].max())
+    return StratifiedKFold(max(2, min(int(n_folds), largest)), shuffle=True, random_state=seed)
 
 
 def split_rows(splitter: Any, X: Any, y: Any, **metadata: Any) -> list[Split]:
@@ -104,23 +128,51 @@ def fit_fold(
 # -- scores ----------------------------------------------------------------------------------------
 
 
-def score_fold(est: Any, data: Data, split: Split, points: Any, seed: int, task: Task) -> Floats:
-    """The scores of a fold at every point of the path fitted without it, (p,); NaN if none."""
+class FoldScores(NamedTuple):
+    """Of a fold at every point of the path fitted without it, (p,); NaN where there is none.
+
+    `null` is the score of the intercept alone, for the estimator's own scores.
+    """
+
+    scores: Floats
+    accuracies: Floats
+    null: float
+
+
+def judge_fold(est: Any, fitted: FittedPath | None, fold: Data, n_points: int) -> FoldScores:
+    """Minus the mean losses on a fold, of the classes as they are weighted, and the accuracies."""
+    if fitted is None:
+        return FoldScores(np.full(n_points, np.nan), np.full(n_points, np.nan), float("nan"))
+    weighted = fold._replace(weights=est._weigh_classes(fold.y, fold.weights))
+    return FoldScores(
+        _filled(-fitted.losses(weighted), n_points),
+        _filled(fitted.accuracies(fold), n_points),
+        -fitted.null_loss(weighted),
+    )
+
+
+def score_fold(
+    est: Any, data: Data, split: Split, points: Any, seed: int, task: Task
+) -> FoldScores:
+    """The scores of a fold at every point of the path fitted without it."""
     train, test = split
-    scores = np.full(len(points), np.nan)
     weights = None if data.weights is None else {"sample_weight": data.weights[train]}
     task.data = {"X": data.rows(train).X, "y": est._labels(data.y[train]), "metadata": weights}
     task.begin()
     fitted, fold = fit_fold(est, data, train, test, points, seed)
-    if fitted is not None:
-        if est.scoring is None:
-            weights = est._weigh_classes(fold.y, fold.weights)
-            found = -fitted.losses(fold._replace(weights=weights))
-        else:
-            found = _scorer_scores(est, fitted, fold)
-        scores[: len(found)] = found
+    scores = judge_fold(est, fitted, fold, len(points))
+    if fitted is not None and est.scoring is not None:
+        found = _filled(_scorer_scores(est, fitted, fold), len(points))
+        scores = FoldScores(found, np.full(len(points), np.nan), float("nan"))
     task.end()
     return scores
+
+
+def _filled(values: Floats, size: int) -> Floats:
+    """Values of a path that may have ended early, with NaN after its end."""
+    out = np.full(size, np.nan)
+    out[: len(values)] = values
+    return out
 
 
 def _scorer_scores(est: Any, fitted: FittedPath, fold: Data) -> Floats:

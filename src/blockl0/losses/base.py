@@ -27,6 +27,10 @@ EXTREME = 30.0
 """A predictor of a loss that needs a ridge beyond which it diverges."""
 
 
+UNCHANGED = ", the others unchanged,"
+"""What cannot be supposed of a product and its factors."""
+
+
 class Words(NamedTuple):
     """What people read, on the page of the report and on the command line.
 
@@ -53,9 +57,7 @@ class Words(NamedTuple):
     score: str = "R²"
     total: str | None = None
     constant: str = "one constant"
-    effect: str = (
-        "One unit more, the others unchanged, adds the coefficient to the prediction of {}."
-    )
+    effect: str = f"One unit more{UNCHANGED} adds the coefficient to the prediction of {{}}."
     odds: str = ""
 
     @property

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
-from blockl0 import kernels
 from blockl0.losses.base import Loss, Words, entropy_excess, fused_terms
 from blockl0.losses.softmax import Softmax
+from blockl0.losses.special import expit
 
 Floats = NDArray[np.float64]
 
@@ -49,6 +48,8 @@ class Logistic(Loss):
 
     def terms(self, eta: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
         """All three, from one exponential."""
+        from blockl0 import kernels  # only a search needs the compiler
+
         if type(self) is not Logistic:
             return super().terms(eta, y)
         return fused_terms(kernels.logistic_terms, eta, y)
@@ -60,6 +61,8 @@ class Logistic(Loss):
 
     def conjugate(self, u: Floats, y: Floats) -> Floats:
         """p log p + (1 − p) log(1 − p) with p = −y·u in [0, 1]."""
+        from blockl0 import kernels
+
         p = -y * u
         result = np.empty_like(p)
         kernels.binary_entropy(p.ravel(order="K"), result.ravel(order="K"))

@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import xlogy
 
-from blockl0 import kernels
 from blockl0.losses.base import Loss, Words, entropy_excess, fused_terms
 from blockl0.losses.log_link import (
     LARGEST_LOG_MEAN,
@@ -17,6 +15,7 @@ from blockl0.losses.log_link import (
     check_nonnegative_target,
     exp_rest,
 )
+from blockl0.losses.special import xlogy
 from blockl0.validate import check_positive
 
 Floats = NDArray[np.float64]
@@ -137,6 +136,8 @@ class Poisson(LogLink):
 
     def terms(self, eta: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
         """All three, from one exponential."""
+        from blockl0 import kernels  # only a search needs the compiler
+
         if type(self) is not Poisson:
             return super().terms(eta, y)
         return fused_terms(kernels.poisson_terms, eta, y)

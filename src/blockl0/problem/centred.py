@@ -7,6 +7,7 @@ and the rest of it apart: each difference is then right to its last digit.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from typing import Any
 
@@ -171,11 +172,15 @@ class Centered(Design):
         X_B *= np.sqrt(weights)[:, None]
         return X_B.T @ X_B
 
-    def full_gram(self, weights: Floats | None = None) -> Floats:
+    def full_gram(
+        self, weights: Floats | None = None, pause: Callable[[], Any] | None = None
+    ) -> Floats:
         """X' diag(weights) X of the centred X, dense (n, n); some columns at a time."""
         n = self.shape[1]
         G = np.empty((n, n), order="F")
         for part in self._parts(np.arange(n), CHUNK_BYTES):
+            if pause is not None:
+                pause()
             V = self.columns(part)
             V = V if weights is None else V * weights[:, None]
             G[part] = self.cross(V, slice(None))

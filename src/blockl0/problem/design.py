@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -18,6 +19,8 @@ Floats = NDArray[np.float64]
 
 GRAM_BYTES = 32 << 20
 """Bytes of columns that are copied to form a Gram matrix of some of them."""
+GRAM_PRODUCTS, GRAM_ROWS = 2_000_000_000, 128
+"""Products of numbers between two pauses of a dense X'X, and rows at least."""
 GRAM_CHUNK = 512
 """Columns of a sparse X'X formed at a time, which bounds the memory beside the result."""
 CACHE_BYTES = 1 << 20
@@ -87,9 +90,20 @@ class Dense(Design):
             G += _weighted_gram(part, None if weights is None else weights[rows])
         return G
 
-    def full_gram(self, weights: Floats | None = None) -> Floats:
-        """X' diag(weights) X, dense (n, n)."""
-        return _weighted_gram(self.X, weights)
+    def full_gram(
+        self, weights: Floats | None = None, pause: Callable[[], Any] | None = None
+    ) -> Floats:
+        """X' diag(weights) X, dense (n, n); with a pause, some rows at a time."""
+        m, n = self.shape
+        step = max(GRAM_ROWS, GRAM_PRODUCTS // max(n * n, 1))
+        if pause is None or step >= m:
+            return _weighted_gram(self.X, weights)
+        G = np.zeros((n, n))
+        for start in range(0, m, step):
+            pause()
+            rows = slice(start, min(start + step, m))
+            G += _weighted_gram(self.X[rows], None if weights is None else weights[rows])
+        return G
 
     def sq_norms(self, weights: Floats | None = None) -> Floats:
         """Σ_i weights_i x_ij² for every column j, (n,)."""
@@ -172,12 +186,16 @@ class Csc(Design):
         X_B = self._take(idx)
         return (X_B.T @ _scale_rows(X_B, weights)).toarray()
 
-    def full_gram(self, weights: Floats | None = None) -> Floats:
+    def full_gram(
+        self, weights: Floats | None = None, pause: Callable[[], Any] | None = None
+    ) -> Floats:
         """X' diag(weights) X, dense (n, n); formed by sparse products, some columns at a time."""
         n = self.shape[1]
         weighted = _scale_rows(self.matrix, weights)
         G = np.empty((n, n), order="F")
         for start in range(0, n, GRAM_CHUNK):
+            if pause is not None:
+                pause()
             chunk = slice(start, min(start + GRAM_CHUNK, n))
             G[:, chunk] = (self.matrix.T @ weighted[:, chunk]).toarray()
         return G

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -74,8 +75,10 @@ class Design(ABC):
         """X_B' diag(weights) X_B for the columns B = idx, (k, k)."""
 
     @abstractmethod
-    def full_gram(self, weights: Floats | None = None) -> Floats:
-        """X' diag(weights) X, dense (n, n)."""
+    def full_gram(
+        self, weights: Floats | None = None, pause: Callable[[], Any] | None = None
+    ) -> Floats:
+        """X' diag(weights) X, dense (n, n); `pause`, called now and then, may end it by raising."""
 
     @abstractmethod
     def sq_norms(self, weights: Floats | None = None) -> Floats:
