@@ -382,7 +382,9 @@ def test_folds_without_rows_of_weight_are_left_out_as_ever(rows):
     for is_reduced in (True, False):
         rows(is_reduced)
         with pytest.warns(UserWarning, match="1 of 5 folds"):
-            scores.append(L0RegressorCV(4, cv=5, random_state=0).fit(X, y, weights).cv_scores_)
+            scores.append(
+                L0RegressorCV(4, cv=KFold(5), random_state=0).fit(X, y, weights).cv_scores_
+            )
     assert np.isnan(scores[0][0]).all()
     assert np.allclose(*scores, rtol=1e-12, equal_nan=True)
 

@@ -1492,3 +1492,88 @@ def weigh_pairs(pairs, base, cutoff, error_rho, least_apart, roundings):
                 pairs.doubts[n_doubts, 0], pairs.doubts[n_doubts, 1] = i, j
                 n_doubts += 1
     return lowest, n_doubts
+
+
+# --------------------------------------------------------------------------------------------------
+# 6. Losses: values, slopes and curvatures in one pass over the samples
+# --------------------------------------------------------------------------------------------------
+
+LOSS, LOSS_SLOPE, LOSS_BEND = 0, 1, 2
+LARGEST_EXPONENT = 300.0
+NEAR_ZERO = 0.02
+
+
+@kernel
+def logistic_terms(eta, y, out):
+    """log(1 + exp(−y·eta)), its slope and its curvature of every sample, out (3, m)."""
+    for i in range(eta.size):
+        z = y[i] * eta[i]
+        small = np.exp(-abs(z))
+        rest = 1.0 / (1.0 + small)
+        rarer = small * rest
+        out[LOSS, i] = max(-z, 0.0) + np.log1p(small)
+        out[LOSS_SLOPE, i] = -y[i] * (rarer if z > 0.0 else rest)
+        out[LOSS_BEND, i] = rarer * rest
+
+
+@kernel
+def binary_entropy(p, out):
+    """p log p + (1 − p) log(1 − p), zero at the ends and infinite beyond them."""
+    for i in range(p.size):
+        q = p[i]
+        if not 0.0 <= q <= 1.0:
+            out[i] = np.inf
+            continue
+        total = 0.0
+        if q > 0.0:
+            total += q * np.log(q)
+        if q < 1.0:
+            total += (1.0 - q) * np.log1p(-q)
+        out[i] = total
+
+
+@kernel
+def poisson_terms(eta, y, out):
+    """exp(eta) − y·eta + y·log(y) − y, its slope and its curvature of every sample, out (3, m)."""
+    for i in range(eta.size):
+        t = min(eta[i], LARGEST_EXPONENT)
+        mean = np.exp(t)
+        value = mean
+        if y[i] > 0.0:
+            u = t - np.log(y[i])
+            if abs(u) < NEAR_ZERO:
+                # exp(u) − 1 − u as a series: no large numbers that cancel
+                rest = 1.0 + u / 7.0 * (1.0 + u / 8.0)
+                rest = 1.0 + u / 4.0 * (1.0 + u / 5.0 * (1.0 + u / 6.0 * rest))
+                value = 0.5 * y[i] * u * u * (1.0 + u / 3.0 * rest)
+            else:
+                value = y[i] * (np.expm1(u) - u)
+        out[LOSS, i] = value + (eta[i] - t) * (mean - y[i])
+        out[LOSS_SLOPE, i] = mean - y[i]
+        out[LOSS_BEND, i] = mean
+
+
+@kernel
+def softmax_terms(eta, y, P, values):
+    """Probabilities (C, m) of the classes and the losses (m,) at predictors eta (C, m)."""
+    n_classes = eta.shape[0]
+    for i in range(y.size):
+        own, top = eta[y[i], i], 0.0
+        for c in range(n_classes):
+            if c != y[i]:
+                top = max(top, eta[c, i] - own)
+        others, is_first = 0.0, top > 0.0
+        for c in range(n_classes):
+            if c == y[i]:
+                P[c, i] = np.exp(-top)
+                continue
+            above = eta[c, i] - own
+            P[c, i] = np.exp(above - top)
+            if is_first and above == top:
+                is_first = False  # exactly one, which the logarithm adds
+            else:
+                others += P[c, i]
+        rest = others + (np.exp(-top) if top > 0.0 else 0.0)
+        values[i] = top + np.log1p(rest)
+        for c in range(n_classes):
+            P[c, i] /= 1.0 + rest

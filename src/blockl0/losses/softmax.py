@@ -111,6 +111,15 @@ class Softmax(Loss):
         return Softmax(int(np.max(y)) + 1) if self.n_classes is None else self
 
 
+def probabilities_and_losses(eta: Floats, y: Ints) -> tuple[Floats, Floats]:
+    """`Softmax.mean` (m, C), each class contiguous, and `Softmax.value` (m,), in one pass."""
+    from blockl0 import kernels  # only a search needs the compiler
+
+    P, values = np.empty(eta.shape[::-1]), np.empty(y.size)
+    kernels.softmax_terms(np.ascontiguousarray(eta.T), np.ascontiguousarray(y), P, values)
+    return P.T, values
+
+
 def slope_at(P: Floats, y: Ints) -> Floats:
     """p − e_y, (m, C): where the own class is nearly certain, from the others."""
     U, rows = P.copy(), np.arange(y.size)

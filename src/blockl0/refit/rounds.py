@@ -42,6 +42,9 @@ ELSEWHERE = 15
 ELSEWHERE_ROUNDS = 3
 """Rounds in a row without improvement that end a search elsewhere."""
 
+EASY = 2
+"""Rounds in a row without improvement that end a run where nothing else is nearly as good."""
+
 WIDE = 512
 """Columns beyond which a loss other than the squared one is searched in pools of them."""
 
@@ -127,8 +130,11 @@ def improve(
         incumbent = given or search.start(search.problem.zero() if init is None else init, run)
         if not incumbent.is_settled:
             incumbent = search.settle(incumbent, run, rng)
+        is_done = given is not None
+        if rounds > 0 and not (is_done or incumbent.is_proven):
+            incumbent, is_done = search.exhaust(incumbent, run)
         status = run.record(incumbent)
-        rounds = rounds if given is None else -1
+        rounds = -1 if is_done else rounds
         # the first round is always made, and is narrow
         fruitless, n_elsewhere = -1, 0
         while status is None and fruitless < rounds and not incumbent.is_proven:
@@ -147,8 +153,11 @@ def improve(
             if is_perfect:
                 break
             fruitless = 0 if incumbent.objective < before else fruitless + 1
+            is_easy = fruitless >= EASY and search.is_alone(incumbent)
             incumbent.iteration += 1
             status = run.record(incumbent)
+            if is_easy:
+                break
     except KeyboardInterrupt:
         incumbent, status = incumbent or _nothing(search.problem), Status.INTERRUPTED
     if status is None:

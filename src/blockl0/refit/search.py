@@ -71,6 +71,17 @@ class Search(ABC):
     ) -> Incumbent:
         """A round of changes at random, each settled; the best point, or the incumbent."""
 
+    def exhaust(self, incumbent: Incumbent, run: Run) -> tuple[Incumbent, bool]:
+        """The best of all subsets, where there are few, and whether all were searched.
+
+        Not asked where settling does so already, as for the squared loss.
+        """
+        return incumbent, False
+
+    def is_alone(self, incumbent: Incumbent) -> bool:
+        """Whether nothing near the incumbent is nearly as good: more rounds will hardly help."""
+        return False
+
     def check(self, incumbent: Incumbent, run: Run) -> Incumbent | None:
         """A better point one change away, on the true objective; None where there is none.
 
