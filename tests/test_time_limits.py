@@ -35,7 +35,7 @@ def blocks(monkeypatch):
     monkeypatch.setattr(watch, "BLOCK", 7)
     monkeypatch.setattr(watch, "WHOLE", 8)
     monkeypatch.setattr(watch, "SLOW", 1.0)
-    monkeypatch.setattr(storage, "GRAM_ROWS", 5)
+    monkeypatch.setattr(storage, "GRAM_LEAST", 5)
     monkeypatch.setattr(storage, "GRAM_PRODUCTS", 1)
 
 

@@ -19,8 +19,8 @@ Floats = NDArray[np.float64]
 
 GRAM_BYTES = 32 << 20
 """Bytes of columns that are copied to form a Gram matrix of some of them."""
-GRAM_PRODUCTS, GRAM_ROWS = 2_000_000_000, 128
-"""Products of numbers between two pauses of a dense X'X, and rows at least."""
+GRAM_PRODUCTS, GRAM_LEAST = 4_000_000_000, 64
+"""Products of numbers between two pauses of a dense X'X, and columns at least."""
 GRAM_CHUNK = 512
 """Columns of a sparse X'X formed at a time, which bounds the memory beside the result."""
 CACHE_BYTES = 1 << 20
@@ -101,16 +101,21 @@ class Dense(Design):
     def full_gram(
         self, weights: Floats | None = None, pause: Callable[[], Any] | None = None
     ) -> Floats:
-        """X' diag(weights) X, dense (n, n); with a pause, some rows at a time."""
+        """X' diag(weights) X, dense (n, n); with a pause, some columns at a time."""
         m, n = self.shape
-        step = max(GRAM_ROWS, GRAM_PRODUCTS // max(n * n, 1))
-        if pause is None or step >= m:
+        step = max(GRAM_LEAST, GRAM_PRODUCTS // max(m * n, 1))
+        if pause is None or step >= n:
             return _weighted_gram(self.X, weights)
-        G = np.zeros((n, n))
-        for start in range(0, m, step):
+        # columns with those up to them: nothing is added to what is there, as by rows it would be
+        X = self.X if weights is None else self.X * np.sqrt(weights)[:, None]
+        G = np.empty((n, n))
+        for start in range(0, n, step):
             pause()
-            rows = slice(start, min(start + step, m))
-            G += _weighted_gram(self.X[rows], None if weights is None else weights[rows])
+            stop = min(start + step, n)
+            these = X[:, start:stop]
+            G[start:stop, start:stop] = these.T @ these
+            G[start:stop, :start] = these.T @ X[:, :start]
+            G[:start, start:stop] = G[start:stop, :start].T
         return G
 
     def sq_norms(self, weights: Floats | None = None) -> Floats:
