@@ -44,7 +44,7 @@ def test_the_numbers_of_a_fit_are_right(folder):
 
 def test_the_document_holds_what_it_promises(folder):
     document = fit_json("-t", "y", "-k", 3, "--seed", 7, *QUICK)
-    assert document["schema"] == "blockl0-result" and document["schema_version"] == 1
+    assert document["schema"] == "blockl0-result" and document["schema_version"] == 2
     assert document["command"] == "fit" and document["status"] == "done"
     assert document["seed"] == 7 and document["options"]["columns"] == 3
     assert document["data"]["fingerprint"].startswith("sha256:")

@@ -339,8 +339,14 @@ SPLITTERS = {
 }
 
 
-@pytest.mark.parametrize("name", SPLITTERS)
-@pytest.mark.parametrize("kind", ["plain", "weights", "sparse", "scorer", "far", "no intercept"])
+FOLD_CASES = [
+    *((name, "plain") for name in SPLITTERS), ("folds", "weights"), ("in turn", "weights"),
+    ("drawn", "sparse"), ("a hole", "scorer"), ("twice", "scorer"), ("folds", "far"),
+    ("a hole", "no intercept"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "kind"), FOLD_CASES)
 def test_scores_of_folds_are_those_of_their_rows(monkeypatch, name, kind):
     X, y, rng = tall(seed=11, means=1e7 if kind == "far" else 0.0)
     X = X / np.ptp(X, axis=0)

@@ -197,6 +197,25 @@ def _open_quote(source: Any, encoding: str) -> str:
 # -- the first lines -------------------------------------------------------------------------------
 
 
+def plain_names(source: Any, header: str = "auto") -> list[str] | None:
+    """The names in the first line, without waiting for pandas; None where they are not sure.
+
+    They are sure in ASCII, whatever the encoding of the rest, and where nobody has to guess whether
+    there is a header.
+    """
+    with suppress(OSError, EOFError, ValueError, csv.Error):
+        encoding = _encodings(source)[0]
+        first, second = _first_records(source, encoding)
+        separator = _separator(first, second)
+        head = _cells(first, separator)
+        is_named = header == "yes" or (
+            header == "auto" and has_header(head, _cells(second, separator), separator)
+        )
+        if is_named and first.isascii() and len(_cells(second, separator)) == len(head):
+            return unique_names(head)
+    return None
+
+
 def _first_records(source: Any, encoding: str) -> tuple[str, str]:
     """The first two lines that are not empty, whole where a quoted cell goes over several."""
     with _opened(source) as file, io.TextIOWrapper(file, encoding=encoding, newline="") as lines:

@@ -27,9 +27,7 @@ def split_target(raw: Raw, target: str | int | None) -> tuple[Raw, str, Any]:
     if target is None:
         target = next((name for name in USUAL_TARGETS if name in names), None)
         if target is None:
-            raise ValueError(
-                f"Which column is to be explained? Give --target; there are {listing(names)}."
-            )
+            raise no_target(names)
     j = column_number(target, names)
     raw.refuse_doubts([names[j]])
     others = [i for i in range(len(names)) if i != j]
@@ -55,10 +53,17 @@ def column_number(target: str | int, names: list[str]) -> int:
     return number % len(names)
 
 
-def no_such_column(name: str, names: list[str]) -> ValueError:
+def no_target(names: list[str]) -> ValueError:
+    """The error where nothing tells which column is meant."""
+    return ValueError(
+        f"Which column is to be explained? Give --target; there are {listing(names)}."
+    )
+
+
+def no_such_column(name: str, names: list[str], option: str = "") -> ValueError:
     """The error for a name that is not there, with the one that may have been meant."""
     hint = did_you_mean(name, names)
-    return ValueError(f"There is no column {name!r}.{hint} There are {listing(names)}.")
+    return ValueError(f"{option}There is no column {name!r}.{hint} There are {listing(names)}.")
 
 
 def clean_target(y: Any, name: str) -> NDArray[Any]:
