@@ -6,14 +6,15 @@ import zipfile
 from dataclasses import dataclass, field
 from typing import Any
 
-from blockl0.tables.csv_files import has_header, name_notes, numbers_rows, unique_names
+from blockl0.tables.csv_files import (
+    MISSING,
+    has_header,
+    name_notes,
+    numbers_rows,
+    unique_names,
+)
 from blockl0.tables.spellings import ROW
 from blockl0.text import did_you_mean, install_hint, listing
-
-MISSING = frozenset(
-    ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "<NA>", "#N/A", "-nan")
-)
-"""Texts that stand for a missing value, as in CSV files."""
 
 
 @dataclass

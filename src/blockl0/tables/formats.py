@@ -211,7 +211,9 @@ def _read_parquet(stream: Any, na: tuple[str, ...]) -> Any:
     try:
         frame = _pandas().read_parquet(stream)
     except ImportError as error:
-        raise ModuleNotFoundError(f"Reading Parquet needs pyarrow: {install_hint('pyarrow')}.") from error
+        raise ModuleNotFoundError(
+            f"Reading Parquet needs pyarrow: {install_hint('pyarrow')}."
+        ) from error
     except (OSError, ValueError) as error:
         raise ValueError(f"This is not a Parquet file: {error}.") from error
     return frame.replace(list(na), np.nan) if na else frame
