@@ -120,8 +120,9 @@ def _refuse_unknown(options: dict[str, Any]) -> None:
         if name.strip() not in known:
             raise no_such_column(name, names)
     for name in options.get("keep", ()):
-        if name.strip() not in known and not any(name.startswith(f"{c}=") for c in known):
-            raise no_such_column(name, names, f"--keep {name}: ")
+        if name.strip() not in known and "=" not in name:
+            hint = did_you_mean(name, names)
+            raise Refused(f"--keep {name}: there is no such column for the fit.{hint}", DATA)
 
 
 def load(job: Job, options: dict[str, Any]) -> Data:

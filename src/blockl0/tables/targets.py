@@ -60,10 +60,10 @@ def no_target(names: list[str]) -> ValueError:
     )
 
 
-def no_such_column(name: str, names: list[str], option: str = "") -> ValueError:
+def no_such_column(name: str, names: list[str]) -> ValueError:
     """The error for a name that is not there, with the one that may have been meant."""
     hint = did_you_mean(name, names)
-    return ValueError(f"{option}There is no column {name!r}.{hint} There are {listing(names)}.")
+    return ValueError(f"There is no column {name!r}.{hint} There are {listing(names)}.")
 
 
 def clean_target(y: Any, name: str) -> NDArray[Any]:
