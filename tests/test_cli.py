@@ -182,7 +182,7 @@ def test_path_shows_every_k(folder):
     losses = [point["loss"] for point in result["points"]]
     assert losses == sorted(losses, reverse=True)
     done = run("path", "data.csv", "-t", "y", "-k", 4, "--rule", "one_se", "--csv", "path.csv")
-    assert "3*" in done.stdout and "CV loss" in done.stdout and "+c4" in done.stdout
+    assert "3*" in done.stdout and "CV R²" in done.stdout and "+c4" in done.stdout
     table = pd.read_csv("path.csv")
     assert table["k"].tolist() == [0, 1, 2, 3, 4] and table["columns"][1] == "c4"
 
