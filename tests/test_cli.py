@@ -44,7 +44,7 @@ def test_the_numbers_of_a_fit_are_right(folder):
 
 def test_the_document_holds_what_it_promises(folder):
     document = fit_json("-t", "y", "-k", 3, "--seed", 7, *QUICK)
-    assert document["schema"] == "blockl0-result" and document["schema_version"] == 1
+    assert document["schema"] == "blockl0-result" and document["schema_version"] == 2
     assert document["command"] == "fit" and document["status"] == "done"
     assert document["seed"] == 7 and document["options"]["columns"] == 3
     assert document["data"]["fingerprint"].startswith("sha256:")
@@ -182,7 +182,7 @@ def test_path_shows_every_k(folder):
     losses = [point["loss"] for point in result["points"]]
     assert losses == sorted(losses, reverse=True)
     done = run("path", "data.csv", "-t", "y", "-k", 4, "--rule", "one_se", "--csv", "path.csv")
-    assert "3*" in done.stdout and "CV loss" in done.stdout and "+c4" in done.stdout
+    assert "3*" in done.stdout and "CV R²" in done.stdout and "+c4" in done.stdout
     table = pd.read_csv("path.csv")
     assert table["k"].tolist() == [0, 1, 2, 3, 4] and table["columns"][1] == "c4"
 

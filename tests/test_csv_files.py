@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from blockl0.tables import read_table
+from blockl0.tables.csv_files import unique_names
 
 pd = pytest.importorskip("pandas", reason="tables need pandas")
 
@@ -258,3 +259,51 @@ def test_damaged_tables_are_read_or_refused(tmp_path, seed):
             n_read += 1
             assert np.isfinite(table.X).all() and len(table.y) == len(table.X)
     assert n_read > 0
+
+
+def test_points_that_nothing_explains_are_told_or_refused(tmp_path):
+    lone = read(tmp_path, b"a;y\n1.188;1\n3.992;2\n", target="y")
+    assert lone.X[:, 0].tolist() == [1.188, 3.992]
+    assert "nothing tells" in notes_of(lone) and "--decimal comma reads 1188" in notes_of(lone)
+    for decimal, value in (("point", 1.188), ("comma", 1188.0)):
+        told = read(tmp_path, b"a;y\n1.188;1\n3.992;2\n", target="y", decimal=decimal)
+        assert told.X[0, 0] == value and "nothing tells" not in notes_of(told)
+    beside = b"a;b;y\n995;0;1\n3.992;0;2\n"
+    with pytest.raises(ValueError, match=r"'3\.992' in row 3: 3992 if points .*'995' beside it"):
+        read(tmp_path, beside, target="y")
+    # a number that can only be decimal, in whichever column, decides
+    for shown in (b"0.5", b"12.25", b"1.2345"):
+        table = read(tmp_path, beside.replace(b";0;1", b";" + shown + b";1"), target="y")
+        assert table.X[1, 0] == 3.992 and "nothing tells" not in notes_of(table)
+
+
+def test_zeros_before_numbers_are_told(tmp_path):
+    content = b"code,x,y\n007,1.5,1\n011,2.5,2\n107,3.5,4\n"
+    table = read(tmp_path, content, target="y")
+    assert table.X[:, 0].tolist() == [7.0, 11.0, 107.0]
+    assert "'007', read as the number 7; --as-category code" in notes_of(table)
+    coded = read(tmp_path, content, target="y", as_category=["code"])
+    assert "code=007" in coded.feature_names and "as the number" not in notes_of(coded)
+
+
+def test_years_of_two_digits_are_left_out_by_name(tmp_path):
+    content = b"when,x,y\n31.01.12,1.5,1\n01.02.12,2.5,2\n31.01.12,3.5,4\n01.02.12,1.0,4\n"
+    table = read(tmp_path, content, target="y", dates="days")
+    assert table.feature_names == ("x",)
+    assert "'when' left out: dates as '31.01.12' do not tell the century" in notes_of(table)
+
+
+def test_blanks_around_names_and_gaps_do_not_count(tmp_path):
+    content = b'a , "b ",a,y\n1.5," NA ",3,1\n2.5," ",4,2\n3.5,7,6,4\n'
+    table = read(tmp_path, content, target="y", impute="mean")
+    assert table.feature_names == ("a", "a.1")
+    content = content.replace(b'" "', b'"9"')
+    table = read(tmp_path, content, target="y", impute="mean")
+    assert table.feature_names == ("a", "b", "a.1")
+    assert table.X[:, 1].tolist() == [8.0, 9.0, 7.0]
+
+
+def test_names_made_for_others_are_new():
+    assert unique_names(["a", "a", "a.1", "a", "", ""]) == [
+        "a", "a.2", "a.1", "a.3", "Unnamed: 4", "Unnamed: 5",
+    ]  # fmt: skip

@@ -28,10 +28,12 @@ WRONG = {
     "no such option": ("fit data.csv --nonsense", 2, NUMBERS),
     "help": ("report --help", 0, NUMBERS),
     "no such loss": ("fit data.csv -t y --loss nonsense", 2, ("pandas", *SLOW)),
-    "no model": ("predict no.json data.csv", 3, SLOW),
-    "no such target": ("fit data.csv -t nonsense", 3, SLOW),
+    "no model": ("predict no.json data.csv", 3, NUMBERS),
+    "no such target": ("fit data.csv -t nonsense", 3, ("pandas", *SLOW)),
+    "no target": ("report short.csv", 3, ("pandas", *SLOW)),
+    "nothing to drop": ("path data.csv -t y --drop c", 3, ("pandas", *SLOW)),
     "too many columns": ("fit data.csv -t y -k 9", 3, ("numba", "sklearn")),
-    "no such column": ("fit data.csv -t y -k 1 --keep nonsense", 3, ("numba", "sklearn")),
+    "no such column": ("fit data.csv -t y -k 1 --keep nonsense", 3, ("pandas", *SLOW)),
     "too many folds": ("path data.csv -t y --folds 9", 3, ("numba", "sklearn")),
     "too many folds of a page": ("report data.csv -t y --folds 9", 3, ("numba", "sklearn")),
     "too many to compare": ("compare data.csv -t y -k 9", 3, ("numba", "sklearn")),
@@ -43,6 +45,7 @@ def test_what_is_wrong_is_said_before_anything_slow_is_imported(case, tmp_path):
     pytest.importorskip("click")
     command, code, names = WRONG[case]
     (tmp_path / "data.csv").write_text("a,b,y\n1,2,3\n4,6,6\n7,8,1\n", encoding="utf-8")
+    (tmp_path / "short.csv").write_text("a,b\n1,2\n4,6\n", encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "-c", PROBE.replace("NAMES", repr(names)), *command.split()],
         cwd=tmp_path, capture_output=True, text=True, check=False,

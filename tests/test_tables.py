@@ -332,6 +332,8 @@ def test_texts_that_are_no_categories_are_left_out(frame):
 def test_numbers_that_may_be_codes_are_told_with_both_options(frame):
     frame = frame.assign(shop=np.arange(40) % 4 + 1, sample_id=1000 + 7 * np.arange(40))
     table = read_table(frame, target="y")
+    numbered = read_table(frame.rename(columns={"sample_id": "rowid"}), target="y")
+    assert "(rowid) with another value in every row left out, as" in notes_of(numbered)
     assert "taken as numbers: b (5 values), shop (4 values)." in notes_of(table)
     assert "--as-category b makes a column of 0 and 1" in notes_of(table)
     assert "(sample_id) with another value in every row left out, as" in notes_of(table)

@@ -32,13 +32,13 @@ def check_free(path: Any, force: bool = False) -> Path:
     return path
 
 
-def check_exists(path: Any) -> Path:
+def check_exists(path: Any, what: str = "file") -> Path:
     """Refuse a file that is not there, with the one of a similar name that may have been meant."""
     path = Path(path)
     if path.is_dir():
         raise IsADirectoryError(f"{str(path)!r} is a folder; give the name of a file.")
     if not path.is_file():
-        raise FileNotFoundError(f"There is no file {str(path)!r}.{_similar(path)}")
+        raise FileNotFoundError(f"There is no {what} {str(path)!r}.{_similar(path)}")
     return path
 
 

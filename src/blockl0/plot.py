@@ -15,7 +15,7 @@ from blockl0.estimators.reading import spreads, units_differ
 from blockl0.path import Path
 from blockl0.result import History
 from blockl0.selection import CRITERIA, readable_scores
-from blockl0.text import one_line
+from blockl0.text import install_hint, one_line
 from blockl0.validate import check_choice
 
 LABELLED = 10
@@ -42,7 +42,7 @@ class _Display:
             import matplotlib.pyplot as plt
         except ImportError as error:
             raise ModuleNotFoundError(
-                "Pictures are drawn with matplotlib: pip install 'blockl0[plot]'."
+                f"Pictures are drawn with matplotlib: {install_hint('matplotlib')}."
             ) from error
         if ax is None:
             _, ax = plt.subplots(figsize=(7.0, height), layout="constrained")

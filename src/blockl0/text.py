@@ -68,6 +68,11 @@ def did_you_mean(value: Any, names: Iterable[str], prefix: str = "") -> str:
     return f" Did you mean {prefix + near[0]!r}?" if near else ""
 
 
+def install_hint(*packages: str) -> str:
+    """How to get what is missing: by its own name, which works wherever this package is from."""
+    return f"pip install {' '.join(packages)}"
+
+
 def as_csv(head: Sequence[Any], rows: Iterable[Sequence[Any]]) -> str:
     """A table as CSV, a line for each row."""
     text = io.StringIO()

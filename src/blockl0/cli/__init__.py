@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from blockl0.text import install_hint
+
 try:
     import click
 except ImportError as error:  # pragma: no cover
-    raise SystemExit("The command line needs click: pip install 'blockl0[cli]'.") from error
+    raise SystemExit(
+        f"The command line needs click and pandas: {install_hint('click', 'pandas')}."
+    ) from error
 
 COMMANDS = (
     "fit", "path", "certify", "verify", "compare", "predict", "report", "demo", "reproduce",

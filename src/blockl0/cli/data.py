@@ -5,16 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from shlex import quote
 from typing import Any
 
 import numpy as np
 
 from blockl0.cli.output import DATA, Job, Refused
+from blockl0.files import check_exists
 from blockl0.losses import get_loss
 from blockl0.tables import Table, apply_recipe, prepare, whole_rows, with_target
-from blockl0.tables.formats import Raw, read_raw
-from blockl0.tables.targets import clean_target, split_target
+from blockl0.tables.csv_files import plain_names
+from blockl0.tables.formats import USUAL_TARGETS, Raw, format_of, read_raw
+from blockl0.tables.targets import clean_target, no_such_column, no_target, split_target
 from blockl0.text import clause, did_you_mean, listing
 
 NUMBERS, LABELS = "squared", "logistic"
@@ -99,8 +102,32 @@ def decimal_of(model: Any) -> str | None:
     return data.get("decimal") if isinstance(data, dict) else None
 
 
+def _refuse_unknown(options: dict[str, Any]) -> None:
+    """Names that the first line does not hold, before pandas is imported and the file is read."""
+    source = options["data"]
+    if source == "-" or (options["format"] or format_of(check_exists(source))) != "csv":
+        return
+    names = plain_names(Path(source), options["header"])
+    if names is None:
+        return
+    known, target = {name.strip() for name in names}, options["target"]
+    if target is None and not known & set(USUAL_TARGETS):
+        raise no_target(names)
+    given = [*options["drop"], *options["as_category"], *options["as_number"]]
+    if target is not None and re.fullmatch(r"[-+]?\d+", str(target).strip()) is None:
+        given.insert(0, target)
+    for name in given:
+        if name.strip() not in known:
+            raise no_such_column(name, names)
+    for name in options.get("keep", ()):
+        if name.strip() not in known and "=" not in name:
+            hint = did_you_mean(name, names)
+            raise Refused(f"--keep {name}: there is no such column for the fit.{hint}", DATA)
+
+
 def load(job: Job, options: dict[str, Any]) -> Data:
     """Read the data of a command, and say what was done with them."""
+    _refuse_unknown(options)
     with job.timed("read"):
         how = {name: options[name] for name in ("format", "na", "header", "decimal", "sheet")}
         raw = read_raw(

@@ -9,6 +9,7 @@ import click
 
 from blockl0.cli import options as shared
 from blockl0.cli.output import Job, check_outputs, save
+from blockl0.files import check_exists
 from blockl0.text import as_csv
 
 
@@ -29,6 +30,7 @@ def command(**options: Any) -> None:
     """
     with Job("predict", options) as job:
         check_outputs(options, "out")
+        check_exists(options["model"], "model file")
         from blockl0.model_file import load_model
 
         model = load_model(options["model"])

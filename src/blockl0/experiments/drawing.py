@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from blockl0.experiments.variants import VARIANTS
+from blockl0.text import install_hint
 
 PANEL_WIDTH, PANEL_HEIGHT = 3.7, 2.9
 """Inches."""
@@ -76,7 +77,7 @@ def need_matplotlib() -> None:
         import matplotlib  # noqa: F401
     except ImportError as error:
         raise ModuleNotFoundError(
-            "Figures are drawn with matplotlib: pip install 'blockl0[plot]'."
+            f"Figures are drawn with matplotlib: {install_hint('matplotlib')}."
         ) from error
 
 

@@ -16,7 +16,9 @@ MOSTLY = 0.8
 """Share of numbers from which a column of text is a column of numbers with something wrong."""
 FEW_CODES, MANY_ROWS = 12, 30
 """So few different whole numbers in so many rows may be codes for something else."""
-IDENTIFIER = re.compile(r"(?:.*[^a-z0-9])?(?:id|nr|no|index|key|uuid|row|row ?names?)", re.I)
+IDENTIFIER = re.compile(
+    r"(?:.*[^a-z0-9])?(?:(?:row)?id|nr|no|index|key|uuid|row|row ?(?:names?|nr|num|number))", re.I
+)
 CAMEL_IDENTIFIER = re.compile(r".*[a-z](?:Id|ID|Nr|No|Index|Key)")
 """Names of columns that number the rows."""
 

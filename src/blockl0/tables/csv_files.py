@@ -5,14 +5,16 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
+from shlex import quote
 from typing import Any
 
 from blockl0.tables.decimals import Decimals, settle
-from blockl0.tables.spellings import READ_AS, ROW, undress
+from blockl0.tables.spellings import READ_AS, ROW, SAMPLE, undress
 from blockl0.text import clause, listing
 
 PACKED = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}
@@ -23,6 +25,11 @@ BINARY = {
     b"PAR1": "a Parquet file; --format parquet reads it",
 }
 """How files begin that are called .csv, but are not."""
+MISSING = frozenset(
+    ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "<NA>", "#N/A", "-nan")
+)
+"""Texts that stand for a missing value, in all tables."""
+LEADING_ZERO = re.compile(r"[-+]?0\d")
 SEPARATORS = (",", "\t", ";", "|")
 LONGEST_RECORD = 1000
 """Lines that a record with quoted line breaks may have."""
@@ -87,18 +94,20 @@ def _read(
     head, below = _cells(first, separator), _cells(second, separator)
     is_named = has_header(head, below, separator) if header == "auto" else header == "yes"
     names = head if is_named else [f"x{j}" for j in range(len(head))]
-    known = set(names)
+    columns = unique_names(names)
+    known = set(columns)
 
-    def read(columns: Sequence[int] | None = None) -> Any:
-        """All columns, or some of them as they are written."""
+    def read(some: Sequence[int] | None = None, n_rows: int | None = None) -> Any:
+        """All columns, or some of them as they are written; all rows, or the first ones."""
         stream = io.BytesIO(source.getvalue()) if isinstance(source, io.BytesIO) else source
-        kinds: Any = {name: str for name in as_text if name in known} if columns is None else str
-        places: Any = columns
-        return pandas.read_csv(
+        kinds: Any = {name: str for name in as_text if name in known} if some is None else str
+        places: Any = some
+        frame = pandas.read_csv(
             stream, sep=separator, header=0 if is_named else None, na_values=list(na),
-            names=None if is_named else names, encoding=encoding, skipinitialspace=True,
-            low_memory=False, dtype=kinds, usecols=places,
+            names=columns, encoding=encoding, skipinitialspace=True, low_memory=False,
+            dtype=kinds, usecols=places, nrows=n_rows,
         )  # fmt: skip
+        return with_padded_gaps(frame, {*MISSING, *na})
 
     if len(below) > len(head):  # which pandas would take for names of rows
         raise ValueError(_longer_rows(source, encoding, separator))
@@ -108,7 +117,7 @@ def _read(
         frame, read, decimal=decimal, has_free_comma=separator != ",", as_text=as_text,
         is_likely=is_likely,
     )  # fmt: skip
-    notes = list(name_notes(names, is_named))
+    notes = [*name_notes(names, is_named), *_zero_notes(frame, read, as_text)]
     if is_named and head[0] == "" and numbers_rows(found.frame.iloc[:, 0]):
         found.frame = found.frame.iloc[:, 1:].copy()
         notes.append("The first column has no name and numbers the rows: dropped.")
@@ -197,6 +206,25 @@ def _open_quote(source: Any, encoding: str) -> str:
 # -- the first lines -------------------------------------------------------------------------------
 
 
+def plain_names(source: Any, header: str = "auto") -> list[str] | None:
+    """The names in the first line, without waiting for pandas; None where they are not sure.
+
+    They are sure in ASCII, whatever the encoding of the rest, and where nobody has to guess whether
+    there is a header.
+    """
+    with suppress(OSError, EOFError, ValueError, csv.Error):
+        encoding = _encodings(source)[0]
+        first, second = _first_records(source, encoding)
+        separator = _separator(first, second)
+        head = _cells(first, separator)
+        is_named = header == "yes" or (
+            header == "auto" and has_header(head, _cells(second, separator), separator)
+        )
+        if is_named and first.isascii() and len(_cells(second, separator)) == len(head):
+            return unique_names(head)
+    return None
+
+
 def _first_records(source: Any, encoding: str) -> tuple[str, str]:
     """The first two lines that are not empty, whole where a quoted cell goes over several."""
     with _opened(source) as file, io.TextIOWrapper(file, encoding=encoding, newline="") as lines:
@@ -271,15 +299,48 @@ def name_notes(names: list[str], is_named: bool) -> Iterator[str]:
         yield f"Names that occur more than once get a number, as {twice[0]}.1: {listing(twice)}."
 
 
+def _zero_notes(frame: Any, read: Any, as_text: Sequence[str]) -> Iterator[str]:
+    """Whole numbers with zeros before them are numbers, but may be codes."""
+    places = [
+        j for j, kind in enumerate(frame.dtypes)
+        if kind.kind in "iu" and frame.columns[j] not in as_text
+    ]  # fmt: skip
+    if not places:
+        return
+    for name, texts in read(places, SAMPLE).items():
+        shown = next((text for text in texts.dropna() if LEADING_ZERO.match(text.strip())), None)
+        if shown is not None:
+            yield (
+                f"Column {name!r} holds {shown.strip()!r}, read as the number {int(shown)}; "
+                f"--as-category {quote(str(name))} keeps such codes as they are written."
+            )
+
+
 def unique_names(names: list[str]) -> list[str]:
     """As pandas makes them: a, a.1, …; those without a name are Unnamed: 0, …"""
     seen: Counter[str] = Counter()
-    made: list[str] = []
+    given, made = set(names), []
     for j, name in enumerate(names):
-        name = name or f"Unnamed: {j}"
-        made.append(f"{name}.{seen[name]}" if seen[name] else name)
-        seen[name] += 1
+        name = unique = name or f"Unnamed: {j}"
+        while seen[name] and (unique == name or unique in given or unique in made):
+            unique = f"{name}.{seen[name]}"
+            seen[name] += 1
+        seen[name] += not seen[name]
+        made.append(unique)
     return made
+
+
+def with_padded_gaps(frame: Any, missing: set[str]) -> Any:
+    """Blanks, or blanks around what stands for a missing value, are missing as well."""
+    changed = {}
+    for j, kind in enumerate(frame.dtypes):
+        if kind.kind in "biufcmM":
+            continue
+        texts = (text for text in frame.iloc[:, j].unique() if isinstance(text, str))
+        gaps = [text for text in texts if text != text.strip() and text.strip() in missing]
+        if gaps:
+            changed[frame.columns[j]] = frame.iloc[:, j].where(~frame.iloc[:, j].isin(gaps))
+    return frame.assign(**changed) if changed else frame
 
 
 def numbers_rows(column: Any) -> bool:

@@ -19,6 +19,8 @@ ISO = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2})?(\.\d+)?(Z|[+-]\d{2
 CLOCK = r"(?:[T ]+(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2}(?:\.\d+)?))?)?"
 YEAR_FIRST = re.compile(r"(\d{4})([-/.])(\d{1,2})\2(\d{1,2})" + CLOCK)
 YEAR_LAST = re.compile(r"(\d{1,2})([-/.])(\d{1,2})\2(\d{4})" + CLOCK)
+SHORT_YEAR = re.compile(r"\s*\d{1,2}([-/.])\d{1,2}\1\d{2}" + CLOCK + r"\s*")
+"""Dates with two digits of the year, which are not read."""
 ORDERS = ("day-first", "month-first")
 EPOCH = date(1970, 1, 1).toordinal()
 FIRST_DIGITS, LAST_DIGITS = 1900_01_01, 2100_12_31

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from blockl0.tables.spellings import READ_AS, Cell, Column, text_columns, to_float, undress
+import numpy as np
+
+from blockl0.tables.spellings import READ_AS, SAMPLE, Cell, Column, text_columns, to_float, undress
 from blockl0.text import listing
 
 Numbers = Callable[[], Iterator[tuple[str, Column]]]
@@ -79,6 +81,8 @@ def settle(
         return found
     if decimal == "auto" and (hint is not None or is_likely):
         _doubt_groups(found, dict(numbers()), hint)
+    elif decimal == "auto" and not _shows_points(frame):
+        _doubt_lone_groups(found, texts, numbers)
     _convert_points(found, texts, numbers, decimal)
     return found
 
@@ -271,6 +275,46 @@ def _doubt_groups(found: Decimals, numbers: dict[str, Column], hint: Cell | None
     for name, column in numbers.items():
         if column.has("point_group"):
             found.doubts[name] = _two_meanings(column.first["point_group"], why)
+
+
+def _shows_points(frame: Any) -> bool:
+    """Whether a number among the first rows cannot be 1.660 with a point between thousands."""
+    floats = [kind.kind == "f" for kind in frame.dtypes]
+    values = np.abs(frame.iloc[:SAMPLE, floats].to_numpy(np.float64))
+    values = values[np.isfinite(values) & (values != np.rint(values))]
+    rest = np.abs(1e3 * values - np.rint(1e3 * values))
+    return bool(np.any((values < 1.0) | (values >= 1e3) | (rest > 1e-6)))
+
+
+def _doubt_lone_groups(found: Decimals, texts: dict[str, Column], numbers: Numbers) -> None:
+    """1.660 where nothing in the file shows a decimal point: told; beside 995 it is refused."""
+    columns = {
+        name: column for name, column in texts.items() if column.share(READ_AS["point"]) == 1.0
+    } | dict(numbers())
+    if any(column.has(*SURE["point"]) for column in columns.values()):
+        return
+    for name, column in columns.items():
+        if not column.has("point_group"):
+            continue
+        cell = column.first["point_group"]
+        plain = _long_whole(column)
+        if plain is not None:
+            found.doubts.setdefault(name, _two_meanings(cell, f", as {plain!r} beside it suggests"))
+        elif name not in found.doubts:
+            found.notes.append(
+                f"{cell} is read as {_read(cell.text, 'point'):.10g}: nothing tells whether its "
+                f"point is between thousands; --decimal comma reads "
+                f"{_read(cell.text, 'comma'):.10g}."
+            )
+
+
+def _long_whole(column: Column) -> str | None:
+    """A whole number of two or three digits, which one with three decimals would not be."""
+    for text in column.texts:
+        number = undress(text)
+        if number and number.spelling == "whole" and len(number.bare.lstrip("-")) > 1:
+            return text
+    return None
 
 
 def _two_meanings(cell: Cell, why: str = "") -> str:

@@ -6,14 +6,15 @@ import zipfile
 from dataclasses import dataclass, field
 from typing import Any
 
-from blockl0.tables.csv_files import has_header, name_notes, numbers_rows, unique_names
-from blockl0.tables.spellings import ROW
-from blockl0.text import did_you_mean, listing
-
-MISSING = frozenset(
-    ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "<NA>", "#N/A", "-nan")
+from blockl0.tables.csv_files import (
+    MISSING,
+    has_header,
+    name_notes,
+    numbers_rows,
+    unique_names,
 )
-"""Texts that stand for a missing value, as in CSV files."""
+from blockl0.tables.spellings import ROW
+from blockl0.text import did_you_mean, install_hint, listing
 
 
 @dataclass
@@ -52,7 +53,7 @@ def _cells(stream: Any, sheet: str | int | None) -> tuple[str, list[Any], list[s
         from openpyxl.utils.exceptions import InvalidFileException
     except ImportError as error:
         raise ModuleNotFoundError(
-            "Reading Excel needs openpyxl: pip install 'blockl0[excel]'; or save the sheet as CSV."
+            f"Reading Excel needs openpyxl: {install_hint('openpyxl')}; or save the sheet as CSV."
         ) from error
     try:
         book = load_workbook(stream, read_only=True, data_only=True)

@@ -18,7 +18,7 @@ from blockl0.tables.csv_files import PACKED, read_csv
 from blockl0.tables.decimals import Decimals, settle
 from blockl0.tables.excel import Sheet, read_excel
 from blockl0.tables.matrix_files import read_libsvm, read_mat
-from blockl0.text import clause
+from blockl0.text import clause, install_hint
 from blockl0.validate import check_choice
 
 FORMATS = {
@@ -188,7 +188,7 @@ def _pandas() -> Any:
     try:
         import pandas
     except ImportError as error:
-        raise ModuleNotFoundError("Tables need pandas: pip install 'blockl0[cli]'.") from error
+        raise ModuleNotFoundError(f"Tables need pandas: {install_hint('pandas')}.") from error
     return pandas
 
 
@@ -211,7 +211,9 @@ def _read_parquet(stream: Any, na: tuple[str, ...]) -> Any:
     try:
         frame = _pandas().read_parquet(stream)
     except ImportError as error:
-        raise ModuleNotFoundError("Reading Parquet needs pyarrow: pip install pyarrow.") from error
+        raise ModuleNotFoundError(
+            f"Reading Parquet needs pyarrow: {install_hint('pyarrow')}."
+        ) from error
     except (OSError, ValueError) as error:
         raise ValueError(f"This is not a Parquet file: {error}.") from error
     return frame.replace(list(na), np.nan) if na else frame

@@ -18,6 +18,7 @@ from blockl0.tables.column_kinds import (
     numbers_the_rows,
     to_numbers,
 )
+from blockl0.tables.dates import SHORT_YEAR
 from blockl0.tables.gaps import imputed_note, missing_message, with_counts
 from blockl0.tables.spellings import SAMPLE, place_of
 from blockl0.tables.targets import is_missing
@@ -95,6 +96,7 @@ class Findings:
     crowded: dict[str, int] = field(default_factory=dict)
     codes: dict[str, int] = field(default_factory=dict)
     empty: list[str] = field(default_factory=list)
+    short_years: dict[str, str] = field(default_factory=dict)
 
 
 def learn(frame: Any, choices: Choices) -> tuple[tuple[Feature, ...], tuple[str, ...]]:
@@ -159,6 +161,9 @@ def _learn_text(
         return []
     texts = as_texts(series).dropna()
     levels = texts.unique().tolist()
+    if not is_asked and all(map(SHORT_YEAR.fullmatch, levels)):
+        found.short_years[name] = levels[0]
+        return []
     repeats = len(levels) <= max(2.0, REPEATED * len(texts))
     if len(levels) > choices.max_levels or not (repeats or is_asked or choices.text == "one-hot"):
         _sort_out(name, texts, levels, found)
@@ -212,6 +217,11 @@ def _notes(found: Findings, choices: Choices) -> Iterable[str]:
     if found.codes:
         yield _codes_note(found.codes)
     yield from _dates_notes(found.dates)
+    for name, shown in found.short_years.items():
+        yield (
+            f"Column {name!r} left out: dates as {shown!r} do not tell the century; write years "
+            "with four digits."
+        )
     if found.empty:
         yield f"{counted(found.empty, 'column')} without any value dropped."
     if found.missing and choices.impute != "drop-rows":

@@ -27,9 +27,7 @@ def split_target(raw: Raw, target: str | int | None) -> tuple[Raw, str, Any]:
     if target is None:
         target = next((name for name in USUAL_TARGETS if name in names), None)
         if target is None:
-            raise ValueError(
-                f"Which column is to be explained? Give --target; there are {listing(names)}."
-            )
+            raise no_target(names)
     j = column_number(target, names)
     raw.refuse_doubts([names[j]])
     others = [i for i in range(len(names)) if i != j]
@@ -53,6 +51,13 @@ def column_number(target: str | int, names: list[str]) -> int:
     if not -len(names) <= number < len(names):
         raise ValueError(f"Columns are numbered 0 to {len(names) - 1}, got {number}.")
     return number % len(names)
+
+
+def no_target(names: list[str]) -> ValueError:
+    """The error where nothing tells which column is meant."""
+    return ValueError(
+        f"Which column is to be explained? Give --target; there are {listing(names)}."
+    )
 
 
 def no_such_column(name: str, names: list[str]) -> ValueError:
