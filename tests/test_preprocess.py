@@ -244,3 +244,16 @@ def test_more_columns_than_the_pool_holds(loss, rng):
         answers.append(prepared.invert(run_refit(prepared.problem, effort="fast").coef)[0])
     assert np.flatnonzero(answers[0]).tolist() == [7, 2400]
     np.testing.assert_allclose(answers[0], answers[1], atol=1e-6)
+
+
+def test_the_best_intercept_of_large_counts_takes_few_steps(rng, monkeypatch):
+    loss, n_steps = LOSSES["poisson"], []
+    terms = type(loss).terms
+    eta = rng.standard_normal(200)
+    y = rng.poisson(1e6 * np.exp(eta)) * 1.0
+    monkeypatch.setattr(
+        type(loss), "terms", lambda self, *given: n_steps.append(1) or terms(self, *given)
+    )
+    found = best_intercept(loss, eta, y, None, np.log(1e6) - 0.01)
+    assert found == pytest.approx(np.log(y.sum() / np.exp(eta).sum()), rel=1e-14)
+    assert len(n_steps) <= 8

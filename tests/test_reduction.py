@@ -25,6 +25,7 @@ from blockl0.problem.fits import make_fits
 from blockl0.problem.preprocess import apply
 from blockl0.problem.problem import as_problem
 from blockl0.problem.reduction import Triangle, factor_rows, reduced
+from blockl0.result import Status
 from blockl0.run import Timer
 from test_centring import centre, least_squares
 
@@ -133,6 +134,26 @@ def test_a_factor_is_made_once_for_prices_and_budgets_and_anew_for_other_data(mo
         whole = dataclasses.replace(problem, **changed)
         assert reduced(whole).smooth(w) == pytest.approx(whole.smooth(w), rel=1e-13)
     assert len(made) == 3
+
+
+@pytest.mark.parametrize("method", ["refit", "exact"])
+def test_ctrl_c_while_the_factor_is_made_returns_a_point(monkeypatch, method):
+    X, y = np.eye(1200, 30) + 1.0, np.arange(1200.0)
+    start = np.zeros(30)
+    start[2] = 1.0
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Triangle, "add", interrupted)
+    found = blockl0.solve(X, y, n_nonzero_coefs=2, init=start, method=method)
+    assert found.status is Status.INTERRUPTED
+    rest = y - X @ found.coef
+    assert found.objective == pytest.approx(0.5 * rest @ rest)
+    path = blockl0.l0_path(X, y, n_nonzero_coefs=[1, 2])
+    assert path.results[-1].status is Status.INTERRUPTED
+    with pytest.raises(KeyboardInterrupt):
+        reduced(as_problem(X, y, n_nonzero_coefs=2))
 
 
 def test_where_time_is_up_there_is_no_factor():

@@ -1058,28 +1058,31 @@ class Relaxation(NamedTuple):
     H: NDArray[np.float64]  # (n, n)
     at: NDArray[np.int64]  # (q,)
     is_in: NDArray[np.bool_]  # (q,)
-    rows: NDArray[np.float64]  # (12, q)
+    rows: NDArray[np.float64]  # (13, q)
     square: NDArray[np.float64]  # (p, p), for systems of up to p unknowns
     chosen: NDArray[np.int64]  # (q,)
-    state: NDArray[np.float64]  # (10,)
+    state: NDArray[np.float64]  # (12,)
 
 
 # rows: c and d as given; the point v and g = c − Hv; the same of the best bound, and of a trial;
-# numbers to choose from; and of `polish`: √d with the sign of fractional columns, 0 for others, and
-# two right sides, or solutions
-LINEAR, SHARE, V, G, BEST_V, BEST_G, TRIAL_V, TRIAL_G, SIZES, SIGN, FIRST, SECOND = range(12)
-RELAXATION_ROWS = 12
+# numbers to choose from; and of `polish`: √d with the sign of fractional columns, 0 for others; the
+# start of a step; and two right sides, or solutions
+LINEAR, SHARE, V, G, BEST_V, BEST_G, TRIAL_V, TRIAL_G = range(8)
+SIZES, SIGN, START, FIRST, SECOND = range(8, 13)
+RELAXATION_ROWS = 13
 
 # state: θ; the least value and the θ of its memberships; the best bound; sweeps so far; a bracket
-# of θ; sweeps and rest when progress was last judged; and the unknowns of a system that the caller
-# is asked to solve, 0 for none, less than 0 where it has no solution
-THETA, VALUE, VALUE_THETA, BOUND, SWEEPS, LOW, HIGH, WATCHED, REST, ASKED = range(10)
-RELAXATION_STATE = 10
+# of θ; sweeps and rest when progress was last judged; the unknowns of a system that the caller is
+# asked to solve, 0 for none, less than 0 where it has no solution; the power of the next step of θ,
+# and the side of the last one
+THETA, VALUE, VALUE_THETA, BOUND, SWEEPS, LOW, HIGH, WATCHED, REST, ASKED, PACE, SIDE = range(12)
+RELAXATION_STATE = 12
 
 CHECK_EVERY, POLISH_EVERY, MOST_SWEEPS = 4, 8, 400  # sweeps
 POLISH_SHIFT = 1e-9  # relative: keeps a singular system of fractional columns solvable
-THETA_DAMPING = 0.4  # of the threshold's way to where the memberships fill the room
-THETA_SLACK = 1.05  # by which what is known of the threshold becomes less certain in a sweep
+FIRST_PACE, MOST_PACE = 0.4, 8.0  # power of the overcrowding by which the threshold moves
+PACE_GROWS, PACE_FALLS = 1.2, 0.5  # of that power, as long as it moves one way, and on turning
+THETA_SLACK = 0.05  # share by which what is known of the threshold is less certain after a sweep
 PATIENT_SWEEPS, PATIENT_SHARE = 32, 0.7  # of the gap that may be left after so many sweeps
 FLAT = 1e-14  # relative decrease of a value that is none
 
@@ -1169,13 +1172,13 @@ def relaxed_value(relaxation, v, g, price, theta):
 
 
 @inner
-def tangent_bound(relaxation, room, price):
-    """The least objective that the tangent at v allows; O(q) on average."""
+def tangent_bound(relaxation, v, g, room, price):
+    """The least objective that the tangent at v allows, with g = c − Hv; O(q) on average."""
     rows, bound, n = relaxation.rows, 0.0, 0
     for j in range(relaxation.at.size):
-        d, v = rows[SHARE, j], rows[V, j]
-        b = rows[G, j] + d * v
-        bound -= 0.5 * v * (rows[LINEAR, j] - b)
+        d = rows[SHARE, j]
+        b = g[j] + d * v[j]
+        bound -= 0.5 * v[j] * (rows[LINEAR, j] - b)
         gain = 0.5 * b * b / d
         if relaxation.is_in[j]:
             bound -= gain
@@ -1254,16 +1257,35 @@ def solve_factored(U, n, x):
 
 
 @inner
-def set_up_polish(relaxation, theta):
-    """Columns, signs and right sides of `polish`; return the number of unknowns."""
-    rows, chosen, k = relaxation.rows, relaxation.chosen, 0
+def count_full(relaxation, theta):
+    """Free columns with a membership of one."""
+    n_full = 0
     for j in range(relaxation.at.size):
-        if relaxation.is_in[j] or rows[V, j] != 0.0:
-            root = np.sqrt(rows[SHARE, j])
-            is_full = relaxation.is_in[j] or abs(rows[V, j]) * root >= theta
+        v = relaxation.rows[V, j]
+        is_full = v != 0.0 and abs(v) * np.sqrt(relaxation.rows[SHARE, j]) >= theta
+        n_full += 1 if is_full and not relaxation.is_in[j] else 0
+    return n_full
+
+
+@inner
+def set_up_polish(relaxation, room, theta):
+    """Columns, signs and right sides of `polish`; return the number of unknowns.
+
+    The system is one in the step from v, so that its shift moves no point that is right. Where
+    full columns take all the room, the others are left out, and there is no shift.
+    """
+    rows, chosen, k = relaxation.rows, relaxation.chosen, 0
+    has_room = count_full(relaxation, theta) < room
+    for j in range(relaxation.at.size):
+        root = np.sqrt(rows[SHARE, j])
+        is_full = relaxation.is_in[j] or (rows[V, j] != 0.0 and abs(rows[V, j]) * root >= theta)
+        if is_full or (has_room and rows[V, j] != 0.0):
             sign = 0.0 if is_full else (root if rows[V, j] > 0.0 else -root)
             chosen[k], rows[SIGN, k] = j, sign
-            rows[FIRST, k], rows[SECOND, k] = rows[LINEAR, j], sign
+            rows[START, k], rows[FIRST, k], rows[SECOND, k] = 0.0, rows[LINEAR, j], sign
+            if has_room:
+                own = 0.0 if is_full else rows[SHARE, j] * rows[V, j]
+                rows[START, k], rows[FIRST, k] = rows[V, j], rows[G, j] + own
             k += 1
     return k
 
@@ -1290,12 +1312,14 @@ def polish(relaxation, room, price, k):
     """The point that is right if the sets of full, fractional and absent columns of v are.
 
     That is a linear system in v, solved already, in which θ follows from Σz = room, or is
-    √(2·price) where there is room. Returns θ, 0 if there is no such point.
+    √(2·price) where there is room. Returns θ, which is 0 only where all columns are full for
+    nothing, and less if there is no such point.
     """
     rows, chosen = relaxation.rows, relaxation.chosen
     first, second, theta = rows[FIRST], rows[SECOND], relaxation.state[THETA]
     given, taken, n_full, n_part = 0.0, 0.0, 0, 0
     for i in range(k):
+        first[i] += rows[START, i]
         if rows[SIGN, i] != 0.0:
             n_part += 1
             given += rows[SIGN, i] * first[i]
@@ -1305,9 +1329,10 @@ def polish(relaxation, room, price, k):
     least = np.sqrt(2.0 * price)
     left = room - n_full + taken
     if n_part > 0:
-        theta = least if room <= n_full or left <= 0.0 else max(given / left, least)
-    if not theta > 0.0:
-        return 0.0
+        all_fit = n_full + n_part <= room
+        theta = least if all_fit or left <= 0.0 else max(given / left, least)
+    if n_part > 0 and not theta > 0.0:
+        return -1.0
     for j in range(relaxation.at.size):
         rows[TRIAL_V, j], rows[TRIAL_G, j] = 0.0, rows[LINEAR, j]
     for i in range(k):
@@ -1342,22 +1367,27 @@ def start_relaxing(relaxation, room):
     if state[THETA] == 0.0 and 0 < room < n_free:
         state[THETA] = first_threshold(relaxation, room)
     state[VALUE], state[VALUE_THETA], state[BOUND] = np.inf, state[THETA], -np.inf
-    state[HIGH], state[REST] = np.inf, np.inf
+    state[HIGH], state[REST], state[PACE] = np.inf, np.inf, FIRST_PACE
     return n_free
 
 
 @inner
 def take_polished(relaxation, room, price):
-    """Go to the point of `polish` if it is lower; return whether it was."""
+    """Go to the point of `polish` if it is lower, or as low and proves more; whether it was."""
     rows, state = relaxation.rows, relaxation.state
     k, state[ASKED] = int(state[ASKED]), 0.0
-    new = polish(relaxation, room, price, k) if k > 0 else 0.0
-    if not new > 0.0:
+    new = polish(relaxation, room, price, k) if k > 0 else -1.0
+    if not new >= 0.0:
         return False
     own = threshold_of(relaxation, rows[TRIAL_V], room, np.sqrt(2.0 * price))
     there = relaxed_value(relaxation, rows[TRIAL_V], rows[TRIAL_G], price, own)
-    if not there < state[VALUE] - FLAT * abs(state[VALUE]):
-        return False
+    flat = FLAT * abs(state[VALUE])
+    if not there < state[VALUE] - flat:
+        # near the minimum a value is precise where its bound is not yet
+        bound = tangent_bound(relaxation, rows[TRIAL_V], rows[TRIAL_G], room, price)
+        middle = 0.5 * (state[VALUE] + state[BOUND])
+        if not (there <= state[VALUE] + flat and bound > max(middle, state[BOUND] + flat)):
+            return False
     copy_point(relaxation, TRIAL_V, TRIAL_G, V, G)
     state[THETA] = new
     return True
@@ -1372,7 +1402,7 @@ def is_relaxed(relaxation, room, price, cutoff, tolerance, share, most_sweeps):
     there = relaxed_value(relaxation, rows[V], rows[G], price, own)
     if there < state[VALUE]:
         state[VALUE], state[VALUE_THETA] = there, own
-    there = tangent_bound(relaxation, room, price)
+    there = tangent_bound(relaxation, rows[V], rows[G], room, price)
     if there > state[BOUND]:
         state[BOUND] = there
         copy_point(relaxation, V, G, BEST_V, BEST_G)
@@ -1390,6 +1420,16 @@ def is_relaxed(relaxation, room, price, cutoff, tolerance, share, most_sweeps):
 
 
 @inner
+def pace_of(state, is_crowded):
+    """The power of a step of θ: it grows on the way, and falls on turning round."""
+    side = 1.0 if is_crowded else -1.0
+    if state[SIDE] != 0.0:
+        state[PACE] *= PACE_GROWS if state[SIDE] == side else PACE_FALLS
+    state[SIDE], state[PACE] = side, min(state[PACE], MOST_PACE)
+    return state[PACE]
+
+
+@inner
 def sweep_and_balance(relaxation, room, least, n_free):
     """Sweep, and move θ to where the memberships fill the room."""
     state = relaxation.state
@@ -1398,16 +1438,18 @@ def sweep_and_balance(relaxation, room, least, n_free):
         total = sweep_coordinates(relaxation, theta)
         state[SWEEPS] += 1.0
         if room < n_free:
+            slack = 1.0 + THETA_SLACK
             # memberships follow θ with a delay, so that the bracket is widened all the time
             low, high = state[LOW], state[HIGH]
             if total > room:
                 low = max(theta, low)
             else:
                 high = min(theta, high)
-            theta *= (max(total, 0.1) / room) ** THETA_DAMPING
+            theta *= (max(total, 0.1) / room) ** pace_of(state, total > room)
             if low < high and not low < theta < high:
-                theta = np.sqrt(low * high)
-            state[LOW], state[HIGH] = low / THETA_SLACK, high * THETA_SLACK
+                # from a θ of zero nothing leads back
+                theta = np.sqrt(low * high) if low > 0.0 else 0.5 * high
+            state[LOW], state[HIGH] = low / slack, high * slack
             state[THETA] = max(theta, least)
 
 
@@ -1434,7 +1476,7 @@ def relax_columns(relaxation, room, price, cutoff, tolerance, share, most_sweeps
         if is_relaxed(relaxation, room, price, cutoff, tolerance, share, most_sweeps):
             break
         if state[SWEEPS] % POLISH_EVERY == POLISH_EVERY - CHECK_EVERY:
-            k = set_up_polish(relaxation, state[THETA])
+            k = set_up_polish(relaxation, room, state[THETA])
             state[ASKED] = k
             if k > relaxation.square.shape[0]:
                 return

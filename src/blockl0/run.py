@@ -123,6 +123,7 @@ class Run:
         self.options = options or {}
         self.verbose = verbose
         self._start, self._compiled = time.perf_counter(), compile_seconds()
+        self._over = Status.TIME_LIMIT
         self._next_log = float(verbose) if verbose else np.inf
         self._warned: set[str] = set()
         self._objective: list[float] = []
@@ -131,13 +132,19 @@ class Run:
 
     def part(self, problem: Any = None, *, is_shown: bool = False) -> Run:
         """A run inside this one, of the time that is left; shown to the callback if asked for."""
-        return Run(
+        inside = Run(
             self.problem if problem is None else problem,
             max(self.seconds_left, 0.0),
             self.callback if is_shown else None,
             self.options,
             self.verbose if is_shown else 0,
         )
+        inside._over = self._over
+        return inside
+
+    def interrupt(self) -> None:
+        """Let no time be left after Ctrl-C: what follows returns the first point it has."""
+        self.time_limit, self._over = 0.0, Status.INTERRUPTED
 
     @property
     def elapsed(self) -> float:
@@ -186,7 +193,7 @@ class Run:
                 watcher(progress, len(self._objective) == 1)
             if self.callback is not None and self.callback(progress):
                 return Status.STOPPED
-        return Status.TIME_LIMIT if self.elapsed >= self.time_limit else None
+        return self._over if self.elapsed >= self.time_limit else None
 
     def result(
         self, w: Floats, status: Status, n_iter: int, lower_bound: float | None = None, **kw: Any

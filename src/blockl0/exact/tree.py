@@ -13,6 +13,7 @@ from blockl0.exact.bounds import Bounds, Node, Relaxed
 from blockl0.exact.handover import is_for_tableaus, search_tableaus
 from blockl0.exact.judged import Judged
 from blockl0.exact.proof import Recorder
+from blockl0.exact.search import TIE
 from blockl0.incumbent import Incumbent
 from blockl0.problem.fits import make_fits
 from blockl0.problem.orthogonal import DEPENDENT, rounding_of, smallest_distance
@@ -21,8 +22,6 @@ from blockl0.problem.problem import Problem
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-TIE = 1e-10
-"""Share of the objective by which a point must be better to count; less is rounding."""
 ROOT_SHARE, SHARE = 0.02, 0.05
 """Of what is missing to the cutoff: what a relaxation may leave undone, at the root and below."""
 ROOT_STALL, ROOT_STALLS, STALL, STALLS = 0.02, 3, 0.1, 1

@@ -19,6 +19,7 @@ MAX_INTERCEPT_STEPS, PATIENT_STEPS, INTERCEPT_TOLERANCE = 300, 30, 1e-14
 of the absolute slopes that counts as zero."""
 ENTROPY_STEPS = 12
 """Bisections towards the least excess of an entropy; each leaves a valid one."""
+EPSILON = float(np.finfo(np.float64).eps)
 FAR_INTERCEPT = 30.0
 """Beyond this, and twice the largest predictor, a flat loss is flat for good."""
 
@@ -261,6 +262,9 @@ def best_intercept(
         low, high = (low, b) if slope > 0.0 else (b, high)
         bend = total(bends)
         step = -slope / bend if bend * reach > abs(slope) else -np.copysign(reach, slope)
+        if abs(step) <= EPSILON * (1.0 + abs(b)):
+            # slopes of large counts do not cancel to a share of their sizes: the rest is rounding
+            break
         reach *= 2.0
         there = b + step
         # along an exponential Newton's steps have length one, however far the minimum is

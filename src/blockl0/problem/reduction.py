@@ -25,7 +25,7 @@ from blockl0.problem.orthogonal import distances, least_squares
 if TYPE_CHECKING:
     from blockl0.problem.design_base import Design
     from blockl0.problem.problem import Problem
-    from blockl0.run import Clock
+    from blockl0.run import Clock, Run
 
 Floats = NDArray[np.float64]
 _lapack: Any = lapack
@@ -116,19 +116,19 @@ def is_tall(design: Design) -> bool:
     return m >= LEAST_ROWS and m >= TALL * n and 0 < n <= design.most_factored
 
 
-def reduced(problem: Problem, clock: Clock | None = None) -> Problem:
+def reduced(problem: Problem, run: Run | None = None) -> Problem:
     """The same problem on n + 1 rows where it is tall, else the problem itself.
 
     Coefficients, price, budget, ridge and kept columns mean the same; the smooth part is equal but
     for rounding. The factor is made once: problems that differ in anything but X, y and the
-    weights, by `dataclasses.replace`, share it. Where the time is up before it is made, the problem
-    is returned as it is.
+    weights, by `dataclasses.replace`, share it. Where the time of a run is up before it is made, or
+    Ctrl-C comes, which is then told to the run, the problem is returned as it is.
     """
     if not problem.is_quadratic or not is_tall(problem.design):
         return problem
     small = _known(problem)
     if small is None:
-        triangle = factor_rows(problem.design, problem.y, problem.sample_weight, clock)
+        triangle = _factored(problem, run)
         if triangle is None:
             return problem
         design = Factored(triangle.R[:, :-1], problem.n_samples, problem.design.blur)
@@ -137,6 +137,17 @@ def reduced(problem: Problem, clock: Clock | None = None) -> Problem:
         small = _known(problem)
         assert small is not None
     return small
+
+
+def _factored(problem: Problem, run: Run | None) -> Triangle | None:
+    """The triangle of a problem; None where the run has to end without it."""
+    try:
+        return factor_rows(problem.design, problem.y, problem.sample_weight, run)
+    except KeyboardInterrupt:
+        if run is None:
+            raise
+        run.interrupt()
+        return None
 
 
 def _known(problem: Problem) -> Problem | None:
