@@ -15,12 +15,14 @@ from blockl0.incumbent import Incumbent, Tally, Walk
 from blockl0.problem.fits import make_fits
 from blockl0.problem.problem import Problem
 from blockl0.problem.sparsity import Sparsity
+from blockl0.refit.frontier import Frontier
 from blockl0.refit.pool import Pool
 from blockl0.refit.pool_kicks import LARGEST_BLOCK, PoolKicks
 from blockl0.refit.pool_sizes import SearchOptions, kick_size, narrow_size, pool_size
 from blockl0.refit.pricing import doubtful_columns, price_columns, price_first
 from blockl0.refit.search import Search
 from blockl0.refit.settled import fit_with_kept, prove
+from blockl0.refit.waves import Waves
 from blockl0.run import Run
 
 Floats = NDArray[np.float64]
@@ -32,6 +34,8 @@ STAGES = 4
 """Parts in which a large X is first asked for its columns, each priced at what the last found."""
 RELATIVE_TOLERANCE = 1e-11
 """Of ½‖y‖²: smaller improvements are rounding."""
+LARGE = 24
+"""Columns in a support from which on rounds are waves through sizes, and below it kicks."""
 MAX_PRICINGS = 50
 """Rounds of pool, search and price before a search is given up; each lowers the objective."""
 
@@ -115,7 +119,8 @@ class QuadraticSearch(Search):
         """
         point = Incumbent(np.zeros(self.problem.n_features), self.constant, 0)
         price, budget = self.problem.sparsity
-        # a price alone stops by itself
+        if price > 0.0:
+            return self._first_for_price(point, run)
         is_staged = budget <= pool_size(self.problem, self.options) < self.problem.n_features
         stages = range(1, STAGES + 1) if is_staged else [STAGES]
         for part in [-(-budget * stage // STAGES) for stage in stages]:
@@ -124,6 +129,14 @@ class QuadraticSearch(Search):
             pool.descend()
             point = self.fit(pool.support, 0)
         return point
+
+    def _first_for_price(self, point: Incumbent, run: Run | None) -> Incumbent:
+        """A start from nothing, size by size: a descent for the price alone fills up with columns."""
+        frontier = Frontier()
+        waves = Waves(self.make_pool(point, run), frontier)
+        waves.grow(run)
+        waves.return_to_best()
+        return self.fit(waves.pool.support, 0, frontier)
 
     def scatter(self, rng: np.random.Generator, run: Run | None = None) -> Incumbent:
         """A start elsewhere: additions ranked by gains times random numbers, then a descent."""
@@ -226,7 +239,7 @@ class QuadraticSearch(Search):
             pool.descend()
             if not self.proves and pool is self._whole and pool.columns.size <= LARGEST_BLOCK:
                 pool.search_block(np.arange(pool.columns.size))
-            found = self.fit(pool.support, incumbent.iteration + 1)
+            found = self.fit(pool.support, incumbent.iteration + 1, incumbent.frontier)
             if found.objective > incumbent.objective:
                 break
             stalled = found.objective == incumbent.objective
@@ -276,7 +289,7 @@ class QuadraticSearch(Search):
             if move.support is None:
                 incumbent.is_settled = move.is_complete
                 break
-            incumbent = self.fit(move.support, incumbent.iteration + 1)
+            incumbent = self.fit(move.support, incumbent.iteration + 1, incumbent.frontier)
             # the new support is one that the tableau cannot see
             doubtful = self._all_outside(incumbent)
         return incumbent
@@ -285,9 +298,11 @@ class QuadraticSearch(Search):
         """The columns outside the support that are not zero."""
         return np.setdiff1d(np.flatnonzero(self.sq_norms > 0.0), incumbent.support)
 
-    def fit(self, support: Ints, iteration: int) -> Incumbent:
+    def fit(self, support: Ints, iteration: int, frontier: Frontier | None = None) -> Incumbent:
         """The incumbent on a support and the kept columns, its objective from the data."""
-        return fit_with_kept(self.problem, support, self.sq_norms, iteration)
+        point = fit_with_kept(self.problem, support, self.sq_norms, iteration)
+        point.frontier = frontier
+        return point
 
     def kick_round(
         self, incumbent: Incumbent, run: Run, rng: np.random.Generator, is_narrow: bool = False
@@ -297,6 +312,8 @@ class QuadraticSearch(Search):
         On a narrow pool only better points are accepted. On a wide one also those that are not much
         worse: the search walks away from the incumbent, and the next wide round goes on from there.
         """
+        if incumbent.n_nonzero >= LARGE:
+            return self.wave_round(incumbent, run, rng)
         wide = kick_size(self.problem, self.options)
         most = self._narrow_size(incumbent) if is_narrow else wide
         pool = self.make_pool(incumbent, run, most)
@@ -313,6 +330,23 @@ class QuadraticSearch(Search):
             if not is_narrow:
                 incumbent.walk = Walk(incumbent.support, pool.columns, pool.save())
             return incumbent
-        start = self.fit(support, incumbent.iteration)
+        return self._settled_if_better(support, incumbent, run, rng)
+
+    def wave_round(self, incumbent: Incumbent, run: Run, rng: np.random.Generator) -> Incumbent:
+        """Waves from supports of about the size of the incumbent; the best, or the incumbent."""
+        pool = self.make_pool(incumbent, run, kick_size(self.problem, self.options))
+        incumbent.frontier = incumbent.frontier or Frontier()
+        waves = Waves(pool, incumbent.frontier)
+        waves.note()
+        before = waves.best
+        waves.make_round(run, rng)
+        if not waves.best < before - self.tolerance:
+            return incumbent
+        return self._settled_if_better(pool.support, incumbent, run, rng)
+
+    def _settled_if_better(
+        self, support: Ints, incumbent: Incumbent, run: Run, rng: np.random.Generator
+    ) -> Incumbent:
+        start = self.fit(support, incumbent.iteration, incumbent.frontier)
         found = self.settle(start, run, rng, incumbent.objective)
         return found if found.objective < incumbent.objective else incumbent
