@@ -34,8 +34,8 @@ STAGES = 4
 """Parts in which a large X is first asked for its columns, each priced at what the last found."""
 RELATIVE_TOLERANCE = 1e-11
 """Of ½‖y‖²: smaller improvements are rounding."""
-LARGE = 24
-"""Columns in a support from which on rounds are waves through sizes, and below it kicks."""
+MEDIUM, LARGE = 24, 96
+"""Columns in a support up to which rounds are kicks, and from which on waves through sizes."""
 MAX_PRICINGS = 50
 """Rounds of pool, search and price before a search is given up; each lowers the objective."""
 
@@ -312,7 +312,10 @@ class QuadraticSearch(Search):
         On a narrow pool only better points are accepted. On a wide one also those that are not much
         worse: the search walks away from the incumbent, and the next wide round goes on from there.
         """
-        if incumbent.n_nonzero >= LARGE:
+        # both ways of leaving a point find what the other does not, and waves find it sooner
+        if incumbent.n_nonzero >= MEDIUM and (
+            is_narrow or incumbent.n_nonzero >= LARGE or rng.uniform() < 0.5
+        ):
             return self.wave_round(incumbent, run, rng)
         wide = kick_size(self.problem, self.options)
         most = self._narrow_size(incumbent) if is_narrow else wide

@@ -18,11 +18,12 @@ WINDOW = 0.1
 """Of the best size: how far from it a wave may set out, and half as far it goes beyond."""
 DEEPEST = 0.8
 """Share of a support that a wave drops at most."""
-WAVES = 8
+WAVES = 4
 """Waves in a round."""
-ROUND_WORK = 6e8
+ROUND_WORK = 3e8
 """Operations of a round; the waves of a large support are fewer, and not as deep."""
 FEWEST_WAVES = 2
+"""Of them, whatever the size."""
 
 
 class Waves:
@@ -37,8 +38,6 @@ class Waves:
     pool : Pool
     frontier : Frontier
         Shared by all waves around one point.
-    tolerance : float
-        Smaller improvements are rounding.
     """
 
     def __init__(self, pool: Pool, frontier: Frontier) -> None:
