@@ -131,7 +131,7 @@ class QuadraticSearch(Search):
         return point
 
     def _first_for_price(self, point: Incumbent, run: Run | None) -> Incumbent:
-        """A start from nothing, size by size: a descent for the price alone fills up with columns."""
+        """A start from nothing, size by size: a descent for its price fills up with columns."""
         frontier = Frontier()
         waves = Waves(self.make_pool(point, run), frontier)
         waves.grow(run)
@@ -191,7 +191,8 @@ class QuadraticSearch(Search):
             if size <= kick_size(self.problem, self.options):
                 pool.know_all()
         pool.run = run  # a pool of all columns may be older than the run
-        pool.load(must)
+        # a large support takes long to load, and the pool is mostly there or near already
+        (pool.move_to if must.size >= LARGE else pool.load)(must)
         return pool
 
     def _pool_at_hand(self, columns: Ints) -> Pool:

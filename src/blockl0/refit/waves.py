@@ -22,8 +22,8 @@ WAVES = 4
 """Waves in a round."""
 ROUND_WORK = 3e8
 """Operations of a round; the waves of a large support are fewer, and not as deep."""
-FEWEST_WAVES = 2
-"""Of them, whatever the size."""
+FEWEST_WAVES = 1
+"""In a round, whatever the size."""
 
 
 class Waves:
@@ -59,7 +59,7 @@ class Waves:
             self.frontier.offer(self.pool.value, self.pool.support)
 
     def grow_to(self, size: int, run: Run | None) -> None:
-        """Add the best column and swap, size by size, as far as columns are left that fit better."""
+        """Add the best column and swap, size by size, while a column is left that helps."""
         pool = self.pool
         while pool.size < size and (run is None or run.seconds_left > 0.0):
             before = pool.size
@@ -97,9 +97,9 @@ class Waves:
         self.return_to_best()
 
     def make_wave(self, run: Run, rng: np.random.Generator, deepest: int) -> None:
-        """Drop at random up to `deepest` columns of a support of about the best size; grow again."""
+        """Drop up to `deepest` columns, at random, of a support of about the best size; grow."""
         pool, best_size = self.pool, self.best_size
-        window = max(1, int(WINDOW * best_size))
+        window = max(1, int(min(WINDOW * best_size, deepest / 8)))
         size = best_size + int(rng.integers(-window, window + 1))
         if size not in self.frontier or not pool.has(self.frontier.support(size)):
             size = best_size
