@@ -314,10 +314,11 @@ class QuadraticSearch(Search):
         worse: the search walks away from the incumbent, and the next wide round goes on from there.
         """
         # both ways of leaving a point find what the other does not, and waves find it sooner
-        if incumbent.n_nonzero >= MEDIUM and (
-            is_narrow or incumbent.n_nonzero >= LARGE or rng.uniform() < 0.5
-        ):
-            return self.wave_round(incumbent, run, rng)
+        if incumbent.n_nonzero >= MEDIUM:
+            is_enough = is_narrow or incumbent.n_nonzero >= LARGE
+            incumbent = self.wave_round(incumbent, run, rng)
+            if is_enough:
+                return incumbent
         wide = kick_size(self.problem, self.options)
         most = self._narrow_size(incumbent) if is_narrow else wide
         pool = self.make_pool(incumbent, run, most)
