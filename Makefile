@@ -19,7 +19,7 @@ help:
 	@echo "make types      pyright"
 	@echo "make bench      the benchmarks"
 	@echo "make bench-exact-peers  the packages beside which benchmarks/bench_exact.py measures, in .peers"
-	@echo "make docs       the documentation, in docs/_build/html (about a minute)"
+	@echo "make docs       the documentation, in docs/_build/html (a minute and a half of work, 20 s when the examples have not changed)"
 	@echo "make wheel      the package to install elsewhere, in dist"
 	@echo "make clean      remove everything that was made here, .venv included"
 
@@ -32,14 +32,15 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,bench]'
 	@touch $@
 
-# two workers and one thread in each: more threads than cores would only get in each other's way
+# two workers and one thread in each: more threads than cores would only get in each other's way;
+# a file stays with one worker, which makes its expensive fixtures once
 test test-fast: export OMP_NUM_THREADS ?= 1
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-fast: $(STAMP)
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
 
 # Sums come out in another order on another processor. This one is made to compute as an old one
 # does, without its vector instructions in NumPy, in the BLAS, in the C library and in the compiled
@@ -69,6 +70,7 @@ test-bounds: export NUMBA_CACHE_DIR := $(CURDIR)/$(VENV)/numba-bounds
 test-bounds: export OMP_NUM_THREADS ?= 1
 test-bounds: $(STAMP)
 	$(BIN)/python -m pytest -n 2 -m "not slow" $(KERNELS)
+	$(BIN)/python tests/run_hostile.py entries --problems 1000 --jobs 2
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
@@ -105,5 +107,5 @@ wheel: $(STAMP)
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 
 clean:
-	rm -rf $(VENV) .peers build dist demo_output docs/_build docs/gallery .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .peers build dist demo_output docs/_build docs/gallery docs/reference .pytest_cache .ruff_cache .hypothesis
 	find src tests examples benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -28,6 +28,7 @@ extensions = [
     "sphinx_design",
     "build_pictures",
     "build_examples",
+    "build_reference",
 ]
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["_build", "_ext", "pictures"]

@@ -41,7 +41,7 @@ def main() -> None:
         print("{:5d} {:10d} {:8.3f} {:11d} {:8.3f}".format(split, *rows[-1]))
     print("{:5s} {:10.1f} {:8.3f} {:11.1f} {:8.3f}".format("mean", *np.mean(rows, axis=0)))
     print("\nThe subset of the last split:\n")
-    print(subset.summary(Z_train, y_train, n_bootstrap=10, random_state=0))
+    print(subset.summary(Z_train, y_train, n_half_samples=10, random_state=0))
 
 
 if __name__ == "__main__":

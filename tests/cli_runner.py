@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from blockl0 import cli
 
-QUICK = ["--bootstrap", "0", "--prove", "0"]
+QUICK = ["--half-samples", "0", "--prove", "0"]
 
 
 @pytest.fixture

@@ -20,15 +20,3 @@ hypothesis.settings.load_profile("blockl0")
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(20200823)
-
-
-EXPENSIVE = {"reproduced", "installed", "report"}
-"""Fixtures of a module that take seconds."""
-
-
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With several workers (--dist loadgroup), make an expensive fixture on one of them only."""
-    for item in items:
-        for name in EXPENSIVE.intersection(getattr(item, "fixturenames", ())):
-            item.add_marker(pytest.mark.xdist_group(f"{item.path.stem}-{name}"))

@@ -2,6 +2,7 @@
 
     python tests/run_hostile.py truth --problems 1000000 --jobs 2     claims against enumeration
     python tests/run_hostile.py trees --problems 100000 --largest 8   every bound of proof trees
+    python tests/run_hostile.py losses --problems 10000 --largest 7   other losses, by enumeration
     NUMBA_BOUNDSCHECK=1 python tests/run_hostile.py entries --jobs 2  public entries, for crashes
 
 Prints what is wrong, by seed, and counts. A run that is stopped says how far it came; --first goes
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import time
 import traceback
 import warnings
@@ -27,6 +29,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 def run_chunk(what: str, first: int, count: int, largest: int) -> tuple[Counter, list[str]]:
     """Check some seeds; what was called, and what was wrong."""
     import hostile_checks
+    import hostile_losses
     import hostile_trees
 
     calls, wrong = Counter(), []
@@ -40,6 +43,9 @@ def run_chunk(what: str, first: int, count: int, largest: int) -> tuple[Counter,
                 elif what == "trees":
                     wrong += hostile_trees.check_tree(seed, largest)[1]
                     calls["problems"] += 1
+                elif what == "losses":
+                    wrong += hostile_losses.check_losses(seed, largest)
+                    calls["problems"] += 1
                 else:
                     calls.update(hostile_checks.call_entries(seed, largest))
             except Exception:
@@ -47,9 +53,9 @@ def run_chunk(what: str, first: int, count: int, largest: int) -> tuple[Counter,
     return calls, wrong
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("what", choices=("truth", "trees", "entries"))
+    parser.add_argument("what", choices=("truth", "trees", "losses", "entries"))
     parser.add_argument("--problems", type=int, default=10_000)
     parser.add_argument("--first", type=int, default=1_000_000, help="first seed")
     parser.add_argument("--largest", type=int, default=10, help="most columns")
@@ -80,6 +86,7 @@ def main() -> None:
             done = first + CHUNK
     print(f"{sum(calls.values())} done in {time.time() - started:.0f} s: {dict(calls)}")
     print(f"{n_wrong} wrong; next seed {done}")
+    return 1 if n_wrong else 0
 
 
 def _show(wrong: list[str]) -> int:
@@ -89,4 +96,4 @@ def _show(wrong: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

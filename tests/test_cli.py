@@ -21,10 +21,10 @@ __all__ = ["folder"]
 
 def test_the_question_is_answered_in_one_command(folder):
     done = run("fit", "data.csv", "--target", "y", "-k", 3, "--test", 0.25, "--out", "m.json")
-    for word in ("3 of 12 columns explain 'y'", "c1", "c4", "c9", "held out", "Proven: no other"):
+    for word in ("3 of 17 columns explain 'y'", "c1", "c4", "c9", "held out", "Proven: no other"):
         assert word in done.stdout, word
-    assert "3 columns (city, kind, size) of text dropped" in done.stderr
-    assert "bootstrap samples: 3 of 3 columns" in " ".join(done.stdout.split())
+    assert "0 and 1: city (2 values), kind (2 values), size (3 values)." in done.stderr
+    assert "half-samples of the rows: 3 of 3 columns" in " ".join(done.stdout.split())
     model = load_model("m.json")
     assert model.feature_names == ("c1", "c4", "c9") and model.target == "y"
 
@@ -38,7 +38,7 @@ def test_the_numbers_of_a_fit_are_right(folder):
     assert result["intercept"] == pytest.approx(plain.intercept_)
     assert result["scores"]["train"] == pytest.approx(plain.score(frame[names], frame["y"]))
     assert sorted(row["entry"] for row in result["features"]) == [1, 2, 3]
-    assert all(row["drop_one"] > 0 and row["inclusion"] == 1.0 for row in result["features"])
+    assert all(row["drop_one"] > 0 and row["again"] == 1.0 for row in result["features"])
     assert result["certificate"]["optimal"] and result["certificate"]["gap"] == 0.0
 
 
@@ -48,9 +48,9 @@ def test_the_document_holds_what_it_promises(folder):
     assert document["command"] == "fit" and document["status"] == "done"
     assert document["seed"] == 7 and document["options"]["columns"] == 3
     assert document["data"]["fingerprint"].startswith("sha256:")
-    assert document["data"]["n_samples"] == 80 and document["data"]["n_features"] == 12
+    assert document["data"]["n_samples"] == 80 and document["data"]["n_features"] == 13
     assert set(document["timings"]) >= {"read", "fit"}
-    assert any("text dropped" in notice for notice in document["notices"])
+    assert any("Text made into columns" in notice for notice in document["notices"])
 
 
 def test_rows_held_out_are_not_used(folder):
@@ -108,15 +108,19 @@ def test_kept_columns_and_text(folder):
     names = [row["name"] for row in fit_json(*options)["result"]["features"]]
     assert set(names) == {"c1", "c4", "c9", "city=Rome"}
     done = run("fit", "data.csv", "-t", "y", "-k", 4, "--keep", "city", *QUICK, code=3)
-    assert (
-        "--keep city: there is no such column" in done.stderr and "of text dropped" in done.stderr
-    )
+    assert "'city' is a category; give its values, as --keep city=Rome." in done.stderr
+    options = ("-t", "y", "-k", 4, "--keep", "city", "--text", "drop", *QUICK)
+    done = run("fit", "data.csv", *options, code=3)
+    assert "--keep city: there is no such column" in done.stderr
+    assert "3 columns (city, kind, size) of text dropped" in done.stderr
+    done = run("fit", "data.csv", "-t", "y", "-k", 4, "--keep", "City=Rome", *QUICK, code=3)
+    assert "there is no such column for the fit. Did you mean 'city=Rome'?" in done.stderr
 
 
 def test_a_proof_supposes_the_kept_columns(folder):
     """There are better choices without them."""
     options = ("data.csv", "-t", "y", "-k", 3, "--keep", "c0")
-    text = " ".join(run("fit", *options, "--bootstrap", 0).stdout.split())
+    text = " ".join(run("fit", *options, "--half-samples", 0).stdout.split())
     assert "Proven: with the column kept, no other 3 columns fit" in text
     text = " ".join(run("certify", *options).stdout.split())
     assert text.count("Proven: with the column kept, ") == 2
@@ -139,7 +143,7 @@ def test_a_better_choice_of_the_exact_search_is_taken(folder, monkeypatch):
         return module.Fitted(L0Regressor(3, keep=[0, 2, 3], random_state=0).fit(data.X, data.y))
 
     monkeypatch.setattr(module, "fit_k", poor)
-    document = fit_json("-t", "y", "-k", 3, "--bootstrap", 0)
+    document = fit_json("-t", "y", "-k", 3, "--half-samples", 0)
     assert {row["name"] for row in document["result"]["features"]} == {"c1", "c4", "c9"}
     assert any("better choice" in notice for notice in document["notices"])
     assert document["result"]["certificate"]["optimal"]
@@ -158,7 +162,7 @@ def test_a_better_choice_of_the_exact_search_is_taken(folder, monkeypatch):
 
     prove = trust.prove
     monkeypatch.setattr(trust, "prove", unfinished)
-    found = fit_json("-t", "y", "-k", 3, "--bootstrap", 0)["result"]["certificate"]
+    found = fit_json("-t", "y", "-k", 3, "--half-samples", 0)["result"]["certificate"]
     assert not found["optimal"] and "Searched, not proven" in found["words"]
 
 
@@ -188,7 +192,7 @@ def test_certify_a_saved_model(folder):
     done = run("certify", "data.csv", "--model", "m.json")
     text = " ".join(done.stdout.split())
     assert "best coefficients for the chosen columns" in text
-    assert "none of the 66 ways to pick 2 of the 12 columns" in text
+    assert "none of the 136 ways to pick 2 of the 17 columns" in text
     assert "Proven: the global optimum" in text
     frame = pd.read_csv("data.csv")
     frame["y"] = frame["c0"]
@@ -214,8 +218,8 @@ def test_certify_after_a_fit(folder):
 
 
 def test_a_classification_is_proven(folder):
-    options = ("data.csv", "-t", "kind", "-k", 2, "--drop", "y", "--ridge", 1)
-    certificate = answer("fit", *options, "--bootstrap", 0)["result"]["certificate"]
+    options = ("data.csv", "-t", "kind", "-k", 2, "--drop", "y", "--ridge", 1, "--text", "drop")
+    certificate = answer("fit", *options, "--half-samples", 0)["result"]["certificate"]
     assert certificate["optimal"] and certificate["gap"] == 0.0
     assert certificate["words"] == "Proven: no other 2 columns fit these rows better."
     claims = answer("certify", *options, "--level", 12)["result"]["claims"]
@@ -227,7 +231,7 @@ def test_a_classification_is_proven(folder):
 
 
 def test_without_a_bound_it_is_said(folder):
-    options = ("-t", "kind", "-k", 2, "--drop", "y", "--ridge", 0, "--bootstrap", 0)
+    options = ("-t", "kind", "-k", 2, "--drop", "y", "--ridge", 0, "--half-samples", 0)
     words = answer("fit", "data.csv", *options)["result"]["certificate"]["words"]
     assert words.endswith("More cannot be proven without a ridge, as no bound exists.")
     pd.read_csv("data.csv").head(9).to_csv("few.csv", index=False)
@@ -327,7 +331,7 @@ def test_demo(folder, monkeypatch):
 def test_a_perfect_fit_is_not_judged_by_rounding(folder):
     frame = pd.read_csv("data.csv")[[f"c{j}" for j in range(8)]]
     frame.assign(y=2.0 * frame["c0"] - frame["c3"]).to_csv("exact.csv", index=False)
-    done = run("fit", "exact.csv", "-t", "y", "-k", 2, "--bootstrap", 0)
+    done = run("fit", "exact.csv", "-t", "y", "-k", 2, "--half-samples", 0)
     assert "> +100000%" in done.stdout and "Proven: no other 2 columns fit" in done.stdout
     for k in (2, 3):
         assert answer("certify", "exact.csv", "-t", "y", "-k", k)["result"]["holds"]
@@ -338,7 +342,7 @@ def test_a_perfect_fit_is_not_judged_by_rounding(folder):
 
 def test_a_path_ends_where_the_columns_do(folder):
     done = run("path", "data.csv", "-t", "y", "-k", 50, "--rule", "bic")
-    assert "There are 12 columns" in done.stderr and "\n  12  " in done.stdout
+    assert "There are 17 columns" in done.stderr and "\n  17  " in done.stdout
 
 
 # -- losses with a log link and with a parameter ---------------------------------------------------

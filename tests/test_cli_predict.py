@@ -94,3 +94,43 @@ def test_accuracy_compares_whole_labels(folder, seen, new, accuracy):
     frame.assign(y=np.where(is_first, *new)).to_csv("new.csv", index=False)
     run("fit", "fit.csv", "-t", "y", "-k", 1, "--loss", "squared_hinge", *QUICK, "-o", "m.json")
     assert answer("predict", "m.json", "new.csv")["result"]["score"]["value"] == accuracy
+
+
+def test_dates_and_codes_of_new_rows_mean_what_they_did(folder, rng):
+    """One row alone does not tell whether the day comes first, nor that 2 is a code."""
+    days = pd.date_range("2012-01-01", periods=80)
+    shop = np.arange(80) % 3 + 1
+    y = np.arange(80.0) + 50.0 * (shop == 2) + 0.1 * rng.standard_normal(80)
+    frame = pd.DataFrame({"when": days.strftime("%d/%m/%Y"), "shop": shop, "y": y})
+    frame.to_csv("dated.csv", index=False)
+    options = ("dated.csv", "-t", "y", "-k", 2, "--dates", "days", "--as-category", "shop", *QUICK)
+    run("fit", *options, "-o", "m.json")
+    assert set(load_model("m.json").feature_names) == {"when", "shop=2"}
+    whole = answer("predict", "m.json", "dated.csv")["result"]
+    assert whole["score"]["value"] > 0.99
+    frame.iloc[[31]].drop(columns="y").to_csv("one.csv", index=False)  # 01/02/2012
+    one = answer("predict", "m.json", "one.csv")["result"]["predictions"]
+    np.testing.assert_allclose(one, whole["predictions"][31])
+    assert answer("certify", "dated.csv", "--model", "m.json")["result"]["holds"]
+    done = run("certify", "dated.csv", "--model", "m.json", "--date-order", "day-first", code=2)
+    assert "The model was fitted with --date-order auto, not day-first" in done.stderr
+    frame.assign(when="31/31/2012").to_csv("bad.csv", index=False)
+    done = run("predict", "m.json", "bad.csv", code=3)
+    assert "Column 'when' must hold dates, got '31/31/2012' in row 2." in done.stderr
+    frame.assign(when=frame["when"].where(shop != 2)).to_csv("gap.csv", index=False)
+    assert "when (27 rows)" in run("predict", "m.json", "gap.csv", code=3).stderr
+
+
+def test_rows_with_a_target_are_scored(folder):
+    run("fit", "data.csv", "-t", "y", "-k", 3, *QUICK, "-o", "m.json")
+    frame = pd.read_csv("data.csv")
+    full = answer("predict", "m.json", "data.csv")["result"]["score"]
+    assert full["n_samples"] == 80
+    frame.assign(y=frame["y"].where(frame.index < 30)).to_csv("some.csv", index=False)
+    done = answer("predict", "m.json", "some.csv")
+    frame.head(30).to_csv("first.csv", index=False)
+    first = answer("predict", "m.json", "first.csv")["result"]["score"]
+    assert done["result"]["score"] == first and len(done["result"]["predictions"]) == 80
+    assert "the data hold 'y' as well in 30 of 80 rows." in done["notices"][-1]
+    frame.assign(y=np.nan).to_csv("none.csv", index=False)
+    assert answer("predict", "m.json", "none.csv")["result"]["score"] is None

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import time
+
 import numpy as np
 import pytest
 
@@ -51,22 +54,44 @@ def test_decimal_commas_with_dots_between_thousands(tmp_path):
 
 
 DISGUISED = {
-    "thousands": ("a,y", '"{:,.1f}",{}'),
-    "thousands or decimals": ("a;y", "{:,.0f};{}"),
-    "percent": ("a,y", "{:.1f}%,{}"),
-    "dollars": ("a,y", "${:.1f},{}"),
-    "target": ("y,a", '"{:,.1f}",{}'),
+    "thousands": ("a,y", '"{:,.1f}",{}', 1.0),
+    "percent": ("a,y", "{:.1f}%,{}", 1.0),
+    "dollars": ("a,y", "${:.1f},{}", 1.0),
+    "brackets": ("a,y", "({:.1f}),{}", -1.0),
+    "blanks": ("a;y", "{:_.0f} €;{}", 1.0),
 }
 
 
 @pytest.mark.parametrize("case", DISGUISED)
-def test_numbers_in_disguise_are_refused(tmp_path, case):
+def test_numbers_in_disguise_are_numbers(tmp_path, case):
     """Dropped as text, or taken for labels, they would be missed without a word."""
-    head, line = DISGUISED[case]
-    lines = [line.format(1000.0 + 317.0 * i, i * i % 7) for i in range(12)]
+    head, line, sign = DISGUISED[case]
+    values = [1000.0 + 317.0 * i for i in range(12)]
+    lines = [line.format(v, i * i % 7).replace("_", " ") for i, v in enumerate(values)]
     (tmp_path / "t.csv").write_text("\n".join([head, *lines]), encoding="utf-8")
-    with pytest.raises(ValueError, match=r"numbers in a form that is not read, as '[$]?1,?[03]"):
-        read_table(tmp_path / "t.csv", target="y")
+    table = read_table(tmp_path / "t.csv", target="y")
+    np.testing.assert_array_equal(table.X[:, 0], sign * np.array(values))
+    said = "commas are between thousands" if case == "thousands" else "Read as numbers: a ("
+    assert said in notes_of(table)
+    flipped = "\n".join(["y,a" if head[1] == "," else "y;a", *lines])
+    (tmp_path / "t.csv").write_text(flipped, encoding="utf-8")
+    np.testing.assert_array_equal(read_table(tmp_path / "t.csv").y, sign * np.array(values))
+
+
+UNITS = {
+    "percent and none": ("12%", "0.3", "'12%' in row 2 and '0.3' in row 3"),
+    "two currencies": ("$5", "5 €", "'$5' in row 2 and '5 €' in row 3"),
+}
+
+
+@pytest.mark.parametrize("case", UNITS)
+def test_units_are_not_mixed(tmp_path, case):
+    first, second, shown = UNITS[case]
+    rows = [first, second, first, second]
+    text = "a;y\n" + "".join(f"{value};{i}\n" for i, value in enumerate(rows))
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=f"Column 'a' holds {re.escape(shown)}: numbers with"):
+        read_table(tmp_path / "t.csv")
 
 
 def test_names_with_separators_and_line_breaks(tmp_path, frame):
@@ -120,5 +145,116 @@ def test_headers_are_recognized(tmp_path, case):
 
 def test_the_target_must_be_finite(frame):
     frame.loc[4, "y"] = np.inf
-    with pytest.raises(ValueError, match="'y' is infinite in row 4"):
+    with pytest.raises(ValueError, match="'y' is infinite in the row with index 4"):
         read_table(frame)
+
+
+# -- hostile files ---------------------------------------------------------------------------------
+
+
+def read(tmp_path, content, **options):
+    (tmp_path / "t.csv").write_bytes(content)
+    return read_table(tmp_path / "t.csv", **options)
+
+
+BROKEN = {
+    "empty": (b"", r"not a table: the file is empty"),
+    "blank": (b"\n \n\n", r"not a table|at least one row"),
+    "longer row": (b"a,y\n1,2\n1,2,3\n", r"row 3 holds 3 values, but the first row 2, sep.*','"),
+    "longer rows": (b"a,y\n1,2,3\n4,5,6\n", r"row 2 holds 3 values, but the first row 2"),
+    "after a break": (b'a,y\n"1\n",2\n1,2,3\n', r"row 3 \(line 4\) holds 3 values"),
+    "after a gap": (b"a,y\n\n1,2\n1,2,3\n", r"row 4 holds 3 values"),
+    "open quote": (
+        b'a,y\n1,2\n"3,4\n5,6\n',
+        r"quote opens and is never closed. It opens in line 3",
+    ),
+    "no text": (b"a,y\n1,\x81\x8d\n", r"UTF-8"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_broken_files_are_refused_in_words_of_the_file(tmp_path, case):
+    content, pattern = BROKEN[case]
+    with pytest.raises(ValueError, match=pattern) as caught:
+        read(tmp_path, content)
+    assert "C error" not in str(caught.value) and "tokeniz" not in str(caught.value)
+
+
+def test_rows_are_those_of_the_file(tmp_path):
+    """As a spreadsheet shows them: header and empty lines count, line breaks in quotes do not."""
+    rows = [f"{i},{i * i},t{i % 2}" for i in range(12)]
+    bad = "a,y,t\n" + "\n".join([*rows, "x,1,t0"]) + "\n"
+    for content, row in (
+        (bad, 14),
+        (bad.replace("\n3,", "\n\n\n3,"), 16),
+        ("\n\n" + bad, 16),
+        (bad.replace("\n3,9,t1", '\n3,9,"t1\nand so on"'), 14),
+        (bad.replace("\n3,9,t1", '\n\n3,9,"t1\n\nand so on"'), 15),
+        (bad.replace("\n", "\r\n"), 14),
+    ):
+        with pytest.raises(ValueError, match=rf"'x' in 1 of 13 rows \(the first is row {row}\)"):
+            read(tmp_path, content.encode())
+    headless = "\n".join([*(f"{i}.5,{i}" for i in range(12)), "x,1"])
+    with pytest.raises(ValueError, match=r"\(the first is row 13\)"):
+        read(tmp_path, headless.encode(), target="x1", header="no")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_quotes_line_breaks_and_names(tmp_path, encoding):
+    text = (
+        'a,"b, and\nc",,a,"say ""yes""",y\r\n'
+        '1,2,,4,"x, ""y""\nz",1\r\n2,5,,4.5,"x, ""y""\nz",3\r\n\r\n4,1,,7,w,2\r\n5,2,,1,w,1\r\n'
+    )
+    table = read(tmp_path, text.encode(encoding))
+    assert table.feature_names == ("a", "b, and\nc", "a.1", 'say "yes"=x, "y"\nz')
+    np.testing.assert_array_equal(
+        table.X[:, [0, 1, 2]].T, [[1, 2, 4, 5], [2, 5, 1, 2], [4, 4.5, 7, 1]]
+    )
+    assert table.X[:, 3].tolist() == [1, 1, 0, 0] and table.y.tolist() == [1, 3, 2, 1]
+    assert "(Unnamed: 2) without any value dropped" in notes_of(table)
+
+
+def test_short_rows_lack_values(tmp_path):
+    with pytest.raises(ValueError, match=r"Missing values in 1 column: b \(1 row\)"):
+        read(tmp_path, b"y,a,b\n1,2,3\n2,3\n3,5,1\n")
+
+
+def test_long_files_are_read_in_time(tmp_path, rng):
+    """Every different shape of a number is looked at once; cell by cell this takes seconds."""
+    m = 20_000
+    frame = pd.DataFrame(rng.standard_normal((m, 8)).round(4) * 1000, columns=list("abcdefgh"))
+    frame.to_csv(tmp_path / "t.csv", sep=";", decimal=",", index=False)
+    started = time.process_time()
+    table = read_table(tmp_path / "t.csv", target="h")
+    assert time.process_time() - started < 3.0
+    np.testing.assert_array_equal(table.X, frame[list("abcdefg")])
+
+
+BITS = (
+    b",", b";", b"\t", b"\n", b"\r\n", b'"', b"1.660", b"1,660", b"12%", b"$5", b"(3)", b"20120101",
+    b"01/02/2012", b"NaN", b"inf", b"1e999", b"-", b"\xff\xfe", b"\x00", b"", b"True", b"9" * 40,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_damaged_tables_are_read_or_refused(tmp_path, seed):
+    """Whatever is put into a file: finite numbers, or a refusal of ours."""
+    rng = np.random.default_rng(seed)
+    rows = [f"{i},5;0{i}/02/2012;{i * i % 5};t{i % 2};{i}%" for i in range(1, 9)]
+    whole = "\n".join(["a;when;n;t;y", *rows]).encode()
+    n_read = 0
+    for i in range(40):
+        content = bytearray(whole)
+        for _ in range(1 + i % 4):
+            start = int(rng.integers(len(content) + 1))
+            content[start : start + int(rng.integers(6))] = BITS[rng.integers(len(BITS))]
+        impute = (None, "median", "drop-rows")[i % 3]
+        try:
+            table = read(tmp_path, bytes(content), target=-1, impute=impute, dates="days",
+                         date_order="day-first")  # fmt: skip
+        except ValueError as error:
+            assert str(error).endswith((".", "?")) and "C error" not in str(error)
+        else:
+            n_read += 1
+            assert np.isfinite(table.X).all() and len(table.y) == len(table.X)
+    assert n_read > 0

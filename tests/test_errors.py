@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas
 import pytest
 import scipy.sparse as sp
 
@@ -163,6 +164,9 @@ def named(**options):
 
 # what a user can get wrong with paths, estimators, model selection and coding
 ESTIMATORS = {
+    "text column": (lambda: blockl0.L0Regressor(1).fit(pandas.DataFrame({"a": Y, "us": ["Yes", "No", "Yes"]}), Y), ValueError, r"Column 'us' of X must hold numbers, got 'Yes' \(str\); encode categories, as `blockl0.tables.read_table`"),
+    "text category": (lambda: blockl0.L0Classifier(1).fit(pandas.DataFrame({"a": Y, "us": pandas.Categorical(["u", "v", "u"])}), [0, 1, 0]), ValueError, r"Column 'us' of X must hold numbers, got 'u'"),
+    "text target": (lambda: blockl0.L0Regressor(1).fit(X, ["1", "no", "2"]), ValueError, r"`y` must hold numbers, got 'no' \(str\); labels are for a classifier"),
     "path neither": (lambda: blockl0.l0_path(A, LABELS), ValueError, r"either `n_nonzero_coefs` or `alphas`, got neither"),
     "path both": (lambda: blockl0.l0_path(A, LABELS, n_nonzero_coefs=2, alphas=[1.0]), ValueError, r"either .*got both"),
     "path alpha": (lambda: blockl0.l0_path(A, LABELS, alphas=[1.0], alpha=2.0), ValueError, r"`alpha` goes with `n_nonzero_coefs`, not with `alphas`; got 2"),
@@ -216,7 +220,7 @@ ESTIMATORS = {
     "rule": (lambda: blockl0.L0RegressorCV(2, rule="1se").fit(A, LABELS), ValueError, r"`rule` must be one of .*'one_se'.*got '1se'"),
     "grid": (lambda: blockl0.L0RegressorCV([1, 7]).fit(A, LABELS), ValueError, r"between 0 and n_features=5, got 7"),
     "no scores": (lambda: blockl0.L0RegressorCV(1, cv=2, scoring=lambda *_: np.nan).fit(A, LABELS), ValueError, r"no point of the path has a finite score in any fold; check `scoring`"),
-    "bootstrap": (lambda: blockl0.L0Regressor(1).fit(A, LABELS).summary(n_bootstrap=3), ValueError, r"`n_bootstrap` needs the data: give `X` and `y`"),
+    "bootstrap": (lambda: blockl0.L0Regressor(1).fit(A, LABELS).summary(n_half_samples=3), ValueError, r"`n_half_samples` needs the data: give `X` and `y`"),
     "summary without y": (lambda: blockl0.L0Regressor(1).fit(A, LABELS).summary(A), ValueError, r"`summary` needs the target `y`"),
     "summary classes": (lambda: blockl0.L0Classifier(1, effort=0).fit(A, LABELS).summary(A, LABELS + 1), ValueError, r"must hold the classes of the fit, got .*2.*they are 0, 1"),
     "no rows to code": (lambda: blockl0.sparse_encode(A[:0], A, n_nonzero_coefs=1), ValueError, r"`X` must hold at least one row to code, .*got shape \(0, 5\)"),

@@ -317,7 +317,7 @@ def test_summary():
     model = L0Regressor(4, random_state=0).fit(X, y)
     brief = model.summary()
     assert set(brief.columns) == {"feature", "coef"} and "too optimistic" in str(brief)
-    full = model.summary(X, y, n_bootstrap=5, random_state=0)
+    full = model.summary(X, y, n_half_samples=5, random_state=0)
     assert full.columns["feature"].tolist() == ["bmi", "s5", "bp", "s1"]
     assert full.columns["entry"].tolist() == [1, 2, 3, 4]
     rises = full.columns["drop_one"]
@@ -326,15 +326,17 @@ def test_summary():
         rest = [f for f in full.columns["feature"] if f != name]
         residual = y - LinearRegression().fit(X[rest], y).predict(X[rest])
         assert rise == pytest.approx(0.5 * residual @ residual - model.objective_)
-    assert ((full.columns["inclusion"] >= 0) & (full.columns["inclusion"] <= 1)).all()
+    assert ((full.columns["again"] >= 0) & (full.columns["again"] <= 1)).all()
     assert "neither a probability" in str(full)
     with pytest.raises(ValueError, match="needs the data"):
-        model.summary(n_bootstrap=3)
+        model.summary(n_half_samples=3)
     pytest.importorskip("pandas")
-    assert full.to_frame().shape == (4, 5)
+    assert full.to_frame().shape == (4, 6)
+    shown = full._repr_html_()
+    assert shown.count("<tr>") == 5 and "chosen again" in shown and "neither a probability" in shown
     Xi, yi = load_iris(return_X_y=True)
     for est in (L0Classifier(2, random_state=0, effort="fast"), L0ClassifierCV(2, rule="bic")):
-        table = est.fit(Xi, yi).summary(Xi, yi, n_bootstrap=2)
+        table = est.fit(Xi, yi).summary(Xi, yi, n_half_samples=2)
         assert table.columns["feature"].tolist() and "drop-one" in str(table)
     picker = BestSubsetSelector(2, random_state=0, keep=[0]).fit(Xi, yi)
     assert "kept" in str(picker.summary(Xi, yi))
@@ -348,8 +350,8 @@ def test_kept_columns_in_any_spelling():
     for data, keep in ((X, [5]), (X, mask), (frame, ["c5"]), (frame, [5])):
         model = L0Regressor(keep=keep, random_state=0).fit(data, y)
         assert model.n_nonzero_ == 10 and 5 in model.support_
-        table = model.summary(data, y, n_bootstrap=2, random_state=0)
-        assert table.columns["inclusion"][np.isnan(table.columns["drop_one"])] == 1.0
+        table = model.summary(data, y, n_half_samples=2, random_state=0)
+        assert table.columns["again"][np.isnan(table.columns["drop_one"])] == 1.0
 
 
 def test_a_loss_instance_is_treated_as_its_name():

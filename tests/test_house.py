@@ -14,7 +14,17 @@ import blockl0
 
 ROOT = Path(blockl0.__file__).parent
 FLOORS = (
-    ("_version", "compiling", "errors", "files", "progress", "text", "units", "verify"),
+    (
+        "_version",
+        "compile_time",
+        "compiling",
+        "errors",
+        "files",
+        "progress",
+        "text",
+        "units",
+        "verify",
+    ),
     ("result", "validate"),
     ("incumbent", "kernels", "losses", "run", "theory"),
     ("problem",),

@@ -16,6 +16,7 @@ from sklearn.metrics import make_scorer, mean_absolute_error
 from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, TimeSeriesSplit
 
 from blockl0 import L0Classifier, L0ClassifierCV, L0Regressor, L0RegressorCV, Status, l0_path
+from blockl0.estimators.linear import seed_of
 from blockl0.losses import LOSSES
 from blockl0.path import _solve_alone
 from blockl0.selection import CRITERIA, choose_by_score
@@ -77,7 +78,7 @@ def test_to_frame():
 def test_cross_validation_by_hand():
     X, y = make()
     cv = KFold(4, shuffle=True, random_state=1)
-    model = L0RegressorCV(5, cv=cv, random_state=0).fit(X, y)
+    model = L0RegressorCV(5, cv=cv, rule="min", random_state=0).fit(X, y)
     assert model.cv_scores_.shape == (4, 6)
     for i, (train, test) in enumerate(cv.split(X)):
         for k in range(6):
@@ -120,7 +121,8 @@ def test_splitters_groups_scoring_and_jobs():
     assert len(L0RegressorCV(3, cv=LeaveOneGroupOut()).fit(X, y, groups=groups).cv_scores_) == 8
     ordered = L0RegressorCV(4, cv=TimeSeriesSplit(3), random_state=0).fit(X, y)
     assert ordered.cv_scores_.shape[0] == 3
-    explicit = L0RegressorCV(4, cv=list(KFold(3).split(X)), random_state=0).fit(X, y)
+    folds = KFold(3, shuffle=True, random_state=seed_of(0))
+    explicit = L0RegressorCV(4, cv=list(folds.split(X)), random_state=0).fit(X, y)
     with parallel_config(backend="threading"):  # processes take seconds to start
         parallel = L0RegressorCV(4, cv=3, n_jobs=2, random_state=0).fit(X, y)
     # a BLAS may split its sums by the threads that are free

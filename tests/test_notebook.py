@@ -49,7 +49,7 @@ def test_each_attribute_of_a_fit_is_documented(kind):
 @every
 def test_the_representation_links_to_the_reference(kind, monkeypatch):
     monkeypatch.setenv(documentation.VARIABLE, "https://docs.example/blockl0/")
-    link = f"https://docs.example/blockl0/api.html#blockl0.{kind.__name__}"
+    link = f"https://docs.example/blockl0/reference/{kind.__name__}.html#blockl0.{kind.__name__}"
     assert kind()._get_doc_link() == link
     assert f'href="{link}"' in estimator_html_repr(kind())
 
@@ -75,7 +75,9 @@ def test_a_class_of_somebody_else_has_no_link():
 def test_the_address_may_be_declared_by_the_package(monkeypatch):
     monkeypatch.delenv(documentation.VARIABLE, raising=False)
     monkeypatch.setattr(documentation, "_declared", lambda: "https://declared.example")
-    assert documentation.reference_of("Path") == "https://declared.example/api.html#blockl0.Path"
+    assert documentation.reference_of("Path") == (
+        "https://declared.example/reference/Path.html#blockl0.Path"
+    )
     monkeypatch.setattr(documentation, "_declared", lambda: "")
     assert documentation.reference_of("Path") == "#blockl0.Path"
 

@@ -52,17 +52,17 @@ def test_pictures_say_what_was_chosen_and_what_is_left_out(fitted):
     labels = [text.get_text() for text in curve.ax_.get_legend().get_texts()]
     assert f"chosen: {model.n_nonzero_} columns" in labels
     best = int(np.argmax(model.mean_scores_))
-    assert best == model.best_index_ or f"best: {best} columns" in labels
+    assert best == model.best_index_ or f"best loss: {best} columns" in labels
     # the empty model is far below: named, not drawn
     assert any("0 columns at" in text.get_text() for text in curve.ax_.texts)
-    assert curve.ax_.get_ylim()[0] > model.mean_scores_[0]
+    assert curve.ax_.get_ylim()[0] > curve.values[0]
     chart = plot.SelectionMapDisplay.from_path(model)
     assert chart.marked == model.best_index_ and "chosen" in chart.ax_.get_xlabel()
     path = plot.CoefficientPathDisplay.from_estimator(model)
     named = {text.get_text() for text in path.ax_.texts}
     largest = np.argsort(-np.abs(model.path_[-1].coef))[:10]
     assert named == {f"x{j}" for j in largest}
-    result = solve(X, y, n_nonzero_coefs=3, random_state=0)
+    result = solve(X, y, n_nonzero_coefs=3, method="dec", random_state=0)
     legend = plot.ConvergenceDisplay.from_result(result).ax_.get_legend()
     assert f"{result.objective:.6g}" in legend.get_texts()[0].get_text()
     plt.close("all")
@@ -87,3 +87,49 @@ def test_names_are_no_formulas(fitted):
     assert {"$$", "$a$", r"$\frac{"} <= shown <= {*names, "two cells"}
     assert "two\tcells" not in shown
     plt.close("all")
+
+
+def test_curves_are_in_units_that_people_read(fitted):
+    from blockl0 import L0ClassifierCV, plot
+
+    X, y, model = fitted
+    curve = plot.SelectionCurveDisplay.from_estimator(model)
+    assert curve.label == "R² on rows not seen in fitting"
+    r2 = 1.0 - model.mean_scores_ / model.cv_null_scores_.mean()
+    np.testing.assert_allclose(curve.values, r2)
+    labels = L0ClassifierCV(3, random_state=0).fit(X, y > 0)
+    curve = plot.SelectionCurveDisplay.from_estimator(labels)
+    assert "accuracy" in curve.label and curve.guess == max(np.mean(y > 0), np.mean(y <= 0))
+    np.testing.assert_allclose(curve.values, labels.cv_accuracies_.mean(axis=0))
+    scored = L0RegressorCV(3, scoring="r2", random_state=0).fit(X, y)
+    assert plot.SelectionCurveDisplay.from_estimator(scored).label == "r2"
+
+
+def test_coefficients_are_drawn_per_standard_deviation_where_units_differ(fitted):
+    from blockl0 import plot
+
+    X, y, same = fitted
+    scale = np.where(np.arange(14) == 1, 1e3, 1.0)
+    other = L0RegressorCV(4, random_state=0).fit(X * scale, y)
+    drawn, plain, given = (
+        plot.CoefficientPathDisplay.from_estimator(other, **how)
+        for how in ({}, {"per": "unit"}, {"X": X * scale, "per": "sd"})
+    )
+    assert "standard deviation" in drawn.label and plain.label == "coefficient"
+    np.testing.assert_allclose(drawn.coefs, given.coefs)
+    used = np.flatnonzero(other.path_.coefs.toarray().any(axis=0))
+    np.testing.assert_allclose(drawn.coefs, plain.coefs * (X * scale).std(axis=0)[used])
+    assert plot.CoefficientPathDisplay.from_estimator(same).label == "coefficient"
+    path = l0_path(X, y, n_nonzero_coefs=3, random_state=0)
+    with pytest.raises(ValueError, match=r"`per='sd'` needs the data"):
+        plot.CoefficientPathDisplay.from_path(path, per="sd")
+
+
+def test_one_point_is_solved_at_once(fitted):
+    from blockl0 import plot
+
+    X, y, _ = fitted
+    result = solve(X, y, n_nonzero_coefs=14, random_state=0)
+    assert len(result.history.seconds) == 1
+    shown = plot.ConvergenceDisplay.from_result(result)
+    assert "solved at once" in shown.ax_.texts[0].get_text()

@@ -10,7 +10,6 @@ from scipy.optimize import minimize
 
 import hostile
 import hostile_trees
-from blockl0 import kernels
 from blockl0.exact import bounds as bounds_room
 from blockl0.exact import data, products
 from blockl0.exact.bounds import Node, counted
@@ -301,11 +300,45 @@ def test_a_relaxation_encloses_the_convex_minimum_and_mostly_reaches_it(rng):
         n_in, price = int(rng.integers(0, 2)), float(rng.choice([0.0, 0.3]))
         room = int(rng.integers(1, n - n_in + 1))
         relaxation = products.new_relaxation(H, np.arange(n), c, d, n_in, np.zeros(n))
-        _, value, bound, _ = kernels.relax_columns(relaxation, room, price, 0.0, np.inf, 1e-9, 0.0)
+        _, value, bound, _ = products.relax_columns(relaxation, room, price, 0.0, np.inf, 1e-9, 0.0)
         expected = slow_relaxation(H, c, d, n_in, room, price)
         assert bound - 1e-5 <= expected <= value + 1e-5
         n_reached += value - bound <= 1e-8
     assert n_reached >= 36
+
+
+def test_large_systems_are_solved_outside_the_kernel_with_the_same_result(rng, monkeypatch):
+    for price in (0.0, 0.3):
+        A = rng.standard_normal((60, 40))
+        H, c = A.T @ A / 60, rng.standard_normal(40)
+        d = np.full(40, 0.8 * np.linalg.eigvalsh(H)[0])
+        found = []
+        for size in (40, 1):
+            monkeypatch.setattr(bounds_room, "SMALL_SYSTEM", size)
+            relaxation = products.new_relaxation(H, np.arange(40), c, d, 2, np.zeros(40))
+            found.append(products.relax_columns(relaxation, 5, price, 0.0, np.inf, 1e-9, 0.0)[1:3])
+        assert found[1][0] - found[1][1] < 1e-8
+        np.testing.assert_allclose(found[0], found[1], atol=1e-8)
+
+
+def test_a_joint_step_raises_the_bound_and_keeps_what_is_left_definite(rng):
+    X, w = rng.standard_normal((66, 60)), np.zeros(60)
+    w[:5] = 1.0
+    problem = as_problem(X, X @ w + rng.standard_normal(66), n_nonzero_coefs=5, ridge=0.1)
+    frame = products.Frame(problem, np.arange(60))
+    bounds = products.ProductBounds(frame, *problem.sparsity)
+    node = Node(np.arange(0), np.arange(60), 0.0, np.zeros(60), w=np.zeros(60))
+    assert bounds.start(node)
+    cutoff = problem.objective(w)
+    first = found = bounds.relax(node, cutoff, 0.0)
+    for _ in range(3):
+        assert cutoff - found.bound > products.FAR * cutoff
+        assert bounds.sharpen(node, found, cutoff)
+        found = bounds.relax(node, cutoff, 0.0)
+    assert found.bound > first.bound + 0.02 * cutoff
+    scaled = X / frame.lengths
+    H = scaled.T @ scaled + np.diag(0.1 / frame.lengths**2)
+    assert np.linalg.eigvalsh(H - np.diag(node.d))[0] > 0.0
 
 
 def slow_relaxation(H, c, d, n_in, room, price):

@@ -18,6 +18,7 @@ from blockl0 import L0ClassifierCV, L0RegressorCV
 from blockl0.certificate import single_moves
 from blockl0.certificate.proof import Proof
 from blockl0.certificate.words import VERDICTS, n_subsets
+from blockl0.estimators.linear import seed_of
 from blockl0.path import solve_path
 from blockl0.problem.fits import make_fits
 from blockl0.problem.preprocess import apply
@@ -77,21 +78,32 @@ def test_fit_and_drop_one_losses_are_those_of_least_squares(report):
 def test_cross_validation_repeats_the_selection(report):
     X, y = make_data()
     data, k = report.to_dict(), 3
-    chosen = [data["numbers"][f] for f in data["points"][k]["support"]]
-    losses, nulls, again = [], [], np.zeros(7, dtype=int)
-    for train, test in KFold(5, shuffle=True, random_state=0).split(X):
+    losses, nulls = [], []
+    for train, test in KFold(5, shuffle=True, random_state=seed_of(0)).split(X):
         subsets = [list(s) for s in combinations(range(7), k)]
         best = min(subsets, key=lambda s: fit_on(X[train], y[train], s)[2])
         coef, intercept, _ = fit_on(X[train], y[train], best)
         losses.append(0.5 * np.mean((y[test] - X[test][:, best] @ coef - intercept) ** 2))
         nulls.append(0.5 * np.mean((y[test] - y[train].mean()) ** 2))
-        again[best] += 1
     point, error = data["points"][k], np.std(losses, ddof=1) / np.sqrt(5)
     assert point["cv"]["loss"] == pytest.approx(np.mean(losses), rel=1e-5)
     assert point["cv"]["loss_se"] == pytest.approx(error, rel=1e-5)
     share = 1.0 - np.mean(losses) / np.mean(nulls)
     assert point["cv"]["explained"] == pytest.approx(share, rel=1e-4)
-    assert point["again"] == [again[j] for j in chosen]
+
+
+def test_half_samples_repeat_the_selection(report):
+    X, y = make_data()
+    data, k = report.to_dict(), 3
+    chosen = [data["numbers"][f] for f in data["points"][k]["support"]]
+    again, rng = np.zeros(7), np.random.default_rng(seed_of(0))
+    for _ in range(5):
+        rows = rng.permutation(len(y))
+        for half in (np.sort(rows[::2]), np.sort(rows[1::2])):
+            subsets = [list(s) for s in combinations(range(7), k)]
+            again[min(subsets, key=lambda s: fit_on(X[half], y[half], s)[2])] += 0.1
+    assert data["half_samples"] == 10
+    np.testing.assert_allclose(data["points"][k]["again"], again[chosen], atol=1e-9)
 
 
 @pytest.mark.parametrize("loss", ["squared", "poisson", "logistic", "three"])
@@ -347,7 +359,13 @@ def test_progress_and_time_limit():
     X, y = rng.standard_normal((400, 300)), rng.standard_normal(400)
     seen = []
     made = make_report(
-        X, y, n_nonzero_coefs=60, cv=2, time_limit=0.8, progress=lambda *step: seen.append(step)
+        X,
+        y,
+        n_nonzero_coefs=60,
+        cv=2,
+        half_samples=0,
+        time_limit=0.8,
+        progress=lambda *step: seen.append(step),
     )
     assert [done for done, _, _ in seen] == list(range(6)) and {t for _, t, _ in seen} == {5}
     data = made.to_dict()

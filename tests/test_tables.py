@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 import time
 from types import SimpleNamespace
@@ -88,7 +89,7 @@ def test_libsvm_columns_keep_the_numbers_of_the_file(tmp_path):
 def test_standard_input(monkeypatch, frame):
     stdin = SimpleNamespace(buffer=io.BytesIO(frame.to_csv(index=False, sep="\t").encode()))
     monkeypatch.setattr(sys, "stdin", stdin)
-    table = read_table("-", target="y")
+    table = read_table("-", target="y", text="drop")
     assert table.feature_names == ("a", "b", "flag") and table.source == "standard input"
     np.testing.assert_array_equal(table.X[:, 0], frame["a"])
 
@@ -101,7 +102,7 @@ def test_the_target_by_name_and_by_number(frame):
 
 
 def test_what_is_done_is_said(frame):
-    table = read_table(frame, target="y")
+    table = read_table(frame, target="y", text="drop")
     assert table.feature_names == ("a", "b", "flag")
     for said in ("1 column (city) of text dropped", "1 column (when) of dates dropped"):
         assert said in notes_of(table)
@@ -128,11 +129,42 @@ def test_missing_values_are_refused_or_filled(frame):
         np.testing.assert_allclose(table.X[[3, 5], 0], value)
         missing = table.feature_names.index("city=(missing)")
         assert table.X[:, missing].tolist() == [float(i == 7) for i in range(40)]
-        assert "a (2 rows), city (1 row)" in notes_of(table)
+        assert f"filled by the {impute} of the column: a (2 rows)." in notes_of(table)
+        assert "a value of their own, '(missing)': city (1 row)." in notes_of(table)
     table = read_table(frame, target="y", text="one-hot", impute="drop-rows")
-    assert table.X.shape[0] == 37 and "3 rows with missing values left out" in notes_of(table)
+    said = "3 rows with missing values left out: a (2 rows), city (1 row)."
+    assert table.X.shape[0] == 37 and said in notes_of(table)
     # a gap in a column that is not used costs no row
-    assert read_table(frame, target="y", impute="drop-rows").X.shape[0] == 38
+    assert read_table(frame, target="y", text="drop", impute="drop-rows").X.shape[0] == 38
+
+
+def test_rows_without_a_target_are_left_out(frame):
+    """Whatever is done with gaps in other columns."""
+    frame.loc[[3, 5, 6], "y"] = np.nan
+    for impute in (None, "median", "drop-rows"):
+        table = read_table(frame, target="y", impute=impute)
+        assert len(table.y) == 37 == len(table.X)
+        assert "3 rows of 40 without a target (y) left out." in notes_of(table)
+    np.testing.assert_array_equal(table.y, frame["y"].dropna())
+    cities = frame["city"].where(frame.index > 1)
+    labels = read_table(frame.assign(city=cities), target="city", drop=["y"])
+    assert len(labels.y) == 38 and set(labels.y) == {"Oslo", "Paris", "Rome"}
+    with pytest.raises(ValueError, match="'y' has no value at all; give another --target"):
+        read_table(frame.assign(y=np.nan), target="y")
+
+
+def test_leaving_most_rows_out_is_said_with_what_would_help(frame):
+    """The columns that cost the rows, and how many rows are left without them."""
+    gaps = frame.assign(
+        spare=frame["a"].where(frame.index < 4), b=frame["b"].where(frame.index != 2)
+    )
+    table = read_table(gaps, target="y", impute="drop-rows")
+    assert len(table.y) == 3
+    said = "leaves out 37 of 40 rows: spare (36 rows), b (1 row). --drop spare would keep 39 rows."
+    assert said in notes_of(table)
+    assert len(read_table(gaps, target="y", impute="drop-rows", drop=["spare"]).y) == 39
+    with pytest.raises(ValueError, match=r"--drop NAME the column \(most rows lack spare\)"):
+        read_table(gaps, target="y")
 
 
 def test_missing_values_of_matrices(tmp_path, rng):
@@ -160,7 +192,9 @@ def test_new_rows_are_prepared_like_the_first_ones(frame):
     assert not apply_recipe(read_raw(other), recipe)[:, 2:5].any()
     with pytest.raises(ValueError, match=r"must hold the 2 columns \(b, flag\) of the model"):
         apply_recipe(read_raw(frame.drop(columns=["b", "flag"])), recipe)
-    with pytest.raises(ValueError, match=r"Column 'b' must hold numbers, got 'many' in row 0"):
+    with pytest.raises(
+        ValueError, match=r"Column 'b' must hold numbers, got 'many' in the row with index 0"
+    ):
         apply_recipe(read_raw(frame.assign(b="many")), recipe)
     gaps = frame.assign(b=frame["b"].where(frame.index > 1))
     filled = apply_recipe(read_raw(gaps), recipe)[:2, 1]
@@ -200,10 +234,6 @@ def test_fingerprints_tell_data_apart(frame):
     assert read_table(renamed, target="y").fingerprint != first
 
 
-def gaps(frame):
-    return frame.assign(y=frame.y.where(frame.index > 2))
-
-
 def dirty(frame):
     return frame.assign(a=["?", *map(str, frame.a[1:])])
 
@@ -214,14 +244,13 @@ BAD = {
     "far target": (lambda f: f, {"target": 9}, r"numbered 0 to 6, got 9"),
     "wrong drop": (lambda f: f, {"drop": ["aa"]}, r"no column 'aa'. Did you mean 'a'\?"),
     "drop by number": (lambda f: f, {"drop": ["1"]}, r"no column '1'"),
-    "target gaps": (gaps, {}, r"'y' is missing in 3 of 40 rows; --impute drop-rows"),
     "date target": (lambda f: f, {"target": "when"}, r"holds dates"),
     "text": (lambda f: f, {"text": "refuse"}, r"Columns of text: city; --text drop"),
     "dates": (lambda f: f, {"dates": "refuse"}, r"Columns of dates: when; --dates drop"),
-    "dirty": (dirty, {}, r"'\?' in 1 of 40 rows; .*--na '\?'"),
+    "dirty": (dirty, {}, r"'\?' in 1 of 40 rows .*index 0.*--na '\?'"),
     "complex": (lambda f: f.assign(a=f.a + 1j), {}, r"'a' holds complex numbers"),
     "one infinity": (lambda f: f.assign(a=[np.inf, *f.a[1:]]), {}, r"'a' holds infinity"),
-    "nothing left": (lambda f: f[["city", "y"]], {}, r"No column is left to explain 'y'"),
+    "nothing left": (lambda f: f[["when", "y"]], {}, r"No column is left to explain 'y'"),
     "one row": (lambda f: f.head(1).assign(z=2), {}, r"No column|At least 2 rows"),
     "choice": (lambda f: f, {"text": "onehot"}, r"`text` must be one of .*Did you mean 'one-hot'"),
     "impute": (lambda f: f, {"impute": "zero"}, r"`impute` must be one of"),
@@ -240,10 +269,11 @@ FILES = {
     "u.csv": (b"a,y\n1,2\n1,2,3\n", r"not a table|more values"),
     "l.csv": (b"a,y\n1,\x81\x8d\n", r"UTF-8"),
     "h.csv": (b"a,y\n", r"at least one row"),
-    "t.svm": (b"1 a:b\n", r"not a LIBSVM file"),
+    "t.svm": (b"1 1:2\n2 a:b\n", r"not a LIBSVM file: line 2 holds 'a:b', where column:value is"),
     "t.npz": (b"PK nothing", r"not an NPZ file"),
     "t.mat": (b"nothing", r"not a MAT file"),
     "t.parquet": (b"nothing", r"not a Parquet file|needs pyarrow"),
+    "t.xls": (b"", r"\.xls files are not read; save it as CSV or \.xlsx"),
     "t.xyz": (b"", r"does not tell its format; known are .csv"),
 }
 
@@ -260,6 +290,10 @@ def test_absent_files_are_refused_with_a_hint(tmp_path):
     (tmp_path / "data.csv").write_text("a,y\n1,2\n", encoding="utf-8")
     with pytest.raises(FileNotFoundError, match=r"no file .*Did you mean .*data\.csv"):
         read_table(tmp_path / "dta.csv")
+    # an end in common does not make names similar
+    for name in ("prices.csv", "a.csv", "wine.csv"):
+        with pytest.raises(FileNotFoundError, match=r"There is no file '[^']*'\.$"):
+            read_table(tmp_path / name)
 
 
 def test_arrays_that_would_run_code_are_not_loaded(tmp_path):
@@ -268,10 +302,87 @@ def test_arrays_that_would_run_code_are_not_loaded(tmp_path):
         read_table(tmp_path / "t.npz")
 
 
-def test_many_levels_are_dropped(frame):
-    frame = pd.concat([frame] * 5, ignore_index=True).assign(name=[f"n{i}" for i in range(200)])
-    table = read_table(frame, target="y", text="one-hot")
-    assert "more than 100 different values dropped: name (200 values)" in notes_of(table)
+def test_texts_that_are_no_categories_are_left_out(frame):
+    """Free text, identifiers and what has too many values: each said as what it is."""
+    frame = pd.concat([frame] * 5, ignore_index=True)
+    rows = np.arange(200)
+    frame = frame.assign(
+        name=[f"n{i}" for i in rows], town=[f"t{i % 50}" for i in rows],
+        remark=[f"said no {i % 150} times" for i in rows], short=[f"s{i % 30}" for i in rows],
+    )  # fmt: skip
+    table = read_table(frame, target="y")
+    assert "columns of 0 and 1: city (3 values), short (30 values)." in notes_of(table)
+    assert "1 column (remark) of free text left out." in notes_of(table)
+    assert "1 column (name) with another value in every row left out, as" in notes_of(table)
+    assert "too many different values left out: town (50 values) (--max-levels 50 makes" in (
+        notes_of(table)
+    )
+    more = read_table(frame, target="y", max_levels=50)
+    assert "town=t7" in more.feature_names
+    few = read_table(frame, target="y", max_levels=3)
+    assert "city=Rome" in few.feature_names and "short=s1" not in few.feature_names
+    # what was asked for is done, within the limit
+    asked = read_table(frame.head(20), target="y", text="drop", as_category=["name"])
+    assert "name=n7" in asked.feature_names and "city=Rome" not in asked.feature_names
+    assert "name=n7" in read_table(frame.head(20), target="y", text="one-hot").feature_names
+    with pytest.raises(ValueError, match="`max_levels` must be at least 2, got 1"):
+        read_table(frame, target="y", max_levels=1)
+
+
+def test_numbers_that_may_be_codes_are_told_with_both_options(frame):
+    frame = frame.assign(shop=np.arange(40) % 4 + 1, sample_id=1000 + 7 * np.arange(40))
+    table = read_table(frame, target="y")
+    assert "taken as numbers: b (5 values), shop (4 values)." in notes_of(table)
+    assert "--as-category b makes a column of 0 and 1" in notes_of(table)
+    assert "(sample_id) with another value in every row left out, as" in notes_of(table)
+    assert "sample_id" not in table.feature_names
+    both = read_table(
+        frame, target="y", as_category=["shop"], as_number=["b", "sample_id"], dates="days"
+    )
+    assert {"shop=1", "shop=4", "b", "sample_id"} < set(both.feature_names)
+    assert "codes" not in notes_of(both) and "shop (4 values)" in notes_of(both)
+    recipe = both.recipe(range(both.X.shape[1]))
+    np.testing.assert_array_equal(apply_recipe(read_raw(frame[::-1]), recipe), both.X[::-1])
+    gaps = frame.assign(shop=frame["shop"].where(frame.index != 3))
+    assert "shop=4" in read_table(gaps, target="y", as_category=["shop"]).feature_names
+    for key in ("as_category", "as_number"):
+        with pytest.raises(ValueError, match=r"no column 'Shop'. Did you mean 'shop'\?"):
+            read_table(frame, target="y", **{key: ["Shop"]})
+    with pytest.raises(ValueError, match="'b' is to be a category and a number"):
+        read_table(frame, target="y", as_category=["b"], as_number=["b"])
+    with pytest.raises(ValueError, match="'city' must hold numbers, got 'Paris'"):
+        read_table(frame, target="y", as_number=["city"])
+
+
+def test_declared_categories_are_categories(tmp_path, frame):
+    """Of a DataFrame or of Parquet, also where they are numbers."""
+    frame["b"] = frame["b"].astype("category")
+    table = read_table(frame, target="y")
+    assert [name for name in table.feature_names if name.startswith("b")] == [
+        f"b={i}" for i in range(5)
+    ]
+    np.testing.assert_array_equal(table.X[:, table.feature_names.index("b=3")], frame["b"] == 3)
+    recipe = table.recipe(range(table.X.shape[1]))
+    np.testing.assert_array_equal(apply_recipe(read_raw(frame[::-1]), recipe), table.X[::-1])
+
+
+def test_columns_that_others_determine_are_named(frame, rng):
+    frame = frame.assign(total=frame["a"] + 2.0 * frame["b"] - 3.0, again=5.0 * frame["y"] + 1.0)
+    table = read_table(frame.assign(y=rng.standard_normal(40)), target="y", drop=["again"])
+    assert re.search(r"Columns that others determine: (a|b|total) \(by", notes_of(table))
+    assert (
+        all(name in table.notes[-1] for name in ("a", "b", "total"))
+        and "city" not in (table.notes[-1])
+    )
+    assert "determine" not in notes_of(read_table(frame, target="y", drop=["total", "again"]))
+    # also where the first rows alone would say more
+    long = pd.DataFrame(rng.standard_normal((1500, 2)), columns=["u", "v"])
+    long["w"] = long["u"].where(long.index < 1400, long["v"])
+    assert not read_table(long.assign(y=long["u"] * long["v"]), target="y").notes
+    same = long.assign(w=2.0 * long["u"], y=long["v"] ** 2)
+    assert "determine: w (by u)" in notes_of(read_table(same, target="y")) or (
+        "determine: u (by w)" in notes_of(read_table(same, target="y"))
+    )
 
 
 def test_markers_of_missing_values(tmp_path, frame):
@@ -281,7 +392,7 @@ def test_markers_of_missing_values(tmp_path, frame):
     with pytest.raises(ValueError, match="'unknown' in 1 of 40 rows"):
         read_table(tmp_path / "t.csv", target="y")
     table = read_table(tmp_path / "t.csv", target="y", na=["unknown"], impute="median")
-    assert table.X.shape[1] == 3
+    assert table.X.shape[1] == 6
 
 
 def test_names_tell_formats(tmp_path):
@@ -302,19 +413,20 @@ def test_rows_can_be_taken_before_anything_is_learned(frame):
 
 def test_many_columns_take_time_in_proportion():
     """Duplicates and names are looked up, not searched for; the square takes 20 s and more."""
-    from blockl0.tables.csv_files import _name_notes
+    from blockl0.tables.csv_files import name_notes
     from blockl0.tables.formats import Raw, _from_frame
-    from blockl0.tables.table import _without, whole_rows
+    from blockl0.tables.gaps import whole_rows
+    from blockl0.tables.table import _without
 
     n = 40_000
     names = [f"c{j}" for j in range(n)]
     started = time.process_time()
-    assert list(_name_notes(names, True)) == []
-    (note,) = _name_notes([*names, "c7", "c39999"], True)
+    assert list(name_notes(names, True)) == []
+    (note,) = name_notes([*names, "c7", "c39999"], True)
     assert "as c7.1: c7, c39999." in note
     with pytest.raises(ValueError, match="'c39999' more than once"):
         _from_frame(pd.DataFrame(np.zeros((1, n + 1)), columns=[*names, "c39999"]))
     raw = Raw(np.zeros((2, n)), tuple(names))
-    assert whole_rows(raw, np.zeros(2), names).all()
+    assert whole_rows(raw, names).all()
     assert len(_without(raw, names[5:]).names) == 5
     assert time.process_time() - started < 2.0

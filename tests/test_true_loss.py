@@ -433,11 +433,11 @@ def test_an_improvement_of_the_check_is_taken_and_ctrl_c_keeps_it(monkeypatch):
     assert result.objective == pytest.approx(best, rel=1e-12)
     check, calls = SingleMoves.check, []
 
-    def interrupted(self, *arguments):
+    def interrupted(self, *arguments, **options):
         calls.append(1)
         if len(calls) == 2:
             raise KeyboardInterrupt
-        return check(self, *arguments)
+        return check(self, *arguments, **options)
 
     monkeypatch.setattr(SingleMoves, "check", interrupted)
     cut = solve_bound(problem, init=init, effort="fast")

@@ -17,12 +17,13 @@ from blockl0 import OutOfReachError, ProofError, Status, verify
 from blockl0.problem.preprocess import apply
 from blockl0.problem.problem import as_problem
 from blockl0.solve import solve_problem
-from blockl0.verify import digest
+from blockl0.verify import verify_content
+from blockl0.verify.files import digest
 from cli_runner import QUICK, folder, run
 
 __all__ = ["folder"]
 
-SOURCE = Path(blockl0.__file__).parent / "verify.py"
+SOURCE = Path(blockl0.__file__).parent / "verify"
 FORMS = {
     "budget": {"n_nonzero_coefs": 3},
     "price": {"alpha": 0.8},
@@ -269,8 +270,8 @@ def move_one_point(claim, arrays):
 def fix_more(claim, arrays):
     """A column of the claimed support is fixed out as well."""
     first = np.flatnonzero(arrays["records"][:, 0] == 1)[0]
-    row, start = arrays["records"][first], arrays["records"][:first, 3:].sum()
-    free = np.setdiff1d(claim["support"], arrays["fixed"][start : start + row[3] + row[4]])
+    row, start = arrays["records"][first], arrays["records"][:first, 3].sum()
+    free = np.setdiff1d(claim["support"], arrays["fixed"][start : start + row[3]])
     arrays["fixed"] = np.insert(arrays["fixed"], start, free[0])
     row[3] += 1
 
@@ -356,7 +357,7 @@ CHANGES = {
     "split column not free": (split_by_what_is_not_free, "not free"),
     "closed without a point": (close_without_a_point, "below the claim"),
     "array missing": (forget("point_values"), "malformed"),
-    "other version": (set_claim(version=2), "version"),
+    "other version": (set_claim(version=1), "version"),
     "other format": (set_claim(format="model"), "blockl0-proof"),
 }
 
@@ -378,6 +379,19 @@ def test_a_change_without_a_new_checksum_is_refused(written, name):
     rewrite(CHANGES[name][0], sign=False)
     with pytest.raises(ProofError):
         verify(path, X, y)
+
+
+def test_curvatures_are_for_squares_only(rng, tmp_path):
+    X, y = data(rng, 25, 7, "logistic")
+    proof = write(True, X, y, n_nonzero_coefs=2, loss="logistic", ridge=0.5).proof
+    arrays = {name: array.copy() for name, array in proof._arrays.items()}
+    # X'X + ridge allows this curvature; the Hessian of the loss does not
+    squares = np.linalg.eigvalsh(X.T @ X).min()
+    arrays["curve_start"], arrays["curve_columns"] = np.array([0, 7]), np.arange(7)
+    arrays["curve_values"] = np.full(7, 0.5 + 0.9 * squares)
+    arrays["point_curve"][:] = 0
+    with pytest.raises(ProofError, match="the ridge alone"):
+        verify_content(proof.claim, arrays, X, y)
 
 
 def test_other_data_are_refused(written):
@@ -458,17 +472,18 @@ def test_what_cannot_be_proven_is_refused(rng, tmp_path):
 def test_the_command_line(folder):
     fit = ("fit", "data.csv", "--drop", "kind", "--drop", "size", *QUICK)
     run(*fit, "-t", "y", "-k", 3, "--proof", "proof.npz")
-    done = run("verify", "proof.npz", "data.csv", "-t", "y", "--drop", "kind", "--drop", "size")
+    given = ("data.csv", "--drop", "kind", "--drop", "size")
+    done = run("verify", "proof.npz", *given, "-t", "y")
     assert "Verified: no other choice has an objective below" in done.stdout
     assert "c1, c4, c9" in done.stdout and "with an intercept" in done.stdout
-    done = run("verify", "proof.npz", "data.csv", "-t", "y", "--json")
+    done = run("verify", "proof.npz", *given, "-t", "y", "--json")
     result = json.loads(done.stdout)["result"]
     assert result["verified"] and result["gap"] < 1e-8 and result["n_nonzero_coefs"] == 3
     assert result["features"] == ["c1", "c4", "c9"]
     # other rows, another target, another file
-    done = run("verify", "proof.npz", "data.csv", "-t", "y", "--test", 0.2, code=1)
-    assert "Refused: The proof is about data of shape (80, 12), got (64, 12)" in done.stderr
-    done = run("verify", "proof.npz", "data.csv", "-t", "c0", code=1)
+    done = run("verify", "proof.npz", *given, "-t", "y", "--test", 0.2, code=1)
+    assert "Refused: The proof is about data of shape (80, 13), got (64, 13)" in done.stderr
+    done = run("verify", "proof.npz", *given, "-t", "c0", code=1)
     assert "Refused: " in done.stderr and done.stdout == ""
     done = run("verify", "data.csv", "data.csv", "-t", "y", code=1)
     assert "no proof, or damaged" in done.stderr
@@ -488,11 +503,17 @@ def test_the_command_line_with_labels(folder):
 
 
 def test_the_verifier_needs_numpy_only():
-    tree = ast.parse(SOURCE.read_text(encoding="utf-8"))
     modules = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            modules |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            modules.add(node.module)
-    assert modules == {"__future__", "hashlib", "json", "typing", "numpy"}
+    for file in SOURCE.glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                modules |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                modules.add(node.module or "")
+    others = {name for name in modules if not name.startswith("blockl0.verify")}
+    assert others == {"__future__", "collections.abc", "hashlib", "json", "typing", "numpy"}
+
+
+def test_the_verifier_is_short():
+    lines = (SOURCE / "check.py").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 100 and max(map(len, lines)) <= 100

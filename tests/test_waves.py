@@ -13,7 +13,8 @@ from blockl0.problem.problem import as_problem
 from blockl0.problem.sparsity import Sparsity
 from blockl0.refit.frontier import Frontier
 from blockl0.refit.quadratic_search import QuadraticSearch
-from blockl0.refit.rounds import count_fruitless, refit_options
+from blockl0.refit.beside import count_fruitless
+from blockl0.refit.rounds import refit_options
 from blockl0.refit.waves import Waves
 from blockl0.run import begin
 

@@ -158,7 +158,7 @@ def demo() -> Any:
     from blockl0 import L0RegressorCV
     from blockl0.plot import SelectionMapDisplay
 
-    X, y = load_diabetes(return_X_y=True, as_frame=True)
+    X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
     model = L0RegressorCV(10, rule="bic", random_state=0).fit(X, y)
     figure, ax = axes(7.0, 3.6)
     SelectionMapDisplay.from_path(model, ax=ax)

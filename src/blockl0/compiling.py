@@ -13,6 +13,8 @@ from numba import njit
 from numba.core import types
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
+from blockl0.compile_time import counted
+
 logger = logging.getLogger("blockl0")
 
 DIGEST = hashlib.sha256().digest_size
@@ -31,7 +33,7 @@ def cached(**options: Any) -> Callable[[Any], Any]:
         dispatcher: Any = compiled(function)
         if not hasattr(dispatcher, "_cache"):
             return dispatcher  # NUMBA_DISABLE_JIT: the function itself
-        dispatcher.compile = on_a_long_stack(dispatcher.compile)
+        dispatcher.compile = on_a_long_stack(counted(dispatcher.compile))
         try:
             dispatcher._cache = CheckedCache(function)
         except (RuntimeError, OSError) as error:  # numba found no folder that it can write

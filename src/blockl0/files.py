@@ -9,9 +9,12 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+SIMILAR = 0.7
+"""How much of a file's name, its end apart, another one must share to be suggested."""
 ABANDONED = 3600.0
 """Seconds after which a part belongs to a process that was killed: what it holds was in memory."""
 
@@ -27,6 +30,26 @@ def check_free(path: Any, force: bool = False) -> Path:
     if os.path.lexists(path) and not force and not _is_stream(path):
         raise _taken(path)
     return path
+
+
+def check_exists(path: Any) -> Path:
+    """Refuse a file that is not there, with the one of a similar name that may have been meant."""
+    path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"{str(path)!r} is a folder; give the name of a file.")
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no file {str(path)!r}.{_similar(path)}")
+    return path
+
+
+def _similar(path: Path) -> str:
+    """The file that may have been meant: of a similar name before its end."""
+    folder = path.parent
+    names = [p.name for p in folder.iterdir() if p.is_file()] if folder.is_dir() else []
+    before = {Path(name).stem.casefold(): name for name in sorted(names)}
+    prefix = "" if folder == Path() else f"{folder}{os.sep}"
+    near = get_close_matches(path.stem.casefold(), before, n=1, cutoff=SIMILAR)
+    return f" Did you mean {prefix + before[near[0]]!r}?" if near else ""
 
 
 def write_whole(path: Any, text: str | bytes, force: bool = False) -> Path:

@@ -1058,15 +1058,23 @@ class Relaxation(NamedTuple):
     H: NDArray[np.float64]  # (n, n)
     at: NDArray[np.int64]  # (q,)
     is_in: NDArray[np.bool_]  # (q,)
-    rows: NDArray[np.float64]  # (11, q)
+    rows: NDArray[np.float64]  # (12, q)
     square: NDArray[np.float64]  # (p, p), for systems of up to p unknowns
     chosen: NDArray[np.int64]  # (q,)
+    state: NDArray[np.float64]  # (10,)
 
 
 # rows: c and d as given; the point v and g = c − Hv; the same of the best bound, and of a trial;
-# numbers to choose from; √d with the sign of fractional columns, 0 for others, and two right sides
-LINEAR, SHARE, V, G, BEST_V, BEST_G, TRIAL_V, TRIAL_G, SIZES, SIGN, FIRST = range(11)
-RELAXATION_ROWS = 11
+# numbers to choose from; and of `polish`: √d with the sign of fractional columns, 0 for others, and
+# two right sides, or solutions
+LINEAR, SHARE, V, G, BEST_V, BEST_G, TRIAL_V, TRIAL_G, SIZES, SIGN, FIRST, SECOND = range(12)
+RELAXATION_ROWS = 12
+
+# state: θ; the least value and the θ of its memberships; the best bound; sweeps so far; a bracket
+# of θ; sweeps and rest when progress was last judged; and the unknowns of a system that the caller
+# is asked to solve, 0 for none, less than 0 where it has no solution
+THETA, VALUE, VALUE_THETA, BOUND, SWEEPS, LOW, HIGH, WATCHED, REST, ASKED = range(10)
+RELAXATION_STATE = 10
 
 CHECK_EVERY, POLISH_EVERY, MOST_SWEEPS = 4, 8, 400  # sweeps
 POLISH_SHIFT = 1e-9  # relative: keeps a singular system of fractional columns solvable
@@ -1247,51 +1255,53 @@ def solve_factored(U, n, x):
 
 @inner
 def set_up_polish(relaxation, theta):
-    """Columns, signs and the matrix of `polish`; return (unknowns, full, fractional ones)."""
-    rows, chosen, B = relaxation.rows, relaxation.chosen, relaxation.square
-    k, n_full, n_part = 0, 0, 0
+    """Columns, signs and right sides of `polish`; return the number of unknowns."""
+    rows, chosen, k = relaxation.rows, relaxation.chosen, 0
     for j in range(relaxation.at.size):
         if relaxation.is_in[j] or rows[V, j] != 0.0:
-            if k == B.shape[0]:
-                return 0, 0, 0
-            chosen[k], rows[SIGN, k] = j, 0.0
-            if not relaxation.is_in[j]:
-                root = np.sqrt(rows[SHARE, j])
-                if abs(rows[V, j]) * root < theta:
-                    rows[SIGN, k] = root if rows[V, j] > 0.0 else -root
-                    n_part += 1
-                else:
-                    n_full += 1
+            root = np.sqrt(rows[SHARE, j])
+            is_full = relaxation.is_in[j] or abs(rows[V, j]) * root >= theta
+            sign = 0.0 if is_full else (root if rows[V, j] > 0.0 else -root)
+            chosen[k], rows[SIGN, k] = j, sign
+            rows[FIRST, k], rows[SECOND, k] = rows[LINEAR, j], sign
             k += 1
+    return k
+
+
+@inner
+def solve_polish(relaxation, k):
+    """Solve the system of `polish` here; return whether it could be."""
+    rows, chosen, B = relaxation.rows, relaxation.chosen, relaxation.square
     for i in range(k):
         row = relaxation.H[relaxation.at[chosen[i]]]
         for l in range(i, k):
             B[i, l] = row[relaxation.at[chosen[l]]]
         if rows[SIGN, i] != 0.0:
             B[i, i] += POLISH_SHIFT * B[i, i] - rows[SHARE, chosen[i]]
-    return k, n_full, n_part
+    if k == 0 or not factor(B, k):
+        return False
+    solve_factored(B, k, rows[FIRST])
+    solve_factored(B, k, rows[SECOND])
+    return True
 
 
 @inner
-def polish(relaxation, room, price, theta):
+def polish(relaxation, room, price, k):
     """The point that is right if the sets of full, fractional and absent columns of v are.
 
-    That is a linear system in v, in which θ follows from Σz = room, or is √(2·price) where there is
-    room. Returns θ, 0 if there is no such point.
+    That is a linear system in v, solved already, in which θ follows from Σz = room, or is
+    √(2·price) where there is room. Returns θ, 0 if there is no such point.
     """
     rows, chosen = relaxation.rows, relaxation.chosen
-    k, n_full, n_part = set_up_polish(relaxation, theta)
-    if k == 0 or not factor(relaxation.square, k):
-        return 0.0
-    first, second = rows[FIRST], rows[SIZES]
+    first, second, theta = rows[FIRST], rows[SECOND], relaxation.state[THETA]
+    given, taken, n_full, n_part = 0.0, 0.0, 0, 0
     for i in range(k):
-        first[i], second[i] = rows[LINEAR, chosen[i]], rows[SIGN, i]
-    solve_factored(relaxation.square, k, first)
-    solve_factored(relaxation.square, k, second)
-    given, taken = 0.0, 0.0
-    for i in range(k):
-        given += rows[SIGN, i] * first[i]
-        taken += rows[SIGN, i] * second[i]
+        if rows[SIGN, i] != 0.0:
+            n_part += 1
+            given += rows[SIGN, i] * first[i]
+            taken += rows[SIGN, i] * second[i]
+        elif not relaxation.is_in[chosen[i]]:
+            n_full += 1
     least = np.sqrt(2.0 * price)
     left = room - n_full + taken
     if n_part > 0:
@@ -1316,66 +1326,254 @@ def copy_point(relaxation, v_from, g_from, v_to, g_to):
         relaxation.rows[g_to, j] = relaxation.rows[g_from, j]
 
 
-@kernel
-def relax_columns(relaxation, room, price, theta, cutoff, tolerance, share):
-    """Descend in v; return (θ, value, bound, sweeps), v and g = c − Hv where the bound is best.
-
-    Ends when value and bound are within `tolerance`; when the bound has reached the cutoff; or when
-    they are within `share` of what is missing to it, as what is left then cannot help much. Sweeps
-    over coordinates find the sets of full, fractional and absent columns; now and then the point
-    that these sets imply is tried.
-    """
-    rows, least, n_free = relaxation.rows, np.sqrt(2.0 * price), 0
+@inner
+def start_relaxing(relaxation, room):
+    """g = c − Hv, and a first θ; return the number of free columns."""
+    rows, state, n_free = relaxation.rows, relaxation.state, 0
+    for j in range(relaxation.at.size):
+        n_free += 0 if relaxation.is_in[j] else 1
+    if state[SWEEPS] > 0.0 or state[ASKED] != 0.0:
+        return n_free
     for j in range(relaxation.at.size):
         rows[G, j] = rows[LINEAR, j]
     for j in range(relaxation.at.size):
-        n_free += 0 if relaxation.is_in[j] else 1
         if rows[V, j] != 0.0:
             subtract_column(relaxation, j, rows[V, j], rows[G])
-    if theta == 0.0 and 0 < room < n_free:
-        theta = first_threshold(relaxation, room)
-    value, value_theta, bound, n_sweeps = np.inf, theta, -np.inf, 0
-    low, high, watched, rest = 0.0, np.inf, 0, np.inf
+    if state[THETA] == 0.0 and 0 < room < n_free:
+        state[THETA] = first_threshold(relaxation, room)
+    state[VALUE], state[VALUE_THETA], state[BOUND] = np.inf, state[THETA], -np.inf
+    state[HIGH], state[REST] = np.inf, np.inf
+    return n_free
+
+
+@inner
+def take_polished(relaxation, room, price):
+    """Go to the point of `polish` if it is lower; return whether it was."""
+    rows, state = relaxation.rows, relaxation.state
+    k, state[ASKED] = int(state[ASKED]), 0.0
+    new = polish(relaxation, room, price, k) if k > 0 else 0.0
+    if not new > 0.0:
+        return False
+    own = threshold_of(relaxation, rows[TRIAL_V], room, np.sqrt(2.0 * price))
+    there = relaxed_value(relaxation, rows[TRIAL_V], rows[TRIAL_G], price, own)
+    if not there < state[VALUE] - FLAT * abs(state[VALUE]):
+        return False
+    copy_point(relaxation, TRIAL_V, TRIAL_G, V, G)
+    state[THETA] = new
+    return True
+
+
+@inner
+def is_relaxed(relaxation, room, price, cutoff, tolerance, share, most_sweeps):
+    """Judge the point v; return whether that is enough."""
+    rows, state, least = relaxation.rows, relaxation.state, np.sqrt(2.0 * price)
+    state[THETA] = max(state[THETA], least)
+    own = threshold_of(relaxation, rows[V], room, least)
+    there = relaxed_value(relaxation, rows[V], rows[G], price, own)
+    if there < state[VALUE]:
+        state[VALUE], state[VALUE_THETA] = there, own
+    there = tangent_bound(relaxation, room, price)
+    if there > state[BOUND]:
+        state[BOUND] = there
+        copy_point(relaxation, V, G, BEST_V, BEST_G)
+    value, bound, n_sweeps = state[VALUE], state[BOUND], state[SWEEPS]
+    rest = value - bound
+    if rest <= tolerance or bound >= cutoff or n_sweeps >= most_sweeps:
+        return True
+    if value < cutoff and rest <= share * (cutoff - value):
+        return True
+    if n_sweeps >= state[WATCHED] + PATIENT_SWEEPS:
+        if rest > PATIENT_SHARE * state[REST]:
+            return True
+        state[WATCHED], state[REST] = n_sweeps, rest
+    return False
+
+
+@inner
+def sweep_and_balance(relaxation, room, least, n_free):
+    """Sweep, and move θ to where the memberships fill the room."""
+    state = relaxation.state
+    for _ in range(CHECK_EVERY):
+        theta = state[THETA]
+        total = sweep_coordinates(relaxation, theta)
+        state[SWEEPS] += 1.0
+        if room < n_free:
+            # memberships follow θ with a delay, so that the bracket is widened all the time
+            low, high = state[LOW], state[HIGH]
+            if total > room:
+                low = max(theta, low)
+            else:
+                high = min(theta, high)
+            theta *= (max(total, 0.1) / room) ** THETA_DAMPING
+            if low < high and not low < theta < high:
+                theta = np.sqrt(low * high)
+            state[LOW], state[HIGH] = low / THETA_SLACK, high * THETA_SLACK
+            state[THETA] = max(theta, least)
+
+
+@kernel
+def relax_columns(relaxation, room, price, cutoff, tolerance, share, most_sweeps):
+    """Descend in v, from `state[THETA]`; v and g = c − Hv are then those of the best bound.
+
+    Ends when value and bound are within `tolerance`; when the bound has reached the cutoff; or when
+    they are within `share` of what is missing to it, as what is left then cannot help much; or
+    after `most_sweeps`. Sweeps over coordinates find the sets of full, fractional and absent
+    columns; now and then the point that these sets imply is tried. Where that is a system larger
+    than `square`, it returns with the number of unknowns in `state[ASKED]`, and is to be called
+    again with the solutions in the rows FIRST and SECOND, or with a negative number where there is
+    none.
+    """
+    state, least = relaxation.state, np.sqrt(2.0 * price)
+    n_free = start_relaxing(relaxation, room)
+    is_answered = state[ASKED] != 0.0
     while True:
-        theta = max(theta, least)
-        own = threshold_of(relaxation, rows[V], room, least)
-        there = relaxed_value(relaxation, rows[V], rows[G], price, own)
-        if there < value:
-            value, value_theta = there, own
-        there = tangent_bound(relaxation, room, price)
-        if there > bound:
-            bound = there
-            copy_point(relaxation, V, G, BEST_V, BEST_G)
-        if value - bound <= tolerance or bound >= cutoff or n_sweeps >= MOST_SWEEPS:
+        if is_answered:
+            is_answered = False
+            if not take_polished(relaxation, room, price):
+                sweep_and_balance(relaxation, room, least, n_free)
+        if is_relaxed(relaxation, room, price, cutoff, tolerance, share, most_sweeps):
             break
-        if value < cutoff and value - bound <= share * (cutoff - value):
-            break
-        if n_sweeps >= watched + PATIENT_SWEEPS:
-            if value - bound > PATIENT_SHARE * rest:
-                break
-            watched, rest = n_sweeps, value - bound
-        if n_sweeps % POLISH_EVERY == POLISH_EVERY - CHECK_EVERY:
-            new = polish(relaxation, room, price, theta)
-            if new > 0.0:
-                own = threshold_of(relaxation, rows[TRIAL_V], room, least)
-                there = relaxed_value(relaxation, rows[TRIAL_V], rows[TRIAL_G], price, own)
-                if there < value - FLAT * abs(value):
-                    copy_point(relaxation, TRIAL_V, TRIAL_G, V, G)
-                    theta = new
-                    continue
-        for _ in range(CHECK_EVERY):
-            total = sweep_coordinates(relaxation, theta)
-            n_sweeps += 1
-            if room < n_free:
-                # memberships follow θ with a delay, so that the bracket is widened all the time
-                if total > room:
-                    low = max(theta, low)
-                else:
-                    high = min(theta, high)
-                theta *= (max(total, 0.1) / room) ** THETA_DAMPING
-                if low < high and not low < theta < high:
-                    theta = np.sqrt(low * high)
-                low, high = low / THETA_SLACK, high * THETA_SLACK
-                theta = max(theta, least)
+        if state[SWEEPS] % POLISH_EVERY == POLISH_EVERY - CHECK_EVERY:
+            k = set_up_polish(relaxation, state[THETA])
+            state[ASKED] = k
+            if k > relaxation.square.shape[0]:
+                return
+            if not solve_polish(relaxation, k):
+                state[ASKED] = -1.0
+            is_answered = True
+        else:
+            sweep_and_balance(relaxation, room, least, n_free)
     copy_point(relaxation, BEST_V, BEST_G, V, G)
-    return value_theta, value, bound, n_sweeps
+
+
+# --------------------------------------------------------------------------------------------------
+# 5. Supports with two more columns, in closed form
+# --------------------------------------------------------------------------------------------------
+
+
+class Pairs(NamedTuple):
+    """Free columns after the others were eliminated; see `exact.last_columns`."""
+
+    H: NDArray[np.float64]  # (n, n)
+    free: NDArray[np.int64]  # (q,) columns of H
+    taken: NDArray[np.float64]  # (q, q), what the elimination takes from H
+    root: NDArray[np.float64]  # (q,), of the diagonal of M = H − taken
+    u: NDArray[np.float64]  # (q,)
+    error_u: NDArray[np.float64]  # (q,)
+    is_clear: NDArray[np.bool_]  # (q,)
+    doubts: NDArray[np.int64]  # (p, 2)
+
+
+@kernel
+def weigh_pairs(pairs, base, cutoff, error_rho, least_apart, roundings):
+    """The least value of a pair that reaches the cutoff; the others, as many as fit, are doubts.
+
+    Returns that value and the number of doubts. A pair gains ½(u_i² − 2ρu_iu_j + u_j²)/(1 − ρ²),
+    whose slopes are at most 2(u_i² + u_j²)/(1 − ρ²)² in ρ and 2(|u_i| + |u_j|)/(1 − ρ²) in u.
+    """
+    u, error_u, lowest, n_doubts = pairs.u, pairs.error_u, np.inf, 0
+    for i in range(pairs.free.size - 1):
+        row = pairs.H[pairs.free[i]]
+        for j in range(i + 1, pairs.free.size):
+            rho = (row[pairs.free[j]] - pairs.taken[i, j]) / (pairs.root[i] * pairs.root[j])
+            apart = 1.0 - rho * rho
+            value = -np.inf
+            if pairs.is_clear[i] and pairs.is_clear[j] and apart > least_apart:
+                total, shift = u[i] * u[i] + u[j] * u[j], abs(u[i]) + abs(u[j])
+                gain = 0.5 * (total - 2.0 * rho * u[i] * u[j])
+                gain += roundings * shift * (error_u[i] + error_u[j])
+                gain += roundings * total * error_rho / apart
+                value = base - gain / apart
+            if value >= cutoff:
+                lowest = min(lowest, value)
+            else:
+                if n_doubts == pairs.doubts.shape[0]:
+                    return lowest, n_doubts
+                pairs.doubts[n_doubts, 0], pairs.doubts[n_doubts, 1] = i, j
+                n_doubts += 1
+    return lowest, n_doubts
+
+
+# --------------------------------------------------------------------------------------------------
+# 6. Losses: values, slopes and curvatures in one pass over the samples
+# --------------------------------------------------------------------------------------------------
+
+LOSS, LOSS_SLOPE, LOSS_BEND = 0, 1, 2
+LARGEST_EXPONENT = 300.0
+NEAR_ZERO = 0.02
+
+
+@kernel
+def logistic_terms(eta, y, out):
+    """log(1 + exp(−y·eta)), its slope and its curvature of every sample, out (3, m)."""
+    for i in range(eta.size):
+        z = y[i] * eta[i]
+        small = np.exp(-abs(z))
+        rest = 1.0 / (1.0 + small)
+        rarer = small * rest
+        out[LOSS, i] = max(-z, 0.0) + np.log1p(small)
+        out[LOSS_SLOPE, i] = -y[i] * (rarer if z > 0.0 else rest)
+        out[LOSS_BEND, i] = rarer * rest
+
+
+@kernel
+def binary_entropy(p, out):
+    """p log p + (1 − p) log(1 − p), zero at the ends and infinite beyond them."""
+    for i in range(p.size):
+        q = p[i]
+        if not 0.0 <= q <= 1.0:
+            out[i] = np.inf
+            continue
+        total = 0.0
+        if q > 0.0:
+            total += q * np.log(q)
+        if q < 1.0:
+            total += (1.0 - q) * np.log1p(-q)
+        out[i] = total
+
+
+@kernel
+def poisson_terms(eta, y, out):
+    """exp(eta) − y·eta + y·log(y) − y, its slope and its curvature of every sample, out (3, m)."""
+    for i in range(eta.size):
+        t = min(eta[i], LARGEST_EXPONENT)
+        mean = np.exp(t)
+        value = mean
+        if y[i] > 0.0:
+            u = t - np.log(y[i])
+            if abs(u) < NEAR_ZERO:
+                # exp(u) − 1 − u as a series: no large numbers that cancel
+                rest = 1.0 + u / 7.0 * (1.0 + u / 8.0)
+                rest = 1.0 + u / 4.0 * (1.0 + u / 5.0 * (1.0 + u / 6.0 * rest))
+                value = 0.5 * y[i] * u * u * (1.0 + u / 3.0 * rest)
+            else:
+                value = y[i] * (np.expm1(u) - u)
+        out[LOSS, i] = value + (eta[i] - t) * (mean - y[i])
+        out[LOSS_SLOPE, i] = mean - y[i]
+        out[LOSS_BEND, i] = mean
+
+
+@kernel
+def softmax_terms(eta, y, P, values):
+    """Probabilities (C, m) of the classes and the losses (m,) at predictors eta (C, m)."""
+    n_classes = eta.shape[0]
+    for i in range(y.size):
+        own, top = eta[y[i], i], 0.0
+        for c in range(n_classes):
+            if c != y[i]:
+                top = max(top, eta[c, i] - own)
+        others, is_first = 0.0, top > 0.0
+        for c in range(n_classes):
+            if c == y[i]:
+                P[c, i] = np.exp(-top)
+                continue
+            above = eta[c, i] - own
+            P[c, i] = np.exp(above - top)
+            if is_first and above == top:
+                is_first = False  # exactly one, which the logarithm adds
+            else:
+                others += P[c, i]
+        rest = others + (np.exp(-top) if top > 0.0 else 0.0)
+        values[i] = top + np.log1p(rest)
+        for c in range(n_classes):
+            P[c, i] /= 1.0 + rest

@@ -42,6 +42,9 @@ class Method:
         Whether it takes losses with several predictors for a sample.
     start : bool
         Whether it takes a starting point.
+    reduces : bool
+        Whether it may be given the triangular factor of tall data instead of all rows; see
+        `blockl0.problem.reduction`. Its result is that of the run, for all rows.
     units : tuple of type
         What a budget may count; see `blockl0.units`.
     """
@@ -53,6 +56,7 @@ class Method:
     intercept: bool = True
     several_outputs: bool = False
     start: bool = True
+    reduces: bool = False
     units: tuple[type, ...] = (Columns,)
 
     @cached_property

@@ -13,6 +13,7 @@ from blockl0.text import cut
 KNOWN = (*names_of(takes_labels=False), *names_of(takes_labels=True))
 """The losses that a file may name without saying where they are found."""
 KINDS = ("number", "level", "date")
+ORDERS = ("day-first", "month-first")
 LARGEST_INDEX = 2**62
 """Far beyond any table, and far from overflow."""
 
@@ -86,6 +87,8 @@ def _check_feature(where: str, entry: Any, n_rows: int, n: int) -> None:
     kind, level, levels = (entry.get(key) for key in ("kind", "level", "levels"))
     if _get(entry, "kind", where) not in KINDS:
         raise _wrong(f"{where}.kind", kind, f"one of {', '.join(KINDS)}")
+    if entry.get("order") is not None and (kind != "date" or entry["order"] not in ORDERS):
+        raise _wrong(f"{where}.order", entry["order"], f"one of {', '.join(ORDERS)}, for a date")
     if kind != "level":
         if level is not None or levels is not None:
             raise _wrong(f"{where}.level", level or levels, f"left out for the kind {kind}")
@@ -108,15 +111,17 @@ def check_reading(metadata: dict[str, Any]) -> dict[str, Any]:
     reading = metadata.get("reading", {})
     if not isinstance(reading, dict):
         raise _wrong("metadata.reading", reading, "an object")
-    for key in ("na", "drop"):
+    for key in ("na", "drop", "as_category", "as_number"):
         for text in _check_list(f"metadata.reading.{key}", reading.get(key, [])):
             _check_text(f"metadata.reading.{key}", text)
     for key, (least, known) in _READING.items():
         if reading.get(key, least) not in known:
             expected = ", ".join("null" if value is None else value for value in known)
             raise _wrong(f"metadata.reading.{key}", reading[key], f"one of {expected}")
-    if not isinstance(reading.get("target"), str | int | None):
-        raise _wrong("metadata.reading.target", reading["target"], "a name or a number")
+    for key in ("target", "sheet"):
+        if not isinstance(reading.get(key), str | int | None):
+            raise _wrong(f"metadata.reading.{key}", reading[key], "a name or a number")
+    _check_whole("metadata.reading.max_levels", reading.get("max_levels", 30), 2, LARGEST_INDEX)
     share = _check_number("metadata.reading.test", reading.get("test", 0.0))
     if not 0.0 <= share < 1.0:
         raise _wrong("metadata.reading.test", share, "at least 0 and below 1")
@@ -125,12 +130,13 @@ def check_reading(metadata: dict[str, Any]) -> dict[str, Any]:
 
 
 _READING: dict[str, tuple[Any, tuple[Any, ...]]] = {
-    "text": ("drop", ("drop", "one-hot", "refuse")),
+    "text": ("drop", ("auto", "one-hot", "drop", "refuse")),
     "impute": (None, (None, "median", "mean", "drop-rows")),
     "dates": ("drop", ("drop", "days", "refuse")),
+    "date_order": ("auto", ("auto", *ORDERS)),
     "header": ("auto", ("auto", "yes", "no")),
     "decimal": ("auto", ("auto", "point", "comma")),
-    "format": (None, (None, "csv", "parquet", "libsvm", "npz", "mat")),
+    "format": (None, (None, "csv", "excel", "parquet", "libsvm", "npz", "mat")),
 }
 """What is supposed where nothing is stored, and what may be."""
 

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from blockl0.incumbent import Incumbent
 from blockl0.problem.problem import as_problem
+from blockl0.problem.reduction import reduced
 from blockl0.problem.sparsity import Sparsity
 from blockl0.refit.rounds import finish, improve, make_search, refit_options
 from blockl0.refit.search import Search
@@ -54,6 +55,8 @@ class Path:
     intercepts : ndarray or None
         One per point, or one row per point for several classes, where one was fitted.
     feature_names : tuple of str or None
+    spreads : ndarray (n_features,) or None
+        The standard deviations of the columns, where an estimator has made the path.
     """
 
     n_nonzero_coefs: NDArray[np.int64]
@@ -66,6 +69,7 @@ class Path:
     n_samples: float = 0.0
     intercepts: Any = None
     feature_names: tuple[str, ...] | None = None
+    spreads: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.results)
@@ -236,9 +240,13 @@ def solve_path(
     callback: Callback | None = None,
     verbose: int | bool = 0,
     effort: str | int = "fast",
+    are_linked: bool = True,
     **method_options: Any,
 ) -> Path:
-    """The path of a problem that is bound already, at (price, budget) points; see `l0_path`."""
+    """The path of a problem that is bound already, at (price, budget) points; see `l0_path`.
+
+    Unless they are linked, points learn nothing from each other: each is what its own solve finds.
+    """
     clock = open_run(
         problem, "refit", {"effort": effort, **method_options}, time_limit=time_limit,
         callback=callback, verbose=verbose,
@@ -248,27 +256,38 @@ def solve_path(
     seed = random_state
     if not isinstance(random_state, int | np.integer):
         seed = int(check_random_state(random_state).integers(2**63))
-    search = make_search(problem, options)
+    search = make_search(reduced(problem, clock), options)
     path = []
     for price, budget in points:
         path.append(_solve_alone(search, Sparsity(price, budget), clock, seed, rounds))
         if path[-1].is_cut:
             break
-    else:
-        _ask_neighbours(path, clock)
-    _carry_forward(path)
+    if are_linked:
+        if not path[-1].is_cut:
+            _ask_neighbours(path, clock)
+        _carry_forward(path)
+    results = tuple(point.result() for point in path)
     return Path(
         n_nonzero_coefs=np.array([budget for _, budget in points[: len(path)]], dtype=np.int64),
         alphas=np.array([price for price, _ in points[: len(path)]]),
-        results=tuple(point.result() for point in path),
+        results=results,
         seconds=clock.seconds,
-        losses=np.array([problem.data_loss(point.incumbent.w) for point in path]),
+        losses=np.array(
+            [_loss_at(point.run.problem, r) for point, r in zip(path, results, strict=True)]
+        ),
         loss=problem.loss.name,
         has_scale=getattr(problem.loss, "has_scale", False),
         n_samples=float(
             problem.n_samples if problem.sample_weight is None else problem.sample_weight.sum()
         ),
     )
+
+
+def _loss_at(problem: Any, result: Result) -> float:
+    """The loss without ridge and price, which the objective is where there is neither."""
+    if problem.ridge == 0.0 and problem.sparsity.price == 0.0:
+        return result.objective
+    return problem.data_loss(problem.from_given(result.coef))
 
 
 @dataclass
@@ -316,7 +335,7 @@ def _solve_alone(search: Search, sparsity: Sparsity, clock: Run, seed: Any, roun
     """A point as `solve` finds it."""
     passes = search.tally.n_passes
     search = search.for_sparsity(sparsity)
-    run = clock.part(search.problem, is_shown=True)
+    run = clock.part(replace(clock.problem, sparsity=sparsity), is_shown=True)
     rng = check_random_state(seed)
     incumbent, status = improve(search, None, run, rng, rounds)
     n_passes = search.tally.n_passes - passes

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from blockl0.estimators.reading import spreads, units_differ
 from blockl0.path import Path
 from blockl0.result import History
-from blockl0.selection import CRITERIA
+from blockl0.selection import CRITERIA, readable_scores
 from blockl0.text import one_line
 from blockl0.validate import check_choice
 
@@ -68,6 +69,8 @@ def _shown(name: Any) -> str:
 class CoefficientPathDisplay(_Display):
     """Coefficients against the number of columns, the ten largest named at the right.
 
+    Where the units of the columns differ, they are shown per standard deviation.
+
     Attributes
     ----------
     n_nonzero : ndarray (p,)
@@ -83,13 +86,33 @@ class CoefficientPathDisplay(_Display):
     label: str = "coefficient"
 
     @classmethod
-    def from_path(cls, source: Any, *, ax: Any = None) -> CoefficientPathDisplay:
-        """Draw a `Path`, or the path of a fitted L0RegressorCV or L0ClassifierCV."""
+    def from_path(
+        cls, source: Any, *, X: Any = None, per: str = "auto", ax: Any = None
+    ) -> CoefficientPathDisplay:
+        """Draw a `Path`, or the path of a fitted L0RegressorCV or L0ClassifierCV.
+
+        Parameters
+        ----------
+        source : Path or estimator
+        X : array-like, DataFrame or sparse (n_samples, n_features), optional
+            The data of a `Path`, for its standard deviations; estimators know them.
+        per : "auto" (default), "unit" or "sd"
+            What a coefficient is for: one unit of its column, or one standard deviation. "auto" is
+            "sd" where they are known and those of the drawn columns differ tenfold.
+        ax : matplotlib axes, optional
+        """
+        check_choice("per", per, ("auto", "unit", "sd"))
         path = _path_of(source)
         coefs = path.coefs.toarray()
         used = np.flatnonzero(coefs.any(axis=0))
+        spread = path.spreads if X is None else spreads(getattr(X, "to_numpy", lambda: X)())
+        if per == "sd" and spread is None:
+            raise ValueError("`per='sd'` needs the data: give `X`, from which the path was made.")
         label = "coefficient" if path[0].coef.ndim == 1 else "norm of a column's coefficients"
-        return cls(path.n_nonzero, coefs[:, used], _names_of(path)[used], label).plot(ax=ax)
+        coefs = coefs[:, used]
+        if spread is not None and (per == "sd" or (per == "auto" and units_differ(spread[used]))):
+            coefs, label = coefs * spread[used], f"{label} × standard deviation"
+        return cls(path.n_nonzero, coefs, _names_of(path)[used], label).plot(ax=ax)
 
     from_estimator = from_path  # the name that scikit-learn's displays have
 
@@ -122,6 +145,9 @@ class CoefficientPathDisplay(_Display):
 class SelectionCurveDisplay(_Display):
     """A criterion, or out-of-fold scores with one standard error, against the number of columns.
 
+    Scores of the estimators themselves are shown as people read them: R², or the share of the loss
+    that is explained, and for labels the accuracy, beside that of guessing.
+
     Attributes
     ----------
     n_nonzero, values : ndarray (p,)
@@ -130,6 +156,8 @@ class SelectionCurveDisplay(_Display):
     chosen, best : int
         The point that the rule takes, and the one with the best value.
     label : str
+    guess : float or None
+        The accuracy of guessing the commonest class.
     """
 
     n_nonzero: NDArray[np.int64]
@@ -138,6 +166,7 @@ class SelectionCurveDisplay(_Display):
     chosen: int
     best: int
     label: str
+    guess: float | None = None
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> SelectionCurveDisplay:
@@ -145,11 +174,16 @@ class SelectionCurveDisplay(_Display):
         path, chosen = estimator.path_, estimator.best_index_
         if not hasattr(estimator, "mean_scores_"):
             return cls.from_path(path, estimator.rule, ax=ax)
-        scores, errors = estimator.mean_scores_, estimator.se_scores_
-        label = estimator.scoring if isinstance(estimator.scoring, str) else "out-of-fold score"
-        return cls(path.n_nonzero, scores, errors, chosen, int(np.argmax(scores)), label).plot(
-            ax=ax
-        )
+        best, shown = int(np.argmax(estimator.mean_scores_)), readable_scores(estimator)
+        if not shown:
+            label = estimator.scoring if isinstance(estimator.scoring, str) else "out-of-fold score"
+            scores, errors = estimator.mean_scores_, estimator.se_scores_
+            return cls(path.n_nonzero, scores, errors, chosen, best, label).plot(ax=ax)
+        name, (scores, errors) = list(shown.items())[-1]
+        guess = estimator.guess_accuracy_ if name == "accuracy" else None
+        name = name if name == "accuracy" else estimator._loss().words.explained
+        label = f"{name} on rows not seen in fitting"
+        return cls(path.n_nonzero, scores, errors, chosen, best, label, guess).plot(ax=ax)
 
     @classmethod
     def from_path(
@@ -173,8 +207,7 @@ class SelectionCurveDisplay(_Display):
                 k, values - errors, values + errors, color=INK, alpha=0.15, lw=0,
                 label="± one standard error",
             )  # fmt: skip
-            limit = self.values[self.best] - self.errors[self.best]
-            ax.axhline(limit, color=PALE, lw=0.8, ls="--", label="best less one standard error")
+            self._draw_level(ax)
         ax.plot(
             self.n_nonzero[self.chosen], self.values[self.chosen], "o", ms=10, mfc="none",
             mec=ACCENT, mew=2, label=f"chosen: {self.n_nonzero[self.chosen]} columns",
@@ -182,13 +215,22 @@ class SelectionCurveDisplay(_Display):
         if self.best != self.chosen:
             ax.plot(
                 self.n_nonzero[self.best], self.values[self.best], "o", ms=10, mfc="none",
-                mec=PALE, mew=1.5, label=f"best: {self.n_nonzero[self.best]} columns",
+                mec=PALE, mew=1.5, label=f"best loss: {self.n_nonzero[self.best]} columns",
             )  # fmt: skip
         self._leave_out_far_points(ax, k, values)
         ax.set(xlabel="number of columns", ylabel=self.label)
         ax.legend(frameon=False, fontsize=8)
         ax.xaxis.get_major_locator().set_params(integer=True)
         return self
+
+    def _draw_level(self, ax: Any) -> None:
+        """What is chosen must reach the best less its error; accuracies stand beside guessing."""
+        if self.guess is not None:
+            ax.axhline(self.guess, color=PALE, lw=0.8, ls=":", label=f"guessing: {self.guess:.3g}")
+            return
+        assert self.errors is not None
+        limit = self.values[self.best] - self.errors[self.best]
+        ax.axhline(limit, color=PALE, lw=0.8, ls="--", label="best less one standard error")
 
     def _leave_out_far_points(self, ax: Any, k: NDArray[Any], values: NDArray[np.float64]) -> None:
         """Limit the picture to where the choice is made, and say what is beyond."""
@@ -288,6 +330,8 @@ class ConvergenceDisplay(_Display):
         """Draw into `ax`, or a new figure."""
         ax = self._axes(ax)
         seconds, objective = self.history.seconds, self.history.objective
+        if len(seconds) == 1:
+            return self._say_at_once(ax, float(objective[0]), float(seconds[0]))
         ends = f"best objective {objective[-1]:.6g}"
         ax.step(seconds, objective, where="post", color=INK, label=ends)
         is_better = np.diff(objective, prepend=np.inf) < 0.0
@@ -297,6 +341,17 @@ class ConvergenceDisplay(_Display):
         ax.set(xlabel="seconds", ylabel="objective")
         ax.ticklabel_format(axis="y", useOffset=False)
         ax.legend(frameon=False, fontsize=8)
+        return self
+
+    def _say_at_once(self, ax: Any, objective: float, seconds: float) -> ConvergenceDisplay:
+        """There is no curve of one point."""
+        ax.plot([seconds], [objective], "o", ms=6, color=ACCENT)
+        ax.text(
+            0.5, 0.6, f"solved at once: objective {objective:.6g} after {seconds:.2g} s",
+            transform=ax.transAxes, ha="center",
+        )  # fmt: skip
+        ax.set(xlabel="seconds", ylabel="objective", xlim=(0.0, 2.0 * max(seconds, 1e-6)))
+        ax.ticklabel_format(axis="y", useOffset=False)
         return self
 
 

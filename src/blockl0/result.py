@@ -103,7 +103,8 @@ class Result:
         No admissible support has a smaller objective than this, where a bound is known: none whose
         columns do not depend on each other, see `blockl0.problem.orthogonal`.
     n_passes : int or None
-        Full passes over X, where they are counted.
+        Full passes over X, where they are counted; of tall data with the squared loss, over the
+        triangular factor that stands for X.
     drift : float or None
         Largest rounding seen in a pivot of the search, relative to its column's squared norm, where
         it is measured. It touches only the ranking of moves: `coef` and `objective` come from X.

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from blockl0.compile_time import compile_seconds
 from blockl0.result import History, Result, Status, relative_gap
 from blockl0.validate import check_callback, check_time_limit, check_verbose
 
@@ -121,7 +122,7 @@ class Run:
         self.callback = callback
         self.options = options or {}
         self.verbose = verbose
-        self._start = time.perf_counter()
+        self._start, self._compiled = time.perf_counter(), compile_seconds()
         self._next_log = float(verbose) if verbose else np.inf
         self._warned: set[str] = set()
         self._objective: list[float] = []
@@ -139,9 +140,14 @@ class Run:
         )
 
     @property
-    def seconds(self) -> float:
-        """Time since the start."""
+    def elapsed(self) -> float:
+        """Time since the start, which a limit counts."""
         return time.perf_counter() - self._start
+
+    @property
+    def seconds(self) -> float:
+        """Time since the start without that of the compiler, which is shown and recorded."""
+        return max(self.elapsed - (compile_seconds() - self._compiled), 0.0)
 
     def warn_once(self, message: str) -> None:
         """Log a warning, the same one only once in a run."""
@@ -152,7 +158,7 @@ class Run:
     @property
     def seconds_left(self) -> float:
         """Time to the limit."""
-        return self.time_limit - self.seconds
+        return self.time_limit - self.elapsed
 
     def record(self, point: Point, lower_bound: float | None = None) -> Status | None:
         """Add a point to the history; a status when the clock or the callback says stop."""
@@ -180,18 +186,22 @@ class Run:
                 watcher(progress, len(self._objective) == 1)
             if self.callback is not None and self.callback(progress):
                 return Status.STOPPED
-        return Status.TIME_LIMIT if seconds >= self.time_limit else None
+        return Status.TIME_LIMIT if self.elapsed >= self.time_limit else None
 
     def result(
         self, w: Floats, status: Status, n_iter: int, lower_bound: float | None = None, **kw: Any
     ) -> Result:
         """The result at w, its objective recomputed from the data.
 
-        `w` belongs to the columns of the problem's design, the result to those that were given.
+        `w` belongs to the columns of the problem's design, the result to those that were given. A
+        lower bound above the objective, as infinity, is the objective: the point is the best.
         """
+        objective = self.problem.objective(w)
+        if lower_bound is not None:
+            lower_bound = min(lower_bound, objective)
         return Result(
             coef=self.problem.to_given(w),
-            objective=self.problem.objective(w),
+            objective=objective,
             status=status,
             n_iter=n_iter,
             seconds=self.seconds,

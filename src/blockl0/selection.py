@@ -81,6 +81,24 @@ def choose_by_score(
     return _sparsest_of(mean >= mean[best] - slack, n_nonzero), mean, error
 
 
+def readable_scores(model: Any) -> dict[str, tuple[Floats, Floats]]:
+    """Cross-validated scores that people read: {name: (means (p,), standard errors (p,))}.
+
+    "explained": the share of the loss without columns that is explained, R² for the squared one;
+    "accuracy", for labels. Nothing where the scores of `model` are a scorer's, or not of folds.
+    """
+    nulls = getattr(model, "cv_null_scores_", None)
+    if nulls is None or not np.nanmean(nulls) < 0.0:
+        return {}
+    null = -float(np.nanmean(nulls))
+    found = {"explained": (1.0 + model.mean_scores_ / null, model.se_scores_ / null)}
+    shares = getattr(model, "cv_accuracies_", None)
+    if shares is not None:
+        _, mean, error = choose_by_score(shares, np.zeros(shares.shape[1], dtype=np.int64), "min")
+        found["accuracy"] = (mean, error)
+    return found
+
+
 def path_frame(path: Path) -> Any:
     """A pandas DataFrame with one row per point."""
     import pandas as pd

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from blockl0 import baselines, dec, exact, refit  # noqa: F401
 from blockl0.methods import METHODS
 from blockl0.problem.problem import Problem, as_problem
+from blockl0.problem.reduction import reduced
 from blockl0.refit.rounds import make_search, refit_options, run_search
 from blockl0.result import Result
 from blockl0.run import Callback, Run, begin, logger
@@ -167,7 +168,8 @@ def solve_problem(
             init, problem.n_features, budget, problem.keep, problem.scale, problem.n_outputs
         )
     known, rng = METHODS[method], check_random_state(random_state)
-    return known.solve(problem, run, init=start, rng=rng, **{**known.defaults, **options})
+    searched = reduced(problem, run) if known.reduces else problem
+    return known.solve(searched, run, init=start, rng=rng, **{**known.defaults, **options})
 
 
 def solve_targets(

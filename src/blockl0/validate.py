@@ -178,6 +178,41 @@ def check_keep_names(keep: Any, names: Any) -> Any:
     return [known[str(name)] for name in columns]
 
 
+def check_text_columns(X: Any) -> None:
+    """Refuse text in a pandas DataFrame, naming the column; other data are not looked at."""
+    if not (hasattr(X, "iloc") and hasattr(X, "dtypes") and getattr(X, "ndim", 0) == 2):
+        return
+    for j, kind in enumerate(X.dtypes):
+        if kind.kind == "O":
+            value = _first_text(X.iloc[:, j].dropna())
+            if value is not None:
+                raise ValueError(
+                    f"Column {str(X.columns[j])!r} of X must hold numbers, got {_brief(value)}; "
+                    "encode categories, as `blockl0.tables.read_table` does, or leave it out."
+                )
+
+
+def check_target_numbers(y: Any) -> Floats:
+    """A target of a regression as float64; labels are refused with the one that was seen first."""
+    try:
+        return np.asarray(y, dtype=np.float64)
+    except ValueError:
+        value = _first_text(np.ravel(y).tolist())
+        raise ValueError(
+            f"`y` must hold numbers, got {_brief(value)}; labels are for a classifier."
+        ) from None
+
+
+def _first_text(values: Any) -> Any:
+    """The first value that is no number."""
+    for value in values:
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            return value
+    return None
+
+
 def check_column_entries(X: Any, names: Any = None, used: Indices | None = None) -> None:
     """Refuse NaN, infinity and huge values in X (float64, dense or CSC), naming the column.
 

@@ -15,6 +15,7 @@ from blockl0.certificate.proof import SURE, TOL
 from blockl0.certificate.stationarity import Point
 from blockl0.certificate.words import of_certificate
 from blockl0.problem.problem import Problem, as_problem
+from blockl0.problem.reduction import reduced
 from blockl0.validate import (
     check_choice,
     check_coefficients,
@@ -174,7 +175,8 @@ def certify_problem(
         better = on_the_loss.improve(itself, level, outside, n_samples)
         is_block = not isinstance(level, str)
         return _certificate(itself, better, level, outside if is_block else None, None)
-    point = Point(problem, _check_coef(coef, problem), tol)
+    # of tall data the factor is asked, and its answer confirmed on all rows
+    point = Point(reduced(problem), _check_coef(coef, problem), tol)
     if isinstance(level, str):
         check_choice("level", level, ("basic", "L"))
         if n_samples is not None:
@@ -182,7 +184,7 @@ def certify_problem(
                 f"`n_samples` needs an integer level, got level={level!r}; leave it out."
             )
         test = stationarity.improve_basic if level == "basic" else stationarity.improve_l
-        return _certificate(point, test(point), level, None, None)
+        return _certificate(*point.on(problem, test(point)), level, None, None)
     level = check_integer("level", level, low=1)
     refit = outside == "refit"
     if n_samples is None:
@@ -190,7 +192,7 @@ def certify_problem(
     else:
         n_samples = check_integer("n_samples", n_samples, low=1)
         better = stationarity.improve_sampled(point, level, refit, n_samples, rng)
-    return _certificate(point, better, level, outside, n_samples)
+    return _certificate(*point.on(problem, better), level, outside, n_samples)
 
 
 def _certificate(

@@ -28,8 +28,13 @@ _lapack: Any = lapack
 
 REACHES = (2.0, 0.5)
 """Changes of a predictor, in units of the loss, for which the bounds of a pass hold."""
-CLOSE_REACHES = (0.1, 1.0)
+CLOSE_REACH = 0.1
 """The same for single columns, whose dual points may leave it, as long as they are feasible."""
+NEARLY = 0.6
+"""Share of what is needed above which a gain by the model is taken for the loss itself."""
+CHORDS = 4
+"""Steps of a re-fit with one more column, all with the curvatures of the base, that are looked at:
+each has a value, and a dual point that bounds all values from below."""
 CLOSELY = 60
 """What the conjugates of a column's dual point cost, in multiplications a sample."""
 LEAST_PIVOT = 1e-8
@@ -67,6 +72,7 @@ class DualBounds:
         self.unit = float(getattr(self.loss, "unit", 1.0))
         self.is_known = hasattr(self.loss, "conjugate") and hasattr(self.loss, "dual_curvature")
         self._largest: Floats | None = None
+        self._last: tuple[Base, ColumnModel | None] | None = None
 
     @property
     def largest(self) -> Floats:
@@ -132,45 +138,27 @@ class DualBounds:
         return SharedModel(self.problem, A, h, K, reach, slopes, rests, places, needed)
 
     def closer(self, base: Base, columns: Ints) -> Ints:
-        """Of some columns those that their own dual points do not exclude; O(m(s + 1)) each."""
-        A, ridge = self._columns(base.support)
-        if not self.is_known:
-            return columns
-        for reach in CLOSE_REACHES:
-            h = self._curvature(base, reach * self.unit)
-            K = _inverse(A, h, ridge)
-            if K is not None and columns.size:
-                columns = columns[self._lower(base, columns, A, ridge, h, K) < -base.needed]
-        return columns
+        """Of some columns those that their own dual points do not exclude; O(m(s + 1)) each.
 
-    def _lower(
-        self, base: Base, columns: Ints, A: Floats, ridge: Floats, h: Floats, K: Floats
-    ) -> Floats:
-        """Lower bounds on the change of the loss by adding each column; −inf for none."""
-        problem, y = self.problem, self.problem.y
-        X, u = problem.design.columns(columns), self.loss.gradient(base.eta, y)
-        v = self._coefficients(base, base.support)
-        hX = X * h[:, None]
-        U, squares = A.T @ hX, np.einsum("ij,ij->j", X, hX) + problem.ridge
-        W = K @ U
-        M = squares - np.einsum("ij,ij->j", U, W)
-        left = A.T @ (self.weights * u) + ridge * v
-        shift = K @ left
-        is_free = M > LEAST_PIVOT * squares
-        slope = X.T @ (self.weights * u) - shift @ U
-        steps = np.where(is_free, -slope / np.where(is_free, M, 1.0), 0.0)
-        # predictors and coefficients of the model's minimum, then its dual point and its value
-        Z = (X - A @ W) * steps - (A @ shift)[:, None]
-        V = (v - shift)[:, None] - W * steps
-        bends = np.divide(h, self.weights, out=np.zeros_like(h), where=self.weights > 0.0)
-        dual = u[:, None] + bends[:, None] * Z
-        value = -weighted_total(self.weights, self.loss.conjugate(dual, y[:, None]))  # type: ignore[attr-defined]
-        value -= 0.5 * (ridge @ V**2 + problem.ridge * steps**2)
-        weighted = self.weights[:, None] * dual
-        own = np.einsum("ij,ij->j", X, weighted) + problem.ridge * steps
-        value -= FAR * np.abs(own * steps)
-        value -= FAR * np.sum(np.abs((A.T @ weighted + ridge[:, None] * V) * V), axis=0)
-        return np.where(is_free, value - base.value, -np.inf)
+        Those that certainly improve come first.
+        """
+        model = self._model_at(base)
+        if model is None or columns.size == 0:
+            return columns
+        excluded, improving = model.decide(columns)
+        return np.concatenate([columns[improving], columns[~(excluded | improving)]])
+
+    def _model_at(self, base: Base) -> ColumnModel | None:
+        """The model at a base, kept for the next columns; None where it says nothing."""
+        if self._last is None or self._last[0] is not base:
+            h, model = self._curvature(base, CLOSE_REACH * self.unit), None
+            A, ridge = self._columns(base.support)
+            K = _inverse(A, h, ridge) if self.is_known else None
+            if K is not None:
+                v = self._coefficients(base, base.support)
+                model = ColumnModel(self.problem, base, A, ridge, v, h, K)
+            self._last = base, model
+        return self._last[1]
 
     def _curvature(self, base: Base, reach: float) -> Floats:
         if not self.is_known:
@@ -245,6 +233,90 @@ class SharedModel:
             X = self.problem.design.columns(part.start + some)
             widths[some] = np.abs(X - self.A @ W[:, some]).max(axis=0)
         return is_out & (lengths * widths <= room)
+
+
+class ColumnModel:
+    """Re-fits of a base with one more column each, by steps that share the base's curvatures h.
+
+    With K = inv(A'hA + ridge), W = K A'hx and M = ‖x‖²_h − (A'hx)'W, the Newton step of slopes
+    (r_A, r_x) is t = −(r_x − W'r_A)/M along x, and −K r_A − Wt along A. The slopes u of the loss at
+    any predictors, plus h times the predictors of that step, are feasible in the dual.
+    """
+
+    def __init__(
+        self, problem: Problem, base: Base, A: Floats, ridge: Floats, v: Floats, h: Floats,
+        K: Floats,
+    ) -> None:  # fmt: skip
+        self.problem, self.base, self.A, self.ridge, self.v = problem, base, A, ridge, v
+        self.loss: Any = problem.loss
+        self.h, self.K, self.weights = h, K, problem.weights
+        safe = np.where(self.weights > 0.0, self.weights, 1.0)
+        self.bends = np.where(self.weights > 0.0, h / safe, 0.0)
+        self.dual: Floats = self.loss.gradient(base.eta, problem.y)
+        self.slopes = self.weights * self.dual
+
+    def decide(self, columns: Ints) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Whether each column certainly does not improve the point, and whether it does, (k,).
+
+        It ends with the first that does.
+        """
+        problem, weights, ridge = self.problem, self.weights[:, None], self.ridge[:, None]
+        ceiling = self.base.value - self.base.needed
+        X = problem.design.columns(columns)
+        excluded, improving = np.zeros((2, columns.size), dtype=np.bool_)
+        W, M, left = self._regress(X)
+        X, eta, u = X[:, left], self.base.eta[:, None], self.dual[:, None]
+        V, t, values = self.v[:, None] + 0.0 * W, 0.0 * M, 0.0 * M + self.base.value
+        for chord in range(CHORDS):
+            weighted = weights * u
+            slopes, slope = self.A.T @ weighted + ridge * V, problem.ridge * t
+            slope = slope + np.einsum("ij,ij->j", X, np.broadcast_to(weighted, X.shape))
+            step = -(slope - np.einsum("ij,ij->j", W, slopes)) / M
+            steps = -(self.K @ slopes) - W * step
+            change = self.A @ steps + X * step
+            V, t, eta = V + steps, t + step, eta + change
+            # where the model gains nearly enough, the first dual point is too far from the loss
+            tell = np.flatnonzero((chord > 0) | (step**2 * M < 2.0 * NEARLY * self.base.needed))
+            dual = (u + self.bends[:, None] * change)[:, tell]
+            lower = np.full(t.size, -np.inf)
+            lower[tell] = self._dual_values(dual, X[:, tell], V[:, tell], t[tell])
+            excluded[left] = is_out = lower >= -self.base.needed
+            is_open = ~is_out & (values - self.base.value - lower > ROUNDING * self.base.needed)
+            X, W, V, eta = X[:, is_open], W[:, is_open], V[:, is_open], eta[:, is_open]
+            M, t, left = M[is_open], t[is_open], left[is_open]
+            if chord == CHORDS - 1 or left.size == 0:
+                break
+            values, u = self._losses(eta)
+            values = values + 0.5 * (self.ridge @ V**2 + problem.ridge * t**2)
+            improving[left] = values < ceiling
+            if improving.any():
+                break
+        return excluded, improving
+
+    def _regress(self, X: Floats) -> tuple[Floats, Floats, Ints]:
+        """(W, M) of columns that do not depend on the base, and which these are."""
+        hX = X * self.h[:, None]
+        U, squares = self.A.T @ hX, np.einsum("ij,ij->j", X, hX) + self.problem.ridge
+        W = self.K @ U
+        M = squares - np.einsum("ij,ij->j", U, W)
+        free = np.flatnonzero(M > LEAST_PIVOT * squares)
+        return W[:, free], M[free], free
+
+    def _losses(self, eta: Floats) -> tuple[Floats, Floats]:
+        """The losses (k,) and the slopes (m, k) at predictors (m, k)."""
+        m, k = eta.shape
+        values, slopes, _ = self.loss.terms(eta.ravel(order="F"), np.tile(self.problem.y, k))
+        return self.weights @ values.reshape((m, k), order="F"), slopes.reshape((m, k), order="F")
+
+    def _dual_values(self, dual: Floats, X: Floats, V: Floats, t: Floats) -> Floats:
+        """Lower bounds (k,) on the change, by dual points (m, k) of coefficients V (a, k) and t."""
+        weighted, own = self.weights[:, None] * dual, self.problem.ridge
+        value = -weighted_total(self.weights, self.loss.conjugate(dual, self.problem.y[:, None]))
+        value -= 0.5 * (self.ridge @ V**2 + own * t**2)
+        # what rounding leaves of their feasibility
+        left = np.abs((self.A.T @ weighted + self.ridge[:, None] * V) * V).sum(axis=0)
+        left += np.abs((np.einsum("ij,ij->j", X, weighted) + own * t) * t)
+        return value - FAR * left - self.base.value
 
 
 def _inverse(A: Floats, h: Floats, ridge: Floats) -> Floats | None:

@@ -26,7 +26,7 @@ class PointUnderTest:
     """A point with its columns, kept ones included, its objective, and what counts as lower."""
 
     def __init__(self, problem: Problem, w: Floats, tol: float = TOL) -> None:
-        self.problem, self.w = problem, w
+        self.problem, self.w, self.tol = problem, w, tol
         self.objective = problem.objective(w)
         self.members: Indices = np.union1d(problem.units.support(w), problem.keep).astype(np.int64)
         self.slack = slack(self.objective, problem.smooth(problem.zero()), tol)
@@ -37,3 +37,13 @@ class PointUnderTest:
         if not objective < self.objective - self.slack:
             return None
         return Better(tuple(sorted(int(j) for j in block)), z, objective)
+
+    def on(self, problem: Problem, better: Better | None) -> tuple[PointUnderTest, Better | None]:
+        """The point and what is better than it on the data that the problem is a factor of.
+
+        A difference that is lost there was rounding.
+        """
+        if problem is self.problem:
+            return self, better
+        there = PointUnderTest(problem, self.w, self.tol)
+        return there, None if better is None else there.confirm(np.array(better.block), better.coef)

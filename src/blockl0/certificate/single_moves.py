@@ -22,15 +22,21 @@ Ints = NDArray[np.int64]
 
 MOST_WORK = 3e10
 """Multiplications after which a check is given up, about ten seconds."""
+CLEAR = 0.005
+"""Share of the changes that may need a closer look where a verdict is clear."""
 STEPS = 4
 """Newton steps that a re-fit is counted as: most are given up after one or two."""
 
 
 class Verdict(NamedTuple):
-    """A better point, or whether it is certain that no single change leads to one."""
+    """A better point, or whether it is certain that no single change leads to one.
+
+    It is clear where next to no change came near: bounds of whole passes excluded them.
+    """
 
     better: Floats | None
     is_complete: bool
+    is_clear: bool = False
 
 
 class SingleMoves:
@@ -56,17 +62,19 @@ class SingleMoves:
         tolerance: float,
         run: Run | None = None,
         swaps: bool = True,
+        most_refits: float = np.inf,
     ) -> Verdict:
         """Look for a single change of w that lowers the objective by more than the tolerance.
 
         With s columns in the support and a price, or no room left, these are (s + 1)(n − s) + s
         changes. Without a price, and with room, a swap can never beat the addition it contains.
-        Without swaps they are n.
+        Without swaps they are n. It is given up after so many re-fits that bounds did not spare.
         """
         problem, support = self.problem, self.problem.units.support(w)
         price, budget = problem.sparsity
         ceiling = objective - tolerance
         has_room, self._work, self.n_tried = support.size < budget, 0.0, 0
+        self._refits_left, self._n_close = most_refits, 0
         bases = []
         if has_room:
             bases.append(self._base(w, support, ceiling, -1))
@@ -83,7 +91,8 @@ class SingleMoves:
             verdict = self._enter(support, some, ceiling, run)
             if verdict.better is not None or not verdict.is_complete:
                 return verdict
-        return Verdict(None, True)
+        n_changes = len(bases) * (problem.n_features - support.size)
+        return Verdict(None, True, self._n_close <= CLEAR * n_changes)
 
     def _base(self, w: Floats, support: Ints, ceiling: float, left: int) -> Base:
         """The fit on a support, and what a column that enters it must gain."""
@@ -102,6 +111,7 @@ class SingleMoves:
         for base, columns in zip(bases, self.bounds.candidates(support, bases), strict=True):
             for start in range(0, columns.size, self._chunk):
                 some = columns[start : start + self._chunk]
+                self._n_close += some.size
                 self._work += self.problem.n_samples * some.size * (base.support.size + CLOSELY)
                 if self._is_over(run):
                     return Verdict(None, False)
@@ -121,6 +131,7 @@ class SingleMoves:
     def _refit(self, base: Base, column: int, ceiling: float) -> Floats | None:
         """The fit with one more column, if it improves."""
         there = np.sort(np.append(base.support, column))
+        self._refits_left -= 1
         self._work += STEPS * self.problem.n_samples * (there.size * self.n_directions) ** 2
         cost = self.problem.sparsity.price * there.size
         fit = self.fits.on(there, base.w, ceiling - cost, base.intercept)
@@ -128,4 +139,4 @@ class SingleMoves:
 
     def _is_over(self, run: Run | None) -> bool:
         is_late = run is not None and run.seconds_left <= 0.0
-        return is_late or self._work > MOST_WORK
+        return is_late or self._work > MOST_WORK or self._refits_left < 0

@@ -13,9 +13,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.certificate.dual_bounds import LEAST_PIVOT, ROUNDING, Base, inverse_of, largest_entries
+from blockl0.certificate.dual_bounds import (
+    CHORDS,
+    LEAST_PIVOT,
+    ROUNDING,
+    Base,
+    inverse_of,
+    largest_entries,
+)
 from blockl0.losses import entropy_excess
-from blockl0.losses.softmax import class_pairs, contrasts, slope_at, softmax_hessian
+from blockl0.losses.softmax import (
+    class_pairs,
+    contrasts,
+    probabilities_and_losses,
+    slope_at,
+    softmax_hessian,
+)
 from blockl0.problem.descent import FAR, weighted_total
 from blockl0.problem.problem import Problem
 
@@ -36,6 +49,7 @@ class SoftmaxBounds:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.largest = largest_entries(problem.design)
+        self._last: Model | None = None
 
     def groups(self, bases: list[Base]) -> Iterator[list[Base]]:
         """Each base alone: matrices of curvatures have no least."""
@@ -55,9 +69,16 @@ class SoftmaxBounds:
         return found
 
     def closer(self, base: Base, columns: Ints) -> Ints:
-        """Of some columns those that their own dual points do not exclude."""
-        model = Model(self.problem, base, CLOSE_REACH)
-        return columns[~(model.lower(columns) >= -base.needed)]
+        """Of some columns those that their own dual points do not exclude.
+
+        Those that certainly improve come first.
+        """
+        if self._last is None or self._last.base is not base:
+            self._last = Model(self.problem, base, CLOSE_REACH)
+        if self._last.K is None or columns.size == 0:
+            return columns
+        excluded, improving = self._last.decide(columns)
+        return np.concatenate([columns[improving], columns[~(excluded | improving)]])
 
 
 class Model:
@@ -82,9 +103,9 @@ class Model:
         self.rest = rest
         self.shift = np.zeros(0) if self.K is None else self.K @ rest
 
-    def minima(self, columns: Ints, X: Floats) -> tuple[NDArray[np.bool_], Floats, Floats, Floats]:
-        """(is free, gains, steps (k, q), what the others change by (a, q, k)) of each column."""
-        a, q, k = self.A.shape[1], self.Q.shape[1], columns.size
+    def regress(self, X: Floats) -> tuple[NDArray[np.bool_], Floats, Floats, Floats]:
+        """(is free (k,), inv(M) (k, q, q), W (a q, k, q), A'hX (a q, k, q)) of columns (m, k)."""
+        a, q, k = self.A.shape[1], self.Q.shape[1], X.shape[1]
         pairs = class_pairs(self.P)
         squares = np.stack([np.outer(contrast, contrast) for _, contrast in pairs])
         bends = [self.share * self.weights * bends for bends, _ in pairs]
@@ -92,25 +113,30 @@ class Model:
         norms = np.stack([h @ X**2 for h in bends])
         U = np.tensordot(crosses, squares, (0, 0)).transpose(0, 2, 1, 3).reshape(a * q, k * q)
         own = np.tensordot(norms, squares, (0, 0)) + self.problem.ridge * np.eye(q)
-        W = np.asarray(self.K) @ U
-        M = own - np.einsum("ike,ikf->kef", U.reshape(-1, k, q), W.reshape(-1, k, q))
+        W = (np.asarray(self.K) @ U).reshape(-1, k, q)
+        U = U.reshape(-1, k, q)
+        M = own - np.einsum("ike,ikf->kef", U, W)
         values, axes = np.linalg.eigh(0.5 * (M + M.transpose(0, 2, 1)))
         is_free = values[:, 0] > LEAST_PIVOT * np.trace(own, axis1=1, axis2=2)
-        G = X.T @ (self.weights[:, None] * self.dual) @ self.Q
-        G = G - (self.shift @ U).reshape(k, q)
-        along = np.einsum("kfe,kf->ke", axes, G)
         safe = np.where(is_free[:, None], values, 1.0)
-        steps = -np.einsum("kef,kf->ke", axes, along / safe)
-        gains = 0.5 * np.sum(along**2 / safe, axis=1) + 0.5 * float(self.rest @ self.shift)
-        moved = np.einsum("ikf,kf->ik", W.reshape(-1, k, q), steps).reshape(a, q, k)
-        return is_free, gains, steps, moved
+        return is_free, np.einsum("kef,kf,kgf->keg", axes, 1.0 / safe, axes), W, U
+
+    def minima(self, X: Floats) -> tuple[NDArray[np.bool_], Floats, Floats, Floats]:
+        """(is free, gains, steps (k, q), what the others change by (a, q, k)) of each column."""
+        is_free, inverse, W, U = self.regress(X)
+        G = X.T @ (self.weights[:, None] * self.dual) @ self.Q
+        G = G - np.einsum("i,ikf->kf", self.shift, U)
+        steps = -np.einsum("kef,kf->ke", inverse, G)
+        gains = -0.5 * np.sum(G * steps, axis=1) + 0.5 * float(self.rest @ self.shift)
+        moved = np.einsum("ikf,kf->ik", W, steps)
+        return is_free, gains, steps, moved.reshape(*self.V.shape, X.shape[1])
 
     def excluded(self, columns: Ints, largest: Floats) -> NDArray[np.bool_]:
         """Whether each column cannot improve, by the minimum of the model."""
         if self.K is None:
             return np.zeros(columns.size, dtype=np.bool_)
         X = self.problem.design.columns(columns)
-        is_free, gains, steps, moved = self.minima(columns, X)
+        is_free, gains, steps, moved = self.minima(X)
         tallest = np.abs(self.A).max(axis=0)
         changes = largest * np.linalg.norm(steps, axis=1)
         changes += tallest @ np.linalg.norm(moved, axis=1)
@@ -120,34 +146,74 @@ class Model:
         is_out = is_free & (gains <= (1.0 - ROUNDING) * self.base.needed)
         unsure = np.flatnonzero(is_out & ~is_near)
         if unsure.size:
-            V = self.V[:, :, None] - self.shift.reshape(*self.V.shape, 1) - moved[:, :, unsure]
-            Z = self.predictors(X[:, unsure], steps[unsure], V)
+            others = -self.shift.reshape(*self.V.shape, 1) - moved[:, :, unsure]
+            Z = self.change(X[:, unsure], steps[unsure], others)
             is_near[unsure] = np.ptp(Z, axis=1).max(axis=0) <= self.reach
         return is_out & is_near
 
-    def predictors(self, X: Floats, steps: Floats, V: Floats) -> Floats:
-        """By how much predictors change, (m, C, k), with k columns and the others' V (a, q, k)."""
-        change = np.tensordot(self.A, V - self.V[:, :, None], 1)
+    def change(self, X: Floats, steps: Floats, moved: Floats) -> Floats:
+        """By how much predictors change, (m, C, k), by steps of k columns and of the others."""
+        change = np.tensordot(self.A, moved, 1)
         change += X[:, None, :] * steps.T
         return np.einsum("ce,iek->ick", self.Q, change)
 
-    def lower(self, columns: Ints) -> Floats:
-        """Lower bounds on the change of the loss by adding each column; −inf for none."""
-        if self.K is None:
-            return np.full(columns.size, -np.inf)
-        problem, X = self.problem, self.problem.design.columns(columns)
-        is_free, _, steps, moved = self.minima(columns, X)
-        steps = np.where(is_free[:, None], steps, 0.0)
-        V = (self.V - self.shift.reshape(self.V.shape))[:, :, None] - moved
-        Z, P = self.predictors(X, steps, V), self.P[:, :, None]
-        dual = self.dual[:, :, None] + self.share * P * (Z - np.sum(P * Z, axis=1, keepdims=True))
-        value = -weighted_total(self.weights, self.loss.conjugate(dual, problem.y))
-        value -= 0.5 * np.einsum("a,aek->k", self.ridge, V**2)
-        value -= 0.5 * problem.ridge * np.sum(steps**2, axis=1)
+    def decide(self, columns: Ints) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Whether each column certainly does not improve the point, and whether it does, (k,).
+
+        Re-fits with one more column each, by steps that share the curvatures of the base, as in
+        `dual_bounds.ColumnModel`; it ends with the first column that does.
+        """
+        X, needed = self.problem.design.columns(columns), self.base.needed
+        excluded, improving = np.zeros((2, columns.size), dtype=np.bool_)
+        is_free, inverse, W, _ = self.regress(X)
+        left = np.flatnonzero(is_free)
+        X, inverse, W = X[:, left], inverse[left], W[:, left]
+        V, t = np.repeat(self.V[:, :, None], left.size, axis=2), np.zeros((left.size, W.shape[2]))
+        eta, dual = self.base.eta[:, :, None], self.dual[:, :, None]
+        values = np.full(left.size, self.base.value)
+        for chord in range(CHORDS):
+            dual = np.broadcast_to(dual, (*dual.shape[:2], left.size))
+            slopes, slope = self._slopes(X, dual, V, t)
+            rest = slopes.reshape(-1, left.size)
+            step = -np.einsum("kef,kf->ke", inverse, slope - np.einsum("ikf,ik->kf", W, rest))
+            steps = -(np.asarray(self.K) @ rest) - np.einsum("ikf,kf->ik", W, step)
+            V, t = V + steps.reshape(V.shape), t + step
+            Z, P = self.change(X, step, steps.reshape(V.shape)), self.P[:, :, None]
+            there = dual + self.share * P * (Z - np.sum(P * Z, axis=1, keepdims=True))
+            lower, eta = self._dual_values(X, there, V, t), eta + Z
+            excluded[left] = is_out = lower >= -needed
+            is_open = ~is_out & (values - self.base.value - lower > ROUNDING * needed)
+            X, inverse, W, t = X[:, is_open], inverse[is_open], W[:, is_open], t[is_open]
+            V, eta, left = V[:, :, is_open], eta[:, :, is_open], left[is_open]
+            if chord == CHORDS - 1 or left.size == 0:
+                break
+            values, dual = self._losses(eta, V, t)
+            improving[left] = values < self.base.value - needed
+            if improving.any():
+                break
+        return excluded, improving
+
+    def _losses(self, eta: Floats, V: Floats, t: Floats) -> tuple[Floats, Floats]:
+        """The objectives (k,) and the slopes (m, C, k) at predictors (m, C, k)."""
+        (m, C, k), y = eta.shape, np.repeat(self.problem.y, eta.shape[2])
+        P, values = probabilities_and_losses(eta.transpose(0, 2, 1).reshape(m * k, C), y)  # type: ignore[arg-type]
+        dual = slope_at(P, y).reshape(m, k, C).transpose(0, 2, 1)  # type: ignore[arg-type]
+        ridged = np.einsum("a,aek->k", self.ridge, V**2) + self.problem.ridge * np.sum(t**2, axis=1)
+        return self.weights @ values.reshape(m, k) + 0.5 * ridged, dual
+
+    def _slopes(self, X: Floats, dual: Floats, V: Floats, t: Floats) -> tuple[Floats, Floats]:
+        """The gradients in the others' coefficients, (a, q, k), and in the columns' own, (k, q)."""
         own = np.einsum("ik,ick->kc", X * self.weights[:, None], dual) @ self.Q
-        own += problem.ridge * steps
         left = np.tensordot(self.A * self.weights[:, None], dual, (0, 0))
         left = np.einsum("ack,ce->aek", left, self.Q) + self.ridge[:, None, None] * V
-        value -= FAR * np.sum(np.abs(own * steps), axis=1)
-        value -= FAR * np.sum(np.abs(left * V), axis=(0, 1))
-        return np.where(is_free, value - self.base.value, -np.inf)
+        return left, own + self.problem.ridge * t
+
+    def _dual_values(self, X: Floats, dual: Floats, V: Floats, t: Floats) -> Floats:
+        """Lower bounds (k,) on the change by adding each column, by dual points (m, C, k)."""
+        value = -weighted_total(self.weights, self.loss.conjugate(dual, self.problem.y))
+        value -= 0.5 * np.einsum("a,aek->k", self.ridge, V**2)
+        value -= 0.5 * self.problem.ridge * np.sum(t**2, axis=1)
+        # what rounding leaves of their feasibility
+        left, own = self._slopes(X, dual, V, t)
+        value -= FAR * np.sum(np.abs(own * t), axis=1)
+        return value - FAR * np.sum(np.abs(left * V), axis=(0, 1)) - self.base.value

@@ -137,7 +137,7 @@ def _refuse_others(stored: dict[str, Any], options: dict[str, Any]) -> None:
         given = list(given) if isinstance(given, tuple) else given
         is_given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
         if is_given and given != value and name not in ("seed", "format"):
-            option = "-k" if name == "columns" else f"--{name}"
+            option = "-k" if name == "columns" else f"--{name.replace('_', '-')}"
             raise click.UsageError(f"The model was fitted with {option} {value}, not {given}.")
 
 

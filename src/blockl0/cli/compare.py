@@ -56,7 +56,6 @@ def command(**options: Any) -> None:
     the methods that are done.
     """
     with Job("compare", options) as job:
-        from blockl0.certificate.proof import PERFECT, objective_at_zero
         from blockl0.cli.data import bind, check_size, load, make_estimator
 
         data = load(job, {**options, "loss": None})
@@ -68,6 +67,8 @@ def command(**options: Any) -> None:
             )
         n = data.X.shape[1]
         check_size(data, options["columns"])
+        from blockl0.certificate.proof import PERFECT, objective_at_zero
+
         model = make_estimator(job, data, options, n_nonzero_coefs=options["columns"])
         bound = bind(model, data)
         is_small = n <= LARGEST_EXACT and n < data.X.shape[0]

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from shlex import quote
 from typing import Any
 
 import numpy as np
 
 from blockl0.cli.output import DATA, Job, Refused
 from blockl0.losses import get_loss
-from blockl0.tables import Table, apply_recipe, prepare, whole_rows
+from blockl0.tables import Table, apply_recipe, prepare, whole_rows, with_target
 from blockl0.tables.formats import Raw, read_raw
-from blockl0.tables.targets import clean_target, is_missing, split_target
-from blockl0.text import clause, listing
+from blockl0.tables.targets import clean_target, split_target
+from blockl0.text import clause, did_you_mean, listing
 
 NUMBERS, LABELS = "squared", "logistic"
 """The losses that are taken where none is given."""
-READING = (
-    "target", "text", "impute", "dates", "drop", "na", "header", "decimal", "format", "test",
-    "seed",
+COLUMNS = (
+    "target", "text", "impute", "dates", "drop", "max_levels", "date_order", "as_category",
+    "as_number",
 )  # fmt: skip
+"""The options that say what is done with columns."""
+READING = (*COLUMNS, "na", "header", "decimal", "format", "sheet", "test", "seed")
 """The options that decide which rows and columns a fit sees; a model file remembers them."""
 MOST_LABELS = 20
 """Labels that are always taken for classes; more may be half as many as rows."""
@@ -98,9 +102,13 @@ def decimal_of(model: Any) -> str | None:
 def load(job: Job, options: dict[str, Any]) -> Data:
     """Read the data of a command, and say what was done with them."""
     with job.timed("read"):
-        how = {name: options[name] for name in ("format", "na", "header", "decimal")}
-        raw = read_raw(options["data"], **how, likely_decimal=options.get("likely_decimal"))
-        reading = {name: options[name] for name in ("target", "text", "impute", "dates", "drop")}
+        how = {name: options[name] for name in ("format", "na", "header", "decimal", "sheet")}
+        raw = read_raw(
+            options["data"], **how, as_text=options["as_category"],
+            likely_decimal=options.get("likely_decimal"),
+        )  # fmt: skip
+        raw = with_target(raw, options["target"])
+        reading = {name: options[name] for name in COLUMNS}
         X_test = y_test = None
         if options.get("test"):
             rows, held_out = _split(raw, options)
@@ -130,14 +138,11 @@ def _split(raw: Raw, options: dict[str, Any]) -> Any:
     from sklearn.model_selection import train_test_split
 
     _, name, y = split_target(raw, options["target"])
-    whole = np.arange(raw.n_rows)
-    if options["impute"] == "drop-rows":
-        whole = np.flatnonzero(~is_missing(y))
-    y = clean_target(y.iloc[whole] if hasattr(y, "iloc") else y[whole], name)
+    y = clean_target(y, name)
     is_labels = is_for_labels(options.get("loss")) or y.dtype.kind not in "iuf"
     try:
         rows, held_out = train_test_split(
-            whole, test_size=options["test"], random_state=options["seed"],
+            np.arange(raw.n_rows), test_size=options["test"], random_state=options["seed"],
             stratify=y if is_labels else None,
         )  # fmt: skip
     except ValueError as error:  # a label of one row, or too few rows in all
@@ -152,7 +157,7 @@ def _held_out(job: Job, raw: Raw, table: Table, options: dict[str, Any]) -> tupl
     raw, name, y = split_target(raw, options["target"])
     features = table.recipe(range(len(table.feature_names)))
     if options["impute"] == "drop-rows":
-        whole = whole_rows(raw, y, {f.column for f in features})
+        whole = whole_rows(raw, {f.column for f in features})
         raw, y = raw.take(np.flatnonzero(whole)), y[whole]
         if not whole.all():
             job.notice(f"{int((~whole).sum())} of the rows held out have missing values: left out.")
@@ -223,11 +228,20 @@ def kept_columns(job: Job, table: Table, keep: Any) -> list[int] | None:
     place = {name: j for j, name in enumerate(table.feature_names)}
     for name in keep:
         if name not in place:
-            raise Refused(
-                f"--keep {name}: there is no such column for the fit. " + " ".join(table.notes),
-                DATA,
-            )
+            raise Refused(_no_such_keep(name, table), DATA)
     return [place[name] for name in keep] or None
+
+
+def _no_such_keep(name: str, table: Table) -> str:
+    """Why a column cannot stay: it is a category, it was left out, or its name is another one."""
+    made = [f.name for f in table.features or () if f.column == name]
+    if made:
+        options = " ".join(f"--keep {quote(value)}" for value in made[:3])
+        more = f" (and {len(made) - 3} more)" if len(made) > 3 else ""
+        return f"--keep {name}: {name!r} is a category; give its values, as {options}{more}."
+    hint = did_you_mean(name, table.feature_names)
+    notes = [note for note in table.notes if re.search(rf"\b{re.escape(name)}\b", note)]
+    return " ".join([f"--keep {name}: there is no such column for the fit.{hint}", *notes])
 
 
 def make_estimator(job: Job, data: Data, options: dict[str, Any], **more: Any) -> Any:
@@ -244,13 +258,10 @@ def make_estimator(job: Job, data: Data, options: dict[str, Any], **more: Any) -
     )  # fmt: skip
 
 
-def make_folds(data: Data, n_folds: int, seed: int) -> Any:
-    """As many folds as asked for, if there are so many rows."""
-    from blockl0.estimators.folds import shuffled_folds
-
+def check_folds(data: Data, n_folds: int) -> None:
+    """Refuse more folds than there are rows."""
     if n_folds > data.X.shape[0]:
         raise Refused(f"--folds must be at most {data.X.shape[0]}, the number of rows.", DATA)
-    return shuffled_folds(n_folds, data.is_classification, seed)
 
 
 def bind(model: Any, data: Data) -> Any:

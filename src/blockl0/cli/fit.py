@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import click
@@ -22,6 +22,7 @@ class Fitted:
     interrupted: bool = False
     proof: Any = None
     has_bound: bool = True
+    cautions: list[str] = field(default_factory=list)
 
 
 @click.command("fit", short_help="Choose the columns that explain the target, and fit them.")
@@ -44,11 +45,7 @@ class Fitted:
     help="Try to prove that no other choice is better, where that is possible.",
 )
 @shared.gap_option
-@click.option(
-    "--bootstrap",
-    type=click.IntRange(min=0),
-    help="Repeat the choice on so many bootstrap samples.  [default: 20, 0 for large data]",
-)
+@shared.halves_option
 @click.option(
     "--proof",
     type=shared.FILE,
@@ -67,11 +64,12 @@ def command(**options: Any) -> None:
     model so far.
     """
     with Job("fit", options) as job:
-        from blockl0.cli.data import check_size, load
-
         check_outputs(options, "out", "proof")
+        from blockl0.cli.data import check_size, kept_columns, load
+
         data = load(job, options)
         check_size(data, options["columns"])
+        kept_columns(job, data.table, options["keep"])  # before anything slow is imported
         fitted = fit_model(job, data, options)
         rows = explain(job, data, fitted, options)
         result = _result(data, fitted, rows, list(options["keep"]))
@@ -113,15 +111,16 @@ def fit_k(job: Job, data: Any, options: dict[str, Any]) -> Fitted:
 
 def fit_choosing(job: Job, data: Any, options: dict[str, Any]) -> Fitted:
     """By a criterion first; by cross-validation after that, so that Ctrl-C leaves a model."""
-    from blockl0.cli.data import largest_size, make_estimator, make_folds
+    from blockl0.cli.data import check_folds, largest_size, make_estimator
     from blockl0.cli.progress import PathWatch, aborting, progress
     from blockl0.run import watching
 
     rule, folds = options["rule"], options["folds"]
     by_folds = rule in ("min", "one_se")
-    cv = make_folds(data, folds, options["seed"]) if by_folds else None
+    if by_folds:
+        check_folds(data, folds)
     most = largest_size(job, data, options["max_k"])
-    more = {"n_nonzero_coefs": most, "cv": cv, "n_jobs": options["jobs"]}
+    more = {"n_nonzero_coefs": most, "cv": folds, "n_jobs": options["jobs"]}
     first = make_estimator(job, data, options, rule="bic" if by_folds else rule, **more)
     n_points = (most or min(20, data.X.shape[1])) + 1
     with progress("Path", job.quiet) as shown, watching(PathWatch(shown, n_points)):
@@ -200,16 +199,14 @@ def _try_to_prove(job: Job, data: Any, fitted: Fitted, options: dict[str, Any]) 
 
 def explain(job: Job, data: Any, fitted: Fitted, options: dict[str, Any]) -> list[dict[str, Any]]:
     """One record for each chosen column, the one that matters most first."""
-    from blockl0.cli import trust
     from blockl0.cli.progress import PathWatch, aborting, progress
+    from blockl0.estimators.half_samples import default_half_samples
     from blockl0.run import watching
 
-    n_bootstrap = options["bootstrap"]
-    if n_bootstrap is None:
-        n_entries = data.X.shape[0] * data.X.shape[1]
-        n_bootstrap = 20 if n_entries <= trust.LARGEST_BOOTSTRAP else 0
+    n_halves = options["half_samples"]
+    n_halves = default_half_samples(data.X) if n_halves is None else n_halves
     model, summary = fitted.model, None
-    n_points = n_bootstrap + (0 if hasattr(model, "path_") else int(model.n_nonzero_))
+    n_points = n_halves + (0 if hasattr(model, "path_") else int(model.n_nonzero_))
     if not fitted.interrupted and model.n_nonzero_:
         try:
             with (
@@ -219,12 +216,13 @@ def explain(job: Job, data: Any, fitted: Fitted, options: dict[str, Any]) -> lis
                 aborting(),
             ):
                 summary = model.summary(
-                    data.X, data.y, n_bootstrap=n_bootstrap, random_state=options["seed"]
+                    data.X, data.y, n_half_samples=n_halves, random_state=options["seed"]
                 )
         except Interrupted:
             fitted.interrupted = True
             job.notice("Interrupted: what the columns are worth is not worked out.")
     summary = summary or model.summary()
+    fitted.cautions = list(summary.cautions)
     columns, names = summary.columns, data.table.feature_names
     coef = model.coef_.reshape(-1, len(names))
     rows = []
@@ -232,7 +230,9 @@ def explain(job: Job, data: Any, fitted: Fitted, options: dict[str, Any]) -> lis
         values = coef[:, j].tolist()
         row = {"name": names[j], "coef": values[0] if len(values) == 1 else values}
         extra = {
-            key: columns[key][i] for key in ("entry", "drop_one", "inclusion") if key in columns
+            key: columns[key][i]
+            for key in ("per_sd", "entry", "drop_one", "again")
+            if key in columns
         }
         rows.append(row | extra)
     return rows
@@ -254,12 +254,26 @@ def _result(data: Any, fitted: Fitted, rows: list[Any], keep: list[str]) -> dict
         "classes": getattr(model, "classes_", None),
         "objective": model.objective_,
         "solver_status": str(model.status_),
-        "scores": data.scores(model),
+        "scores": data.scores(model) | guesses(data),
+        "cautions": fitted.cautions,
         "certificate": trust.claim(model, fitted.proof, choice, fitted.has_bound),
         "choice": fitted.choice,
         "ridge": model.ridge,
         "keep": keep,
     }
+
+
+def guesses(data: Any) -> dict[str, float]:
+    """What the commonest class of the fit's rows would score; nothing for numbers."""
+    import numpy as np
+
+    if not data.is_classification:
+        return {}
+    labels, counts = np.unique(data.table.y, return_counts=True)
+    found = {"guess": float(counts.max() / counts.sum())}
+    if data.y_test is not None:
+        found["guess_test"] = float(np.mean(data.y_test == labels[np.argmax(counts)]))
+    return found
 
 
 def _save(job: Job, data: Any, model: Any, result: dict[str, Any], options: dict[str, Any]) -> None:

@@ -8,7 +8,10 @@ from blockl0.cli import trust
 from blockl0.cli.output import bullet, table
 from blockl0.text import short
 
-KEYS = {"entry": "enters at k", "drop_one": "loss without", "inclusion": "chosen again"}
+KEYS = {
+    "per_sd": "per std. dev.", "entry": "enters at k", "drop_one": "loss without",
+    "again": "chosen again",
+}  # fmt: skip
 """What may be known of a chosen column besides its coefficient, and its title."""
 MOST = 1000
 """Shares of the objective beyond this say no more than that it would be lost without the column."""
@@ -27,14 +30,11 @@ def describe(data: Any, result: dict[str, Any], options: dict[str, Any]) -> list
     lines += ["", f"{k} of {n} columns {verb} {name!r} ({data.loss} loss):", ""]
     lines += [_table_of(result), *_legend(result), ""]
     scores = result["scores"]
-    line = f"{scores['metric']} {scores['train']:.4g} on the {scores['n_train']} rows of the fit"
-    if "test" in scores:
-        line += f", {scores['test']:.4g} on {scores['n_test']} rows held out"
-    lines += [line + ".", "", "Can it be trusted?"]
+    lines += [_score_line(scores), "", "Can it be trusted?"]
     said = [result["certificate"]["words"]]
-    if result["features"] and "inclusion" in result["features"][0]:
-        n_bootstrap = 20 if options["bootstrap"] is None else options["bootstrap"]
-        said.append(trust.stability(result["features"], n_bootstrap))
+    if result["features"] and "again" in result["features"][0]:
+        said.append(trust.stability(result["features"], options["half_samples"]))
+    said += result["cautions"]
     if "test" not in scores:
         said.append("No rows were held out; --test 0.2 tells how well it does on new ones.")
     if result["features"]:
@@ -43,6 +43,19 @@ def describe(data: Any, result: dict[str, Any], options: dict[str, Any]) -> list
     if options["out"] is not None:
         lines += ["", f"The model is in {options['out']}."]
     return lines
+
+
+def _score_line(scores: dict[str, Any]) -> str:
+    """The score on the rows of the fit and on those held out, each beside that of guessing."""
+
+    def beside(name: str) -> str:
+        return f" (guessing: {scores[name]:.4g})" if name in scores else ""
+
+    line = f"{scores['metric']} {scores['train']:.4g}{beside('guess')} on the "
+    line += f"{scores['n_train']} rows of the fit"
+    if "test" in scores:
+        line += f", {scores['test']:.4g}{beside('guess_test')} on {scores['n_test']} rows held out"
+    return f"{line}."
 
 
 def _choice_line(choice: dict[str, Any], options: dict[str, Any]) -> str:
@@ -61,7 +74,7 @@ def _table_of(result: dict[str, Any]) -> str:
     many = len(classes) > 2
     titles = ["column", *([f"coef {c}" for c in classes] if many else ["coefficient"])]
     known = result["features"][0] if result["features"] else {}
-    keys = [key for key in KEYS if key in known]
+    keys = [key for key in KEYS if key in known and (key != "per_sd" or _has_effects(result))]
     rows = []
     for row in result["features"]:
         values = row["coef"] if many else [row["coef"]]
@@ -72,6 +85,18 @@ def _table_of(result: dict[str, Any]) -> str:
     return table([*titles, *(KEYS[key] for key in keys)], rows)
 
 
+def _has_effects(result: dict[str, Any]) -> bool:
+    """Whether to show the effects per standard deviation: where units differ, and for one number
+    per column.
+    """
+    from blockl0.estimators.reading import units_differ
+
+    rows = result["features"]
+    if isinstance(rows[0]["coef"], list):
+        return False
+    return units_differ([row["per_sd"] / row["coef"] if row["coef"] else 0.0 for row in rows])
+
+
 def _legend(result: dict[str, Any]) -> list[str]:
     """What the columns of the table mean, where they are there."""
     lines, classes = [], result["classes"]
@@ -80,6 +105,10 @@ def _legend(result: dict[str, Any]) -> list[str]:
             f"  A positive coefficient speaks for {classes[1]}, a negative one for {classes[0]}."
         )
     if result["features"] and "drop_one" in result["features"][0]:
+        if _has_effects(result):
+            lines.append(
+                "  Per std. dev.: the coefficient times the standard deviation of its column."
+            )
         lines.append("  Loss without: how much the objective rises when the column is left out and")
         lines.append("  the others are re-fitted.")
     return lines
@@ -88,8 +117,10 @@ def _legend(result: dict[str, Any]) -> list[str]:
 def _cell(key: str, value: Any, objective: float) -> str:
     if key == "entry":
         return str(int(value))
-    if key == "inclusion":
+    if key == "again":
         return f"{value:.0%}"
+    if key == "per_sd":
+        return short(float(value))
     if value != value:
         return "kept"
     return f"+{value / objective:.1%}" if value < MOST * objective else f"> +{MOST:.0%}"

@@ -10,7 +10,7 @@ import click
 
 Command = Callable[..., Any]
 
-RULES = ("min", "one_se", "aic", "bic", "ebic", "gic")
+RULES = ("one_se", "min", "aic", "bic", "ebic", "gic")
 FILE = click.Path(dir_okay=False, path_type=Path)
 
 
@@ -75,7 +75,7 @@ def _all(*decorators: Callable[[Command], Command]) -> Callable[[Command], Comma
 format_options = _all(
     click.option(
         "--format",
-        type=click.Choice(["csv", "parquet", "libsvm", "npz", "mat"]),
+        type=click.Choice(["csv", "excel", "parquet", "libsvm", "npz", "mat"]),
         help="Of the data, where the name does not tell.",
     ),
     click.option("--na", multiple=True, metavar="TEXT", help="Stands for a missing value, too."),
@@ -91,23 +91,38 @@ format_options = _all(
         type=click.Choice(["auto", "point", "comma"]),
         default="auto",
         show_default=True,
-        help="What begins the decimals in a CSV file.",
+        help="What begins the decimals of numbers in a text.",
     ),
+    click.option("--sheet", metavar="NAME|NUMBER", help="Of an Excel file.  [default: the first]"),
 )
 data_options = _all(
     click.argument("data", metavar="DATA"),
     click.option("-t", "--target", metavar="NAME|NUMBER", help="The column to explain."),
     click.option(
         "--text",
-        type=click.Choice(["drop", "one-hot", "refuse"]),
-        default="drop",
+        type=click.Choice(["auto", "one-hot", "drop", "refuse"]),
+        default="auto",
         show_default=True,
-        help="What to do with columns of text.",
+        help="What to do with columns of text; auto makes columns of categories, and leaves free "
+        "text and identifiers out.",
+    ),
+    click.option(
+        "--max-levels",
+        type=click.IntRange(min=2),
+        default=30,
+        show_default=True,
+        help="Text with more different values is left out.",
+    ),
+    click.option(
+        "--as-category", multiple=True, metavar="NAME", help="A column of codes, not of numbers."
+    ),
+    click.option(
+        "--as-number", multiple=True, metavar="NAME", help="A column of numbers, not of codes."
     ),
     click.option(
         "--impute",
         type=click.Choice(["median", "mean", "drop-rows"]),
-        help="What to do with missing values (refused otherwise).",
+        help="What to do with missing numbers (refused otherwise).",
     ),
     click.option(
         "--dates",
@@ -115,6 +130,13 @@ data_options = _all(
         default="drop",
         show_default=True,
         help="What to do with columns of dates.",
+    ),
+    click.option(
+        "--date-order",
+        type=click.Choice(["auto", "day-first", "month-first"]),
+        default="auto",
+        show_default=True,
+        help="What 01/02/2012 means, where no other date of the column tells.",
     ),
     click.option("--drop", multiple=True, metavar="NAME", help="Leave a column out."),
     format_options,
@@ -157,12 +179,18 @@ choice_options = _all(
     click.option(
         "--rule",
         type=click.Choice(RULES),
-        default="min",
+        default="one_se",
         show_default=True,
-        help="How the number of columns is chosen: cross-validation (min, one_se) or a criterion.",
+        help="How the number of columns is chosen: the fewest within one standard error of the "
+        "best cross-validated loss (one_se), the best (min), or a criterion.",
     ),
     click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True),
     click.option("--jobs", type=click.IntRange(min=1), help="Folds at a time.  [default: 1]"),
+)
+halves_option = click.option(
+    "--half-samples",
+    type=click.IntRange(min=0),
+    help="Repeat the choice on so many halves of the rows.  [default: 10, 0 for large data]",
 )
 seed_option = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 output_options = _all(

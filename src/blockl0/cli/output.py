@@ -15,7 +15,9 @@ from typing import Any
 
 import click
 
+from blockl0.compile_time import compile_seconds
 from blockl0.errors import ModelFileError
+from blockl0.files import check_exists, check_free, write_whole
 from blockl0.text import one_line
 
 FAILED, DATA, MODEL, NOT_PROVEN, EXISTS, INTERRUPTED = 1, 3, 4, 5, 6, 130
@@ -65,13 +67,16 @@ class Job:
 
     @contextmanager
     def timed(self, name: str) -> Iterator[None]:
-        """Add the time of a block to the timings."""
-        started = time.perf_counter()
+        """Add the time of a block to the timings, and that of the compiler to its own."""
+        started, compiled = time.perf_counter(), compile_seconds()
         try:
             yield
         finally:
-            passed = time.perf_counter() - started
+            compiled = compile_seconds() - compiled
+            passed = max(time.perf_counter() - started - compiled, 0.0)
             self.timings[name] = self.timings.get(name, 0.0) + passed
+            if compiled:
+                self.timings["compile"] = self.timings.get("compile", 0.0) + compiled
 
     def answer(self, result: dict[str, Any], lines: Sequence[str], status: str = "done") -> None:
         """Print the result: the lines for people, or one JSON document."""
@@ -105,7 +110,19 @@ class Job:
         self._catch.__enter__()
         warnings.simplefilter("default", UserWarning)
         warnings.showwarning = lambda message, *_, **__: self.notice(str(message))
+        self._check_data()
         return self
+
+    def _check_data(self) -> None:
+        """Refuse data that are not there before anything slow is imported."""
+        source = self.options.get("data")
+        if source in (None, "-"):
+            return
+        try:
+            check_exists(source)
+        except OSError as error:
+            self._catch.__exit__(None, None, None)
+            raise Refused(str(error), DATA) from error
 
     def __exit__(self, kind: Any, error: BaseException | None, _: Any) -> None:
         self._catch.__exit__(None, None, None)
@@ -147,8 +164,6 @@ def _is_deliberate(error: BaseException) -> bool:
 
 def check_outputs(options: dict[str, Any], *names: str) -> None:
     """Refuse files that cannot be written before any work is done, and those that are read."""
-    from blockl0.files import check_free
-
     seen: dict[Path, str] = {}
     for name in names:
         if options[name] is None:
@@ -172,8 +187,6 @@ def _is_same(path: Path, source: Path) -> bool:
 
 def save(path: Path | None, text: str, force: bool) -> None:
     """Write a file whole, where one is asked for."""
-    from blockl0.files import write_whole
-
     if path is not None:
         try:
             write_whole(path, text, force)

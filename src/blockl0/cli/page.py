@@ -22,7 +22,8 @@ def write_report(job: Job, data: Any, options: dict[str, Any], file: Path, k: in
             data.X, data.y, feature_names=table_.feature_names, target=table_.target,
             loss=data.loss, n_nonzero_coefs=largest_size(job, data, k), ridge=options["ridge"],
             keep=kept_columns(job, table_, options["keep"]), random_state=options["seed"],
-            time_limit=options["time_limit"], n_jobs=options["jobs"], source=table_.source,
+            time_limit=options["time_limit"], n_jobs=options["jobs"],
+            half_samples=options["half_samples"], source=table_.source,
             fingerprint=table_.fingerprint, notes=table_.notes, command=command_line(),
             progress=shown, **given,
         )  # fmt: skip

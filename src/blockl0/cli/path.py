@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from blockl0.cli import options as shared
+from blockl0.cli.fit import fit_choosing, guesses
 from blockl0.cli.output import (
     INTERRUPTED,
     Interrupted,
@@ -29,6 +30,7 @@ from blockl0.text import as_csv, short
 )
 @shared.search_options
 @shared.choice_options
+@shared.halves_option
 @shared.seed_option
 @click.option("--csv", type=shared.FILE, metavar="FILE", help="Write the table as CSV.")
 @click.option("--html", type=shared.FILE, metavar="FILE", help="Write the report page.")
@@ -37,15 +39,15 @@ from blockl0.text import as_csv, short
 def command(**options: Any) -> None:
     """The best columns of DATA for every k, with what each k is worth.
 
-    The table shows the fit, the information criteria and, for the rules min and one_se, the
-    cross-validated loss; a star marks the k that --rule chooses. Ctrl-C prints the path so far.
+    The table shows the fit, BIC and, for the rules one_se and min, what is right or explained in
+    rows not seen in fitting; a star marks the k that --rule chooses. Ctrl-C prints the path so far.
     """
     with Job("path", options) as job:
-        from blockl0.cli.data import load
-        from blockl0.cli.fit import fit_choosing
-
         check_outputs(options, "csv", "html")
+        from blockl0.cli.data import kept_columns, load
+
         data = load(job, options)
+        kept_columns(job, data.table, options["keep"])  # before anything slow is imported
         with job.timed("fit"):
             fitted = fit_choosing(job, data, options)
         result = _result(data, fitted.model)
@@ -72,8 +74,11 @@ def _write_page(job: Job, data: Any, options: dict[str, Any], k: int) -> bool:
 
 
 def _result(data: Any, model: Any) -> dict[str, Any]:
+    from blockl0.selection import readable_scores
+
     path, names = model.path_, data.table.feature_names
     criteria = {name: path.criterion(name) for name in ("aic", "bic", "ebic", "gic")}
+    shares = readable_scores(model)
     points, before = [], set()
     place = {name: j for j, name in enumerate(names)}
     for i, result in enumerate(path):
@@ -87,6 +92,8 @@ def _result(data: Any, model: Any) -> dict[str, Any]:
         }
         if hasattr(model, "mean_scores_"):
             point |= {"cv_loss": -model.mean_scores_[i], "cv_se": model.se_scores_[i]}
+        for name, (mean, error) in shares.items():
+            point |= {f"cv_{name}": mean[i], f"cv_{name}_se": error[i]}
         point |= {
             "columns": [names[j] for j in result.support],
             "enter": sorted(chosen - before, key=place.__getitem__),
@@ -95,13 +102,18 @@ def _result(data: Any, model: Any) -> dict[str, Any]:
         }
         points.append(point)
         before = chosen
-    return {"rule": model.rule, "chosen": model.best_n_nonzero_coefs_, "points": points}
+    return {
+        "rule": model.rule, "chosen": model.best_n_nonzero_coefs_, **guesses(data),
+        "points": points,
+    }  # fmt: skip
 
 
 def _lines(data: Any, result: dict[str, Any]) -> list[str]:
     points = result["points"]
-    measures = ["loss", "bic", *(["cv_loss", "cv_se"] if "cv_loss" in points[0] else [])]
-    titles = {"bic": "BIC", "cv_loss": "CV loss", "cv_se": "± SE"}
+    score = next((name for name in ("cv_accuracy", "cv_explained") if name in points[0]), None)
+    measures = ["loss", "bic", *([score, f"{score}_se"] if score else [])]
+    titles = {"bic": "BIC", "cv_accuracy": "CV accuracy", f"{score}_se": "± SE"}
+    titles["cv_explained"] = f"CV {data.metric}"
     rows = []
     for point in points:
         star = "*" if point["k"] == result["chosen"] else ""
@@ -110,10 +122,14 @@ def _lines(data: Any, result: dict[str, Any]) -> list[str]:
         rows.append([f"{point['k']}{star}", *numbers, "  ".join(changes)])
     n_rows, n = data.X.shape
     best = next(point for point in points if point["k"] == result["chosen"])
+    guess = (
+        ["", f"Guessing the commonest class: {result['guess']:.4g}"] if "guess" in result else []
+    )
     return [
         f"{data.table.source}: {n_rows} rows, {n} columns to choose from",
         "",
         table(["k", *(titles.get(name, name) for name in measures), "columns"], rows, left=0),
+        *guess,
         "",
         f"Rule {result['rule']} chooses {result['chosen']} columns: {names_line(best['columns'])}",
     ]

@@ -28,9 +28,9 @@ def command(**options: Any) -> None:
     line for each row.
     """
     with Job("predict", options) as job:
+        check_outputs(options, "out")
         from blockl0.model_file import load_model
 
-        check_outputs(options, "out")
         model = load_model(options["model"])
         raw, X = _read(job, model, options)
         with job.timed("predict"):
@@ -68,8 +68,8 @@ def _read(job: Job, model: Any, options: dict[str, Any]) -> tuple[Any, Any]:
         # what was text for the fit stays text: 01 is no 1
         texts = [feature.column for feature in model.features if feature.kind == "level"]
         raw = read_raw(
-            options["data"], format=options["format"], na=na, header=header,
-            as_text=texts, decimal=decimal, likely_decimal=decimal_of(model),
+            options["data"], format=options["format"], na=na, header=header, as_text=texts,
+            sheet=options["sheet"], decimal=decimal, likely_decimal=decimal_of(model),
         )  # fmt: skip
         job.data = {"source": raw.source, "n_samples": raw.n_rows}
         X = apply_recipe(raw, model.features)
@@ -79,15 +79,19 @@ def _read(job: Job, model: Any, options: dict[str, Any]) -> tuple[Any, Any]:
 
 
 def _score(job: Job, model: Any, raw: Any, eta: Any) -> dict[str, Any] | None:
-    """How good the predictions are, where the target is there and complete."""
+    """How good the predictions are, on the rows that have a target."""
     from sklearn.metrics import accuracy_score
 
-    from blockl0.tables.targets import clean_target, split_target
+    from blockl0.tables.targets import clean_target, is_missing, split_target
 
     if model.target not in raw.names and raw.y is None:
         return None
     try:
-        y = clean_target(split_target(raw, model.target)[2], model.target)
+        y = split_target(raw, model.target)[2]
+        is_known = ~is_missing(y)
+        if not is_known.any():
+            return None
+        y, eta = clean_target(y[is_known], model.target), eta[is_known]
         if model.classes is not None:
             value = accuracy_score(*_comparable(y, model.answer(eta)))
         else:
@@ -96,7 +100,8 @@ def _score(job: Job, model: Any, raw: Any, eta: Any) -> dict[str, Any] | None:
         job.notice(f"The target is in the data, but there is no score: {error}")
         return None
     metric = model.loss_object.words.score
-    job.notice(f"{metric} {value:.4g}: the data hold {model.target!r} as well.")
+    where = "" if len(y) == raw.n_rows else f" in {len(y)} of {raw.n_rows} rows"
+    job.notice(f"{metric} {value:.4g}: the data hold {model.target!r} as well{where}.")
     return {"metric": metric, "value": float(value), "n_samples": len(y)}
 
 

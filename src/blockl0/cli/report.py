@@ -22,6 +22,7 @@ from blockl0.cli.output import Job, check_outputs
 @shared.search_options
 @click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True)
 @click.option("--jobs", type=click.IntRange(min=1), help="Folds at a time.  [default: 1]")
+@shared.halves_option
 @shared.seed_option
 @shared.out_option("The page.", default=Path("report.html"), show_default=True)
 @shared.force_option
@@ -33,11 +34,13 @@ def command(**options: Any) -> None:
     their coefficients, cross-validation, and in plain words what is proven.
     """
     with Job("report", options) as job:
-        from blockl0.cli.data import load
+        check_outputs(options, "out")
+        from blockl0.cli.data import check_folds, kept_columns, load
         from blockl0.cli.page import write_report
 
-        check_outputs(options, "out")
         data = load(job, options)
+        kept_columns(job, data.table, options["keep"])  # before anything slow is imported
+        check_folds(data, options["folds"])
         report = write_report(job, data, options, options["out"], options["max_k"])
         result = {"page": str(options["out"]), **report.to_dict()} if job.as_json else {}
         job.answer(result, [f"The page is {options['out']}"])

@@ -6,11 +6,8 @@ from typing import Any
 
 LARGEST_PROOF = 3000
 """Columns up to which a proof is tried without being asked for."""
-LARGEST_BOOTSTRAP = 20_000_000
-"""Entries of X up to which a proof is tried, and the choice repeated on bootstrap samples, without
-being asked for."""
-FIRM = 0.8
-"""Share of bootstrap samples from which a column is firmly chosen."""
+MOST_ENTRIES = 20_000_000
+"""Entries of X up to which a proof is tried without being asked for."""
 
 
 def prove(problem: Any, seed: int, seconds: float, gap: float = 0.0) -> Any:
@@ -25,7 +22,7 @@ def is_promising(problem: Any) -> bool:
     from blockl0.exact import obstacle
 
     m, n = problem.n_samples, problem.n_features
-    is_small = n <= LARGEST_PROOF and m * n <= LARGEST_BOOTSTRAP
+    is_small = n <= LARGEST_PROOF and m * n <= MOST_ENTRIES
     return is_small and problem.n_outputs == 1 and obstacle(problem) is None
 
 
@@ -50,12 +47,15 @@ def claim(model: Any, search: Any, choice: Any, has_bound: bool = True) -> dict[
     }
 
 
-def stability(rows: list[dict[str, Any]], n_samples: int) -> str:
+def stability(rows: list[dict[str, Any]], n_samples: int | None) -> str:
     """How often the columns are chosen again, in a sentence."""
-    shares = sorted((row["inclusion"], row["name"]) for row in rows)
+    from blockl0.estimators.half_samples import FIRM, HALF_SAMPLES
+
+    n_samples = HALF_SAMPLES if n_samples is None else n_samples
+    shares = sorted((row["again"], row["name"]) for row in rows)
     n_firm = sum(share >= FIRM for share, _ in shares)
     weakest = f"; least often {shares[0][1]} ({shares[0][0]:.0%})" if shares[0][0] < FIRM else ""
     return (
-        f"Repeated on {n_samples} bootstrap samples: {n_firm} of {len(shares)} columns are chosen "
-        f"again in at least {100 * FIRM:.0f} % of them{weakest}."
+        f"Repeated on {n_samples} half-samples of the rows: {n_firm} of {len(shares)} columns are "
+        f"chosen again in at least {100 * FIRM:.0f} % of them{weakest}."
     )

@@ -9,6 +9,7 @@ import click
 
 from blockl0.cli import options as shared
 from blockl0.cli.output import FAILED, Job, Refused, names_line
+from blockl0.files import check_exists
 
 SECONDS = 60.0
 """For the search of a proof, where no limit is given."""
@@ -29,8 +30,10 @@ def command(**options: Any) -> None:
     than it claims.
     """
     with Job("verify", options) as job:
+        check_exists(options["file"])
         from blockl0.cli.data import load
-        from blockl0.verify import ProofError, read_proof, verify
+        from blockl0.verify import ProofError, verify
+        from blockl0.verify.files import read_proof
 
         try:
             claim, _ = read_proof(options["file"])

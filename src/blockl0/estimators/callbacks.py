@@ -49,6 +49,11 @@ class Task:
     def __init__(self, estimator: Any, context: Any = None, **data: Any) -> None:
         self.estimator, self.context, self.data = estimator, context, data
 
+    @property
+    def is_heard(self) -> bool:
+        """Whether any callback is told of it."""
+        return self.context is not None and bool(getattr(self.estimator, "_skl_callbacks", None))
+
     def part(self, name: str, number: int | None = None, **data: Any) -> Task:
         """A task inside this one; a number where the parts may run at the same time."""
         if self.context is None:
@@ -89,7 +94,7 @@ class Task:
 
         `attributes` makes those of a fitted estimator from a point; `w` is the first one.
         """
-        if self.context is None or not getattr(self.estimator, "_skl_callbacks", None):
+        if not self.is_heard:
             yield None
             return
         current = self.part("round").begin(lambda: attributes(w))

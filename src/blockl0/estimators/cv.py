@@ -24,15 +24,17 @@ class L0RegressorCV(L0LinearCV, L0Regressor):
     alpha, ridge, loss, fit_intercept, keep, random_state, verbose
         As in `L0Regressor`.
     cv : int, splitter or iterable, optional
-        As in scikit-learn; 5 folds by default. `fit` takes `groups` for splitters that need them.
+        A number, 5 by default, is of folds shuffled by `random_state`, or by seed 0 where there is
+        none: the same folds as of the command line. Others as in scikit-learn; `fit` takes `groups`
+        for splitters that need them.
     scoring : str or callable, optional
         The higher the better. By default minus the mean loss on the fold. A callable is given an
         estimator, X as an array or sparse matrix, y, and weights if it takes `sample_weight` (with
         scikit-learn's metadata routing: if it has requested them).
-    rule : "min" (default), "one_se", "aic", "bic", "ebic" or "gic"
-        The best mean score; or the fewest columns whose mean score is within one standard error of
-        it; or an information criterion of `Path.criterion`, without folds; sample weights then
-        count samples.
+    rule : "one_se" (default), "min", "aic", "bic", "ebic" or "gic"
+        The fewest columns whose mean score is within one standard error of the best; or the best
+        mean score; or an information criterion of `Path.criterion`, without folds; sample weights
+        then count samples.
     effort : "fast" (default), "balanced", "thorough" or int
         Of every point of every path.
     time_limit : float, optional
@@ -54,6 +56,9 @@ class L0RegressorCV(L0LinearCV, L0Regressor):
         Out-of-fold scores; NaN for folds that could not be scored.
     mean_scores_, se_scores_ : ndarray (p,)
         Means over the folds, and their standard errors.
+    cv_null_scores_ : ndarray (n_folds,)
+        What the intercept alone scores; ``1 - mean_scores_ / cv_null_scores_.mean()`` is the share
+        of the loss that is explained in rows not seen in fitting. Only without `scoring`.
     coef_, intercept_, support_, n_nonzero_, objective_, certificate_, status_, n_iter_, history_
         Of the chosen point, as in `L0Regressor`.
 
@@ -77,7 +82,7 @@ class L0RegressorCV(L0LinearCV, L0Regressor):
         keep: Any = None,
         cv: Any = None,
         scoring: Any = None,
-        rule: str = "min",
+        rule: str = "one_se",
         effort: str | int = "fast",
         time_limit: float | None = None,
         random_state: Any = None,
@@ -100,8 +105,7 @@ class L0ClassifierCV(L0LinearCV, L0Classifier):
     n_nonzero_coefs, scoring, rule, effort, time_limit, n_jobs
         As in `L0RegressorCV`.
     cv : int, splitter or iterable, optional
-        As in scikit-learn; 5 folds by default, stratified. `fit` takes `groups` for splitters that
-        need them.
+        As in `L0RegressorCV`; shuffled folds are stratified.
     class_weight : dict, "balanced" or None
         As in `L0Classifier`; "balanced" is by the classes of all data, also in the folds.
     alpha, ridge, loss, fit_intercept, keep, random_state, verbose
@@ -111,6 +115,12 @@ class L0ClassifierCV(L0LinearCV, L0Classifier):
     ----------
     path_, best_n_nonzero_coefs_, best_index_, best_score_, cv_scores_, mean_scores_, se_scores_
         As in `L0RegressorCV`.
+    cv_null_scores_ : ndarray (n_folds,)
+        As in `L0RegressorCV`.
+    cv_accuracies_ : ndarray (n_folds, p)
+        The shares of unseen rows whose class is predicted. Only without `scoring`.
+    guess_accuracy_ : float
+        The share of the commonest class, which guessing gets right.
     classes_, coef_, intercept_, support_, n_nonzero_, objective_, certificate_, status_, n_iter_
         Of the chosen point, as in `L0Classifier`.
     class_weight_ : ndarray or None
@@ -138,7 +148,7 @@ class L0ClassifierCV(L0LinearCV, L0Classifier):
         keep: Any = None,
         cv: Any = None,
         scoring: Any = None,
-        rule: str = "min",
+        rule: str = "one_se",
         effort: str | int = "fast",
         time_limit: float | None = None,
         random_state: Any = None,

@@ -9,12 +9,14 @@ import scipy.sparse as sp
 from sklearn.utils.validation import _check_method_params
 
 from blockl0.losses import Loss
+from blockl0.problem.factors import Factor
 
 
 class Data(NamedTuple):
     """Rows of X: y as the splitter sees it, numbers or codes, and the target as the loss does.
 
-    `for_scorer` holds metadata of the rows that a scorer is given by name.
+    `for_scorer` holds metadata of the rows that a scorer is given by name, and `factor` stands for
+    the rows where the loss is the squared one and they are many.
     """
 
     X: Any
@@ -23,6 +25,7 @@ class Data(NamedTuple):
     n_classes: int
     weights: Any
     for_scorer: dict[str, Any] | None = None
+    factor: Factor | None = None
 
     def rows(self, where: Any) -> Data:
         """Some of the rows."""

@@ -15,7 +15,7 @@ LABEL = "documentation"
 def reference_of(name: str) -> str:
     """The link to a class in the reference; within the page where no address is known."""
     address = os.environ.get(VARIABLE) or _declared()
-    page = f"{address.rstrip('/')}/api.html" if address else ""
+    page = f"{address.rstrip('/')}/reference/{name}.html" if address else ""
     return f"{page}#blockl0.{name}"
 
 

@@ -2,78 +2,28 @@
 
 from __future__ import annotations
 
-import textwrap
-import warnings
-from dataclasses import dataclass
+import numbers
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from blockl0.certificate.words import INFERENCE
 from blockl0.estimators.data import Data
+from blockl0.estimators.half_samples import chosen_again
+from blockl0.estimators.reading import opposed_pairs, separation, spreads
+from blockl0.estimators.summary import Summary
 from blockl0.path import solve_path
 from blockl0.problem.fits import make_fits
-from blockl0.problem.preprocess import ConstantColumnWarning
+from blockl0.problem.reduction import reduced
 
 Floats = NDArray[np.float64]
 
-WIDTH = 88
-"""Characters of a line of the notes."""
-BOOTSTRAP = (
-    "Inclusion is the share of bootstrap samples in which the column is chosen again; it measures "
-    "stability, and is neither a probability that the column matters nor a p-value."
+AGAIN = (
+    "Chosen again: the share of half-samples of the rows that choose the column among as many; it "
+    "measures stability, and is neither a probability that the column matters nor a p-value."
 )
-TITLES = {
-    "feature": "feature",
-    "coef": "coefficient",
-    "entry": "entry",
-    "drop_one": "drop-one loss",
-    "inclusion": "inclusion",
-}
-
-
-@dataclass(frozen=True, eq=False)
-class Summary:
-    """The selected columns as a table; ``str`` prints it, `to_frame` makes a pandas DataFrame.
-
-    Attributes
-    ----------
-    columns : dict
-        "feature" and "coef" (for several classes the norm over them), and with data: "entry", the
-        size of the smallest subset of the path that holds it; "drop_one", by how much the
-        objective rises without it, the others re-fitted; "inclusion", a bootstrap frequency.
-    heading, notes : str
-    index : ndarray of int
-        The number of each column in X.
-    """
-
-    columns: dict[str, NDArray[Any]]
-    heading: str
-    notes: str
-    index: NDArray[np.int64]
-
-    def to_frame(self) -> Any:
-        """The table as a pandas DataFrame."""
-        import pandas as pd
-
-        return pd.DataFrame(self.columns)
-
-    def __str__(self) -> str:
-        cells = [[TITLES[name], *map(_cell, values)] for name, values in self.columns.items()]
-        widths = [max(map(len, column)) for column in cells]
-        lines = [
-            "  ".join(
-                text.ljust(width) if i == 0 else text.rjust(width)
-                for i, (text, width) in enumerate(zip(row, widths, strict=True))
-            ).rstrip()
-            for row in zip(*cells, strict=True)
-        ]
-        rule = "-" * (sum(widths) + 2 * (len(widths) - 1))
-        return "\n".join([self.heading, rule, lines[0], rule, *lines[1:], rule, self.notes])
 
 
 class SummaryMixin:
@@ -89,7 +39,7 @@ class SummaryMixin:
         y: Any = None,
         sample_weight: Any = None,
         *,
-        n_bootstrap: int = 0,
+        n_half_samples: int = 0,
         random_state: Any = None,
     ) -> Summary:
         """Explain the selection; with the training data also what each column is worth.
@@ -97,11 +47,13 @@ class SummaryMixin:
         Parameters
         ----------
         X, y, sample_weight : optional
-            The data of `fit`, for the order of entry, the drop-one losses and the bootstrap.
-        n_bootstrap : int
-            Bootstrap samples on which the selection is repeated, each by a fast search.
+            The data of `fit`, for the effects per standard deviation, the order of entry, the
+            drop-one losses and the half-samples.
+        n_half_samples : int
+            Halves of the rows, two of every shuffle, on which as many columns are chosen again,
+            each by a fast search; the command line and the report take 10.
         random_state : int, RandomState or None
-            Of the bootstrap.
+            Of the half-samples; by default that of the estimator if it is a number, else 0.
 
         Returns
         -------
@@ -110,30 +62,22 @@ class SummaryMixin:
         """
         est: Any = self
         check_is_fitted(est)
-        names = getattr(
-            est, "feature_names_in_", np.array([f"x{j}" for j in range(est.n_features_in_)])
-        )
-        coef = np.atleast_2d(est.coef_)[:, self.support_]
-        coef = coef[0] if len(coef) == 1 else np.sqrt(np.sum(coef**2, axis=0))
-        columns: dict[str, Any] = {"feature": names[self.support_], "coef": coef}
-        notes = [INFERENCE]
-        importance = np.abs(coef)
+        names = _names(est)
+        columns: dict[str, Any] = {"feature": names[self.support_], "coef": _sizes(est)}
+        notes, cautions = [INFERENCE], []
         if X is not None:
             if y is None:
                 raise ValueError("`summary` needs the target `y` of the fit beside `X`.")
             solver = getattr(est, "estimator_", est)
             data = solver._read(X, y, sample_weight, reset=False)
-            prepared = solver._problem_for(data)
-            columns["entry"] = _entries(est, prepared)
-            fit = np.atleast_2d(est.coef_).T
-            fit = fit if fit.shape[1] > 1 else fit[:, 0]
-            importance = drop_one(prepared.problem, fit, self.support_)
-            columns["drop_one"] = importance
-            if n_bootstrap:
-                columns["inclusion"] = _inclusion(solver, data, n_bootstrap, random_state)
-                notes.append(BOOTSTRAP)
-        elif n_bootstrap:
-            raise ValueError("`n_bootstrap` needs the data: give `X` and `y` of the fit.")
+            columns |= _worth(est, solver, data)
+            if n_half_samples:
+                columns["again"] = _again(est, solver, data, n_half_samples, random_state)
+                notes.append(AGAIN)
+            cautions = _cautions(est, data, names.tolist())
+        elif n_half_samples:
+            raise ValueError("`n_half_samples` needs the data: give `X` and `y` of the fit.")
+        importance = columns.get("drop_one", np.abs(columns["coef"]))
         order = np.argsort(-importance, kind="stable")
         heading = (
             f"{type(self).__name__}: {est.n_nonzero_} of {est.n_features_in_} columns, "
@@ -142,7 +86,8 @@ class SummaryMixin:
         return Summary(
             {k: np.asarray(v)[order] for k, v in columns.items()},
             heading,
-            "\n".join(textwrap.fill(note, WIDTH) for note in notes),
+            tuple(notes),
+            tuple(cautions),
             self.support_[order],
         )
 
@@ -167,9 +112,9 @@ class SummaryMixin:
         return plain
 
 
-def _entries(est: Any, prepared: Any) -> NDArray[np.int64]:
+def _entries(est: Any, problem: Any) -> NDArray[np.int64]:
     """For every selected column the size of the smallest subset of the path that holds it."""
-    problem, support = prepared.problem, est.support_
+    support = est.support_
     path = getattr(est, "path_", None)
     if path is None:
         sizes = range(max(1, problem.keep.size), support.size)
@@ -186,6 +131,7 @@ def drop_one(problem: Any, coef: Floats, support: NDArray[np.int64]) -> Floats:
 
     `coef` is the fit, (n,) or (n, n_classes), and the problem's budget has room for its support.
     """
+    problem = reduced(problem)
     fits = make_fits(problem)
     # from the fit itself: of other starts, a loss like Poisson's may not come back
     w = fits.on(support, problem.from_given(coef)).w
@@ -197,30 +143,48 @@ def drop_one(problem: Any, coef: Floats, support: NDArray[np.int64]) -> Floats:
     return rises
 
 
-def _inclusion(est: Any, data: Data, n_bootstrap: int, random_state: Any) -> Floats:
-    """The share of bootstrap samples, as weights, in which each selected column is chosen."""
-    X, y, weights = data.X, est._labels(data.y), data.weights
-    rng = check_random_state(random_state)
-    m, counts = X.shape[0], np.zeros(X.shape[1])
-    again: Any = clone(est._plain())
-    again.set_params(effort="fast", random_state=0, keep=est._kept(X.shape[1]))
-    done = 0
-    for _ in range(10 * n_bootstrap):
-        draw = np.bincount(rng.randint(0, m, m), minlength=m).astype(np.float64)
-        draw = draw if weights is None else draw * weights
-        if np.unique(data.y[draw > 0]).size < data.n_classes:
-            continue
-        with warnings.catch_warnings():
-            # a column may well be constant in the rows of a draw
-            warnings.simplefilter("ignore", ConstantColumnWarning)
-            counts[again.fit(X, y, draw).support_] += 1.0
-        done += 1
-        if done == n_bootstrap:
-            break
-    return counts[est.support_] / max(done, 1)
+def _again(est: Any, solver: Any, data: Data, n_samples: int, random_state: Any) -> Floats:
+    """The share of half-samples in which each selected column is chosen among as many."""
+    from blockl0.estimators.linear import seed_of  # whose class this file is a part of
+
+    given = solver.random_state if random_state is None else random_state
+    seed = seed_of(given if isinstance(given, numbers.Integral) or random_state is not None else 0)
+    budget = int(est.support_.size)
+    shares = chosen_again(solver, data, [budget], n_samples, seed).shares(budget, est.support_)
+    return np.full(budget, np.nan) if shares is None else shares
 
 
-def _cell(value: Any) -> str:
-    if isinstance(value, float | np.floating):
-        return "kept" if np.isnan(value) else f"{value:.4g}"
-    return str(value)
+def _names(est: Any) -> NDArray[Any]:
+    unnamed = np.array([f"x{j}" for j in range(est.n_features_in_)], dtype=object)
+    return getattr(est, "feature_names_in_", unnamed)
+
+
+def _sizes(est: Any) -> Floats:
+    """The coefficients of the selected columns; their norms over several classes."""
+    coef = np.atleast_2d(est.coef_)[:, est.support_]
+    return coef[0] if len(coef) == 1 else np.sqrt(np.sum(coef**2, axis=0))
+
+
+def _worth(est: Any, solver: Any, data: Data) -> dict[str, Any]:
+    """What the data say of every selected column."""
+    problem = solver._problem_for(data).problem
+    fit = np.atleast_2d(est.coef_).T
+    fit = fit if fit.shape[1] > 1 else fit[:, 0]
+    return {
+        "per_sd": _sizes(est) * spreads(data.X[:, est.support_]),
+        "entry": _entries(est, problem),
+        "drop_one": drop_one(problem, fit, est.support_),
+    }
+
+
+def _cautions(est: Any, data: Data, names: list[str]) -> list[str]:
+    """What to know before the coefficients are read."""
+    chosen = [names[j] for j in est.support_]
+    coef = np.atleast_2d(est.coef_)[:, est.support_].T
+    notes = [pair.sentence(chosen) for pair in opposed_pairs(data.X[:, est.support_], coef)]
+    if data.n_classes and est.support_.size:
+        eta = np.asarray(data.X[:, est.support_] @ coef) + np.asarray(est.intercept_)
+        codes = np.argmax(eta, axis=1) if eta.shape[1] > 1 else (eta[:, 0] > 0) * 1
+        note = separation(float(np.mean(codes == data.y)), est.ridge or 0.0)
+        notes += [] if note is None else [note]
+    return notes

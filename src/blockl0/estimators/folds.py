@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import warnings
 from collections.abc import Callable
 from inspect import signature
@@ -12,18 +13,31 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import check_scoring, get_scorer
-from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 from sklearn.utils.parallel import Parallel, delayed
 
 from blockl0.estimators.callbacks import Task
 from blockl0.estimators.data import Data
 from blockl0.estimators.linear import CALLER
 from blockl0.path import Path
+from blockl0.problem.design import as_design
+from blockl0.problem.factors import Factor, factor_parts, merged
 from blockl0.problem.preprocess import Prepared
+from blockl0.problem.reduction import is_tall
 from blockl0.result import Status
 
 Floats = NDArray[np.float64]
 Split = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+N_FOLDS = 5
+"""Where no number is given."""
+
+
+class Factors(NamedTuple):
+    """What stands for the rows of a split, those to fit and those to score."""
+
+    train: Factor
+    test: Factor
 
 
 class FittedPath(NamedTuple):
@@ -44,7 +58,7 @@ class FittedPath(NamedTuple):
 
     def losses(self, data: Data) -> Floats:
         """The mean loss at every point, (p,)."""
-        return np.array([self.mean_loss(eta, data) for eta in self.predictors(data.X)])
+        return np.array([self.loss_of(result.coef, data) for result in self.path])
 
     def accuracies(self, data: Data) -> Floats:
         """The share of rows whose class is predicted at every point, (p,); NaN for numbers."""
@@ -56,21 +70,43 @@ class FittedPath(NamedTuple):
 
     def null_loss(self, data: Data) -> float:
         """The mean loss of the path's intercept alone, without any column."""
-        return self.mean_loss(self.predictor(data.X, np.zeros_like(self.path[0].coef)), data)
+        return self.loss_of(np.zeros_like(self.path[0].coef), data)
 
-    def mean_loss(self, eta: Floats, data: Data) -> float:
-        """The weighted mean of the loss at a predictor."""
-        values = self.prepared.problem.loss.value(eta, data.target)
+    def loss_of(self, coef: Floats, data: Data) -> float:
+        """The weighted mean of the loss by coefficients of the problem."""
+        if data.factor is not None:
+            return data.factor.mean_loss(*self.prepared.invert(coef))
+        values = self.prepared.problem.loss.value(self.predictor(data.X, coef), data.target)
         return float(np.average(values, weights=data.weights))
 
 
 # -- the folds -------------------------------------------------------------------------------------
 
 
-def shuffled_folds(n_folds: int, has_labels: bool, random_state: Any) -> Any:
-    """A splitter for rows that may be sorted; labels in the same proportions in every fold."""
-    kind = StratifiedKFold if has_labels else KFold
-    return kind(n_folds, shuffle=True, random_state=random_state)
+def make_splits(
+    cv: Any, X: Any, y: Any, has_labels: bool, seed: int, **metadata: Any
+) -> list[Split]:
+    """(train, test) of every fold as row numbers: the folds of all estimators and commands.
+
+    A number, 5 by default, is of folds shuffled by the seed, for files are often sorted; labels are
+    in the same proportions in each, as far as there are rows. Else as scikit-learn's `check_cv`.
+    """
+    if cv is None or isinstance(cv, numbers.Integral):
+        cv = _shuffled_folds(cv, X.shape[0], y if has_labels else None, seed)
+    with warnings.catch_warnings():
+        # a class may have fewer rows than there are folds: those that miss it are left out
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        return split_rows(check_cv(cv, y, classifier=has_labels), X, y, **metadata)
+
+
+def _shuffled_folds(n_folds: Any, n_rows: int, labels: Any, seed: int) -> Any:
+    """A splitter for rows that may be sorted."""
+    if n_folds is None:
+        n_folds = max(2, min(N_FOLDS, n_rows))
+    if labels is None:
+        return KFold(int(n_folds), shuffle=True, random_state=seed)
+    largest = int(np.unique(labels, return_counts=True)[1].max())
+    return StratifiedKFold(max(2, min(int(n_folds), largest)), shuffle=True, random_state=seed)
 
 
 def split_rows(splitter: Any, X: Any, y: Any, **metadata: Any) -> list[Split]:
@@ -87,11 +123,58 @@ def each_fold(work: Callable[..., Any], jobs: list[Any], n_jobs: int | None) -> 
     return list(Parallel(n_jobs=n_jobs)(delayed(work)(*given) for given in jobs))
 
 
+def fold_factors(est: Any, data: Data, splits: list[Split]) -> list[Factors | None]:
+    """Factors of the rows to fit and to score of every fold, made in one pass over tall data.
+
+    Rows that no split tells apart have one factor, and those of a fold are merged: of k folds that
+    divide the rows there are k. None for each where the loss is not the squared one, where
+    factors do not pay, as for splits of other kinds, or where a part has no rows.
+    """
+    nothing: list[Factors | None] = [None] * len(splits)
+    if not splits or not est._loss().is_quadratic:
+        return nothing
+    design = as_design(data.X)
+    if not is_tall(design):
+        return nothing
+    label, uses = _told_apart(len(data.y), splits)
+    n_merged, n = sum(len(part) for use in uses for part in use), design.shape[1]
+    if n_merged * (n + 2) > len(data.y):
+        return nothing
+    atoms = factor_parts(design, data.target, data.weights, label, int(label.max()) + 1)
+    if not all(any(atoms[i].n_rows for i in part) for use in uses for part in use):
+        return nothing
+    return [Factors(*(merged([atoms[i] for i in part]) for part in use)) for use in uses]
+
+
+def _told_apart(m: int, splits: list[Split]) -> tuple[NDArray[np.int64], list[Any]]:
+    """A label of every row, the same for rows that all splits treat alike; and those of each part.
+
+    Where a splitter gives a row more than once, every row has its own. O(m) for each split.
+    """
+    label = np.zeros(m, dtype=np.int64)
+    for split in splits:
+        for part in split:
+            count = np.bincount(part, minlength=m)
+            if count.max(initial=0) > 1:
+                return np.arange(m), list(splits)
+            label = 2 * label + count
+        # the labels that occur, numbered anew
+        label = (np.cumsum(np.bincount(label) > 0) - 1)[label]
+    return label, [
+        tuple(np.flatnonzero(np.bincount(label[part])) for part in split) for split in splits
+    ]
+
+
 def fit_fold(
-    est: Any, data: Data, train: Any, test: Any, points: Any, seed: int
+    est: Any, data: Data, split: Split, points: Any, seed: int, factors: Factors | None = None
 ) -> tuple[FittedPath | None, Data]:
     """(the path fitted without a fold, the fold); no path where it could not be scored."""
-    rest, fold = data.rows(train), data.rows(test)
+    train, test = split
+    if factors is None:
+        rest, fold = data.rows(train), data.rows(test)
+    else:
+        rest, fold = data._replace(factor=factors.train), data.rows(test)
+        fold = fold._replace(factor=factors.test)
     if fold.is_empty or not rest.can_train(est._loss()):
         return None, fold
     prepared = est._prepare(rest, None, est.alpha or 0.0)
@@ -104,23 +187,58 @@ def fit_fold(
 # -- scores ----------------------------------------------------------------------------------------
 
 
-def score_fold(est: Any, data: Data, split: Split, points: Any, seed: int, task: Task) -> Floats:
-    """The scores of a fold at every point of the path fitted without it, (p,); NaN if none."""
-    train, test = split
-    scores = np.full(len(points), np.nan)
-    weights = None if data.weights is None else {"sample_weight": data.weights[train]}
-    task.data = {"X": data.rows(train).X, "y": est._labels(data.y[train]), "metadata": weights}
+class FoldScores(NamedTuple):
+    """Of a fold at every point of the path fitted without it, (p,); NaN where there is none.
+
+    `null` is the score of the intercept alone, for the estimator's own scores.
+    """
+
+    scores: Floats
+    accuracies: Floats
+    null: float
+
+
+def judge_fold(est: Any, fitted: FittedPath | None, fold: Data, n_points: int) -> FoldScores:
+    """Minus the mean losses on a fold, of the classes as they are weighted, and the accuracies."""
+    if fitted is None:
+        return FoldScores(np.full(n_points, np.nan), np.full(n_points, np.nan), float("nan"))
+    weighted = fold._replace(weights=est._weigh_classes(fold.y, fold.weights))
+    return FoldScores(
+        _filled(-fitted.losses(weighted), n_points),
+        _filled(fitted.accuracies(fold), n_points),
+        -fitted.null_loss(weighted),
+    )
+
+
+def score_fold(
+    est: Any,
+    data: Data,
+    split: Split,
+    points: Any,
+    seed: int,
+    task: Task,
+    factors: Factors | None = None,
+) -> FoldScores:
+    """The scores of a fold at every point of the path fitted without it."""
+    if task.is_heard:
+        rest = data.rows(split[0])
+        weights = None if data.weights is None else {"sample_weight": rest.weights}
+        task.data = {"X": rest.X, "y": est._labels(rest.y), "metadata": weights}
     task.begin()
-    fitted, fold = fit_fold(est, data, train, test, points, seed)
-    if fitted is not None:
-        if est.scoring is None:
-            weights = est._weigh_classes(fold.y, fold.weights)
-            found = -fitted.losses(fold._replace(weights=weights))
-        else:
-            found = _scorer_scores(est, fitted, fold)
-        scores[: len(found)] = found
+    fitted, fold = fit_fold(est, data, split, points, seed, factors)
+    scores = judge_fold(est, fitted, fold, len(points))
+    if fitted is not None and est.scoring is not None:
+        found = _filled(_scorer_scores(est, fitted, fold), len(points))
+        scores = FoldScores(found, np.full(len(points), np.nan), float("nan"))
     task.end()
     return scores
+
+
+def _filled(values: Floats, size: int) -> Floats:
+    """Values of a path that may have ended early, with NaN after its end."""
+    out = np.full(size, np.nan)
+    out[: len(values)] = values
+    return out
 
 
 def _scorer_scores(est: Any, fitted: FittedPath, fold: Data) -> Floats:

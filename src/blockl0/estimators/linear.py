@@ -33,6 +33,8 @@ from blockl0.validate import (
     check_column_entries,
     check_keep,
     check_keep_names,
+    check_target_numbers,
+    check_text_columns,
 )
 
 Floats = NDArray[np.float64]
@@ -45,6 +47,13 @@ REGRESSION, CLASSIFICATION = names_of(takes_labels=False), names_of(takes_labels
 """The names of losses."""
 CALLER = 5 if HAS_CALLBACKS else 4
 """Frames between a warning of a fit and the line that called it."""
+
+
+def seed_of(random_state: Any) -> int:
+    """A number from a seed, a generator or None, the same wherever a seed is given."""
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31))
+    return int(check_sklearn_random_state(random_state).randint(2**31 - 1))
 
 
 class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
@@ -95,6 +104,7 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
 
         Only in the `used` columns, where they are given.
         """
+        check_text_columns(X)
         read = validate_data(
             self, X, accept_sparse="csc", dtype=np.float64, order="F", ensure_all_finite=False,
             **options,
@@ -157,7 +167,7 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
 
     def _read_target(self, y: Any, reset: bool) -> Any:
         """Numbers, or codes of the labels."""
-        return np.asarray(y, dtype=np.float64)
+        return check_target_numbers(y)
 
     def _problem_for(self, data: Data) -> Prepared:
         """The problem that the estimator solves, or has solved, for some data."""
@@ -165,6 +175,12 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
 
     def _prepare(self, data: Data, budget: Any, alpha: Any) -> Prepared:
         """The problem for the data and a sparsity, with its intercept."""
+        if data.factor is not None:
+            return data.factor.prepared(
+                self.fit_intercept, n_nonzero_coefs=budget, alpha=alpha, ridge=self.ridge,
+                loss=self._loss(),
+                keep=self._kept(data.X.shape[1]),
+            )  # fmt: skip
         n_classes, weights = data.n_classes, data.weights
         if n_classes:
             weights = self._weigh_classes(data.y, weights)
@@ -209,10 +225,12 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
         """An estimator without cross-validation that selects as many columns."""
         return self
 
-    def _seed(self) -> Any:
-        if isinstance(self.random_state, np.random.Generator):
-            return int(self.random_state.integers(2**31))
-        return int(check_sklearn_random_state(self.random_state).randint(2**31 - 1))
+    def _seed(self) -> int:
+        return seed_of(self.random_state)
+
+    def _row_seed(self, seed: int) -> int:
+        """Of what is drawn among the rows: that of the fit, or of 0, so that fits agree."""
+        return seed_of(0) if self.random_state is None else seed
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         self._loss()

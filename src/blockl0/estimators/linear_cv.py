@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer
-from sklearn.model_selection import check_cv
 from sklearn.utils.metadata_routing import (
     UNUSED,
     MetadataRouter,
@@ -26,14 +25,17 @@ from blockl0.estimators.callbacks import Task, fit_task, with_callbacks
 from blockl0.estimators.classifier import L0Classifier
 from blockl0.estimators.data import Data
 from blockl0.estimators.folds import (
+    FoldScores,
     Split,
     each_fold,
+    fold_factors,
+    make_splits,
     score_fold,
-    split_rows,
     takes_weights,
     warn_of_folds,
 )
 from blockl0.estimators.linear import CALLER, L0Linear
+from blockl0.estimators.reading import guess_share, spreads
 from blockl0.estimators.regressor import L0Regressor
 from blockl0.path import Path, solve_path
 from blockl0.problem.preprocess import Prepared
@@ -44,6 +46,11 @@ Floats = NDArray[np.float64]
 
 DEFAULT_LARGEST = 20
 """The largest budget of a path where none is given."""
+CV_ATTRIBUTES = (
+    "cv_scores_", "mean_scores_", "se_scores_", "best_score_", "cv_null_scores_", "cv_accuracies_",
+    "guess_accuracy_",
+)  # fmt: skip
+"""Of folds; rules without them leave none."""
 
 
 class L0LinearCV(L0Linear):
@@ -103,42 +110,49 @@ class L0LinearCV(L0Linear):
         self._loss()
         data = self._read(X, y, sample_weight)
         check_choice("rule", self.rule, (*RULES, *CRITERIA))
-        for name in ("cv_scores_", "mean_scores_", "se_scores_", "best_score_"):
+        for name in CV_ATTRIBUTES:
             self.__dict__.pop(name, None)  # of another fit
         points, seed = self._points(data.X, data.weights), self._seed()
         for_splitter, for_scorer = self._route(data.weights, metadata)
         data = data._replace(for_scorer=for_scorer)
         # before the long part, so that wrong input is refused at once
-        splits = self._splits(data.X, data.y, for_splitter) if self.rule in RULES else []
+        splits = self._splits(data, seed, for_splitter) if self.rule in RULES else []
         labels = self._labels(data.y)
         with fit_task(self, data.X, labels, data.weights, len(splits) + 1) as task:
             prepared = self._prepare(data, None, self.alpha or 0.0)
-            scores = self._score_folds(data, splits, points, seed, task)
+            folds = self._score_folds(data, splits, points, seed, task)
             final = task.part("path", len(splits)).begin()
             path = self._path_of(prepared, points, seed)
-            self._choose(path, prepared, scores, points)
+            self._choose(path, prepared, folds, points)
+            self._keep_readable(data, folds)
             final.end({})
         self._warn_of_constants(prepared)
 
-    def _splits(self, X: Any, y: Any, metadata: dict[str, Any]) -> list[Split]:
-        splitter: Any = check_cv(self.cv, y, classifier=is_classifier(self))
-        return split_rows(splitter, X, y, **metadata)
+    def _splits(self, data: Data, seed: int, metadata: dict[str, Any]) -> list[Split]:
+        seed = self._row_seed(seed)
+        return make_splits(self.cv, data.X, data.y, is_classifier(self), seed, **metadata)
 
     def _score_folds(
         self, data: Data, splits: list[Any], points: Any, seed: int, task: Task
-    ) -> Floats:
-        """The scores of all folds, (folds, p); NaN where there is none."""
+    ) -> FoldScores:
+        """The scores of all folds, (folds, p), and their nulls, (folds,)."""
+        factors = fold_factors(self, data, splits)
         jobs = [
-            (self, data, split, points, seed, task.part("fold", i))
+            (self, data, split, points, seed, task.part("fold", i), factors[i])
             for i, split in enumerate(splits)
         ]
-        scores = each_fold(score_fold, jobs, self.n_jobs)
-        return np.array(scores).reshape(len(splits), len(points))
+        found = each_fold(score_fold, jobs, self.n_jobs)
+        shape = len(splits), len(points)
+        return FoldScores(
+            np.array([fold.scores for fold in found]).reshape(shape),
+            np.array([fold.accuracies for fold in found]).reshape(shape),
+            np.array([fold.null for fold in found]),  # type: ignore[arg-type]
+        )
 
-    def _choose(self, path: Path, prepared: Prepared, scores: Floats, points: Any) -> None:
+    def _choose(self, path: Path, prepared: Prepared, folds: FoldScores, points: Any) -> None:
         """The point that the rule takes."""
         if self.rule in RULES:
-            found = scores[:, : len(path)]
+            found = folds.scores[:, : len(path)]
             chosen, mean, error = choose_by_score(found, path.n_nonzero, self.rule)
             warn_of_folds(found, points[: len(path)])
             self.cv_scores_, self.mean_scores_, self.se_scores_ = found, mean, error
@@ -160,6 +174,15 @@ class L0LinearCV(L0Linear):
                 stacklevel=CALLER + 1,
             )
         self._keep_path(path, prepared, chosen)
+
+    def _keep_readable(self, data: Data, folds: FoldScores) -> None:
+        """Keep what people read: standard deviations, and scores if they are the estimator's."""
+        self.path_ = replace(self.path_, spreads=spreads(data.X))
+        if self.scoring is None and self.rule in RULES:
+            self.cv_null_scores_ = folds.null
+            if is_classifier(self):
+                self.cv_accuracies_ = folds.accuracies[:, : len(self.path_)]
+                self.guess_accuracy_ = guess_share(data.y, data.weights)
 
     def _points(self, X: Any, weights: Any) -> list[tuple[float, int]]:
         """(price, budget) along the path: 0..K for a number K, or the budgets given."""

@@ -14,10 +14,11 @@ bound with one more column in, or out, follows from the same scores.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import lapack
 
 from blockl0 import kernels
 from blockl0.exact.last_columns import Finished
@@ -25,10 +26,11 @@ from blockl0.exact.last_columns import Finished
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+_lapack: Any = lapack
 
 EPSILON = float(np.finfo(np.float64).eps)
-MOST_POLISHED = 500
-"""Columns of a relaxed point up to which a linear system in them is worth its time."""
+SMALL_SYSTEM = 128
+"""Unknowns up to which a linear system is solved by the kernel, and not by LAPACK."""
 
 
 @dataclass(eq=False)
@@ -197,10 +199,44 @@ def new_relaxation(
     q = at.size
     rows = np.zeros((kernels.RELAXATION_ROWS, q))
     rows[kernels.LINEAR], rows[kernels.SHARE], rows[kernels.V] = c, d, v
-    size = min(q, MOST_POLISHED)
+    size = min(q, SMALL_SYSTEM)
     return kernels.Relaxation(
-        H, at, np.arange(q) < n_in, rows, np.empty((size, size)), np.empty(q, dtype=np.int64)
-    )
+        H, at, np.arange(q) < n_in, rows, np.empty((size, size)), np.empty(q, dtype=np.int64),
+        np.zeros(kernels.RELAXATION_STATE),
+    )  # fmt: skip
+
+
+def relax_columns(
+    relaxation: kernels.Relaxation, room: int, price: float, theta: float, cutoff: float,
+    tolerance: float, share: float, most_sweeps: int = kernels.MOST_SWEEPS,
+) -> tuple[float, float, float, int]:  # fmt: skip
+    """θ, value, bound and sweeps of a relaxation, whose v is then that of the bound."""
+    state = relaxation.state
+    state[kernels.THETA] = theta
+    while True:
+        kernels.relax_columns(relaxation, room, price, cutoff, tolerance, share, most_sweeps)
+        if state[kernels.ASKED] == 0.0:
+            break
+        if not _solve_polish(relaxation, int(state[kernels.ASKED])):
+            state[kernels.ASKED] = -1.0
+    found = state[[kernels.VALUE_THETA, kernels.VALUE, kernels.BOUND]].tolist()
+    return found[0], found[1], found[2], int(state[kernels.SWEEPS])
+
+
+def _solve_polish(relaxation: kernels.Relaxation, k: int) -> bool:
+    """Solve a system of the kernel's; return whether it could be. O(k³)."""
+    rows, chosen = relaxation.rows, relaxation.chosen[:k]
+    at = relaxation.at[chosen]
+    B: Any = relaxation.H[np.ix_(at, at)]
+    is_part = rows[kernels.SIGN, :k] != 0.0
+    own = np.where(is_part, kernels.POLISH_SHIFT * B.diagonal() - rows[kernels.SHARE, chosen], 0.0)
+    B.flat[:: k + 1] += own
+    sides = rows[kernels.FIRST : kernels.SECOND + 1, :k].T
+    _, found, info = _lapack.dposv(B.T, sides, lower=1, overwrite_a=1)
+    if info != 0:
+        return False
+    rows[kernels.FIRST : kernels.SECOND + 1, :k] = found.T
+    return True
 
 
 def counted(scores: Floats, room: int) -> tuple[float, float, float]:

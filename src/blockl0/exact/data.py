@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0 import kernels
-from blockl0.exact.bounds import EPSILON, Node, Relaxed, Tangent, new_relaxation
+from blockl0.exact.bounds import EPSILON, Node, Relaxed, Tangent, new_relaxation, relax_columns
 from blockl0.exact.last_columns import Finished
 from blockl0.problem.problem import Problem
 
@@ -136,14 +136,14 @@ class DataBounds:
             own = np.full(w.size, self.ridge)
             n_in = int(np.count_nonzero(is_in))
             model = new_relaxation(G, np.arange(w.size), c, own, n_in, here.w)
-            theta, _, _, _ = kernels.relax_columns(
+            theta, _, _, _ = relax_columns(
                 model, room, self.price, theta, np.inf, 0.25 * tolerance, 0.0
             )
             there = model.rows[kernels.V].copy()
             found = self._line(A, here, there, is_in, room)
             fall = here.value - found.value
             here = found if fall > 0.0 else here
-            if fall <= tolerance:
+            if fall <= tolerance or self.is_late():
                 break
         return here, theta
 

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from blockl0 import kernels
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _lapack: Any = lapack
@@ -112,25 +114,11 @@ def _pairs(
     is_clear: NDArray[np.bool_], base: float, cutoff: float,
 ) -> tuple[float, list[Ints]]:  # fmt: skip
     """The least value of a pair that reaches the cutoff, and the pairs that do not."""
-    M = H[np.ix_(free, free)] - reduced.W.T @ reduced.W
-    root = np.sqrt(np.where(is_clear, M.diagonal(), 1.0))
-    rho = M / np.outer(root, root)
-    apart = 1.0 - rho * rho
-    np.fill_diagonal(apart, 1.0)
-    squares = u * u
-    total = squares[:, None] + squares
+    taken = reduced.W.T @ reduced.W
+    root = np.sqrt(np.where(is_clear, 1.0 - taken.diagonal(), 1.0))
     error_rho = 4.0 * reduced.error_m / float(root.min()) ** 2
-    with np.errstate(divide="ignore", invalid="ignore"):
-        gains = 0.5 * (total - 2.0 * rho * np.outer(u, u)) / apart
-        # |∂gain/∂ρ| ≤ 2(u_i² + u_j²)/(1 − ρ²)², |∂gain/∂u| ≤ 2(|u_i| + |u_j|)/(1 − ρ²)
-        gains += ROUNDINGS * total * error_rho / apart**2
-        shift = np.abs(u)[:, None] + np.abs(u)
-        gains += ROUNDINGS * shift * (error_u[:, None] + error_u) / apart
-    gains[~(apart > max(CLEAR, SAFE * error_rho))] = np.inf
-    gains[~is_clear] = np.inf
-    gains[:, ~is_clear] = np.inf
-    upper = np.triu_indices(free.size, 1)
-    values = base - gains[upper]
-    open_pairs = np.flatnonzero(~(values >= cutoff))[: MOST_DOUBTS + 1]
-    doubts = [np.array([upper[0][i], upper[1][i]]) for i in open_pairs]
-    return float(values[values >= cutoff].min(initial=np.inf)), doubts
+    found = np.empty((MOST_DOUBTS + 1, 2), dtype=np.int64)
+    pairs = kernels.Pairs(H, free, taken, root, u, error_u, is_clear, found)
+    least_apart = max(CLEAR, SAFE * error_rho)
+    lowest, n = kernels.weigh_pairs(pairs, base, cutoff, error_rho, least_apart, ROUNDINGS)
+    return float(lowest), list(found[:n])

@@ -17,6 +17,7 @@ from blockl0.files import check_free
 from blockl0.incumbent import Incumbent
 from blockl0.methods import METHODS, method
 from blockl0.problem.problem import Problem
+from blockl0.problem.reduction import refined
 from blockl0.result import Result, Status
 from blockl0.run import Run
 from blockl0.validate import check_integer, check_nonnegative, check_positive
@@ -34,7 +35,7 @@ MEMORY = 4e9
 """Bytes that products of columns and waiting nodes take at most."""
 
 
-@method("exact")
+@method("exact", reduces=True)
 def solve_exact(
     problem: Problem,
     run: Run,
@@ -79,7 +80,7 @@ def solve_exact(
     """
     node_limit = check_integer("node_limit", node_limit, low=1)
     gap, memory_limit = check_nonnegative("gap", gap), check_positive("memory_limit", memory_limit)
-    recorder = _recorder(problem, proof, memory_limit)
+    recorder = _recorder(run.problem, problem, proof, memory_limit)
     first = METHODS["refit"].solve(problem, run.part(), init=init, rng=rng, effort=HEURISTIC_EFFORT)
     if first.status is Status.OPTIMAL and recorder is None:
         # few columns: the heuristic is a complete search already
@@ -107,10 +108,11 @@ def solve_exact(
     if status is None and search is not None and search.reason is not None:
         status, note = Status.NO_BOUND, no_bound(problem, best.w, search.reason)
     assert status is not None
-    made = None if recorder is None else _proof(recorder, run, best.w, bound, proof)
+    w = refined(run.problem, best.w)
+    made = None if recorder is None else _proof(recorder, run, w, bound, proof)
     # what is left to an optimum is rounding
-    bound = best.objective if status is Status.OPTIMAL else min(bound, best.objective)
-    return run.result(best.w, status, best.iteration, bound, note=note, proof=made)
+    bound = np.inf if status is Status.OPTIMAL else bound
+    return run.result(w, status, best.iteration, bound, note=note, proof=made)
 
 
 def _status(search: Stages, said: Status | None, node_limit: int) -> Status | None:
@@ -137,15 +139,17 @@ def _proof(recorder: ProofRecorder, run: Run, w: Floats, bound: float, proof: An
     return made
 
 
-def _recorder(problem: Problem, proof: Any, memory_limit: float) -> ProofRecorder | None:
-    """What keeps the proof, where one is asked for; a file must be possible there."""
+def _recorder(
+    problem: Problem, searched: Problem, proof: Any, memory_limit: float
+) -> ProofRecorder | None:
+    """What keeps the proof of a problem, where one is asked for; a file must be possible there."""
     if proof is None or proof is False:
         return None
     if proof is not True:
         if not isinstance(proof, str | Path):
             raise TypeError(f"`proof` must be True or the name of a file, got {proof!r}.")
         check_free(proof, force=True)
-    return ProofRecorder(problem, memory_limit)
+    return ProofRecorder(problem, memory_limit, searched)
 
 
 def _incumbent(problem: Problem, first: Result) -> Incumbent:

@@ -22,7 +22,10 @@ from blockl0.losses import LOSSES
 from blockl0.losses.stored import parameters_of
 from blockl0.problem.fits import make_fits
 from blockl0.problem.problem import Problem
-from blockl0.verify import CLOSE, FIX, FORMAT, PARAMETERS, SPLIT, VERSION, check, digest
+from blockl0.verify import verify_content
+from blockl0.verify.base import CLOSE, FIX, SPLIT
+from blockl0.verify.files import FORMAT, VERSION, digest
+from blockl0.verify.losses import OTHERS, SQUARED
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -80,7 +83,6 @@ class Place:
     kind: int = CLOSE
     column: int = -1
     out: Ints = field(default_factory=lambda: NO_COLUMNS)
-    into: Ints = field(default_factory=lambda: NO_COLUMNS)
     point: int | None = None
     children: tuple[int, ...] = ()
 
@@ -94,19 +96,24 @@ class ProofRecorder(Recorder):
     Parameters
     ----------
     problem : Problem
+        What the proof is about: all rows.
     memory_limit : float
         Bytes for X, which a verifier makes dense.
+    searched : Problem, optional
+        What is searched, where that is a factor of tall data.
     """
 
     is_on = True
 
-    def __init__(self, problem: Problem, memory_limit: float = np.inf) -> None:
-        self.problem, self.fits = problem, make_fits(problem)
+    def __init__(
+        self, problem: Problem, memory_limit: float = np.inf, searched: Problem | None = None
+    ) -> None:
+        self.problem, self.fits = problem, make_fits(problem if searched is None else searched)
         self.points: list[Point] = []
         self.curves: list[Curve] = []
         self.places = [Place()]
         loss = problem.loss
-        is_known = loss.name in (*PARAMETERS, "huber", "tweedie")
+        is_known = loss.name in (SQUARED, *OTHERS)
         if not is_known or type(loss) is not type(LOSSES[loss.name]):
             raise OutOfReachError(
                 f"`proof` knows the losses that are built in, got loss={loss.name!r}; leave "
@@ -136,11 +143,20 @@ class ProofRecorder(Recorder):
             place.bound, place.best = found.bound, place.last
 
     def fixed(self, node: Node, is_out: Bools, is_in: Bools) -> None:
-        """The rest of the node has a place of its own."""
+        """What is left has a place of its own.
+
+        To fix a column in is to split by it, and to close what is without it by the same point.
+        """
         place = self._place(node)
-        place.kind, place.point = FIX, place.last
-        place.out, place.into = node.free[is_out], node.free[is_in & ~is_out]
-        node.record = self._follow(place)
+        point = place.last
+        for column in node.free[is_in & ~is_out]:
+            place.kind, place.column = SPLIT, int(column)
+            node.record, without_it = self._follow(place), self._follow(place)
+            self.places[without_it].point = point
+            place = self._place(node)
+        if is_out.any():
+            place.kind, place.point, place.out = FIX, point, node.free[is_out]
+            node.record = self._follow(place)
 
     def split(self, parent: Node, column: int, with_it: Node, without_it: Node) -> None:
         """Both have a place of their own."""
@@ -230,7 +246,7 @@ class ProofRecorder(Recorder):
             "coef": w[support].tolist(),
         }
         X = problem.design.columns(np.arange(problem.n_features))
-        found = check(claim, arrays, X, problem.y, problem.sample_weight).lower_bound
+        found = verify_content(claim, arrays, X, problem.y, problem.sample_weight).lower_bound
         rounding = SLACK_OF_ROUNDING * max(bound - found, 0.0)
         claim["lower_bound"] = float(found - SLACK * abs(objective) - rounding)
         return Proof(claim, arrays)
@@ -242,11 +258,11 @@ class ProofRecorder(Recorder):
             place = self.places[waiting.pop()]
             point = place.best if place.point is None else place.point
             point = -1 if place.kind == SPLIT else point
-            records.append((place.kind, point, place.column, place.out.size, place.into.size))
-            fixed += [place.out, place.into]
+            records.append((place.kind, point, place.column, place.out.size))
+            fixed.append(place.out)
             # of two nodes the one with the column comes first
             waiting += reversed(place.children)
-        table = np.array(records, dtype=np.int64).reshape(-1, 5)
+        table = np.array(records, dtype=np.int64).reshape(-1, 4)
         used, table[:, 1] = _renumbered(table[:, 1])
         points = [self.points[i] for i in used]
         used, point_curve = _renumbered(np.array([p.curve for p in points], dtype=np.int64))

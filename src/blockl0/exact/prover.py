@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +13,7 @@ from blockl0.exact.dependence import independent_parts
 from blockl0.exact.products import Frame, ProductBounds
 from blockl0.exact.proof import Recorder
 from blockl0.exact.tree import ProofTree
+from blockl0.exact.watch import NEVER, Watch
 from blockl0.incumbent import Incumbent
 from blockl0.problem.orthogonal import Columns
 from blockl0.problem.problem import Problem
@@ -32,10 +32,6 @@ COPIES = 5
 
 class NoBoundError(Exception):
     """No bound exists for this problem; says why."""
-
-
-class LateError(Exception):
-    """The time was up before the first bound."""
 
 
 def obstacle(problem: Problem) -> str | None:
@@ -65,7 +61,7 @@ class Prover:
         Relative gap at which the search ends.
     memory_limit : float
         Bytes for products and waiting nodes.
-    is_late : callable
+    watch : Watch, optional
         Whether the time is up.
     recorder : Recorder, optional
         Is told of the search, for a proof that others can check.
@@ -85,24 +81,24 @@ class Prover:
         *,
         gap: float = 0.0,
         memory_limit: float = np.inf,
-        is_late: Callable[[], bool] = lambda: False,
+        watch: Watch = NEVER,
         recorder: Recorder | None = None,
     ) -> None:
         reason = obstacle(problem)
         if reason is not None:
             raise NoBoundError(reason)
-        self.problem, self.memory_limit, self.is_late = problem, memory_limit, is_late
+        self.problem, self.memory_limit, self.watch = problem, memory_limit, watch
         self.recorder = Recorder() if recorder is None else recorder
         self._frames: OrderedDict[int, ProductBounds] = OrderedDict()
         self._n_frames = 0
         self._data: DataBounds | None = None
         if problem.ridge > 0.0:
-            self._data = DataBounds(problem, incumbent.objective, is_late)
+            self._data = DataBounds(problem, incumbent.objective, self.watch)
             self._check_intercept(self._data.box)
-        roots = self._roots(incumbent, is_late)
+        roots = self._roots(incumbent)
         self.tree = ProofTree(
             problem, incumbent, self.bounds_of, roots,
-            gap=gap, memory_limit=0.5 * memory_limit, is_late=is_late, recorder=self.recorder,
+            gap=gap, memory_limit=0.5 * memory_limit, is_late=self.watch, recorder=self.recorder,
         )  # fmt: skip
 
     def _check_intercept(self, box: float) -> None:
@@ -125,12 +121,12 @@ class Prover:
             return self._data
         return self._enter(node)
 
-    def _enter(self, node: Node) -> ProductBounds:
-        """Form the products of a node's columns."""
+    def _enter(self, node: Node, watch: Watch = NEVER) -> ProductBounds:
+        """Form the products of a node's columns; at the root, where that may be cut short."""
         is_new = node.frame < 0
         columns = np.concatenate([node.included, node.free])
-        frame = Frame(self.problem, np.sort(columns))
-        bounds = ProductBounds(frame, *self.problem.sparsity, self.is_late)
+        frame = Frame(self.problem, np.sort(columns), watch)
+        bounds = ProductBounds(frame, *self.problem.sparsity, self.watch)
         self._n_frames += 1
         node.frame = self._n_frames
         self._frames[node.frame] = bounds
@@ -149,7 +145,7 @@ class Prover:
 
     # roots -----------------------------------------------------------------------------------
 
-    def _roots(self, incumbent: Incumbent, is_late: Callable[[], bool]) -> list[Node]:
+    def _roots(self, incumbent: Incumbent) -> list[Node]:
         """Nodes that cover all supports: one, unless columns depend on each other."""
         problem = self.problem
         n, keep = problem.n_features, problem.keep
@@ -163,27 +159,28 @@ class Prover:
                 why = "is larger than `memory_limit`" if not fits else "has too few rows"
                 raise NoBoundError(f"X {why}, and there is no `ridge`")
             return [root]
-        bounds = self._enter(root)
-        if not is_late() and bounds.start(root):
+        bounds = self._enter(root, self.watch)
+        if bounds.start(root):
             return [root]
-        if is_late():
-            raise LateError
+        self.watch.check()
         if self.recorder.is_on:
             raise NoBoundError("columns depend on each other, and there is no `ridge`")
-        return self._independent(bounds, incumbent, is_late)
+        return self._independent(bounds, incumbent)
 
-    def _independent(
-        self, bounds: ProductBounds, incumbent: Incumbent, is_late: Callable[[], bool]
-    ) -> list[Node]:
+    def _independent(self, bounds: ProductBounds, incumbent: Incumbent) -> list[Node]:
         """A root for each part of a problem with dependent columns."""
         problem, frame = self.problem, bounds.frame
         columns = Columns(problem)
         live = np.flatnonzero(problem.design.sq_norms(problem.sample_weight) > 0.0)
         parts = independent_parts(
-            frame.H, live, problem.keep, problem.sparsity.budget, columns.are_independent, is_late
+            frame.H,
+            live,
+            problem.keep,
+            problem.sparsity.budget,
+            columns.are_independent,
+            self.watch,
         )
-        if is_late():
-            raise LateError
+        self.watch.check()
         roots = []
         for forced, free in parts:
             node = self._node(forced, free, incumbent)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from blockl0 import kernels
 from blockl0.block_search import RELAX_FROM, RELAX_PASSES, grown_tree, new_tree, open_bound
 from blockl0.exact.dependence import CLEAR_PIVOT, distinct_columns, independent_parts
+from blockl0.exact.judged import Judged
 from blockl0.incumbent import Incumbent
 from blockl0.problem.fits import least_squares_on
 from blockl0.problem.orthogonal import DEPENDENT, EPSILON, Columns, rounding_of, smallest_distance
@@ -39,8 +40,6 @@ MORE_NOTES = 64
 """Notes that a tree holds beyond those of one node, before they are judged."""
 REDUCED = 1e-8
 """Share of the objective by which a fit on reduced columns must be worse to be believed."""
-MOST_REMEMBERED = 100_000
-"""Supports that are known to have been judged."""
 
 
 class Part(NamedTuple):
@@ -103,7 +102,7 @@ class ExactSearch:
         self._nodes_before, self._first_node, self._n_parts = 0, 0, 0
         self.n_judged = 0
         self._data: Columns | None = None
-        self._judged: set[bytes] = set()
+        self._judged = Judged()
         self._waiting: list[tuple[float, int, Part]] = []  # a heap by bounds
         self._noted: list[Part] = []
         self._part: Part | None = None
@@ -282,12 +281,8 @@ class ExactSearch:
 
     def _judge(self, support: Ints) -> None:
         """Fit a support from the data; it is the incumbent if it is better."""
-        key = support.tobytes()
-        if key in self._judged:
+        if not self._judged.is_new(support):
             return
-        if len(self._judged) >= MOST_REMEMBERED:
-            self._judged.clear()
-        self._judged.add(key)
         self.n_judged += 1
         if self._is_tall and self._is_worse(support):
             return

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from blockl0.errors import OutOfReachError
 from blockl0.exact.proof import Recorder
-from blockl0.exact.prover import LateError, NoBoundError, Prover, least, obstacle
+from blockl0.exact.prover import NoBoundError, Prover, least, obstacle
 from blockl0.exact.search import ExactSearch
 from blockl0.exact.tree import ProofTree
+from blockl0.exact.watch import LateError, Watch
 from blockl0.incumbent import Incumbent
 from blockl0.problem.problem import Problem
 from blockl0.run import Clock
@@ -65,7 +66,7 @@ class Stages:
         memory_limit: float,
         recorder: Recorder | None = None,
     ) -> None:
-        self.problem, self.clock = problem, clock
+        self.problem, self.clock, self._is_late = problem, clock, Watch(clock)
         self.recorder = Recorder() if recorder is None else recorder
         self.gap, self.memory_limit = gap, memory_limit
         self.reason: str | None = None
@@ -150,7 +151,7 @@ class Stages:
                 self.incumbent,
                 gap=self.gap,
                 memory_limit=self.memory_limit,
-                is_late=self._is_late,
+                watch=self._is_late,
                 recorder=self.recorder,
             ).tree
         except LateError:
@@ -177,6 +178,3 @@ class Stages:
     def is_stuck(self) -> bool:
         """Whether nothing more can be done without a bound."""
         return self.reason is not None and self._tableau is None
-
-    def _is_late(self) -> bool:
-        return self.clock.seconds_left <= 0.0

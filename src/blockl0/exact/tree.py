@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from blockl0.exact.bounds import Bounds, Node, Relaxed
 from blockl0.exact.handover import is_for_tableaus, search_tableaus
+from blockl0.exact.judged import Judged
 from blockl0.exact.proof import Recorder
 from blockl0.incumbent import Incumbent
 from blockl0.problem.fits import make_fits
@@ -27,8 +28,6 @@ ROOT_SHARE, SHARE = 0.02, 0.05
 ROOT_STALL, ROOT_STALLS, STALL, STALLS = 0.02, 3, 0.1, 1
 """Share of the gap that a sharper curvature must close, and how often it may fail to."""
 MOST_SHARPENED = 30
-MOST_REMEMBERED = 100_000
-"""Supports that are known to have been judged."""
 LAZY_SIZE, LAZY_SHARE = 200, 0.85
 """Nodes of more columns are sharpened only if they have lost this share since the last time."""
 
@@ -76,7 +75,7 @@ class ProofTree:
         self._waiting: list[tuple[float, int, Node]] = []
         self._new = list(roots)
         self._closed_below = np.inf  # the least bound of a node that was closed
-        self._judged: set[bytes] = set()
+        self._judged = Judged()
         self._set_cutoff()
 
     def _set_cutoff(self) -> None:
@@ -270,12 +269,8 @@ class ProofTree:
 
     def _judge(self, support: Ints) -> None:
         support = np.sort(support)
-        key = support.tobytes()
-        if key in self._judged:
+        if not self._judged.is_new(support):
             return
-        if len(self._judged) >= MOST_REMEMBERED:
-            self._judged.clear()
-        self._judged.add(key)
         found = Incumbent.at(self.problem, self.fits.minimum(support).w, self.n_nodes)
         if found.objective < self.incumbent.objective:
             self.incumbent = found

@@ -27,6 +27,10 @@ EXTREME = 30.0
 """A predictor of a loss that needs a ridge beyond which it diverges."""
 
 
+UNCHANGED = ", the others unchanged,"
+"""What cannot be supposed of a product and its factors."""
+
+
 class Words(NamedTuple):
     """What people read, on the page of the report and on the command line.
 
@@ -53,9 +57,7 @@ class Words(NamedTuple):
     score: str = "R²"
     total: str | None = None
     constant: str = "one constant"
-    effect: str = (
-        "One unit more, the others unchanged, adds the coefficient to the prediction of {}."
-    )
+    effect: str = f"One unit more{UNCHANGED} adds the coefficient to the prediction of {{}}."
     odds: str = ""
 
     @property
@@ -129,6 +131,10 @@ class Loss:
     def curvature(self, eta: Floats, y: Floats) -> Floats:
         """∂²ℓ/∂eta² per sample, (m,); at a kink of the gradient, one of its one-sided values."""
         raise NotImplementedError
+
+    def terms(self, eta: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
+        """(value, gradient, curvature) per sample, (m,) each; some losses have a quicker way."""
+        return self.value(eta, y), self.gradient(eta, y), self.curvature(eta, y)
 
     def check_target(self, y: Floats) -> Floats:
         """Return y in the coding that the loss works with, or say what is wrong with it.
@@ -213,6 +219,13 @@ def entropy_excess(reach: float) -> float:
     return c
 
 
+def fused_terms(kernel: Any, eta: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
+    """What a compiled pass over the samples says of (value, gradient, curvature), (m,) each."""
+    out = np.empty((3, eta.size))
+    kernel(np.ascontiguousarray(eta), np.ascontiguousarray(y), out)
+    return out[0], out[1], out[2]
+
+
 def majorizer_curvature(loss: Loss, eta: Floats, y: Floats) -> Floats:
     """Curvatures of quadratics that touch ℓ at eta with its slope and lie above it everywhere.
 
@@ -222,7 +235,9 @@ def majorizer_curvature(loss: Loss, eta: Floats, y: Floats) -> Floats:
     return np.full_like(eta, loss.curvature_bound) if tight is None else tight(eta, y)
 
 
-def best_intercept(loss: Loss, eta: Floats, y: Floats, weights: Floats | None = None) -> float:
+def best_intercept(
+    loss: Loss, eta: Floats, y: Floats, weights: Floats | None = None, start: float = 0.0
+) -> float:
     """argmin_b Σ_i weights_i ℓ(eta_i + b, y_i): Newton's method inside a bracket, O(m) a step.
 
     Where the minimum is at infinity, as for one class only, the answer is where it is nearly flat.
@@ -233,17 +248,18 @@ def best_intercept(loss: Loss, eta: Floats, y: Floats, weights: Floats | None = 
 
     if loss.is_quadratic:
         return float(np.average(y - eta, weights=weights))
-    b, low, high, reach = 0.0, -np.inf, np.inf, 1.0
-    first = total(np.abs(loss.gradient(eta, y)))
+    b, low, high, reach = start, -np.inf, np.inf, 1.0
     far = FAR_INTERCEPT + 2.0 * float(np.abs(eta).max())
     for n_steps in range(MAX_INTERCEPT_STEPS):
-        slopes = loss.gradient(eta + b, y)
-        slope = total(slopes)
-        is_lost = abs(b) > far and abs(slope) <= INTERCEPT_TOLERANCE * first
+        _, slopes, bends = loss.terms(eta + b, y)
+        slope, is_lost = total(slopes), False
+        if abs(b) > far:
+            first = total(np.abs(loss.gradient(eta, y)))
+            is_lost = abs(slope) <= INTERCEPT_TOLERANCE * first
         if is_lost or abs(slope) <= INTERCEPT_TOLERANCE * total(np.abs(slopes)):
             break
         low, high = (low, b) if slope > 0.0 else (b, high)
-        bend = total(loss.curvature(eta + b, y))
+        bend = total(bends)
         step = -slope / bend if bend * reach > abs(slope) else -np.copysign(reach, slope)
         reach *= 2.0
         there = b + step

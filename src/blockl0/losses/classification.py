@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, xlog1py, xlogy
 
-from blockl0.losses.base import Loss, Words, entropy_excess
+from blockl0.losses.base import Loss, Words, entropy_excess, fused_terms
 from blockl0.losses.softmax import Softmax
+from blockl0.losses.special import expit
 
 Floats = NDArray[np.float64]
 
@@ -46,6 +46,14 @@ class Logistic(Loss):
         rarer = expit(-np.abs(eta))
         return rarer * (1.0 - rarer)
 
+    def terms(self, eta: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
+        """All three, from one exponential."""
+        from blockl0 import kernels  # only a search needs the compiler
+
+        if type(self) is not Logistic:
+            return super().terms(eta, y)
+        return fused_terms(kernels.logistic_terms, eta, y)
+
     def majorizer(self, eta: Floats, y: Floats) -> Floats:
         """tanh(½ eta) / (2 eta): a quadratic that touches at ±eta and lies above, ≤ ¼."""
         half = np.maximum(np.abs(0.5 * eta), 1e-8)
@@ -53,10 +61,12 @@ class Logistic(Loss):
 
     def conjugate(self, u: Floats, y: Floats) -> Floats:
         """p log p + (1 − p) log(1 − p) with p = −y·u in [0, 1]."""
+        from blockl0 import kernels
+
         p = -y * u
-        is_inside = (p >= 0.0) & (p <= 1.0)
-        p = np.where(is_inside, p, 0.5)
-        return np.where(is_inside, xlogy(p, p) + xlog1py(1.0 - p, -p), np.inf)
+        result = np.empty_like(p)
+        kernels.binary_entropy(p.ravel(order="K"), result.ravel(order="K"))
+        return result
 
     def dual_curvature(self, eta: Floats, y: Floats, reach: float) -> Floats:
         """A share of the curvature: relative entropy hardly exceeds its second-order term."""

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import xlogy
 
-from blockl0.losses.base import Loss, Words, entropy_excess
+from blockl0.losses.base import Loss, Words, entropy_excess, fused_terms
 from blockl0.losses.log_link import (
     LARGEST_LOG_MEAN,
     LogLink,
     check_nonnegative_target,
     exp_rest,
 )
+from blockl0.losses.special import xlogy
 from blockl0.validate import check_positive
 
 Floats = NDArray[np.float64]
@@ -133,6 +133,14 @@ class Poisson(LogLink):
     def curvature(self, eta: Floats, y: Floats) -> Floats:
         """exp(eta)."""
         return np.exp(np.minimum(eta, LARGEST_LOG_MEAN))
+
+    def terms(self, eta: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
+        """All three, from one exponential."""
+        from blockl0 import kernels  # only a search needs the compiler
+
+        if type(self) is not Poisson:
+            return super().terms(eta, y)
+        return fused_terms(kernels.poisson_terms, eta, y)
 
     def conjugate(self, u: Floats, y: Floats) -> Floats:
         """q log q − q − y log y + y with q = u + y ≥ 0."""

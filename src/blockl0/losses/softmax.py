@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import xlogy
 
 from blockl0.losses.base import Loss, Words
+from blockl0.losses.special import xlogy
 from blockl0.validate import check_integer
 
 Floats = NDArray[np.float64]
@@ -109,6 +109,15 @@ class Softmax(Loss):
     def for_target(self, y: Any) -> Softmax:
         """The loss of as many classes as the target has."""
         return Softmax(int(np.max(y)) + 1) if self.n_classes is None else self
+
+
+def probabilities_and_losses(eta: Floats, y: Ints) -> tuple[Floats, Floats]:
+    """`Softmax.mean` (m, C), each class contiguous, and `Softmax.value` (m,), in one pass."""
+    from blockl0 import kernels  # only a search needs the compiler
+
+    P, values = np.empty(eta.shape[::-1]), np.empty(y.size)
+    kernels.softmax_terms(np.ascontiguousarray(eta.T), np.ascontiguousarray(y), P, values)
+    return P.T, values
 
 
 def slope_at(P: Floats, y: Ints) -> Floats:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import xlogy
 
 from blockl0.losses.base import entropy_excess
 from blockl0.losses.log_link import (
@@ -17,6 +16,7 @@ from blockl0.losses.log_link import (
     check_nonnegative_target,
     exp_rest,
 )
+from blockl0.losses.special import xlogy
 from blockl0.validate import check_number
 
 Floats = NDArray[np.float64]

@@ -7,6 +7,7 @@ and the rest of it apart: each difference is then right to its last digit.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from copy import copy
 from typing import Any
 
@@ -60,7 +61,7 @@ class Centered(Design):
     def __init__(self, base: Design, weights: Floats | None = None) -> None:
         m, n = base.shape
         self.base = base
-        self.chunk = base.chunk
+        self.chunk, self.most_factored = base.chunk, base.most_factored
         ones = np.ones(m) if weights is None else weights
         total = float(ones.sum())
         self.means: Floats = base.rmatvec(ones) / total
@@ -130,6 +131,15 @@ class Centered(Design):
         X_B[:, self.is_flat[idx]] = 0.0
         return X_B
 
+    def row_chunks(self, step: int, rows: Any = None) -> Iterator[Floats]:
+        """The centred rows, or those of an index array, `step` at a time, as of `columns`."""
+        for X_part in self.base.row_chunks(step, rows):
+            X_part -= self.means
+            if self._far.size:
+                X_part -= self.rests
+            X_part[:, self.is_flat] = 0.0
+            yield X_part
+
     def column_matvec(self, idx: Any, v: Floats) -> Floats:
         """X[:, idx] v − means'v, (m,)."""
         idx = np.asarray(idx, dtype=np.intp)
@@ -148,6 +158,7 @@ class Centered(Design):
         idx = np.asarray(idx, dtype=np.intp)
         part = object.__new__(Centered)
         part.base, part.chunk = self.base.take(idx), self.chunk
+        part.most_factored = self.most_factored
         for name in ("means", "rests", "is_constant", "is_flat"):
             setattr(part, name, getattr(self, name)[idx])
         part._set_far(np.flatnonzero(self._is_far[idx]))
@@ -171,11 +182,15 @@ class Centered(Design):
         X_B *= np.sqrt(weights)[:, None]
         return X_B.T @ X_B
 
-    def full_gram(self, weights: Floats | None = None) -> Floats:
+    def full_gram(
+        self, weights: Floats | None = None, pause: Callable[[], Any] | None = None
+    ) -> Floats:
         """X' diag(weights) X of the centred X, dense (n, n); some columns at a time."""
         n = self.shape[1]
         G = np.empty((n, n), order="F")
         for part in self._parts(np.arange(n), CHUNK_BYTES):
+            if pause is not None:
+                pause()
             V = self.columns(part)
             V = V if weights is None else V * weights[:, None]
             G[part] = self.cross(V, slice(None))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from copy import copy
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -96,6 +97,17 @@ class Part(ABC):
         other.ridge[:n_free] = 0.0
         return other
 
+    @cached_property
+    def at_zero(self) -> float:
+        """The objective at v = 0; no ridge changes it."""
+        eta = self.predictor(np.zeros(self.shape))
+        return float(self.weights @ self.loss.value(eta, self.y))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """That of a point."""
+        return (self.A.shape[1],)
+
     def enter(self, coefficients: Floats) -> Floats:
         """A point, from coefficients of the columns."""
         return coefficients * self.scale
@@ -113,27 +125,38 @@ class Part(ABC):
         return self.change(v)
 
     @abstractmethod
-    def look(self, eta: Floats, change: Floats) -> tuple[float, float, float]:
-        """The loss at predictors eta, and its slope and curvature along a change of them."""
-
-    def value(self, v: Floats) -> float:
-        """The objective."""
-        losses = self.weights @ self.loss.value(self.predictor(v), self.y)
-        return float(losses + 0.5 * np.vdot(self.ridge * v, v))
-
-    @abstractmethod
-    def at(self, v: Floats) -> Local:
-        """The point with its slope and curvatures."""
+    def at(self, v: Floats, eta: Floats | None = None) -> Local:
+        """The point with its value, slope and curvatures; its predictors are found if not given."""
 
 
 class Local(ABC):
-    """A point, the slope there, and steps from it."""
+    """A point, what the loss is there, and steps from it; one pass over the samples makes it.
 
-    slope: Floats
+    Attributes
+    ----------
+    losses : float
+        The loss, without the ridge.
+    """
 
-    def __init__(self, part: Any, v: Floats) -> None:
+    losses: float
+
+    def __init__(self, part: Any, v: Floats, eta: Floats | None) -> None:
         self.part, self.v = part, v
-        self.eta: Floats = part.predictor(v)
+        self.eta: Floats = part.predictor(v) if eta is None else eta
+
+    @cached_property
+    def value(self) -> float:
+        """The objective."""
+        return self.losses + 0.5 * float(np.vdot(self.part.ridge * self.v, self.v))
+
+    @property
+    @abstractmethod
+    def slope(self) -> Floats:
+        """The gradient in v."""
+
+    @abstractmethod
+    def along(self, change: Floats) -> tuple[float, float]:
+        """Slope and curvature of the loss along a change of the predictors."""
 
     @abstractmethod
     def newton_step(self, mix: float = 0.0) -> Floats:
@@ -143,69 +166,76 @@ class Local(ABC):
     def bound(self, step: Floats) -> float:
         """A value that the objective has nowhere on these columns, by duality; or −inf."""
 
-    def is_steady(self, step: Floats) -> bool:
-        """Whether a step leaves the curvatures as they are: there was no kink on its way."""
+    def is_steady(self, other: Any) -> bool:
+        """Whether the curvatures at another point are these: there was no kink on the way."""
         return True
 
-    def move(self, step: Floats, here: float) -> tuple[Floats, float]:
-        """(point, value) after a step of nearly the best length."""
+    def move(self, step: Floats) -> Any:
+        """The point after a step of nearly the best length; this one where no length helps."""
         part, first = self.part, float(np.vdot(self.slope, step))
         if not (first < 0.0 and np.isfinite(step).all()):
-            return self.v, here
+            return self
         change, bend = part.change(step), float(np.vdot(part.ridge * step, step))
+        lowest, seen = np.inf, self
 
         def look(length: float) -> tuple[float, float, float]:
-            v = self.v + length * step
-            value, slope, own = part.look(self.eta + length * change, change)
-            pull = part.ridge * v
-            return (
-                value + 0.5 * float(np.vdot(pull, v)), slope + float(np.vdot(pull, step)),
-                own + bend,
-            )  # fmt: skip
+            nonlocal lowest, seen
+            there = part.at(self.v + length * step, self.eta + length * change)
+            if there.value < lowest:
+                lowest, seen = there.value, there
+            slope, own = there.along(change)
+            pull = float(np.vdot(part.ridge * there.v, step))
+            return there.value, slope + pull, own + bend
 
-        length, lowest = search_length(look, here, first)
-        return self.v + length * step, lowest
+        length, _ = search_length(look, self.value, first)
+        return seen if length > 0.0 else self
 
 
-def start_of(part: Part, v: Floats) -> Floats:
+def start_of(part: Part, v: Floats) -> Any:
     """A point to start from; zero for one so bad that there might be no way back."""
-    return v if part.value(v) <= part.value(0.0 * v) else 0.0 * v
+    there = part.at(v)
+    return there if there.value <= part.at_zero or not v.any() else part.at(0.0 * v)
 
 
-def descend(part: Part, v: Floats, target: float, max_steps: int) -> Descent:
-    """Newton steps from v, as long as they help, or until the target is proven out of reach."""
-    here, at_zero, mix = part.value(v), part.value(0.0 * v), 1.0
+def descend(part: Part, local: Any, target: float, max_steps: int) -> Descent:
+    """Newton steps from a point, as long as they help, or until the target is out of reach."""
+    mix = 1.0
     for _ in range(max_steps):
-        local = part.at(v)
         step = local.newton_step()
-        size, promised = max(here, 0.01 * at_zero), -float(np.vdot(local.slope, step))
+        size, promised = max(local.value, 0.01 * part.at_zero), -float(np.vdot(local.slope, step))
         if promised <= TOLERANCE * size:
             # known already, it doubles the digits of v, where those of the value are exhausted
-            last = part.value(v + step)
-            if not last <= here + ROUNDING * size:
-                return Descent(v, here, here, True)
-            is_steady = local.is_steady(step)
-            v, here = v + step, min(here, last)
+            last = part.at(local.v + step)
+            if not last.value <= local.value + ROUNDING * size:
+                return Descent(local.v, local.value, local.value, True)
+            is_steady, least = local.is_steady(last), min(local.value, last.value)
+            local = last
+            local.value = least
             if is_steady:
-                return Descent(v, here, here, True)
+                return Descent(local.v, least, least, True)
             continue
-        if np.isfinite(target) and (bound := local.bound(step)) > target:
-            return Descent(v, here, min(here, bound), True)
-        there, lower = local.move(step, here)
-        if here - lower <= HARDLY * promised and part.has_majorizer:
+        # where the model itself goes below the target, nothing near it can prove the contrary
+        if local.value - 0.5 * promised > target and (bound := local.bound(step)) > target:
+            return Descent(local.v, local.value, min(local.value, bound), True)
+        there = local.move(step)
+        if local.value - there.value <= HARDLY * promised and part.has_majorizer:
             step = local.newton_step(mix)
-            other = local.move(step, here)
-            is_good = here - other[1] >= GOOD * -float(np.vdot(local.slope, step))
+            other = local.move(step)
+            is_good = local.value - other.value >= GOOD * -float(np.vdot(local.slope, step))
             mix = max(mix / 8.0, LEAST_MIX) if is_good else min(4.0 * mix, 1.0)
-            there, lower = other if other[1] < lower else (there, lower)
-        if not lower < here:
-            return Descent(v, here, here, True)
-        v, here = there, lower
-    return Descent(v, here, here, False)
+            there = other if other.value < there.value else there
+        if not there.value < local.value:
+            return Descent(local.v, local.value, local.value, True)
+        local = there
+    return Descent(local.v, local.value, local.value, False)
 
 
 def newton_direction(
-    H: Floats, slope: Floats, terms: Floats, largest: Floats, rooted: Callable[[], Floats]
+    H: Floats,
+    slope: Floats,
+    terms: Callable[[], Floats],
+    largest: Floats,
+    rooted: Callable[[], Floats],
 ) -> Floats:
     """−inv(H) slope, with the columns' dependence decided in units of the diagonal of H.
 
@@ -213,8 +243,9 @@ def newton_direction(
     ----------
     H : ndarray (p, p)
     slope : ndarray (p,)
-    terms : ndarray (p,)
-        The sums of the absolute values that a slope is the sum of: its rounding is a share of them.
+    terms : callable
+        Makes the sums (p,) of the absolute values that a slope is the sum of: its rounding is a
+        share of them.
     largest : ndarray (p,)
         The diagonal of H where the loss bends most; where H has next to nothing of it, it is flat.
     rooted : callable
@@ -230,7 +261,7 @@ def newton_direction(
     values, axes = np.linalg.svd(np.linalg.qr(rooted() / d, mode="r"))[1:]
     along = axes @ (slope / d)
     # a direction without curvature is followed where there is a slope, not where it is rounding
-    is_real = (values > LEAST_VALUE) | (np.abs(along) > NOISE * float(np.linalg.norm(terms / d)))
+    is_real = (values > LEAST_VALUE) | (np.abs(along) > NOISE * float(np.linalg.norm(terms() / d)))
     return -axes.T @ np.where(is_real, along / (values**2 + LEAST_VALUE**2), 0.0) / d
 
 

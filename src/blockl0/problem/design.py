@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -18,6 +19,8 @@ Floats = NDArray[np.float64]
 
 GRAM_BYTES = 32 << 20
 """Bytes of columns that are copied to form a Gram matrix of some of them."""
+GRAM_PRODUCTS, GRAM_ROWS = 2_000_000_000, 128
+"""Products of numbers between two pauses of a dense X'X, and rows at least."""
 GRAM_CHUNK = 512
 """Columns of a sparse X'X formed at a time, which bounds the memory beside the result."""
 CACHE_BYTES = 1 << 20
@@ -32,6 +35,8 @@ class Dense(Design):
 
     # small temporaries stay in cache and in memory that is used again
     chunk = 2048
+    # measured: from 500 on a factor takes longer than one or two searches
+    most_factored = 300
 
     def __init__(self, X: Floats) -> None:
         self.X: Floats = np.asfortranarray(X, dtype=np.float64)
@@ -62,6 +67,12 @@ class Dense(Design):
         # taking rows of the C-ordered transpose copies each column in one contiguous run
         return self.X.T.take(np.asarray(idx, dtype=np.intp), axis=0).T
 
+    def row_chunks(self, step: int, rows: Any = None) -> Iterator[Floats]:
+        """The rows, or those of an index array, `step` at a time: new Fortran-ordered (k, n)."""
+        for part in _row_parts(self.shape[0], step, rows):
+            # a copy of each column in turn: the part of it lies in one run
+            yield self.X.T[:, part].copy().T
+
     def column_matvec(self, idx: Any, v: Floats) -> Floats:
         """X[:, idx] v, (m,)."""
         return self.columns(idx) @ v
@@ -87,9 +98,20 @@ class Dense(Design):
             G += _weighted_gram(part, None if weights is None else weights[rows])
         return G
 
-    def full_gram(self, weights: Floats | None = None) -> Floats:
-        """X' diag(weights) X, dense (n, n)."""
-        return _weighted_gram(self.X, weights)
+    def full_gram(
+        self, weights: Floats | None = None, pause: Callable[[], Any] | None = None
+    ) -> Floats:
+        """X' diag(weights) X, dense (n, n); with a pause, some rows at a time."""
+        m, n = self.shape
+        step = max(GRAM_ROWS, GRAM_PRODUCTS // max(n * n, 1))
+        if pause is None or step >= m:
+            return _weighted_gram(self.X, weights)
+        G = np.zeros((n, n))
+        for start in range(0, m, step):
+            pause()
+            rows = slice(start, min(start + step, m))
+            G += _weighted_gram(self.X[rows], None if weights is None else weights[rows])
+        return G
 
     def sq_norms(self, weights: Floats | None = None) -> Floats:
         """Σ_i weights_i x_ij² for every column j, (n,)."""
@@ -114,6 +136,8 @@ class Csc(Design):
 
     # slicing columns costs more than the memory saved
     chunk = 16384
+    # a factor is made of dense rows
+    most_factored = 100
 
     def __init__(
         self,
@@ -154,6 +178,15 @@ class Csc(Design):
         """X[:, idx] as a new dense Fortran-ordered array (m, k)."""
         return self._take(idx).toarray(order="F")
 
+    def row_chunks(self, step: int, rows: Any = None) -> Iterator[Floats]:
+        """The rows, or those of an index array, `step` at a time: new Fortran-ordered (k, n).
+
+        The entries are copied once, by rows.
+        """
+        by_rows = self.matrix.tocsr()
+        for part in _row_parts(self.shape[0], step, rows):
+            yield by_rows[part].toarray(order="F")
+
     def column_matvec(self, idx: Any, v: Floats) -> Floats:
         """X[:, idx] v, (m,)."""
         return self._take(idx) @ v
@@ -172,12 +205,16 @@ class Csc(Design):
         X_B = self._take(idx)
         return (X_B.T @ _scale_rows(X_B, weights)).toarray()
 
-    def full_gram(self, weights: Floats | None = None) -> Floats:
+    def full_gram(
+        self, weights: Floats | None = None, pause: Callable[[], Any] | None = None
+    ) -> Floats:
         """X' diag(weights) X, dense (n, n); formed by sparse products, some columns at a time."""
         n = self.shape[1]
         weighted = _scale_rows(self.matrix, weights)
         G = np.empty((n, n), order="F")
         for start in range(0, n, GRAM_CHUNK):
+            if pause is not None:
+                pause()
             chunk = slice(start, min(start + GRAM_CHUNK, n))
             G[:, chunk] = (self.matrix.T @ weighted[:, chunk]).toarray()
         return G
@@ -259,6 +296,14 @@ def as_design(X: Any) -> Design:
     if sp.issparse(X):
         return Csc(X.data, X.indices, X.indptr, X.shape)
     return Dense(X)
+
+
+def _row_parts(m: int, step: int, rows: Any) -> Iterator[Any]:
+    """Slices of all rows, or parts of the rows asked for."""
+    size = m if rows is None else len(rows)
+    for start in range(0, size, step):
+        part = slice(start, min(start + step, size))
+        yield part if rows is None else rows[part]
 
 
 def _weighted_gram(X: Floats, weights: Floats | None) -> Floats:

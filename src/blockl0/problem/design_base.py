@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,9 @@ class Design(ABC):
 
     blur: float = 1.0
     """Rounding of products with columns, in units of that of products with stored numbers."""
+
+    most_factored: int = 0
+    """Columns up to which a triangular factor of all rows costs no more than it saves."""
 
     is_flat: NDArray[np.bool_] | None = None
     """Of centred columns those that are zero, (n,); None where nothing is centred."""
@@ -58,6 +62,10 @@ class Design(ABC):
         """X[:, idx] as a new dense Fortran-ordered array (m, k)."""
 
     @abstractmethod
+    def row_chunks(self, step: int, rows: Any = None) -> Iterator[Floats]:
+        """The rows, or those of an index array, `step` at a time: new Fortran-ordered (k, n)."""
+
+    @abstractmethod
     def column_matvec(self, idx: Any, v: Floats) -> Floats:
         """X[:, idx] v, (m,)."""
 
@@ -74,8 +82,10 @@ class Design(ABC):
         """X_B' diag(weights) X_B for the columns B = idx, (k, k)."""
 
     @abstractmethod
-    def full_gram(self, weights: Floats | None = None) -> Floats:
-        """X' diag(weights) X, dense (n, n)."""
+    def full_gram(
+        self, weights: Floats | None = None, pause: Callable[[], Any] | None = None
+    ) -> Floats:
+        """X' diag(weights) X, dense (n, n); `pause`, called now and then, may end it by raising."""
 
     @abstractmethod
     def sq_norms(self, weights: Floats | None = None) -> Floats:

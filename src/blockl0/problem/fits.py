@@ -18,6 +18,8 @@ Ints = NDArray[np.int64]
 
 MOST_KNOWN = 5000
 """Supports whose minimizers are remembered before all of them are forgotten."""
+NOTHING = 1e-16
+"""Share of a value that a better intercept may gain and still be rounding."""
 WEAK_PIVOT = 1e-5
 """Normal equations of unit columns are not trusted below this diagonal entry of their factor."""
 
@@ -167,8 +169,20 @@ class NewtonFits(Fits):
         if fit.least < fit.value or self.problem.n_outputs > 1:
             return fit
         if key not in self._smooth:
-            self._smooth[key] = self.problem.smooth(fit.w)
+            self._smooth[key] = self._smooth_at(fit)
         return fit._replace(value=self._smooth[key])
+
+    def _smooth_at(self, fit: Fit) -> float:
+        """`Problem.smooth`, to rounding: the intercept of a fit is as good as the best one."""
+        problem, eta = self.problem, self.problem.linear(fit.w)
+        if problem.has_intercept:
+            values, slopes, bends = problem.loss.terms(eta + fit.intercept, problem.y)
+            slope, bend = problem.weights @ slopes, problem.weights @ bends
+            value = problem.weights @ values + 0.5 * problem.ridge * float(fit.w @ fit.w)
+            if slope * slope <= 2.0 * bend * NOTHING * value:
+                return float(value)
+            eta = eta + problem.best_intercept(eta, fit.intercept)
+        return problem.smooth_at(fit.w, eta)
 
     def _known_intercept(self, support: Ints, w: Floats) -> Any:
         known = self._known.get(support.tobytes())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -87,17 +88,21 @@ def minimize_on(
     return Fit(point, found.value, free if many else float(free), found.least)
 
 
-def _descend(part: Part, v: Floats, target: float, n_free: int) -> Descent:
-    """The descent from v; one that takes long on kinks goes along a path of ridges."""
+def _descend(part: Part, start: Any, target: float, n_free: int) -> Descent:
+    """The descent from a point; one that takes long on kinks goes along a path of ridges."""
     if not part.has_kinks:
-        return descend(part, v, target, MAX_STEPS)
-    found = descend(part, v, target, FIRST_STEPS)
+        return descend(part, start, target, MAX_STEPS)
+    found = descend(part, start, target, FIRST_STEPS)
     if found.is_done:
         return found
+    v = start.v
     for extra in EXTRA_RIDGES:
-        v = descend(part.with_ridge(extra, n_free), v, np.inf, FIRST_STEPS).v
-    again = descend(part, v, target, MAX_STEPS)
-    return again if again.value <= found.value else descend(part, found.v, target, MAX_STEPS)
+        softer = part.with_ridge(extra, n_free)
+        v = descend(softer, softer.at(v), np.inf, FIRST_STEPS).v
+    again = descend(part, part.at(v), target, MAX_STEPS)
+    if again.value <= found.value:
+        return again
+    return descend(part, part.at(found.v), target, MAX_STEPS)
 
 
 class Restricted(Part):
@@ -110,26 +115,29 @@ class Restricted(Part):
         typical = loss.curvature_bound if self.has_majorizer else 1.0
         super().__init__(loss, A, y, weights, ridge, typical)
 
-    def look(self, eta: Floats, change: Floats) -> tuple[float, float, float]:
-        """The loss at predictors eta, and its slope and curvature along a change of them."""
-        loss, y, weights = self.loss, self.y, self.weights
-        slope = (weights * loss.gradient(eta, y)) @ change
-        bend = weights @ (loss.curvature(eta, y) * change**2)
-        return float(weights @ loss.value(eta, y)), float(slope), float(bend)
-
-    def at(self, v: Floats) -> Bent:
-        """The point with its slope and curvatures."""
-        return Bent(self, v)
+    def at(self, v: Floats, eta: Floats | None = None) -> Bent:
+        """The point with its value, slope and curvatures."""
+        return Bent(self, v, eta)
 
 
 class Bent(Local):
     """A point of a loss of one predictor, with a curvature for each sample."""
 
-    def __init__(self, part: Restricted, v: Floats) -> None:
-        super().__init__(part, v)
-        self.dual = part.loss.gradient(self.eta, part.y)
-        self.curvature = part.loss.curvature(self.eta, part.y)
-        self.slope = part.A.T @ (part.weights * self.dual) + part.ridge * v
+    def __init__(self, part: Restricted, v: Floats, eta: Floats | None = None) -> None:
+        super().__init__(part, v, eta)
+        values, self.dual, self.curvature = part.loss.terms(self.eta, part.y)
+        self.losses = float(part.weights @ values)
+
+    @cached_property
+    def slope(self) -> Floats:
+        """The gradient in v."""
+        part = self.part
+        return part.A.T @ (part.weights * self.dual) + part.ridge * self.v
+
+    def along(self, change: Floats) -> tuple[float, float]:
+        """Slope and curvature of the loss along a change of the predictors."""
+        weighted = self.part.weights * change
+        return float(weighted @ self.dual), float((weighted * change) @ self.curvature)
 
     def newton_step(self, mix: float = 0.0) -> Floats:
         """The step to the minimum of the second-order model.
@@ -143,7 +151,10 @@ class Bent(Local):
         bends = part.weights * curvature
         H = (part.A * bends[:, None]).T @ part.A
         H.flat[:: self.v.size + 1] += part.ridge
-        terms = np.abs(part.A).T @ np.abs(part.weights * self.dual) + np.abs(part.ridge * self.v)
+
+        def terms() -> Floats:
+            sizes = np.abs(part.A).T @ np.abs(part.weights * self.dual)
+            return sizes + np.abs(part.ridge * self.v)
 
         def rooted() -> Floats:
             rows = part.A * np.sqrt(bends)[:, None]
@@ -151,12 +162,10 @@ class Bent(Local):
 
         return newton_direction(H, self.slope, terms, np.ones(self.v.size), rooted)
 
-    def is_steady(self, step: Floats) -> bool:
-        """Whether a step leaves the curvatures as they are: there was no kink on its way."""
-        part = self.part
-        there = part.loss.curvature(part.predictor(self.v + step), part.y)
-        largest = max(part.typical, float(self.curvature.max()))
-        return bool(np.abs(there - self.curvature).max() <= STEADY * largest)
+    def is_steady(self, other: Bent) -> bool:
+        """Whether the curvatures at another point are these: there was no kink on the way."""
+        largest = max(self.part.typical, float(self.curvature.max()))
+        return bool(np.abs(other.curvature - self.curvature).max() <= STEADY * largest)
 
     def bound(self, step: Floats) -> float:
         """A value that the objective has nowhere on these columns, by duality; or −inf.

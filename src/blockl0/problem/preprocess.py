@@ -36,12 +36,12 @@ class Prepared:
     """A problem without intercept, or with one inside its objective, and the way back.
 
     `shift_y` holds the numbers that were taken from y, one after the other, and `centred` the
-    design where there is an intercept.
+    design, with its `means` and `rests`, where there is an intercept.
     """
 
     problem: Problem
     shift_y: tuple[float, ...] = ()
-    centred: Centered | None = None
+    centred: Any = None
 
     def invert(self, w: Floats) -> tuple[Floats, Any]:
         """(coef, intercept) for the data as the user gave them, of the shape that w has.
@@ -91,15 +91,15 @@ def _shift(
     return y - rest, (mean, rest)
 
 
-def _intercept(design: Centered, w: Floats, *terms: float) -> float:
+def _intercept(design: Any, w: Floats, *terms: float) -> float:
     """Σ terms − Σ_j mean_j w_j, as if exact, rounded once."""
     support = np.flatnonzero(w)
     v, means, rests = w[support], design.means[support], design.rests[support]
-    products = [*_exact_products(means, v), *_exact_products(rests, v)]
+    products = [*exact_products(means, v), *exact_products(rests, v)]
     return math.fsum([*terms, *(-np.concatenate(products)).tolist()])
 
 
-def _exact_products(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+def exact_products(a: Floats, b: Floats) -> tuple[Floats, Floats]:
     """(p, e) with p + e = a·b exactly and p the rounded product, by Dekker's algorithm."""
     p = a * b
     (a_high, a_low), (b_high, b_low) = _halves(a), _halves(b)

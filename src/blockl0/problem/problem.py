@@ -56,6 +56,9 @@ class Problem:
     scale : ndarray (n,) or None
         Powers of two by which the columns were multiplied; None for none. All methods work with
         the scaled ones; `from_given` and `to_given` convert coefficients.
+    shared : dict
+        What has been made of the data, for problems made from this one by `replace` as well; see
+        `blockl0.problem.reduction`.
     """
 
     design: Design
@@ -68,6 +71,7 @@ class Problem:
     has_intercept: bool = False
     scale: Floats | None = None
     units: Units = COLUMNS
+    shared: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def n_samples(self) -> int:
@@ -101,7 +105,11 @@ class Problem:
 
     def smooth(self, w: Floats, eta: Floats | None = None) -> float:
         """Σ_i weight_i ℓ(eta_i, y_i) + ½·ridge·‖w‖²; O(m + n) when eta = Xw is given."""
-        values = self.loss.value(self.predictor(w, eta), self.y)
+        return self.smooth_at(w, self.predictor(w, eta))
+
+    def smooth_at(self, w: Floats, predictor: Floats) -> float:
+        """The same, O(m + n), where the predictor is known, with its intercept."""
+        values = self.loss.value(predictor, self.y)
         total = values.sum() if self.sample_weight is None else self.sample_weight @ values
         return float(total + 0.5 * self.ridge * np.vdot(w, w))
 
@@ -161,11 +169,14 @@ class Problem:
             return None if bound == 1.0 else np.full(self.n_samples, bound)
         return bound * self.sample_weight
 
-    def best_intercept(self, eta: Floats) -> Any:
-        """argmin_b Σ_i weight_i ℓ(eta_i + b, y_i), a number, or (C,) for C outputs."""
+    def best_intercept(self, eta: Floats, start: float = 0.0) -> Any:
+        """argmin_b Σ_i weight_i ℓ(eta_i + b, y_i), a number, or (C,) for C outputs.
+
+        Of one output it is looked for from a start.
+        """
         if eta.ndim == 2:
             return best_intercepts(self.loss, eta, self.y, self.weights)  # type: ignore[arg-type]
-        return best_intercept(self.loss, eta, self.y, self.sample_weight)
+        return best_intercept(self.loss, eta, self.y, self.sample_weight, start)
 
     def linear(self, w: Floats) -> Floats:
         """Xw, (m,) or (m, C)."""

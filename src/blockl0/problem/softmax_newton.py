@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.losses.base import Loss
-from blockl0.losses.softmax import class_pairs, contrasts, slope_at, softmax_hessian
+from blockl0.losses.softmax import (
+    class_pairs,
+    contrasts,
+    probabilities_and_losses,
+    slope_at,
+    softmax_hessian,
+)
 from blockl0.problem.descent import (
     FAR,
     MAX_STEPS,
@@ -52,34 +60,51 @@ class SoftmaxPart(Part):
         """The predictors at v."""
         return self.offset + self.change(v)
 
-    def look(self, eta: Floats, change: Floats) -> tuple[float, float, float]:
-        """The loss at predictors eta, and its slope and curvature along a change of them."""
-        P, weights = self.loss.mean(eta), self.weights
-        slope = weights @ np.sum(slope_at(P, self.y) * change, axis=1)
-        means = np.sum(P * change, axis=1, keepdims=True)
-        bend = weights @ np.sum(P * (change - means) ** 2, axis=1)
-        return float(weights @ self.loss.value(eta, self.y)), float(slope), float(bend)
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """That of a point."""
+        return (self.A.shape[1], self.Q.shape[1])
 
-    def at(self, v: Floats) -> Mixed:
-        """The point with its slope and curvatures."""
-        return Mixed(self, v)
+    def at(self, v: Floats, eta: Floats | None = None) -> Mixed:
+        """The point with its value, slope and curvatures."""
+        return Mixed(self, v, eta)
 
 
 class Mixed(Local):
     """A point of the softmax loss, with the probabilities of the classes for each sample."""
 
-    def __init__(self, part: SoftmaxPart, v: Floats) -> None:
-        super().__init__(part, v)
-        self.P = part.loss.mean(self.eta)
-        self.dual = slope_at(self.P, part.y)
-        self.slope = part.A.T @ (part.weights[:, None] * self.dual) @ part.Q + part.ridge * v
+    def __init__(self, part: SoftmaxPart, v: Floats, eta: Floats | None = None) -> None:
+        super().__init__(part, v, eta)
+        self.P, values = probabilities_and_losses(self.eta, part.y)
+        self.losses = float(part.weights @ values)
+
+    @cached_property
+    def dual(self) -> Floats:
+        """The slopes of the loss in the predictors, (m, C)."""
+        return slope_at(self.P, self.part.y)
+
+    @cached_property
+    def slope(self) -> Floats:
+        """The gradient in v."""
+        part = self.part
+        weighted = part.weights[:, None] * self.dual
+        return part.A.T @ weighted @ part.Q + part.ridge * self.v
+
+    def along(self, change: Floats) -> tuple[float, float]:
+        """Slope and curvature of the loss along a change of the predictors."""
+        weights, means = self.part.weights, np.sum(self.P * change, axis=1, keepdims=True)
+        slope = weights @ np.sum(self.dual * change, axis=1)
+        bend = weights @ np.sum(self.P * (change - means) ** 2, axis=1)
+        return float(slope), float(bend)
 
     def newton_step(self, mix: float = 0.0) -> Floats:
         """The step to the minimum of the second-order model, (a, C − 1)."""
         part, A, ridge = self.part, self.part.A, self.part.ridge
-        sizes = np.abs(A).T @ np.abs(part.weights[:, None] * self.dual) @ np.abs(part.Q)
-        terms = (sizes + np.abs(ridge * self.v)).ravel()
         H = softmax_hessian(A, self.P, part.weights, ridge[:, 0])
+
+        def terms() -> Floats:
+            sizes = np.abs(A).T @ np.abs(part.weights[:, None] * self.dual) @ np.abs(part.Q)
+            return (sizes + np.abs(ridge * self.v)).ravel()
 
         def rooted() -> Floats:
             rows = [
@@ -89,7 +114,7 @@ class Mixed(Local):
             diagonal = np.diag(np.sqrt(np.repeat(ridge[:, 0], self.v.shape[1])))
             return np.vstack([*(block.reshape(len(A), -1) for block in rows), diagonal])
 
-        step = newton_direction(H, self.slope.ravel(), terms, np.ones(terms.size), rooted)
+        step = newton_direction(H, self.slope.ravel(), terms, np.ones(len(H)), rooted)
         return step.reshape(self.v.shape)
 
     def bound(self, step: Floats) -> float:

@@ -12,6 +12,7 @@ from blockl0.certificate.single_moves import SingleMoves, Verdict
 from blockl0.problem.fits import make_fits
 from blockl0.problem.problem import Problem
 from blockl0.problem.sparsity import Sparsity
+from blockl0.refit.few_columns import MOST_COLUMNS, Subsets
 from blockl0.refit.models import Models
 from blockl0.refit.quadratic_search import RELATIVE_TOLERANCE, Incumbent, SearchOptions, Tally
 from blockl0.refit.search import Search
@@ -23,6 +24,10 @@ Ints = NDArray[np.int64]
 
 MAX_MODELS = 50
 """Local models of a loss before its search is given up; each lowers the objective."""
+MOST_REFITS = 1
+"""Re-fits of a check between models: where it needs more, trials of likely changes come first."""
+RETURNS = 2
+"""Kicks in a row that come back, after which there is hardly anything else to come to."""
 NEGLIGIBLE = 1e-7
 """Share of the loss at zero that counts as none: of separable classes it falls for ever."""
 
@@ -52,7 +57,22 @@ class LocalSearch(Search):
         self._ends: dict[bytes, Incumbent] = {}
         self._tried: dict[bytes, Incumbent | None] = {}
         self._checked: dict[bytes, Verdict] = {}
+        self._paired: dict[bytes, Incumbent | None] = {}
         self._moves: SingleMoves | None = None
+        # kicks in a row that came back to where they set out
+        self._returns = 0
+
+    def is_alone(self, incumbent: Incumbent) -> bool:
+        """Whether no single change came near, and the last kicks came back.
+
+        At a price neither says anything of larger supports.
+        """
+        verdict = self._checked.get(incumbent.support.tobytes())
+        is_clear = verdict is not None and verdict.is_clear
+        return is_clear and self._n_returns() >= RETURNS and self.problem.sparsity.price == 0.0
+
+    def _n_returns(self) -> int:
+        return self._returns
 
     def for_sparsity(self, sparsity: Sparsity) -> LocalSearch:
         """The search of the same data under another price and budget; it shares what it can."""
@@ -78,10 +98,10 @@ class LocalSearch(Search):
     def settle(
         self, incumbent: Incumbent, run: Run, rng: np.random.Generator, can_try: bool = True
     ) -> Incumbent:
-        """Model, search, polish, until neither a model nor a trial of moves finds better."""
+        """Model, search, polish, until neither a model nor a change of one column finds better."""
         for _ in range(MAX_MODELS):
             incumbent = self._follow_models(incumbent, run, rng)
-            found = self._trial(incumbent, run) if can_try else None
+            found = self._change(incumbent, run) if can_try else None
             if found is None:
                 break
             incumbent = found
@@ -111,6 +131,27 @@ class LocalSearch(Search):
         self._ends.update(dict.fromkeys(seen, incumbent))
         return incumbent
 
+    def _change(self, incumbent: Incumbent, run: Run) -> Incumbent | None:
+        """A better point one change away: of all changes, or where those are too many, of some."""
+        if incumbent.objective <= self.negligible:
+            return None
+        found = self.check(incumbent, run, MOST_REFITS)
+        if not incumbent.is_settled:
+            # the best of some changes rather than the first of all
+            found = self._trial(incumbent, run) or found
+        return self._add_pair(incumbent, run) if found is None else found
+
+    def _add_pair(self, incumbent: Incumbent, run: Run) -> Incumbent | None:
+        """A better point with two more columns, that only pay together; asked at a price."""
+        (price, budget), key = self.problem.sparsity, incumbent.support.tobytes()
+        if price == 0.0 or incumbent.n_nonzero + 2 > budget or run.seconds_left <= 0.0:
+            return None
+        if key not in self._paired:
+            pairs = self.models.at(incumbent.w).pairs()
+            fit = best_fit(self.fits, pairs, price, incumbent.objective - self.tolerance, run)
+            self._paired[key] = None if fit is None else self._at(fit.w, incumbent.iteration + 1)
+        return self._paired[key]
+
     def _trial(self, incumbent: Incumbent, run: Run) -> Incumbent | None:
         """A single change that lowers the true objective though no model says so."""
         key = incumbent.support.tobytes()
@@ -123,7 +164,9 @@ class LocalSearch(Search):
             self._tried[key] = None if fit is None else self._at(fit.w, incumbent.iteration + 1)
         return self._tried[key]
 
-    def check(self, incumbent: Incumbent, run: Run) -> Incumbent | None:
+    def check(
+        self, incumbent: Incumbent, run: Run, most_refits: float = np.inf
+    ) -> Incumbent | None:
         """A point one change away that is better; if there is none, the incumbent is settled.
 
         Unless the time or the work that may be spent on it ends before that is certain.
@@ -134,8 +177,11 @@ class LocalSearch(Search):
         if key not in self._checked:
             if self._moves is None:
                 self._moves = SingleMoves(self.problem, self.fits)
-            moves = self._moves
-            verdict = moves.check(incumbent.w, incumbent.objective, self.tolerance, run)
+            verdict = self._moves.check(
+                incumbent.w, incumbent.objective, self.tolerance, run, most_refits=most_refits
+            )
+            if verdict.better is None and not verdict.is_complete and most_refits < np.inf:
+                return None
             self._checked[key] = verdict
         verdict = self._checked[key]
         incumbent.is_settled = verdict.is_complete
@@ -143,6 +189,21 @@ class LocalSearch(Search):
             return None
         found = self._at(verdict.better, incumbent.iteration + 1)
         return found if found.objective < incumbent.objective else None
+
+    def exhaust(self, incumbent: Incumbent, run: Run) -> tuple[Incumbent, bool]:
+        """The best of all subsets, where there are few, and whether all were searched."""
+        is_open = incumbent.objective > self.negligible
+        if not is_open or self.problem.n_features > MOST_COLUMNS:
+            return incumbent, False
+        subsets = Subsets(self.problem, self.fits, incumbent.w, incumbent.objective, self.tolerance)
+        subsets.search(run)
+        if subsets.objective < incumbent.objective:
+            found = self._at(subsets.best, incumbent.iteration)
+            if found.objective < incumbent.objective:
+                incumbent = found
+        # single changes of the best of all are among those that are no better
+        incumbent.is_settled |= subsets.is_complete
+        return incumbent, subsets.is_complete
 
     def kick_round(
         self, incumbent: Incumbent, run: Run, rng: np.random.Generator, is_narrow: bool = False
@@ -175,6 +236,8 @@ class LocalSearch(Search):
         if proposal is not None:
             start = self._polish(proposal, incumbent.iteration)
         found = self.settle(start, run, rng, can_try=False)
+        is_same = np.array_equal(found.support, incumbent.support)
+        self._returns = self._returns + 1 if is_same else 0
         is_better = found.objective < incumbent.objective - self.tolerance
         return found if is_better else incumbent
 

@@ -22,6 +22,7 @@ from blockl0.losses import LOSSES, majorizer_curvature
 from blockl0.problem.fits import Fits
 from blockl0.problem.problem import Problem
 from blockl0.refit.grouped_search import GramRows, GroupedSearch
+from blockl0.refit.pairs import best_pairs
 from blockl0.refit.quadratic_search import Incumbent, QuadraticSearch, SearchOptions, Tally
 from blockl0.refit.trial_moves import Proposal, Trials, safe_curvature
 from blockl0.run import Run
@@ -42,6 +43,11 @@ GROWING = 0.5
 """Share of the kicks at a price that take nothing out."""
 CHEAPER = (0.2, 1.0)
 """Share of the price that columns pay when a kick brings them in, between these two."""
+
+PAIRS_TRIED = 4
+"""Pairs of columns that are worth a re-fit."""
+LATEST = 4
+"""Models that are remembered: rounds ask for that of the incumbent again and again."""
 
 
 class LeastSquares(NamedTuple):
@@ -70,6 +76,10 @@ class Model(ABC):
     def __init__(self, models: Models, w: Floats, is_global: bool) -> None:
         self.models, self.problem, self.w = models, models.problem, w
         self.is_global = is_global
+
+    def is_at(self, w: Floats, is_global: bool) -> bool:
+        """Whether it is the model of this kind at w."""
+        return self.is_global is is_global and np.array_equal(self.w, w)
 
     @property
     def support(self) -> Ints:
@@ -100,6 +110,17 @@ class Model(ABC):
         # the model must not ask for more than a moderate step of a predictor
         curvature = safe_curvature(loss, eta, y)
         return np.maximum(curvature, 1e-12 * float(curvature.max()) + 1e-300)
+
+    def pairs(self) -> Iterator[Proposal]:
+        """The support with two more columns each, of pairs that pay together if any do."""
+        design, target, weights, _ = self.data
+        n, support = self.problem.n_features, self.support
+        G = design.full_gram(weights)
+        G.flat[:: n + 1] += self.problem.ridge
+        weighted = (weights * target.T).T.reshape(len(weights), -1)
+        self.models.tally.n_passes += 1
+        for pair in best_pairs(G, design.cross(weighted, slice(None)).T, support, PAIRS_TRIED):
+            yield Proposal(np.sort(np.concatenate([support, pair])), self.w)
 
     @abstractmethod
     def settle(self, run: Run, rng: np.random.Generator) -> Proposal:
@@ -148,6 +169,8 @@ class Model(ABC):
 class QuadraticModel(Model):
     """One response, searched by `QuadraticSearch`."""
 
+    _end: Incumbent | None = None
+
     @cached_property
     def search(self) -> QuadraticSearch:
         """The search of the model as a problem of its own."""
@@ -165,13 +188,22 @@ class QuadraticModel(Model):
         objective = self.search.problem.objective(self.w)
         return Incumbent(self.w, objective, self.problem.units.count(self.w))
 
+    def _settled(self, run: Run, rng: np.random.Generator) -> Incumbent:
+        """Where the search of the model leads from w; found once, unless the time is over."""
+        if self._end is None:
+            end = self.search.settle(self._here(), run, rng)
+            if run.seconds_left <= 0.0:
+                return end
+            self._end = end
+        return replace(self._end, walk=None)
+
     def settle(self, run: Run, rng: np.random.Generator) -> Proposal:
         """Where the search of the model leads from w."""
-        return _of(self.search.settle(self._here(), run, rng))
+        return self._propose(self._settled(run, rng))
 
     def scatter(self, rng: np.random.Generator) -> Proposal:
         """A start elsewhere: additions ranked by gains times random numbers."""
-        return _of(self.search.scatter(rng))
+        return self._propose(self.search.scatter(rng))
 
     def shrink(self, size: int) -> Proposal:
         """The support without its least missed columns, until `size` are left."""
@@ -189,12 +221,15 @@ class QuadraticModel(Model):
 
     def kick_round(self, run: Run, rng: np.random.Generator, is_narrow: bool) -> Proposal | None:
         """Where kicks on the model lead."""
-        here = self.search.settle(self._here(), run, rng)
-        return _of(self.search.kick_round(here, run, rng, is_narrow))
+        here = self._settled(run, rng)
+        return self._propose(self.search.kick_round(here, run, rng, is_narrow))
 
-
-def _of(found: Incumbent) -> Proposal:
-    return Proposal(found.support, found.w)
+    def _propose(self, found: Incumbent) -> Proposal:
+        """A point of the model, with its intercept."""
+        if not self.problem.has_intercept:
+            return Proposal(found.support, found.w)
+        shift = self.problem.design.shift_from(self.data.design)
+        return Proposal(found.support, found.w, float(self.data.intercept + shift @ found.w))
 
 
 class GroupedModel(Model):
@@ -282,17 +317,23 @@ class Models:
         self.fits, self.tolerance = fits, tolerance
         self._trials: Trials | None = None
         self._grams: dict[bool, GramRows] = {}
+        self._latest: list[Model] = []
 
     def for_problem(self, problem: Problem) -> Models:
         """The models of the same data under another price and budget; they share what they can."""
         other = copy(self)
-        other.problem, other._trials = problem, None
+        other.problem, other._trials, other._latest = problem, None, []
         return other
 
     def at(self, w: Floats, is_global: bool = False) -> Model:
         """The model at w, with its own curvatures or with those of the bound."""
+        for i, model in enumerate(self._latest):
+            if model.is_at(w, is_global):
+                self._latest.append(self._latest.pop(i))
+                return model
         kind = GroupedModel if self.problem.n_outputs > 1 else QuadraticModel
-        return kind(self, w, is_global)
+        self._latest = [*self._latest[1 - LATEST :], kind(self, w, is_global)]
+        return self._latest[-1]
 
     @property
     def trials(self) -> Trials:

@@ -34,6 +34,9 @@ class PooledSearch(LocalSearch):
         # the last pool, of the support for which it was made
         self._last: tuple[bytes, Ints, LocalSearch] | None = None
 
+    def _n_returns(self) -> int:
+        return 0 if self._last is None else self._last[2]._n_returns()
+
     def shrink(self, w: Floats, size: int) -> Floats:
         """Take out the least missed column until `size` are left; only the support is read."""
         support = self.problem.units.support(w)
@@ -87,12 +90,20 @@ class PooledSearch(LocalSearch):
             self.problem, design=self.problem.design.take(columns), keep=keep,
             sparsity=Sparsity(price, min(budget, columns.size)),
         )  # fmt: skip
-        return LocalSearch(part, self.options, self.tally)
+        return PoolSearch(part, self.options, self.tally)
 
     def _lift(self, w: Floats, columns: Ints) -> Floats:
         lifted = self.problem.zero()
         lifted[columns] = w
         return lifted
+
+
+class PoolSearch(LocalSearch):
+    """The search inside a pool, where a check of all changes would be one of a few columns only."""
+
+    def _change(self, incumbent: Incumbent, run: Run) -> Incumbent | None:
+        found = self._trial(incumbent, run)
+        return self._add_pair(incumbent, run) if found is None else found
 
 
 def pool_size(n_support: int) -> int:

@@ -20,7 +20,7 @@ from blockl0.refit.pool import Pool
 from blockl0.refit.pool_kicks import LARGEST_BLOCK, PoolKicks
 from blockl0.refit.pool_sizes import SearchOptions, kick_size, narrow_size, pool_size
 from blockl0.refit.pricing import doubtful_columns, price_columns, price_first
-from blockl0.refit.search import Search
+from blockl0.refit.search import WaveSearch
 from blockl0.refit.settled import fit_with_kept, prove
 from blockl0.refit.waves import Waves
 from blockl0.run import Run
@@ -34,13 +34,11 @@ STAGES = 4
 """Parts in which a large X is first asked for its columns, each priced at what the last found."""
 RELATIVE_TOLERANCE = 1e-11
 """Of ½‖y‖²: smaller improvements are rounding."""
-MEDIUM, LARGE = 24, 96
-"""Columns in a support up to which rounds are kicks, and from which on waves through sizes."""
 MAX_PRICINGS = 50
 """Rounds of pool, search and price before a search is given up; each lowers the objective."""
 
 
-class QuadraticSearch(Search):
+class QuadraticSearch(WaveSearch):
     """The squared loss: pools, descents, kicks and pricing.
 
     Attributes
@@ -119,8 +117,7 @@ class QuadraticSearch(Search):
         """
         point = Incumbent(np.zeros(self.problem.n_features), self.constant, 0)
         price, budget = self.problem.sparsity
-        if price > 0.0:
-            return self._first_for_price(point, run)
+        # a price alone stops by itself
         is_staged = budget <= pool_size(self.problem, self.options) < self.problem.n_features
         stages = range(1, STAGES + 1) if is_staged else [STAGES]
         for part in [-(-budget * stage // STAGES) for stage in stages]:
@@ -129,14 +126,6 @@ class QuadraticSearch(Search):
             pool.descend()
             point = self.fit(pool.support, 0)
         return point
-
-    def _first_for_price(self, point: Incumbent, run: Run | None) -> Incumbent:
-        """A start from nothing, size by size: a descent for its price fills up with columns."""
-        frontier = Frontier()
-        waves = Waves(self.make_pool(point, run), frontier)
-        waves.grow(run)
-        waves.return_to_best()
-        return self.fit(waves.pool.support, 0, frontier)
 
     def scatter(self, rng: np.random.Generator, run: Run | None = None) -> Incumbent:
         """A start elsewhere: additions ranked by gains times random numbers, then a descent."""
@@ -191,8 +180,7 @@ class QuadraticSearch(Search):
             if size <= kick_size(self.problem, self.options):
                 pool.know_all()
         pool.run = run  # a pool of all columns may be older than the run
-        # a large support takes long to load, and the pool is mostly there or near already
-        (pool.move_to if must.size >= LARGE else pool.load)(must)
+        pool.load(must)
         return pool
 
     def _pool_at_hand(self, columns: Ints) -> Pool:
@@ -313,12 +301,6 @@ class QuadraticSearch(Search):
         On a narrow pool only better points are accepted. On a wide one also those that are not much
         worse: the search walks away from the incumbent, and the next wide round goes on from there.
         """
-        # both ways of leaving a point find what the other does not, and waves find it sooner
-        if incumbent.n_nonzero >= MEDIUM:
-            is_enough = is_narrow or incumbent.n_nonzero >= LARGE
-            incumbent = self.wave_round(incumbent, run, rng)
-            if is_enough:
-                return incumbent
         wide = kick_size(self.problem, self.options)
         most = self._narrow_size(incumbent) if is_narrow else wide
         pool = self.make_pool(incumbent, run, most)
@@ -337,12 +319,31 @@ class QuadraticSearch(Search):
             return incumbent
         return self._settled_if_better(support, incumbent, run, rng)
 
+    # waves -----------------------------------------------------------------------------------
+
+    def for_waves(self) -> QuadraticSearch:
+        """One with pools of its own, on the same Gram matrix."""
+        return self.for_sparsity(self.problem.sparsity)
+
+    def grow(self, run: Run) -> Incumbent:
+        """A start from nothing, size by size: a descent for its price fills up with columns."""
+        frontier = Frontier()
+        nothing = Incumbent(np.zeros(self.problem.n_features), self.constant, 0)
+        waves = Waves(self.make_pool(nothing, run), frontier)
+        waves.grow(run)
+        waves.return_to_best()
+        return self.fit(waves.pool.support, 0, frontier)
+
     def wave_round(self, incumbent: Incumbent, run: Run, rng: np.random.Generator) -> Incumbent:
         """Waves from supports of about the size of the incumbent; the best, or the incumbent."""
         pool = self.make_pool(incumbent, run, kick_size(self.problem, self.options))
-        incumbent.frontier = incumbent.frontier or Frontier()
-        waves = Waves(pool, incumbent.frontier)
+        waves = Waves(pool, incumbent.frontier or Frontier())
         waves.note()
+        if not pool.has(waves.frontier.support(waves.best_size)):
+            # rounding: it was not better where it was settled, and has left the pool since
+            waves = Waves(pool, Frontier())
+            waves.note()
+        incumbent.frontier = waves.frontier
         before = waves.best
         waves.make_round(run, rng)
         if not waves.best < before - self.tolerance:

@@ -11,6 +11,7 @@ search the difference as a block) diversify, first among few columns, then among
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import comb
 
 import numpy as np
@@ -21,7 +22,9 @@ from blockl0.incumbent import Incumbent
 from blockl0.methods import method
 from blockl0.problem.fits import make_fits
 from blockl0.problem.problem import Problem
+from blockl0.problem.reduction import refined
 from blockl0.problem.sparsity import Sparsity
+from blockl0.refit.beside import Beside
 from blockl0.refit.local_search import LocalSearch
 from blockl0.refit.pool_sizes import SearchOptions
 from blockl0.refit.pooled_search import PooledSearch
@@ -37,16 +40,17 @@ EFFORTS = {"fast": 0, "balanced": 16, "thorough": 60}
 """Rounds in a row without improvement, beyond the first round, that end a run, by name."""
 ELSEWHERE = 15
 """After so many rounds in a row without improvement, and again after as many, look elsewhere."""
-SMALL_GAIN = 2e-3
-"""Of the objective: a round that brings less counts as half a failure."""
 ELSEWHERE_ROUNDS = 3
 """Rounds in a row without improvement that end a search elsewhere."""
+
+EASY = 2
+"""Rounds in a row without improvement that end a run where nothing else is nearly as good."""
 
 WIDE = 512
 """Columns beyond which a loss other than the squared one is searched in pools of them."""
 
 
-@method("refit", several_outputs=True)
+@method("refit", several_outputs=True, reduces=True)
 def solve_refit(
     problem: Problem,
     run: Run,
@@ -122,13 +126,19 @@ def improve(
     """Settle a start, then rounds of blocks and kicks until `rounds` in a row bring nothing."""
     incumbent: Incumbent | None = None
     status: Status | None = None
+    beside = Beside(search, run, rng, rounds)
     try:
         given = _without_choice(search)
         incumbent = given or search.start(search.problem.zero() if init is None else init, run)
         if not incumbent.is_settled:
             incumbent = search.settle(incumbent, run, rng)
-        status = run.record(incumbent)
-        rounds = rounds if given is None else -1
+        is_done = given is not None
+        if rounds > 0 and not (is_done or incumbent.is_proven):
+            incumbent, is_done = search.exhaust(incumbent, run)
+        if not (is_done or incumbent.is_proven):
+            beside.begin(incumbent)
+        status = run.record(beside.better(incumbent))
+        rounds = -1 if is_done else 0 if beside.is_alone else rounds
         # the first round is always made, and is narrow
         fruitless, n_elsewhere = -1, 0
         while status is None and fruitless < rounds and not incumbent.is_proven:
@@ -146,24 +156,23 @@ def improve(
             incumbent = search.settle_checked(incumbent, run, rng)
             if is_perfect:
                 break
-            fruitless = count_fruitless(fruitless, before, incumbent.objective)
+            fruitless = 0 if incumbent.objective < before else fruitless + 1
+            is_easy = fruitless >= EASY and search.is_alone(incumbent)
             incumbent.iteration += 1
-            status = run.record(incumbent)
+            beside.advance(incumbent)
+            status = run.record(beside.better(incumbent))
+            if is_easy:
+                break
+        while status is None and beside.is_alone and not beside.is_over:
+            incumbent.iteration += 1
+            beside.advance(incumbent)
+            status = run.record(beside.better(incumbent))
     except KeyboardInterrupt:
         incumbent, status = incumbent or _nothing(search.problem), Status.INTERRUPTED
+    incumbent = beside.better(incumbent)
     if status is None:
         status = Status.OPTIMAL if incumbent.is_proven else Status.CONVERGED
     return incumbent, status
-
-
-def count_fruitless(fruitless: int, before: float, after: float) -> int:
-    """The rounds in a row without improvement after one more; a small one takes back but half.
-
-    On a large support nearly every round finds a little.
-    """
-    if not after < before:
-        return fruitless + 1
-    return max(fruitless, 0) // 2 if before - after < SMALL_GAIN * abs(before) else 0
 
 
 def _without_choice(search: Search) -> Incumbent | None:
@@ -196,15 +205,16 @@ def _nothing(problem: Problem) -> Incumbent:
 
 def finish(search: Search, incumbent: Incumbent, status: Status, run: Run) -> Result:
     """The result at an incumbent, its objective recomputed from the data."""
-    return run.result(
-        incumbent.w,
+    result = run.result(
+        refined(run.problem, incumbent.w),
         status,
         incumbent.iteration,
-        lower_bound=incumbent.objective if incumbent.is_proven else None,
-        certificate=_certificate(search.problem, incumbent, search.tolerance),
+        lower_bound=np.inf if incumbent.is_proven else None,
         n_passes=search.tally.n_passes,
         drift=search.tally.drift,
     )
+    found = _certificate(search.problem, incumbent, search.tolerance, result.objective)
+    return replace(result, certificate=found)
 
 
 def restart(search: Search, incumbent: Incumbent, run: Run, rng: np.random.Generator) -> Incumbent:
@@ -260,7 +270,9 @@ def _rounds(effort: str | int) -> int:
     return check_integer("effort", effort, low=0)
 
 
-def _certificate(problem: Problem, incumbent: Incumbent, rounding: float) -> Certificate | None:
+def _certificate(
+    problem: Problem, incumbent: Incumbent, rounding: float, objective: float
+) -> Certificate | None:
     """What the last pricing proved: no single change, and under a full budget no swap, improves."""
     # on a nearly perfect fit the search rounds more coarsely than a certificate may
     if not incumbent.is_settled or rounding > TOL * incumbent.objective:
@@ -271,5 +283,5 @@ def _certificate(problem: Problem, incumbent: Incumbent, rounding: float) -> Cer
     return Certificate(
         holds=True, level=level, outside="refit", complete=True, confidence=1.0, block=None,
         better_coef=None, better_objective=None, n_blocks=comb(problem.n_features, level),
-        objective=incumbent.objective,
+        objective=objective,
     )  # fmt: skip

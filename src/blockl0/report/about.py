@@ -50,6 +50,7 @@ def about(
             "effort": task.effort,
             "random_state": task.random_state,
             "folds": facts.folds.n_scored,
+            "half_samples": facts.again.n_samples,
             "time_limit": time_limit,
         },
     }

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from blockl0.estimators.explain import drop_one
 from blockl0.estimators.folds import FittedPath
+from blockl0.estimators.half_samples import ChosenAgain, default_half_samples
+from blockl0.estimators.reading import factors_of, opposed_pairs, separation, spreads
 from blockl0.losses import get_loss
 from blockl0.problem.sparsity import Sparsity
 from blockl0.report import claims, proof, recipes, words
@@ -20,9 +22,17 @@ from blockl0.report.about import about
 from blockl0.report.folds import Folds, Task, cross_validate, splits_of
 from blockl0.report.plain import clean, compact, ratio
 from blockl0.selection import CRITERIA, best_point, choose_by_score
-from blockl0.validate import as_numeric, check_column_entries, check_keep_names, check_time_limit
+from blockl0.validate import (
+    as_numeric,
+    check_column_entries,
+    check_integer,
+    check_keep_names,
+    check_time_limit,
+)
 
-FORMAT = 1
+PAIRS = 3
+"""Pairs of columns that are pointed out at one size."""
+FORMAT = 2
 """Version of `Report.to_dict`."""
 
 Progress = Callable[[int, int, str], Any]
@@ -66,6 +76,7 @@ def make_report(
     random_state: int = 0,
     time_limit: float | None = None,
     n_jobs: int | None = None,
+    half_samples: int | None = None,
     source: str | None = None,
     fingerprint: str | None = None,
     notes: Sequence[str] = (),
@@ -93,13 +104,18 @@ def make_report(
     keep : array-like, optional
         Columns that always stay, as numbers, names or a mask.
     cv : int, splitter or None
-        Folds; a number is of shuffled folds, stratified for labels. None leaves them out.
+        Folds; a number is of the folds of `L0RegressorCV`: shuffled by `random_state`, stratified
+        for labels. None leaves them out.
     effort, random_state
         As in `L0RegressorCV`.
     time_limit : float, optional
-        Seconds for all of it: the path, each fold and the proofs get equal shares.
+        Seconds for all of it: the path, each fold, each half-sample and the proofs get equal
+        shares.
     n_jobs : int, optional
         Folds at a time.
+    half_samples : int, optional
+        Halves of the rows on which the choice is repeated, as by `summary`: 10 by default, none of
+        more than 20 million entries.
     source, fingerprint, command : str, optional
         Where the data came from, what identifies them, and the command line that was given.
     notes : sequence of str
@@ -126,16 +142,20 @@ def make_report(
     splits = splits_of(cv, X, y, loss, random_state)
     keep = check_keep_names(keep, names)
     seconds = check_time_limit(time_limit)
-    share = None if time_limit is None else seconds / (len(splits) + 2)
+    n_halves = default_half_samples(X) if half_samples is None else half_samples
+    n_halves = check_integer("half_samples", n_halves, low=0)
+    n_paths = 1 + len(splits) + n_halves
+    share = None if time_limit is None else seconds / (n_paths + 1)
     task = Task(X, y, loss, n_nonzero_coefs, ridge, keep, effort, random_state, share)
-    tell = _teller(progress, len(splits) + 3)
+    tell = _teller(progress, n_paths + 2)
     tell(0, "the path on all rows")
     model = task.fit()
     folds = cross_validate(task, model, splits, n_jobs, lambda i, text: tell(1 + i, text))
-    facts = _facts(task, model, folds, names, target)
-    tell(len(splits) + 1, "losses without each column")
+    again = task.again(model, n_halves, n_jobs, lambda i, text: tell(1 + len(splits) + i, text))
+    facts = _facts(task, model, folds, again, names, target)
+    tell(n_paths, "losses without each column")
     points = _points(facts)
-    tell(len(splits) + 2, "proofs")
+    tell(n_paths + 1, "proofs")
     choices = _choices(facts)
     start = choices.get("one_se", choices["bic"])
     proofs = proof.prove(facts.prepared.problem, model.path_, start, share)
@@ -144,7 +164,7 @@ def make_report(
     data["about"] = about(
         facts, source, fingerprint, command, notes, time.perf_counter() - started, time_limit
     )
-    tell(len(splits) + 3, "done")
+    tell(n_paths + 2, "done")
     return Report(data)
 
 
@@ -155,6 +175,7 @@ class Facts:
     task: Task
     model: Any
     folds: Folds
+    again: ChosenAgain
     names: list[str]
     target: str
     null: float
@@ -168,7 +189,9 @@ class Facts:
         return None if labels is None else [clean(label) for label in labels]
 
 
-def _facts(task: Task, model: Any, folds: Folds, names: list[str], target: str) -> Facts:
+def _facts(
+    task: Task, model: Any, folds: Folds, again: ChosenAgain, names: list[str], target: str
+) -> Facts:
     used = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *model.path_.supports]))
     data = task.data(model)
     prepared = model._problem_for(data)
@@ -176,7 +199,7 @@ def _facts(task: Task, model: Any, folds: Folds, names: list[str], target: str) 
     sparsity = Sparsity(0.0, task.X.shape[1])
     prepared = replace(prepared, problem=replace(prepared.problem, sparsity=sparsity))
     null = FittedPath(prepared, model.path_).null_loss(data)
-    return Facts(task, model, folds, names, clean(target), null, used, prepared)
+    return Facts(task, model, folds, again, names, clean(target), null, used, prepared)
 
 
 def _read(X: Any, y: Any, feature_names: Any) -> tuple[Any, Any, list[str]]:
@@ -241,16 +264,33 @@ def _points(facts: Facts) -> list[dict[str, Any]]:
                 "intercept": compact(np.asarray(path.intercepts[i])),
                 "drop": compact(drop / path.n_samples / (facts.null or np.nan)),
                 "rise": compact(drop),
-                "again": folds.counts(i, support),
+                "again": _shares(facts.again, int(path.n_nonzero_coefs[i]), support),
                 "objective": compact(result.objective),
                 "loss": compact(mean_loss),
                 "explained": compact(1.0 - ratio(mean_loss, facts.null)),
                 "accuracy": compact(accuracy[i]),
                 "cv": folds.at(i),
                 "status": str(result.status),
+                "cautions": _cautions(facts, result.coef, support, accuracy[i]),
             }
         )
     return points
+
+
+def _cautions(
+    facts: Facts, coef: NDArray[np.float64], support: NDArray[np.int64], accuracy: float
+) -> list[Any]:
+    """Sentences about coefficients that are not to be taken at their word."""
+    names = [facts.names[j] for j in support]
+    pairs = opposed_pairs(facts.task.X[:, support], coef[support])
+    found: list[Any] = [pair.parts(names) for pair in pairs[:PAIRS]]
+    note = separation(accuracy, float(facts.model.ridge)) if support.size else None
+    return found if note is None else [*found, [note]]
+
+
+def _shares(again: ChosenAgain, budget: int, support: NDArray[np.int64]) -> list[float] | None:
+    shares = again.shares(budget, support)
+    return None if shares is None else compact(shares)
 
 
 def _choices(facts: Facts) -> dict[str, int]:
@@ -272,7 +312,7 @@ def _assemble(
     """All of it, with the sentences that the page shows."""
     task, path = facts.task, facts.model.path_
     used = task.X[:, facts.used]
-    used = used.toarray() if sp.issparse(used) else used
+    known = set(facts.names)
     data: dict[str, Any] = {
         "format": FORMAT,
         "target": facts.target,
@@ -283,10 +323,12 @@ def _assemble(
         "features": [facts.names[j].strip() or f"(column {j})" for j in facts.used],
         "numbers": [int(j) for j in facts.used],
         "kept": [i for i, j in enumerate(facts.used) if j in facts.prepared.problem.keep],
-        "spread": compact(used.std(axis=0)),
+        "spread": compact(spreads(used)),
+        "factors": [list(factors_of(facts.names[j], known)) for j in facts.used],
         "null": compact(facts.null),
         "guess": task.commonest,
         "folds": facts.folds.n_scored,
+        "half_samples": facts.again.n_samples,
         "points": points,
         "criteria": {name: compact(path.criterion(name)) for name in CRITERIA},
         "choices": choices,

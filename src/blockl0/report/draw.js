@@ -276,10 +276,10 @@ function drawMap(box, data, now, showAll) {
       const at = point.support.indexOf(f);
       if (at < 0) return;
       const again = point.again ? point.again[at] : null;
-      const weak = again !== null && 2 * again <= data.folds;
+      const weak = again !== null && again <= 0.5;
       const cell = make('rect', { class: weak ? 'cell weak' : 'cell', x: frame.x(i) - width / 2, y: weak ? y + 6 : y + 2, width: Math.max(width, 1.5),
         height: weak ? step - 12 : step - 4, rx: 1.5, 'data-i': i });
-      cell.dataset.tip = `${data.features[f]}\nk = ${point.k}` + (again === null ? '' : `\nchosen again in ${again} of ${data.folds} folds`);
+      cell.dataset.tip = `${data.features[f]}\nk = ${point.k}` + (again === null ? '' : `\nchosen again in ${Math.round(again * data.half_samples)} of ${data.half_samples} half-samples`);
       frame.svg.append(cell);
     });
   });

@@ -1,4 +1,4 @@
-"""The folds of the report: the selection repeated in each, losses and accuracies along the path."""
+"""The folds of the report: losses and accuracies along the path on rows that were not seen."""
 
 from __future__ import annotations
 
@@ -13,7 +13,18 @@ from sklearn.exceptions import ConvergenceWarning
 
 from blockl0.estimators.cv import L0ClassifierCV, L0RegressorCV
 from blockl0.estimators.data import Data
-from blockl0.estimators.folds import Split, each_fold, fit_fold, shuffled_folds, split_rows
+from blockl0.estimators.folds import (
+    FoldScores,
+    Split,
+    each_fold,
+    fit_fold,
+    fold_factors,
+    judge_fold,
+    make_splits,
+)
+from blockl0.estimators.half_samples import ChosenAgain, chosen_again
+from blockl0.estimators.linear import seed_of
+from blockl0.estimators.reading import guess_share
 from blockl0.losses import get_loss, label_of
 from blockl0.problem.preprocess import ConstantColumnWarning
 from blockl0.report.plain import compact, ratio
@@ -52,7 +63,7 @@ class Task:
         """The share of the largest class: what guessing gets right."""
         if not self.has_labels:
             return None
-        return round(float(np.unique(self.y, return_counts=True)[1].max() / self.y.size), 6)
+        return round(guess_share(self.y), 6)
 
     def estimator(self) -> Any:
         """An estimator whose `fit` makes a path, without folds."""
@@ -77,6 +88,14 @@ class Task:
             warnings.simplefilter("ignore", ConstantColumnWarning)
             return self.estimator().fit(self.X, self.y)
 
+    def again(
+        self, model: Any, n_samples: int, n_jobs: int | None, tell: Callable[[int, str], None]
+    ) -> ChosenAgain:
+        """What half-samples choose at every size of a fitted path."""
+        budgets = [int(budget) for budget in model.path_.n_nonzero_coefs]
+        data, seed = self.data(model), seed_of(self.random_state)
+        return chosen_again(model, data, budgets, n_samples, seed, n_jobs=n_jobs, tell=tell)
+
     def data(self, model: Any) -> Data:
         """The rows as the folds of a fitted model see them."""
         return model._read(self.X, self.y, reset=False)
@@ -89,7 +108,6 @@ class Folds:
     losses: Floats
     accuracies: Floats
     nulls: Floats
-    supports: list[list[NDArray[np.int64]]]
 
     @property
     def n_scored(self) -> int:
@@ -115,33 +133,14 @@ class Folds:
             cv |= {"accuracy": compact(mean[0]), "accuracy_se": compact(error[0])}
         return cv
 
-    def counts(self, i: int, support: NDArray[np.int64]) -> list[int] | None:
-        """In how many folds each column of a point is chosen at the same budget."""
-        if not self.n_scored:
-            return None
-        here = [path[i] for path in self.supports if i < len(path)]
-        return [int(sum(int(j) in found for found in map(set, here))) for j in support]
-
 
 def splits_of(cv: Any, X: Any, y: Any, loss: Any, random_state: int) -> list[Split]:
-    """Rows to fit and rows to score, for every fold; none without cross-validation.
-
-    A number is of shuffled folds: files are often sorted. Labels are stratified, in no more folds
-    than the rarest class has rows, at least two.
-    """
-    has_labels = get_loss(loss).takes_labels
+    """Rows to fit and rows to score, for every fold; none without cross-validation."""
     if cv is None:
         return []
     if not hasattr(cv, "split"):
-        n_folds = check_integer("cv", cv, low=2, high=X.shape[0], high_name="n_samples")
-        if has_labels:
-            rarest = int(np.unique(y, return_counts=True)[1].min())
-            if rarest < 2:
-                # one row of a class can only be in one part: no fold can score it
-                return []
-            n_folds = max(2, min(n_folds, rarest))
-        cv = shuffled_folds(n_folds, has_labels, random_state)
-    return split_rows(cv, X, y)
+        cv = check_integer("cv", cv, low=2, high=X.shape[0], high_name="n_samples")
+    return make_splits(cv, X, y, get_loss(loss).takes_labels, seed_of(random_state))
 
 
 def cross_validate(
@@ -154,8 +153,12 @@ def cross_validate(
     """Fit the path of `model` again without each fold, and score it there."""
     n_points, data, seed = len(model.path_), task.data(model), model._seed()
     points = [(0.0, int(budget)) for budget in model.path_.n_nonzero_coefs]
-    jobs = [(model, data, split, points, seed) for split in splits]
-    found: list[Any] = []
+    factors = fold_factors(model, data, splits)
+    jobs = [
+        (model, data, split, points, seed, part)
+        for split, part in zip(splits, factors, strict=True)
+    ]
+    found: list[FoldScores] = []
     if n_jobs in (None, 1):
         for i, job in enumerate(jobs):
             tell(i, f"fold {i + 1} of {len(splits)}")
@@ -164,26 +167,14 @@ def cross_validate(
         tell(0, f"{len(splits)} folds")
         found = each_fold(_score_fold, jobs, n_jobs)
     return Folds(
-        np.array([_filled(f[0], n_points) for f in found]).reshape(-1, n_points),
-        np.array([_filled(f[1], n_points) for f in found]).reshape(-1, n_points),
-        np.array([f[2] for f in found]),
-        [f[3] for f in found],
+        -np.array([fold.scores for fold in found]).reshape(-1, n_points),
+        np.array([fold.accuracies for fold in found]).reshape(-1, n_points),
+        -np.array([fold.null for fold in found]),
     )
 
 
 def _score_fold(
-    model: Any, data: Data, split: Split, points: Any, seed: int
-) -> tuple[Floats, Floats, float, list[NDArray[np.int64]]]:
-    fitted, fold = fit_fold(model, data, *split, points, seed)
-    if fitted is None:
-        return np.empty(0), np.empty(0), float("nan"), []
-    return (
-        fitted.losses(fold), fitted.accuracies(fold), fitted.null_loss(fold), fitted.path.supports,
-    )  # fmt: skip
-
-
-def _filled(values: Floats, size: int) -> Floats:
-    """Values of a path that may have ended early, with NaN after its end."""
-    out = np.full(size, np.nan)
-    out[: len(values)] = values
-    return out
+    model: Any, data: Data, split: Split, points: Any, seed: int, factors: Any
+) -> FoldScores:
+    fitted, fold = fit_fold(model, data, split, points, seed, factors)
+    return judge_fold(model, fitted, fold, len(points))

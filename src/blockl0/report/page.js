@@ -43,8 +43,9 @@ function fillRows(point) {
     const drop = point.drop[at], again = point.again ? point.again[at] : null;
     row.append(drop === null ? element('td', {}, 'kept') : barCell(share(drop), drop, worth, false));
     if (again !== null) {
-      const dots = element('span', { class: 'dots', 'aria-hidden': 'true' }, '●'.repeat(again) + '○'.repeat(data.folds - again));
-      row.append(element('td', {}, ...(data.folds <= 10 ? [dots] : []), `${again} of ${data.folds}`));
+      const n = data.half_samples, times = Math.round(again * n);
+      const dots = element('span', { class: 'dots', 'aria-hidden': 'true' }, '●'.repeat(times) + '○'.repeat(n - times));
+      row.append(element('td', {}, ...(n <= 10 ? [dots] : []), `${times} of ${n}`));
     }
     const entry = points.find(p => p.support.includes(f));
     row.append(element('td', {}, String(entry.k)));
@@ -89,6 +90,12 @@ function show(i) {
   get('mark').className = `mark ${certificate.mark}`;
   get('intercept').textContent = interceptText(point);
   for (const name of ['python', 'command']) get(name).textContent = data.recipes[name].join(String(point.k));
+  fill(get('meaning'), words.meaning);
+  get('cautions').replaceChildren(...point.cautions.map(parts => {
+    const item = element('li');
+    fill(item, parts);
+    return item;
+  }));
   fillRows(point);
   document.querySelectorAll('[data-rule]').forEach(button => button.setAttribute('aria-pressed', data.choices[button.dataset.rule] === now));
   document.querySelectorAll('#strip .at').forEach((mark, at) => mark.classList.toggle('now', at === now));

@@ -114,13 +114,16 @@ def _columns(data: dict[str, Any], point: dict[str, Any]) -> dict[str, str]:
         texts = [figure(value) for value in cells]
         texts.append("kept" if point["drop"][at] is None else share(point["drop"][at]))
         if point["again"] is not None:
-            texts.append(f"{point['again'][at]} of {data['folds']}")
+            texts.append(
+                f"{round(point['again'][at] * data['half_samples'])} of {data['half_samples']}"
+            )
         texts.append(str(next(p["k"] for p in data["points"] if f in p["support"])))
         name = f'<th scope="row" class="name">{escape(data["features"][f])}</th>'
         rows.append(f"<tr>{name}{''.join(f'<td>{text}</td>' for text in texts)}</tr>")
     intercept = point["intercept"] if is_many else [point["intercept"]]
     return {
-        "meaning": _sentence(data["meaning"]),
+        "meaning": _sentence(point["words"]["meaning"]),
+        "cautions": "".join(f"<li>{_sentence(parts)}</li>" for parts in point["cautions"]),
         "heads": "".join(f'<th scope="col" class="name">{escape(head)}</th>' for head in heads),
         "rows": "".join(rows),
         "intercept": f"Intercept: {', '.join(map(figure, intercept))}. Objective: "
@@ -129,25 +132,26 @@ def _columns(data: dict[str, Any], point: dict[str, Any]) -> dict[str, str]:
 
 
 def _captions(data: dict[str, Any]) -> dict[str, str]:
-    folds, score = data["folds"], data["score"]
+    folds, halves, score = data["folds"], data["half_samples"], data["score"]
     legend = (
         f"“Lost without it”: the fall of {'' if len(score) < 3 else 'the '}{score} on the fitted "
         "rows when the column is left out and the others are fitted anew."
     )
     curve = f"{_upper(score)} on the rows of the fit (dashed)."
     weak = "A full cell: the column is chosen at that size."
-    if folds:
+    if halves:
         legend += (
-            f" “Chosen again”: in how many of {folds} folds the search, repeated without a part of "
-            "the rows, takes the column at the same size; it measures stability, and is not a "
-            "probability."
+            f" “Chosen again”: how many of {halves} half-samples take the column at the same size. "
+            "A half-sample is one half of the rows, drawn at random, and the other half is one, "
+            "too; it measures stability, and is not a probability."
         )
+        weak += " A thin pale one: no more than half of the half-samples agree."
+    if folds:
         curve = (
             f"Solid: rows not seen in fitting, the mean of {folds} folds, with a band of one "
             "standard error. Dashed: the rows of the fit, which always improves. The ring is the "
             "fewest columns above the level line, which is one standard error below the best."
         )
-        weak += " A thin pale one: fewer than half of the folds, or just half, agree."
     return {
         "legend": escape(legend),
         "curve_caption": escape(curve),

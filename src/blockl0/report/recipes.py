@@ -21,10 +21,12 @@ if TYPE_CHECKING:
 
 DATA_OPTIONS = {
     "--text": "text", "--impute": "impute", "--dates": "dates", "--drop": "drop", "--na": "na",
-    "--header": "header", "--decimal": "decimal", "--format": "format",
+    "--header": "header", "--decimal": "decimal", "--format": "format", "--sheet": "sheet",
+    "--max-levels": "max_levels", "--date-order": "date_order", "--as-category": "as_category",
+    "--as-number": "as_number",
 }  # fmt: skip
 """Options of the command line that say how a file is read, and their names in `read_table`."""
-REPEATED = ("--drop", "--na")
+REPEATED = ("--drop", "--na", "--as-category", "--as-number")
 PLAIN_FILES = {".csv": "pd.read_csv({})", ".parquet": "pd.read_parquet({})"}
 UNNAMED = "data.csv"
 
@@ -143,6 +145,8 @@ def _reading(
     for name, value in options:
         key = DATA_OPTIONS[name]
         given[key] = [*given.get(key, []), value] if name in REPEATED else value
+        if key == "max_levels" and value.isdigit():
+            given[key] = int(value)
     arguments = ", ".join(f"{key}={_literal(value)}" for key, value in given.items())
     entries = "table.X.toarray()" if sp.issparse(facts.task.X) else "table.X"
     return [

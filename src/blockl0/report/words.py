@@ -6,13 +6,17 @@ from itertools import pairwise
 from typing import Any
 
 from blockl0.certificate.words import INFERENCE
+from blockl0.estimators.half_samples import FIRM
 from blockl0.losses import Words
+from blockl0.losses.base import UNCHANGED
 from blockl0.text import count, percent
 
 Sentence = list[Any]
 
 NAMED, NAMED_CHARACTERS = 10, 180
 """Columns spelled out in the headline, and their length together."""
+PRODUCTS = 3
+"""Products of columns that are named where they are explained."""
 UNSTEADY = 8
 """Columns that come and go which are named."""
 OVERFIT = 0.1
@@ -42,6 +46,7 @@ def of_point(point: dict[str, Any], data: dict[str, Any], words: Words) -> dict[
         "headline": _headline(point, data, words),
         "fit": _fit(point, data, words),
         "steady": _steady(point, data),
+        "meaning": _meaning(point, data, words),
     }
 
 
@@ -53,7 +58,6 @@ def of_report(data: dict[str, Any], words: Words) -> dict[str, Any]:
         "total": words.objective,
         "why": _why(data),
         "rules": RULES,
-        "meaning": _meaning(data, words),
         "unsteady": _unsteady(data),
         "inference": list(CAUTIONS),
     }
@@ -74,6 +78,7 @@ def _headline(point: dict[str, Any], data: dict[str, Any], words: Words) -> Sent
         right = f" correctly for {percent(point['accuracy'])} of {rows}"
         if cv and cv.get("accuracy") is not None:
             right += f", and for about {percent(cv['accuracy'])} of rows not seen in fitting"
+        right += f"; guessing would be right for {percent(data['guess'])}"
         return [*names, text, target, f"{right}."]
     text = f" {'explain' if many else 'explains'} {percent(point['explained'])} of the "
     text += f"{words.lost} of "
@@ -116,6 +121,7 @@ def _fit(point: dict[str, Any], data: dict[str, Any], words: Words) -> dict[str,
         return {"value": percent(0.0), "text": text}
     if cv is None:
         text = f"{what} on the rows it was fitted to. There was no cross-validation."
+        text += _guessing(data) if data["classes"] else ""
         return {"value": percent(train), "text": text}
     mean, error = cv[key], cv[f"{key}_se"]
     text = (
@@ -123,7 +129,7 @@ def _fit(point: dict[str, Any], data: dict[str, Any], words: Words) -> dict[str,
         f"{percent(train)} on the rows it was fitted to."
     )
     if data["classes"]:
-        text += f" Guessing the commonest class: {percent(data['guess'])}."
+        text += _guessing(data)
     elif mean <= error:
         text += " That is not clearly better than no column at all."
     if len(point["support"]) >= data["rows"] - 1:
@@ -133,28 +139,35 @@ def _fit(point: dict[str, Any], data: dict[str, Any], words: Words) -> dict[str,
     return {"value": percent(mean), "text": text}
 
 
+def _guessing(data: dict[str, Any]) -> str:
+    return f" Guessing the commonest class: {percent(data['guess'])}."
+
+
 def _steady(point: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
-    """Whether the folds chose the same columns."""
-    again, n_folds = point["again"], data["folds"]
+    """Whether half-samples choose the same columns."""
+    again, n = point["again"], data["half_samples"]
     if again is None:
-        return {"value": "–", "text": "There was no cross-validation to tell."}
+        return {"value": "–", "text": "The choice was not repeated on parts of the rows."}
     if not point["support"]:
         return {"value": "–", "text": "No column is chosen."}
     # kept columns are not chosen, and where all are in there is no choice
     pairs = zip(point["support"], again, strict=True)
-    again = [times for f, times in pairs if f not in data["kept"]]
+    again = [share for f, share in pairs if f not in data["kept"]]
     k = len(again)
     if k == 0 or len(point["support"]) == data["columns"]:
         return {"value": "–", "text": "There was nothing to choose at this size."}
-    always = sum(times == n_folds for times in again)
-    columns = "column was" if always == 1 else "columns were"
-    text = f"{columns} chosen again in all {n_folds} folds, each without a part of the rows."
-    if always < k:
+    firm = sum(share >= FIRM for share in again)
+    columns = "column is" if firm == 1 else "columns are"
+    text = (
+        f"{columns} chosen again in at least {percent(FIRM)} of {n} half-samples, which are halves "
+        "of the rows."
+    )
+    if firm < k:
         text += (
-            f" On average {sum(again) / n_folds:.2g} of the {k} came back, the least steady one in "
-            f"{min(again)} of {n_folds}."
+            f" On average {sum(again):.2g} of the {k} came back, the least steady one in "
+            f"{round(min(again) * n)} of {n}."
         )
-    return {"value": f"{always} of {k}", "text": text}
+    return {"value": f"{firm} of {k}", "text": text}
 
 
 def _why(data: dict[str, Any]) -> str:
@@ -181,17 +194,45 @@ def _why(data: dict[str, Any]) -> str:
     )
 
 
-def _meaning(data: dict[str, Any], words: Words) -> Sentence:
-    """How to read a coefficient."""
+def _meaning(point: dict[str, Any], data: dict[str, Any], words: Words) -> Sentence:
+    """How to read a coefficient of the chosen columns."""
     target = [data["target"]]
+    products = _products(point, data)
     if not data["classes"]:
-        before, _, after = words.effect.partition("{}")
-        return [before, target, after]
+        effect = words.effect.replace(UNCHANGED, "") if products else words.effect
+        before, _, after = effect.partition("{}")
+        return [before, target, after, *products]
     if len(data["classes"]) > 2:
         return ["A positive coefficient speaks for the class at the top of its column, a negative "
-                "one against it."]  # fmt: skip
+                "one against it.", *products]  # fmt: skip
     return ["A positive coefficient speaks for ", target, " = ", [data["classes"][1]],
-            f"{words.odds}, a negative one for ", [data["classes"][0]], "."]  # fmt: skip
+            f"{words.odds}, a negative one for ", [data["classes"][0]], ".",
+            *products]  # fmt: skip
+
+
+def _products(point: dict[str, Any], data: dict[str, Any]) -> Sentence:
+    """That a product or a power cannot change by itself, where one is chosen."""
+    chosen = [data["features"][f] for f in point["support"]]
+    factors = {data["features"][f]: data["factors"][f] for f in point["support"]}
+    found = [name for name in chosen if factors[name]]
+    if not found:
+        return []
+    out: Sentence = [" But "]
+    for i, name in enumerate(found[:PRODUCTS]):
+        out += [", " if i else "", [name]]
+    more, is_one = len(found) - PRODUCTS, len(found) == 1
+    out.append(f" and {more} more" if more > 0 else "")
+    out.append(
+        f" cannot change while the columns {'it is' if is_one else 'they are'} made of do not"
+    )
+    alone = [(name, factor) for name in found for factor in factors[name] if factor not in chosen]
+    if not alone:
+        return [*out, ": read them together."]
+    name, factor = alone[0]
+    return [
+        *out, ". Where one of those is not chosen, as ", [factor], " beside ", [name], ", the "
+        "coefficient also depends on where its zero lies: a part of a formula, not an effect.",
+    ]  # fmt: skip
 
 
 def _unsteady(data: dict[str, Any]) -> Sentence:

@@ -1,22 +1,24 @@
-"""What a column of a table holds: numbers, dates or text."""
+"""What a column of a table holds: numbers, dates or text; numbers that are codes or identifiers."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from blockl0.tables import dates
+from blockl0.tables.spellings import SAMPLE, is_categorical, place_of, undress
+from blockl0.text import cut
+
 MOSTLY = 0.8
 """Share of numbers from which a column of text is a column of numbers with something wrong."""
-ISO_DATE = r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2})?(\.\d+)?(Z|[+-]\d{2}:?\d{2})?)?"
-DISGUISED = (
-    r"[(]?[-+]?\s*[$€£¥]?\s*[-+]?(?:\d{1,3}(?:[,'’ \u00a0\u202f]\d{3})+|\d+)(?:[.,]\d+)?"
-    r"\s*[%$€£¥]?[)]?"
-)
-"""Numbers that are not read as such: with separated thousands, a unit, or a decimal comma."""
-COMMA_NUMBER = r"[-+]?(?:[1-9]\d{0,2}(?:\.\d{3})+(?:,\d*)?|(?:\d+(?:,\d*)?|,\d+)(?:[eE][-+]?\d+)?)"
-"""A number as it is written with a decimal comma: with points between its thousands or not."""
+FEW_CODES, MANY_ROWS = 12, 30
+"""So few different whole numbers in so many rows may be codes for something else."""
+IDENTIFIER = re.compile(r"(?:.*[^a-z0-9])?(?:id|nr|no|index|key|uuid|row|row ?names?)", re.I)
+CAMEL_IDENTIFIER = re.compile(r".*[a-z](?:Id|ID|Nr|No|Index|Key)")
+"""Names of columns that number the rows."""
 
 
 def kind_of(series: Any) -> str:
@@ -27,36 +29,59 @@ def kind_of(series: Any) -> str:
         raise ValueError(f"Column {series.name!r} holds complex numbers; give real ones.")
     if types.is_timedelta64_dtype(series.dtype) or types.is_datetime64_any_dtype(series.dtype):
         return "date"
+    if is_categorical(series):
+        return "text"
+    if types.is_bool_dtype(series.dtype):
+        return "number"
     if types.is_numeric_dtype(series.dtype):
-        return "number"
+        return "date" if dates.is_digits(series) else "number"
     values = series.dropna()
-    if len(values) == 0 or values.map(lambda value: isinstance(value, bool | np.bool_)).all():
+    is_mixed = series.dtype == object  # others hold texts alone
+    if len(values) == 0 or (is_mixed and values.map(_is_truth).all()):
         return "number"
-    texts = values.astype(str)
-    if texts.str.fullmatch(ISO_DATE).all():
+    counts = values.astype(str).str.strip().value_counts(sort=False)
+    if all(map(dates.ISO.fullmatch, counts.index)):
         return "date"
-    is_number = _parse(texts).notna()
-    if is_number.all():
+    if dates.possible_orders(counts.index) is not None:
+        return "date"
+    is_plain = _parse(counts.index.to_series()).notna().to_numpy()
+    if is_plain.all():
         return "number"
-    if is_number.mean() >= MOSTLY:
-        others = list(dict.fromkeys(texts[~is_number]))
-        shown = ", ".join(repr(text) for text in others[:3])
-        raise ValueError(
-            f"Column {series.name!r} holds numbers, but also {shown} in {int((~is_number).sum())} "
-            f"of {len(texts)} rows; correct them, or call them missing with --na {others[0]!r}, or "
-            f"leave the column out with --drop {series.name!r}."
-        )
-    is_disguised = texts.str.strip().str.fullmatch(DISGUISED) & ~is_number
-    if (is_number | is_disguised).mean() >= MOSTLY:
-        shown = texts[is_disguised].iloc[0]
-        has_comma = texts[is_disguised].str.strip().str.fullmatch(COMMA_NUMBER).all()
-        option = " --decimal comma reads commas as decimal." if has_comma else ""
-        raise ValueError(
-            f"Column {series.name!r} holds numbers in a form that is not read, as {shown!r}; write "
-            "them without separated thousands and units, with a decimal point, or leave the "
-            f"column out with --drop {series.name!r}.{option}"
-        )
+    _refuse_dirty_numbers(series, counts, is_plain)
     return "text"
+
+
+def _refuse_dirty_numbers(series: Any, counts: Any, is_plain: Any) -> None:
+    """Refuse a column of which most are numbers, in whatever spelling."""
+    sample = [undress(text) is not None for text in counts.index[:SAMPLE]]
+    if not is_plain.any() and sum(sample) < MOSTLY * len(sample) / 2:
+        return  # long texts take long
+    is_number = is_plain | np.array([undress(text) is not None for text in counts.index])
+    n_cells = int(counts.sum())
+    if counts[is_number].sum() < MOSTLY * n_cells:
+        return
+    if not is_number.all():
+        others = list(counts.index[~is_number])
+        shown = ", ".join(repr(cut(text)) for text in others[:3])
+        where = _place(series, others[0])
+        raise ValueError(
+            f"Column {series.name!r} holds numbers, but also {shown} in "
+            f"{int(counts[~is_number].sum())} of {n_cells} rows (the first is {where}); correct "
+            f"them, or call them missing with --na {others[0]!r}, or leave the column out with "
+            f"--drop {series.name!r}."
+        )
+    shown = counts.index[~is_plain][0]
+    raise ValueError(
+        f"Column {series.name!r} holds numbers in a form that is not read, as {shown!r} in "
+        f"{_place(series, shown)}; write them without separated thousands and with a decimal "
+        f"point, or leave the column out with --drop {series.name!r}. --decimal comma reads commas "
+        "as decimal, --decimal point takes them for thousands."
+    )
+
+
+def _place(series: Any, text: str) -> str:
+    """The first row with a text."""
+    return place_of(series, int(np.argmax((series.astype(str).str.strip() == text).to_numpy())))
 
 
 def _parse(texts: Any) -> Any:
@@ -65,17 +90,42 @@ def _parse(texts: Any) -> Any:
     return pandas.to_numeric(texts, errors="coerce")
 
 
-def to_numbers(series: Any, name: str, kind: str) -> NDArray[np.float64]:
-    """A column of numbers or dates as float64, NaN where missing; text in it is refused."""
-    import pandas
+def date_order(series: Any) -> str | None:
+    """Whether a column of dates has the day or the month first; None where all is clear.
 
-    if kind == "date":
-        if series.dtype.kind == "m":
-            return (series / pandas.Timedelta(days=1)).to_numpy(np.float64)
-        days = pandas.to_datetime(series, utc=True, errors="coerce")
-        values = ((days - pandas.Timestamp(0, tz="UTC")) / pandas.Timedelta(days=1)).to_numpy(
-            np.float64
+    Raises a ValueError for a column that does not tell, or that contradicts itself.
+    """
+    if series.dtype.kind in "biufmM":
+        return None
+    values = series.dropna()
+    texts = values.astype(str).str.strip().unique()
+    if all(map(dates.ISO.fullmatch, texts)) or not dates.needs_order(texts):
+        return None
+    orders = dates.possible_orders(texts) or set()
+    if len(orders) == 1:
+        return orders.pop()
+    if orders:
+        shown = next(text for text in texts if dates.needs_order([text]))
+        raise ValueError(
+            f"Column {series.name!r} holds dates as {shown!r} ({_place(series, shown)}), in which "
+            "the day or the month may come first; --date-order day-first or month-first decides, "
+            f"--drop {series.name!r} leaves the column out."
         )
+    day, month = (
+        next(text for text in texts if (dates.possible_orders([text]) or set()) == {order})
+        for order in dates.ORDERS
+    )
+    raise ValueError(
+        f"Column {series.name!r} holds {day!r} in {_place(series, day)}, with the day first, and "
+        f"{month!r} in {_place(series, month)}, with the month first; write them in one way, or "
+        f"leave the column out with --drop {series.name!r}."
+    )
+
+
+def to_numbers(series: Any, name: str, kind: str, order: str | None = None) -> NDArray[np.float64]:
+    """A column of numbers or dates as float64, NaN where missing; text in it is refused."""
+    if kind == "date":
+        values = _to_days(series, order)
     elif series.dtype.kind in "biuf":
         return series.to_numpy(np.float64)
     else:
@@ -85,10 +135,79 @@ def to_numbers(series: Any, name: str, kind: str) -> NDArray[np.float64]:
     if is_bad.any():
         row = int(np.argmax(is_bad))
         raise ValueError(
-            f"Column {name!r} must hold {kind}s, got {series.iloc[row]!r} in row {row}."
+            f"Column {name!r} must hold {kind}s, got {series.iloc[row]!r} in "
+            f"{place_of(series, row)}."
         )
     return values
 
 
+def _to_days(series: Any, order: str | None) -> NDArray[np.float64]:
+    """Since 1970; NaN where it is missing or no date."""
+    import pandas
+
+    if series.dtype.kind == "m":
+        return (series / pandas.Timedelta(days=1)).to_numpy(np.float64)
+    if series.dtype.kind in "iuf":
+        return dates.digits_to_days(series.to_numpy(np.float64))
+    if series.dtype.kind != "M":
+        codes, texts = pandas.factorize(series.astype(object))
+        texts = [str(text).strip() for text in texts]
+        if not all(map(dates.ISO.fullmatch, texts)):
+            found = (dates.parse(text) for text in texts)
+            days = [None if date is None else date.days(order or "day-first") for date in found]
+            known = [np.nan if day is None else day for day in days]
+            return np.array([*known, np.nan])[codes]
+    days = pandas.to_datetime(series, utc=True, errors="coerce")
+    return ((days - pandas.Timestamp(0, tz="UTC")) / pandas.Timedelta(days=1)).to_numpy(np.float64)
+
+
 def _is_bool(series: Any) -> bool:
-    return bool(series.map(lambda v: isinstance(v, bool | np.bool_), na_action="ignore").any())
+    return series.dtype == object and bool(series.dropna().map(_is_truth).any())
+
+
+def _is_truth(value: Any) -> bool:
+    return isinstance(value, bool | np.bool_)
+
+
+# -- numbers that may be something else ------------------------------------------------------------
+
+
+def is_whole(series: Any) -> bool:
+    """Whether a column of numbers holds whole ones alone."""
+    if series.dtype.kind in "iu":
+        return True
+    if series.dtype.kind != "f":
+        return False
+    values = series.to_numpy(np.float64, na_value=np.nan)
+    # the first cell tells of most columns
+    if len(values) and not np.isnan(values[0]) and values[0] != np.rint(values[0]):
+        return False
+    values = values[~np.isnan(values)]
+    return bool(len(values)) and bool(np.all(values == np.rint(values)))
+
+
+def numbers_the_rows(series: Any) -> bool:
+    """Whether whole numbers are all different, in a column whose name says so."""
+    name = str(series.name)
+    is_named = IDENTIFIER.fullmatch(name) or CAMEL_IDENTIFIER.fullmatch(name)
+    return bool(is_named) and is_whole(series) and bool(series.is_unique) and len(series) > 2
+
+
+def code_count(series: Any) -> int:
+    """The number of different values where they may be codes: three or more, whole, and few."""
+    if len(series) < MANY_ROWS or not is_whole(series):
+        return 0
+    head = series.iloc[: 20 * FEW_CODES].nunique()
+    n_values = series.nunique() if head <= FEW_CODES else head
+    return int(n_values) if 3 <= n_values <= FEW_CODES else 0
+
+
+def as_texts(series: Any) -> Any:
+    """The cells of a category as text, 2.0 as 2; missing ones stay so."""
+    if series.dtype.kind in "iuf" and is_whole(series):
+        return series.map(lambda value: str(int(value)), na_action="ignore").astype(object)
+    import pandas
+
+    texts = series.astype(object)
+    is_text = isinstance(series.dtype, pandas.StringDtype)
+    return texts if is_text else texts.map(str, na_action="ignore")

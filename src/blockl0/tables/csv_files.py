@@ -5,19 +5,24 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import Any
 
-from blockl0.tables.column_kinds import COMMA_NUMBER
 from blockl0.tables.decimals import Decimals, settle
-from blockl0.text import listing
+from blockl0.tables.spellings import READ_AS, ROW, undress
+from blockl0.text import clause, listing
 
 PACKED = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}
 """Compressed text, and the module that opens it."""
+BINARY = {
+    b"PK\x03\x04": "an Excel workbook or another ZIP file; --format excel reads workbooks",
+    b"\xd0\xcf\x11\xe0": "an old Excel workbook (.xls); save it as CSV or .xlsx",
+    b"PAR1": "a Parquet file; --format parquet reads it",
+}
+"""How files begin that are called .csv, but are not."""
 SEPARATORS = (",", "\t", ";", "|")
 LONGEST_RECORD = 1000
 """Lines that a record with quoted line breaks may have."""
@@ -30,7 +35,7 @@ def read_csv(
     header: str = "auto",
     as_text: Sequence[str] = (),
     decimal: str = "auto",
-    likely_decimal: str | None = None,
+    is_likely: bool = False,
 ) -> Decimals:
     """A DataFrame, with notes on how it was read; parameters as in `read_raw`."""
     import pandas
@@ -38,11 +43,11 @@ def read_csv(
     failure: Exception | None = None
     for encoding in _encodings(source):
         try:
-            found = _read(source, encoding, na, header, as_text, decimal, likely_decimal)
+            found = _read(source, encoding, na, header, as_text, decimal, is_likely)
         except UnicodeError as error:
             failure = failure or error
         except (pandas.errors.ParserError, pandas.errors.EmptyDataError, csv.Error) as error:
-            raise ValueError(f"This is not a table with a line for every row: {error}.") from error
+            raise ValueError(_unreadable(source, encoding, str(error))) from error
         else:
             if encoding == "cp1252":
                 found.notes.append("The text is not UTF-8; it is read as Windows-1252.")
@@ -53,8 +58,11 @@ def read_csv(
 def _encodings(source: Any) -> tuple[str, ...]:
     """What to try: Excel writes UTF-16 with a mark, or else the encoding of Windows."""
     with _opened(source) as file:
-        start = file.read(2)
-    has_mark = start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+        start = file.read(8)
+    for mark, what in BINARY.items():
+        if start.startswith(mark):
+            raise ValueError(f"This is no text, but {what}.")
+    has_mark = start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
     return ("utf-16",) if has_mark else ("utf-8-sig", "cp1252")
 
 
@@ -70,15 +78,15 @@ def _opened(source: Any) -> Iterator[Any]:
 
 def _read(
     source: Any, encoding: str, na: Sequence[str], header: str, as_text: Sequence[str],
-    decimal: str, likely_decimal: str | None,
+    decimal: str, is_likely: bool,
 ) -> Decimals:  # fmt: skip
     import pandas
 
     first, second = _first_records(source, encoding)
     separator = _separator(first, second)
     head, below = _cells(first, separator), _cells(second, separator)
-    has_header = _has_header(head, below, separator) if header == "auto" else header == "yes"
-    names = head if has_header else [f"x{j}" for j in range(len(head))]
+    is_named = has_header(head, below, separator) if header == "auto" else header == "yes"
+    names = head if is_named else [f"x{j}" for j in range(len(head))]
     known = set(names)
 
     def read(columns: Sequence[int] | None = None) -> Any:
@@ -87,24 +95,103 @@ def _read(
         kinds: Any = {name: str for name in as_text if name in known} if columns is None else str
         places: Any = columns
         return pandas.read_csv(
-            stream, sep=separator, header=0 if has_header else None, na_values=list(na),
-            names=None if has_header else names, encoding=encoding, skipinitialspace=True,
+            stream, sep=separator, header=0 if is_named else None, na_values=list(na),
+            names=None if is_named else names, encoding=encoding, skipinitialspace=True,
             low_memory=False, dtype=kinds, usecols=places,
         )  # fmt: skip
 
+    if len(below) > len(head):  # which pandas would take for names of rows
+        raise ValueError(_longer_rows(source, encoding, separator))
     frame = read()
-    if not isinstance(frame.index, pandas.RangeIndex):
-        raise ValueError("The rows hold more values than the header has names; add the names.")
+    frame.index = _rows(source, encoding, separator, is_named, len(frame))
     found = settle(
         frame, read, decimal=decimal, has_free_comma=separator != ",", as_text=as_text,
-        is_likely=likely_decimal == "comma",
+        is_likely=is_likely,
     )  # fmt: skip
-    notes = list(_name_notes(names, has_header))
-    if has_header and head[0] == "" and _numbers_rows(found.frame.iloc[:, 0]):
+    notes = list(name_notes(names, is_named))
+    if is_named and head[0] == "" and numbers_rows(found.frame.iloc[:, 0]):
         found.frame = found.frame.iloc[:, 1:].copy()
         notes.append("The first column has no name and numbers the rows: dropped.")
     found.notes = notes + found.notes
     return found
+
+
+# -- rows ------------------------------------------------------------------------------------------
+
+
+def _records(source: Any, encoding: str, separator: str) -> Iterator[tuple[int, int, list[str]]]:
+    """(row, line, cells) of every record, as a spreadsheet numbers the rows: from 1, with gaps."""
+    with _opened(source) as file, io.TextIOWrapper(file, encoding=encoding, newline="") as text:
+        reader = csv.reader(text, delimiter=separator, skipinitialspace=True)
+        for row, cells in enumerate(reader, 1):
+            if cells and not (len(cells) == 1 and cells[0].isspace()):
+                yield row, reader.line_num, cells
+
+
+def _rows(source: Any, encoding: str, separator: str, is_named: bool, n_rows: int) -> Any:
+    """The rows of the file, the first of which is 1, as an index of the table."""
+    import pandas
+
+    first = 2 if is_named else 1
+    plain = pandas.RangeIndex(first, first + n_rows, name=ROW)
+    if not _has_empty_lines(source, encoding, first + n_rows - 1):
+        return plain
+    with suppress(csv.Error):
+        rows = [row for row, _, _ in _records(source, encoding, separator)][is_named:]
+        if len(rows) == n_rows:
+            return pandas.Index(rows, name=ROW)
+    return plain
+
+
+def _has_empty_lines(source: Any, encoding: str, n_records: int) -> bool:
+    """Whether there may be any: rows are then counted one by one."""
+    with _opened(source) as file:
+        content = file.read()
+    if encoding == "utf-16":
+        content = content.decode(encoding).encode()
+    if 0 <= n_records - content.count(b"\n") <= 1:
+        return False
+    return any(mark in content for mark in (b"\n\n", b"\n\r\n", b"\n ")) or content[:1] in b"\r\n"
+
+
+def _unreadable(source: Any, encoding: str, said: str) -> str:
+    """Why pandas could not read a file, in words of the file."""
+    first, second = _first_records(source, encoding)
+    if not first:
+        return "This is not a table: the file is empty."
+    if "EOF inside string" in said:
+        return "This is not a table: a quote opens and is never closed." + _open_quote(
+            source, encoding
+        )
+    return _longer_rows(source, encoding, _separator(first, second))
+
+
+def _longer_rows(source: Any, encoding: str, separator: str) -> str:
+    """Which row holds more values than the first one."""
+    n_names = 0
+    try:
+        for row, line, cells in _records(source, encoding, separator):
+            n_names = n_names or len(cells)
+            if len(cells) > n_names:
+                where = f"row {row}" if line == row else f"row {row} (line {line})"
+                return (
+                    f"This is not a table with equal rows: {where} holds {len(cells)} values, but "
+                    f"the first row {n_names}, separated by {separator!r}; add the names that are "
+                    "missing, or put quotes around values with a separator inside."
+                )
+    except csv.Error as error:
+        return f"This is not a table with a line for every row: {clause(error)}."
+    return "This is not a table with a line for every row."
+
+
+def _open_quote(source: Any, encoding: str) -> str:
+    """Where the last record with a quote begins that goes on to the end of the file."""
+    with _opened(source) as file, io.TextIOWrapper(file, encoding=encoding, newline="") as text:
+        opened, line = 0, 0
+        for line, content in enumerate(text, 1):
+            if content.count('"') % 2:
+                opened = 0 if opened else line
+    return f" It opens in line {opened} of {line}." if opened else ""
 
 
 # -- the first lines -------------------------------------------------------------------------------
@@ -138,7 +225,7 @@ def _cells(record: str, separator: str) -> list[str]:
     return [cell.strip() for cell in next(rows, [])]
 
 
-def _has_header(head: list[str], below: list[str], separator: str) -> bool:
+def has_header(head: list[str], below: list[str], separator: str) -> bool:
     """Whether the first line names the columns.
 
     Numbers alone are data, but 0, 1, 2, … are names, and so are whole numbers after an empty
@@ -166,7 +253,8 @@ def _kind(cell: str, separator: str) -> str:
     try:
         float(cell)
     except ValueError:
-        if separator == "," or re.fullmatch(COMMA_NUMBER, cell) is None:
+        number = undress(cell)
+        if number is None or (separator == "," and number.spelling not in READ_AS["point"]):
             return "text"
     return "whole" if cell.lstrip("+-").isdigit() else "fraction"
 
@@ -174,14 +262,26 @@ def _kind(cell: str, separator: str) -> str:
 # -- the columns -----------------------------------------------------------------------------------
 
 
-def _name_notes(names: list[str], has_header: bool) -> Iterator[str]:
-    if not has_header:
+def name_notes(names: list[str], is_named: bool) -> Iterator[str]:
+    """What is to be said of the names of columns."""
+    if not is_named:
         yield "The first line holds data: there is no header, columns are x0, x1, …"
     twice = [name for name, count in Counter(names).items() if name and count > 1]
     if twice:
         yield f"Names that occur more than once get a number, as {twice[0]}.1: {listing(twice)}."
 
 
-def _numbers_rows(column: Any) -> bool:
+def unique_names(names: list[str]) -> list[str]:
+    """As pandas makes them: a, a.1, …; those without a name are Unnamed: 0, …"""
+    seen: Counter[str] = Counter()
+    made: list[str] = []
+    for j, name in enumerate(names):
+        name = name or f"Unnamed: {j}"
+        made.append(f"{name}.{seen[name]}" if seen[name] else name)
+        seen[name] += 1
+    return made
+
+
+def numbers_rows(column: Any) -> bool:
     """Whole numbers, all different: an index that was saved along, in order or not."""
     return column.dtype.kind in "iu" and column.is_unique

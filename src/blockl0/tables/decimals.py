@@ -1,39 +1,27 @@
-"""Decimal commas and points of a CSV file: one of them for the whole file, or a reason why not.
+"""Decimal commas and points of a file: one of them for the whole file, or a reason why not.
 
-Where a file has decimal commas, 1.660 is 1660 and not 1.66. The comma is recognized by a column
-that cannot be read otherwise; all columns are then looked at again as they were written.
+Where a file has decimal commas, 1.660 is 1660 and not 1.66; where it has decimal points, 1,660 is
+1660. What a file has is told by a column that cannot be read otherwise; all columns are then looked
+at again as they were written.
 """
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-import numpy as np
-
+from blockl0.tables.spellings import READ_AS, Cell, Column, text_columns, to_float, undress
 from blockl0.text import listing
+
+Numbers = Callable[[], Iterator[tuple[str, Column]]]
 
 SHARE = 0.5
 """Of numbers with a comma among the texts of a column that are taken as a hint at the comma."""
-EXPONENT = r"(?:[eE][-+]?\d+)?"
-SPELLINGS = re.compile(
-    rf"""[-+]?(?:
-    (?P<whole>\d{{1,3}}(?:[eE][-+]?\d+)?)
-    |(?P<long>\d{{4,}}{EXPONENT})                          # 1660, without a point
-    |(?P<point_group>[1-9]\d{{0,2}}\.\d{{3}})              # 1.660, which is 1660 or 1.66
-    |(?P<point_groups>[1-9]\d{{0,2}}(?:\.\d{{3}}){{2,}})   # 1.234.567
-    |(?P<comma_group>[1-9]\d{{0,2}},\d{{3}})               # 1,234, which alone tells nothing either
-    |(?P<comma>(?:\d+,\d*|,\d+){EXPONENT}|[1-9]\d{{0,2}}(?:\.\d{{3}})+,\d*)
-    |(?P<point>(?:\d+\.\d*|\.\d+){EXPONENT})
-    )""",
-    re.VERBOSE,
-)
-"""How a number may be written; the first group that fits the whole of it."""
-WITH_COMMA = ("whole", "long", "point_group", "point_groups", "comma_group", "comma")
-"""Spellings in a file with decimal commas."""
+OTHER = {"comma": "point", "point": "comma"}
+SURE = {"comma": ("comma", "point_groups"), "point": ("point", "comma_groups")}
+"""Spellings that occur with one decimal mark only."""
 
 
 @dataclass
@@ -43,7 +31,7 @@ class Decimals:
     Attributes
     ----------
     frame : DataFrame
-        With numbers for what was written with a decimal comma.
+        With numbers for what was spelled in another way.
     decimal : "point" or "comma"
     notes : list of str
     doubts : dict of str
@@ -56,35 +44,23 @@ class Decimals:
     doubts: dict[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Cell:
-    """A number that shows something, and where it is."""
-
-    column: str
-    row: int
-    text: str
-
-    def __str__(self) -> str:
-        return f"{self.text!r} in row {self.row} of column {self.column!r}"
-
-
 def settle(
     frame: Any,
-    reread: Callable[[Sequence[int]], Any],
+    reread: Callable[[Sequence[int]], Any] | None,
     *,
     decimal: str,
-    has_free_comma: bool,
+    has_free_comma: bool = True,
     as_text: Collection[str] = (),
     is_likely: bool = False,
 ) -> Decimals:
-    """Find out about the comma, and convert the columns that have it.
+    """Find out about the comma, and convert the columns that are numbers in another spelling.
 
     Parameters
     ----------
     frame : DataFrame
         As pandas reads it, with points as decimals.
-    reread : callable
-        Of numbers of columns: the same cells as text.
+    reread : callable or None
+        Of numbers of columns: the same cells as text. None where numbers are numbers already.
     decimal : "auto", "point" or "comma"
     has_free_comma : bool
         Whether the comma does not separate columns; else it is in quotes, and only a hint.
@@ -93,181 +69,222 @@ def settle(
     is_likely : bool
         Whether a file of the same origin had decimal commas.
     """
-    if decimal == "point":
-        return Decimals(frame)
-    texts = dict(_texts(frame, as_text))
+    left_alone = set(as_text)
+    texts = {series.name: Column(series) for series in text_columns(frame, left_alone)}
     found = Decimals(frame, doubts=dict(_mixed_columns(texts)))
-    sure, hint = _evidence(texts, has_free_comma)
-    if decimal == "auto" and sure is None and hint is None and not is_likely:
+    sure, hint = _commas(texts, has_free_comma)
+    numbers = partial(_numbers_as_written, frame, reread, left_alone)
+    if decimal == "comma" or (decimal == "auto" and sure is not None):
+        _convert(found, texts | dict(numbers()), "comma", None if decimal == "comma" else sure)
         return found
-    numbers = dict(_numbers_as_written(frame, reread, as_text))
-    if decimal == "comma" or sure is not None:
-        _convert(found, texts | numbers, None if decimal == "comma" else sure)
-    elif not any("point" in column.first for column in numbers.values()):
-        why = ", as in the data of the fit" if hint is None else f", as {hint} suggests"
-        for name, column in numbers.items():
-            if "point_group" in column.first:
-                found.doubts[name] = _two_meanings(column.first["point_group"], why)
+    if decimal == "auto" and (hint is not None or is_likely):
+        _doubt_groups(found, dict(numbers()), hint)
+    _convert_points(found, texts, numbers, decimal)
     return found
 
 
 # -- looking ---------------------------------------------------------------------------------------
 
 
-class Column:
-    """The cells of a column as they are written, and which spellings there are.
-
-    Parameters
-    ----------
-    name : str
-    series : Series
-        Of texts, with gaps.
-
-    Attributes
-    ----------
-    cells : dict of str
-        By row, without those that are missing and without blanks around.
-    first : dict of Cell
-        Of each spelling of `SPELLINGS`, and "other".
-    count : Counter
-    """
-
-    def __init__(self, name: str, series: Any) -> None:
-        rows = np.flatnonzero(series.notna().to_numpy(np.bool_)).tolist()
-        values = series.tolist()
-        self.name = name
-        self.cells = {row: str(values[row]).strip() for row in rows}
-        self.first: dict[str, Cell] = {}
-        self.count: Counter[str] = Counter()
-        for row, text in self.cells.items():
-            match = SPELLINGS.fullmatch(text)
-            spelling = (match.lastgroup if match else None) or "other"
-            self.count[spelling] += 1
-            if spelling not in self.first:
-                self.first[spelling] = Cell(name, row, text)
-
-    def share(self, spellings: Sequence[str]) -> float:
-        """Of cells in some of the spellings."""
-        return sum(self.count[spelling] for spelling in spellings) / max(len(self.cells), 1)
-
-    def numbers(self, n_rows: int) -> Any:
-        """The column as it is meant with decimal commas; NaN where it is missing."""
-        values = np.full(n_rows, np.nan)
-        for row, text in self.cells.items():
-            values[row] = float(text.replace(".", "").replace(",", "."))
-        return values
-
-
-def _texts(frame: Any, as_text: Collection[str]) -> Iterator[tuple[str, Column]]:
-    """The columns that pandas left as text."""
-    left_alone = set(as_text)
-    for name, kind in zip(frame.columns, (t.kind for t in frame.dtypes), strict=True):
-        if kind not in "biufcmM" and name not in left_alone:
-            yield name, Column(name, frame[name])
-
-
 def _numbers_as_written(
-    frame: Any, reread: Callable[[Sequence[int]], Any], as_text: Collection[str]
+    frame: Any, reread: Callable[[Sequence[int]], Any] | None, left_alone: Collection[str]
 ) -> Iterator[tuple[str, Column]]:
-    """The columns that pandas took for numbers with decimals."""
-    left_alone = set(as_text)
+    """The columns that pandas took for numbers with decimals, looked at one after the other."""
     places = [
         j for j, kind in enumerate(frame.dtypes)
         if kind.kind == "f" and frame.columns[j] not in left_alone
     ]  # fmt: skip
-    if not places:
+    if not places or reread is None:
         return
-    written = reread(places)
+    written = reread(places).set_axis(frame.index)
     for i, j in enumerate(places):
-        yield frame.columns[j], Column(frame.columns[j], written.iloc[:, i])
+        yield frame.columns[j], Column(written.iloc[:, i].rename(frame.columns[j]))
 
 
-def _evidence(texts: dict[str, Column], has_free_comma: bool) -> tuple[Cell | None, Cell | None]:
+def _commas(texts: dict[str, Column], has_free_comma: bool) -> tuple[Cell | None, Cell | None]:
     """(a decimal comma in a column of such numbers alone, one in a column that is less clear)."""
     sure = hint = None
     for column in texts.values():
-        if "comma" not in column.first:
+        shown = next((column.first[s] for s in SURE["comma"] if column.has(s)), None)
+        if shown is None or column.has(*SURE["point"]):
             continue
-        share = column.share(WITH_COMMA)
+        share = column.share(READ_AS["comma"])
         if share == 1.0 and has_free_comma:
-            sure = sure or column.first["comma"]
+            sure = sure or shown
         elif share >= SHARE:
-            hint = hint or column.first["comma"]
+            hint = hint or shown
     return sure, hint
 
 
+def _point(texts: dict[str, Column], numbers: Numbers) -> Cell | None:
+    """A decimal point that cannot be anything else."""
+    for column in texts.values():
+        if column.share(READ_AS["point"]) == 1.0 and column.has(*SURE["point"]):
+            return next(column.first[s] for s in SURE["point"] if column.has(s))
+    return next((column.first["point"] for _, column in numbers() if column.has("point")), None)
+
+
 def _mixed_columns(texts: dict[str, Column]) -> Iterator[tuple[str, str]]:
-    """Columns of numbers alone, some with a decimal comma and some with a decimal point."""
+    """Columns of numbers alone that contradict themselves, and how."""
     for name, column in texts.items():
-        comma, point = column.first.get("comma"), column.first.get("point")
-        if comma is None or point is None or "other" in column.first:
-            continue
-        why = (
-            f"Column {name!r} has a decimal comma in row {comma.row}, {comma.text!r}, and a "
-            f"decimal point in row {point.row}, {point.text!r}; write them in one way, or leave "
-            f"the column out with --drop {name!r}."
-        )
-        yield name, why
+        said = None if column.has("other") else _two_marks(column) or _two_units(column)
+        if said:
+            yield name, said
+
+
+def _two_marks(column: Column) -> str | None:
+    comma, point = (
+        next((column.first[s] for s in SURE[mark] if column.has(s)), None) for mark in SURE
+    )
+    if comma is None or point is None:
+        return None
+    return (
+        f"Column {column.name!r} has a decimal comma in {comma.row}, {comma.text!r}, and a decimal "
+        f"point in {point.row}, {point.text!r}; write them in one way, or leave the column out "
+        f"with --drop {column.name!r}."
+    )
+
+
+def _two_units(column: Column) -> str | None:
+    """Two currencies, or numbers with and without a percent sign; 0 needs none."""
+    if len(column.units) < 2 or not ("%" in column.units or len(column.units.keys() - {""}) > 1):
+        return None
+    one, other = list(column.units.values())[:2]
+    return (
+        f"Column {column.name!r} holds {one.text!r} in {one.row} and {other.text!r} in "
+        f"{other.row}: numbers with different units; write them in one unit, or leave the column "
+        f"out with --drop {column.name!r}."
+    )
 
 
 # -- converting ------------------------------------------------------------------------------------
 
 
-def _convert(found: Decimals, columns: dict[str, Column], sure: Cell | None) -> None:
-    """Make numbers of what has decimal commas; `sure` shows them, None if they are asked for."""
-    import pandas
-
-    frame, found.decimal = found.frame, "comma"
-    changed: list[str] = []
+def _convert(found: Decimals, columns: dict[str, Column], decimal: str, sure: Cell | None) -> None:
+    """Make numbers of what is spelled in a known way; `sure` shows it, None if it is asked for."""
+    frame, found.decimal = found.frame, decimal
+    with_mark: list[str] = []
     grouped: list[str] = []
+    dressed: list[str] = []
     made: dict[str, Any] = {}
     for name in frame.columns:
         column = columns.get(name)
-        if column is None or not column.cells or "other" in column.first:
+        if column is None or not column.n_cells or column.has("other") or name in found.doubts:
             continue
-        doubt = found.doubts.get(name) or _doubt(column, sure)
+        doubt = _contradiction(column, decimal, sure)
         if doubt:
             found.doubts[name] = doubt
-        elif {"comma", "comma_group", "point_group", "point_groups"} & column.first.keys():
-            made[name] = column.numbers(len(frame))
-            has_comma = {"comma", "comma_group"} & column.first.keys()
-            (changed if has_comma else grouped).append(name)
+        elif frame[name].dtype.kind != "f" or column.has(f"{OTHER[decimal]}_group"):
+            made[name] = column.values(decimal)
+            if column.is_dressed:
+                dressed.append(column.example(decimal))
+            elif decimal == "comma" and column.has("comma", "comma_group"):
+                with_mark.append(name)
+            elif column.has_mark(OTHER[decimal]):
+                grouped.append(name)
+    _replace(found, made)
+    _say(found, with_mark, grouped, dressed)
+
+
+def _convert_points(
+    found: Decimals, texts: dict[str, Column], numbers: Numbers, decimal: str
+) -> None:
+    """The same for decimal points, of which only columns of texts can need it."""
+    open_ = {name for name, column in texts.items() if _is_open(column)}
+    if decimal == "auto" and open_:
+        point = _point(texts, numbers)
+        if point is None:
+            for name in open_:
+                found.doubts.setdefault(name, _two_meanings(texts[name].first["comma_group"]))
+        _convert(found, _only(texts, "point"), "point", point)
+    else:
+        _convert(found, _only(texts, "point"), "point", None)
+
+
+def _is_open(column: Column) -> bool:
+    """Whether commas may be between thousands or decimal."""
+    return (
+        column.share(READ_AS["point"]) == 1.0
+        and column.has("comma_group")
+        and not column.has(*SURE["point"])
+    )
+
+
+def _only(texts: dict[str, Column], decimal: str) -> dict[str, Column]:
+    """The columns that can be read with a mark; the others stay text, and are refused as such."""
+    return {name: column for name, column in texts.items() if column.share(READ_AS[decimal]) == 1.0}
+
+
+def _replace(found: Decimals, made: dict[str, Any]) -> None:
     # all at once: a column after the other takes time that grows with the square of their number
-    found.frame = pandas.DataFrame({name: made.get(name, frame[name]) for name in frame.columns})
-    if changed:
-        found.notes.append(f"Numbers with a decimal comma: {listing(changed)}.")
+    import pandas
+
+    if made:
+        frame = found.frame
+        columns = {name: made.get(name, frame[name]) for name in frame.columns}
+        found.frame = pandas.DataFrame(columns, index=frame.index)
+
+
+def _say(found: Decimals, with_mark: list[str], grouped: list[str], dressed: list[str]) -> None:
+    if with_mark:
+        found.notes.append(f"Numbers with a decimal comma: {listing(with_mark)}.")
     if grouped:
+        mark, example = ("points", "1.660") if found.decimal == "comma" else ("commas", "1,660")
         found.notes.append(
-            "In a file with decimal commas, points are between thousands (1.660 is 1660): "
-            f"{listing(grouped)}."
+            f"In a file with decimal {found.decimal}s, {mark} are between thousands ({example} is "
+            f"1660): {listing(grouped)}."
         )
+    if dressed:
+        found.notes.append(f"Read as numbers: {listing(dressed)}.")
 
 
-def _doubt(column: Column, sure: Cell | None) -> str | None:
-    """Why a column of numbers is not read as one with decimal commas."""
-    point, grouped, plain = (column.first.get(s) for s in ("point", "point_group", "long"))
-    if point is not None:
-        other = "but --decimal comma was given" if sure is None else f"but there is {sure}"
+# -- words of refusal ------------------------------------------------------------------------------
+
+
+def _contradiction(column: Column, decimal: str, sure: Cell | None) -> str | None:
+    """Why a column of numbers is not read as one with this decimal mark."""
+    other = OTHER[decimal]
+    wrong = next((column.first[s] for s in SURE[other] if column.has(s)), None)
+    if wrong is not None:
+        why = f"but --decimal {decimal} was given" if sure is None else f"but there is {sure}"
         return (
-            f"Column {column.name!r} has a decimal point in row {point.row}, {point.text!r}, "
-            f"{other}; write the file in one way. --decimal point takes points for decimal and "
-            "refuses commas, --decimal comma takes commas and refuses points, --drop leaves a "
-            "column out."
+            f"Column {column.name!r} has a decimal {other} in {wrong.row}, {wrong.text!r}, {why}; "
+            "write the file in one way. --decimal point takes points for decimal and refuses "
+            "decimal commas, --decimal comma takes commas and refuses decimal points, --drop "
+            "leaves a column out."
         )
-    is_clear = {"comma", "point_groups"} & column.first.keys()
-    if sure is None or is_clear or grouped is None or plain is None:
+    grouped, plain = column.first.get(f"{other}_group"), column.first.get("long")
+    if sure is None or column.has(*SURE[decimal]) or grouped is None or plain is None:
         return None
     return _two_meanings(
         grouped,
-        f" as in a file with decimal commas ({sure}), but {plain.text!r} in row {plain.row} has no "
-        "point",
+        f" as in a file with decimal {decimal}s ({sure}), but {plain.text!r} in {plain.row} has no "
+        f"{other}",
     )
 
 
-def _two_meanings(cell: Cell, why: str) -> str:
-    whole = cell.text.replace(".", "")
+def _doubt_groups(found: Decimals, numbers: dict[str, Column], hint: Cell | None) -> None:
+    """1.660 where a comma is likely but not sure: refused, unless another column has 0.5."""
+    if any(column.has("point") for column in numbers.values()):
+        return
+    why = ", as in the data of the fit" if hint is None else f", as {hint} suggests"
+    for name, column in numbers.items():
+        if column.has("point_group"):
+            found.doubts[name] = _two_meanings(column.first["point_group"], why)
+
+
+def _two_meanings(cell: Cell, why: str = "") -> str:
+    """Of 1.660 or 1,660: what each is, and the option that reads it so."""
+    bare = cell.text
+    mark = "point" if "." in bare else "comma"
+    whole, small = (f"{_read(bare, decimal):.10g}" for decimal in (OTHER[mark], mark))
     return (
-        f"Column {cell.column!r} holds {cell.text!r} in row {cell.row}: {whole} if points are "
-        f"between thousands{why}; or {float(cell.text):g}. --decimal comma reads {whole}, "
-        f"--decimal point {float(cell.text):g}, --drop {cell.column!r} leaves the column out."
+        f"Column {cell.column!r} holds {cell.text!r} in {cell.row}: {whole} if {mark}s are "
+        f"between thousands{why}; or {small}. --decimal {OTHER[mark]} reads {whole}, --decimal "
+        f"{mark} {small}, --drop {cell.column!r} leaves the column out."
     )
+
+
+def _read(text: str, decimal: str) -> float:
+    number = undress(text)
+    return to_float(number.bare if number else text, decimal)

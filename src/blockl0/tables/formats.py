@@ -1,9 +1,8 @@
-"""Reading data files as they are: CSV and TSV, Parquet, LIBSVM, NPZ and MAT, or standard input."""
+"""Reading data files as they are: CSV, Excel, Parquet, LIBSVM, NPZ, MAT, or standard input."""
 
 from __future__ import annotations
 
 import io
-import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -14,9 +13,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from blockl0.files import check_exists
 from blockl0.tables.csv_files import PACKED, read_csv
+from blockl0.tables.decimals import Decimals, settle
+from blockl0.tables.excel import Sheet, read_excel
 from blockl0.tables.matrix_files import read_libsvm, read_mat
-from blockl0.text import clause, did_you_mean
+from blockl0.text import clause
 from blockl0.validate import check_choice
 
 FORMATS = {
@@ -24,6 +26,8 @@ FORMATS = {
     ".tsv": "csv",
     ".tab": "csv",
     ".txt": "csv",
+    ".xlsx": "excel",
+    ".xlsm": "excel",
     ".parquet": "parquet",
     ".pq": "parquet",
     ".svm": "libsvm",
@@ -33,6 +37,9 @@ FORMATS = {
     ".mat": "mat",
 }
 """The format of a file by the end of its name."""
+KINDS = tuple(dict.fromkeys(FORMATS.values()))
+SPREADSHEETS = (".xls", ".xlsb", ".ods", ".numbers")
+"""Tables that are not read, but can be saved as what is."""
 MATRIX_NAMES, TARGET_NAMES = ("X", "x", "A", "data"), ("y", "Y", "target", "b", "label", "labels")
 """What a matrix and its target are called in NPZ and MAT files; the first one there is taken."""
 STDIN = "standard input"
@@ -58,7 +65,7 @@ class Raw:
     is_open : bool
         Whether columns that are not mentioned are zero, as in LIBSVM files.
     decimal : "point" or "comma"
-        How a text file writes its numbers.
+        How its texts write numbers.
     doubts : dict of str
         Columns whose numbers could be others, and why; they are refused when they are used.
     """
@@ -108,13 +115,14 @@ def read_raw(
     as_text: Iterable[str] = (),
     decimal: str = "auto",
     likely_decimal: str | None = None,
+    sheet: str | int | None = None,
 ) -> Raw:
     """Read a file, standard input for "-", or take a DataFrame as it is.
 
     Parameters
     ----------
     source : path-like, "-", or DataFrame
-    format : "csv", "parquet", "libsvm", "npz" or "mat", optional
+    format : "csv", "excel", "parquet", "libsvm", "npz" or "mat", optional
         By default from the name; CSV, of any separator, for standard input.
     na : sequence of str
         Texts that stand for a missing value, besides the empty one, NA, NaN, null and the like.
@@ -127,28 +135,32 @@ def read_raw(
         be read otherwise; points are then between thousands, and decimal points refused.
     likely_decimal : "point" or "comma", optional
         What it was in a file of the same origin: 1.660 is refused where nothing else tells.
+    sheet : str or int, optional
+        Of an Excel file, by name or number from 1.
     """
     check_choice("header", header, ("auto", "yes", "no"))
     check_choice("decimal", decimal, ("auto", "point", "comma"))
+    spelled = {"decimal": decimal, "as_text": tuple(as_text)}
     if hasattr(source, "iloc"):
-        return replace(_from_frame(source), source="a DataFrame")
+        return replace(_from_frame(source, **spelled), source="a DataFrame")
     if str(source) == "-":
         name, stream = STDIN, io.BytesIO(sys.stdin.buffer.read())
         kind = format or "csv"
     else:
-        name, stream = str(source), Path(source)
-        if stream.is_dir():
-            raise IsADirectoryError(f"{name!r} is a folder; give the name of a file.")
-        if not stream.is_file():
-            raise FileNotFoundError(f"There is no file {name!r}.{_similar(stream)}")
+        name, stream = str(source), check_exists(source)
         kind = format or format_of(stream)
+    if sheet is not None and kind != "excel":
+        raise ValueError(f"{name} has no sheets: --sheet is for Excel files.")
+    is_likely = likely_decimal == "comma"
     if kind == "csv":
-        raw = _read_csv(
-            stream, na=tuple(na), header=header, as_text=tuple(as_text), decimal=decimal,
-            likely_decimal=likely_decimal,
-        )  # fmt: skip
+        raw = _read_csv(stream, na=tuple(na), header=header, is_likely=is_likely, **spelled)
+    elif kind == "excel":
+        how = {"na": tuple(na), "header": header, "sheet": sheet}
+        raw = _from_sheet(read_excel(stream, **how), spelled)
+    elif kind == "parquet":
+        raw = _from_frame(_read_parquet(stream, tuple(na)), **spelled)
     else:
-        raw = _READERS[kind](stream, tuple(na))
+        raw = _READERS[kind](stream)
     if raw.n_rows == 0 or not raw.names:
         raise ValueError(f"{name} must hold at least one row and one column besides a header.")
     return replace(raw, source=name)
@@ -161,16 +173,12 @@ def format_of(path: Path) -> str:
         suffixes.pop()
     if suffixes and suffixes[-1] in FORMATS:
         return FORMATS[suffixes[-1]]
+    if suffixes and suffixes[-1] in SPREADSHEETS:
+        raise ValueError(f"{suffixes[-1]} files are not read; save it as CSV or .xlsx.")
     raise ValueError(
         f"The name {path.name!r} does not tell its format; known are {', '.join(FORMATS)}. "
-        "Give --format csv, parquet, libsvm, npz or mat."
+        f"Give --format {', '.join(KINDS[:-1])} or {KINDS[-1]}."
     )
-
-
-def _similar(path: Path) -> str:
-    folder = path.parent
-    names = [p.name for p in folder.iterdir() if p.is_file()] if folder.is_dir() else []
-    return did_you_mean(path.name, names, "" if folder == Path() else f"{folder}{os.sep}")
 
 
 # -- tables with named columns ---------------------------------------------------------------------
@@ -186,38 +194,49 @@ def _pandas() -> Any:
 
 def _read_csv(stream: Any, **how: Any) -> Raw:
     _pandas()
-    read = read_csv(stream, **how)
-    raw = _from_frame(read.frame)
-    return replace(raw, notes=tuple(read.notes), decimal=read.decimal, doubts=read.doubts)
+    return _from_decimals(read_csv(stream, **how))
 
 
-def _read_parquet(stream: Any, na: tuple[str, ...]) -> Raw:
+def _from_decimals(read: Decimals) -> Raw:
+    names = tuple(str(name) for name in read.frame.columns)
+    return Raw(read.frame, names, notes=tuple(read.notes), decimal=read.decimal, doubts=read.doubts)
+
+
+def _from_sheet(read: Sheet, spelled: dict[str, Any]) -> Raw:
+    raw = _from_frame(read.frame, **spelled)
+    return replace(raw, notes=(*read.notes, *raw.notes))
+
+
+def _read_parquet(stream: Any, na: tuple[str, ...]) -> Any:
     try:
         frame = _pandas().read_parquet(stream)
     except ImportError as error:
         raise ModuleNotFoundError("Reading Parquet needs pyarrow: pip install pyarrow.") from error
     except (OSError, ValueError) as error:
         raise ValueError(f"This is not a Parquet file: {error}.") from error
-    return _from_frame(frame.replace(list(na), np.nan) if na else frame)
+    return frame.replace(list(na), np.nan) if na else frame
 
 
-def _from_frame(frame: Any) -> Raw:
+def _from_frame(frame: Any, decimal: str = "auto", as_text: Iterable[str] = ()) -> Raw:
+    """A table whose numbers are numbers already; texts may spell others."""
     names = tuple(str(name) for name in frame.columns)
     if len(set(names)) < len(names):
         twice = next(name for name, count in Counter(names).items() if count > 1)
         raise ValueError(f"Column names must differ, got {twice!r} more than once.")
-    return Raw(frame.set_axis(list(names), axis=1), names)
+    return _from_decimals(
+        settle(frame.set_axis(list(names), axis=1), None, decimal=decimal, as_text=set(as_text))
+    )
 
 
 # -- matrices --------------------------------------------------------------------------------------
 
 
-def _read_libsvm(stream: Any, na: tuple[str, ...]) -> Raw:
+def _read_libsvm(stream: Any) -> Raw:
     X, y = read_libsvm(stream)
     return Raw(X, tuple(f"x{j}" for j in range(X.shape[1])), y, "label", is_open=True)
 
 
-def _read_npz(stream: Any, na: tuple[str, ...]) -> Raw:
+def _read_npz(stream: Any) -> Raw:
     try:
         with np.load(stream, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
@@ -231,7 +250,7 @@ def _read_npz(stream: Any, na: tuple[str, ...]) -> Raw:
     return _from_arrays(arrays)
 
 
-def _read_mat(stream: Any, na: tuple[str, ...]) -> Raw:
+def _read_mat(stream: Any) -> Raw:
     return _from_arrays(read_mat(stream))
 
 
@@ -265,8 +284,7 @@ def _text(entry: Any) -> str:
     return str(entry.item() if isinstance(entry, np.ndarray) and entry.size == 1 else entry).strip()
 
 
-_READERS: dict[str, Callable[[Any, tuple[str, ...]], Raw]] = {
-    "parquet": _read_parquet,
+_READERS: dict[str, Callable[[Any], Raw]] = {
     "libsvm": _read_libsvm,
     "npz": _read_npz,
     "mat": _read_mat,

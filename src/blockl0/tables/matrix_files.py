@@ -7,7 +7,7 @@ from typing import Any
 
 import scipy.sparse as sp
 
-from blockl0.text import clause
+from blockl0.text import clause, cut
 
 
 def read_libsvm(source: Any, *, first_column: int | None = 0) -> tuple[Any, Any]:
@@ -25,8 +25,33 @@ def read_libsvm(source: Any, *, first_column: int | None = 0) -> tuple[Any, Any]
             :2
         ]
     except (OSError, ValueError, EOFError) as error:
-        raise ValueError(f"This is not a LIBSVM file: {clause(error)}.") from error
+        raise ValueError(
+            f"This is not a LIBSVM file: {_bad_line(source) or clause(error)}."
+        ) from error
     return sp.csc_array(X), y
+
+
+def _bad_line(source: Any) -> str:
+    """The first line that is not a target and pairs of a column and a value; "" if not found."""
+    try:
+        text = source.getvalue() if hasattr(source, "getvalue") else Path(source).read_bytes()
+    except OSError:
+        return ""
+    for number, line in enumerate(text.decode("utf-8", "replace").splitlines(), 1):
+        for i, word in enumerate(line.split("#")[0].split()):
+            column, between, value = word.partition(":")
+            parts = [column] if i == 0 else [column.removeprefix("qid"), value]
+            if (i > 0 and not between) or not all(map(_is_number, filter(None, parts))):
+                return f"line {number} holds {cut(word)!r}, where column:value is expected"
+    return ""
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def read_mat(source: Any) -> dict[str, Any]:

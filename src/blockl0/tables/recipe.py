@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from shlex import quote
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.tables.column_kinds import kind_of, to_numbers
-from blockl0.text import count, counted, listing
+from blockl0.tables.column_kinds import (
+    as_texts,
+    code_count,
+    date_order,
+    kind_of,
+    numbers_the_rows,
+    to_numbers,
+)
+from blockl0.tables.gaps import imputed_note, missing_message, with_counts
+from blockl0.tables.spellings import SAMPLE, place_of
+from blockl0.tables.targets import is_missing
+from blockl0.text import counted, listing
 
 Floats = NDArray[np.float64]
 
-MAX_LEVELS = 100
-"""More different texts than this are not made into columns."""
+MAX_LEVELS = 30
+"""More different texts than this are not made into columns, unless more are asked for."""
+REPEATED = 0.5
+"""Different texts for each row, above which a text is not taken for a category unasked."""
+WORDY, UNIQUE = 3.0, 0.9
+"""Words in a text from which it is free text; different texts for each row of an identifier."""
 MISSING = "(missing)"
 """The level of a text that is not there, where missing values are imputed."""
 
@@ -35,6 +50,8 @@ class Feature(NamedTuple):
         What stands in for a missing value; None where there must not be any.
     levels : tuple of str or None
         For a level, all texts that the column held.
+    order : "day-first", "month-first" or None
+        For a date, where the spelling leaves that open.
     """
 
     name: str
@@ -43,103 +60,194 @@ class Feature(NamedTuple):
     level: str | None = None
     fill: float | None = None
     levels: tuple[str, ...] | None = None
+    order: str | None = None
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What is to be done with columns that are no numbers; see `table.read_table`."""
+
+    text: str = "auto"
+    impute: str | None = None
+    dates: str = "drop"
+    max_levels: int = MAX_LEVELS
+    date_order: str = "auto"
+    as_category: tuple[str, ...] = ()
+    as_number: tuple[str, ...] = ()
+
+    def kind_of(self, series: Any) -> str:
+        """What a column is taken for: as asked, or by what it holds."""
+        if series.name in self.as_number:
+            return "number"
+        return "text" if series.name in self.as_category else kind_of(series)
 
 
 @dataclass
 class Findings:
     """What is noticed while the columns are read."""
 
-    missing: dict[str, int]
-    texts: list[str]
-    dates: list[str]
-    crowded: dict[str, int]
-    coded: dict[str, int]
-    empty: list[str]
+    missing: dict[str, int] = field(default_factory=dict)
+    texts: list[str] = field(default_factory=list)
+    dates: dict[str, str] = field(default_factory=dict)
+    coded: dict[str, int] = field(default_factory=dict)
+    free: list[str] = field(default_factory=list)
+    identifiers: list[str] = field(default_factory=list)
+    crowded: dict[str, int] = field(default_factory=dict)
+    codes: dict[str, int] = field(default_factory=dict)
+    empty: list[str] = field(default_factory=list)
 
 
-def learn(
-    frame: Any, *, text: str, impute: str | None, dates: str
-) -> tuple[tuple[Feature, ...], tuple[str, ...]]:
-    """The features of a table, and notes on what was done; parameters as in `read_table`."""
-    found = Findings({}, [], [], {}, {}, [])
+def learn(frame: Any, choices: Choices) -> tuple[tuple[Feature, ...], tuple[str, ...]]:
+    """The features of a table, and notes on what was done."""
+    found = Findings()
     features: list[Feature] = []
     for name in frame.columns:
-        features += _learn_column(frame[name], name, text, impute, dates, found)
-    if found.texts and text == "refuse":
+        features += _learn_column(frame[name], name, choices, found)
+    if found.texts and choices.text == "refuse":
         raise ValueError(
-            f"Columns of text: {listing(found.texts)}; --text drop leaves them out, "
-            "--text one-hot makes a column of every value."
+            f"Columns of text: {listing(found.texts)}; --text drop leaves them out, --text auto "
+            "makes columns of those that are categories, --text one-hot of all of them."
         )
-    if found.dates and dates == "refuse":
+    if found.dates and choices.dates == "refuse":
         raise ValueError(
-            f"Columns of dates: {listing(found.dates)}; --dates drop leaves them out, "
+            f"Columns of dates: {listing([*found.dates])}; --dates drop leaves them out, "
             "--dates days counts days since 1970."
         )
-    if found.missing and impute is None:
-        raise ValueError(missing_message(found.missing))
-    return tuple(features), tuple(_notes(found, dates, impute))
+    gaps = {name: n for name, n in found.missing.items() if name not in found.coded}
+    if gaps and choices.impute is None:
+        raise ValueError(missing_message(gaps, len(frame)))
+    return tuple(features), tuple(_notes(found, choices))
 
 
-def _learn_column(
-    series: Any, name: str, text: str, impute: str | None, dates: str, found: Findings
-) -> list[Feature]:
-    kind = kind_of(series)
-    if kind == "text" and text != "one-hot":
-        found.texts.append(name)
-        return []
-    if kind == "date" and dates != "days":
-        found.dates.append(name)
-        return []
-    n_missing = int(series.isna().sum())
+def _learn_column(series: Any, name: str, choices: Choices, found: Findings) -> list[Feature]:
+    n_missing = int(is_missing(series).sum())
     if n_missing == len(series):
         found.empty.append(name)
         return []
+    kind = choices.kind_of(series)
     if kind == "text":
-        return _learn_levels(series, name, n_missing, impute, found)
+        return _learn_text(series, name, n_missing, choices, found)
+    if kind == "date" and choices.dates != "days":
+        found.dates[name] = str(series.dropna().iloc[0]) if series.dtype.kind in "iuf" else ""
+        return []
+    if kind == "number" and name not in choices.as_number:
+        if numbers_the_rows(series):
+            found.identifiers.append(name)
+            return []
+        if n_codes := code_count(series):
+            found.codes[name] = n_codes
     if n_missing:
         found.missing[name] = n_missing
+    order = _order_of(series, choices) if kind == "date" else None
     fill = None
-    if impute in ("median", "mean"):  # also without gaps: new rows may have some
-        values = to_numbers(series, name, kind)
-        fill = float(np.nanmean(values) if impute == "mean" else np.nanmedian(values))
-    return [Feature(name, name, kind, None, fill)]
+    if choices.impute in ("median", "mean"):  # also without gaps: new rows may have some
+        values = to_numbers(series, name, kind, order)
+        fill = float(np.nanmean(values) if choices.impute == "mean" else np.nanmedian(values))
+    return [Feature(name, name, kind, None, fill, None, order)]
 
 
-def _learn_levels(
-    series: Any, name: str, n_missing: int, impute: str | None, found: Findings
+def _order_of(series: Any, choices: Choices) -> str | None:
+    return date_order(series) if choices.date_order == "auto" else choices.date_order
+
+
+def _learn_text(
+    series: Any, name: str, n_missing: int, choices: Choices, found: Findings
 ) -> list[Feature]:
-    levels = sorted({str(value) for value in series.dropna()})
-    if len(levels) > MAX_LEVELS:
-        found.crowded[name] = len(levels)
+    is_asked = name in choices.as_category
+    if choices.text in ("drop", "refuse") and not is_asked:
+        found.texts.append(name)
         return []
+    texts = as_texts(series).dropna()
+    levels = texts.unique().tolist()
+    repeats = len(levels) <= max(2.0, REPEATED * len(texts))
+    if len(levels) > choices.max_levels or not (repeats or is_asked or choices.text == "one-hot"):
+        _sort_out(name, texts, levels, found)
+        return []
+    levels.sort()
     if n_missing:
         found.missing[name] = n_missing
         levels.append(MISSING)
     found.coded[name] = len(levels)
     # of two values one column says it all
     used = levels[1:] if len(levels) == 2 else levels
-    fills = {level: float(level == MISSING) for level in used} if impute else {}
+    is_filled = choices.impute is not None or n_missing
+    fills = {level: float(level == MISSING) for level in used} if is_filled else {}
     return [
         Feature(f"{name}={level}", name, "level", level, fills.get(level), tuple(levels))
         for level in used
     ]
 
 
-def _notes(found: Findings, dates: str, impute: str | None) -> Iterable[str]:
+def _sort_out(name: str, texts: Any, levels: list[str], found: Findings) -> None:
+    """Say what a text is that is no category."""
+    sample = levels[:SAMPLE]
+    n_words = sum(len(level.split()) for level in sample) / len(sample)
+    if n_words >= WORDY:
+        found.free.append(name)
+    elif len(levels) > UNIQUE * len(texts):
+        found.identifiers.append(name)
+    else:
+        found.crowded[name] = len(levels)
+
+
+def _notes(found: Findings, choices: Choices) -> Iterable[str]:
     if found.texts:
-        yield f"{counted(found.texts, 'column')} of text dropped (--text one-hot codes them)."
+        yield f"{counted(found.texts, 'column')} of text dropped (--text auto codes categories)."
     if found.coded:
-        yield f"Text made into columns of 0 and 1: {listing(_with_counts(found.coded, 'value'))}."
+        yield f"Text made into columns of 0 and 1: {listing(with_counts(found.coded, 'value'))}."
+    if found.free:
+        yield f"{counted(found.free, 'column')} of free text left out."
+    if found.identifiers:
+        yield (
+            f"{counted(found.identifiers, 'column')} with another value in every row left out, as "
+            f"identifiers (--as-number or --as-category {quote(found.identifiers[0])} keeps it)."
+        )
     if found.crowded:
-        crowded = listing(_with_counts(found.crowded, "value"))
-        yield f"Text with more than {MAX_LEVELS} different values dropped: {crowded}."
-    if found.dates:
-        yield f"{counted(found.dates, 'column')} of dates dropped (--dates days makes numbers)."
+        most = max(found.crowded.values())
+        option = f"--max-levels {most}" if most > choices.max_levels else "--text one-hot"
+        yield (
+            "Text with too many different values left out: "
+            f"{listing(with_counts(found.crowded, 'value'))} ({option} makes columns of them)."
+        )
+    if found.codes:
+        yield _codes_note(found.codes)
+    yield from _dates_notes(found.dates)
     if found.empty:
         yield f"{counted(found.empty, 'column')} without any value dropped."
-    if found.missing:
-        has_text = bool(found.coded.keys() & found.missing.keys())
-        yield imputed_note(found.missing, str(impute), has_text)
+    if found.missing and choices.impute != "drop-rows":
+        yield from _gap_notes(found, choices.impute)
+
+
+def _codes_note(codes: dict[str, int]) -> str:
+    name = quote(next(iter(codes)))
+    return (
+        f"Few different whole numbers, taken as numbers: {listing(with_counts(codes, 'value'))}. "
+        f"If they are codes, --as-category {name} makes a column of 0 and 1 of each; --as-number "
+        f"{name} says that they are numbers."
+    )
+
+
+def _dates_notes(dates: dict[str, str]) -> Iterable[str]:
+    if dates:
+        yield f"{counted([*dates], 'column')} of dates dropped (--dates days makes numbers)."
+    for name, digits in dates.items():
+        if digits:
+            yield (
+                f"Column {name!r} holds dates of eight digits, as {int(float(digits))} "
+                f"(--as-number {quote(name)} takes them as they are)."
+            )
+
+
+def _gap_notes(found: Findings, impute: str | None) -> Iterable[str]:
+    texts = {name: n for name, n in found.missing.items() if name in found.coded}
+    numbers = {name: n for name, n in found.missing.items() if name not in found.coded}
+    if texts:
+        yield (
+            f"Missing texts are a value of their own, {MISSING!r}: "
+            f"{listing(with_counts(texts, 'row'))}."
+        )
+    if numbers:
+        yield imputed_note(numbers, str(impute))
 
 
 def build(frame: Any, features: Sequence[Feature]) -> Floats:
@@ -150,12 +258,15 @@ def build(frame: Any, features: Sequence[Feature]) -> Floats:
         series = frame[feature.column]
         if feature.kind == "level":
             if feature.column not in texts:
-                texts = {feature.column: series.astype(object).where(series.notna(), MISSING)}
-            values = (texts[feature.column].astype(str) == feature.level).to_numpy(np.float64)
+                texts = {feature.column: as_texts(series).fillna(MISSING)}
+            values = (texts[feature.column] == feature.level).to_numpy(np.float64)
             if feature.fill is None:
                 values[series.isna().to_numpy()] = np.nan
         else:
-            values = to_numbers(series, feature.column, feature.kind)
+            order = feature.order
+            if feature.kind == "date" and order is None:
+                order = date_order(series)
+            values = to_numbers(series, feature.column, feature.kind, order)
             if feature.fill is not None:
                 values = np.where(np.isnan(values), feature.fill, values)
         X[:, j] = values
@@ -176,7 +287,11 @@ def apply(frame: Any, features: Sequence[Feature]) -> Floats:
         if np.isnan(X[:, j]).any()
     }
     if missing:
-        raise ValueError(missing_message(missing, is_new=True))
+        raise ValueError(missing_message(missing, len(frame), is_new=True))
+    if not np.isfinite(X).all():
+        j = int(np.argmin(np.isfinite(X).all(axis=0)))
+        where = place_of(frame, int(np.argmin(np.isfinite(X[:, j]))))
+        raise ValueError(f"Column {features[j].column!r} is infinite in {where}; bound it.")
     return X
 
 
@@ -185,7 +300,7 @@ def unseen(frame: Any, features: Sequence[Feature]) -> list[str]:
     known = {f.column: {*(f.levels or ()), MISSING} for f in features if f.levels is not None}
     notes = []
     for column, levels in known.items():
-        texts = frame[column].dropna().astype(str)
+        texts = as_texts(frame[column]).dropna()
         other = texts[~texts.isin(levels)]
         if len(other):
             shown = listing([repr(text) for text in dict.fromkeys(other)])
@@ -194,30 +309,3 @@ def unseen(frame: Any, features: Sequence[Feature]) -> list[str]:
                 f"{len(frame)} rows: {shown}; they count as none of the known ones."
             )
     return notes
-
-
-# -- words -----------------------------------------------------------------------------------------
-
-
-def missing_message(missing: dict[str, int], is_new: bool = False) -> str:
-    """Which columns lack values, how many, and what to do; `is_new` for the rows of a model."""
-    advice = "--impute median or mean fills them, --impute drop-rows leaves those rows out, --drop "
-    advice += "NAME the column"
-    if is_new:
-        advice = "the model has nothing to put there: fill them, leave those rows out, or fit "
-        advice += "again with --impute median"
-    return (
-        f"Missing values in {count(len(missing), 'column')}: "
-        f"{listing(_with_counts(missing, 'row'))}; {advice}."
-    )
-
-
-def imputed_note(missing: dict[str, int], impute: str, has_text: bool = False) -> str:
-    """Which columns were filled, and by what."""
-    texts = f", of text by {MISSING!r}" if has_text else ""
-    where = listing(_with_counts(missing, "row"))
-    return f"Missing values filled by the {impute} of the column{texts}: {where}."
-
-
-def _with_counts(counts: dict[str, int], noun: str) -> list[str]:
-    return [f"{name} ({count(number, noun)})" for name, number in counts.items()]

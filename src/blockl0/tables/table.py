@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,14 +11,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from blockl0.problem.centred import is_rounding
 from blockl0.tables import recipe
-from blockl0.tables.column_kinds import kind_of
 from blockl0.tables.formats import Raw, read_raw
-from blockl0.tables.recipe import Feature
-from blockl0.tables.targets import clean_target, is_missing, no_such_column, split_target
+from blockl0.tables.gaps import imputed_note, missing_message, with_target, without_gaps
+from blockl0.tables.recipe import MAX_LEVELS, Choices, Feature
+from blockl0.tables.targets import clean_target, no_such_column, split_target
 from blockl0.text import counted
-from blockl0.validate import check_choice
+from blockl0.validate import check_choice, check_integer
 
 Floats = NDArray[np.float64]
 
@@ -74,7 +73,7 @@ def read_table(
     source: Any,
     *,
     target: str | int | None = None,
-    text: str = "drop",
+    text: str = "auto",
     impute: str | None = None,
     dates: str = "drop",
     drop: Sequence[str] = (),
@@ -82,20 +81,28 @@ def read_table(
     header: str = "auto",
     format: str | None = None,
     decimal: str = "auto",
+    max_levels: int = MAX_LEVELS,
+    date_order: str = "auto",
+    as_category: Sequence[str] = (),
+    as_number: Sequence[str] = (),
+    sheet: str | int | None = None,
 ) -> Table:
     """Read a file and make numbers of its columns, saying what was done.
 
     Parameters
     ----------
     source : path-like, "-" for standard input, or DataFrame
-        CSV (comma, tab, semicolon or bar; also .gz, .bz2, .xz), Parquet, LIBSVM, NPZ or MAT.
+        CSV (comma, tab, semicolon or bar; also .gz, .bz2, .xz), Excel (.xlsx), Parquet, LIBSVM,
+        NPZ or MAT. Rows without a target are left out.
     target : str or int, optional
         The column to explain, by name or number (negative from the end). By default what a LIBSVM,
         NPZ or MAT file holds as target, or the column "y" or "target".
-    text : "drop" (default), "refuse" or "one-hot"
-        What to do with columns of text.
+    text : "auto" (default), "one-hot", "drop" or "refuse"
+        What to do with columns of text: make columns of 0 and 1 of categories, and leave free text
+        and identifiers out; make columns of all of them; leave all of them out; refuse them.
     impute : None (default), "median", "mean" or "drop-rows"
-        What to do with missing values: refuse them, fill them, or leave their rows out.
+        What to do with missing numbers: refuse them, fill them, or leave their rows out. Missing
+        texts are a category of their own, unless rows are left out.
     dates : "drop" (default), "refuse" or "days"
         What to do with dates; "days" counts from 1970-01-01.
     drop : sequence of str
@@ -105,10 +112,19 @@ def read_table(
     header : "auto" (default), "yes" or "no"
         Whether the first line of a CSV file holds the names.
     format : str, optional
-        Where the name of the file does not tell: "csv", "parquet", "libsvm", "npz" or "mat".
+        Where the name of the file does not tell: "csv", "excel", "parquet", "libsvm", "npz" or
+        "mat".
     decimal : "auto" (default), "point" or "comma"
-        What begins the decimals of a CSV file. By default a comma where a column of numbers cannot
+        What begins the decimals of numbers that are text. By default a comma where a column cannot
         be read otherwise; points are then between thousands, and decimal points refused.
+    max_levels : int
+        Text with more different values is left out.
+    date_order : "auto" (default), "day-first" or "month-first"
+        What comes first in 01/02/2012. By default what other dates of the column tell.
+    as_category, as_number : sequence of str
+        Columns to be taken for categories, or for numbers, whatever they look like.
+    sheet : str or int, optional
+        Of an Excel file, by name or number (1 the first, which is the default).
 
     Returns
     -------
@@ -119,49 +135,67 @@ def read_table(
     --------
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"a": [1, 2, 4], "b": ["u", "v", "u"], "y": [0.5, 1.0, 2.0]})
-    >>> table = read_table(frame, target="y", text="one-hot")
+    >>> table = read_table(frame, target="y")
     >>> table.feature_names, table.notes
     (('a', 'b=v'), ('Text made into columns of 0 and 1: b (2 values).',))
     """
-    raw = read_raw(source, format=format, na=na, header=header, decimal=decimal)
-    return prepare(raw, target=target, text=text, impute=impute, dates=dates, drop=drop)
+    raw = read_raw(
+        source, format=format, na=na, header=header, decimal=decimal, as_text=as_category,
+        sheet=sheet,
+    )  # fmt: skip
+    return prepare(
+        raw, target=target, text=text, impute=impute, dates=dates, drop=drop,
+        max_levels=max_levels, date_order=date_order, as_category=as_category,
+        as_number=as_number,
+    )  # fmt: skip
 
 
 def prepare(
-    raw: Raw,
-    *,
-    target: str | int | None = None,
-    text: str = "drop",
-    impute: str | None = None,
-    dates: str = "drop",
-    drop: Sequence[str] = (),
+    raw: Raw, *, target: str | int | None = None, drop: Sequence[str] = (), **options: Any
 ) -> Table:
     """The table of a file that is read already; parameters as in `read_table`."""
-    check_choice("text", text, ("drop", "refuse", "one-hot"))
-    check_choice("dates", dates, ("drop", "refuse", "days"))
-    if impute is not None:
-        check_choice("impute", impute, ("median", "mean", "drop-rows"))
-    raw, name, y = split_target(raw, target)
+    choices = _choices(raw, options)
+    raw, name, y = split_target(with_target(raw, target), target)
     raw = _without(raw, drop)
     raw.refuse_doubts(raw.names)
-    notes = list(raw.notes)
-    if impute == "drop-rows":
-        is_whole = whole_rows(raw, y, _used_columns(raw, text, dates))
-        raw, y = raw.take(np.flatnonzero(is_whole)), y[is_whole]
-        if not is_whole.all():
-            notes.append(f"{int((~is_whole).sum())} rows with missing values left out.")
+    if choices.impute == "drop-rows":
+        raw, is_whole = without_gaps(raw, _used_columns(raw, choices))
+        y = y[is_whole]
     y = clean_target(y, name)
     if raw.is_frame:
-        features, said = recipe.learn(raw.data, text=text, impute=impute, dates=dates)
+        features, said = recipe.learn(raw.data, choices)
         X: Any = recipe.build(raw.data, features)
     else:
-        X, features, said = _fill_matrix(raw, impute)
-    notes += said
+        X, features, said = _fill_matrix(raw, choices.impute)
+    notes = [*raw.notes, *said]
     names = raw.names if features is None else tuple(feature.name for feature in features)
     table = Table(X, y, names, name, tuple(notes), "", raw.source, features, raw.decimal)
     table = _without_constants(table, raw.is_open)
     _check_usable(table)
-    return replace(table, fingerprint=fingerprint(table))
+    from blockl0.tables.dependent import dependent_notes  # with LAPACK, as above
+
+    said = dependent_notes(table.X, table.feature_names, table.features)
+    return replace(table, notes=(*table.notes, *said), fingerprint=fingerprint(table))
+
+
+def _choices(raw: Raw, options: dict[str, Any]) -> Choices:
+    """What was asked for, checked."""
+    for key in ("as_category", "as_number"):
+        options[key] = tuple(options.get(key, ()))
+        for name in options[key]:
+            if name not in raw.names:
+                raise no_such_column(name, list(raw.names))
+    choices = Choices(**options)
+    both = sorted(set(choices.as_category) & set(choices.as_number))
+    if both:
+        raise ValueError(f"Column {both[0]!r} is to be a category and a number; give one of them.")
+    check_choice("text", choices.text, ("auto", "one-hot", "drop", "refuse"))
+    check_choice("dates", choices.dates, ("drop", "refuse", "days"))
+    check_choice("date_order", choices.date_order, ("auto", "day-first", "month-first"))
+    check_integer("max_levels", choices.max_levels, low=2)
+    if choices.impute is not None:
+        check_choice("impute", choices.impute, ("median", "mean", "drop-rows"))
+    return choices
 
 
 def apply_recipe(raw: Raw, features: Sequence[Feature]) -> Floats:
@@ -185,7 +219,8 @@ def apply_recipe(raw: Raw, features: Sequence[Feature]) -> Floats:
             values = (column.toarray() if sp.issparse(column) else column)[:, 0]
             fill = np.nan if feature.fill is None else feature.fill
             X[:, i] = np.where(np.isnan(values), fill, values)
-    _refuse_missing(np.isnan(X).sum(axis=0), [f.column for f in features], is_new=True)
+    names = [f.column for f in features]
+    _refuse_missing(np.isnan(X).sum(axis=0), names, raw.n_rows, is_new=True)
     return X
 
 
@@ -205,30 +240,11 @@ def _without(raw: Raw, drop: Sequence[str]) -> Raw:
     return replace(raw, data=data, names=tuple(names[j] for j in left), notes=(*raw.notes, said))
 
 
-def _used_columns(raw: Raw, text: str, dates: str) -> list[str]:
+def _used_columns(raw: Raw, choices: Choices) -> set[str]:
     """Those that are not dropped for what they hold."""
     if not raw.is_frame:
-        return list(raw.names)
-    unused = {"text": text != "one-hot", "date": dates != "days"}
-    columns = {name: raw.data[name] for name in raw.names}
-    return [
-        name
-        for name, series in columns.items()
-        if not series.isna().all() and not unused.get(kind_of(series), False)
-    ]
-
-
-def whole_rows(raw: Raw, y: Any, columns: Collection[str]) -> NDArray[np.bool_]:
-    """The rows without a missing value in the target and in some columns."""
-    whole = ~is_missing(y)
-    if raw.is_frame:
-        return whole & raw.data[list(columns)].notna().all(axis=1).to_numpy()
-    wanted = set(columns)
-    data = raw.data[:, [j for j, name in enumerate(raw.names) if name in wanted]]
-    if sp.issparse(data):
-        whole[data.indices[np.isnan(data.data)]] = False
-        return whole
-    return whole & ~np.isnan(data).any(axis=1)
+        return set(raw.names)
+    return {feature.column for feature in recipe.learn(raw.data, choices)[0]}
 
 
 def _fill_matrix(raw: Raw, impute: str | None) -> tuple[Any, Any, list[str]]:
@@ -241,7 +257,7 @@ def _fill_matrix(raw: Raw, impute: str | None) -> tuple[Any, Any, list[str]]:
         X = np.asfortranarray(X)
         counts = np.isnan(X).sum(axis=0)
     if impute in (None, "drop-rows") or sp.issparse(X):
-        _refuse_missing(counts, raw.names)
+        _refuse_missing(counts, raw.names, raw.n_rows)
         return X, None, []
     if counts.max() == raw.n_rows:
         empty = raw.names[int(np.argmax(counts))]
@@ -250,14 +266,14 @@ def _fill_matrix(raw: Raw, impute: str | None) -> tuple[Any, Any, list[str]]:
     X = np.where(np.isnan(X), fills, X)
     features = tuple(Feature(name, name, fill=float(fills[j])) for j, name in enumerate(raw.names))
     filled = {raw.names[j]: int(counts[j]) for j in np.flatnonzero(counts)}
-    said = [recipe.imputed_note(filled, impute)] if filled else []
+    said = [imputed_note(filled, impute)] if filled else []
     return np.asfortranarray(X), features, said
 
 
-def _refuse_missing(counts: Any, names: Sequence[str], is_new: bool = False) -> None:
+def _refuse_missing(counts: Any, names: Sequence[str], n_rows: int, is_new: bool = False) -> None:
     missing = {names[int(j)]: int(counts[j]) for j in np.flatnonzero(counts)}
     if missing:
-        raise ValueError(recipe.missing_message(missing, is_new))
+        raise ValueError(missing_message(missing, n_rows, is_new))
 
 
 def _without_constants(table: Table, is_open: bool) -> Table:
@@ -268,6 +284,8 @@ def _without_constants(table: Table, is_open: bool) -> Table:
     else:
         low, top = (X.min(axis=0), X.max(axis=0)) if X.size else (np.zeros(0), np.zeros(0))
         n_silent = 0
+    from blockl0.problem.centred import is_rounding  # with LAPACK: wrong input need not wait
+
     is_constant = is_rounding(low, top)
     if not is_constant.any():
         return table

@@ -11,7 +11,11 @@ from numpy.typing import NDArray
 
 from blockl0.tables.column_kinds import kind_of, to_numbers
 from blockl0.tables.formats import TARGET_NAMES, USUAL_TARGETS, Raw
+from blockl0.tables.spellings import place_of
 from blockl0.text import did_you_mean, listing
+
+PLAIN = (np.dtype(np.float64), np.dtype(np.int64))
+"""Columns of these need no help of pandas, which takes its time for each of many."""
 
 
 def split_target(raw: Raw, target: str | int | None) -> tuple[Raw, str, Any]:
@@ -62,10 +66,7 @@ def clean_target(y: Any, name: str) -> NDArray[Any]:
     values = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
     n_missing = int(is_missing(y).sum())
     if n_missing:
-        raise ValueError(
-            f"The target {name!r} is missing in {n_missing} of {len(values)} rows; "
-            "--impute drop-rows leaves them out."
-        )
+        raise ValueError(f"The target {name!r} is missing in {n_missing} of {len(values)} rows.")
     if values.dtype.kind in "bU":
         return values
     if hasattr(y, "iloc"):
@@ -80,13 +81,14 @@ def clean_target(y: Any, name: str) -> NDArray[Any]:
     values = values.astype(np.float64)
     if not np.isfinite(values).all():
         row = int(np.argmin(np.isfinite(values)))
-        raise ValueError(f"The target {name!r} is infinite in row {row}; remove or bound it.")
+        where = place_of(y, row) if hasattr(y, "iloc") else f"row {row + 1}"
+        raise ValueError(f"The target {name!r} is infinite in {where}; remove or bound it.")
     return values
 
 
 def is_missing(y: Any) -> NDArray[np.bool_]:
     """Where a column or an array of any kind holds nothing."""
-    if hasattr(y, "isna"):
+    if hasattr(y, "isna") and y.dtype not in PLAIN:
         return y.isna().to_numpy(np.bool_)
     values = np.asarray(y)
     return np.isnan(values) if values.dtype.kind == "f" else np.zeros(values.shape, dtype=np.bool_)

@@ -1,0 +1,109 @@
+"""Which columns other rows would choose: the selection repeated on halves of the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.parallel import Parallel, delayed
+
+from blockl0.estimators.data import Data
+from blockl0.path import solve_path
+from blockl0.result import Status
+
+Floats = NDArray[np.float64]
+Supports = list[NDArray[np.int64]]
+
+HALF_SAMPLES = 10
+"""Five shuffles, and both halves of each."""
+FIRM = 0.8
+"""Share of half-samples from which a column is firmly chosen."""
+LARGEST = 20_000_000
+"""Entries of X up to which the choice is repeated without being asked for."""
+
+
+@dataclass(frozen=True, eq=False)
+class ChosenAgain:
+    """The columns that half-samples choose at every budget.
+
+    Attributes
+    ----------
+    budgets : sequence of int
+    supports : list of lists of ndarray
+        Per half-sample that could be fitted, at the budgets that it reached.
+    """
+
+    budgets: Sequence[int]
+    supports: list[Supports]
+
+    @property
+    def n_samples(self) -> int:
+        """Half-samples that could be fitted."""
+        return len(self.supports)
+
+    def shares(self, budget: int, columns: NDArray[np.int64]) -> Floats | None:
+        """The share of half-samples that choose each of the columns; None where there is none."""
+        at = list(self.budgets).index(budget)
+        found = [supports[at] for supports in self.supports if at < len(supports)]
+        if not found:
+            return None
+        return np.mean([np.isin(columns, support) for support in found], axis=0)
+
+
+def default_half_samples(X: Any) -> int:
+    """How many half-samples there are where no number is given: ten, none of large data."""
+    return HALF_SAMPLES if X.shape[0] * X.shape[1] <= LARGEST else 0
+
+
+def half_samples(data: Data, n_samples: int, seed: int) -> list[NDArray[np.int64]]:
+    """Rows of complementary halves, two of every shuffle; classes in the same proportions."""
+    rng, halves = np.random.default_rng(seed), []
+    while len(halves) < n_samples:
+        rows = rng.permutation(len(data.y))
+        if data.n_classes:
+            rows = rows[np.argsort(data.y[rows], kind="stable")]
+        halves += [np.sort(rows[::2]), np.sort(rows[1::2])]
+    return halves[:n_samples]
+
+
+def chosen_again(
+    est: Any,
+    data: Data,
+    budgets: Sequence[int],
+    n_samples: int,
+    seed: int,
+    *,
+    n_jobs: int | None = None,
+    tell: Callable[[int, str], Any] | None = None,
+) -> ChosenAgain:
+    """Repeat the choice of a fitted estimator on half-samples, for every budget.
+
+    Every budget is searched alone, by a fast search without a price: a share depends on nothing but
+    the data, the budget, the ridge and the seed, and is the same wherever it is asked for.
+    """
+    jobs = [(est, data.rows(rows), budgets, seed) for rows in half_samples(data, n_samples, seed)]
+    if n_jobs in (None, 1):
+        found = []
+        for i, job in enumerate(jobs):
+            if tell is not None:
+                tell(i, f"half-sample {i + 1} of {len(jobs)}")
+            found.append(_supports(*job))
+    else:
+        found = list(Parallel(n_jobs=n_jobs)(delayed(_supports)(*job) for job in jobs))
+    return ChosenAgain(budgets, [supports for supports in found if supports is not None])
+
+
+def _supports(est: Any, half: Data, budgets: Sequence[int], seed: int) -> Supports | None:
+    """What one half chooses at every budget that it reaches; None where it cannot be fitted."""
+    if not half.can_train(est._loss()):
+        return None
+    path = solve_path(
+        est._prepare(half, None, 0.0).problem, [(0.0, int(budget)) for budget in budgets],
+        random_state=seed, time_limit=est.time_limit, effort="fast", are_linked=False,
+    )  # fmt: skip
+    if path[-1].status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    return list(path.supports)

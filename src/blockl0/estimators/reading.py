@@ -1,0 +1,125 @@
+"""How coefficients read: their units, pairs that cancel, products, classes without an error."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+
+UNITS_DIFFER = 10.0
+"""Ratio of standard deviations from which coefficients per unit cannot be compared by eye."""
+CORRELATED, CANCEL = 0.8, 0.6
+"""A pair of columns is opposed when the size of its correlation is at least the first, and both
+together move the prediction by less than the second times what the larger would alone."""
+POWER = re.compile(r"\s*(\^|\*\*)\s*\d+$|[²³]$")
+TINY = float(np.finfo(float).tiny)
+MOST_COMPARED = 500
+"""Columns up to which all pairs are looked at."""
+
+
+class Opposed(NamedTuple):
+    """Two correlated columns whose effects, per standard deviation, nearly cancel."""
+
+    first: int
+    second: int
+    correlation: float
+    effects: tuple[float, float]
+    together: float
+
+    def parts(self, names: Sequence[str]) -> list[Any]:
+        """What a reader should know of it; names are lists of one text."""
+        one, other = self.effects
+        text = (
+            f" are correlated ({self.correlation:.2f}) and their effects nearly cancel: {one:.3g} "
+            f"and {other:.3g} per standard deviation, {self.together:.3g} together. Their sizes "
+            "hang on each other; read them as a pair, or steady them with a ridge."
+        )
+        return [[names[self.first]], " and ", [names[self.second]], text]
+
+    def sentence(self, names: Sequence[str]) -> str:
+        """The same as text."""
+        return "".join(f"“{p[0]}”" if isinstance(p, list) else p for p in self.parts(names))
+
+
+def spreads(X: Any) -> Floats:
+    """The standard deviation of every column of X, dense or sparse, (n,)."""
+    if not sp.issparse(X):
+        return np.asarray(X, dtype=np.float64).std(axis=0)
+    mean = np.asarray(X.mean(axis=0)).ravel()
+    squares = np.asarray(X.multiply(X).mean(axis=0)).ravel()
+    return np.sqrt(np.maximum(squares - mean**2, 0.0))
+
+
+def units_differ(spread: ArrayLike) -> bool:
+    """Whether the standard deviations of columns are far apart."""
+    spread = np.asarray(spread, dtype=np.float64)
+    known = spread[spread > 0.0]
+    return bool(known.size) and float(known.max() / known.min()) > UNITS_DIFFER
+
+
+def opposed_pairs(X: Any, coef: Any) -> list[Opposed]:
+    """The pairs of the chosen columns X (m, k) that are opposed by coef (k,) or (k, n_classes)."""
+    if not 2 <= X.shape[1] <= MOST_COMPARED:
+        return []
+    X = X.toarray() if sp.issparse(X) else np.asarray(X, dtype=np.float64)
+    coef = np.asarray(coef, dtype=np.float64).reshape(X.shape[1], -1)
+    spread = X.std(axis=0)
+    if not spread.all():
+        return []
+    correlation = np.corrcoef(X, rowvar=False)
+    found = []
+    for i, j in combinations(range(X.shape[1]), 2):
+        r = float(correlation[i, j])
+        if abs(r) < CORRELATED:
+            continue
+        effects = coef[[i, j]] * spread[[i, j], None]
+        together = np.sqrt(np.maximum((effects**2).sum(0) + 2.0 * r * effects.prod(0), 0.0))
+        sizes = np.abs(effects).max(0)
+        # of several classes those where the pair matters
+        shares = np.where(sizes >= 0.5 * max(sizes.max(), TINY), together / (sizes + TINY), np.inf)
+        at = int(np.argmin(shares))
+        one, other = effects[:, at].tolist()
+        if together[at] < CANCEL * max(abs(one), abs(other)):
+            found.append(Opposed(i, j, r, (one, other), float(together[at])))
+    return sorted(found, key=lambda pair: -abs(pair.correlation))
+
+
+def factors_of(name: str, known: Collection[str]) -> tuple[str, ...]:
+    """The known columns of which a column is the product or a power, by its name; () for others.
+
+    As ``a*b``, ``a:b``, ``a × b``, ``a b`` (scikit-learn's `PolynomialFeatures`), ``a^2``, ``a²``.
+    """
+    for sign in ("*", ":", "×", " "):
+        bases = [POWER.sub("", part.strip()) for part in name.split(sign)]
+        if bases != [name] and all(base in known for base in bases):
+            return tuple(dict.fromkeys(bases))
+    return ()
+
+
+def guess_share(codes: Any, weights: Any = None) -> float:
+    """The share of rows that guessing the commonest class gets right."""
+    _, inverse = np.unique(codes, return_inverse=True)
+    totals = np.bincount(inverse, weights)
+    return float(totals.max() / totals.sum())
+
+
+def separation(accuracy: float, ridge: float) -> str | None:
+    """What to know where a fit gets all its rows right; None where it does not, or of numbers."""
+    if not accuracy >= 1.0:
+        return None
+    held = (
+        f"only the ridge of {ridge:g} keeps the coefficients finite" if ridge
+        else "without a ridge the coefficients have no finite size"
+    )  # fmt: skip
+    return (
+        f"The chosen columns separate the classes without an error on the rows of the fit: {held}, "
+        f"and their size says little. A larger ridge, as {max(1.0, 10.0 * ridge):g}, steadies them "
+        "and the choice; judge by rows that were not seen."
+    )

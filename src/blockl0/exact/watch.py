@@ -1,0 +1,109 @@
+"""The clock of an exact search, and matrix operations that end when it says so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import blas, lapack
+
+from blockl0.run import Clock
+
+Floats = NDArray[np.float64]
+_blas: Any = blas
+_lapack: Any = lapack
+
+BLOCK, WHOLE, MOST_WHOLE = 512, 1024, 4096
+"""Columns that are factorized between two looks at the clock; up to which all are at once; and the
+same where there is time enough."""
+SLOW = 1e-9
+"""Seconds for each of q³ steps with which a factorization ends on any machine."""
+
+
+class LateError(Exception):
+    """The time was up before something was done."""
+
+
+class Watch:
+    """Says whether the time is up; one without a clock never does."""
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = clock
+
+    @property
+    def seconds_left(self) -> float:
+        """Time to the limit."""
+        return np.inf if self._clock is None else self._clock.seconds_left
+
+    def __call__(self) -> bool:
+        """Whether the time is up."""
+        return self.seconds_left <= 0.0
+
+    def check(self) -> None:
+        """Raise LateError where the time is up."""
+        if self():
+            raise LateError
+
+    def step(self, q: int) -> int:
+        """Columns of q to be factorized between two looks: all where the end is far away."""
+        is_whole = q <= MOST_WHOLE and self.seconds_left > SLOW * float(q) ** 3
+        return max(q, 1) if q <= WHOLE or is_whole else BLOCK
+
+
+NEVER = Watch()
+"""For what is not to be cut short."""
+
+
+def cholesky(A: Floats, watch: Watch = NEVER) -> Floats | None:
+    """L of A = LL', the lower triangle of what is returned; None where A is not definite.
+
+    The columns of a block are reduced by those before it, then factorized. A (q, q), by columns, is
+    overwritten; O(q³). Every entry of L comes from one sum of at most q products and a division, in
+    whatever order, so that the bound on rounding is that of a factorization at once. Above the
+    diagonal is anything.
+
+    Raises
+    ------
+    LateError
+        Where the time is up between two blocks.
+    """
+    q, step = A.shape[0], watch.step(A.shape[0])
+    for start in range(0, q, step):
+        watch.check()
+        stop = min(start + step, q)
+        if start:
+            A[start:, start:stop] -= (A[start:stop, :start] @ A[start:, :start].T).T
+        L, info = _lapack.dpotrf(A[start:stop, start:stop], lower=1, clean=0)
+        if info != 0:
+            return None
+        A[start:stop, start:stop] = L
+        if stop < q:
+            below = A[stop:, start:stop]
+            A[stop:, start:stop] = _blas.dtrsm(1.0, L, below, side=1, lower=1, trans_a=1)
+    return A
+
+
+def inverse_diagonal(L: Floats, watch: Watch = NEVER) -> Floats:
+    """diag(inv(LL')), some columns of inv(L) at a time, O(q³); of L the lower triangle is read.
+
+    Raises
+    ------
+    LateError
+        Where the time is up between two blocks.
+    """
+    q = L.shape[0]
+    if q <= WHOLE:
+        watch.check()
+        inverse = np.tril(_lapack.dtrtri(L, lower=1, overwrite_c=0)[0])
+        return np.einsum("ij,ij->j", inverse, inverse)
+    # the clock apart, that is quicker than the whole inverse, too
+    found = np.empty(q)
+    for start in range(0, q, BLOCK):
+        watch.check()
+        stop = min(start + BLOCK, q)
+        unit = np.zeros((q - start, stop - start), order="F")
+        np.fill_diagonal(unit, 1.0)
+        part = _lapack.dtrtrs(L[start:, start:], unit, lower=1, overwrite_b=1)[0]
+        found[start:stop] = np.einsum("ij,ij->j", part, part)
+    return found

@@ -1,0 +1,182 @@
+"""Tall data, reduced once: the triangular factor of [X y] stands for all rows.
+
+For any orthogonal Q the residuals of QX, Qy are as long as those of X, y. With Q from a QR
+factorization of [X y], rows times √weight, only n + 1 rows of [QX Qy] are not zero: a problem with
+the squared loss on these has the same smooth part for every w, and a search of it costs what n + 1
+rows cost. Unlike the products X'X, a factor keeps distances between columns, not their squares, so
+that dependence is decided as well as from X.
+
+The search runs there; what is returned comes from the data again, coefficients by `refined`, the
+objective by `Run.result`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack, solve_triangular
+
+from blockl0.problem.design import Dense
+from blockl0.problem.orthogonal import distances, least_squares
+
+if TYPE_CHECKING:
+    from blockl0.problem.design_base import Design
+    from blockl0.problem.problem import Problem
+    from blockl0.run import Clock
+
+Floats = NDArray[np.float64]
+_lapack: Any = lapack
+
+TALL = 4.0
+"""Rows per column from which data are reduced."""
+LEAST_ROWS = 1000
+"""Rows below which a reduction gains nothing that could be felt."""
+CHUNK_BYTES = 1 << 20
+"""Rows that are factored at a time: what stays in cache is quick."""
+LEAST_CHUNK = 256
+"""Rows at a time at least."""
+BLOCK = 32
+"""Columns that are reflected together."""
+CLOSE = 1e-6
+"""Distance of a unit column from others below which semi-normal equations are not trusted."""
+
+
+class Triangle:
+    """The triangular factor R of a matrix that comes some rows at a time; R'R is its Gram matrix.
+
+    Every addition is a QR factorization of R with the new rows below it, by Householder
+    reflections, so that R is as accurate as one of all rows at once; a column of zeros stays one.
+    A reflection costs O(rows · n), all of them O(rows · n²).
+
+    Attributes
+    ----------
+    R : ndarray (n, n)
+        Upper triangular.
+    """
+
+    def __init__(self, n_columns: int) -> None:
+        self.R: Floats = np.zeros((n_columns, n_columns), order="F")
+
+    def add(self, rows: Floats) -> None:
+        """Take in rows, a Fortran-ordered array (k, n), which is overwritten."""
+        block = min(BLOCK, self.R.shape[0])
+        self.R, _, _, info = _lapack.dtpqrt(0, block, self.R, rows, overwrite_a=1, overwrite_b=1)
+        assert info == 0
+
+    def merge(self, other: Triangle) -> None:
+        """Take in all rows that another triangle stands for."""
+        self.add(other.R.copy(order="F"))
+
+
+def chunk_rows(n_columns: int) -> int:
+    """Rows that are factored at a time."""
+    return max(LEAST_CHUNK, CHUNK_BYTES // (8 * max(n_columns, 1)))
+
+
+def factor_rows(
+    design: Design, y: Floats, weights: Floats | None, clock: Clock | None = None
+) -> Triangle | None:
+    """The triangle of [X y], rows times √weight; None where the clock says that time is up.
+
+    X is read once, some rows at a time, and never copied as a whole. O(m n²).
+    """
+    n = design.shape[1]
+    triangle, start = Triangle(n + 1), 0
+    for X_part in design.row_chunks(chunk_rows(n + 1)):
+        if clock is not None and clock.seconds_left <= 0.0:
+            return None
+        rows = slice(start, start + X_part.shape[0])
+        block = np.empty((X_part.shape[0], n + 1), order="F")
+        block[:, :n], block[:, n] = X_part, y[rows]
+        if weights is not None:
+            block *= np.sqrt(weights[rows])[:, None]
+        triangle.add(block)
+        start = rows.stop
+    return triangle
+
+
+class Factored(Dense):
+    """The columns of a triangular factor R, which stand for those of a tall X.
+
+    Bounds allow for `blur` roundings per row. Here that is as much as they allow for all rows of X,
+    so that what is proven on the factor holds for X, and passes a verifier that reads X.
+    """
+
+    def __init__(self, R: Floats, n_rows: int, blur: float = 1.0) -> None:
+        super().__init__(R)
+        self.blur = blur * max(1.0, (n_rows + 16.0) / (R.shape[0] + 16.0))
+
+
+def is_tall(design: Design) -> bool:
+    """Whether X has so many more rows than columns that a factor pays."""
+    m, n = design.shape
+    return m >= LEAST_ROWS and m >= TALL * n and 0 < n <= design.most_factored
+
+
+def reduced(problem: Problem, clock: Clock | None = None) -> Problem:
+    """The same problem on n + 1 rows where it is tall, else the problem itself.
+
+    Coefficients, price, budget, ridge and kept columns mean the same; the smooth part is equal but
+    for rounding. The factor is made once: problems that differ in anything but X, y and the
+    weights, by `dataclasses.replace`, share it. Where the time is up before it is made, the problem
+    is returned as it is.
+    """
+    if not problem.is_quadratic or not is_tall(problem.design):
+        return problem
+    small = _known(problem)
+    if small is None:
+        triangle = factor_rows(problem.design, problem.y, problem.sample_weight, clock)
+        if triangle is None:
+            return problem
+        design = Factored(triangle.R[:, :-1], problem.n_samples, problem.design.blur)
+        given = problem.design, problem.y, problem.sample_weight
+        problem.shared["reduced"] = given, design, triangle.R[:, -1].copy()
+        small = _known(problem)
+        assert small is not None
+    return small
+
+
+def _known(problem: Problem) -> Problem | None:
+    """The reduced problem, if its factor has been made of these very data."""
+    given, design, y = problem.shared.get("reduced", ((None, None, None), None, None))
+    here = problem.design, problem.y, problem.sample_weight
+    if design is None or any(a is not b for a, b in zip(given, here, strict=True)):
+        return None
+    return replace(problem, design=design, y=y, sample_weight=None, shared={})
+
+
+def refined(problem: Problem, w: Floats) -> Floats:
+    """A fit on the factor as accurate as one on all rows; w itself where there is no factor.
+
+    A factor has the rounding of all n columns, a fit on k of them only theirs. One step of
+    corrected semi-normal equations, with the gradient from the data and the factor for the step,
+    makes up for it in O(mk). It squares distances: columns close to each other are fitted anew.
+    """
+    small, support = _known(problem), np.flatnonzero(w)
+    if small is None or support.size == 0:
+        return w
+    A, _, scale = small.unit_columns(support)
+    R: Any = np.linalg.qr(A, mode="r")
+    if distances(R).min() < CLOSE:
+        return _fitted(problem, support, w)
+    X_S, v, w = problem.design.columns(support), w[support], w.copy()
+    rest = problem.y - X_S @ v
+    rest = rest if problem.sample_weight is None else problem.sample_weight * rest
+    slope = (X_S.T @ rest - problem.ridge * v) / scale
+    step = solve_triangular(R, slope, trans=1, check_finite=False)
+    w[support] = v + solve_triangular(R, step, check_finite=False) / scale
+    return w
+
+
+def _fitted(problem: Problem, support: NDArray[np.int64], w: Floats) -> Floats:
+    """The fit on all rows; w itself where that would leave out columns as dependent."""
+    A, b, scale = problem.unit_columns(support)
+    v = least_squares(A, b)
+    if not v.all():
+        return w
+    found = np.zeros_like(w)
+    found[support] = v / scale
+    return found

@@ -1,0 +1,94 @@
+"""All subsets of few columns, on the loss itself: leaps and bounds.
+
+A subset is no better than any set T that contains it: with the columns I certainly in, everything
+between I and T costs at least f(T) + price·|I|. So a set of columns is left out of the search with
+all of its subsets as soon as its fit, or a dual bound on the way there, is above the best point.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockl0.problem.fits import Fits
+from blockl0.problem.problem import Problem
+from blockl0.run import Run
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+MOST_COLUMNS, FEW = 20, 12
+"""Columns up to which all subsets are searched, and of which all are, if need be."""
+MOST_WORK, LESS_WORK = 3e9, 2e8
+"""Multiplications of the fits, about a second, after which it is given up, and of more columns."""
+STEPS, FIT = 2, 1e6
+"""Newton steps that a fit is counted as, most being given up after one, and what it costs beside
+its multiplications."""
+
+
+class Subsets:
+    """The search of all subsets, from a point.
+
+    Attributes
+    ----------
+    best : ndarray (n,) or (n, C)
+        The best point so far.
+    is_complete : bool
+        Whether no subset is left that could be better by more than the tolerance.
+    """
+
+    def __init__(
+        self, problem: Problem, fits: Fits, w: Floats, objective: float, tolerance: float
+    ) -> None:
+        self.problem, self.fits, self.best = problem, fits, w
+        self.objective, self.tolerance = objective, tolerance
+        self.is_complete = True
+        self._work, self._most = 0.0, MOST_WORK if problem.n_features <= FEW else LESS_WORK
+
+    def search(self, run: Run) -> None:
+        """Look at all subsets, or at as many as the work or the time allow."""
+        problem = self.problem
+        columns = np.flatnonzero(problem.design.sq_norms(problem.sample_weight))
+        everything = np.union1d(columns, problem.keep).astype(np.int64)
+        fit = self._fit(everything, self.best, problem.keep.size)
+        if fit is None:
+            return
+        rows = np.atleast_2d(fit.T).T
+        weight = np.einsum("ij,ij->i", rows, rows)[columns]
+        sizes = weight * problem.design.sq_norms(problem.sample_weight)[columns]
+        # what is left out first should be missed most: then most of what is left is out of reach
+        order = columns[np.argsort(-sizes, kind="stable")]
+        free = order[~np.isin(order, problem.keep)]
+        self._split(everything, free, fit, run)
+
+    def _split(self, chosen: Ints, free: Ints, w: Floats, run: Run) -> None:
+        """The subsets of `chosen` that lack one of the free columns at least."""
+        n_in = chosen.size - free.size
+        for i, j in enumerate(free):
+            if n_in + i > self.problem.sparsity.budget:
+                return
+            if self._work > self._most or run.seconds_left <= 0.0:
+                self.is_complete = False
+                return
+            rest = chosen[chosen != j]
+            if n_in + i == self.problem.sparsity.budget:
+                # nothing else may be in
+                rest = rest[~np.isin(rest, free[i + 1 :])]
+            there = self._fit(rest, w, n_in + i)
+            if there is not None and rest.size > n_in + i:
+                self._split(rest, free[i + 1 :], there, run)
+
+    def _fit(self, support: Ints, start: Floats, n_in: int) -> Floats | None:
+        """The fit on a set, which may be better; None where no subset with n_in columns is."""
+        price, budget = self.problem.sparsity
+        ceiling = self.objective - self.tolerance - price * n_in
+        n_directions = max(1, self.problem.n_outputs - 1)
+        self._work += FIT + STEPS * self.problem.n_samples * (support.size * n_directions) ** 2
+        fit = self.fits.on(support, start, ceiling)
+        count = self.problem.units.count(fit.w)
+        objective = fit.value + price * count
+        if count <= budget and objective < self.objective - self.tolerance:
+            self.best, self.objective = fit.w, objective
+        if not fit.least < ceiling or (price == 0.0 and support.size <= budget):
+            return None
+        return fit.w

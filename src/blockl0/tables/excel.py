@@ -1,0 +1,98 @@
+"""Reading a sheet of an Excel workbook as a table."""
+
+from __future__ import annotations
+
+import zipfile
+from dataclasses import dataclass, field
+from typing import Any
+
+from blockl0.tables.csv_files import has_header, name_notes, numbers_rows, unique_names
+from blockl0.tables.spellings import ROW
+from blockl0.text import did_you_mean, listing
+
+MISSING = frozenset(
+    ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "<NA>", "#N/A", "-nan")
+)
+"""Texts that stand for a missing value, as in CSV files."""
+
+
+@dataclass
+class Sheet:
+    """A sheet as a DataFrame, whose index is the row of the sheet; and what is to be said of it."""
+
+    frame: Any
+    notes: list[str] = field(default_factory=list)
+
+
+def read_excel(
+    stream: Any, *, na: tuple[str, ...] = (), header: str = "auto", sheet: str | int | None = None
+) -> Sheet:
+    """The cells of a sheet, the first by default; empty rows and columns around are left out."""
+    name, rows, notes = _cells(stream, sheet)
+    filled = [(i, row) for i, row in enumerate(rows, 1) if any(cell is not None for cell in row)]
+    if not filled:
+        raise ValueError(f"The sheet {name!r} is empty; --sheet chooses another one.")
+    places = [j for j in range(len(rows[0])) if any(row[j] is not None for _, row in filled)]
+    table = [(i, [row[j] for j in places]) for i, row in filled]
+    texts = [["" if cell is None else str(cell) for cell in row] for _, row in table[:2]]
+    is_named = has_header(texts[0], texts[-1], ";") if header == "auto" else header == "yes"
+    names = texts[0] if is_named else [f"x{j}" for j in range(len(places))]
+    notes += name_notes(names, is_named)
+    frame = _frame(table[is_named:], unique_names(names), {*MISSING, *na})
+    if is_named and names[0] == "" and numbers_rows(frame.iloc[:, 0]):
+        frame = frame.iloc[:, 1:].copy()
+        notes.append("The first column has no name and numbers the rows: dropped.")
+    return Sheet(frame, notes)
+
+
+def _cells(stream: Any, sheet: str | int | None) -> tuple[str, list[Any], list[str]]:
+    """(the name of the sheet, its rows, notes)."""
+    try:
+        from openpyxl import load_workbook
+        from openpyxl.utils.exceptions import InvalidFileException
+    except ImportError as error:
+        raise ModuleNotFoundError(
+            "Reading Excel needs openpyxl: pip install 'blockl0[excel]'; or save the sheet as CSV."
+        ) from error
+    try:
+        book = load_workbook(stream, read_only=True, data_only=True)
+    except (zipfile.BadZipFile, InvalidFileException, KeyError, OSError, ValueError) as error:
+        raise ValueError(
+            "This is not an Excel workbook (.xlsx); save it as CSV or .xlsx."
+        ) from error
+    try:
+        known = book.sheetnames
+        name = _sheet_name(sheet, known)
+        rows = [list(row) for row in book[name].iter_rows(values_only=True)]
+    finally:
+        book.close()
+    width = max(map(len, rows), default=0)
+    rows = [row + [None] * (width - len(row)) for row in rows]
+    others = [other for other in known if other != name]
+    said = f"The sheet {name!r} is read; there are also {listing(others)} (--sheet NAME)."
+    return name, rows, [said] if others and sheet is None else []
+
+
+def _sheet_name(sheet: str | int | None, known: list[str]) -> str:
+    """By name, or by number from 1."""
+    if sheet is None:
+        return known[0]
+    if str(sheet) in known:
+        return str(sheet)
+    if str(sheet).isdigit() and 1 <= int(sheet) <= len(known):
+        return known[int(sheet) - 1]
+    hint = did_you_mean(sheet, known)
+    raise ValueError(f"There is no sheet {str(sheet)!r}.{hint} There are {listing(known)}.")
+
+
+def _frame(rows: list[tuple[int, list[Any]]], names: list[str], missing: set[str]) -> Any:
+    """Columns of the kinds that their cells have."""
+    import pandas
+
+    index = pandas.Index([i for i, _ in rows], name=ROW)
+    columns = {}
+    for j, name in enumerate(names):
+        cells = [row[j] for _, row in rows]
+        known = [None if isinstance(c, str) and c.strip() in missing else c for c in cells]
+        columns[name] = pandas.Series(known, index=index, dtype=object).infer_objects()
+    return pandas.DataFrame(columns, index=index)

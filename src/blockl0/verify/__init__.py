@@ -1,0 +1,81 @@
+"""Does a proof of the optimum hold? From the data and NumPy, and nothing else of this package.
+
+`check` is the verifier; `losses` has the other losses, `files` what is in a file, `base` the rest.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from blockl0.verify import check
+from blockl0.verify.base import ProofError, Verified, dense, require
+from blockl0.verify.files import Content, read_proof, task_of
+from blockl0.verify.losses import SQUARED, Loss
+
+__all__ = ["ProofError", "Verified", "verify", "verify_content"]
+
+RIGHT = 1e-9
+"""Share of the objective, here and at zero, to which the one that is claimed must be right."""
+
+
+def verify(path: Any, X: Any, y: Any, sample_weight: Any = None) -> Verified:
+    """Check a proof that `solve(..., method="exact", proof=path)` has written.
+
+    Parameters
+    ----------
+    path : str or Path
+    X : array-like or scipy.sparse (m, n)
+        As it was given for the proof; it is made dense.
+    y : array-like (m,)
+        Labels are -1 and 1, or 0 and 1.
+    sample_weight : array-like (m,), optional
+
+    Returns
+    -------
+    Verified
+        The lower bound that is proven, the objective at the coefficients of the file, and the gap.
+
+    Raises
+    ------
+    ProofError
+        The file is damaged, belongs to other data, or does not prove what it claims.
+    """
+    claim, arrays = read_proof(path)
+    found, claimed = verify_content(claim, arrays, X, y, sample_weight), claim.get("lower_bound")
+    holds = isinstance(claimed, float) and found.lower_bound >= claimed
+    require(holds, f"The bound is {found.lower_bound:.12g}, below the claim {claimed}.")
+    return found
+
+
+def verify_content(claim: Any, arrays: Any, X: Any, y: Any, sample_weight: Any = None) -> Verified:
+    """What the content of a file proves, whatever lower bound it claims."""
+    try:
+        with np.errstate(all="ignore"):
+            return _verified(claim, arrays, *dense(X, y, sample_weight))
+    except ProofError:
+        raise
+    except np.linalg.LinAlgError:
+        raise ProofError("A curvature is too large: H − D is not definite.") from None
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise ProofError(f"The proof is malformed: {type(error).__name__} {error}.") from error
+
+
+def _verified(claim: Any, arrays: Any, X: Any, y: Any, weights: Any) -> Verified:
+    shape = claim["n_samples"], claim["n_features"]
+    require(X.shape == shape, f"The proof is about data of shape {shape}, got {X.shape}.")
+    is_squared = claim["loss"] == SQUARED
+    given = X, y, weights, bool(claim["intercept"])
+    loss = check.Squares(*given) if is_squared else Loss(claim["loss"], claim["parameter"], *given)
+    task, coef = task_of(claim)
+    best, stated = check.objective(task, loss, coef), float(claim["objective"])
+    is_right = abs(best - stated) <= RIGHT * (abs(best) + loss.tangent(0.0 * coef)[0])
+    require(is_right, f"The objective is {best:.12g}, not {stated:.12g} as claimed.")
+    require(min(task.price, task.ridge) >= 0.0, "Price or ridge is negative.")
+    content = Content(arrays, task, coef.size)
+    if isinstance(loss, Loss):
+        require(not content.curves, "A curvature is not one: this loss has the ridge alone.")
+        loss.bound_intercepts(best, task.ridge)
+    lower = min(best, check.lower_bound(task, loss, content.curves, content.records()))
+    return Verified(lower, best, (best - lower) / abs(best) if best > lower else 0.0)

@@ -1,0 +1,72 @@
+"""What the parts of the verifier share: its refusals, the problem, and how data are read."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+CLOSE, FIX, SPLIT = 0, 1, 2
+"""What a record does with the last open node."""
+FLAT = 16.0 * float(np.finfo(np.float64).eps)
+"""Share of its numbers to which a column is one number, but for rounding."""
+
+
+class ProofError(ValueError):
+    """A proof is refused; the message says why."""
+
+
+class Verified(NamedTuple):
+    """No admissible support has an objective below `lower_bound`; the gap is a share."""
+
+    lower_bound: float
+    objective: float
+    gap: float
+
+
+class Task(NamedTuple):
+    """What is minimized, besides the loss."""
+
+    price: float
+    ridge: float
+    budget: int
+    keep: Any
+
+
+def require(holds: Any, reason: str) -> None:
+    """Refuse a proof unless something holds."""
+    if not holds:
+        raise ProofError(reason)
+
+
+def columns_of(numbers: Any, n_features: int) -> Any:
+    """Numbers of columns, ascending and each once."""
+    columns = np.array(numbers, int)
+    is_within = columns.size == 0 or (0 <= columns[0] and columns[-1] < n_features)
+    is_ascending = columns.ndim == 1 and is_within and bool((np.diff(columns) > 0).all())
+    require(is_ascending, "Columns are not ascending, or not there.")
+    return columns
+
+
+def dense(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    """X, y and weights as arrays, without the rows that weigh nothing."""
+    X, y = X.toarray() if hasattr(X, "toarray") else np.asarray(X), np.asarray(y, float)
+    weights = np.ones(y.size) if sample_weight is None else np.asarray(sample_weight, float)
+    require((weights >= 0.0).all(), "Weights are negative.")
+    counts = weights > 0.0
+    X, y, weights = np.array(X[counts], float, order="F"), y[counts], weights[counts]
+    are_finite = np.isfinite(X.sum()) and np.isfinite([*y, *weights]).all()
+    require(are_finite, "The data are not finite.")
+    return X, y, weights
+
+
+def centred(X: Any, weights: Any) -> Any:
+    """X, or y, less its means: three times, as the first ones are rounded.
+
+    What is taken from a column is made up for by the intercept, whatever it is. Columns that are
+    one number, but for rounding, are zero.
+    """
+    least = FLAT * abs(X).max(axis=0)
+    for _ in range(3):
+        X = X - weights @ X / weights.sum()
+    return X * (abs(X).max(axis=0) > least)

@@ -1,0 +1,100 @@
+"""The verifier, for the squared loss: plain NumPy, and nothing of the search.
+
+Minimized is F(v) = loss(v) + ½·ridge·‖v‖² + price·|v|₀. A node holds the supports with all of its
+`included` columns and some `free` ones, at most `budget` in all. A record closes the last open
+node, fixes columns of it out, or splits it by one; when none is open, all supports are covered.
+Where loss(v) + ½Σ(ridge − d_j)v_j² is convex, its tangent at any point w is a lower bound,
+
+    F(v) ≥ constant + Σ_j (½d_j v_j² − b_j v_j + price·[v_j ≠ 0]),   b = (d − ridge)·w − ∇loss(w),
+
+so that a column takes away its score b_j²/2d_j − price at most. The curvature d is the ridge, or
+what a Cholesky factorization allows. Points and curvatures may be any: the file is not believed.
+Rounding: a sum of m products is right to (m + 16)·ε times two lengths, that of factors included.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from blockl0.verify.base import FIX, SPLIT, Task, centred, require
+
+EPSILON = float(np.finfo(np.float64).eps)
+
+
+class Squares:
+    """½‖Av − t‖²: rows times the roots of their weights; centred, the best intercept is zero."""
+
+    def __init__(self, X: Any, y: Any, weights: Any, has_intercept: bool) -> None:
+        X, y = (centred(X, weights), centred(y, weights)) if has_intercept else (X, y)
+        self.A, self.t = np.sqrt(weights)[:, None] * X, np.sqrt(weights) * y
+        self.norms = np.linalg.norm(self.A, axis=0)
+
+    def tangent(self, w: Any) -> tuple[float, float, Any, float]:
+        """loss(w); c and u with loss(v) ≥ c + u'Av; what a_j'u is wrong by at most, over ‖a_j‖."""
+        at = np.flatnonzero(w)
+        r = self.A[:, at] @ w[at] - self.t
+        reach = np.linalg.norm(self.t) + self.norms[at] @ abs(w[at])  # ‖r‖ and ‖Aw‖ at most
+        error = EPSILON * (self.t.size + at.size + 16.0) * reach
+        return 0.5 * r @ r, -r @ (0.5 * r + self.t) - 2.0 * error * reach, r, error
+
+
+def objective(task: Task, loss: Any, coef: Any) -> float:
+    """F at coefficients, which must be admissible."""
+    used = np.flatnonzero(coef)
+    require(np.union1d(used, task.keep).size <= task.budget, "There are more than the budget.")
+    return float(loss.tangent(coef)[0] + task.price * used.size + 0.5 * task.ridge * coef @ coef)
+
+
+def lower_bound(task: Task, loss: Any, curves: Any, records: Any) -> float:
+    """What F is not below on any admissible support: all nodes are closed, all records used."""
+    prove_definite(loss, task.ridge, curves)
+    waiting, lower = [(task.keep, np.setdiff1d(np.arange(loss.norms.size), task.keep))], np.inf
+    for kind, column, out, w, d in records:
+        require(waiting, "There are more records than nodes.")
+        included, free = waiting.pop()
+        is_gone = free == column if kind == SPLIT else np.isin(free, out)
+        n_gone, rest = 1 if kind == SPLIT else out.size, free[~is_gone]
+        require(is_gone.sum() == n_gone, "Columns to be fixed, or split by, are not free.")
+        if kind == SPLIT:
+            waiting += [(included, rest), (np.append(included, column), rest)]
+            continue
+        bound, more = bounds(task, loss, included, free, w, d)
+        lower = min(lower, *(bound + more[is_gone])) if kind == FIX else min(lower, bound)
+        waiting += [(included, rest)] if kind == FIX else []
+    require(not waiting, f"{len(waiting)} nodes stay open: supports are left out.")
+    return max(lower, task.price * task.keep.size)  # as losses are not negative
+
+
+def bounds(task: Task, loss: Any, included: Any, free: Any, w: Any, d: Any) -> tuple[float, Any]:
+    """A bound on a node, and by how much it is higher for supports with each free column."""
+    n_in, room, columns = included.size, task.budget - included.size, np.append(included, free)
+    least = task.price * n_in if room >= 0 else np.inf
+    if room < 0 or w is None:
+        return least, np.zeros(free.size)
+    _, constant, u, error = loss.tangent(w)
+    pull = np.where(w != 0.0, (d - task.ridge) * w, 0.0)
+    b = abs(pull[columns] - u @ loss.A[:, columns]) + error * loss.norms[columns]
+    gains = 0.5 * b**2 / d[columns]
+    scores = gains[n_in:] - task.price
+    counted = np.sort(np.append(np.maximum(scores, 0.0), np.zeros(room)))[free.size :]
+    base, taken = constant + 0.5 * pull @ w + least, gains[:n_in].sum() + counted.sum()
+    lower = base - taken - 64.0 * EPSILON * (abs(base) + taken)
+    is_sound = np.isfinite([lower, *gains]).all() and (d[columns] > 0.0).all()
+    require(is_sound, "A point or a curvature is not finite, or not given.")
+    return lower, np.maximum(counted.min(initial=np.inf) - scores, 0.0)
+
+
+def prove_definite(loss: Any, ridge: float, curves: Any) -> None:
+    """Factor H − D of columns of length one, ridge included, less a margin for rounding."""
+    squares, known, H = loss.norms**2 + ridge, np.empty(0, int), np.empty((0, 0))
+    squares[squares == 0.0] = 1.0  # a column of zeros has no effect: its d may be any
+    for columns, d in curves:
+        if not np.isin(columns, known).all():
+            B = loss.A[:, columns] / np.sqrt(squares[columns])
+            known, H = columns, B.T @ B
+        at, q = np.searchsorted(known, columns), columns.size
+        # entries of H are wrong by (m + 16)·ε/2 at most, and H by q times that; a factorization
+        # that ends is that of a matrix within q·(q + 2)·ε/2
+        G, margin = H[np.ix_(at, at)], 0.5 * EPSILON * q * (len(loss.A) + q + 18.0)
+        np.fill_diagonal(G, 1.0 - d / squares[columns] - margin)
+        np.linalg.cholesky(G)  # an error where that is not definite

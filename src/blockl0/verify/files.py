@@ -1,0 +1,97 @@
+"""Files with proofs: what is in them, and that it is whole."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from blockl0.verify.base import FIX, ProofError, Task, columns_of, require
+
+FORMAT, VERSION = "blockl0-proof", 2
+"""The kind of file."""
+
+
+class Record(NamedTuple):
+    """What is done with a node: a column to split by, columns to be fixed out, a point, its d."""
+
+    kind: int
+    column: int
+    out: Any
+    w: Any
+    d: Any
+
+
+def digest(arrays: dict[str, Any]) -> str:
+    """SHA-256 of the arrays of a file, with their names and types."""
+    names = [f"{name} {arrays[name].dtype.str} {arrays[name].shape}" for name in sorted(arrays)]
+    content = b"".join(arrays[name].tobytes() for name in sorted(arrays))
+    return hashlib.sha256("\n".join(names).encode() + content).hexdigest()
+
+
+def read_proof(path: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What a file claims, and its arrays; a damaged one is refused."""
+    try:
+        with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        claim, stored = json.loads(arrays["header"].tobytes()), arrays.pop("checksum").tobytes()
+        seen = claim["format"], claim["version"]
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # whatever NumPy, zip and JSON make of another file
+        raise ProofError(f"{path} is no proof, or damaged: {type(error).__name__}.") from error
+    require(seen == (FORMAT, VERSION), f"{path} is {seen}, not {FORMAT} of version {VERSION}.")
+    require(digest(arrays).encode() == stored, f"{path} is damaged: its checksum is another.")
+    return claim, arrays
+
+
+def task_of(claim: Any) -> tuple[Task, Any]:
+    """What a file says is minimized, and its coefficients."""
+    n, coef = int(claim["n_features"]), np.zeros(int(claim["n_features"]))
+    coef[columns_of(claim["support"], n)] = claim["coef"]
+    keep = columns_of(claim["keep"], n)
+    task = Task(float(claim["price"]), float(claim["ridge"]), int(claim["budget"]), keep)
+    return task, coef
+
+
+class Content:
+    """The curvatures and records of a file, as the verifier takes them."""
+
+    def __init__(self, arrays: Any, task: Task, n_features: int) -> None:
+        self.arrays, self.task, self.n_features = arrays, task, n_features
+        self.curves = [self._curve(i) for i in range(arrays["curve_start"].size - 1)]
+
+    def records(self) -> Iterator[Record]:
+        """One after the other; a point and its curvature have an entry for every column."""
+        done = 0
+        for kind, point, column, n_out in self.arrays["records"]:
+            out = self.arrays["fixed"][done : done + n_out] if kind == FIX else np.empty(0, int)
+            done += out.size
+            require(out.size == n_out, "The proof is malformed: columns to be fixed are missing.")
+            w, d = self._point(point) if point >= 0 else (None, None)
+            yield Record(kind, column, out, w, d)
+
+    def _part(self, of: str, i: int) -> tuple[Any, Any]:
+        start, stop = self.arrays[f"{of}_start"][i : i + 2]
+        columns = columns_of(self.arrays[f"{of}_columns"][start:stop], self.n_features)
+        return columns, self.arrays[f"{of}_values"][start:stop]
+
+    def _curve(self, i: int) -> tuple[Any, Any]:
+        columns, d = self._part("curve", i)
+        require((d > 0.0).all() and np.isfinite(d).all(), "A curvature is not one.")
+        return columns, d
+
+    def _point(self, i: int) -> tuple[Any, Any]:
+        """A point, zero where it has no entry; and d, no number where that has none."""
+        w, curve = np.zeros(self.n_features), int(self.arrays["point_curve"][i])
+        columns, values = self._part("point", i)
+        w[columns] = values
+        if curve < 0:
+            require(self.task.ridge > 0.0, "A bound without ridge has no curvature.")
+            return w, np.full(w.size, self.task.ridge)
+        d = np.full(w.size, np.nan)
+        d[self.curves[curve][0]] = self.curves[curve][1]
+        return w, d

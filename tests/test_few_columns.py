@@ -1,0 +1,131 @@
+"""Other losses where columns count together: all subsets of few, pairs at a price, early ends."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import blockl0
+import hostile_losses
+from blockl0.losses import LOSSES, Logistic, Poisson, Softmax
+from blockl0.losses.softmax import probabilities_and_losses
+from blockl0.problem.fits import make_fits
+from blockl0.problem.problem import as_problem
+from blockl0.refit.few_columns import Subsets
+from blockl0.refit.pairs import best_pairs
+from blockl0.run import Run
+
+
+@pytest.mark.slow
+def test_the_default_misses_nothing_on_few_columns():
+    wrong = [line for seed in range(84) for line in hostile_losses.check_losses(seed, 6)]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("seed", range(7))
+def test_all_subsets_are_searched_from_any_start(seed):
+    X, y, options = hostile_losses.make_problem(seed, 5)
+    problem = as_problem(X, y, **options)
+    price, budget = problem.sparsity
+    fits, zero = make_fits(problem), problem.zero()
+    subsets = Subsets(problem, fits, zero, problem.objective(zero), 1e-11)
+    subsets.search(Run(problem))
+    n = problem.n_features
+    masks = [m for m in range(1 << n) if m.bit_count() <= budget]
+    supports = [np.array([j for j in range(n) if m >> j & 1], dtype=np.int64) for m in masks]
+    best = min(fits.on(S).value + price * S.size for S in supports)
+    assert subsets.is_complete
+    assert subsets.objective == pytest.approx(best, rel=1e-9)
+    assert problem.objective(subsets.best) == pytest.approx(best, rel=1e-9)
+
+
+def test_a_search_of_subsets_that_is_given_up_says_so(monkeypatch):
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(40) < 0.5, -1.0, 1.0)
+    X = rng.standard_normal((40, 6))
+    problem = as_problem(X, y, loss="logistic", ridge=1e-3, n_nonzero_coefs=2)
+    monkeypatch.setattr("blockl0.refit.few_columns.MOST_WORK", 0.0)
+    zero = problem.zero()
+    subsets = Subsets(problem, make_fits(problem), zero, problem.objective(zero), 1e-11)
+    subsets.search(Run(problem))
+    assert not subsets.is_complete
+
+
+def test_pairs_are_those_that_lower_a_quadratic_most():
+    rng = np.random.default_rng(0)
+    X, z = rng.standard_normal((40, 7)), rng.standard_normal((40, 2))
+    X[:, 3] = X[:, 5]  # two that are one
+    support = np.array([2])
+
+    def least(columns):
+        return np.sum((z - X[:, columns] @ np.linalg.lstsq(X[:, columns], z, rcond=None)[0]) ** 2)
+
+    others = [0, 1, 3, 4, 5, 6]
+    pairs = [(i, j) for i in others for j in others if i < j and (i, j) != (3, 5)]
+    order = sorted(pairs, key=lambda pair: least([2, *pair]))
+    found = best_pairs(X.T @ X, X.T @ z, support, 30)
+    assert [tuple(pair.tolist()) for pair in found][:5] == order[:5] or np.allclose(
+        [least([2, *pair]) for pair in found[:5]], [least([2, *pair]) for pair in order[:5]]
+    )
+    assert (3, 5) not in [tuple(pair.tolist()) for pair in found]
+
+
+@pytest.mark.parametrize("loss", ["logistic", "poisson", "softmax"])
+def test_a_suppressor_is_found_among_many_columns(loss):
+    rng = np.random.default_rng(3)
+    X, u = rng.standard_normal((80, 30)), rng.standard_normal(80)
+    X[:, 0] = X[:, 1] + 0.1 * u
+    if loss == "logistic":
+        y = (2.0 * u + 0.3 * rng.logistic(size=80) > 0).astype(float)
+    else:
+        y = rng.poisson(np.exp(u)) if loss == "poisson" else np.digitize(u, [-0.5, 0.5])
+    options = {"loss": loss, "ridge": 1e-3, "random_state": 0}
+    found = blockl0.solve(X, y.astype(float), alpha=3.0, **options)
+    pair = blockl0.solve(X[:, :2], y.astype(float), n_nonzero_coefs=2, **options)
+    assert found.objective <= (pair.objective + 6.0) * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize("spread", [1e-8, 1.0, 40.0, 900.0])
+def test_terms_of_one_pass_are_value_gradient_and_curvature(spread):
+    rng = np.random.default_rng(1)
+    eta = spread * rng.standard_normal(300)
+    signs, counts = np.where(rng.random(300) < 0.5, -1.0, 1.0), rng.poisson(2.0, 300).astype(float)
+    counts[:50], eta[:50] = 3.0, np.log(3.0) + 0.01 * rng.standard_normal(50)
+    for loss, y in ((LOSSES["logistic"], signs), (LOSSES["poisson"], counts)):
+        expected = loss.value(eta, y), loss.gradient(eta, y), loss.curvature(eta, y)
+        for one, other in zip(loss.terms(eta, y), expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-300)
+    softmax, labels = Softmax(3), rng.integers(0, 3, 100)
+    P, values = probabilities_and_losses(eta.reshape(100, 3), labels)
+    np.testing.assert_allclose(P, softmax.mean(eta.reshape(100, 3)), rtol=1e-9, atol=1e-300)
+    np.testing.assert_allclose(values, softmax.value(eta.reshape(100, 3), labels), rtol=1e-12)
+
+
+def test_a_loss_made_of_another_has_terms_of_its_own():
+    class Doubled(Logistic):
+        name = "doubled"
+
+        def value(self, eta, y):
+            return 2.0 * super().value(eta, y)
+
+    class Halved(Poisson):
+        name = "halved"
+
+        def gradient(self, eta, y):
+            return 0.5 * super().gradient(eta, y)
+
+    eta, y = np.array([0.3, -2.0]), np.array([1.0, -1.0])
+    assert np.array_equal(Doubled().terms(eta, y)[0], Doubled().value(eta, y))
+    assert np.array_equal(Halved().terms(eta, np.abs(y))[1], Halved().gradient(eta, np.abs(y)))
+
+
+def test_easy_data_end_early_and_hard_ones_do_not():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1500, 40))
+    easy = (3.0 * X[:, 0] - 3.0 * X[:, 7] + rng.logistic(size=1500) > 0).astype(float)
+    noise = (rng.random(60) < 0.5).astype(float)
+    options = {"loss": "logistic", "ridge": 1e-2, "random_state": 0}
+    quick = blockl0.solve(X, easy, n_nonzero_coefs=2, **options)
+    long = blockl0.solve(X[:60], noise, n_nonzero_coefs=4, **options)
+    assert quick.support.tolist() == [0, 7]
+    assert quick.n_iter < 12 <= long.n_iter

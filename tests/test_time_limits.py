@@ -1,0 +1,141 @@
+"""Exact searches end soon after their time limit, with a true bound: clocks count their reads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import blockl0
+from blockl0 import Status
+from blockl0.exact import products, watch
+from blockl0.exact.bounds import Node
+from blockl0.exact.watch import LateError, Watch, cholesky, inverse_diagonal
+from blockl0.incumbent import Incumbent
+from blockl0.problem import design as storage
+from blockl0.problem.preprocess import apply
+from blockl0.problem.problem import as_problem
+
+
+class Reads:
+    """A clock whose time is up at a certain read."""
+
+    def __init__(self, n_reads=np.inf):
+        self.n_reads, self.n_made = n_reads, 0
+
+    @property
+    def seconds_left(self):
+        self.n_made += 1
+        return 1e-3 if self.n_made <= self.n_reads else -1.0
+
+
+@pytest.fixture
+def blocks(monkeypatch):
+    """Blocks of few columns, as if problems were large."""
+    monkeypatch.setattr(watch, "BLOCK", 7)
+    monkeypatch.setattr(watch, "WHOLE", 8)
+    monkeypatch.setattr(watch, "SLOW", 1.0)
+    monkeypatch.setattr(storage, "GRAM_ROWS", 5)
+    monkeypatch.setattr(storage, "GRAM_PRODUCTS", 1)
+
+
+def data(rng, m=60, n=30):
+    X = rng.standard_normal((m, n)) + rng.standard_normal((m, 1))
+    return X, X[:, :6].sum(axis=1) + 3.0 * rng.standard_normal(m)
+
+
+@pytest.mark.parametrize("q", [0, 1, 7, 8, 9, 14, 30])
+def test_blocks_make_the_same_factor(rng, blocks, q):
+    A = rng.standard_normal((q + 5, q))
+    H = A.T @ A + np.eye(q)
+    L = cholesky(H.copy(order="F"), Watch(Reads()))
+    assert L is not None
+    np.testing.assert_allclose(np.tril(L), np.linalg.cholesky(H), rtol=1e-9, atol=1e-12)
+    inverse = np.linalg.inv(H).diagonal()
+    np.testing.assert_allclose(inverse_diagonal(L, Watch(Reads())), inverse, rtol=1e-9)
+
+
+def test_blocks_see_what_is_not_definite(rng, blocks):
+    A = rng.standard_normal((40, 30))
+    for bad in (0, 6, 7, 20, 29):
+        H = A.T @ A
+        H[bad, bad] = -1e-3
+        assert cholesky(H.copy(order="F"), Watch(Reads())) is None
+
+
+def test_far_from_the_limit_a_factorization_is_whole():
+    assert Watch().step(3000) == 3000
+    assert Watch(Reads()).step(3000) == watch.BLOCK
+    assert Watch().step(30_000) == watch.BLOCK
+
+
+@pytest.mark.parametrize("n_reads", [0, 1, 3])
+def test_factors_end_with_the_clock(rng, blocks, n_reads):
+    H = np.eye(30, order="F")
+    clock = Reads(n_reads + 1)  # the first one asks for the blocks
+    with pytest.raises(LateError):
+        cholesky(H.copy(order="F"), Watch(clock))
+    assert clock.n_made == n_reads + 2
+    clock = Reads(n_reads)
+    with pytest.raises(LateError):
+        inverse_diagonal(H, Watch(clock))
+    assert clock.n_made == n_reads + 1
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "centred"])
+def test_products_end_with_the_clock(rng, blocks, monkeypatch, kind):
+    X, y = data(rng)
+    monkeypatch.setattr(storage, "GRAM_CHUNK", 4)
+    monkeypatch.setattr("blockl0.problem.centred.CHUNK_BYTES", 8 * 60 * 4)
+    problem = as_problem(sp.csc_array(X) if kind == "sparse" else X, y, n_nonzero_coefs=3)
+    design = apply(problem).problem.design if kind == "centred" else problem.design
+    weights = rng.uniform(0.5, 2.0, 60)
+    for given in (None, weights):
+        whole = design.full_gram(given)
+        np.testing.assert_allclose(design.full_gram(given, lambda: None), whole, rtol=1e-10)
+        clock = Reads(2)
+        with pytest.raises(LateError):
+            design.full_gram(given, Watch(clock).check)
+        assert clock.n_made == 3
+
+
+def test_a_relaxation_makes_as_many_sweeps_as_there_is_time_for(rng):
+    problem = as_problem(*data(rng), n_nonzero_coefs=4)
+    frame = products.Frame(problem, np.arange(30))
+    for n_reads, most in ((np.inf, products.kernels.MOST_SWEEPS), (0, 0)):
+        bounds = products.ProductBounds(frame, *problem.sparsity, Watch(Reads(n_reads)))
+        node = Node(np.arange(0), np.arange(30), 0.0, np.zeros(30), w=np.zeros(30))
+        node.d = 0.9 * np.full(30, np.linalg.eigvalsh(frame.H).min())
+        relaxed = bounds.relax(node, np.inf, 0.0)
+        assert bounds.n_sweeps <= most
+        assert relaxed.bound <= blockl0.solve(*data_of(problem), n_nonzero_coefs=4).objective
+    bounds = products.ProductBounds(frame, *problem.sparsity, Watch(Reads()))
+    bounds._pace = 1e-3 / 30 / 5
+    assert bounds._sweeps_left(30) in (4, 5)
+
+
+def data_of(problem):
+    return problem.design.columns(np.arange(problem.n_features)), problem.y
+
+
+@pytest.mark.parametrize("ridge", [0.0, 0.5])
+def test_wherever_the_time_is_up_the_bound_is_true(rng, blocks, monkeypatch, ridge):
+    from blockl0.exact import stages
+
+    monkeypatch.setattr(stages, "SMALL", 0)
+    X, y = data(rng)
+    best = blockl0.solve(X, y, n_nonzero_coefs=6, ridge=ridge, method="exact", random_state=0)
+    assert best.status is Status.OPTIMAL
+    problem = as_problem(X, y, n_nonzero_coefs=6, ridge=ridge)
+    start = Incumbent(np.zeros(30), problem.objective(np.zeros(30)), 0)
+    seen = set()
+    for n_reads in [*range(0, 60, 3), *range(60, 600, 60)]:
+        clock = Reads(n_reads)
+        search = stages.Stages(problem, start, clock, 0.0, 1e9)
+        while not search.is_finished and clock.seconds_left > 0.0:
+            search.advance(1)
+        assert clock.n_made <= n_reads + 12
+        assert search.bound <= best.objective * (1.0 + 1e-9)
+        assert search.incumbent.objective >= best.objective * (1.0 - 1e-9)
+        seen.add(round(search.bound, 6))
+    assert len(seen) > 3  # the bound rises with the time
