@@ -71,7 +71,8 @@ class Beside:
         before = self.better(incumbent)
         if before is not self.point:
             before = replace(before, frontier=self.point.frontier, walk=None)
-        self.point = self._search.wave_round(before, self.run, self.rng)
+        is_first = self._fruitless < 0
+        self.point = self._search.wave_round(before, self.run, self.rng, is_first)
         self._fruitless = count_fruitless(
             self._fruitless, before.objective, self.point.objective
         )  # fmt: skip

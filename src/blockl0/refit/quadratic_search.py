@@ -22,7 +22,7 @@ from blockl0.refit.pool_sizes import SearchOptions, kick_size, narrow_size, pool
 from blockl0.refit.pricing import doubtful_columns, price_columns, price_first
 from blockl0.refit.search import WaveSearch
 from blockl0.refit.settled import fit_with_kept, prove
-from blockl0.refit.waves import Waves
+from blockl0.refit.waves import FIRST_WAVES, WAVES, Waves
 from blockl0.run import Run
 
 Floats = NDArray[np.float64]
@@ -334,7 +334,9 @@ class QuadraticSearch(WaveSearch):
         waves.return_to_best()
         return self.fit(waves.pool.support, 0, frontier)
 
-    def wave_round(self, incumbent: Incumbent, run: Run, rng: np.random.Generator) -> Incumbent:
+    def wave_round(
+        self, incumbent: Incumbent, run: Run, rng: np.random.Generator, is_first: bool = False
+    ) -> Incumbent:
         """Waves from supports of about the size of the incumbent; the best, or the incumbent."""
         pool = self.make_pool(incumbent, run, kick_size(self.problem, self.options))
         waves = Waves(pool, incumbent.frontier or Frontier())
@@ -345,7 +347,7 @@ class QuadraticSearch(WaveSearch):
             waves.note()
         incumbent.frontier = waves.frontier
         before = waves.best
-        waves.make_round(run, rng)
+        waves.make_round(run, rng, FIRST_WAVES if is_first else WAVES)
         if not waves.best < before - self.tolerance:
             return incumbent
         return self._settled_if_better(pool.support, incumbent, run, rng)

@@ -112,5 +112,7 @@ class WaveSearch(Search):
         """A start from nothing, size by size."""
 
     @abstractmethod
-    def wave_round(self, incumbent: Incumbent, run: Run, rng: np.random.Generator) -> Incumbent:
+    def wave_round(
+        self, incumbent: Incumbent, run: Run, rng: np.random.Generator, is_first: bool = False
+    ) -> Incumbent:
         """Waves from supports of about the size of the incumbent; the best, or the incumbent."""

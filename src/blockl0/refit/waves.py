@@ -18,8 +18,8 @@ WINDOW = 0.1
 """Of the best size: how far from it a wave may set out, and half as far it goes beyond."""
 DEEPEST = 0.8
 """Share of a support that a wave drops at most."""
-WAVES = 4
-"""Waves in a round."""
+WAVES, FIRST_WAVES = 4, 2
+"""Waves in a round, and in the first one."""
 ROUND_WORK = 3e8
 """Operations of a round; the waves of a large support are fewer, and not as deep."""
 FEWEST_WAVES = 1
@@ -86,11 +86,11 @@ class Waves:
         self.pool.descend()
         self.note()
 
-    def make_round(self, run: Run, rng: np.random.Generator) -> None:
+    def make_round(self, run: Run, rng: np.random.Generator, most: int = WAVES) -> None:
         """Some waves from supports of about the best size."""
         cost = max(self.pool.columns.size * self.best_size, 1)
         n_waves = int(min(max(ROUND_WORK / (cost * self.best_size), FEWEST_WAVES), WAVES))
-        for _ in range(n_waves):
+        for _ in range(min(n_waves, most)):
             if run.seconds_left <= 0.0:
                 break
             self.make_wave(run, rng, int(ROUND_WORK / (n_waves * cost)))
