@@ -51,7 +51,12 @@ class Beside:
         self.is_alone, self._fruitless = False, -1
 
     def begin(self, incumbent: Incumbent) -> None:
-        """Grow a start of its own, where the first search has settled on a large support."""
+        """Grow a start of its own, where a price has led the first search to a large support.
+
+        Under a budget alone the first search ends about as low in less time.
+        """
+        if self._first.problem.sparsity.price == 0.0:
+            return
         if incumbent.n_nonzero < MEDIUM or incumbent.objective <= self._first.negligible:
             return
         self._search = self._first.for_waves()
