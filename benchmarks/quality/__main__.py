@@ -10,13 +10,16 @@ from pathlib import Path
 from .instances import (
     ALL_PAPER_SIZES,
     HERE,
+    JUDGED_SEEDS,
     PAPER_SIZES,
     SEEDS,
+    TUNED_SEEDS,
     Instance,
     budget_instances,
     paper_instances,
+    price_instances,
 )
-from .peers import BASELINES, LONG, PEERS, Peer
+from .peers import BASELINES, LONG, PEERS, PRICE_PEERS, Peer
 from .report import Comparison, report
 from .runner import Session
 from .store import BestKnown, Results
@@ -52,6 +55,8 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--clock", choices=("seconds", "cpu"), default="seconds")
     parser.add_argument("--long", action="store_true", help="long runs for the best known")
     parser.add_argument("--paper", action="store_true", help="only: against the paper's methods")
+    parser.add_argument("--prices", action="store_true", help="only: the price form")
+    parser.add_argument("--tuned", action="store_true", help="with --prices: the draws tuned on")
     parser.add_argument("--list", action="store_true", help="name methods and instances")
     return parser.parse_args(arguments)
 
@@ -59,7 +64,9 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 def choose(options: argparse.Namespace) -> list[Instance]:
     """The instances that fit the pattern."""
     seeds = tuple(range(options.seeds))
-    if options.paper:
+    if options.prices:
+        every = price_instances(TUNED_SEEDS if options.tuned else JUDGED_SEEDS[: options.seeds])
+    elif options.paper:
         every = paper_instances(seeds)
     else:
         every = budget_instances(ALL_PAPER_SIZES if options.all_sizes else PAPER_SIZES, seeds)
@@ -131,6 +138,25 @@ def run_against_paper(options: argparse.Namespace, chosen: list[Instance]) -> bo
     return fine
 
 
+def run_price_form(options: argparse.Namespace, chosen: list[Instance]) -> bool:
+    """The price form, at the draws that only judge unless --tuned asks for the others."""
+    from .prices import Prices, judge, run_prices
+
+    owner = {method: peer.name for peer in PRICE_PEERS for method in peer.methods}
+
+    def wanted(method: str, instance: Instance) -> bool:
+        names = (method, owner[method])
+        is_asked = matches(options.only, *names) and not matches(options.skip, *names)
+        return is_asked and not options.report
+
+    is_long = options.long and not options.report
+    found = run_prices(chosen, options.out, options.timeout, wanted, is_long)
+    text, fine = judge(Prices(*found, chosen))
+    print(f"\n{text}")
+    (options.out / "prices.txt").write_text(text + "\n")
+    return fine
+
+
 def main() -> int:
     """Run; 1 when a claim failed."""
     options = parse()
@@ -144,6 +170,7 @@ def main() -> int:
         return 0
     options.out.mkdir(parents=True, exist_ok=True)
     run = run_against_paper if options.paper else run_budgets
+    run = run_price_form if options.prices else run
     try:
         return 0 if run(options, chosen) else 1
     except KeyboardInterrupt:

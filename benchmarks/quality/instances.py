@@ -26,6 +26,8 @@ PAPER_SIZES = (20, 48)
 ALL_PAPER_SIZES = tuple(range(3, 51, 5))
 PAPER_PRICES = (1.0, 10.0, 100.0, 1000.0)
 SEEDS = (0, 1, 2)
+TUNED_SEEDS, JUDGED_SEEDS = (100, 200), (201, 202)
+"""Draws for the price form: those that constants were chosen on, and those that only judge."""
 
 HT_SETTINGS = ((100, 10, 5), (500, 100, 5), (50, 1000, 5), (100, 1000, 10))
 HT_RHO = 0.35
@@ -211,6 +213,17 @@ def budget_instances(sizes: tuple[int, ...], seeds: tuple[int, ...]) -> list[Ins
         for variant in family.variants
         for seed in seeds
         for s in family.sizes
+    ]
+
+
+def price_instances(seeds: tuple[int, ...]) -> list[Instance]:
+    """The paper's sets at its prices."""
+    chosen = available([family for family in families() if family.is_paper])
+    return [
+        Instance(family, "", seed, price=price)
+        for family in chosen
+        for seed in seeds
+        for price in PAPER_PRICES
     ]
 
 

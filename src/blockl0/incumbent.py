@@ -50,6 +50,8 @@ class Incumbent:
         Whether it is known that nothing at all does.
     walk : Walk or None
         Where a search that walks away from the point has come to.
+    frontier : Frontier or None
+        The best supports by size that the search has met around the point.
     """
 
     w: Floats
@@ -61,6 +63,7 @@ class Incumbent:
     is_settled: bool = False
     is_proven: bool = False
     walk: Walk | None = None
+    frontier: Any = None
 
     @classmethod
     def at(cls, problem: Any, w: Floats, iteration: int = 0) -> Incumbent:

@@ -96,5 +96,27 @@ PAPER_PRICE_METHODS = ("pgm-l0", "apgm-l0", "pgm-l1", "pgm-lp", "dec")
 PAPER_OURS = "refit"
 BASELINES = Peer("baselines", (PAPER_OURS, *dict.fromkeys((*PAPER_METHODS, *PAPER_PRICE_METHODS))))
 """The methods of the paper's experiments, as blockl0 offers them; only for ``--paper``."""
+PRICE_PEERS: tuple[Peer, ...] = (
+    Peer(
+        "priced",
+        (
+            "blockl0-fast",
+            "blockl0-balanced",
+            "blockl0-thorough",
+            "blockl0-dec",
+            "pgm-l0",
+        ),
+    ),
+    Peer(
+        "fastsparsegams_priced",
+        ("fastsparsegams-cd-prices", "fastsparsegams-cdpsi-prices"),
+        ("fastsparsegams==0.2.0",),
+        order="C",
+    ),
+    Peer("skglm_priced", ("skglm-mcp-prices", "skglm-l05-prices"), ("skglm==0.5",)),
+)
+"""The methods that take a price, or a path of prices; only for ``--prices``."""
+LONG_PRICED = Peer("priced", ("blockl0-path",))
+"""A long path of prices of blockl0 for the best known objectives; only for ``--prices --long``."""
 LONG = Peer("long", ("blockl0-long",))
 """Long runs of blockl0 for the best known objectives; only for ``--long``."""

@@ -38,6 +38,13 @@ def best_support(X: Floats, y: Floats, coefs: Iterable[Floats], s: int) -> Suppo
     return min(supports, key=lambda support: refitted(X, y, support))
 
 
+def cheapest_support(X: Floats, y: Floats, coefs: Iterable[Floats], price: float) -> Support:
+    """Of the distinct supports, the one with the smallest re-fitted loss and price."""
+    distinct = {tuple(np.flatnonzero(coef)) for coef in coefs} | {()}
+    supports = [np.array(found, dtype=np.intp) for found in sorted(distinct)]
+    return min(supports, key=lambda found: refitted(X, y, found) + price * found.size)
+
+
 def walk_down(fit: Callable[[float, Floats], Floats], start: float, n: int, s: int) -> list[Floats]:
     """Coefficients along a falling penalty until more than s are nonzero, then bisect the last gap.
 

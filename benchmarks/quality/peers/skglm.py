@@ -19,7 +19,8 @@ def _mcp(alpha):
     return MCPenalty(alpha, gamma=3.0)
 
 
-def _path(X, y, s, *, penalty):
+def path(X, y, s, *, penalty):
+    """Coefficients along the path, to more than s nonzeros."""
     m, n = X.shape
     scaled = np.asfortranarray(X * (np.sqrt(m) / column_norms(X)))
     target = y * (np.sqrt(m) / np.linalg.norm(y))
@@ -30,7 +31,11 @@ def _path(X, y, s, *, penalty):
 
     largest = float(np.max(np.abs(scaled.T @ target))) / m
     start = largest if penalty is _mcp else (largest / 1.5) ** 1.5
-    return best_support(X, y, walk_down(fit, start, n, s), s)
+    return walk_down(fit, start, n, s)
+
+
+def _path(X, y, s, *, penalty):
+    return best_support(X, y, path(X, y, s, penalty=penalty), s)
 
 
 METHODS = {"skglm-mcp": partial(_path, penalty=_mcp), "skglm-l05": partial(_path, penalty=L0_5)}

@@ -11,6 +11,7 @@ from blockl0 import kernels
 from blockl0.block_search import improve_block, is_proven, new_tree
 from blockl0.problem.design import Design
 from blockl0.problem.problem import Problem
+from blockl0.problem.sparsity import Sparsity
 from blockl0.run import Run
 
 Floats = NDArray[np.float64]
@@ -157,18 +158,45 @@ class Pool:
         # kept columns first: of two dependent ones the other is left out
         self.toggle(positions[np.argsort(~self.table.kept[positions], kind="stable")])
 
+    def has(self, support: Ints) -> bool:
+        """Whether all these columns of X, ascending, are in the pool."""
+        if self.columns.size == self._problem.n_features:
+            return True
+        positions = np.searchsorted(self.columns, support)
+        inside = positions < self.columns.size
+        return bool(inside.all()) and np.array_equal(self.columns[positions], support)
+
+    def move_to(self, support: Ints) -> None:
+        """Go to a support in the pool by the columns in which it differs, or afresh if many do."""
+        wanted = np.zeros(self.columns.size, dtype=np.bool_)
+        wanted[np.searchsorted(self.columns, support)] = True
+        inside = self.table.slot >= 0
+        leave, enter = np.flatnonzero(inside & ~wanted), np.flatnonzero(wanted & ~inside)
+        if leave.size + enter.size >= support.size:
+            self.load(support)
+            return
+        self.toggle(leave)
+        self.toggle(enter)
+        self.refresh()
+
     def toggle(self, positions: Ints) -> None:
         """Move columns (positions in the pool) into the support or out of it, in this order."""
         self.know(positions[self.table.slot[positions] < 0])
         price, budget = self.sparsity
         kernels.descend(self.table, positions, self._equal, price, budget, self.tolerance, 0)
 
-    def descend(self, weight: Floats | None = None, dropped: Ints | None = None) -> None:
+    def descend(
+        self,
+        weight: Floats | None = None,
+        dropped: Ints | None = None,
+        sparsity: Sparsity | None = None,
+    ) -> None:
         """Best additions, removals and swaps, until none improves; first some members are dropped.
 
         Columns of weight 0 do not enter; other weights scale the gains that rank the additions.
+        Another price and a smaller budget than the pool's may be given.
         """
-        price, budget = self.sparsity
+        price, budget = self.sparsity if sparsity is None else sparsity
         weight = self._equal if weight is None else weight
         first, n_rebuilt, n_moves = _NONE if dropped is None else dropped, 0, 0
         self._begin_descent()

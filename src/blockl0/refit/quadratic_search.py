@@ -15,12 +15,14 @@ from blockl0.incumbent import Incumbent, Tally, Walk
 from blockl0.problem.fits import make_fits
 from blockl0.problem.problem import Problem
 from blockl0.problem.sparsity import Sparsity
+from blockl0.refit.frontier import Frontier
 from blockl0.refit.pool import Pool
 from blockl0.refit.pool_kicks import LARGEST_BLOCK, PoolKicks
 from blockl0.refit.pool_sizes import SearchOptions, kick_size, narrow_size, pool_size
 from blockl0.refit.pricing import doubtful_columns, price_columns, price_first
-from blockl0.refit.search import Search
+from blockl0.refit.search import WaveSearch
 from blockl0.refit.settled import fit_with_kept, prove
+from blockl0.refit.waves import FIRST_WAVES, WAVES, Waves
 from blockl0.run import Run
 
 Floats = NDArray[np.float64]
@@ -36,7 +38,7 @@ MAX_PRICINGS = 50
 """Rounds of pool, search and price before a search is given up; each lowers the objective."""
 
 
-class QuadraticSearch(Search):
+class QuadraticSearch(WaveSearch):
     """The squared loss: pools, descents, kicks and pricing.
 
     Attributes
@@ -226,7 +228,7 @@ class QuadraticSearch(Search):
             pool.descend()
             if not self.proves and pool is self._whole and pool.columns.size <= LARGEST_BLOCK:
                 pool.search_block(np.arange(pool.columns.size))
-            found = self.fit(pool.support, incumbent.iteration + 1)
+            found = self.fit(pool.support, incumbent.iteration + 1, incumbent.frontier)
             if found.objective > incumbent.objective:
                 break
             stalled = found.objective == incumbent.objective
@@ -276,7 +278,7 @@ class QuadraticSearch(Search):
             if move.support is None:
                 incumbent.is_settled = move.is_complete
                 break
-            incumbent = self.fit(move.support, incumbent.iteration + 1)
+            incumbent = self.fit(move.support, incumbent.iteration + 1, incumbent.frontier)
             # the new support is one that the tableau cannot see
             doubtful = self._all_outside(incumbent)
         return incumbent
@@ -285,9 +287,11 @@ class QuadraticSearch(Search):
         """The columns outside the support that are not zero."""
         return np.setdiff1d(np.flatnonzero(self.sq_norms > 0.0), incumbent.support)
 
-    def fit(self, support: Ints, iteration: int) -> Incumbent:
+    def fit(self, support: Ints, iteration: int, frontier: Frontier | None = None) -> Incumbent:
         """The incumbent on a support and the kept columns, its objective from the data."""
-        return fit_with_kept(self.problem, support, self.sq_norms, iteration)
+        point = fit_with_kept(self.problem, support, self.sq_norms, iteration)
+        point.frontier = frontier
+        return point
 
     def kick_round(
         self, incumbent: Incumbent, run: Run, rng: np.random.Generator, is_narrow: bool = False
@@ -313,6 +317,44 @@ class QuadraticSearch(Search):
             if not is_narrow:
                 incumbent.walk = Walk(incumbent.support, pool.columns, pool.save())
             return incumbent
-        start = self.fit(support, incumbent.iteration)
+        return self._settled_if_better(support, incumbent, run, rng)
+
+    # waves -----------------------------------------------------------------------------------
+
+    def for_waves(self) -> QuadraticSearch:
+        """One with pools of its own, on the same Gram matrix."""
+        return self.for_sparsity(self.problem.sparsity)
+
+    def grow(self, run: Run) -> Incumbent:
+        """A start from nothing, size by size: a descent for its price fills up with columns."""
+        frontier = Frontier()
+        nothing = Incumbent(np.zeros(self.problem.n_features), self.constant, 0)
+        waves = Waves(self.make_pool(nothing, run), frontier)
+        waves.grow(run)
+        waves.return_to_best()
+        return self.fit(waves.pool.support, 0, frontier)
+
+    def wave_round(
+        self, incumbent: Incumbent, run: Run, rng: np.random.Generator, is_first: bool = False
+    ) -> Incumbent:
+        """Waves from supports of about the size of the incumbent; the best, or the incumbent."""
+        pool = self.make_pool(incumbent, run, kick_size(self.problem, self.options))
+        waves = Waves(pool, incumbent.frontier or Frontier())
+        waves.note()
+        if not pool.has(waves.frontier.support(waves.best_size)):
+            # rounding: it was not better where it was settled, and has left the pool since
+            waves = Waves(pool, Frontier())
+            waves.note()
+        incumbent.frontier = waves.frontier
+        before = waves.best
+        waves.make_round(run, rng, FIRST_WAVES if is_first else WAVES)
+        if not waves.best < before - self.tolerance:
+            return incumbent
+        return self._settled_if_better(pool.support, incumbent, run, rng)
+
+    def _settled_if_better(
+        self, support: Ints, incumbent: Incumbent, run: Run, rng: np.random.Generator
+    ) -> Incumbent:
+        start = self.fit(support, incumbent.iteration, incumbent.frontier)
         found = self.settle(start, run, rng, incumbent.objective)
         return found if found.objective < incumbent.objective else incumbent

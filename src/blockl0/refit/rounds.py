@@ -24,6 +24,7 @@ from blockl0.problem.fits import make_fits
 from blockl0.problem.problem import Problem
 from blockl0.problem.reduction import refined
 from blockl0.problem.sparsity import Sparsity
+from blockl0.refit.beside import Beside
 from blockl0.refit.local_search import LocalSearch
 from blockl0.refit.pool_sizes import SearchOptions
 from blockl0.refit.pooled_search import PooledSearch
@@ -125,6 +126,7 @@ def improve(
     """Settle a start, then rounds of blocks and kicks until `rounds` in a row bring nothing."""
     incumbent: Incumbent | None = None
     status: Status | None = None
+    beside = Beside(search, run, rng, rounds)
     try:
         given = _without_choice(search)
         incumbent = given or search.start(search.problem.zero() if init is None else init, run)
@@ -133,8 +135,10 @@ def improve(
         is_done = given is not None
         if rounds > 0 and not (is_done or incumbent.is_proven):
             incumbent, is_done = search.exhaust(incumbent, run)
-        status = run.record(incumbent)
-        rounds = -1 if is_done else rounds
+        if not (is_done or incumbent.is_proven):
+            beside.begin(incumbent)
+        status = run.record(beside.better(incumbent))
+        rounds = -1 if is_done else 0 if beside.is_alone else rounds
         # the first round is always made, and is narrow
         fruitless, n_elsewhere = -1, 0
         while status is None and fruitless < rounds and not incumbent.is_proven:
@@ -155,11 +159,17 @@ def improve(
             fruitless = 0 if incumbent.objective < before else fruitless + 1
             is_easy = fruitless >= EASY and search.is_alone(incumbent)
             incumbent.iteration += 1
-            status = run.record(incumbent)
+            beside.advance(incumbent)
+            status = run.record(beside.better(incumbent))
             if is_easy:
                 break
+        while status is None and beside.is_alone and not beside.is_over:
+            incumbent.iteration += 1
+            beside.advance(incumbent)
+            status = run.record(beside.better(incumbent))
     except KeyboardInterrupt:
         incumbent, status = incumbent or _nothing(search.problem), Status.INTERRUPTED
+    incumbent = beside.better(incumbent)
     if status is None:
         status = Status.OPTIMAL if incumbent.is_proven else Status.CONVERGED
     return incumbent, status

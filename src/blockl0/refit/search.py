@@ -71,6 +71,10 @@ class Search(ABC):
     ) -> Incumbent:
         """A round of changes at random, each settled; the best point, or the incumbent."""
 
+    def for_waves(self) -> WaveSearch | None:
+        """A search like this one that makes waves through sizes; None where there is none."""
+        return None
+
     def exhaust(self, incumbent: Incumbent, run: Run) -> tuple[Incumbent, bool]:
         """The best of all subsets, where there are few, and whether all were searched.
 
@@ -98,3 +102,17 @@ class Search(ABC):
                 break
             incumbent = better
         return incumbent
+
+
+class WaveSearch(Search):
+    """A search that also goes through sizes one by one, up and down."""
+
+    @abstractmethod
+    def grow(self, run: Run) -> Incumbent:
+        """A start from nothing, size by size."""
+
+    @abstractmethod
+    def wave_round(
+        self, incumbent: Incumbent, run: Run, rng: np.random.Generator, is_first: bool = False
+    ) -> Incumbent:
+        """Waves from supports of about the size of the incumbent; the best, or the incumbent."""
