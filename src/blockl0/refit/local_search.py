@@ -171,7 +171,7 @@ class LocalSearch(Search):
 
         Unless the time or the work that may be spent on it ends before that is certain.
         """
-        if incumbent.is_settled:
+        if incumbent.is_settled or not self.options.is_checked:
             return None
         key = incumbent.support.tobytes()
         if key not in self._checked:
