@@ -8,7 +8,7 @@ import pytest
 import blockl0
 import hostile_losses
 from blockl0.losses import LOSSES, Logistic, Poisson, Softmax
-from blockl0.losses.softmax import probabilities_and_losses
+from blockl0.losses.softmax import softmax_terms
 from blockl0.problem.fits import make_fits
 from blockl0.problem.problem import as_problem
 from blockl0.refit.few_columns import Subsets
@@ -96,8 +96,10 @@ def test_terms_of_one_pass_are_value_gradient_and_curvature(spread):
         for one, other in zip(loss.terms(eta, y), expected, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-300)
     softmax, labels = Softmax(3), rng.integers(0, 3, 100)
-    P, values = probabilities_and_losses(eta.reshape(100, 3), labels)
+    P, U, values = softmax_terms(eta.reshape(100, 3), labels)
     np.testing.assert_allclose(P, softmax.mean(eta.reshape(100, 3)), rtol=1e-9, atol=1e-300)
+    slopes = softmax.gradient(eta.reshape(100, 3), labels)
+    np.testing.assert_allclose(U, slopes, rtol=1e-9, atol=1e-300)
     np.testing.assert_allclose(values, softmax.value(eta.reshape(100, 3), labels), rtol=1e-12)
 
 
