@@ -259,6 +259,9 @@ def solve_path(
     if not isinstance(random_state, int | np.integer):
         seed = int(check_random_state(random_state).integers(2**63))
     options = options._replace(is_checked=is_checked)
+    if rounds == 0 and are_linked and not (is_checked or problem.is_quadratic):
+        # neighbours bring what the one round of kicks would
+        rounds = -1
     search = make_search(reduced(problem, clock), options)
     path = []
     for price, budget in points:

@@ -165,7 +165,7 @@ def softmax_hessian(A: Floats, P: Floats, weights: Floats, ridge: Floats) -> Flo
     grams = np.empty((len(firsts), a, a))
     for gram, c, d in zip(grams, firsts, seconds, strict=True):
         np.matmul(A.T * (weights * P[:, c] * P[:, d]), A, out=gram)
-    H = (squares @ grams.reshape(-1, a * a)).reshape(q, q, a, a)
+    H = (squares @ grams.reshape(len(firsts), a * a)).reshape(q, q, a, a)
     H = H.transpose(2, 0, 3, 1).reshape(a * q, a * q)
     H.flat[:: a * q + 1] += np.repeat(ridge, q)
     return H
