@@ -115,7 +115,7 @@ def softmax_terms(eta: Floats, y: Ints) -> tuple[Floats, Floats, Floats]:
     """Probabilities and slopes (m, C), each class contiguous, and losses (m,), in one pass."""
     from blockl0 import kernels  # only a search needs the compiler
 
-    (P, U), values = np.empty((2, *eta.shape[::-1])), np.empty(y.size)
+    P, U, values = np.empty(eta.shape[::-1]), np.empty(eta.shape[::-1]), np.empty(y.size)
     kernels.softmax_terms(np.ascontiguousarray(eta.T), np.ascontiguousarray(y), P, U, values)
     return P.T, U.T, values
 
