@@ -8,7 +8,8 @@ import pytest
 import blockl0
 import hostile_losses
 from blockl0.losses import LOSSES, Logistic, Poisson, Softmax
-from blockl0.losses.softmax import probabilities_and_losses
+from blockl0.losses.softmax import softmax_terms
+from blockl0.path import solve_path
 from blockl0.problem.fits import make_fits
 from blockl0.problem.problem import as_problem
 from blockl0.refit.few_columns import Subsets
@@ -96,8 +97,10 @@ def test_terms_of_one_pass_are_value_gradient_and_curvature(spread):
         for one, other in zip(loss.terms(eta, y), expected, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-300)
     softmax, labels = Softmax(3), rng.integers(0, 3, 100)
-    P, values = probabilities_and_losses(eta.reshape(100, 3), labels)
+    P, U, values = softmax_terms(eta.reshape(100, 3), labels)
     np.testing.assert_allclose(P, softmax.mean(eta.reshape(100, 3)), rtol=1e-9, atol=1e-300)
+    slopes = softmax.gradient(eta.reshape(100, 3), labels)
+    np.testing.assert_allclose(U, slopes, rtol=1e-9, atol=1e-300)
     np.testing.assert_allclose(values, softmax.value(eta.reshape(100, 3), labels), rtol=1e-12)
 
 
@@ -129,3 +132,18 @@ def test_easy_data_end_early_and_hard_ones_do_not():
     long = blockl0.solve(X[:60], noise, n_nonzero_coefs=4, **options)
     assert quick.support.tolist() == [0, 7]
     assert quick.n_iter < 12 <= long.n_iter
+
+
+@pytest.mark.parametrize("are_linked", [False, True])
+def test_a_path_that_is_not_checked_claims_nothing_and_finds_strong_columns(are_linked):
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((200, 8))
+    y = np.argmax(3.0 * X[:, [1, 4, 6]] + rng.gumbel(size=(200, 3)), axis=1).astype(float)
+    problem = as_problem(X, y, loss="softmax", ridge=1e-3, n_nonzero_coefs=3)
+    points = [(0.0, k) for k in (1, 2, 3)]
+    quick = solve_path(problem, points, random_state=0, are_linked=are_linked, is_checked=False)
+    checked = solve_path(problem, points, random_state=0)
+    assert all(result.certificate is None for result in quick)
+    assert all(result.certificate is not None for result in checked)
+    assert quick[2].support.tolist() == [1, 4, 6]
+    assert np.all(quick.objective >= checked.objective * (1.0 - 1e-9))

@@ -1596,8 +1596,8 @@ def poisson_terms(eta, y, out):
 
 
 @kernel
-def softmax_terms(eta, y, P, values):
-    """Probabilities (C, m) of the classes and the losses (m,) at predictors eta (C, m)."""
+def softmax_terms(eta, y, P, U, values):
+    """Probabilities and slopes (C, m), and the losses (m,), at predictors eta (C, m)."""
     n_classes = eta.shape[0]
     for i in range(y.size):
         own, top = eta[y[i], i], 0.0
@@ -1617,5 +1617,27 @@ def softmax_terms(eta, y, P, values):
                 others += P[c, i]
         rest = others + (np.exp(-top) if top > 0.0 else 0.0)
         values[i] = top + np.log1p(rest)
+        beside = 0.0
         for c in range(n_classes):
             P[c, i] /= 1.0 + rest
+            U[c, i] = P[c, i]
+            if c != y[i]:
+                beside += P[c, i]
+        # where the own class is nearly certain, from the others
+        U[y[i], i] = -beside
+
+
+@kernel
+def softmax_along(P, U, weights, change):
+    """Slope and curvature of the loss along a change (C, m), at probabilities P and slopes U."""
+    slope, bend = 0.0, 0.0
+    for i in range(weights.size):
+        first, mean, second = 0.0, 0.0, 0.0
+        for c in range(P.shape[0]):
+            first += U[c, i] * change[c, i]
+            mean += P[c, i] * change[c, i]
+        for c in range(P.shape[0]):
+            second += P[c, i] * (change[c, i] - mean) ** 2
+        slope += weights[i] * first
+        bend += weights[i] * second
+    return slope, bend

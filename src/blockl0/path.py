@@ -241,11 +241,13 @@ def solve_path(
     verbose: int | bool = 0,
     effort: str | int = "fast",
     are_linked: bool = True,
+    is_checked: bool = True,
     **method_options: Any,
 ) -> Path:
     """The path of a problem that is bound already, at (price, budget) points; see `l0_path`.
 
     Unless they are linked, points learn nothing from each other: each is what its own solve finds.
+    Unless they are checked, nothing is said of changes of other losses' points; it is quicker.
     """
     clock = open_run(
         problem, "refit", {"effort": effort, **method_options}, time_limit=time_limit,
@@ -256,6 +258,10 @@ def solve_path(
     seed = random_state
     if not isinstance(random_state, int | np.integer):
         seed = int(check_random_state(random_state).integers(2**63))
+    options = options._replace(is_checked=is_checked)
+    if rounds == 0 and are_linked and not (is_checked or problem.is_quadratic):
+        # neighbours bring what the one round of kicks would
+        rounds = -1
     search = make_search(reduced(problem, clock), options)
     path = []
     for price, budget in points:

@@ -25,9 +25,9 @@ from blockl0.losses import entropy_excess
 from blockl0.losses.softmax import (
     class_pairs,
     contrasts,
-    probabilities_and_losses,
     slope_at,
     softmax_hessian,
+    softmax_terms,
 )
 from blockl0.problem.descent import FAR, weighted_total
 from blockl0.problem.problem import Problem
@@ -196,8 +196,8 @@ class Model:
     def _losses(self, eta: Floats, V: Floats, t: Floats) -> tuple[Floats, Floats]:
         """The objectives (k,) and the slopes (m, C, k) at predictors (m, C, k)."""
         (m, C, k), y = eta.shape, np.repeat(self.problem.y, eta.shape[2])
-        P, values = probabilities_and_losses(eta.transpose(0, 2, 1).reshape(m * k, C), y)  # type: ignore[arg-type]
-        dual = slope_at(P, y).reshape(m, k, C).transpose(0, 2, 1)  # type: ignore[arg-type]
+        _, dual, values = softmax_terms(eta.transpose(0, 2, 1).reshape(m * k, C), y)  # type: ignore[arg-type]
+        dual = dual.reshape(m, k, C).transpose(0, 2, 1)
         ridged = np.einsum("a,aek->k", self.ridge, V**2) + self.problem.ridge * np.sum(t**2, axis=1)
         return self.weights @ values.reshape(m, k) + 0.5 * ridged, dual
 

@@ -178,7 +178,8 @@ def fit_fold(
     if fold.is_empty or not rest.can_train(est._loss()):
         return None, fold
     prepared = est._prepare(rest, None, est.alpha or 0.0)
-    path = est._path_of(prepared, points, seed)
+    # of a fold's path only the predictions are read
+    path = est._path_of(prepared, points, seed, is_checked=False)
     if path[-1].status is Status.INTERRUPTED:
         raise KeyboardInterrupt  # there is no answer yet that could be returned
     return FittedPath(prepared, path), fold

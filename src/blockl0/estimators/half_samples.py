@@ -103,6 +103,7 @@ def _supports(est: Any, half: Data, budgets: Sequence[int], seed: int) -> Suppor
     path = solve_path(
         est._prepare(half, None, 0.0).problem, [(0.0, int(budget)) for budget in budgets],
         random_state=seed, time_limit=est.time_limit, effort="fast", are_linked=False,
+        is_checked=False,
     )  # fmt: skip
     if path[-1].status is Status.INTERRUPTED:
         raise KeyboardInterrupt

@@ -196,10 +196,10 @@ class L0LinearCV(L0Linear):
             budgets = range(n_kept, top + 1)
         return check_path(budgets, None, self.alpha or 0.0, X.shape[1], n_kept)
 
-    def _path_of(self, prepared: Prepared, points: Any, seed: int) -> Path:
+    def _path_of(self, prepared: Prepared, points: Any, seed: int, is_checked: bool = True) -> Path:
         return solve_path(
             prepared.problem, points, random_state=seed, time_limit=self.time_limit,
-            verbose=self.verbose, effort=self.effort,
+            verbose=self.verbose, effort=self.effort, is_checked=is_checked,
         )  # fmt: skip
 
     def _keep_path(self, path: Path, prepared: Prepared, chosen: int) -> None:

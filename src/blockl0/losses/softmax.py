@@ -111,13 +111,20 @@ class Softmax(Loss):
         return Softmax(int(np.max(y)) + 1) if self.n_classes is None else self
 
 
-def probabilities_and_losses(eta: Floats, y: Ints) -> tuple[Floats, Floats]:
-    """`Softmax.mean` (m, C), each class contiguous, and `Softmax.value` (m,), in one pass."""
+def softmax_terms(eta: Floats, y: Ints) -> tuple[Floats, Floats, Floats]:
+    """Probabilities and slopes (m, C), each class contiguous, and losses (m,), in one pass."""
     from blockl0 import kernels  # only a search needs the compiler
 
-    P, values = np.empty(eta.shape[::-1]), np.empty(y.size)
-    kernels.softmax_terms(np.ascontiguousarray(eta.T), np.ascontiguousarray(y), P, values)
-    return P.T, values
+    P, U, values = np.empty(eta.shape[::-1]), np.empty(eta.shape[::-1]), np.empty(y.size)
+    kernels.softmax_terms(np.ascontiguousarray(eta.T), np.ascontiguousarray(y), P, U, values)
+    return P.T, U.T, values
+
+
+def slope_and_bend(P: Floats, U: Floats, weights: Floats, change: Floats) -> tuple[float, float]:
+    """Slope and curvature of the loss along a change (m, C) of the predictors."""
+    from blockl0 import kernels  # only a search needs the compiler
+
+    return kernels.softmax_along(P.T, U.T, weights, np.ascontiguousarray(change.T))
 
 
 def slope_at(P: Floats, y: Ints) -> Floats:
@@ -136,6 +143,14 @@ def contrasts(n_classes: int) -> Floats:
     return upper / np.linalg.norm(upper, axis=0)
 
 
+@cache
+def pair_squares(n_classes: int) -> tuple[list[int], list[int], Floats]:
+    """Both classes of every pair, and the squares ((C − 1)², pairs) of their contrasts."""
+    Q, pairs = contrasts(n_classes), list(combinations(range(n_classes), 2))
+    squares = [np.outer(Q[c] - Q[d], Q[c] - Q[d]).ravel() for c, d in pairs]
+    return [c for c, _ in pairs], [d for _, d in pairs], np.column_stack(squares)
+
+
 def class_pairs(P: Floats) -> list[tuple[Floats, Floats]]:
     """(p_c p_d (m,), contrast of c and d (C − 1,)) for each pair of classes; P is (m, C)."""
     Q = contrasts(P.shape[1])
@@ -146,9 +161,11 @@ def class_pairs(P: Floats) -> list[tuple[Floats, Floats]]:
 def softmax_hessian(A: Floats, P: Floats, weights: Floats, ridge: Floats) -> Floats:
     """The Hessian in contrasts, (a (C − 1), a (C − 1)), column by column of A; P is (m, C)."""
     a, q = A.shape[1], P.shape[1] - 1
-    pairs = class_pairs(P)
-    grams = np.stack([(A * (weights * bends)[:, None]).T @ A for bends, _ in pairs])
-    squares = np.stack([np.outer(contrast, contrast) for _, contrast in pairs])
-    H = np.tensordot(grams, squares, (0, 0)).transpose(0, 2, 1, 3).reshape(a * q, a * q)
+    firsts, seconds, squares = pair_squares(P.shape[1])
+    grams = np.empty((len(firsts), a, a))
+    for gram, c, d in zip(grams, firsts, seconds, strict=True):
+        np.matmul(A.T * (weights * P[:, c] * P[:, d]), A, out=gram)
+    H = (squares @ grams.reshape(len(firsts), a * a)).reshape(q, q, a, a)
+    H = H.transpose(2, 0, 3, 1).reshape(a * q, a * q)
     H.flat[:: a * q + 1] += np.repeat(ridge, q)
     return H

@@ -11,9 +11,9 @@ from blockl0.losses.base import Loss
 from blockl0.losses.softmax import (
     class_pairs,
     contrasts,
-    probabilities_and_losses,
-    slope_at,
+    slope_and_bend,
     softmax_hessian,
+    softmax_terms,
 )
 from blockl0.problem.descent import (
     FAR,
@@ -31,6 +31,9 @@ Ints = NDArray[np.int64]
 
 SHARPER = 8.0
 """By how much large predictors are divided less, from one fit of intercepts to the next."""
+DIRECT_STEPS, NEGLIGIBLE = 12, 1e-9
+"""Steps of intercepts that may do without that, and what they may leave of the loss, as a share;
+in truth it is about the square of that, the last steps of Newton's method being what they are."""
 
 
 class SoftmaxPart(Part):
@@ -75,27 +78,18 @@ class Mixed(Local):
 
     def __init__(self, part: SoftmaxPart, v: Floats, eta: Floats | None = None) -> None:
         super().__init__(part, v, eta)
-        self.P, values = probabilities_and_losses(self.eta, part.y)
+        self.P, self.dual, values = softmax_terms(self.eta, part.y)
         self.losses = float(part.weights @ values)
-
-    @cached_property
-    def dual(self) -> Floats:
-        """The slopes of the loss in the predictors, (m, C)."""
-        return slope_at(self.P, self.part.y)
 
     @cached_property
     def slope(self) -> Floats:
         """The gradient in v."""
         part = self.part
-        weighted = part.weights[:, None] * self.dual
-        return part.A.T @ weighted @ part.Q + part.ridge * self.v
+        return (part.A.T @ (part.weights * self.dual.T).T) @ part.Q + part.ridge * self.v
 
     def along(self, change: Floats) -> tuple[float, float]:
         """Slope and curvature of the loss along a change of the predictors."""
-        weights, means = self.part.weights, np.sum(self.P * change, axis=1, keepdims=True)
-        slope = weights @ np.sum(self.dual * change, axis=1)
-        bend = weights @ np.sum(self.P * (change - means) ** 2, axis=1)
-        return float(slope), float(bend)
+        return slope_and_bend(self.P, self.dual, self.part.weights, change)
 
     def newton_step(self, mix: float = 0.0) -> Floats:
         """The step to the minimum of the second-order model, (a, C − 1)."""
@@ -135,10 +129,16 @@ def best_intercepts(loss: Loss, eta: Floats, y: Ints, weights: Floats) -> Floats
     """argmin_b of the softmax loss at eta + 1b', (C,), summing to zero.
 
     Of large predictors the loss is a sum of maxima, of which Newton's method sees one face at a
-    time: it is rounded off first, by dividing all predictors, then less and less.
+    time: unless a few steps do, it is rounded off first, by dividing all predictors, then less and
+    less.
     """
     b, ones = np.zeros((1, eta.shape[1])), np.ones((len(eta), 1))
     softness = max(float(np.ptp(eta, axis=1).max(initial=0.0)), 1.0)
+    part = SoftmaxPart(loss, ones, y, weights, np.zeros(1), np.asfortranarray(eta))
+    there = part.at(descend(part, part.at(np.zeros(part.shape)), np.inf, DIRECT_STEPS).v)
+    # a convex function falls by no more than its slope times the way to its minimum
+    if np.linalg.norm(there.slope) * softness * float(part.scale[0]) <= NEGLIGIBLE * there.value:
+        return part.leave(there.v)[0]
     while True:
         offset = np.asfortranarray(eta / softness)
         part = SoftmaxPart(loss, ones, y, weights, np.zeros(1), offset)

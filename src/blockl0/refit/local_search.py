@@ -28,6 +28,8 @@ MOST_REFITS = 1
 """Re-fits of a check between models: where it needs more, trials of likely changes come first."""
 RETURNS = 2
 """Kicks in a row that come back, after which there is hardly anything else to come to."""
+FEW_ABOVE = 40
+"""Columns up to which a search that is not checked comes down from all of them."""
 NEGLIGIBLE = 1e-7
 """Share of the loss at zero that counts as none: of separable classes it falls for ever."""
 
@@ -49,6 +51,8 @@ class LocalSearch(Search):
         at_zero = problem.smooth(problem.zero())
         self.tolerance, self.negligible = RELATIVE_TOLERANCE * at_zero, NEGLIGIBLE * at_zero
         self.models = Models(problem, options, self.tally, self.fits, self.tolerance)
+        # what is left of all columns, by how many; of all budgets
+        self._above: dict[int, Floats] = {}
         self._forget()
 
     def _forget(self) -> None:
@@ -171,7 +175,7 @@ class LocalSearch(Search):
 
         Unless the time or the work that may be spent on it ends before that is certain.
         """
-        if incumbent.is_settled:
+        if incumbent.is_settled or not self.options.is_checked:
             return None
         key = incumbent.support.tobytes()
         if key not in self._checked:
@@ -209,6 +213,8 @@ class LocalSearch(Search):
         self, incumbent: Incumbent, run: Run, rng: np.random.Generator, is_narrow: bool = False
     ) -> Incumbent:
         """Kicks on the local model, then on the point itself; only the true objective counts."""
+        if is_narrow and not self.options.is_checked and self._can_come_down():
+            return self._come_down(incumbent, run, rng)
         model = self.models.at(incumbent.w)
         proposal = model.kick_round(run, rng, is_narrow)
         if proposal is not None:
@@ -223,6 +229,30 @@ class LocalSearch(Search):
             best, fruitless = found, fruitless + 1 if found is best else 0
         # trials cost more than models: only what is better is worth them
         return incumbent if best is incumbent else self.settle(best, run, rng)
+
+    def _can_come_down(self) -> bool:
+        """Whether all columns are few enough to be fitted and left out one by one."""
+        price, budget = self.problem.sparsity
+        return price == 0.0 and budget <= self.problem.n_features <= FEW_ABOVE
+
+    def _come_down(self, incumbent: Incumbent, run: Run, rng: np.random.Generator) -> Incumbent:
+        """Settle from what is left of all columns when the least missed goes, again and again.
+
+        Where nobody asks for more, one descent from above is worth a round of kicks; its fits are
+        those of all budgets.
+        """
+        size, budget = self.problem.n_features, self.problem.sparsity.budget
+        if size not in self._above:
+            self._above[size] = self.fits.on(np.arange(size, dtype=np.int64)).w
+        while size > budget and run.seconds_left > 0.0:
+            size, w = size - 1, self._above[size]
+            if size not in self._above:
+                support = self.models.at(w).shrink(size).support
+                self._above[size] = self.fits.on(support, w).w
+        if size > budget:
+            return incumbent
+        found = self.settle(self.start(self._above[size]), run, rng)
+        return found if found.objective < incumbent.objective - self.tolerance else incumbent
 
     def _kick(self, incumbent: Incumbent, run: Run, rng: np.random.Generator) -> Incumbent:
         """Drop a part of the support, exchange it on the model there, and settle; if better."""

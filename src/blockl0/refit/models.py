@@ -24,7 +24,7 @@ from blockl0.problem.problem import Problem
 from blockl0.refit.grouped_search import GramRows, GroupedSearch
 from blockl0.refit.pairs import best_pairs
 from blockl0.refit.quadratic_search import Incumbent, QuadraticSearch, SearchOptions, Tally
-from blockl0.refit.trial_moves import Proposal, Trials, safe_curvature
+from blockl0.refit.trial_moves import LEAVE, LEAVE_UNCHECKED, Proposal, Trials, safe_curvature
 from blockl0.run import Run
 
 Floats = NDArray[np.float64]
@@ -339,7 +339,8 @@ class Models:
     def trials(self) -> Trials:
         """Trials on the loss itself."""
         if self._trials is None:
-            self._trials = Trials(self.problem, self.fits)
+            leave = LEAVE if self.options.is_checked else LEAVE_UNCHECKED
+            self._trials = Trials(self.problem, self.fits, leave)
         return self._trials
 
     def gram(self, design: Any, weights: Floats, is_global: bool) -> GramRows:

@@ -21,13 +21,18 @@ LARGEST_POOL = 4096
 
 
 class SearchOptions(NamedTuple):
-    """How a pool is searched; see `solve_refit`."""
+    """How a pool is searched; see `solve_refit`.
+
+    Unless they are checked, points of other losses end where models and likely changes lead: for
+    answers whose certificate nobody reads.
+    """
 
     n_outside: int
     n_support: int
     n_random: int
     pool: int | None
     patience: int
+    is_checked: bool = True
 
 
 def pool_size(problem: Problem, options: SearchOptions) -> int:

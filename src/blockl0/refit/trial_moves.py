@@ -24,6 +24,8 @@ Ints = NDArray[np.int64]
 
 LEAVE, ENTER, REFIT = 6, 16, 3
 """Columns that may leave, columns that may enter for each, and entries that are re-fitted."""
+LEAVE_UNCHECKED = 2
+"""Columns that may leave where no answer is to be checked."""
 LINE_STEPS = 4
 """Steps along a column, all others fixed, that tell the promising columns."""
 LARGEST_STEP = 3.0
@@ -63,8 +65,8 @@ class Trials:
     the first few are re-fitted with the rest of the support. O(LEAVE) passes over X for a point.
     """
 
-    def __init__(self, problem: Problem, fits: Fits | None = None) -> None:
-        self.problem, self.weights = problem, problem.weights
+    def __init__(self, problem: Problem, fits: Fits | None = None, leave: int = LEAVE) -> None:
+        self.problem, self.weights, self.leave = problem, problem.weights, leave
         self.fits = make_fits(problem) if fits is None else fits
         squares = problem.design.sq_norms(problem.sample_weight) + problem.ridge
         self.norms = np.sqrt(squares)
@@ -78,7 +80,7 @@ class Trials:
             yield from self._additions(w, support, eta, intercept)
         leaving = np.setdiff1d(support, self.problem.keep)
         losses = self._loss_without(w, eta, leaving)
-        for j in leaving[np.argsort(losses, kind="stable")[:LEAVE]]:
+        for j in leaving[np.argsort(losses, kind="stable")[: self.leave]]:
             rest = support[support != j]
             without = self.fits.on(rest, w, intercept=intercept)
             if price > 0.0:
