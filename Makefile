@@ -6,13 +6,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup test test-fast test-arithmetic test-bounds demo lint format types bench bench-exact-peers docs wheel clean
+.PHONY: help setup test test-slow test-arithmetic test-bounds demo lint format types bench bench-exact-peers docs wheel clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo       solve, certify, compare and report, on embedded data (under a minute)"
-	@echo "make test       the whole test suite"
-	@echo "make test-fast  the suite without the slow tests"
+	@echo "make test       the test suite (about five minutes on two cores)"
+	@echo "make test-slow  the tests that take longer: pages, examples, many random problems"
 	@echo "make test-arithmetic  the numerical core as an older processor would compute it"
 	@echo "make test-bounds      the kernels with every index checked"
 	@echo "make lint       ruff: rules and format"
@@ -34,13 +34,13 @@ $(STAMP): pyproject.toml
 
 # two workers and one thread in each: more threads than cores would only get in each other's way;
 # a file stays with one worker, which makes its expensive fixtures once
-test test-fast: export OMP_NUM_THREADS ?= 1
+test test-slow: export OMP_NUM_THREADS ?= 1
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -n 2 --dist loadfile
-
-test-fast: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
+
+test-slow: $(STAMP)
+	$(BIN)/python -m pytest -n 2 --dist load -m slow
 
 # Sums come out in another order on another processor. This one is made to compute as an old one
 # does, without its vector instructions in NumPy, in the BLAS, in the C library and in the compiled

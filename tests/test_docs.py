@@ -25,9 +25,10 @@ BLOCK = re.compile(
     flags=re.DOTALL,
 )
 READER = """
-import contextlib, io, json, pathlib, re, sys
+import contextlib, io, json, os, pathlib, re, sys
 page, folder, blocks = json.load(sys.stdin)
 sys.path.insert(0, folder)
+os.chdir(folder)
 printed, namespace = [], {"__name__": "__main__"}
 for line, code in blocks:
     if found := re.match(r"# (\\w+[.]py)\\n", code):

@@ -138,5 +138,6 @@ def test_estimators_take_every_loss(name):
         if loss.takes_labels:
             assert set(predicted) <= set(y)
     chosen = type(model).__name__ + "CV"
-    cv = getattr(blockl0, chosen)(loss=name, ridge=RIDGE, cv=3, random_state=0).fit(X, y)
+    of_all = getattr(blockl0, chosen)(loss=name, ridge=RIDGE, cv=3, rule="min", random_state=0)
+    cv = of_all.fit(X, y)
     assert 1 <= cv.n_nonzero_ <= 6

@@ -140,6 +140,18 @@ def test_all_compiled_functions_are_in_one_file():
     assert places(r"^@(kernel|cached|njit)\b") == {"kernels"}
 
 
+def test_no_name_of_the_kernels_is_given_twice():
+    """The second constant of a name would take the place of the first, in kernels far above it."""
+    names: list[str] = []
+    for node in ast.parse(sources()["kernels"]).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.append(node.name)
+        elif isinstance(node, ast.Assign):
+            names += [name.id for name in ast.walk(node) if isinstance(name, ast.Name)
+                      and isinstance(name.ctx, ast.Store)]  # fmt: skip
+    assert len(names) > 100 and sorted(set(names)) == sorted(names)
+
+
 def test_no_function_is_long():
     longest = {}
     for name, source in sources().items():

@@ -1075,7 +1075,7 @@ RELAXATION_ROWS = 13
 # of θ; sweeps and rest when progress was last judged; the unknowns of a system that the caller is
 # asked to solve, 0 for none, less than 0 where it has no solution; the power of the next step of θ,
 # and the side of the last one
-THETA, VALUE, VALUE_THETA, BOUND, SWEEPS, LOW, HIGH, WATCHED, REST, ASKED, PACE, SIDE = range(12)
+THETA, VALUE, VALUE_THETA, PROVEN, SWEEPS, LOW, HIGH, WATCHED, REST, ASKED, PACE, SIDE = range(12)
 RELAXATION_STATE = 12
 
 CHECK_EVERY, POLISH_EVERY, MOST_SWEEPS = 4, 8, 400  # sweeps
@@ -1366,7 +1366,7 @@ def start_relaxing(relaxation, room):
             subtract_column(relaxation, j, rows[V, j], rows[G])
     if state[THETA] == 0.0 and 0 < room < n_free:
         state[THETA] = first_threshold(relaxation, room)
-    state[VALUE], state[VALUE_THETA], state[BOUND] = np.inf, state[THETA], -np.inf
+    state[VALUE], state[VALUE_THETA], state[PROVEN] = np.inf, state[THETA], -np.inf
     state[HIGH], state[REST], state[PACE] = np.inf, np.inf, FIRST_PACE
     return n_free
 
@@ -1385,8 +1385,8 @@ def take_polished(relaxation, room, price):
     if not there < state[VALUE] - flat:
         # near the minimum a value is precise where its bound is not yet
         bound = tangent_bound(relaxation, rows[TRIAL_V], rows[TRIAL_G], room, price)
-        middle = 0.5 * (state[VALUE] + state[BOUND])
-        if not (there <= state[VALUE] + flat and bound > max(middle, state[BOUND] + flat)):
+        middle = 0.5 * (state[VALUE] + state[PROVEN])
+        if not (there <= state[VALUE] + flat and bound > max(middle, state[PROVEN] + flat)):
             return False
     copy_point(relaxation, TRIAL_V, TRIAL_G, V, G)
     state[THETA] = new
@@ -1403,10 +1403,10 @@ def is_relaxed(relaxation, room, price, cutoff, tolerance, share, most_sweeps):
     if there < state[VALUE]:
         state[VALUE], state[VALUE_THETA] = there, own
     there = tangent_bound(relaxation, rows[V], rows[G], room, price)
-    if there > state[BOUND]:
-        state[BOUND] = there
+    if there > state[PROVEN]:
+        state[PROVEN] = there
         copy_point(relaxation, V, G, BEST_V, BEST_G)
-    value, bound, n_sweeps = state[VALUE], state[BOUND], state[SWEEPS]
+    value, bound, n_sweeps = state[VALUE], state[PROVEN], state[SWEEPS]
     rest = value - bound
     if rest <= tolerance or bound >= cutoff or n_sweeps >= most_sweeps:
         return True

@@ -100,13 +100,12 @@ def make_splits(
 
 
 def _shuffled_folds(n_folds: Any, n_rows: int, labels: Any, seed: int) -> Any:
-    """A splitter for rows that may be sorted."""
-    if n_folds is None:
-        n_folds = max(2, min(N_FOLDS, n_rows))
-    if labels is None:
-        return KFold(int(n_folds), shuffle=True, random_state=seed)
-    largest = int(np.unique(labels, return_counts=True)[1].max())
-    return StratifiedKFold(max(2, min(int(n_folds), largest)), shuffle=True, random_state=seed)
+    """A splitter for rows that may be sorted; as many folds as asked for, or as there may be."""
+    kind, most = KFold, n_rows
+    if labels is not None:
+        kind, most = StratifiedKFold, int(np.unique(labels, return_counts=True)[1].max())
+    n_folds = max(2, min(N_FOLDS, most)) if n_folds is None else int(n_folds)
+    return kind(n_folds, shuffle=True, random_state=seed)
 
 
 def split_rows(splitter: Any, X: Any, y: Any, **metadata: Any) -> list[Split]:

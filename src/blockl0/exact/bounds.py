@@ -219,7 +219,7 @@ def relax_columns(
             break
         if not _solve_polish(relaxation, int(state[kernels.ASKED])):
             state[kernels.ASKED] = -1.0
-    found = state[[kernels.VALUE_THETA, kernels.VALUE, kernels.BOUND]].tolist()
+    found = state[[kernels.VALUE_THETA, kernels.VALUE, kernels.PROVEN]].tolist()
     return found[0], found[1], found[2], int(state[kernels.SWEEPS])
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from blockl0.errors import OutOfReachError
 from blockl0.exact.proof import Recorder
 from blockl0.exact.prover import NoBoundError, Prover, least, obstacle
-from blockl0.exact.search import TIE, ExactSearch
+from blockl0.exact.search import ExactSearch
 from blockl0.exact.tree import ProofTree
 from blockl0.exact.watch import LateError, Watch
 from blockl0.incumbent import Incumbent
@@ -117,11 +117,7 @@ class Stages:
         """Whether nothing is better than the incumbent by more than rounding."""
         if self._tree is not None:
             return self._tree.is_optimal
-        if self._tableau is None:
-            return False
-        # where a gap is enough the search may end with less than rounding left
-        best = self._tableau.incumbent.objective
-        return self._tableau.finished or best - self._tableau.bound <= TIE * abs(best)
+        return self._tableau is not None and self._tableau.finished
 
     @property
     def is_within_gap(self) -> bool:

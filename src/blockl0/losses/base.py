@@ -223,7 +223,8 @@ def entropy_excess(reach: float) -> float:
 def fused_terms(kernel: Any, eta: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
     """What a compiled pass over the samples says of (value, gradient, curvature), (m,) each."""
     out = np.empty((3, eta.size))
-    kernel(np.ascontiguousarray(eta), np.ascontiguousarray(y), out)
+    # of one kind, whatever the caller has: a kernel is compiled for each
+    kernel(np.require(eta, np.float64, "CW"), np.require(y, np.float64, "CW"), out)
     return out[0], out[1], out[2]
 
 

@@ -116,7 +116,9 @@ def softmax_terms(eta: Floats, y: Ints) -> tuple[Floats, Floats, Floats]:
     from blockl0 import kernels  # only a search needs the compiler
 
     P, U, values = np.empty(eta.shape[::-1]), np.empty(eta.shape[::-1]), np.empty(y.size)
-    kernels.softmax_terms(np.ascontiguousarray(eta.T), np.ascontiguousarray(y), P, U, values)
+    kernels.softmax_terms(
+        np.require(eta.T, np.float64, "CW"), np.require(y, np.int64, "CW"), P, U, values
+    )
     return P.T, U.T, values
 
 
