@@ -224,7 +224,7 @@ def fused_terms(kernel: Any, eta: Floats, y: Floats) -> tuple[Floats, Floats, Fl
     """What a compiled pass over the samples says of (value, gradient, curvature), (m,) each."""
     out = np.empty((3, eta.size))
     # of one kind, whatever the caller has: a kernel is compiled for each
-    kernel(np.require(eta, np.float64, "CW"), np.require(y, np.float64, "CW"), out)
+    kernel(np.require(eta, np.float64, ["C", "W"]), np.require(y, np.float64, ["C", "W"]), out)
     return out[0], out[1], out[2]
 
 

@@ -117,7 +117,7 @@ def softmax_terms(eta: Floats, y: Ints) -> tuple[Floats, Floats, Floats]:
 
     P, U, values = np.empty(eta.shape[::-1]), np.empty(eta.shape[::-1]), np.empty(y.size)
     kernels.softmax_terms(
-        np.require(eta.T, np.float64, "CW"), np.require(y, np.int64, "CW"), P, U, values
+        np.require(eta.T, np.float64, ["C", "W"]), np.require(y, np.int64, ["C", "W"]), P, U, values
     )
     return P.T, U.T, values
 
