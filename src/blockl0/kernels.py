@@ -1641,3 +1641,189 @@ def softmax_along(P, U, weights, change):
         slope += weights[i] * first
         bend += weights[i] * second
     return slope, bend
+
+
+# --------------------------------------------------------------------------------------------------
+# 6. Groups of columns, and coefficients within bounds
+# --------------------------------------------------------------------------------------------------
+
+
+class Layout(NamedTuple):
+    """Which columns a unit has, and where its block stands among those of all units."""
+
+    order: NDArray[np.int64]  # (n,) the columns by units
+    starts: NDArray[np.int64]  # (units + 1,) where each unit starts in it
+    places: NDArray[np.int64]  # (units + 1,) where its d x d entries start
+
+
+@kernel
+def unit_pivots(layout, U, T, own, M):
+    """M_JJ = G_JJ − U_J'T_J of every unit J, from rows U and T = UK (n, s); O(s Σd²)."""
+    order, starts, places = layout
+    for unit in range(starts.size - 1):
+        first, d, at = starts[unit], starts[unit + 1] - starts[unit], places[unit]
+        for a in range(d):
+            i = order[first + a]
+            for b in range(a + 1):
+                j, total = order[first + b], own[at + a * d + b]
+                for k in range(U.shape[1]):
+                    total -= U[i, k] * T[j, k]
+                M[at + a * d + b] = total
+                M[at + b * d + a] = total
+
+
+@kernel
+def unit_gains(layout, own, M, R, T, leaving, E, P, low, high, least, work, gains, doubts):
+    """What every unit J gains when it enters, ½ r'A⁺r with r = R_J + T'P and A = M_JJ + T'ET.
+
+    T are the rows of the columns `leaving`, E the inverse of their part of K and P = EV: the unit
+    enters the table that they have left. A pivot up to `least` of the squared length of its column
+    (of `own`) is none; up to a thousand times that it is in doubt, which `doubts` says. A unit of
+    one column within bounds takes the best step within them. `work` is (d + columns leaving + q,
+    d) at least. O(Σ d(d + l)² + d²q).
+    """
+    order, starts, places = layout
+    q, n_left = R.shape[1], leaving.size
+    for unit in range(starts.size - 1):
+        first, d, at = starts[unit], starts[unit + 1] - starts[unit], places[unit]
+        # below the block: E times the rows that leave, then the right-hand sides
+        for a in range(d):
+            j = order[first + a]
+            for k in range(n_left):
+                total = 0.0
+                for i in range(n_left):
+                    total += E[k, i] * T[j, leaving[i]]
+                work[d + k, a] = total
+            for c in range(q):
+                total = R[j, c]
+                for k in range(n_left):
+                    total += T[j, leaving[k]] * P[k, c]
+                work[d + n_left + c, a] = total
+        gain, doubt = 0.0, False
+        if d == 1:
+            j, pivot = order[first], M[at]
+            for k in range(n_left):
+                pivot += T[j, leaving[k]] * work[d + k, 0]
+            doubt = pivot <= 1e3 * least * own[at]
+            if pivot > least * own[at]:
+                for c in range(q):
+                    r = work[d + n_left + c, 0]
+                    step = min(max(r / pivot, low[j]), high[j])
+                    gain += step * (r - 0.5 * pivot * step)
+        else:
+            for a in range(d):
+                i = order[first + a]
+                for b in range(a + 1):
+                    total = M[at + a * d + b]
+                    for k in range(n_left):
+                        total += T[i, leaving[k]] * work[d + k, b]
+                    for k in range(b):
+                        total -= work[a, k] * work[b, k]
+                    size = own[at + a * d + a]
+                    if a > b:
+                        # a column without a pivot has none below it either
+                        work[a, b] = total / work[b, b] if work[b, b] > 0.0 else 0.0
+                    else:
+                        doubt = doubt or total <= 1e3 * least * size
+                        work[a, a] = np.sqrt(total) if total > least * size else 0.0
+            for c in range(q):
+                r = work[d + n_left + c]
+                for a in range(d):
+                    if work[a, a] > 0.0:
+                        total = r[a]
+                        for k in range(a):
+                            total -= work[a, k] * r[k]
+                        r[a] = total / work[a, a]
+                        gain += 0.5 * r[a] * r[a]
+                    else:
+                        r[a] = 0.0
+        gains[unit], doubts[unit] = gain, doubt
+
+
+FREE, AT_LOW, AT_HIGH, FROZEN = 0, 1, 2, 3  # where a bounded coefficient is
+BOUNDED_PIVOT, BOUNDED_SLOPE = 1e-13, 1e-12  # of unit columns: none; of slopes, relative: none
+
+
+@inner
+def solve_free(H, c, x, status, index, L, goal):
+    """The minimizer `goal` over the free coefficients, the others staying; their number.
+
+    One whose column depends on those before it is frozen where it is.
+    """
+    k, n_free = x.size, 0
+    for j in range(k):
+        goal[j] = x[j]
+        if status[j] == FROZEN:
+            status[j] = FREE
+        if status[j] != FREE:
+            continue
+        for b in range(n_free + 1):
+            i = index[b] if b < n_free else j
+            total = H[j, i]
+            for a in range(b):
+                total -= L[n_free, a] * L[b, a]
+            L[n_free, b] = total / L[b, b] if b < n_free else total
+        if L[n_free, n_free] <= BOUNDED_PIVOT * H[j, j]:
+            status[j] = FROZEN
+            continue
+        L[n_free, n_free] = np.sqrt(L[n_free, n_free])
+        index[n_free] = j
+        n_free += 1
+    for b in range(n_free):
+        j, total = index[b], c[index[b]]
+        for i in range(k):
+            if status[i] != FREE:
+                total -= H[j, i] * x[i]
+        for a in range(b):
+            total -= L[b, a] * goal[index[a]]
+        goal[j] = total / L[b, b]
+    for b in range(n_free - 1, -1, -1):
+        total = goal[index[b]]
+        for a in range(b + 1, n_free):
+            total -= L[a, b] * goal[index[a]]
+        goal[index[b]] = total / L[b, b]
+    return n_free
+
+
+@kernel
+def bounded_quadratic(H, c, low, high, x, status, index, L, goal):
+    """min ½x'Hx − c'x within bounds, from a point x within them, by an active set; O(k³) a step.
+
+    H has a diagonal of ones (or zeros). `x` and `status` are those of the solution.
+    """
+    k = x.size
+    for _ in range(20 * k + 20):
+        solve_free(H, c, x, status, index, L, goal)
+        # as far as the bounds allow
+        length, hit = 1.0, -1
+        for j in range(k):
+            if status[j] == FREE:
+                side = low[j] if goal[j] < low[j] else high[j]
+                if goal[j] < low[j] or goal[j] > high[j]:
+                    share = (side - x[j]) / (goal[j] - x[j])
+                    if share < length or hit < 0:
+                        length, hit = min(share, length), j
+        for j in range(k):
+            if status[j] == FREE:
+                x[j] = min(max(x[j] + length * (goal[j] - x[j]), low[j]), high[j])
+        if hit >= 0:
+            is_low = goal[hit] < low[hit]
+            x[hit] = low[hit] if is_low else high[hit]
+            status[hit] = AT_LOW if is_low else AT_HIGH
+            continue
+        # let go of the bound that holds most
+        worst, best = -1, 0.0
+        for j in range(k):
+            if low[j] == high[j] or (status[j] != AT_LOW and status[j] != AT_HIGH):
+                continue
+            slope, size = -c[j], abs(c[j])
+            for i in range(k):
+                slope += H[j, i] * x[i]
+                size += abs(H[j, i] * x[i])
+            pull = -slope if status[j] == AT_LOW else slope
+            if pull > BOUNDED_SLOPE * size and pull > best:
+                worst, best = j, pull
+        if worst < 0:
+            return True
+        status[worst] = FREE
+    return False

@@ -47,6 +47,11 @@ class Method:
         `blockl0.problem.reduction`. Its result is that of the run, for all rows.
     units : tuple of type
         What a budget may count; see `blockl0.units`.
+    bounds, costs, responses : bool
+        Whether it keeps coefficients within bounds, knows prices of single units, and takes several
+        responses.
+    structured : "any" or "quadratic"
+        The losses for which it knows the last four.
     """
 
     name: str
@@ -58,6 +63,10 @@ class Method:
     start: bool = True
     reduces: bool = False
     units: tuple[type, ...] = (Columns,)
+    bounds: bool = False
+    costs: bool = False
+    responses: bool = False
+    structured: str = "any"
 
     @cached_property
     def defaults(self) -> dict[str, Any]:
@@ -69,21 +78,22 @@ class Method:
         """Why it does not take a problem, a sentence; None if it does."""
         price, budget = problem.sparsity
         loss = problem.loss
-        if not isinstance(problem.units, self.units):
-            return f"counts {self.units[0].__name__.lower()}, got {type(problem.units).__name__}"
+        reason = self._structure_refusal(problem)
+        if reason is not None:
+            return reason
         if price > 0.0 and "price" not in self.forms:
             return (
                 f"takes a budget (`n_nonzero_coefs`) and no price, got alpha={price:g}; leave "
                 "`alpha` out"
             )
-        if budget < problem.n_features and "budget" not in self.forms:
+        if budget < problem.n_units and "budget" not in self.forms:
             return (
                 f"takes a price (`alpha`) and no budget, got n_nonzero_coefs={budget}; leave "
                 "`n_nonzero_coefs` out"
             )
         if self.losses == "quadratic" and not loss.is_quadratic:
             return f"solves loss='squared' only, got loss={loss.name!r}"
-        if loss.n_outputs > 1 and not self.several_outputs:
+        if loss.n_outputs > 1 and not (self.several_outputs or loss.takes_responses):
             return f"takes losses with one predictor for a sample, got loss={loss.name!r}"
         if self.losses == "bounded" and not np.isfinite(loss.curvature_bound):
             return (
@@ -91,6 +101,26 @@ class Method:
             )
         if problem.has_intercept and not self.intercept:
             return f"has no intercept for loss={loss.name!r}; center the columns, or do without one"
+        return None
+
+    def _structure_refusal(self, problem: Problem) -> str | None:
+        """Why it does not take groups, bounds, costs or several responses; None if it does."""
+        loss, n_responses = problem.loss, problem.y.shape[1] if problem.y.ndim == 2 else 1
+        if not isinstance(problem.units, self.units):
+            return "chooses columns one by one and knows no `feature_groups`"
+        if problem.bounds is not None and not self.bounds:
+            return "knows no `bounds` and no `positive`"
+        if problem.bounds is not None and not loss.takes_bounds:
+            return (
+                f"bounds coefficients that mean something by themselves, and those of "
+                f"loss={loss.name!r} do only beside those of the other classes"
+            )
+        if problem.costs is not None and not self.costs:
+            return "has one price for all columns and knows no `costs`"
+        if n_responses > 1 and not self.responses:
+            return f"takes one response, got `y` with {n_responses}"
+        if not problem.is_plain and self.structured == "quadratic" and not loss.is_quadratic:
+            return f"knows groups, bounds and costs for loss='squared' only, got loss={loss.name!r}"
         return None
 
     def check(self, problem: Problem, init: Any = None) -> None:

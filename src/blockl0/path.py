@@ -21,6 +21,7 @@ from blockl0.result import Result, Status
 from blockl0.run import Callback, Run
 from blockl0.selection import best_point, information_criterion, path_frame
 from blockl0.solve import check_method, open_run
+from blockl0.units import COLUMNS
 from blockl0.validate import check_path, check_random_state
 
 Floats = NDArray[np.float64]
@@ -168,6 +169,10 @@ def l0_path(
     loss: Any = "squared",
     keep: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
+    feature_groups: Any = None,
+    bounds: Any = None,
+    positive: Any = None,
+    costs: Any = None,
     random_state: Any = None,
     time_limit: float | None = None,
     callback: Callback | None = None,
@@ -185,8 +190,8 @@ def l0_path(
 
     Parameters
     ----------
-    X, y, ridge, loss, keep, sample_weight
-        As in `blockl0.solve`.
+    X, y, ridge, loss, keep, sample_weight, feature_groups, bounds, positive, costs
+        As in `blockl0.solve`; `costs` go with `alphas`.
     n_nonzero_coefs : int or sequence of int, optional
         K for the budgets 1..K (with `keep`, from the number of kept columns), or the budgets.
     alphas : array-like, optional
@@ -221,10 +226,14 @@ def l0_path(
     [[7], [3, 7]]
     """
     check_method("refit", method_options)
+    budgets = n_nonzero_coefs if costs is not None else None
     problem = as_problem(
-        X, y, alpha=alpha, ridge=ridge, loss=loss, sample_weight=sample_weight, keep=keep
-    )
-    points = check_path(n_nonzero_coefs, alphas, alpha, problem.n_features, problem.keep.size)
+        X, y, alpha=alpha, ridge=ridge, loss=loss, sample_weight=sample_weight, keep=keep,
+        feature_groups=feature_groups, bounds=bounds, positive=positive, costs=costs,
+        n_nonzero_coefs=budgets,
+    )  # fmt: skip
+    name = "n_features" if problem.units is COLUMNS else "n_groups"
+    points = check_path(n_nonzero_coefs, alphas, alpha, problem.n_units, problem.keep.size, name)
     return solve_path(
         problem, points, random_state=random_state, time_limit=time_limit, callback=callback,
         verbose=verbose, effort=effort, **method_options,

@@ -31,6 +31,10 @@ def solve(
     method: str = "refit",
     keep: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
+    feature_groups: Any = None,
+    bounds: Any = None,
+    positive: Any = None,
+    costs: Any = None,
     init: ArrayLike | None = None,
     random_state: Any = None,
     time_limit: float | None = None,
@@ -49,9 +53,9 @@ def solve(
         Sparse input is never densified. A float64 array in Fortran order is not copied, unless
         columns are shorter than 1e-30 or longer than 1e30: all methods then work with these times
         powers of two, and `coef` is for X as given.
-    y : array-like (m,)
+    y : array-like (m,), or (m, q)
         For "logistic" and "squared_hinge" labels in {-1, 1} or {0, 1}; for "softmax" class codes
-        0, ..., C - 1.
+        0, ..., C - 1. For "squared" also q responses, which share one support: `coef` is (n, q).
     n_nonzero_coefs : int, optional
         Budget s. Give it, `alpha`, or both.
     alpha : float, optional
@@ -76,10 +80,23 @@ def solve(
         "ssp", "romp", "omp", "cosamp", "cvx-l1", "forward"; with a price "pgm-l0", "apgm-l0",
         "pgm-l1", "pgm-lp".
     keep : array-like, optional
-        Columns that always stay; they count towards the budget. One that is zero, or without ridge
-        a combination of other kept ones, adds nothing: it is treated like any other column.
+        Columns that always stay, with their groups; they count towards the budget. One that is
+        zero, or without ridge a combination of other kept ones, adds nothing: it is treated like
+        any other column.
     sample_weight : array-like (m,), optional
-    init : array-like (n,), or (n, C) for C classes, optional
+    feature_groups : array-like (n,) or list of lists of int, optional
+        A label for every column, in any order and of any kind; columns of one label enter and leave
+        together. Or the columns of each group, others being alone. Budget, price, `keep`, path and
+        certificates count groups. See the page on structure.
+    bounds : (low, high), optional
+        Numbers, or arrays (n,), with low <= 0 <= high; infinities are allowed. No coefficient is
+        outside, and one that ends at zero is not selected.
+    positive : bool or array-like, optional
+        True, or the columns (or a mask of them) whose coefficients may not be negative.
+    costs : array-like (n,) or dict, optional
+        Multiplies the price `alpha` of each column, or group, where it is the same for all columns
+        of one; or {column or label: cost}, others costing 1. Not with a budget.
+    init : array-like (n,), or (n, C) for C classes or responses, optional
         Feasible starting point; "refit" and "exact" return nothing worse.
     random_state : int, Generator or None
         Same seed, same answer.
@@ -118,6 +135,10 @@ def solve(
         loss=loss,
         sample_weight=sample_weight,
         keep=keep,
+        feature_groups=feature_groups,
+        bounds=bounds,
+        positive=positive,
+        costs=costs,
     )
     result = solve_problem(
         problem,
@@ -163,10 +184,10 @@ def solve_problem(
     run = open_run(problem, method, options, init, **around)
     start = None
     if init is not None:
-        budget = problem.sparsity.budget
         start = check_init(
-            init, problem.n_features, budget, problem.keep, problem.scale, problem.n_outputs
-        )
+            init, problem.n_features, problem.sparsity.budget, problem.keep, problem.scale,
+            problem.n_outputs, problem.units, problem.bounds,
+        )  # fmt: skip
     known, rng = METHODS[method], check_random_state(random_state)
     searched = reduced(problem, run) if known.reduces else problem
     return known.solve(searched, run, init=start, rng=rng, **{**known.defaults, **options})

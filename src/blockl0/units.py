@@ -1,4 +1,4 @@
-"""What the budget counts and the price is paid for: columns of X.
+"""What the budget counts and the price is paid for: columns of X, or groups of them.
 
 Coefficients are w (n,), or (n, C) where a sample has C predictors; a column is then in or out for
 all of them at once.
@@ -6,6 +6,7 @@ all of them at once.
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -17,6 +18,10 @@ Ints = NDArray[np.int64]
 
 class Units(Protocol):
     """A partition of the columns into what is chosen as a whole."""
+
+    def number(self, n_features: int) -> int:
+        """How many units there are of so many columns."""
+        ...
 
     def support(self, w: Floats) -> Ints:
         """The units with a nonzero coefficient, ascending."""
@@ -30,9 +35,25 @@ class Units(Protocol):
         """The columns of a unit, ascending."""
         ...
 
+    def columns(self, units: Ints) -> Ints:
+        """All columns of some units, ascending."""
+        ...
+
+    def of(self, columns: Ints) -> Ints:
+        """The units that some columns belong to, ascending, each once."""
+        ...
+
+    def take(self, units: Ints) -> Units:
+        """The units of the columns of some units alone, in this order."""
+        ...
+
 
 class Columns:
     """Each column by itself."""
+
+    def number(self, n_features: int) -> int:
+        """As many as there are columns."""
+        return n_features
 
     def support(self, w: Floats) -> Ints:
         """The columns with a nonzero coefficient, ascending."""
@@ -46,6 +67,75 @@ class Columns:
         """The column itself."""
         return np.array([unit], dtype=np.int64)
 
+    def columns(self, units: Ints) -> Ints:
+        """The units themselves."""
+        return units
+
+    def of(self, columns: Ints) -> Ints:
+        """The columns themselves."""
+        return columns
+
+    def take(self, units: Ints) -> Columns:
+        """Fewer columns are columns."""
+        return self
+
 
 COLUMNS = Columns()
 """The units of every problem that names no others."""
+
+
+class Groups:
+    """Columns that enter and leave together.
+
+    Parameters
+    ----------
+    codes : ndarray of int64 (n,)
+        The unit of every column, 0, ..., G − 1, each at least once.
+    labels : sequence
+        What people call the units, one for each.
+
+    Attributes
+    ----------
+    order : ndarray of int64 (n,)
+        The columns by units, ascending in each.
+    starts : ndarray of int64 (G + 1,)
+        Where each unit starts in that order.
+    """
+
+    def __init__(self, codes: Ints, labels: Sequence[Hashable]) -> None:
+        self.codes, self.labels = codes, tuple(labels)
+        self.order = np.argsort(codes, kind="stable").astype(np.int64)
+        sizes = np.bincount(codes, minlength=len(self.labels))
+        self.starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+    def number(self, n_features: int) -> int:
+        """G."""
+        return len(self.labels)
+
+    def support(self, w: Floats) -> Ints:
+        """The groups with a nonzero coefficient, ascending."""
+        return self.of(COLUMNS.support(w))
+
+    def count(self, w: Floats) -> int:
+        """How many these are."""
+        return self.support(w).size
+
+    def members(self, unit: int) -> Ints:
+        """The columns of a group, ascending."""
+        return self.order[self.starts[unit] : self.starts[unit + 1]]
+
+    def columns(self, units: Ints) -> Ints:
+        """All columns of some groups, ascending."""
+        parts = [self.members(int(unit)) for unit in units]
+        return np.sort(np.concatenate([np.empty(0, dtype=np.int64), *parts]))
+
+    def of(self, columns: Ints) -> Ints:
+        """The groups that some columns belong to, ascending, each once."""
+        return np.unique(self.codes[columns])
+
+    def take(self, units: Ints) -> Groups:
+        """The groups of the columns of some groups alone, in this order."""
+        place = np.full(len(self.labels), -1, dtype=np.int64)
+        place[units] = np.arange(units.size)
+        codes = place[self.codes[self.columns(units)]]
+        return Groups(codes, [self.labels[unit] for unit in units])

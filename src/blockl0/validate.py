@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from blockl0.text import cut, did_you_mean
-from blockl0.units import COLUMNS
+from blockl0.units import COLUMNS, Groups, Units
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -46,14 +46,21 @@ def check_X(X: Any) -> Floats | sp.csc_array:
     return X
 
 
-def check_y(y: Any, n_samples: int) -> Floats:
-    """Return the target as a contiguous float64 vector (m,); a single column (m, 1) is ravelled."""
+def check_y(y: Any, n_samples: int, takes_several: bool = False) -> Floats:
+    """Return the target as a contiguous float64 vector (m,); a single column (m, 1) is ravelled.
+
+    Several responses (m, q) are returned as they are, where the loss takes them.
+    """
     if sp.issparse(y):
         raise TypeError("`y` must be a dense vector, got a sparse matrix; use y.toarray().ravel().")
     y = as_numeric(y, "y")
     if y.ndim == 2 and y.shape[1] == 1:
         y = y.ravel()
-    y = check_vector(y, "y", n_samples, "one value per row of X")
+    if takes_several and y.ndim == 2 and y.shape[0] == n_samples and y.shape[1] > 1:
+        y = np.ascontiguousarray(_as_float64(y))
+        _check_entries(y, "y")
+    else:
+        y = check_vector(y, "y", n_samples, "one value per row of X")
     _check_top(y, "y")
     return y
 
@@ -80,19 +87,26 @@ def check_init(
     keep: Indices | None = None,
     scale: Floats | None = None,
     n_outputs: int = 1,
+    units: Units = COLUMNS,
+    limits: tuple[Floats, Floats] | None = None,
 ) -> Floats:
     """Return a fresh float64 copy of a starting point that leaves room for kept columns.
 
-    It is (n,), or (n, n_outputs), divided by the `scale` of the columns, where they have one.
+    It is (n,), or (n, n_outputs), divided by the `scale` of the columns, where they have one. The
+    budget counts units, and the limits are those of the scaled columns.
     """
     w = check_coefficients("init", init, n_features, scale, n_outputs)
-    nnz = COLUMNS.count(w)
+    chosen = units.support(w)
+    nnz = chosen.size
     if nnz > budget:
+        what = "nonzeros" if units is COLUMNS else "groups"
         raise ValueError(
-            f"`init` must have at most n_nonzero_coefs={budget} nonzeros, got {nnz}; "
+            f"`init` must have at most n_nonzero_coefs={budget} {what}, got {nnz}; "
             "set the smallest ones to zero."
         )
-    n_kept = 0 if keep is None else len(keep) - COLUMNS.count(w[keep])
+    if limits is not None:
+        check_within("init", w, limits)
+    n_kept = 0 if keep is None else np.setdiff1d(keep, chosen).size
     if nnz + n_kept > budget:
         raise ValueError(
             f"`init` must leave room for the columns in `keep`: it has {nnz} nonzeros, {n_kept} of "
@@ -117,6 +131,18 @@ def check_coefficients(
     return np.column_stack(each)
 
 
+def check_within(name: str, w: Floats, limits: tuple[Floats, Floats]) -> None:
+    """Refuse a point outside its bounds, naming the first column."""
+    rows = w if w.ndim == 2 else w[:, None]
+    is_out = (rows < limits[0][:, None]) | (rows > limits[1][:, None])
+    if is_out.any():
+        j = int(np.argmax(is_out.any(axis=1)))
+        raise ValueError(
+            f"`{name}` must stay within `bounds`, got {_brief(float(rows[j][is_out[j]][0]))} for "
+            f"column {j} with bounds ({limits[0][j]:g}, {limits[1][j]:g}); clip it."
+        )
+
+
 def check_callback(callback: Any) -> Any:
     """Return a callback, or None for none."""
     if callback is not None and not callable(callback):
@@ -124,8 +150,8 @@ def check_callback(callback: Any) -> Any:
     return callback
 
 
-def check_keep(keep: Any, n_features: int, budget: int) -> Indices:
-    """Return the columns that must stay, sorted; a boolean mask (n,) is accepted as well."""
+def check_keep(keep: Any, n_features: int, budget: int, units: Units = COLUMNS) -> Indices:
+    """Return the units that must stay, sorted, of columns; a boolean mask (n,) is accepted, too."""
     if keep is None:
         return np.empty(0, dtype=np.int64)
     columns = np.asarray(keep)
@@ -146,12 +172,176 @@ def check_keep(keep: Any, n_features: int, budget: int) -> Indices:
     unique, counts = np.unique(columns, return_counts=True)
     if unique.size < columns.size:
         raise ValueError(f"`keep` must not repeat a column, got {unique[counts > 1][0]} twice.")
-    if unique.size > budget:
+    kept = units.of(unique.astype(np.int64))
+    if kept.size > budget:
+        what = "columns" if units is COLUMNS else "groups"
         raise ValueError(
-            f"`keep` must not hold more columns than n_nonzero_coefs={budget}, got {unique.size}; "
+            f"`keep` must not hold more {what} than n_nonzero_coefs={budget}, got {kept.size}; "
             "raise the budget or keep fewer."
         )
-    return unique.astype(np.int64)
+    return kept
+
+
+def check_groups(feature_groups: Any, n_features: int) -> Units:
+    """Return the units of a problem: columns, or groups from labels (n,) or lists of columns."""
+    if feature_groups is None:
+        return COLUMNS
+    if isinstance(feature_groups, str | bytes) or not isinstance(feature_groups, Iterable):
+        raise TypeError(
+            "`feature_groups` must hold one label for each column of X, or lists of columns, got "
+            f"{_brief(feature_groups)}."
+        )
+    given: Any = feature_groups
+    given = list(given.tolist() if hasattr(given, "tolist") else given)
+    if given and all(isinstance(part, list | np.ndarray | range) for part in given):
+        given = _labels_of_lists(given, n_features)
+    if len(given) != n_features:
+        raise ValueError(
+            f"`feature_groups` must hold one label for each of the {n_features} columns of X, got "
+            f"{len(given)}; or give a list of lists of columns."
+        )
+    codes: dict[Any, int] = {}
+    for j, label in enumerate(given):
+        if not _is_label(label):
+            raise TypeError(
+                f"`feature_groups` must hold labels that can be told apart, got {_brief(label)} "
+                f"for column {j}."
+            )
+        codes.setdefault(label, len(codes))
+    return Groups(np.array([codes[label] for label in given], dtype=np.int64), list(codes))
+
+
+def _is_label(label: Any) -> bool:
+    """Whether something is equal to itself and can be looked up."""
+    try:
+        return label is not None and hash(label) is not None and bool(label == label)
+    except TypeError:
+        return False
+
+
+def _labels_of_lists(groups: list[Any], n_features: int) -> list[Any]:
+    """The number of its list for every column; a column of no list is a group of its own."""
+    labels: list[Any] = [None] * n_features
+    for label, part in enumerate(groups):
+        for column in part:
+            j = check_integer("feature_groups", column, 0, n_features - 1)
+            if labels[j] is not None:
+                raise ValueError(
+                    f"`feature_groups` must name a column once, got {j} in the lists {labels[j]} "
+                    f"and {label}."
+                )
+            labels[j] = label
+    alone = iter(range(len(groups), len(groups) + n_features))
+    return [next(alone) if label is None else label for label in labels]
+
+
+def check_bounds(bounds: Any, positive: Any, n_features: int) -> tuple[Floats, Floats] | None:
+    """Return (low, high), (n,) each, from the public pair; None where nothing is bounded."""
+    low, high = np.full(n_features, -np.inf), np.full(n_features, np.inf)
+    if bounds is not None:
+        if not isinstance(bounds, tuple | list) or len(bounds) != 2:
+            raise TypeError(
+                "`bounds` must be a pair (low, high) of numbers or of one number for each column "
+                f"of X, got {_brief(bounds)}."
+            )
+        low, high = (_check_side(side, low.shape) for side in bounds)
+    for j in check_columns("positive", positive, n_features):
+        low[j] = max(low[j], 0.0)
+    is_bad = (low > 0.0) | (high < 0.0)
+    if is_bad.any():
+        j = int(np.argmax(is_bad))
+        how = "are reversed" if low[j] > high[j] else "exclude zero"
+        raise ValueError(
+            f"`bounds` must hold low <= 0 <= high for every column, but those of column {j}, "
+            f"({low[j]:g}, {high[j]:g}), {how}; a column that is not selected is zero."
+        )
+    if np.isneginf(low).all() and np.isposinf(high).all():
+        return None
+    # no signs of zeros
+    return low + 0.0, high + 0.0
+
+
+def _check_side(side: Any, shape: tuple[int, ...]) -> Floats:
+    """One side of the bounds, (n,)."""
+    array = _as_float64(as_numeric(side, "bounds"))
+    if array.ndim == 0:
+        array = np.full(shape, float(array))
+    if array.shape != shape:
+        raise ValueError(
+            f"`bounds` must hold numbers or arrays of shape {shape}, one value for each column of "
+            f"X, got shape {array.shape}."
+        )
+    if np.isnan(array).any():
+        j = int(np.argmax(np.isnan(array)))
+        raise ValueError(f"`bounds` must not hold NaN, got it for column {j}; use infinity.")
+    return array.copy()
+
+
+def check_columns(name: str, given: Any, n_features: int) -> Indices:
+    """Return columns from True or False for all of them, a boolean mask (n,), or their numbers."""
+    if given is None or isinstance(given, bool | np.bool_):
+        return np.arange(n_features if given else 0)
+    columns = np.asarray(given)
+    if columns.shape == (0,):
+        return np.empty(0, dtype=np.int64)
+    if columns.dtype.kind == "b" and columns.shape == (n_features,):
+        return np.flatnonzero(columns)
+    if columns.ndim != 1 or columns.dtype.kind not in "iu":
+        raise TypeError(
+            f"`{name}` must be True, a list of column numbers or a boolean mask of length "
+            f"{n_features}, got {_brief(given)}."
+        )
+    outside = columns[(columns < 0) | (columns >= n_features)]
+    if outside.size:
+        raise ValueError(
+            f"`{name}` must hold column numbers between 0 and {n_features - 1}, got {outside[0]}."
+        )
+    return np.unique(columns).astype(np.int64)
+
+
+def check_costs(costs: Any, n_features: int, units: Units, n_nonzero_coefs: Any) -> Floats | None:
+    """Return the costs of the units, in prices, from one number for each column, or by label.
+
+    None where all of them are one.
+    """
+    if costs is None:
+        return None
+    if n_nonzero_coefs is not None:
+        raise ValueError(
+            "`costs` multiply the price of what is selected, and a budget counts all alike, got "
+            f"n_nonzero_coefs={n_nonzero_coefs}; give `alpha` alone."
+        )
+    if isinstance(costs, dict):
+        costs = _costs_by_label(costs, n_features, units)
+    each = check_vector(
+        as_numeric(costs, "costs"), "costs", n_features, "one value per column of X"
+    )
+    if each.min() < 0.0:
+        j = int(np.argmax(each < 0.0))
+        raise ValueError(f"`costs` must be nonnegative, got {each[j]:g} for column {j}.")
+    found = np.empty(units.number(n_features))
+    for unit in range(found.size):
+        own = each[units.members(unit)]
+        if own.max() > own.min():
+            raise ValueError(
+                "`costs` must be the same for all columns of a group, which is paid for once, got "
+                f"{own.min():g} and {own.max():g}."
+            )
+        found[unit] = own[0]
+    return None if (found == 1.0).all() else found
+
+
+def _costs_by_label(costs: dict[Any, Any], n_features: int, units: Units) -> Floats:
+    """One cost for each column, from {label or column: cost}; 1 for what is not named."""
+    each = np.ones(n_features)
+    labels = getattr(units, "labels", tuple(range(n_features)))
+    place = {label: unit for unit, label in enumerate(labels)}
+    for label, cost in costs.items():
+        if label not in place:
+            what = "columns" if units is COLUMNS else "labels of `feature_groups`"
+            raise ValueError(f"`costs` must name {what}, got {_brief(label)}.")
+        each[units.members(place[label])] = check_nonnegative("costs", cost)
+    return each
 
 
 def check_keep_names(keep: Any, names: Any) -> Any:
@@ -283,20 +473,30 @@ def check_integer(
     raise ValueError(f"`{name}` must be {allowed}, got {integer}.")
 
 
-def check_sparsity(n_nonzero_coefs: Any, alpha: Any, n_features: int) -> tuple[float, int]:
+def check_sparsity(
+    n_nonzero_coefs: Any, alpha: Any, n_units: int, name: str = "n_features"
+) -> tuple[float, int]:
     """Return (price, budget) from the public pair; an absent budget is n, an absent price is 0."""
     if n_nonzero_coefs is None and alpha is None:
         raise ValueError("No sparsity was asked for: give `n_nonzero_coefs`, `alpha`, or both.")
     price = 0.0 if alpha is None else check_nonnegative("alpha", alpha)
     if n_nonzero_coefs is None:
-        return price, n_features
-    return price, check_integer("n_nonzero_coefs", n_nonzero_coefs, 0, n_features, "n_features")
+        return price, n_units
+    return price, check_integer("n_nonzero_coefs", n_nonzero_coefs, 0, n_units, name)
 
 
 def check_path(
-    n_nonzero_coefs: Any, alphas: Any, alpha: Any, n_features: int, n_kept: int
+    n_nonzero_coefs: Any,
+    alphas: Any,
+    alpha: Any,
+    n_features: int,
+    n_kept: int,
+    name: str = "n_features",
 ) -> list[tuple[float, int]]:
-    """Return the points of a path as (price, budget), from the sparsest to the densest."""
+    """Return the points of a path as (price, budget), from the sparsest to the densest.
+
+    A budget counts `n_features` units, which go by a `name`.
+    """
     price = check_nonnegative("alpha", alpha)
     if (n_nonzero_coefs is None) == (alphas is None):
         raise ValueError(
@@ -314,12 +514,12 @@ def check_path(
         prices = {check_nonnegative("alphas", value) for value in grid.tolist()}
         return [(value, n_features) for value in sorted(prices, reverse=True)]
     if isinstance(n_nonzero_coefs, str) or not isinstance(n_nonzero_coefs, Iterable):
-        most = check_integer("n_nonzero_coefs", n_nonzero_coefs, 1, n_features, "n_features")
+        most = check_integer("n_nonzero_coefs", n_nonzero_coefs, 1, n_features, name)
         budgets = range(max(1, n_kept), most + 1)
     else:
         budgets = sorted(
             {
-                check_integer("n_nonzero_coefs", value, 0, n_features, "n_features")
+                check_integer("n_nonzero_coefs", value, 0, n_features, name)
                 for value in n_nonzero_coefs
             }
         )

@@ -51,7 +51,7 @@ class SingleMoves:
     def __init__(self, problem: Problem, fits: Fits) -> None:
         self.problem, self.fits = problem, fits
         # the directions in which the predictors of a sample can differ
-        self.n_directions = max(1, problem.n_outputs - 1)
+        self.n_directions = problem.loss.n_directions
         kind = SoftmaxBounds if problem.n_outputs > 1 else DualBounds
         self.bounds = kind(problem)
 

@@ -91,6 +91,10 @@ class Loss:
         Whether it becomes the softmax loss where there are more.
     n_outputs : int
         Predictors of a sample: 1, or the number of classes that have one each.
+    takes_responses : bool
+        Whether y may be (m, q), several responses, each with a predictor of its own.
+    takes_bounds : bool
+        Whether coefficients may be bounded one by one.
     needs_ridge : bool
         Whether coefficients may go to infinity without one, as of separable classes.
     shifts_with_target : bool
@@ -113,6 +117,8 @@ class Loss:
     takes_labels: bool = False
     takes_many_classes: bool = False
     n_outputs: int = 1
+    takes_responses: bool = False
+    takes_bounds: bool = True
     needs_ridge: bool = False
     shifts_with_target: bool = False
     has_scale: bool = False
@@ -120,6 +126,11 @@ class Loss:
     has_positive_target: bool = False
     is_nonnegative: bool = False
     words: Words = Words()
+
+    @property
+    def n_directions(self) -> int:
+        """Coefficients of a column that may differ: as many as there are predictors."""
+        return self.n_outputs
 
     def value(self, eta: Floats, y: Floats) -> Floats:
         """ℓ(eta_i, y_i) per sample, (m,)."""

@@ -32,12 +32,14 @@ class Squared(Loss):
     has_scale = True
     words = Words("variance", "R²", total="half the squared error", constant="its mean")
     curvature_bound = 1.0
+    takes_responses = True
 
     def __init_subclass__(cls) -> None:
         # what a subclass changes is not known: it is a quadratic only if it says so
         cls.is_quadratic = cls.__dict__.get("is_quadratic", False)
         cls.shifts_with_target = cls.__dict__.get("shifts_with_target", False)
         cls.is_nonnegative = cls.__dict__.get("is_nonnegative", False)
+        cls.takes_responses = cls.__dict__.get("takes_responses", False)
 
     def value(self, eta: Floats, y: Floats) -> Floats:
         """½ (y − eta)²."""
@@ -54,6 +56,30 @@ class Squared(Loss):
     def check_target(self, y: Floats) -> Floats:
         """Any finite target will do."""
         return y
+
+    def for_target(self, y: Floats) -> Loss:
+        """The loss itself, or that of several responses."""
+        return Responses(y.shape[1]) if y.ndim == 2 and self.takes_responses else self
+
+
+@dataclass(frozen=True)
+class Responses(Squared):
+    """½ ‖y_i − eta_i‖² of q responses: least squares of each, with one support for all."""
+
+    n_outputs: int = 2
+    is_nonnegative = True
+    is_quadratic = True
+    shifts_with_target = True
+    takes_responses = True
+
+    def value(self, eta: Floats, y: Floats) -> Floats:
+        """½ ‖y − eta‖² of the responses of each sample, (m,)."""
+        rest = y - eta
+        return 0.5 * np.einsum("ij,ij->i", rest, rest)
+
+    def curvature(self, eta: Floats, y: Floats) -> Floats:
+        """One, everywhere, for all responses, (m,)."""
+        return np.ones(len(eta))
 
 
 @dataclass(frozen=True)

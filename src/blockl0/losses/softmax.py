@@ -40,6 +40,7 @@ class Softmax(Loss):
     takes_labels = True
     needs_ridge = True
     has_probabilities = True
+    takes_bounds = False  # a number may be added to the coefficients of all classes
     words = Words("log loss", "share of the log loss explained", "accuracy")
     curvature_bound = 0.5  # diag(p) − pp' ⪯ ½(I − 11'/C), by Böhning
 
@@ -51,6 +52,11 @@ class Softmax(Loss):
     def n_outputs(self) -> int:  # type: ignore[override]
         """The number of classes; 0 before it is known."""
         return self.n_classes or 0
+
+    @property
+    def n_directions(self) -> int:
+        """One less than classes: only differences matter."""
+        return max(1, self.n_outputs - 1)
 
     def value(self, eta: Floats, y: Ints) -> Floats:  # type: ignore[override]
         """log Σ_c exp(eta_ic) − eta_iy per sample, (m,), also where it is next to nothing."""

@@ -8,10 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
+from blockl0.kernels import FREE
+from blockl0.problem.bounded import bounded_minimum, minimize_within, within
 from blockl0.problem.growing_fit import GrowingFit
 from blockl0.problem.newton import Fit, minimize_on
 from blockl0.problem.orthogonal import least_squares
 from blockl0.problem.problem import Problem
+from blockl0.units import COLUMNS
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -70,11 +73,13 @@ class Fits:
         problem, w = self.problem, self.problem.zero()
         if support.size == 0:
             return w
-        is_kept = np.isin(support, problem.keep)
+        is_kept, n_kept = np.isin(support, problem.units.columns(problem.keep)), 0
         if is_kept.any():
             support = np.concatenate([support[is_kept], support[~is_kept]])
+            # of a kept group some columns may depend on others
+            n_kept = int(np.count_nonzero(is_kept)) if problem.units is COLUMNS else 0
         A, b, scale = problem.unit_columns(support)
-        w[support] = least_squares(A, b, int(np.count_nonzero(is_kept))) / scale
+        w[support] = (least_squares(A, b, n_kept).T / scale).T
         return w
 
     def shortest_on(self, support: Ints) -> Floats:
@@ -111,7 +116,7 @@ class Fits:
 
     def predictor(self, w: Floats) -> tuple[Floats, Any]:
         """eta = Xw + b with the best intercept b, and b."""
-        problem, support = self.problem, self.problem.units.support(w)
+        problem, support = self.problem, COLUMNS.support(w)
         eta = problem.linear_on(support, w[support])
         if not problem.has_intercept:
             return eta, np.zeros(w.shape[1]) if w.ndim == 2 else 0.0
@@ -191,8 +196,67 @@ class NewtonFits(Fits):
         return known.intercept
 
 
+class BoundedFits(Fits):
+    """Fits of the squared loss within bounds: an active set, then its free part by itself."""
+
+    def coef_on(self, support: Ints) -> Floats:
+        """The best coefficients within their bounds, (n,) or (n, q); those at a bound are exact."""
+        problem, w = self.problem, self.problem.zero()
+        if support.size == 0:
+            return w
+        assert problem.bounds is not None
+        low, high = problem.bounds[0][support], problem.bounds[1][support]
+        A, b, scale = problem.unit_columns(support)
+        many = b if b.ndim == 2 else b[:, None]
+        V, status = bounded_minimum(A.T @ A, A.T @ many, low * scale, high * scale)
+        rows = np.empty_like(V)
+        for c in range(V.shape[1]):
+            v = _polished(A, many[:, c], V[:, c], status[:, c] == FREE)
+            rows[:, c] = within(v / scale, status[:, c], low, high)
+        w[support] = rows if b.ndim == 2 else rows[:, 0]
+        return w
+
+
+class BoundedNewtonFits(NewtonFits):
+    """Fits of other losses within bounds, each found once."""
+
+    def on(
+        self,
+        support: Ints,
+        start: Floats | None = None,
+        ceiling: float = np.inf,
+        intercept: Any = None,
+    ) -> Fit:
+        """`minimize_within`, unless it is known where it ends."""
+        key = support.tobytes()
+        known = self._known.get(key)
+        if known is not None:
+            w = self.problem.zero()
+            w[support] = known.w
+            return known._replace(w=w)
+        if len(self._known) >= MOST_KNOWN:
+            self._known.clear()
+            self._smooth.clear()
+        start = self.problem.zero() if start is None else start
+        fit = minimize_within(self.problem, start, support, intercept)
+        self._known[key] = fit._replace(w=fit.w[support])
+        return fit
+
+
+def _polished(A: Floats, b: Floats, v: Floats, is_free: NDArray[np.bool_]) -> Floats:
+    """v with its free coefficients fitted by an orthogonal factorization."""
+    if not is_free.any():
+        return v
+    found = v.copy()
+    held = np.where(is_free, 0.0, v)
+    found[is_free] = least_squares(A[:, is_free], b - A @ held)
+    return found
+
+
 def make_fits(problem: Problem) -> Fits:
-    """The fits of the problem's loss."""
+    """The fits of the problem's loss, within its bounds."""
+    if problem.bounds is not None:
+        return BoundedFits(problem) if problem.is_quadratic else BoundedNewtonFits(problem)
     return Fits(problem) if problem.is_quadratic else NewtonFits(problem)
 
 

@@ -68,7 +68,7 @@ def minimize_on(
     1e-13 of F(0) where it ends.
     """
     if support.size == 0:
-        return _fit_nothing(problem)
+        return fit_nothing(problem)
     A, n_free, many = problem.design.columns(support), int(problem.has_intercept), w.ndim == 2
     start = w[support]
     if n_free:
@@ -183,7 +183,7 @@ class Bent(Local):
         return float(value - FAR * np.abs(left) @ np.abs(v))
 
 
-def _fit_nothing(problem: Problem) -> Fit:
+def fit_nothing(problem: Problem) -> Fit:
     """The point without columns: the intercept alone."""
     zero = problem.zero()
     eta = np.zeros((problem.n_samples, *zero.shape[1:]))

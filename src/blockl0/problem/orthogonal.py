@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack, qr, solve_triangular
 
+from blockl0.units import COLUMNS
+
 if TYPE_CHECKING:
     from blockl0.problem.problem import Problem
 
@@ -86,14 +88,14 @@ def independent_positions(A: Floats, n_first: int = 0) -> Ints:
 def least_squares(A: Floats, b: Floats, n_first: int = 0) -> Floats:
     """argmin ‖b − Av‖ for unit columns A (m, k); of columns that depend on others some stay zero.
 
-    The first `n_first` columns are not among those.
+    The first `n_first` columns are not among those. Of b (m, q) each column has its own.
     """
     if A.shape[0] >= A.shape[1]:
         Q, R = np.linalg.qr(A)
         if distances(R).min(initial=1.0) > DEPENDENT:
             return solve_triangular(R, Q.T @ b, check_finite=False)
     chosen = independent_positions(A, n_first)
-    v = np.zeros(A.shape[1])
+    v = np.zeros((A.shape[1], *b.shape[1:]))
     if chosen.size:
         Q, R = np.linalg.qr(A[:, chosen])
         v[chosen] = solve_triangular(R, Q.T @ b, check_finite=False)
@@ -106,15 +108,16 @@ def rounding_of(problem: Problem, w: Floats) -> float:
     A relative change ε of the entries moves the residual by δ = ε(‖y‖ + Σ|w_j|‖x_j‖), so that a
     loss of ½δ² is none; and any loss ½‖r‖² is known to ε‖y‖‖r‖ at best.
     """
-    support = np.flatnonzero(w)
+    support = COLUMNS.support(w)
     root = 1.0 if problem.sample_weight is None else np.sqrt(problem.sample_weight)
     lengths = np.zeros(support.size)
     if support.size:
         columns = problem.design.columns(support) * np.reshape(root, (-1, 1))
         lengths = np.sqrt(np.einsum("ij,ij->j", columns, columns) + problem.ridge)
-    length = float(np.linalg.norm(root * problem.y))
+    length = float(np.linalg.norm(root * problem.y.T))
     precision = OPERATIONS * EPSILON
-    delta = precision * (length + float(np.abs(w[support]) @ lengths))
+    sizes = np.abs(w[support]) if w.ndim == 1 else np.linalg.norm(w[support], axis=1)
+    delta = precision * (length + float(sizes @ lengths))
     return precision * length * float(np.sqrt(2.0 * problem.smooth(w))) + 0.5 * delta * delta
 
 

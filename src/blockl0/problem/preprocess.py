@@ -35,12 +35,13 @@ class ConstantColumnWarning(UserWarning):
 class Prepared:
     """A problem without intercept, or with one inside its objective, and the way back.
 
-    `shift_y` holds the numbers that were taken from y, one after the other, and `centred` the
-    design, with its `means` and `rests`, where there is an intercept.
+    `shift_y` holds the numbers that were taken from y, one after the other, of several responses
+    arrays (q,) of them, and `centred` the design, with its `means` and `rests`, where there is an
+    intercept.
     """
 
     problem: Problem
-    shift_y: tuple[float, ...] = ()
+    shift_y: tuple[Any, ...] = ()
     centred: Any = None
 
     def invert(self, w: Floats) -> tuple[Floats, Any]:
@@ -55,7 +56,8 @@ class Prepared:
         coef[design.is_flat] = w[design.is_flat] = 0.0
         best: Any = problem.best_intercept(problem.linear(w)) if problem.has_intercept else 0.0
         if w.ndim == 2:
-            each = [_intercept(design, v, b) for v, b in zip(w.T, best, strict=True)]
+            terms = (np.broadcast_to(best, w.shape[1]), *self.shift_y)
+            each = [_intercept(design, v, *own) for v, *own in zip(w.T, *terms, strict=True)]
             return coef, np.array(each)
         return coef, _intercept(design, w, best, *self.shift_y)
 
@@ -67,7 +69,7 @@ def apply(problem: Problem, fit_intercept: bool = True) -> Prepared:
     weights = problem.sample_weight
     design = Centered(problem.design, weights)
     # a kept column may be the intercept's
-    keep = independent(design, problem.keep, weights, problem.ridge)
+    keep = independent(design, problem.keep, weights, problem.ridge, problem.units)
     problem = replace(problem, keep=keep, design=design)
     if not problem.loss.shifts_with_target:
         return Prepared(replace(problem, has_intercept=True), (), design)
@@ -76,10 +78,12 @@ def apply(problem: Problem, fit_intercept: bool = True) -> Prepared:
     return Prepared(problem, shifts, design)
 
 
-def _shift(
-    y: Floats, weights: Floats | None, is_quadratic: bool
-) -> tuple[Floats, tuple[float, ...]]:
+def _shift(y: Floats, weights: Floats | None, is_quadratic: bool) -> tuple[Floats, tuple[Any, ...]]:
     """The target less what an intercept makes up for, and the numbers that were taken from it."""
+    if y.ndim == 2:
+        each = [_shift(response, weights, is_quadratic) for response in y.T]
+        shifts = tuple(np.array(own) for own in zip(*(own for _, own in each), strict=True))
+        return np.column_stack([response for response, _ in each]), shifts
     if not is_quadratic:
         # outliers, which a robust loss is for, must not cost the others their digits
         middle = float(np.median(y))

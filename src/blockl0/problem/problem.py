@@ -15,7 +15,15 @@ from blockl0.problem.scaling import balance, rescaled, unscaled
 from blockl0.problem.softmax_newton import best_intercepts
 from blockl0.problem.sparsity import Sparsity, as_sparsity
 from blockl0.units import COLUMNS, Units
-from blockl0.validate import check_keep, check_nonnegative, check_sample_weight, check_y
+from blockl0.validate import (
+    check_bounds,
+    check_costs,
+    check_groups,
+    check_keep,
+    check_nonnegative,
+    check_sample_weight,
+    check_y,
+)
 
 Floats = NDArray[np.float64]
 
@@ -31,28 +39,33 @@ def _no_columns() -> NDArray[np.int64]:
 class Problem:
     """min_w Σ_i weight_i ℓ(x_i'w, y_i) + ½·ridge·‖w‖² + price·‖w‖₀  subject to  ‖w‖₀ ≤ budget.
 
-    Where a sample has C predictors, as for the softmax loss, w is (n, C), and ‖w‖₀ counts the
-    columns of X with a nonzero coefficient. Fields are taken as they are; `as_problem` checks and
-    casts user input.
+    Where a sample has C predictors, as for the softmax loss or C responses, w is (n, C), and ‖w‖₀
+    counts the columns of X with a nonzero coefficient; it counts groups where `units` are groups,
+    each at its own share of the price where there are `costs`. Coefficients stay within `bounds`.
+    Fields are taken as they are; `as_problem` checks and casts user input.
 
     Attributes
     ----------
     design : Design
         X (m, n).
-    y : ndarray (m,)
-        Target, in the coding of the loss.
+    y : ndarray (m,) or (m, q)
+        Target, in the coding of the loss; several responses for the squared one.
     loss : Loss
     sparsity : Sparsity
     ridge : float
     sample_weight : ndarray (m,) or None
         None means all ones.
     keep : ndarray of int64
-        Columns that must stay in the support, sorted.
+        Units that must stay in the support, sorted.
     has_intercept : bool
         Whether the smooth part is the minimum over an intercept b of f(Xw + b), which is not
         penalized and not counted. Method "refit" knows it; see `blockl0.problem.preprocess`.
     units : Units
         What price and budget count.
+    bounds : (ndarray (n,), ndarray (n,)) or None
+        (low, high) of the coefficients of every column, low ≤ 0 ≤ high, for all outputs.
+    costs : ndarray or None
+        Of every unit, in prices; None for all ones.
     scale : ndarray (n,) or None
         Powers of two by which the columns were multiplied; None for none. All methods work with
         the scaled ones; `from_given` and `to_given` convert coefficients.
@@ -71,6 +84,8 @@ class Problem:
     has_intercept: bool = False
     scale: Floats | None = None
     units: Units = COLUMNS
+    bounds: tuple[Floats, Floats] | None = None
+    costs: Floats | None = None
     shared: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
@@ -82,6 +97,20 @@ class Problem:
     def n_features(self) -> int:
         """Columns of X."""
         return self.design.shape[1]
+
+    @property
+    def n_units(self) -> int:
+        """What a budget may count at most."""
+        return self.units.number(self.n_features)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether columns are chosen one by one, at one price, for any coefficients.
+
+        And one response, where the loss is quadratic: nothing but tableaus of X'X is needed then.
+        """
+        is_single = not self.is_quadratic or self.n_outputs == 1
+        return self.units is COLUMNS and self.bounds is None and self.costs is None and is_single
 
     @property
     def is_quadratic(self) -> bool:
@@ -118,9 +147,30 @@ class Problem:
         return self.smooth(w) - 0.5 * self.ridge * float(np.vdot(w, w))
 
     def objective(self, w: Floats) -> float:
-        """smooth(w) + price·‖w‖₀, recomputed from the data; infinite when ‖w‖₀ > budget."""
+        """smooth(w) + price·‖w‖₀, recomputed from the data; infinite when ‖w‖₀ > budget.
+
+        Outside the bounds it is infinite, too.
+        """
         count = self.units.count(w)
-        return self.smooth(w) + self.sparsity.cost(count) if self.sparsity.allows(count) else np.inf
+        if not (self.sparsity.allows(count) and self.is_within(w)):
+            return np.inf
+        if self.costs is None:
+            return self.smooth(w) + self.sparsity.cost(count)
+        return self.smooth(w) + self.cost(self.units.support(w))
+
+    def cost(self, units: NDArray[np.int64]) -> float:
+        """The price of some units."""
+        if self.costs is None:
+            return self.sparsity.cost(units.size)
+        return self.sparsity.price * float(self.costs[units].sum())
+
+    def is_within(self, w: Floats) -> bool:
+        """Whether all coefficients are within their bounds."""
+        if self.bounds is None:
+            return True
+        low, high = self.bounds
+        rows = w.T  # the last axis is that of the columns
+        return bool((rows >= low).all() and (rows <= high).all())
 
     def gradient(self, w: Floats, eta: Floats | None = None) -> Floats:
         """X'(weight ∘ ∂ℓ/∂eta) + ridge·w, as w; one pass over X when eta is given, else two."""
@@ -135,18 +185,19 @@ class Problem:
         """(A, b, scale) with smooth(w) = ½‖b − A(scale ∘ w_S)‖² on a support, squared loss only.
 
         Columns have length 1, weights and ridge included, so that no decision depends on the user's
-        units; zero columns stay zero. A is (m, |S|), or (m + |S|, |S|) with a ridge.
+        units; zero columns stay zero. A is (m, |S|), or (m + |S|, |S|) with a ridge, and b has the
+        columns that y has.
         """
         A, b = self.design.columns(support), self.y
         if self.sample_weight is not None:
             root = np.sqrt(self.sample_weight)
-            A, b = A * root[:, None], b * root
+            A, b = A * root[:, None], (b.T * root).T
         scale = np.sqrt(np.einsum("ij,ij->j", A, A) + self.ridge)
         scale[scale == 0.0] = 1.0
         A = A / scale
         if self.ridge:
             A = np.vstack([A, np.diag(np.sqrt(self.ridge) / scale)])
-            b = np.concatenate([b, np.zeros(support.size)])
+            b = np.concatenate([b, np.zeros((support.size, *b.shape[1:]))])
         return A, b, scale
 
     def from_given(self, w: Floats) -> Floats:
@@ -182,7 +233,7 @@ class Problem:
         """Xw, (m,) or (m, C)."""
         if w.ndim == 1:
             return self.design.matvec(w)
-        chosen = self.units.support(w)
+        chosen = COLUMNS.support(w)
         return self.linear_on(chosen, w[chosen])
 
     def linear_on(self, support: NDArray[np.int64], v: Floats) -> Floats:
@@ -207,15 +258,26 @@ def as_problem(
     loss: Any = "squared",
     sample_weight: Any = None,
     keep: Any = None,
+    feature_groups: Any = None,
+    bounds: Any = None,
+    positive: Any = None,
+    costs: Any = None,
 ) -> Problem:
     """Check user input, cast it once, and bind it together; parameters as in `blockl0.solve`."""
     loss = get_loss(loss)
     design = as_design(X)
     m, n = design.shape
-    sparsity = as_sparsity(n_nonzero_coefs, alpha, n)
+    units = check_groups(feature_groups, n)
+    name = "n_features" if units is COLUMNS else "n_groups"
+    sparsity = as_sparsity(n_nonzero_coefs, alpha, units.number(n), name)
+    limits = check_bounds(bounds, positive, n)
+    costs = check_costs(costs, n, units, n_nonzero_coefs)
     design, scale, ridge = balance(design, check_nonnegative("ridge", ridge))
+    if limits is not None:
+        limits = unscaled(limits[0], scale), unscaled(limits[1], scale)
     sample_weight = check_sample_weight(sample_weight, m)
-    target = loss.check_target(check_y(y, m))
+    target = loss.check_target(check_y(y, m, loss.takes_responses))
+    kept = check_keep(keep, n, sparsity.budget, units)
     return Problem(
         design=design,
         y=target,
@@ -223,20 +285,29 @@ def as_problem(
         sparsity=sparsity,
         ridge=ridge,
         sample_weight=sample_weight,
-        keep=independent(design, check_keep(keep, n, sparsity.budget), sample_weight, ridge),
+        keep=independent(design, kept, sample_weight, ridge, units),
         scale=scale,
+        units=units,
+        bounds=limits,
+        costs=costs,
     )
 
 
 def independent(
-    design: Design, keep: NDArray[np.int64], sample_weight: Floats | None, ridge: float
+    design: Design,
+    keep: NDArray[np.int64],
+    sample_weight: Floats | None,
+    ridge: float,
+    units: Units = COLUMNS,
 ) -> NDArray[np.int64]:
-    """Of some columns those that are not zero and do not depend on others; see `orthogonal`.
+    """Of some units those with a column that is not zero and does not depend on others.
 
-    A kept column that adds nothing cannot be held in a support: it is an ordinary one.
+    See `orthogonal`. What is kept and adds nothing cannot be held in a support: it is an ordinary
+    column, or group.
     """
     if keep.size == 0:
         return keep
+    keep = units.columns(keep)
     X_K = design.columns(keep)
     # with a ridge columns may be so small that their squares vanish
     peak = np.abs(X_K).max(axis=0)
@@ -252,4 +323,4 @@ def independent(
     A = X_K[:, real] / scale
     if ridge:
         A = np.vstack([A, np.diag(own[real] / scale)])
-    return keep[real][independent_positions(A)]
+    return units.of(keep[real][independent_positions(A)])

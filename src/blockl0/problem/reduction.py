@@ -20,7 +20,9 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack, solve_triangular
 
 from blockl0.problem.design import Dense
+from blockl0.problem.fits import make_fits
 from blockl0.problem.orthogonal import distances, least_squares
+from blockl0.units import COLUMNS
 
 if TYPE_CHECKING:
     from blockl0.problem.design_base import Design
@@ -81,16 +83,18 @@ def factor_rows(
 ) -> Triangle | None:
     """The triangle of [X y], rows times √weight; None where the clock says that time is up.
 
-    X is read once, some rows at a time, and never copied as a whole. O(m n²).
+    X is read once, some rows at a time, and never copied as a whole; y may have several columns.
+    O(m n²).
     """
     n = design.shape[1]
-    triangle, start = Triangle(n + 1), 0
-    for X_part in design.row_chunks(chunk_rows(n + 1)):
+    q = 1 if y.ndim == 1 else y.shape[1]
+    triangle, start = Triangle(n + q), 0
+    for X_part in design.row_chunks(chunk_rows(n + q)):
         if clock is not None and clock.seconds_left <= 0.0:
             return None
         rows = slice(start, start + X_part.shape[0])
-        block = np.empty((X_part.shape[0], n + 1), order="F")
-        block[:, :n], block[:, n] = X_part, y[rows]
+        block = np.empty((X_part.shape[0], n + q), order="F")
+        block[:, :n], block[:, n:] = X_part, y[rows].reshape(-1, q)
         if weights is not None:
             block *= np.sqrt(weights[rows])[:, None]
         triangle.add(block)
@@ -131,9 +135,11 @@ def reduced(problem: Problem, run: Run | None = None) -> Problem:
         triangle = _factored(problem, run)
         if triangle is None:
             return problem
-        design = Factored(triangle.R[:, :-1], problem.n_samples, problem.design.blur)
+        n, many = problem.n_features, problem.y.ndim == 2
+        design = Factored(triangle.R[:, :n], problem.n_samples, problem.design.blur)
         given = problem.design, problem.y, problem.sample_weight
-        problem.shared["reduced"] = given, design, triangle.R[:, -1].copy()
+        y = np.ascontiguousarray(triangle.R[:, n:]) if many else triangle.R[:, n].copy()
+        problem.shared["reduced"] = given, design, y
         small = _known(problem)
         assert small is not None
     return small
@@ -166,19 +172,22 @@ def refined(problem: Problem, w: Floats) -> Floats:
     corrected semi-normal equations, with the gradient from the data and the factor for the step,
     makes up for it in O(mk). It squares distances: columns close to each other are fitted anew.
     """
-    small, support = _known(problem), np.flatnonzero(w)
+    small, support = _known(problem), COLUMNS.support(w)
     if small is None or support.size == 0:
         return w
+    if problem.bounds is not None:
+        # coefficients at a bound stay there, and which these are the data tell
+        return make_fits(problem).coef_on(support)
     A, _, scale = small.unit_columns(support)
     R: Any = np.linalg.qr(A, mode="r")
     if distances(R).min() < CLOSE:
         return _fitted(problem, support, w)
     X_S, v, w = problem.design.columns(support), w[support], w.copy()
     rest = problem.y - X_S @ v
-    rest = rest if problem.sample_weight is None else problem.sample_weight * rest
-    slope = (X_S.T @ rest - problem.ridge * v) / scale
+    rest = rest if problem.sample_weight is None else (problem.sample_weight * rest.T).T
+    slope = ((X_S.T @ rest - problem.ridge * v).T / scale).T
     step = solve_triangular(R, slope, trans=1, check_finite=False)
-    w[support] = v + solve_triangular(R, step, check_finite=False) / scale
+    w[support] = v + (solve_triangular(R, step, check_finite=False).T / scale).T
     return w
 
 
@@ -189,5 +198,5 @@ def _fitted(problem: Problem, support: NDArray[np.int64], w: Floats) -> Floats:
     if not v.all():
         return w
     found = np.zeros_like(w)
-    found[support] = v / scale
+    found[support] = (v.T / scale).T
     return found

@@ -45,6 +45,8 @@ class Sparsity(NamedTuple):
         return projected
 
 
-def as_sparsity(n_nonzero_coefs: Any, alpha: Any, n_features: int) -> Sparsity:
+def as_sparsity(
+    n_nonzero_coefs: Any, alpha: Any, n_units: int, name: str = "n_features"
+) -> Sparsity:
     """Turn the public pair (`n_nonzero_coefs`, `alpha`) into a record; at least one is needed."""
-    return Sparsity(*check_sparsity(n_nonzero_coefs, alpha, n_features))
+    return Sparsity(*check_sparsity(n_nonzero_coefs, alpha, n_units, name))

@@ -48,21 +48,22 @@ class Subsets:
     def search(self, run: Run) -> None:
         """Look at all subsets, or at as many as the work or the time allow."""
         problem = self.problem
-        columns = np.flatnonzero(problem.design.sq_norms(problem.sample_weight))
-        everything = np.union1d(columns, problem.keep).astype(np.int64)
-        fit = self._fit(everything, self.best, problem.keep.size)
+        squares = problem.design.sq_norms(problem.sample_weight)
+        real = problem.units.of(np.flatnonzero(squares))
+        everything = np.union1d(real, problem.keep).astype(np.int64)
+        fit = self._fit(everything, self.best, problem.keep)
         if fit is None:
             return
         rows = np.atleast_2d(fit.T).T
-        weight = np.einsum("ij,ij->i", rows, rows)[columns]
-        sizes = weight * problem.design.sq_norms(problem.sample_weight)[columns]
+        weight = np.einsum("ij,ij->i", rows, rows) * squares
+        sizes = np.array([weight[problem.units.members(int(unit))].sum() for unit in real])
         # what is left out first should be missed most: then most of what is left is out of reach
-        order = columns[np.argsort(-sizes, kind="stable")]
+        order = real[np.argsort(-sizes, kind="stable")]
         free = order[~np.isin(order, problem.keep)]
         self._split(everything, free, fit, run)
 
     def _split(self, chosen: Ints, free: Ints, w: Floats, run: Run) -> None:
-        """The subsets of `chosen` that lack one of the free columns at least."""
+        """The subsets of the units `chosen` that lack one of the free ones at least."""
         n_in = chosen.size - free.size
         for i, j in enumerate(free):
             if n_in + i > self.problem.sparsity.budget:
@@ -74,21 +75,22 @@ class Subsets:
             if n_in + i == self.problem.sparsity.budget:
                 # nothing else may be in
                 rest = rest[~np.isin(rest, free[i + 1 :])]
-            there = self._fit(rest, w, n_in + i)
+            there = self._fit(rest, w, np.setdiff1d(rest, free[i + 1 :]))
             if there is not None and rest.size > n_in + i:
                 self._split(rest, free[i + 1 :], there, run)
 
-    def _fit(self, support: Ints, start: Floats, n_in: int) -> Floats | None:
-        """The fit on a set, which may be better; None where no subset with n_in columns is."""
-        price, budget = self.problem.sparsity
-        ceiling = self.objective - self.tolerance - price * n_in
-        n_directions = max(1, self.problem.n_outputs - 1)
-        self._work += FIT + STEPS * self.problem.n_samples * (support.size * n_directions) ** 2
+    def _fit(self, chosen: Ints, start: Floats, inside: Ints) -> Floats | None:
+        """The fit on a set, which may be better; None where no subset with `inside` is."""
+        problem, (price, budget) = self.problem, self.problem.sparsity
+        ceiling = self.objective - self.tolerance - problem.cost(inside)
+        support = problem.units.columns(chosen)
+        n_unknown = support.size * problem.loss.n_directions
+        self._work += FIT + STEPS * problem.n_samples * n_unknown**2
         fit = self.fits.on(support, start, ceiling)
-        count = self.problem.units.count(fit.w)
-        objective = fit.value + price * count
-        if count <= budget and objective < self.objective - self.tolerance:
+        found = problem.units.support(fit.w)
+        objective = fit.value + problem.cost(found)
+        if found.size <= budget and objective < self.objective - self.tolerance:
             self.best, self.objective = fit.w, objective
-        if not fit.least < ceiling or (price == 0.0 and support.size <= budget):
+        if not fit.least < ceiling or (price == 0.0 and chosen.size <= budget):
             return None
         return fit.w

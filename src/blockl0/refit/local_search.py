@@ -1,4 +1,7 @@
-"""The search of method "refit" for other losses, through their local quadratic models."""
+"""The search of method "refit" for other losses, through their local quadratic models.
+
+And for whatever is no single column, or within bounds; the squared loss is then its own model.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.certificate.single_moves import SingleMoves, Verdict
+from blockl0.certificate.unit_moves import UnitMoves
 from blockl0.problem.fits import make_fits
 from blockl0.problem.problem import Problem
 from blockl0.problem.sparsity import Sparsity
@@ -62,7 +66,7 @@ class LocalSearch(Search):
         self._tried: dict[bytes, Incumbent | None] = {}
         self._checked: dict[bytes, Verdict] = {}
         self._paired: dict[bytes, Incumbent | None] = {}
-        self._moves: SingleMoves | None = None
+        self._moves: SingleMoves | UnitMoves | None = None
         # kicks in a row that came back to where they set out
         self._returns = 0
 
@@ -88,8 +92,9 @@ class LocalSearch(Search):
 
     def start(self, w: Floats, run: Run | None = None) -> Incumbent:
         """The true minimizer on the support of w and the kept columns."""
-        support = np.union1d(self.problem.units.support(w), self.problem.keep).astype(np.int64)
-        return self._polish(Proposal(support, w), 0)
+        units = self.problem.units
+        chosen = np.union1d(units.support(w), self.problem.keep).astype(np.int64)
+        return self._polish(Proposal(units.columns(chosen), w), 0)
 
     def scatter(self, rng: np.random.Generator, run: Run | None = None) -> Incumbent:
         """A start elsewhere, on the model at zero."""
@@ -128,7 +133,7 @@ class LocalSearch(Search):
             found = self._polish(proposal, incumbent.iteration + 1, incumbent.objective)
             if found.objective < incumbent.objective - self.tolerance:
                 incumbent, is_global = found, False
-            elif is_global or not has_bound:
+            elif is_global or not has_bound or self.problem.is_quadratic:
                 break
             else:
                 is_global = True
@@ -150,9 +155,11 @@ class LocalSearch(Search):
         (price, budget), key = self.problem.sparsity, incumbent.support.tobytes()
         if price == 0.0 or incumbent.n_nonzero + 2 > budget or run.seconds_left <= 0.0:
             return None
+        if not self.problem.is_plain:
+            return None
         if key not in self._paired:
             pairs = self.models.at(incumbent.w).pairs()
-            fit = best_fit(self.fits, pairs, price, incumbent.objective - self.tolerance, run)
+            fit = best_fit(self.fits, pairs, incumbent.objective - self.tolerance, run)
             self._paired[key] = None if fit is None else self._at(fit.w, incumbent.iteration + 1)
         return self._paired[key]
 
@@ -162,9 +169,8 @@ class LocalSearch(Search):
         if run.seconds_left <= 0.0 or incumbent.objective <= self.negligible:
             return None
         if key not in self._tried:
-            price, ceiling = self.problem.sparsity.price, incumbent.objective - self.tolerance
             changes = self.models.at(incumbent.w).changes()
-            fit = best_fit(self.fits, changes, price, ceiling, run)
+            fit = best_fit(self.fits, changes, incumbent.objective - self.tolerance, run)
             self._tried[key] = None if fit is None else self._at(fit.w, incumbent.iteration + 1)
         return self._tried[key]
 
@@ -180,7 +186,8 @@ class LocalSearch(Search):
         key = incumbent.support.tobytes()
         if key not in self._checked:
             if self._moves is None:
-                self._moves = SingleMoves(self.problem, self.fits)
+                kind = SingleMoves if self.problem.is_plain else UnitMoves
+                self._moves = kind(self.problem, self.fits)
             verdict = self._moves.check(
                 incumbent.w, incumbent.objective, self.tolerance, run, most_refits=most_refits
             )
@@ -197,7 +204,7 @@ class LocalSearch(Search):
     def exhaust(self, incumbent: Incumbent, run: Run) -> tuple[Incumbent, bool]:
         """The best of all subsets, where there are few, and whether all were searched."""
         is_open = incumbent.objective > self.negligible
-        if not is_open or self.problem.n_features > MOST_COLUMNS:
+        if not is_open or self.problem.n_units > MOST_COLUMNS:
             return incumbent, False
         subsets = Subsets(self.problem, self.fits, incumbent.w, incumbent.objective, self.tolerance)
         subsets.search(run)
@@ -207,6 +214,7 @@ class LocalSearch(Search):
                 incumbent = found
         # single changes of the best of all are among those that are no better
         incumbent.is_settled |= subsets.is_complete
+        incumbent.is_proven |= subsets.is_complete and self.problem.is_quadratic
         return incumbent, subsets.is_complete
 
     def kick_round(
@@ -233,7 +241,8 @@ class LocalSearch(Search):
     def _can_come_down(self) -> bool:
         """Whether all columns are few enough to be fitted and left out one by one."""
         price, budget = self.problem.sparsity
-        return price == 0.0 and budget <= self.problem.n_features <= FEW_ABOVE
+        is_few = budget <= self.problem.n_features <= FEW_ABOVE
+        return price == 0.0 and is_few and self.problem.is_plain
 
     def _come_down(self, incumbent: Incumbent, run: Run, rng: np.random.Generator) -> Incumbent:
         """Settle from what is left of all columns when the least missed goes, again and again.
@@ -260,7 +269,7 @@ class LocalSearch(Search):
         if dropped is None:
             return incumbent
         w = incumbent.w.copy()
-        w[dropped] = 0.0
+        w[self.problem.units.columns(dropped)] = 0.0
         start = self._at(w, incumbent.iteration)
         proposal = self.models.at(start.w).refill(dropped, rng)
         if proposal is not None:
@@ -273,14 +282,15 @@ class LocalSearch(Search):
 
     def _at(self, w: Floats, iteration: int) -> Incumbent:
         """The true minimizer on the support of w."""
-        return self._polish(Proposal(self.problem.units.support(w), w), iteration)
+        units = self.problem.units
+        return self._polish(Proposal(units.columns(units.support(w)), w), iteration)
 
     def _polish(self, proposal: Proposal, iteration: int, ceiling: float = np.inf) -> Incumbent:
         """The true minimizer on a support; or a point above a ceiling, if that is, too."""
-        (support, start, intercept), sparsity = proposal, self.problem.sparsity
-        smooth = ceiling - sparsity.cost(support.size)
+        (support, start, intercept), problem = proposal, self.problem
+        smooth = ceiling - problem.cost(problem.units.of(support))
         fit = self.fits.minimum(support, start, smooth, intercept)
-        n_nonzero = self.problem.units.count(fit.w)
-        is_allowed = sparsity.allows(n_nonzero)
-        objective = fit.value + sparsity.cost(n_nonzero) if is_allowed else np.inf
-        return Incumbent(fit.w, objective, n_nonzero, iteration)
+        chosen = problem.units.support(fit.w)
+        is_allowed = problem.sparsity.allows(chosen.size)
+        objective = fit.value + problem.cost(chosen) if is_allowed else np.inf
+        return Incumbent(fit.w, objective, chosen.size, iteration)

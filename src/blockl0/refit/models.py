@@ -2,7 +2,9 @@
 
 With curvatures D at the predictors eta the model is a least-squares problem: weights D, target
 eta − slope/D. Of one output it is searched as the squared loss is; of C outputs it has C responses
-that share one support, and the gains of moves are sums over the responses.
+that share one support, and the gains of moves are sums over the responses. In units of several
+columns, or within bounds, it is searched by tables of units; there the squared loss is a model of
+itself.
 """
 
 from __future__ import annotations
@@ -18,13 +20,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from blockl0.certificate.unit_table import Rules
 from blockl0.losses import LOSSES, majorizer_curvature
 from blockl0.problem.fits import Fits
+from blockl0.problem.gram_rows import GramRows
 from blockl0.problem.problem import Problem
-from blockl0.refit.grouped_search import GramRows, GroupedSearch
+from blockl0.refit.grouped_search import GroupedSearch
 from blockl0.refit.pairs import best_pairs
 from blockl0.refit.quadratic_search import Incumbent, QuadraticSearch, SearchOptions, Tally
 from blockl0.refit.trial_moves import LEAVE, LEAVE_UNCHECKED, Proposal, Trials, safe_curvature
+from blockl0.refit.unit_search import UnitSearch
 from blockl0.run import Run
 
 Floats = NDArray[np.float64]
@@ -83,7 +88,7 @@ class Model(ABC):
 
     @property
     def support(self) -> Ints:
-        """The columns of the point."""
+        """The units of the point."""
         return self.problem.units.support(self.w)
 
     @cached_property
@@ -261,7 +266,7 @@ class GroupedModel(Model):
 
     def scatter(self, rng: np.random.Generator) -> Proposal:
         """A start elsewhere: additions ranked by gains times random numbers."""
-        weight = rng.uniform(0.0, 1.0, self.problem.n_features)
+        weight = rng.uniform(0.0, 1.0, self.problem.n_units)
         return self._propose(self.search.descend(self.problem.keep, weight))
 
     def shrink(self, size: int) -> Proposal:
@@ -299,12 +304,50 @@ class GroupedModel(Model):
 
     def refill(self, dropped: Ints, rng: np.random.Generator) -> Proposal | None:
         """Other columns in place of those that were dropped, without half of these."""
-        weight = rng.uniform(0.5, 1.0, self.problem.n_features)
+        weight = rng.uniform(0.5, 1.0, self.problem.n_units)
         weight[dropped[: (dropped.size + 1) // 2]] = 0.0
-        search, sparsity = copy(self.search), self.problem.sparsity
+        sparsity = self.problem.sparsity
         # for a while at a lower price: some columns pay together and none of them alone
-        search.sparsity = sparsity._replace(price=sparsity.price * rng.uniform(*CHEAPER))
+        search = self.search.at(sparsity._replace(price=sparsity.price * rng.uniform(*CHEAPER)))
         return self._propose(search.descend(self.support, weight))
+
+
+class UnitModel(GroupedModel):
+    """Groups, bounds, costs or several responses, searched by `UnitSearch`."""
+
+    @cached_property
+    def data(self) -> LeastSquares:
+        """The model as least squares: of the squared loss itself, wherever the point is."""
+        problem = self.problem
+        if problem.is_quadratic:
+            return LeastSquares(problem.design, problem.y, problem.weights, 0.0)
+        return super().data
+
+    @cached_property
+    def search(self) -> UnitSearch:
+        """The search of the model; there is but one for the squared loss."""
+        models = self.models
+        if self.problem.is_quadratic and models.search is not None:
+            return models.search
+        design, target, weights, _ = self.data
+        weighted = (weights * target.T).T.reshape(len(weights), -1)
+        B = np.ascontiguousarray(design.cross(weighted, slice(None)).T)
+        models.tally.n_passes += 1
+        gram = models.gram(design, weights, self.is_global)
+        models.search = UnitSearch(gram, B, Rules.of(self.problem), models.tolerance)
+        return models.search
+
+    def _propose(self, support: Ints) -> Proposal:
+        """Units with the model's coefficients and intercepts, all of their columns."""
+        problem, w, intercept = self.problem, self.problem.zero(), None
+        columns, V = self.search.fit(np.sort(support))
+        V = V if w.ndim == 2 else V[:, 0]
+        w[columns] = V
+        if problem.has_intercept:
+            intercept = (
+                self.data.intercept + problem.design.shift_from(self.data.design)[columns] @ V
+            )
+        return Proposal(np.sort(columns), w, intercept)
 
 
 class Models:
@@ -315,6 +358,8 @@ class Models:
     ) -> None:
         self.problem, self.options, self.tally = problem, options, tally
         self.fits, self.tolerance = fits, tolerance
+        # that of the squared loss in units, which is the same at all points
+        self.search: UnitSearch | None = None
         self._trials: Trials | None = None
         self._grams: dict[bool, GramRows] = {}
         self._latest: list[Model] = []
@@ -323,6 +368,7 @@ class Models:
         """The models of the same data under another price and budget; they share what they can."""
         other = copy(self)
         other.problem, other._trials, other._latest = problem, None, []
+        other.search = None if self.search is None else self.search.at(problem.sparsity)
         return other
 
     def at(self, w: Floats, is_global: bool = False) -> Model:
@@ -332,6 +378,7 @@ class Models:
                 self._latest.append(self._latest.pop(i))
                 return model
         kind = GroupedModel if self.problem.n_outputs > 1 else QuadraticModel
+        kind = kind if self.problem.is_plain else UnitModel
         self._latest = [*self._latest[1 - LATEST :], kind(self, w, is_global)]
         return self._latest[-1]
 

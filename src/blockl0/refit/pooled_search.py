@@ -39,8 +39,9 @@ class PooledSearch(LocalSearch):
 
     def shrink(self, w: Floats, size: int) -> Floats:
         """Take out the least missed column until `size` are left; only the support is read."""
-        support = self.problem.units.support(w)
-        return self._lift(self._on(support).shrink(w[support], size), support)
+        units = self.problem.units
+        support, columns = units.support(w), units.columns(units.support(w))
+        return self._lift(self._on(support).shrink(w[columns], size), columns)
 
     def settle(
         self, incumbent: Incumbent, run: Run, rng: np.random.Generator, can_try: bool = True
@@ -72,23 +73,27 @@ class PooledSearch(LocalSearch):
 
     def _pool(self, incumbent: Incumbent) -> tuple[Ints, LocalSearch]:
         """The columns with the best prices at a point, ascending, and the search of them."""
-        key = incumbent.support.tobytes()
+        key, units = incumbent.support.tobytes(), self.problem.units
         if self._last is None or self._last[0] != key:
-            must = np.union1d(incumbent.support, self.problem.keep).astype(np.int64)
-            size = min(self.problem.n_features, pool_size(must.size))
+            must = np.union1d(units.support(incumbent.w), self.problem.keep).astype(np.int64)
+            size = min(self.problem.n_units, pool_size(must.size))
             prices = self.models.at(incumbent.w).prices()
             prices[must] = -np.inf
             pool = np.sort(np.argpartition(prices, size - 1)[:size])
-            self._last = key, pool, self._on(pool)
+            self._last = key, units.columns(pool), self._on(pool)
         return self._last[1:]
 
-    def _on(self, columns: Ints) -> LocalSearch:
-        """The search of some columns, the kept ones among them."""
-        keep = np.searchsorted(columns, np.intersect1d(self.problem.keep, columns))
-        price, budget = self.problem.sparsity
+    def _on(self, chosen: Ints) -> LocalSearch:
+        """The search of some units, the kept ones among them."""
+        problem, columns = self.problem, self.problem.units.columns(chosen)
+        price, budget = problem.sparsity
+        bounds, costs = problem.bounds, problem.costs
         part = replace(
-            self.problem, design=self.problem.design.take(columns), keep=keep,
-            sparsity=Sparsity(price, min(budget, columns.size)),
+            problem, design=problem.design.take(columns), units=problem.units.take(chosen),
+            keep=np.searchsorted(chosen, np.intersect1d(problem.keep, chosen)),
+            sparsity=Sparsity(price, min(budget, chosen.size)),
+            bounds=None if bounds is None else (bounds[0][columns], bounds[1][columns]),
+            costs=None if costs is None else costs[chosen],
         )  # fmt: skip
         return PoolSearch(part, self.options, self.tally)
 

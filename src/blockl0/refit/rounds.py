@@ -32,6 +32,7 @@ from blockl0.refit.quadratic_search import QuadraticSearch
 from blockl0.refit.search import Search
 from blockl0.result import Result, Status
 from blockl0.run import Run
+from blockl0.units import Columns, Groups
 from blockl0.validate import check_choice, check_integer
 
 Floats = NDArray[np.float64]
@@ -50,7 +51,15 @@ WIDE = 512
 """Columns beyond which a loss other than the squared one is searched in pools of them."""
 
 
-@method("refit", several_outputs=True, reduces=True)
+@method(
+    "refit",
+    several_outputs=True,
+    reduces=True,
+    units=(Columns, Groups),
+    bounds=True,
+    costs=True,
+    responses=True,
+)
 def solve_refit(
     problem: Problem,
     run: Run,
@@ -106,9 +115,9 @@ def refit_options(
 
 def make_search(problem: Problem, options: SearchOptions, proves: bool = True) -> Search:
     """The search for the problem's loss; for the squared one with proofs where they are cheap."""
-    if problem.is_quadratic:
+    if problem.is_quadratic and problem.is_plain:
         return QuadraticSearch(problem, options, proves=proves)
-    is_wide = options.pool is None and problem.n_features > WIDE
+    is_wide = options.pool is None and problem.n_features > WIDE and not problem.is_quadratic
     return (PooledSearch if is_wide else LocalSearch)(problem, options)
 
 
@@ -184,11 +193,12 @@ def _without_choice(search: Search) -> Incumbent | None:
     problem, (price, budget) = search.problem, search.problem.sparsity
     if budget == problem.keep.size:
         support = problem.keep
-    elif price == 0.0 and budget >= problem.n_features:
-        support = np.flatnonzero(problem.design.sq_norms(problem.sample_weight))
+    elif price == 0.0 and budget >= problem.n_units:
+        support = problem.units.of(np.flatnonzero(problem.design.sq_norms(problem.sample_weight)))
     else:
         return None
-    point = Incumbent.at(problem, make_fits(problem).coef_on(support), iteration=1)
+    columns = problem.units.columns(support)
+    point = Incumbent.at(problem, make_fits(problem).coef_on(columns), iteration=1)
     if point.objective <= search.negligible:
         return None
     # of columns that depend on others there is a choice which to leave out
@@ -241,7 +251,7 @@ def ask_neighbours(
 ) -> Incumbent:
     """Solve with one nonzero fewer and one more, and settle from there; the best of all."""
     price, budget = search.problem.sparsity
-    n_kept, n = search.problem.keep.size, search.problem.n_features
+    n_kept, n = search.problem.keep.size, search.problem.n_units
     for other in (budget - 1, budget + 1):
         if budget == n or not max(n_kept, 1) <= other <= n or incumbent.n_nonzero < budget:
             continue
@@ -282,6 +292,6 @@ def _certificate(
     level = 2 if price == 0.0 and incumbent.n_nonzero == budget else 1
     return Certificate(
         holds=True, level=level, outside="refit", complete=True, confidence=1.0, block=None,
-        better_coef=None, better_objective=None, n_blocks=comb(problem.n_features, level),
+        better_coef=None, better_objective=None, n_blocks=comb(problem.n_units, level),
         objective=objective,
     )  # fmt: skip

@@ -41,17 +41,17 @@ class Proposal(NamedTuple):
 
 
 def best_fit(
-    fits: Fits, proposals: Iterator[Proposal], price: float, ceiling: float, run: Run | None = None
+    fits: Fits, proposals: Iterator[Proposal], ceiling: float, run: Run | None = None
 ) -> Fit | None:
     """The fit with the lowest objective below a ceiling; None if there is none.
 
     Of those that there is time for.
     """
-    best = None
+    best, problem = None, fits.problem
     for support, start, intercept in proposals:
         if run is not None and run.seconds_left <= 0.0:
             break
-        cost = price * support.size
+        cost = problem.cost(problem.units.of(support))
         fit = fits.on(support, start, ceiling - cost, intercept)
         if fit.value + cost < ceiling:
             best, ceiling = fit, fit.value + cost

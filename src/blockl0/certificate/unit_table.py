@@ -1,0 +1,366 @@
+"""Least squares in units of several columns, within bounds, at prices of their own: all moves.
+
+On a support S with inverse K of its Gram matrix, coefficients V and slopes R outside, a unit J that
+enters gains ½ tr R_J' M_JJ⁺ R_J, with M_JJ = G_JJ − U_J'KU_J; a unit I that leaves costs
+½ tr V_I' inv(K_II) V_I; a swap is a leave, and an entry in the table that it leaves.
+
+With bounds V is the best point within them, and the linear terms are changed by the multipliers of
+the bounds that hold, so that V is the free minimizer on S. That is the Lagrangian, which is nowhere
+above the loss within the bounds: what a move is worth there is a limit of what it is worth in
+truth. So moves are fitted in that order, until one is better than what others promise.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from blockl0 import kernels
+from blockl0.problem.bounded import bounded_minimum
+from blockl0.problem.gram_rows import LEAST_PIVOT, GramRows
+from blockl0.problem.problem import Problem
+from blockl0.problem.sparsity import Sparsity
+from blockl0.units import Units
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+_lapack: Any = lapack
+
+NOTHING, NO_BLOCK = np.empty(0, dtype=np.int64), np.empty((0, 0))
+TIED = 1e-7
+"""Share of a unit column that is a combination of others, below which it does not need them."""
+
+
+class Rules(NamedTuple):
+    """What is counted, at which price, within which bounds."""
+
+    units: Units
+    n_units: int
+    sparsity: Sparsity
+    costs: Floats
+    bounds: tuple[Floats, Floats] | None
+    is_kept: Bools
+
+    @classmethod
+    def of(cls, problem: Problem) -> Rules:
+        """Those of a problem."""
+        n, costs = problem.n_units, problem.costs
+        is_kept = np.zeros(n, dtype=np.bool_)
+        is_kept[problem.keep] = True
+        costs = np.ones(n) if costs is None else costs
+        return cls(problem.units, n, problem.sparsity, costs, problem.bounds, is_kept)
+
+    def take(self, chosen: Ints) -> Rules:
+        """The same of some units."""
+        columns, bounds = self.units.columns(chosen), self.bounds
+        bounds = None if bounds is None else (bounds[0][columns], bounds[1][columns])
+        return Rules(
+            self.units.take(chosen), chosen.size, self.sparsity, self.costs[chosen], bounds,
+            self.is_kept[chosen],
+        )  # fmt: skip
+
+    def cost(self, units: Ints) -> float:
+        """The price of some units."""
+        return self.sparsity.price * float(self.costs[units].sum())
+
+    def layout(self) -> kernels.Layout:
+        """The columns of the units, and the places of their blocks."""
+        parts = [self.units.members(unit) for unit in range(self.n_units)]
+        sizes = np.array([part.size for part in parts], dtype=np.int64)
+        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        places = np.concatenate([[0], np.cumsum(sizes**2)]).astype(np.int64)
+        return kernels.Layout(np.concatenate(parts), starts, places)
+
+
+class Base(NamedTuple):
+    """A support with its coefficients.
+
+    Attributes
+    ----------
+    units : ndarray of int64
+    columns : ndarray of int64
+        All columns of these, by units.
+    owner : ndarray of int64, as `columns`
+        The unit of each.
+    V : ndarray (columns, q)
+    value : float
+        The loss there, less that of nothing.
+    basis : ndarray of int64
+        Positions of columns that do not depend on each other, among `columns`.
+    K : ndarray
+        The inverse of the Gram matrix of these.
+    pull : ndarray (columns, q)
+        The linear terms for which V is the free minimizer.
+    excess : ndarray, as `units`
+        What leaving costs beyond the free loss, since multipliers of the unit no longer count.
+    """
+
+    units: Ints
+    columns: Ints
+    owner: Ints
+    V: Floats
+    value: float
+    basis: Ints
+    K: Floats
+    pull: Floats
+    excess: Floats
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no column depends on others."""
+        return self.basis.size == self.columns.size
+
+
+class Table(NamedTuple):
+    """What a base says of all columns: shares T = UK (n, basis), slopes R (n, q), blocks M."""
+
+    base: Base
+    T: Floats
+    R: Floats
+    M: Floats
+
+
+class Changes(NamedTuple):
+    """What every move would change.
+
+    Attributes
+    ----------
+    units : ndarray of int64
+        The support.
+    out : ndarray of int64 (b,)
+        What leaves, −1 for nothing.
+    fixed : ndarray (b,)
+        What that costs, less its price.
+    gains : ndarray (b, units)
+        What a unit gains that enters then; minus infinity for those that cannot.
+    prices : ndarray (units,)
+        What it pays.
+    doubts : ndarray of bool (b, units)
+        Whether only the data can tell.
+    removals : ndarray (k,)
+        Changes by leaving alone, of every unit of the support.
+    """
+
+    units: Ints
+    out: Ints
+    fixed: Floats
+    gains: Floats
+    prices: Floats
+    doubts: Bools
+    removals: Floats
+
+    def entries(self, weight: Floats | float = 1.0) -> Floats:
+        """The changes by entries, (b, units), whose gains are scaled by weights."""
+        with np.errstate(invalid="ignore"):
+            change = self.fixed[:, None] + self.prices - self.gains * weight
+        return np.where(np.isfinite(self.gains) & (np.asarray(weight) > 0.0), change, np.inf)
+
+    def after(self, at: int) -> Ints:
+        """The units after a move: of the entries, row by row, then of the removals."""
+        b, unit = divmod(at, self.prices.size)
+        if b == self.out.size:
+            return np.delete(self.units, unit)
+        rest = self.units[self.units != self.out[b]]
+        return np.insert(rest, int(np.searchsorted(rest, unit)), unit)
+
+
+class UnitTable:
+    """min_V ½ Σ_i w_i ‖z_i − V'x_i‖² + ½·ridge·‖V‖² + the prices of the units that V has.
+
+    Parameters
+    ----------
+    gram : GramRows
+        X' diag(w) X + ridge·I.
+    B : ndarray (n, q)
+        X' diag(w) z.
+    rules : Rules
+    tolerance : float
+        Smaller improvements are rounding.
+    """
+
+    def __init__(self, gram: GramRows, B: Floats, rules: Rules, tolerance: float) -> None:
+        self.gram, self.B, self.rules, self.tolerance = gram, B, rules, tolerance
+        self._layout = rules.layout()
+
+    @cached_property
+    def own(self) -> Floats:
+        """The blocks G_JJ of all units, one after the other."""
+        order, starts, places = self._layout
+        own = np.empty(places[-1])
+        for unit in range(self.rules.n_units):
+            members = order[starts[unit] : starts[unit + 1]]
+            single = members.size == 1
+            block = self.gram.diagonal[members] if single else self.gram.block(members)
+            own[places[unit] : places[unit + 1]] = block.ravel()
+        return own
+
+    # -- supports ----------------------------------------------------------------------------------
+
+    def base(self, units: Ints, start: Base | None = None) -> Base:
+        """The support of some units, fitted; from another one, where there are bounds."""
+        rules = self.rules
+        parts = [rules.units.members(int(unit)) for unit in units]
+        owner = np.repeat(units, [part.size for part in parts])
+        columns = np.concatenate([np.empty(0, dtype=np.int64), *parts])
+        H, B = self.gram.rows(columns)[:, columns], self.B[columns]
+        if rules.bounds is None:
+            basis, K = independent_inverse(H)
+            V = np.zeros_like(B)
+            V[basis] = K @ B[basis]
+            none = np.zeros(units.size)
+            return Base(units, columns, owner, V, -0.5 * float(np.vdot(B, V)), basis, K, B, none)
+        limits = rules.bounds[0][columns], rules.bounds[1][columns]
+        V = bounded_minimum(H, B, *limits, self._from(start, columns))[0]
+        pull = H @ V
+        held = np.maximum((B - pull) * V, 0.0).sum(axis=1)
+        excess = np.array([held[owner == unit].sum() for unit in units])
+        value = float(np.vdot(V, 0.5 * pull - B))
+        basis, K = independent_inverse(H)
+        return Base(units, columns, owner, V, value, basis, K, pull, excess)
+
+    def _from(self, start: Base | None, columns: Ints) -> Floats:
+        """The coefficients of a base on some columns, zero for those it has not."""
+        V = np.zeros((columns.size, self.B.shape[1]))
+        if start is not None:
+            whole = np.zeros_like(self.B)
+            whole[start.columns] = start.V
+            V[:] = whole[columns]
+        return V
+
+    def fit(self, units: Ints) -> tuple[Ints, Floats]:
+        """The columns of some units, and their coefficients."""
+        base = self.base(units)
+        return base.columns, base.V
+
+    # -- moves -------------------------------------------------------------------------------------
+
+    def changes(self, base: Base) -> Changes:
+        """What every single addition, removal and swap would change, at most for their good."""
+        rules, (price, budget) = self.rules, self.rules.sparsity
+        has_room = base.units.size < budget
+        table = self._table(base, self._rows(base))
+        out, fixed, rows = [], [], []
+        if has_room:
+            out, fixed, rows = [-1], [0.0], [self._gains(table)]
+        removals = np.full(base.units.size, np.inf)
+        # without a price, and with room, a swap is never better than the addition it contains
+        if price > 0.0 or not has_room:
+            tied = self._tied(table)
+            for i, unit in enumerate(base.units):
+                if rules.is_kept[unit]:
+                    continue
+                cost, found = self._leave(table, i, int(unit) in tied)
+                removals[i] = cost - price * rules.costs[unit]
+                out.append(int(unit))
+                fixed.append(removals[i])
+                rows.append(found)
+        if price == 0.0:
+            removals[:] = np.inf
+        n = rules.n_units
+        gains = np.array([gain for gain, _ in rows]).reshape(-1, n)
+        doubts = np.array([doubt for _, doubt in rows], dtype=np.bool_).reshape(-1, n)
+        gains[:, base.units], doubts[:, base.units] = -np.inf, False
+        return Changes(
+            base.units, np.array(out, dtype=np.int64), np.array(fixed), gains, price * rules.costs,
+            doubts, removals,
+        )  # fmt: skip
+
+    def _rows(self, base: Base) -> Floats:
+        """The rows of the support's columns, (n, columns)."""
+        return np.ascontiguousarray(self.gram.rows(base.columns).T)
+
+    def _table(self, base: Base, U: Floats) -> Table:
+        """What a base says of all columns, from the rows of its own, O(ns²)."""
+        part = U if base.is_whole else np.ascontiguousarray(U[:, base.basis])
+        T, M = part @ base.K, np.empty_like(self.own)
+        kernels.unit_pivots(self._layout, part, T, self.own, M)
+        return Table(base, T, self.B - U @ base.V, M)
+
+    def _leave(self, table: Table, i: int, is_tied: bool) -> tuple[float, tuple[Floats, Bools]]:
+        """What leaving costs a unit, and what others gain then."""
+        base, unit = table.base, table.base.units[i]
+        if is_tied:
+            rest = self._without(base, int(unit))
+            cost = 0.5 * float(np.vdot(base.pull, base.V)) + rest.value
+            there = self._table(rest, self._rows(rest))
+            # slopes of the Lagrangian are those of the loss outside the support
+            return max(cost, 0.0) + float(base.excess[i]), self._gains(there)
+        at = np.flatnonzero(base.owner[base.basis] == unit)
+        if at.size == 0:
+            return float(base.excess[i]), self._gains(table)
+        V = base.V[base.basis[at]]
+        E: Any = np.linalg.inv(base.K[np.ix_(at, at)])
+        P = E @ V
+        return 0.5 * float(np.vdot(V, P)) + float(base.excess[i]), self._gains(table, at, E, P)
+
+    def _tied(self, table: Table) -> set[int]:
+        """The units without which columns of others that depend on them now would count."""
+        base = table.base
+        if base.is_whole:
+            return set()
+        if self.rules.bounds is not None:
+            return set(base.units.tolist())
+        idle = np.setdiff1d(np.arange(base.columns.size), base.basis)
+        sizes = np.sqrt(self.gram.diagonal[base.columns])
+        shares = np.abs(table.T[base.columns[idle]]) * sizes[base.basis]
+        is_tied = shares > TIED * sizes[idle][:, None]
+        is_tied &= base.owner[idle][:, None] != base.owner[base.basis]
+        return set(base.owner[base.basis[is_tied.any(axis=0)]].tolist())
+
+    def _without(self, base: Base, unit: int) -> Base:
+        """The base that is left of another one, by the same linear terms, as if free."""
+        rest = base.owner != unit
+        columns, pull = base.columns[rest], base.pull[rest]
+        basis, K = independent_inverse(self.gram.rows(columns)[:, columns])
+        V = np.zeros_like(pull)
+        V[basis] = K @ pull[basis]
+        return base._replace(
+            units=base.units[base.units != unit], columns=columns, owner=base.owner[rest], V=V,
+            value=-0.5 * float(np.vdot(pull, V)), basis=basis, K=K, pull=pull,
+        )  # fmt: skip
+
+    def _gains(
+        self, table: Table, at: Ints = NOTHING, E: Floats = NO_BLOCK, P: Floats = NO_BLOCK
+    ) -> tuple[Floats, Bools]:
+        """(gains, doubts) of every unit that enters; of the basis, `at` has left."""
+        n, q = self.B.shape
+        low, high = self.rules.bounds or (np.full(n, -np.inf), np.full(n, np.inf))
+        largest = int(np.diff(self._layout.starts).max())
+        work = np.empty((largest + at.size + q, largest))
+        gains = np.empty(self.rules.n_units)
+        doubts = np.empty(gains.size, dtype=np.bool_)
+        kernels.unit_gains(
+            self._layout, self.own, table.M, table.R, table.T, at, np.ascontiguousarray(E),
+            np.ascontiguousarray(P.reshape(at.size, q)), low, high, LEAST_PIVOT, work, gains,
+            doubts,
+        )  # fmt: skip
+        return gains, doubts
+
+
+def independent_inverse(H: Floats) -> tuple[Ints, Floats]:
+    """(positions of columns that do not depend on each other, the inverse of their Gram matrix).
+
+    By a Cholesky factorization that takes the farthest column next, in units of the diagonal.
+    """
+    if H.size == 0:
+        return np.empty(0, dtype=np.int64), np.empty((0, 0))
+    diagonal = H.diagonal()
+    scale = np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
+    unit = H / scale / scale[:, None]
+    factor, info = _lapack.dpotrf(unit, lower=1)
+    basis = np.arange(len(H))
+    if info != 0 or factor.diagonal().min() ** 2 <= LEAST_PIVOT:
+        _, pivots, rank, _ = _lapack.dpstrf(unit, tol=LEAST_PIVOT, lower=1)
+        basis = np.sort(pivots[:rank] - 1)
+        if basis.size == 0:
+            return basis, np.empty((0, 0))
+        factor, info = _lapack.dpotrf(unit[np.ix_(basis, basis)], lower=1)
+    lower = np.tril(_lapack.dpotri(factor, lower=1)[0])
+    K = lower + np.tril(lower, -1).T
+    own = scale[basis]
+    return basis, np.ascontiguousarray(K / own / own[:, None])
