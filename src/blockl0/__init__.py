@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from blockl0.estimators import BestSubsetSelector, L0Classifier, L0Regressor
     from blockl0.estimators.coding import SINDyL0, sparse_encode
     from blockl0.estimators.cv import L0ClassifierCV, L0RegressorCV
+    from blockl0.estimators.structure import groups_of
     from blockl0.path import Path, l0_path
     from blockl0.problem.preprocess import ConstantColumnWarning
     from blockl0.result import History, Result, Status
@@ -43,6 +44,7 @@ __all__ = [
     "block_search",
     "certify",
     "datasets",
+    "groups_of",
     "l0_path",
     "solve",
     "sparse_encode",
@@ -69,6 +71,7 @@ _LAZY = {
     "block_search": "blockl0.block_search",
     "certify": "blockl0.certificate",
     "datasets": "blockl0.datasets",
+    "groups_of": "blockl0.estimators.structure",
     "l0_path": "blockl0.path",
     "solve": "blockl0.solve",
     "sparse_encode": "blockl0.estimators.coding",

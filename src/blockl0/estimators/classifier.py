@@ -33,7 +33,9 @@ class L0Classifier(ClassifierMixin, L0Linear):
 
     Parameters
     ----------
-    n_nonzero_coefs, alpha, fit_intercept, keep, effort, time_limit, random_state, verbose
+    n_nonzero_coefs, alpha, fit_intercept, keep, feature_groups, bounds, positive, costs, effort
+        As in `L0Regressor`; bounds are for two classes.
+    time_limit, random_state, verbose
         As in `L0Regressor`.
     method : "refit" (default) or "exact"
         "exact" is for two classes, and goes on until the subset is proven to be the best one, or
@@ -80,6 +82,10 @@ class L0Classifier(ClassifierMixin, L0Linear):
         class_weight: Any = None,
         fit_intercept: bool = True,
         keep: Any = None,
+        feature_groups: Any = None,
+        bounds: Any = None,
+        positive: Any = None,
+        costs: Any = None,
         method: str = "refit",
         effort: str | int = "balanced",
         time_limit: float | None = None,
@@ -88,8 +94,9 @@ class L0Classifier(ClassifierMixin, L0Linear):
     ) -> None:
         super().__init__(
             n_nonzero_coefs, alpha=alpha, ridge=ridge, loss=loss, fit_intercept=fit_intercept,
-            keep=keep, method=method, effort=effort, time_limit=time_limit,
-            random_state=random_state, verbose=verbose,
+            keep=keep, feature_groups=feature_groups, bounds=bounds, positive=positive, costs=costs,
+            method=method, effort=effort, time_limit=time_limit, random_state=random_state,
+            verbose=verbose,
         )  # fmt: skip
         self.class_weight = class_weight
 

@@ -21,7 +21,7 @@ class L0RegressorCV(L0LinearCV, L0Regressor):
     n_nonzero_coefs : int or sequence of int, optional
         The budgets 0..K, or those given. By default K is 20, but no more than there are columns, or
         half as many as distinct rows.
-    alpha, ridge, loss, fit_intercept, keep, random_state, verbose
+    alpha, ridge, loss, fit_intercept, keep, feature_groups, bounds, positive, random_state, verbose
         As in `L0Regressor`.
     cv : int, splitter or iterable, optional
         A number, 5 by default, is of folds shuffled by `random_state`, or by seed 0 where there is
@@ -80,6 +80,9 @@ class L0RegressorCV(L0LinearCV, L0Regressor):
         loss: Any = "squared",
         fit_intercept: bool = True,
         keep: Any = None,
+        feature_groups: Any = None,
+        bounds: Any = None,
+        positive: Any = None,
         cv: Any = None,
         scoring: Any = None,
         rule: str = "one_se",
@@ -91,7 +94,8 @@ class L0RegressorCV(L0LinearCV, L0Regressor):
     ) -> None:
         super().__init__(
             n_nonzero_coefs, alpha=alpha, ridge=ridge, loss=loss, fit_intercept=fit_intercept,
-            keep=keep, effort=effort, time_limit=time_limit, random_state=random_state,
+            keep=keep, feature_groups=feature_groups, bounds=bounds, positive=positive,
+            effort=effort, time_limit=time_limit, random_state=random_state,
             verbose=verbose, cv=cv, scoring=scoring, rule=rule, n_jobs=n_jobs,
         )  # fmt: skip
 
@@ -108,7 +112,7 @@ class L0ClassifierCV(L0LinearCV, L0Classifier):
         As in `L0RegressorCV`; shuffled folds are stratified.
     class_weight : dict, "balanced" or None
         As in `L0Classifier`; "balanced" is by the classes of all data, also in the folds.
-    alpha, ridge, loss, fit_intercept, keep, random_state, verbose
+    alpha, ridge, loss, fit_intercept, keep, feature_groups, bounds, positive, random_state, verbose
         As in `L0Classifier`.
 
     Attributes
@@ -146,6 +150,9 @@ class L0ClassifierCV(L0LinearCV, L0Classifier):
         class_weight: Any = None,
         fit_intercept: bool = True,
         keep: Any = None,
+        feature_groups: Any = None,
+        bounds: Any = None,
+        positive: Any = None,
         cv: Any = None,
         scoring: Any = None,
         rule: str = "one_se",
@@ -157,7 +164,8 @@ class L0ClassifierCV(L0LinearCV, L0Classifier):
     ) -> None:
         super().__init__(
             n_nonzero_coefs, alpha=alpha, ridge=ridge, loss=loss, class_weight=class_weight,
-            fit_intercept=fit_intercept, keep=keep, effort=effort, time_limit=time_limit,
+            fit_intercept=fit_intercept, keep=keep, feature_groups=feature_groups, bounds=bounds,
+            positive=positive, effort=effort, time_limit=time_limit,
             random_state=random_state, verbose=verbose, cv=cv, scoring=scoring, rule=rule,
             n_jobs=n_jobs,
         )  # fmt: skip

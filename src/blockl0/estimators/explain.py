@@ -79,8 +79,9 @@ class SummaryMixin:
             raise ValueError("`n_half_samples` needs the data: give `X` and `y` of the fit.")
         importance = columns.get("drop_one", np.abs(columns["coef"]))
         order = np.argsort(-importance, kind="stable")
+        what = "columns" if est.result_.groups is None else "groups"
         heading = (
-            f"{type(self).__name__}: {est.n_nonzero_} of {est.n_features_in_} columns, "
+            f"{type(self).__name__}: {est.n_nonzero_} of {est.result_.n_units} {what}, "
             f"objective {est.objective_:.6g}\n{est.status_.message}"
         )
         return Summary(
@@ -117,11 +118,11 @@ def _entries(est: Any, problem: Any) -> NDArray[np.int64]:
     support = est.support_
     path = getattr(est, "path_", None)
     if path is None:
-        sizes = range(max(1, problem.keep.size), support.size)
+        sizes = range(max(1, problem.keep.size), est.n_nonzero_)
         points = [(0.0, size) for size in sizes]
         path = solve_path(problem, points, random_state=0) if points else ()
-    entry = np.full(support.size, support.size, dtype=np.int64)
-    for result in reversed([r for r in path if r.n_nonzero <= support.size]):
+    entry = np.full(support.size, est.n_nonzero_, dtype=np.int64)
+    for result in reversed([r for r in path if r.n_nonzero <= est.n_nonzero_]):
         entry[np.isin(support, result.support)] = result.n_nonzero
     return entry
 
@@ -129,7 +130,8 @@ def _entries(est: Any, problem: Any) -> NDArray[np.int64]:
 def drop_one(problem: Any, coef: Floats, support: NDArray[np.int64]) -> Floats:
     """By how much the objective rises without each column, the others re-fitted; NaN if kept.
 
-    `coef` is the fit, (n,) or (n, n_classes), and the problem's budget has room for its support.
+    Columns of a group leave together. `coef` is the fit, (n,) or (n, n_classes), and the problem's
+    budget has room for its support.
     """
     problem = reduced(problem)
     fits = make_fits(problem)
@@ -137,9 +139,9 @@ def drop_one(problem: Any, coef: Floats, support: NDArray[np.int64]) -> Floats:
     w = fits.on(support, problem.from_given(coef)).w
     here = problem.objective(w)
     rises = np.full(support.size, np.nan)
-    for i, j in enumerate(support):
-        if j not in problem.keep:
-            rises[i] = problem.objective(fits.on(np.delete(support, i), w).w) - here
+    for unit in np.setdiff1d(problem.units.of(support), problem.keep):
+        leaves = np.isin(support, problem.units.members(unit))
+        rises[leaves] = problem.objective(fits.on(support[~leaves], w).w) - here
     return rises
 
 
@@ -149,9 +151,9 @@ def _again(est: Any, solver: Any, data: Data, n_samples: int, random_state: Any)
 
     given = solver.random_state if random_state is None else random_state
     seed = seed_of(given if isinstance(given, numbers.Integral) or random_state is not None else 0)
-    budget = int(est.support_.size)
+    budget = int(est.n_nonzero_)
     shares = chosen_again(solver, data, [budget], n_samples, seed).shares(budget, est.support_)
-    return np.full(budget, np.nan) if shares is None else shares
+    return np.full(est.support_.size, np.nan) if shares is None else shares
 
 
 def _names(est: Any) -> NDArray[Any]:

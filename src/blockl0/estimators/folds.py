@@ -25,6 +25,7 @@ from blockl0.problem.factors import Factor, factor_parts, merged
 from blockl0.problem.preprocess import Prepared
 from blockl0.problem.reduction import is_tall
 from blockl0.result import Status
+from blockl0.units import COLUMNS
 
 Floats = NDArray[np.float64]
 Split = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -53,7 +54,7 @@ class FittedPath(NamedTuple):
     def predictor(self, X: Any, coef: Floats) -> Floats:
         """The linear predictor by coefficients of the problem, (m,), or (m, n_classes)."""
         coef, intercept = self.prepared.invert(coef)
-        chosen = self.prepared.problem.units.support(coef)
+        chosen = COLUMNS.support(coef)
         return np.asarray(X[:, chosen] @ coef[chosen]) + intercept
 
     def losses(self, data: Data) -> Floats:
@@ -130,7 +131,7 @@ def fold_factors(est: Any, data: Data, splits: list[Split]) -> list[Factors | No
     factors do not pay, as for splits of other kinds, or where a part has no rows.
     """
     nothing: list[Factors | None] = [None] * len(splits)
-    if not splits or not est._loss().is_quadratic:
+    if not splits or not est._loss().is_quadratic or data.target.ndim == 2:
         return nothing
     design = as_design(data.X)
     if not is_tall(design):

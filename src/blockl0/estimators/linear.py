@@ -10,12 +10,19 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state as check_sklearn_random_state
+from sklearn.utils import column_or_1d
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from blockl0.estimators.callbacks import HAS_CALLBACKS, CallbackSupportMixin, fit_task
 from blockl0.estimators.data import Data
 from blockl0.estimators.documentation import Documented
 from blockl0.estimators.explain import SummaryMixin
+from blockl0.estimators.structure import (
+    bound_arrays,
+    group_labels,
+    positive_columns,
+    unit_costs,
+)
 from blockl0.losses import Loss, get_loss, label_of, names_of
 from blockl0.problem.preprocess import (
     ConstantColumnWarning,
@@ -28,9 +35,11 @@ from blockl0.problem.problem import as_problem
 from blockl0.result import Result
 from blockl0.solve import solve_problem
 from blockl0.text import listing
+from blockl0.units import COLUMNS, Units
 from blockl0.validate import (
     check_choice,
     check_column_entries,
+    check_groups,
     check_keep,
     check_keep_names,
     check_target_numbers,
@@ -47,6 +56,11 @@ REGRESSION, CLASSIFICATION = names_of(takes_labels=False), names_of(takes_labels
 """The names of losses."""
 CALLER = 5 if HAS_CALLBACKS else 4
 """Frames between a warning of a fit and the line that called it."""
+
+
+def _single(y: Any) -> Any:
+    """A vector, from one column, with scikit-learn's warning; several responses as they are."""
+    return column_or_1d(y, warn=True) if y.ndim == 2 and y.shape[1] == 1 else y
 
 
 def seed_of(random_state: Any) -> int:
@@ -79,6 +93,10 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
         loss: Any = "squared",
         fit_intercept: bool = True,
         keep: Any = None,
+        feature_groups: Any = None,
+        bounds: Any = None,
+        positive: Any = None,
+        costs: Any = None,
         method: str = "refit",
         effort: str | int = "balanced",
         time_limit: float | None = None,
@@ -91,6 +109,10 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
         self.loss = loss
         self.fit_intercept = fit_intercept
         self.keep = keep
+        self.feature_groups = feature_groups
+        self.bounds = bounds
+        self.positive = positive
+        self.costs = costs
         self.method = method
         self.effort = effort
         self.time_limit = time_limit
@@ -148,16 +170,40 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
         names = getattr(self, "feature_names_in_", None)
         return check_keep(check_keep_names(self.keep, names), n_features, n_features)
 
+    def _structure(self, n_features: int) -> dict[str, Any]:
+        """Groups, bounds and costs as `as_problem` takes them, however they are given."""
+        names = getattr(self, "feature_names_in_", None)
+        groups = group_labels(self.feature_groups, names, n_features)
+        return {
+            "feature_groups": groups,
+            "bounds": bound_arrays(self.bounds, names, n_features),
+            "positive": positive_columns(self.positive, names, n_features),
+            "costs": unit_costs(self.costs, names, n_features, groups is not None),
+        }
+
+    def _units(self, n_features: int) -> Units:
+        """What a budget counts."""
+        names = getattr(self, "feature_names_in_", None)
+        return check_groups(group_labels(self.feature_groups, names, n_features), n_features)
+
+    def _n_kept(self, n_features: int) -> int:
+        """Kept columns, or groups of which a column is kept."""
+        return self._units(n_features).of(self._kept(n_features)).size
+
     # the problem -----------------------------------------------------------------------------
 
     def _default_budget(self, X: Any, n_kept: int) -> int:
         """10, less for few columns or rows, so that the default never interpolates."""
         n_rows = count_distinct_rows(X, 2 * self._most_by_default)
-        return min(X.shape[1], max(1, n_kept, min(self._most_by_default, n_rows // 2)))
+        n_units = self._units(X.shape[1]).number(X.shape[1])
+        return min(n_units, max(1, n_kept, min(self._most_by_default, n_rows // 2)))
 
     def _read(self, X: Any, y: Any, sample_weight: Any = None, reset: bool = True) -> Data:
         """The data checked and coded, for a fit; else as those of the fit, changing nothing."""
-        X, y = self._read_X(X, y=y, y_numeric="numbers" in self._targets, reset=reset)
+        is_numeric = "numbers" in self._targets
+        several = is_numeric and self._fact("takes_responses")
+        X, y = self._read_X(X, y=y, y_numeric=is_numeric, multi_output=several, reset=reset)
+        y = _single(y) if several else y
         y = self._read_target(y, reset)
         weights = self._read_weights(sample_weight, X)
         target, n_classes = self._code_target(y)
@@ -178,8 +224,8 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
         if data.factor is not None:
             return data.factor.prepared(
                 self.fit_intercept, n_nonzero_coefs=budget, alpha=alpha, ridge=self.ridge,
-                loss=self._loss(),
-                keep=self._kept(data.X.shape[1]),
+                loss=self._loss(), keep=self._kept(data.X.shape[1]),
+                **self._structure(data.X.shape[1]),
             )  # fmt: skip
         n_classes, weights = data.n_classes, data.weights
         if n_classes:
@@ -188,11 +234,11 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
         self._check_classes(y, n_classes)
         keep = self._kept(X.shape[1])
         if budget is None and alpha is None:
-            budget = self._default_budget(X, keep.size)
+            budget = self._default_budget(X, self._n_kept(X.shape[1]))
         loss = self._loss().for_classes(n_classes)
         problem = as_problem(
             X, y, n_nonzero_coefs=budget, alpha=alpha, ridge=self.ridge, loss=loss,
-            sample_weight=weights, keep=keep,
+            sample_weight=weights, keep=keep, **self._structure(X.shape[1]),
         )  # fmt: skip
         return apply(problem, self.fit_intercept)
 
@@ -259,17 +305,19 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
     def _attributes(self, prepared: Prepared, w: Floats) -> dict[str, Any]:
         """What a point of the search makes of the estimator, to predict with."""
         coef, intercept = prepared.invert(w)
-        chosen = prepared.problem.units.support(coef)
+        n_nonzero, chosen = prepared.problem.units.count(coef), COLUMNS.support(coef)
         coef, intercept = self._shape(coef, intercept)
         return {
-            "coef_": coef, "intercept_": intercept, "support_": chosen,
-            "n_nonzero_": int(chosen.size),
+            "coef_": coef, "intercept_": intercept, "support_": chosen, "n_nonzero_": n_nonzero,
         }  # fmt: skip
 
     def _store(self, result: Result, prepared: Prepared) -> None:
         for name, value in self._attributes(prepared, result.coef).items():
             setattr(self, name, value)
         self.result_ = result
+        self.__dict__.pop("groups_", None)  # of another fit
+        if result.groups is not None:
+            self.groups_ = result.groups
         self.objective_ = result.objective
         self.certificate_ = result.certificate
         self.status_ = result.status
@@ -277,7 +325,8 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
         self.history_ = result.history
 
     def _shape(self, coef: Floats, intercept: Any) -> tuple[Floats, Any]:
-        return coef, intercept
+        """The attributes as scikit-learn has them: (q, n) for q responses."""
+        return coef.T, intercept
 
     def _warn_of_constants(self, prepared: Prepared) -> None:
         """Name the columns that the intercept replaces; those of zeros are missed by nobody."""

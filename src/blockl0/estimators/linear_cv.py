@@ -40,6 +40,7 @@ from blockl0.estimators.regressor import L0Regressor
 from blockl0.path import Path, solve_path
 from blockl0.problem.preprocess import Prepared
 from blockl0.selection import CRITERIA, RULES, best_point, can_judge, choose_by_score
+from blockl0.units import COLUMNS
 from blockl0.validate import check_choice, check_path
 
 Floats = NDArray[np.float64]
@@ -186,15 +187,18 @@ class L0LinearCV(L0Linear):
 
     def _points(self, X: Any, weights: Any) -> list[tuple[float, int]]:
         """(price, budget) along the path: 0..K for a number K, or the budgets given."""
-        n_kept, budgets = self._kept(X.shape[1]).size, self.n_nonzero_coefs
+        n_kept, budgets = self._n_kept(X.shape[1]), self.n_nonzero_coefs
+        units = self._units(X.shape[1])
+        n_units = units.number(X.shape[1])
+        name = "n_features" if units is COLUMNS else "n_groups"
         if budgets is None:
             used = X if weights is None else (X.tocsr() if sp.issparse(X) else X)[weights > 0.0]
             budgets = self._default_budget(used, n_kept)
         if np.ndim(budgets) == 0:
             # one check of type and size for numbers and lists
-            top = check_path(budgets, None, 0.0, X.shape[1], 0)[-1][1]
+            top = check_path(budgets, None, 0.0, n_units, 0, name)[-1][1]
             budgets = range(n_kept, top + 1)
-        return check_path(budgets, None, self.alpha or 0.0, X.shape[1], n_kept)
+        return check_path(budgets, None, self.alpha or 0.0, n_units, n_kept, name)
 
     def _path_of(self, prepared: Prepared, points: Any, seed: int, is_checked: bool = True) -> Path:
         return solve_path(

@@ -44,6 +44,18 @@ class L0Regressor(RegressorMixin, L0Linear):
         `ConstantColumnWarning` names it.
     keep : array-like, optional
         Columns that always stay, as numbers, names or a mask; they count towards the budget.
+    feature_groups : array-like (n,), list of lists or dict, optional
+        A label for every column; columns of one label enter and leave together, and the budget
+        counts groups. Or the columns of each group, by number or name, as {label: columns}. See
+        `blockl0.groups_of` for those of an encoder.
+    bounds : (low, high) or dict, optional
+        Of the coefficients, numbers or one for each column, with low <= 0 <= high; or
+        {column: (low, high)}, None being no bound.
+    positive : bool or array-like, optional
+        True, or the columns, as numbers, names or a mask, whose coefficients may not be negative.
+    costs : array-like (n,) or dict, optional
+        What a column, or group, costs in units of `alpha`; {column or label: cost}, others costing
+        1. Not with a budget.
     method : "refit" (default) or "exact"
         "exact" goes on until the subset is proven to be the best one, or `time_limit` is reached:
         ``result_.gap`` says what is proven. Losses other than "squared", and more columns than
@@ -59,11 +71,14 @@ class L0Regressor(RegressorMixin, L0Linear):
 
     Attributes
     ----------
-    coef_ : ndarray (n,)
-    intercept_ : float
+    coef_ : ndarray (n,), or (q, n) for q responses
+    intercept_ : float, or ndarray (q,)
     support_ : ndarray of int
         The selected columns.
     n_nonzero_ : int
+        How many; of groups, where there are some.
+    groups_ : tuple
+        The labels of the selected groups, where there are some.
     objective_ : float
         What was minimized, at the answer.
     certificate_ : Certificate or None
@@ -91,7 +106,10 @@ class L0Regressor(RegressorMixin, L0Linear):
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> L0Regressor:
-        """Fit to X (n_samples, n_features), dense or sparse, and y (n_samples,)."""
+        """Fit to X (n_samples, n_features), dense or sparse, and y (n_samples,).
+
+        Several responses (n_samples, q) of the squared loss share one support.
+        """
         self._fit(X, y, sample_weight)
         return self
 
@@ -107,4 +125,5 @@ class L0Regressor(RegressorMixin, L0Linear):
         tags = super().__sklearn_tags__()
         if tags.target_tags is not None:
             tags.target_tags.positive_only = self._fact("has_positive_target")
+            tags.target_tags.multi_output = self._fact("takes_responses")
         return tags

@@ -22,7 +22,7 @@ LABELS_RIDGE = 1e-3
 """Of a selector for labels."""
 COPIED = (
     "coef_", "intercept_", "support_", "n_nonzero_", "objective_", "certificate_", "status_",
-    "n_iter_", "history_", "result_",
+    "n_iter_", "history_", "result_", "groups_",
 )  # fmt: skip
 """Attributes of its model that a selector has, too."""
 
@@ -39,7 +39,9 @@ class BestSubsetSelector(SelectorMixin, L0Linear):
         For labels, as in `L0Classifier`.
     ridge : float, optional
         By default 0, and 1e-3 for labels, which a few columns often separate.
-    n_nonzero_coefs, alpha, fit_intercept, keep, method, effort, time_limit, random_state, verbose
+    n_nonzero_coefs, alpha, fit_intercept, keep, feature_groups, bounds, positive, costs, method
+        As in `L0Regressor`.
+    effort, time_limit, random_state, verbose
         As in `L0Regressor`.
 
     Attributes
@@ -73,6 +75,10 @@ class BestSubsetSelector(SelectorMixin, L0Linear):
         class_weight: Any = None,
         fit_intercept: bool = True,
         keep: Any = None,
+        feature_groups: Any = None,
+        bounds: Any = None,
+        positive: Any = None,
+        costs: Any = None,
         method: str = "refit",
         effort: str | int = "balanced",
         time_limit: float | None = None,
@@ -81,6 +87,7 @@ class BestSubsetSelector(SelectorMixin, L0Linear):
     ) -> None:
         super().__init__(
             n_nonzero_coefs, alpha=alpha, loss=loss, fit_intercept=fit_intercept, keep=keep,
+            feature_groups=feature_groups, bounds=bounds, positive=positive, costs=costs,
             method=method, effort=effort, time_limit=time_limit, random_state=random_state,
             verbose=verbose,
         )  # fmt: skip
@@ -92,7 +99,8 @@ class BestSubsetSelector(SelectorMixin, L0Linear):
         """Find the columns of X that predict y."""
         is_labels = self._loss().takes_labels
         kind = L0Classifier if is_labels else L0Regressor
-        self._read_X(X, y=y, y_numeric=not is_labels)
+        several = not is_labels and self._fact("takes_responses")
+        self._read_X(X, y=y, y_numeric=not is_labels, multi_output=several)
         given = self.get_params(deep=False)
         if not is_labels and given.pop("class_weight") is not None:
             raise ValueError(
@@ -105,8 +113,10 @@ class BestSubsetSelector(SelectorMixin, L0Linear):
         with fit_task(self, X, y, sample_weight, n_parts=1) as task:
             with task.part("model", 0).around(self.estimator_):
                 self.estimator_.fit(X, y, sample_weight)
+            self.__dict__.pop("groups_", None)  # of another fit
             for name in COPIED:
-                setattr(self, name, getattr(self.estimator_, name))
+                if hasattr(self.estimator_, name):
+                    setattr(self, name, getattr(self.estimator_, name))
         return self
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
@@ -118,4 +128,5 @@ class BestSubsetSelector(SelectorMixin, L0Linear):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
+        tags.target_tags.multi_output = self._fact("takes_responses")
         return tags
