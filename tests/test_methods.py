@@ -92,7 +92,7 @@ def test_what_a_budget_counts_is_a_capability():
     assert solve_problem(replace(make(), units=Pairs()), random_state=0).n_nonzero == 2
     for name in METHODS:
         if "budget" in METHODS[name].forms:
-            with pytest.raises(ValueError, match="counts columns, got Others; no method can"):
+            with pytest.raises(ValueError, match="knows no `feature_groups`; no method can"):
                 solve_problem(replace(make(), units=Others()), name)
 
 

@@ -37,7 +37,8 @@ class Path:
     Attributes
     ----------
     n_nonzero_coefs : ndarray of int (p,)
-        The budgets, ascending; for a path of prices the number of columns, at every point.
+        The budgets, ascending; for a path of prices the number of columns, or groups, at every
+        point.
     alphas : ndarray (p,)
         The prices, descending; for a path of budgets the one price given, or zero.
     results : tuple of Result
@@ -58,6 +59,10 @@ class Path:
     feature_names : tuple of str or None
     spreads : ndarray (n_features,) or None
         The standard deviations of the columns, where an estimator has made the path.
+    n_directions : int
+        Coefficients of a column that may differ: responses, or classes less one.
+    n_responses : int
+        Columns of y.
     """
 
     n_nonzero_coefs: NDArray[np.int64]
@@ -71,6 +76,8 @@ class Path:
     intercepts: Any = None
     feature_names: tuple[str, ...] | None = None
     spreads: Floats | None = None
+    n_directions: int = 1
+    n_responses: int = 1
 
     def __len__(self) -> int:
         return len(self.results)
@@ -97,13 +104,18 @@ class Path:
         return self.results[0].coef.shape[0]
 
     @property
+    def n_units(self) -> int:
+        """What a budget may count: columns of X, or groups."""
+        return self.results[0].n_units
+
+    @property
     def objective(self) -> Floats:
         """The objective at every point, (p,)."""
         return np.array([result.objective for result in self.results])
 
     @property
     def n_nonzero(self) -> NDArray[np.int64]:
-        """The number of nonzeros at every point, (p,)."""
+        """The number of nonzeros at every point, (p,), of groups where the budget counts them."""
         return np.array([result.n_nonzero for result in self.results], dtype=np.int64)
 
     @property
@@ -131,7 +143,8 @@ class Path:
         that is the better the smaller their dispersion, and by analogy for "huber"; and 2L for the
         others, a deviance but for "squared_hinge". The penalties are 2k for "aic", k·log n for
         "bic", k·log n + 2·log C(p, k) for "ebic", and k·log p·log log n for "gic". For several
-        classes k counts coefficients.
+        classes or responses k counts coefficients, for groups those of all columns that are not
+        zero, while p and C(p, k) count groups; q responses are n·q numbers in D.
         """
         return information_criterion(name, self)
 
@@ -295,6 +308,8 @@ def solve_path(
         n_samples=float(
             problem.n_samples if problem.sample_weight is None else problem.sample_weight.sum()
         ),
+        n_directions=problem.loss.n_directions,
+        n_responses=problem.n_outputs if problem.loss.takes_responses else 1,
     )
 
 

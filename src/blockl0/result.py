@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.text import listing
-from blockl0.units import COLUMNS
+from blockl0.units import COLUMNS, Units
 
 if TYPE_CHECKING:
     from blockl0.certificate import Certificate
@@ -85,7 +85,7 @@ class Result:
     Attributes
     ----------
     coef : ndarray (n,)
-        The coefficients w; (n, C) for the softmax loss of C classes.
+        The coefficients w; (n, C) for the softmax loss of C classes, (n, q) for q responses.
     objective : float
         The objective at `coef`, recomputed from the data.
     status : Status
@@ -113,6 +113,8 @@ class Result:
         `save(path)`, `n_records` and `nbytes`.
     note : str or None
         What the status does not say: why there is no bound, and what would help.
+    units : Units
+        What the budget counts: columns, or groups of them.
     """
 
     coef: NDArray[np.float64]
@@ -128,6 +130,7 @@ class Result:
     drift: float | None = None
     proof: Any = None
     note: str | None = None
+    units: Units = COLUMNS
 
     @property
     def support(self) -> NDArray[np.int64]:
@@ -136,8 +139,21 @@ class Result:
 
     @property
     def n_nonzero(self) -> int:
-        """Number of columns with a nonzero coefficient."""
-        return COLUMNS.count(self.coef)
+        """Number of columns with a nonzero coefficient; of groups, where the budget counts them."""
+        return self.units.count(self.coef)
+
+    @property
+    def groups(self) -> tuple[Any, ...] | None:
+        """The labels of the selected groups, as they were first given; None without groups."""
+        labels = getattr(self.units, "labels", None)
+        if labels is None:
+            return None
+        return tuple(labels[unit] for unit in self.units.support(self.coef))
+
+    @property
+    def n_units(self) -> int:
+        """Of how many: columns of X, or groups."""
+        return self.units.number(self.coef.shape[0])
 
     @property
     def message(self) -> str:
@@ -153,17 +169,20 @@ class Result:
         gap = "" if self.gap is None else f", gap={self.gap:.2g}"
         return (
             f"Result(objective={self.objective:.8g}, n_nonzero={self.n_nonzero} of "
-            f"{self.coef.shape[0]}, status={self.status}{gap}, n_iter={self.n_iter}, "
+            f"{self.n_units}, status={self.status}{gap}, n_iter={self.n_iter}, "
             f"seconds={self.seconds:.3g})"
         )
 
     def summary(self) -> str:
         """The answer in plain words, a few lines."""
-        columns = listing(self.support.tolist(), LISTED_COLUMNS) or "none"
+        groups = self.groups
+        chosen = self.support.tolist() if groups is None else list(groups)
+        columns = listing(chosen, LISTED_COLUMNS) or "none"
+        what = "columns" if groups is None else "groups"
         method = f" by method {self.options['method']!r}" if "method" in self.options else ""
         passes = "" if self.n_passes is None else f", {self.n_passes} passes over X"
         lines = [
-            f"{self.n_nonzero} of {self.coef.shape[0]} columns selected{method}: {columns}",
+            f"{self.n_nonzero} of {self.n_units} {what} selected{method}: {columns}",
             f"objective   {self.objective:.10g}",
             f"status      {self.message}",
             f"effort      {self.n_iter} iterations in {self.seconds:.3g} s{passes}",

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from blockl0.compile_time import compile_seconds
 from blockl0.result import History, Result, Status, relative_gap
+from blockl0.units import COLUMNS
 from blockl0.validate import check_callback, check_time_limit, check_verbose
 
 Floats = NDArray[np.float64]
@@ -215,6 +216,7 @@ class Run:
             history=History(self._objective, self._seconds, self._n_nonzero),  # type: ignore[arg-type]
             options=self.options,
             lower_bound=lower_bound,
+            units=getattr(self.problem, "units", COLUMNS),
             **kw,
         )
 

@@ -24,9 +24,10 @@ PERFECT = 1e-14
 def information_criterion(name: str, path: Path) -> Floats:
     """The criterion at every point of a path, (p,); formulas in `Path.criterion`."""
     check_choice("criterion", name, CRITERIA)
-    n, p, k = max(path.n_samples, 2.0), path.n_features, _n_coefficients(path)
+    n, p, k = max(path.n_samples, 2.0), path.n_units, _n_coefficients(path)
     loss = np.maximum(path.losses, PERFECT * max(float(path.losses.max()), np.finfo(float).tiny))
-    deviance = n * np.log(2.0 * loss / n) if path.has_scale else 2.0 * path.losses
+    n_numbers = n * path.n_responses
+    deviance = n_numbers * np.log(2.0 * loss / n_numbers) if path.has_scale else 2.0 * path.losses
     if name == "aic":
         return deviance + 2.0 * k
     if name == "bic":
@@ -50,7 +51,7 @@ def best_point(name: str, path: Path) -> int:
 
 def can_judge(path: Path) -> NDArray[np.bool_]:
     """Whether a point has fewer coefficients than samples, and does not interpolate, (p,)."""
-    return _n_coefficients(path) < path.n_samples - 1
+    return _n_coefficients(path) < path.n_samples * path.n_responses - 1
 
 
 def choose_by_score(
@@ -118,9 +119,9 @@ def path_frame(path: Path) -> Any:
 
 
 def _n_coefficients(path: Path) -> NDArray[np.int64]:
-    """Free coefficients at every point: of C classes, C − 1 per column."""
-    coef = path.results[0].coef
-    return path.n_nonzero * (1 if coef.ndim == 1 else coef.shape[1] - 1)
+    """Free coefficients at every point: of C classes C − 1 per column, of q responses q."""
+    sizes = np.array([support.size for support in path.supports], dtype=np.int64)
+    return sizes * path.n_directions
 
 
 def _sparsest_of(candidates: NDArray[np.bool_], n_nonzero: NDArray[np.int64]) -> int:

@@ -89,7 +89,8 @@ class Subsets:
         fit = self.fits.on(support, start, ceiling)
         found = problem.units.support(fit.w)
         objective = fit.value + problem.cost(found)
-        if found.size <= budget and objective < self.objective - self.tolerance:
+        n_places = np.union1d(found, problem.keep).size
+        if n_places <= budget and objective < self.objective - self.tolerance:
             self.best, self.objective = fit.w, objective
         if not fit.least < ceiling or (price == 0.0 and chosen.size <= budget):
             return None

@@ -92,9 +92,7 @@ class LocalSearch(Search):
 
     def start(self, w: Floats, run: Run | None = None) -> Incumbent:
         """The true minimizer on the support of w and the kept columns."""
-        units = self.problem.units
-        chosen = np.union1d(units.support(w), self.problem.keep).astype(np.int64)
-        return self._polish(Proposal(units.columns(chosen), w), 0)
+        return self._at(w, 0)
 
     def scatter(self, rng: np.random.Generator, run: Run | None = None) -> Incumbent:
         """A start elsewhere, on the model at zero."""
@@ -281,9 +279,10 @@ class LocalSearch(Search):
         return found if is_better else incumbent
 
     def _at(self, w: Floats, iteration: int) -> Incumbent:
-        """The true minimizer on the support of w."""
+        """The true minimizer on the support of w and the kept columns."""
         units = self.problem.units
-        return self._polish(Proposal(units.columns(units.support(w)), w), iteration)
+        chosen = np.union1d(units.support(w), self.problem.keep).astype(np.int64)
+        return self._polish(Proposal(units.columns(chosen), w), iteration)
 
     def _polish(self, proposal: Proposal, iteration: int, ceiling: float = np.inf) -> Incumbent:
         """The true minimizer on a support; or a point above a ceiling, if that is, too."""

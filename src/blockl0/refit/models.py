@@ -315,6 +315,11 @@ class GroupedModel(Model):
 class UnitModel(GroupedModel):
     """Groups, bounds, costs or several responses, searched by `UnitSearch`."""
 
+    @property
+    def support(self) -> Ints:
+        """The units of the point; a kept one has its place, though bounds may hold it at zero."""
+        return np.union1d(super().support, self.problem.keep).astype(np.int64)
+
     @cached_property
     def data(self) -> LeastSquares:
         """The model as least squares: of the squared loss itself, wherever the point is."""

@@ -1,0 +1,127 @@
+"""Random small problems with structure, and the truth by enumeration."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import lsq_linear
+
+KINDS = ("groups", "bounds", "responses", "costs", "groups+bounds", "groups+responses",
+         "bounds+responses", "groups+costs", "bounds+costs", "all")  # fmt: skip
+ALL = {"groups", "bounds", "responses"}
+
+
+class Case(NamedTuple):
+    """X, y and what `solve` is given beside them."""
+
+    X: np.ndarray
+    y: np.ndarray
+    given: dict
+
+    @property
+    def labels(self):
+        given = self.given.get("feature_groups")
+        return list(range(self.X.shape[1])) if given is None else list(given)
+
+    @property
+    def scale(self):
+        return max(0.5 * float(np.sum(self.y**2)), 1e-12)
+
+
+def parts(kind):
+    return ALL if kind == "all" else set(kind.split("+"))
+
+
+def draw(kind, seed):
+    """A problem of a kind: dependent columns, zero columns, pinned and tight bounds among them."""
+    rng, of = np.random.default_rng([seed, *kind.encode()]), parts(kind)
+    m, n = int(rng.integers(3, 20)), int(rng.integers(1, 9))
+    q = int(rng.integers(1, 4)) if "responses" in of else 1
+    X = rng.standard_normal((m, n))
+    if n > 2 and rng.random() < 0.3:
+        X[:, 1] = X[:, 0] - X[:, 2]
+    if rng.random() < 0.2:
+        X[:, -1] = 0.0
+    truth = np.where(rng.random((n, q)) < 0.5, rng.standard_normal((n, q)), 0.0)
+    y = X @ truth + rng.standard_normal((m, q)) * rng.choice([0.0, 0.3, 1.0])
+    if q > 1 and rng.random() < 0.2:
+        y[:, 0] = 0.0
+    y = y if "responses" in of else y[:, 0]
+    given: dict = {}
+    if "groups" in of:
+        given["feature_groups"] = labels(rng, n)
+    if "bounds" in of:
+        given["bounds"] = limits(rng, truth[:, 0])
+    if rng.random() < 0.3:
+        given["ridge"] = 0.5
+    case = Case(X, y, given)
+    n_units = len(set(case.labels))
+    if "costs" in of:
+        own = {label: 2.0 * rng.random() for label in dict.fromkeys(case.labels)}
+        given["costs"] = np.array([own[label] for label in case.labels])
+    if "costs" in of or rng.random() < 0.5:
+        given["alpha"] = 0.5 * rng.random()
+    else:
+        given["n_nonzero_coefs"] = int(rng.integers(0, n_units + 1))
+    if rng.random() < 0.2 and X[:, 0].any() and given.get("n_nonzero_coefs", 0) > 0:
+        given["keep"] = [0]
+    return case
+
+
+def labels(rng, n):
+    """Labels of some kind in any order: one group, groups of one, words, numbers, pairs."""
+    codes = rng.integers(0, max(1, int(rng.integers(1, 6))), n)
+    kind = rng.integers(0, 4)
+    if kind == 0:
+        return [f"g{code}" for code in codes]
+    if kind == 1:
+        return [(int(code), "x") for code in codes]
+    return codes.tolist() if kind == 2 else (100 - codes).astype(float)
+
+
+def limits(rng, truth):
+    n = truth.size
+    low = -np.where(rng.random(n) < 0.5, 0.0, rng.random(n))
+    high = np.where(rng.random(n) < 0.5, np.inf, 0.5 * rng.random(n))
+    pinned = rng.random(n) < 0.1
+    low[pinned] = high[pinned] = 0.0
+    exact = rng.random(n) < 0.1  # the bound is the coefficient that made the target
+    low[exact], high[exact] = np.minimum(truth[exact], 0.0), np.maximum(truth[exact], 0.0)
+    return low, high
+
+
+def best(case):
+    """The least objective over all choices of units."""
+    given, names = case.given, case.labels
+    units = list(dict.fromkeys(names))
+    most = given.get("n_nonzero_coefs", len(units))
+    kept = {names[j] for j in given.get("keep", ())}
+    found = np.inf
+    for size in range(most + 1):
+        for chosen in combinations(units, size):
+            if kept <= set(chosen):
+                columns = [j for j, name in enumerate(names) if name in chosen]
+                costs = given.get("costs")
+                n_paid = sum(1.0 if costs is None else costs[names.index(u)] for u in chosen)
+                found = min(found, fit_value(case, columns) + given.get("alpha", 0.0) * n_paid)
+    return found
+
+
+def fit_value(case, columns):
+    """The least loss on some columns, by numpy, or scipy where there are bounds."""
+    ridge, Y = case.given.get("ridge", 0.0), case.y.reshape(len(case.X), -1)
+    A = np.vstack([case.X[:, columns], np.sqrt(ridge) * np.eye(len(columns))])
+    B = np.vstack([Y, np.zeros((len(columns), Y.shape[1]))])
+    low, high = case.given.get("bounds", (np.full(case.X.shape[1], -np.inf), np.inf))
+    low = np.broadcast_to(low, case.X.shape[1])[columns]
+    high = np.broadcast_to(high, case.X.shape[1])[columns]
+    free = low < high
+    A, low, high = A[:, free], low[free], high[free]
+    if A.shape[1] == 0:
+        return 0.5 * float(np.sum(B**2))
+    if np.isinf(low).all() and np.isinf(high).all():
+        return 0.5 * float(np.sum((B - A @ np.linalg.lstsq(A, B, rcond=None)[0]) ** 2))
+    options = {"method": "bvls", "tol": 1e-14, "max_iter": 2000}
+    return sum(lsq_linear(A, b, (low, high), **options).cost for b in B.T)

@@ -1,0 +1,295 @@
+"""Groups, bounds, costs and several responses: against enumeration, and against each other."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import blockl0
+from structures import KINDS, best, draw
+
+FEW, MANY = 12, 2000
+
+
+def check(kind, seeds, **options):
+    """Solutions are the best of all, feasible, and what they say of themselves."""
+    for seed in seeds:
+        case = draw(kind, seed)
+        result = blockl0.solve(case.X, case.y, random_state=0, **case.given, **options)
+        truth, slack = best(case), 1e-8 * case.scale
+        assert result.objective == pytest.approx(truth, abs=slack), seed
+        assert result.lower_bound is None or result.lower_bound <= truth + 1e-3 * slack, seed
+        is_feasible(result, case)
+
+
+def is_feasible(result, case):
+    given = case.given
+    assert result.n_nonzero == len({case.labels[j] for j in result.support})
+    assert result.n_nonzero <= given.get("n_nonzero_coefs", len(case.labels))
+    if "bounds" in given:
+        low, high = given["bounds"]
+        rows = result.coef.T
+        assert (rows >= low).all() and (rows <= high).all()
+    if "feature_groups" in given:
+        chosen = {case.labels[j] for j in result.support}
+        assert set(result.groups) == chosen and len(result.groups) == len(chosen)
+    assert result.coef.shape == (case.X.shape[1], *case.y.shape[1:])[: result.coef.ndim]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_default(kind):
+    check(kind, range(FEW))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_default_of_many(kind):
+    check(kind, range(FEW, FEW + MANY))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_single_change_never_helps_what_is_said_to_be_settled(kind):
+    """Without enumeration the search ends at a point that its certificate is true of."""
+    for seed in range(FEW):
+        case = draw(kind, seed)
+        result = blockl0.solve(case.X, case.y, random_state=0, effort="fast", **case.given)
+        assert result.objective >= best(case) - 1e-8 * case.scale
+        is_feasible(result, case)
+
+
+def random_case(seed=0, m=60, n=12, q=1):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((m, n)) + 0.5 * rng.standard_normal((m, 1))
+    Y = X[:, :4] @ rng.standard_normal((4, q)) + rng.standard_normal((m, q))
+    return X, Y if q > 1 else Y[:, 0]
+
+
+def test_one_column_groups_are_columns():
+    X, y = random_case()
+    groups = [f"c{j}" for j in range(12)][::-1]
+    plain = blockl0.solve(X, y, n_nonzero_coefs=4, random_state=0)
+    grouped = blockl0.solve(X, y, n_nonzero_coefs=4, random_state=0, feature_groups=groups)
+    np.testing.assert_array_equal(grouped.support, plain.support)
+    np.testing.assert_allclose(grouped.coef, plain.coef, rtol=1e-10)
+
+
+def test_one_response_is_a_vector():
+    X, y = random_case(1)
+    plain = blockl0.solve(X, y, n_nonzero_coefs=4, random_state=0)
+    column = blockl0.solve(X, y[:, None], n_nonzero_coefs=4, random_state=0)
+    np.testing.assert_array_equal(column.coef, plain.coef)  # the same steps on the same data
+    twice = blockl0.solve(X, np.column_stack([y, y]), n_nonzero_coefs=4, random_state=0)
+    np.testing.assert_allclose(twice.coef, np.column_stack([plain.coef] * 2), rtol=1e-9, atol=1e-12)
+
+
+def test_infinite_bounds_are_none():
+    X, y = random_case(2)
+    plain = blockl0.solve(X, y, n_nonzero_coefs=4, random_state=0)
+    bounds = (np.full(12, -np.inf), np.inf)
+    assert blockl0.solve(X, y, n_nonzero_coefs=4, random_state=0, bounds=bounds).coef.tolist() == (
+        plain.coef.tolist()
+    )
+    wide = blockl0.solve(X, y, n_nonzero_coefs=4, random_state=0, bounds=(-1e6, 1e6))
+    np.testing.assert_allclose(wide.coef, plain.coef, rtol=1e-9, atol=1e-12)
+
+
+def test_costs_of_one_are_none():
+    X, y = random_case(3)
+    plain = blockl0.solve(X, y, alpha=3.0, random_state=0)
+    same = blockl0.solve(X, y, alpha=3.0, random_state=0, costs=np.ones(12))
+    assert same.coef.tolist() == plain.coef.tolist()
+    twice = blockl0.solve(X, y, alpha=1.5, random_state=0, costs=np.full(12, 2.0))
+    np.testing.assert_allclose(twice.coef, plain.coef, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_order_of_columns_does_not_matter(kind):
+    for seed in range(FEW, FEW + 5):
+        case = draw(kind, seed)
+        n = case.X.shape[1]
+        order = np.random.default_rng(seed).permutation(n)
+        given = dict(case.given)
+        for name in ("feature_groups", "costs"):
+            if name in given:
+                given[name] = [list(given[name])[j] for j in order]
+        if "bounds" in given:
+            given["bounds"] = tuple(side[order] for side in given["bounds"])
+        if "keep" in given:
+            given["keep"] = [int(np.flatnonzero(order == 0)[0])]
+        here = blockl0.solve(case.X, case.y, random_state=0, **case.given)
+        there = blockl0.solve(case.X[:, order], case.y, random_state=0, **given)
+        assert there.objective == pytest.approx(here.objective, abs=1e-8 * case.scale)
+
+
+@pytest.mark.parametrize("factor", [1e-40, 1e40])
+def test_units_of_columns_do_not_matter(factor):
+    X, y = random_case(4)
+    low, high = np.full(12, -np.inf), np.full(12, 0.4)
+    scale = np.where(np.arange(12) % 2, factor, 1.0)
+    here = blockl0.solve(X, y, n_nonzero_coefs=4, random_state=0, bounds=(low, high))
+    there = blockl0.solve(
+        X * scale, y, n_nonzero_coefs=4, random_state=0, bounds=(low, high / scale)
+    )
+    assert there.objective == pytest.approx(here.objective, rel=1e-9)
+    assert (there.coef <= high / scale).all()
+    assert (here.coef == 0.4).any()  # a bound that holds does so exactly
+
+
+@pytest.mark.parametrize("storage", [sp.csc_array, sp.csr_array, np.ascontiguousarray])
+def test_any_storage(storage):
+    for kind in ("groups", "bounds", "responses"):
+        case = draw(kind, 3)
+        here = blockl0.solve(case.X, case.y, random_state=0, **case.given)
+        there = blockl0.solve(storage(case.X), case.y, random_state=0, **case.given)
+        assert there.objective == pytest.approx(here.objective, abs=1e-9 * case.scale)
+
+
+def test_tall_data_are_reduced():
+    X, Y = random_case(5, m=2000, q=3)
+    groups, weights = np.arange(12) // 3, np.linspace(0.5, 2.0, 2000)
+    given = {"n_nonzero_coefs": 2, "feature_groups": groups, "sample_weight": weights}
+    result = blockl0.solve(X, Y, random_state=0, **given)
+    columns = result.support
+    root = np.sqrt(weights)[:, None]
+    coef = np.linalg.lstsq(X[:, columns] * root, Y * root, rcond=None)[0]
+    np.testing.assert_allclose(result.coef[columns], coef, rtol=1e-9)
+    bounded = blockl0.solve(X, Y, random_state=0, positive=True, **given)
+    assert bounded.coef.min() == 0.0
+    assert bounded.objective >= result.objective
+
+
+def test_paths_count_groups():
+    X, y = random_case(6)
+    groups = list("aaabbbcccdde")
+    path = blockl0.l0_path(X, y, n_nonzero_coefs=5, feature_groups=groups, random_state=0)
+    assert path.n_nonzero.tolist() == [1, 2, 3, 4, 5]
+    assert (np.diff(path.objective) <= 0).all()
+    for k, result in enumerate(path, start=1):
+        alone = blockl0.solve(X, y, n_nonzero_coefs=k, feature_groups=groups, random_state=0)
+        assert result.objective == pytest.approx(alone.objective, rel=1e-10)
+    n, sizes = len(y), np.array([support.size for support in path.supports])
+    expected = n * np.log(2 * path.losses / n) + sizes * np.log(n)
+    np.testing.assert_allclose(path.criterion("bic"), expected)
+
+
+def test_paths_of_several_responses_and_within_bounds():
+    X, Y = random_case(7, q=2)
+    path = blockl0.l0_path(X, Y, n_nonzero_coefs=4, random_state=0)
+    assert path[3].coef.shape == (12, 2) and (np.diff(path.objective) <= 0).all()
+    expected = 120 * np.log(2 * path.losses / 120) + 2.0 * 2 * path.n_nonzero
+    np.testing.assert_allclose(path.criterion("aic"), expected)
+    path = blockl0.l0_path(X, Y[:, 0], alphas=[20.0, 5.0, 1.0], positive=True, random_state=0)
+    assert all(result.coef.min() >= 0.0 for result in path)
+    with pytest.raises(ValueError, match="`costs` multiply the price"):
+        blockl0.l0_path(X, Y, n_nonzero_coefs=3, costs=np.arange(12.0))
+
+
+LOSSES = ("huber", "poisson", "gamma", "tweedie", "logistic", "squared_hinge")
+
+
+def target(name, eta, rng):
+    if name in ("logistic", "squared_hinge"):
+        return np.where(eta + rng.standard_normal(eta.size) > 0, 1.0, -1.0)
+    if name == "huber":
+        return eta + rng.standard_normal(eta.size)
+    return rng.poisson(np.exp(0.3 * eta)) + (0.5 if name == "gamma" else 0.0)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_other_losses_in_groups_and_within_bounds(name):
+    from itertools import combinations
+
+    from scipy.optimize import minimize
+
+    from blockl0.losses import get_loss
+
+    loss = get_loss(name)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((50, 6))
+    y = target(name, X[:, 0] - X[:, 2], rng)
+    groups = [0, 1, 0, 2, 2, 3]
+    low, high = np.array([0, -1, -np.inf, 0, 0, -np.inf]), np.array([0.2, 1, np.inf, 1, 1, 0.1])
+
+    def value(columns, limits):
+        A = X[:, columns]
+
+        def at(v):
+            eta = A @ v
+            return loss.value(eta, y).sum() + 0.05 * v @ v, A.T @ loss.gradient(eta, y) + 0.1 * v
+
+        options = {"ftol": 1e-15, "gtol": 1e-9, "maxiter": 5000}
+        return minimize(
+            at, np.zeros(len(columns)), jac=True, method="L-BFGS-B", bounds=limits, options=options
+        ).fun
+
+    def lowest(limits):
+        found = []
+        for chosen in combinations(range(4), 2):
+            columns = [j for j in range(6) if groups[j] in chosen]
+            found.append(value(columns, [limits[j] for j in columns]))
+        return min(found)
+
+    given = {"n_nonzero_coefs": 2, "feature_groups": groups, "loss": name, "ridge": 0.1}
+    free = blockl0.solve(X, y, random_state=0, **given)
+    assert free.objective == pytest.approx(lowest([(None, None)] * 6), rel=1e-6)
+    within = blockl0.solve(X, y, random_state=0, bounds=(low, high), **given)
+    limits = [(a if np.isfinite(a) else None, b if np.isfinite(b) else None)
+              for a, b in zip(low, high, strict=True)]  # fmt: skip
+    assert within.objective == pytest.approx(lowest(limits), rel=1e-6)
+    assert (within.coef >= low).all() and (within.coef <= high).all()
+
+
+def test_softmax_in_groups():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 8))
+    y = np.argmax(X[:, :3] + 0.3 * rng.standard_normal((60, 3)), axis=1)
+    groups = [0, 1, 0, 1, 2, 2, 3, 3]
+    given = {"n_nonzero_coefs": 2, "loss": "softmax", "ridge": 0.5, "random_state": 0}
+    result = blockl0.solve(X, y, feature_groups=groups, **given)
+    assert result.groups == (0, 1)
+    columns = blockl0.solve(X[:, [0, 1, 2, 3]], y, n_nonzero_coefs=4, loss="softmax", ridge=0.5)
+    assert result.objective == pytest.approx(columns.objective, rel=1e-8)
+    with pytest.raises(ValueError, match=r"loss='softmax'.*no method can"):
+        blockl0.solve(X, y, positive=True, **given)
+
+
+def test_a_start_counts_groups_and_stays_within_bounds():
+    X, y = random_case(8)
+    groups = np.arange(12) // 4
+    start = np.zeros(12)
+    start[:4] = 0.1
+    given = {"n_nonzero_coefs": 1, "feature_groups": groups, "random_state": 0}
+    assert blockl0.solve(X, y, init=start, **given).n_nonzero == 1
+    start[5] = 1.0
+    with pytest.raises(ValueError, match=r"at most n_nonzero_coefs=1 groups, got 2"):
+        blockl0.solve(X, y, init=start, **given)
+    with pytest.raises(ValueError, match=r"`init` must stay within `bounds`, got -1.*column 0"):
+        blockl0.solve(X, y, n_nonzero_coefs=3, init=-np.eye(12)[0], positive=True)
+
+
+def test_kept_groups_stay():
+    X, y = random_case(9)
+    groups = np.arange(12) // 3
+    result = blockl0.solve(
+        X, y, n_nonzero_coefs=2, feature_groups=groups, keep=[10], random_state=0
+    )
+    assert 3 in result.groups and result.n_nonzero == 2
+
+
+def test_many_units_are_searched_in_pools(monkeypatch):
+    from blockl0.refit import unit_search
+
+    monkeypatch.setattr(unit_search, "WHOLE", 20)
+    monkeypatch.setattr(unit_search, "POOL", 6)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 60))
+    groups = rng.integers(0, 25, 60)
+    y = X[:, groups == 3].sum(axis=1) - X[:, groups == 7].sum(axis=1) + rng.standard_normal(80)
+    for given in ({}, {"positive": True}, {"costs": None}):
+        found = blockl0.solve(
+            X, y, n_nonzero_coefs=2, feature_groups=groups, random_state=0, effort="fast", **given
+        )
+        if not given.get("positive"):
+            assert set(found.groups) == {3, 7}
+        assert found.coef.min() >= 0.0 or not given.get("positive")
