@@ -17,6 +17,7 @@ from blockl0.estimators.data import Data
 from blockl0.estimators.documentation import Documented
 from blockl0.estimators.explain import SummaryMixin
 from blockl0.losses import Loss, get_loss, label_of, names_of
+from blockl0.problem.moments import Moments
 from blockl0.problem.preprocess import (
     ConstantColumnWarning,
     Prepared,
@@ -152,11 +153,19 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
 
     def _default_budget(self, X: Any, n_kept: int) -> int:
         """10, less for few columns or rows, so that the default never interpolates."""
-        n_rows = count_distinct_rows(X, 2 * self._most_by_default)
+        enough = 2 * self._most_by_default
+        n_rows = X.n_samples if isinstance(X, Moments) else count_distinct_rows(X, enough)
         return min(X.shape[1], max(1, n_kept, min(self._most_by_default, n_rows // 2)))
 
     def _read(self, X: Any, y: Any, sample_weight: Any = None, reset: bool = True) -> Data:
         """The data checked and coded, for a fit; else as those of the fit, changing nothing."""
+        if isinstance(X, Moments):
+            return self._read_moments(X, y, sample_weight)
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None; only "
+                "Moments hold it themselves."
+            )
         X, y = self._read_X(X, y=y, y_numeric="numbers" in self._targets, reset=reset)
         y = self._read_target(y, reset)
         weights = self._read_weights(sample_weight, X)
@@ -164,6 +173,16 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
         if reset:
             self._set_class_weights(y, weights)
         return Data(X, y, target, n_classes, weights)
+
+    def _read_moments(self, moments: Moments, y: Any, sample_weight: Any) -> Data:
+        """The rows that moments stand for, for a fit."""
+        moments.check_alone(y, sample_weight)
+        moments.check_for(self._loss(), self.fit_intercept)
+        self.n_features_in_ = moments.n_features
+        self.__dict__.pop("feature_names_in_", None)  # of another fit
+        if moments.feature_names is not None:
+            self.feature_names_in_ = np.array(moments.feature_names, dtype=object)
+        return Data(moments, None, None, 0, None, factor=moments.factor)
 
     def _read_target(self, y: Any, reset: bool) -> Any:
         """Numbers, or codes of the labels."""
@@ -176,10 +195,12 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
     def _prepare(self, data: Data, budget: Any, alpha: Any) -> Prepared:
         """The problem for the data and a sparsity, with its intercept."""
         if data.factor is not None:
+            keep = self._kept(data.X.shape[1])
+            if budget is None and alpha is None:
+                budget = self._default_budget(data.X, keep.size)
             return data.factor.prepared(
                 self.fit_intercept, n_nonzero_coefs=budget, alpha=alpha, ridge=self.ridge,
-                loss=self._loss(),
-                keep=self._kept(data.X.shape[1]),
+                loss=self._loss(), keep=keep,
             )  # fmt: skip
         n_classes, weights = data.n_classes, data.weights
         if n_classes:
