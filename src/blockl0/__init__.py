@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from blockl0.estimators.cv import L0ClassifierCV, L0RegressorCV
     from blockl0.estimators.structure import groups_of
     from blockl0.path import Path, l0_path
+    from blockl0.problem.moments import Moments
     from blockl0.problem.preprocess import ConstantColumnWarning
     from blockl0.result import History, Result, Status
     from blockl0.solve import solve
@@ -34,6 +35,7 @@ __all__ = [
     "L0ClassifierCV",
     "L0Regressor",
     "L0RegressorCV",
+    "Moments",
     "OutOfReachError",
     "Path",
     "ProofError",
@@ -62,6 +64,7 @@ _LAZY = {
     "L0ClassifierCV": "blockl0.estimators.cv",
     "L0Regressor": "blockl0.estimators",
     "L0RegressorCV": "blockl0.estimators.cv",
+    "Moments": "blockl0.problem.moments",
     "OutOfReachError": "blockl0.errors",
     "Path": "blockl0.path",
     "ProofError": "blockl0.verify",

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from blockl0.incumbent import Incumbent
-from blockl0.problem.problem import as_problem
+from blockl0.problem.moments import Moments, problem_of
 from blockl0.problem.reduction import reduced
 from blockl0.problem.sparsity import Sparsity
 from blockl0.refit.rounds import finish, improve, make_search, refit_options
@@ -172,8 +172,8 @@ class Path:
 
 
 def l0_path(
-    X: ArrayLike,
-    y: ArrayLike,
+    X: ArrayLike | Moments,
+    y: ArrayLike | None = None,
     *,
     n_nonzero_coefs: int | Sequence[int] | None = None,
     alphas: ArrayLike | None = None,
@@ -240,7 +240,7 @@ def l0_path(
     """
     check_method("refit", method_options)
     budgets = n_nonzero_coefs if costs is not None else None
-    problem = as_problem(
+    problem = problem_of(
         X, y, alpha=alpha, ridge=ridge, loss=loss, sample_weight=sample_weight, keep=keep,
         feature_groups=feature_groups, bounds=bounds, positive=positive, costs=costs,
         n_nonzero_coefs=budgets,
@@ -305,9 +305,7 @@ def solve_path(
         ),
         loss=problem.loss.name,
         has_scale=getattr(problem.loss, "has_scale", False),
-        n_samples=float(
-            problem.n_samples if problem.sample_weight is None else problem.sample_weight.sum()
-        ),
+        n_samples=problem.total_weight,
         n_directions=problem.loss.n_directions,
         n_responses=problem.n_outputs if problem.loss.takes_responses else 1,
     )

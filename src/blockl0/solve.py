@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 # methods register when they are imported
 from blockl0 import baselines, dec, exact, refit  # noqa: F401
 from blockl0.methods import METHODS
-from blockl0.problem.problem import Problem, as_problem
+from blockl0.problem.moments import Moments, problem_of
+from blockl0.problem.problem import Problem
 from blockl0.problem.reduction import reduced
 from blockl0.refit.rounds import make_search, refit_options, run_search
 from blockl0.result import Result
@@ -21,8 +22,8 @@ from blockl0.validate import check_choice, check_init, check_options, check_rand
 
 
 def solve(
-    X: ArrayLike,
-    y: ArrayLike,
+    X: ArrayLike | Moments,
+    y: ArrayLike | None = None,
     *,
     n_nonzero_coefs: int | None = None,
     alpha: float | None = None,
@@ -49,10 +50,10 @@ def solve(
 
     Parameters
     ----------
-    X : array-like or scipy.sparse (m, n)
+    X : array-like, scipy.sparse or Moments (m, n)
         Sparse input is never densified. A float64 array in Fortran order is not copied, unless
         columns are shorter than 1e-30 or longer than 1e30: all methods then work with these times
-        powers of two, and `coef` is for X as given.
+        powers of two, and `coef` is for X as given. `blockl0.Moments` stand for X, y and weights.
     y : array-like (m,), or (m, q)
         For "logistic" and "squared_hinge" labels in {-1, 1} or {0, 1}; for "softmax" class codes
         0, ..., C - 1. For "squared" also q responses, which share one support: `coef` is (n, q).
@@ -126,7 +127,7 @@ def solve(
     (array([3, 7]), 'optimal')
     """
     check_method(method, method_options)
-    problem = as_problem(
+    problem = problem_of(
         X,
         y,
         n_nonzero_coefs=n_nonzero_coefs,

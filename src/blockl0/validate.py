@@ -28,6 +28,8 @@ SMALLEST_TOP = 1e-120
 
 Columns of X are not bound to it, since their scale is free; the unit of the objective is not.
 """
+GRAM_ROUNDING = 1e-8
+"""How far products of unit columns may be from symmetric, or from those of any columns at all."""
 LARGEST_N_JOBS = 10**6
 """Of cores to leave free: joblib understands negative numbers as all cores but some."""
 
@@ -78,6 +80,59 @@ def check_sample_weight(sample_weight: Any, n_samples: int) -> Floats | None:
         raise ValueError("`sample_weight` must not be all zero; give at least one positive weight.")
     _check_top(weights, "sample_weight")
     return weights
+
+
+def check_folds(folds: Any, n_samples: int, n_folds: int) -> Indices:
+    """Return the fold of every row, (m,), each from 0 to n_folds − 1."""
+    labels = np.asarray(folds)
+    if labels.shape != (n_samples,) or not np.issubdtype(labels.dtype, np.integer):
+        raise ValueError(
+            f"`folds` must be one whole number per row of X, ({n_samples},), got {labels.dtype} of "
+            f"shape {labels.shape}."
+        )
+    if n_samples and not 0 <= labels.min() <= labels.max() < n_folds:
+        seen = labels.min() if labels.min() < 0 else labels.max()
+        raise ValueError(f"`folds` must be from 0 to {n_folds - 1}, got {seen}.")
+    return labels.astype(np.int64)
+
+
+def check_gram(
+    XtX: Any, Xty: Any, yty: Any, X_colmeans: Any, y_mean: Any
+) -> tuple[Floats, Floats, bool]:
+    """Return [X y]'[X y] (p + 1, p + 1), the means (p + 1,), and whether they were given."""
+    G = as_numeric(XtX, "XtX")
+    if G.ndim != 2 or G.shape[0] != G.shape[1] or G.size == 0:
+        raise ValueError(f"`XtX` must be a square matrix (p, p), got shape {G.shape}.")
+    p = len(G)
+    b = check_vector(as_numeric(Xty, "Xty"), "Xty", p, "one value per column of X")
+    whole = np.empty((p + 1, p + 1))
+    whole[:p, :p], whole[p, :p], whole[:p, p] = G, b, b
+    whole[p, p] = check_nonnegative("yty", yty)
+    _check_entries(whole, "XtX")
+    scale = np.sqrt(np.abs(whole.diagonal()))
+    scale[scale == 0.0] = 1.0
+    unit = whole / scale / scale[:, None]
+    if np.abs(unit - unit.T).max() > GRAM_ROUNDING:
+        i, j = np.unravel_index(np.argmax(np.abs(unit - unit.T)), unit.shape)
+        raise ValueError(
+            f"`XtX` must be symmetric, got {whole[i, j]:g} at ({i}, {j}) and {whole[j, i]:g} at "
+            f"({j}, {i})."
+        )
+    least = float(np.linalg.eigvalsh(unit)[0])
+    if least < -GRAM_ROUNDING:
+        raise ValueError(
+            "`XtX`, `Xty` and `yty` are not products of one table: their matrix, scaled to a unit "
+            f"diagonal, has the eigenvalue {least:.3g}, and none may be negative. Are all three "
+            "centred, or none, and of the same rows?"
+        )
+    if (X_colmeans is None) != (y_mean is None):
+        raise ValueError("Give both `X_colmeans` and `y_mean`, or neither.")
+    if X_colmeans is None:
+        return whole, np.zeros(p + 1), False
+    means = check_vector(
+        as_numeric(X_colmeans, "X_colmeans"), "X_colmeans", p, "one value per column of X"
+    )
+    return whole, np.append(means, check_number("y_mean", y_mean)), True
 
 
 def check_init(

@@ -14,7 +14,8 @@ from blockl0.certificate.point import Better, PointUnderTest
 from blockl0.certificate.proof import SURE, TOL
 from blockl0.certificate.stationarity import Point
 from blockl0.certificate.words import of_certificate
-from blockl0.problem.problem import Problem, as_problem
+from blockl0.problem.moments import problem_of
+from blockl0.problem.problem import Problem
 from blockl0.problem.reduction import reduced
 from blockl0.validate import (
     check_choice,
@@ -136,7 +137,7 @@ def certify(
     >>> answer.holds, answer.block, answer.better_coef, answer.better_objective
     (False, (0, 1), array([3., 0., 0.]), 2.5)
     """
-    problem = as_problem(
+    problem = problem_of(
         X,
         y,
         n_nonzero_coefs=n_nonzero_coefs,

@@ -16,7 +16,8 @@ class Data(NamedTuple):
     """Rows of X: y as the splitter sees it, numbers or codes, and the target as the loss does.
 
     `for_scorer` holds metadata of the rows that a scorer is given by name, and `factor` stands for
-    the rows where the loss is the squared one and they are many.
+    the rows where the loss is the squared one and they are many. Of `Moments`, which are then X,
+    there is only the factor.
     """
 
     X: Any
@@ -37,12 +38,14 @@ class Data(NamedTuple):
     @property
     def is_empty(self) -> bool:
         """Whether no row counts."""
+        if self.y is None:
+            return self.factor is None or self.factor.n_rows == 0
         return len(self.y) == 0 or (self.weights is not None and not self.weights.any())
 
     def can_train(self, loss: Loss) -> bool:
         """Whether every class is there, and what else the loss needs."""
-        if self.is_empty:
-            return False
+        if self.is_empty or self.y is None:
+            return not self.is_empty
         used = slice(None) if self.weights is None else self.weights > 0.0
         if self.n_classes:
             return np.unique(self.y[used]).size == self.n_classes

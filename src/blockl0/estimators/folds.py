@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from inspect import signature
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from blockl0.estimators.linear import CALLER
 from blockl0.path import Path
 from blockl0.problem.design import as_design
 from blockl0.problem.factors import Factor, factor_parts, merged
+from blockl0.problem.moments import Moments
 from blockl0.problem.preprocess import Prepared
 from blockl0.problem.reduction import is_tall
 from blockl0.result import Status
@@ -130,6 +131,8 @@ def fold_factors(est: Any, data: Data, splits: list[Split]) -> list[Factors | No
     divide the rows there are k. None for each where the loss is not the squared one, where
     factors do not pay, as for splits of other kinds, or where a part has no rows.
     """
+    if isinstance(data.X, Moments):
+        return [Factors(merged(rest), own) for rest, own in _each_apart(data.X.fold_factors)]
     nothing: list[Factors | None] = [None] * len(splits)
     if not splits or not est._loss().is_quadratic or data.target.ndim == 2:
         return nothing
@@ -144,6 +147,22 @@ def fold_factors(est: Any, data: Data, splits: list[Split]) -> list[Factors | No
     if not all(any(atoms[i].n_rows for i in part) for use in uses for part in use):
         return nothing
     return [Factors(*(merged([atoms[i] for i in part]) for part in use)) for use in uses]
+
+
+def moment_splits(moments: Moments) -> list[Any]:
+    """A split for each fold of moments, whose rows nobody sees; refused where there are none."""
+    if moments.n_folds < 2:
+        raise ValueError(
+            "Cross-validation needs moments of several folds, got one; gather them with "
+            "Moments.from_data(…, folds=5), or use a `rule` without folds, such as 'bic'."
+        )
+    return [(None, None)] * moments.n_folds
+
+
+def _each_apart(factors: list[Factor]) -> Iterator[tuple[list[Factor], Factor]]:
+    """(the others, itself) of each."""
+    for i, own in enumerate(factors):
+        yield factors[:i] + factors[i + 1 :], own
 
 
 def _told_apart(m: int, splits: list[Split]) -> tuple[NDArray[np.int64], list[Any]]:
@@ -172,6 +191,8 @@ def fit_fold(
     train, test = split
     if factors is None:
         rest, fold = data.rows(train), data.rows(test)
+    elif data.y is None:
+        rest, fold = data._replace(factor=factors.train), data._replace(factor=factors.test)
     else:
         rest, fold = data._replace(factor=factors.train), data.rows(test)
         fold = fold._replace(factor=factors.test)
@@ -221,7 +242,7 @@ def score_fold(
     factors: Factors | None = None,
 ) -> FoldScores:
     """The scores of a fold at every point of the path fitted without it."""
-    if task.is_heard:
+    if task.is_heard and data.y is not None:
         rest = data.rows(split[0])
         weights = None if data.weights is None else {"sample_weight": rest.weights}
         task.data = {"X": rest.X, "y": est._labels(rest.y), "metadata": weights}

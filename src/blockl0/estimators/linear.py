@@ -24,6 +24,7 @@ from blockl0.estimators.structure import (
     unit_costs,
 )
 from blockl0.losses import Loss, get_loss, label_of, names_of
+from blockl0.problem.moments import Moments
 from blockl0.problem.preprocess import (
     ConstantColumnWarning,
     Prepared,
@@ -194,12 +195,20 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
 
     def _default_budget(self, X: Any, n_kept: int) -> int:
         """10, less for few columns or rows, so that the default never interpolates."""
-        n_rows = count_distinct_rows(X, 2 * self._most_by_default)
+        enough = 2 * self._most_by_default
+        n_rows = X.n_samples if isinstance(X, Moments) else count_distinct_rows(X, enough)
         n_units = self._units(X.shape[1]).number(X.shape[1])
         return min(n_units, max(1, n_kept, min(self._most_by_default, n_rows // 2)))
 
     def _read(self, X: Any, y: Any, sample_weight: Any = None, reset: bool = True) -> Data:
         """The data checked and coded, for a fit; else as those of the fit, changing nothing."""
+        if isinstance(X, Moments):
+            return self._read_moments(X, y, sample_weight)
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None; only "
+                "Moments hold it themselves."
+            )
         is_numeric = "numbers" in self._targets
         several = is_numeric and self._fact("takes_responses")
         X, y = self._read_X(X, y=y, y_numeric=is_numeric, multi_output=several, reset=reset)
@@ -210,6 +219,16 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
         if reset:
             self._set_class_weights(y, weights)
         return Data(X, y, target, n_classes, weights)
+
+    def _read_moments(self, moments: Moments, y: Any, sample_weight: Any) -> Data:
+        """The rows that moments stand for, for a fit."""
+        moments.check_alone(y, sample_weight)
+        moments.check_for(self._loss(), self.fit_intercept)
+        self.n_features_in_ = moments.n_features
+        self.__dict__.pop("feature_names_in_", None)  # of another fit
+        if moments.feature_names is not None:
+            self.feature_names_in_ = np.array(moments.feature_names, dtype=object)
+        return Data(moments, None, None, 0, None, factor=moments.factor)
 
     def _read_target(self, y: Any, reset: bool) -> Any:
         """Numbers, or codes of the labels."""
@@ -222,10 +241,12 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
     def _prepare(self, data: Data, budget: Any, alpha: Any) -> Prepared:
         """The problem for the data and a sparsity, with its intercept."""
         if data.factor is not None:
+            keep = self._kept(data.X.shape[1])
+            if budget is None and alpha is None:
+                budget = self._default_budget(data.X, self._n_kept(data.X.shape[1]))
             return data.factor.prepared(
                 self.fit_intercept, n_nonzero_coefs=budget, alpha=alpha, ridge=self.ridge,
-                loss=self._loss(), keep=self._kept(data.X.shape[1]),
-                **self._structure(data.X.shape[1]),
+                loss=self._loss(), keep=keep, **self._structure(data.X.shape[1]),
             )  # fmt: skip
         n_classes, weights = data.n_classes, data.weights
         if n_classes:

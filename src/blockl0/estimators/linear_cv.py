@@ -30,6 +30,7 @@ from blockl0.estimators.folds import (
     each_fold,
     fold_factors,
     make_splits,
+    moment_splits,
     score_fold,
     takes_weights,
     warn_of_folds,
@@ -38,6 +39,7 @@ from blockl0.estimators.linear import CALLER, L0Linear
 from blockl0.estimators.reading import guess_share, spreads
 from blockl0.estimators.regressor import L0Regressor
 from blockl0.path import Path, solve_path
+from blockl0.problem.moments import Moments
 from blockl0.problem.preprocess import Prepared
 from blockl0.selection import CRITERIA, RULES, best_point, can_judge, choose_by_score
 from blockl0.units import COLUMNS
@@ -72,7 +74,13 @@ class L0LinearCV(L0Linear):
 
     @with_callbacks
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, **metadata: Any
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        groups: Any = None,
+        **metadata: Any,
     ) -> Self:
         """Fit the path to the folds and to all data, and keep the best point.
 
@@ -130,6 +138,13 @@ class L0LinearCV(L0Linear):
         self._warn_of_constants(prepared)
 
     def _splits(self, data: Data, seed: int, metadata: dict[str, Any]) -> list[Split]:
+        if isinstance(data.X, Moments):
+            if self.scoring is not None or self.cv is not None or metadata:
+                raise ValueError(
+                    "Moments are scored by the squared loss on their own folds; leave `scoring`, "
+                    "`cv` and metadata out."
+                )
+            return moment_splits(data.X)
         seed = self._row_seed(seed)
         return make_splits(self.cv, data.X, data.y, is_classifier(self), seed, **metadata)
 

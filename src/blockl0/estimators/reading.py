@@ -11,6 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from blockl0.problem.moments import Moments
+
 Floats = NDArray[np.float64]
 
 UNITS_DIFFER = 10.0
@@ -49,7 +51,9 @@ class Opposed(NamedTuple):
 
 
 def spreads(X: Any) -> Floats:
-    """The standard deviation of every column of X, dense or sparse, (n,)."""
+    """The standard deviation of every column of X, dense, sparse or moments, (n,)."""
+    if isinstance(X, Moments):
+        return X.spreads
     if not sp.issparse(X):
         return np.asarray(X, dtype=np.float64).std(axis=0)
     mean = np.asarray(X.mean(axis=0)).ravel()

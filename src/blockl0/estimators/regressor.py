@@ -10,6 +10,7 @@ from sklearn.base import RegressorMixin
 
 from blockl0.estimators.callbacks import with_callbacks
 from blockl0.estimators.linear import REGRESSION, L0Linear
+from blockl0.problem.moments import Moments
 
 Floats = NDArray[np.float64]
 
@@ -89,6 +90,8 @@ class L0Regressor(RegressorMixin, L0Linear):
         The whole answer of `blockl0.solve`, with `lower_bound` and `gap` where a bound is known.
     n_iter_ : int
     history_ : History
+    moments_ : Moments
+        Of all rows, after `partial_fit`.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -105,12 +108,32 @@ class L0Regressor(RegressorMixin, L0Linear):
     _losses = REGRESSION
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> L0Regressor:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> L0Regressor:
         """Fit to X (n_samples, n_features), dense or sparse, and y (n_samples,).
 
-        Several responses (n_samples, q) of the squared loss share one support.
+        Several responses (n_samples, q) of the squared loss share one support. `blockl0.Moments`
+        stand for all three.
         """
         self._fit(X, y, sample_weight)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> L0Regressor:
+        """Fit to these rows and to all that earlier calls were given; squared loss only.
+
+        Only their `Moments` are kept, as `moments_`; the answer is that of a fit to all rows at
+        once. A call of `fit` begins anew.
+        """
+        moments = getattr(self, "moments_", None)
+        is_first = moments is None
+        moments = Moments() if moments is None else moments.copy()
+        if is_first:
+            moments.check_for(self._loss(), self.fit_intercept)
+        data = self._read(X, y, sample_weight, reset=is_first)
+        moments.update(data.X, data.target, data.weights)
+        names = getattr(self, "feature_names_in_", None)
+        moments.feature_names = None if names is None else tuple(map(str, names))
+        self._fit(moments, None, None)
+        self.moments_ = moments
         return self
 
     def predict(self, X: Any) -> Floats:

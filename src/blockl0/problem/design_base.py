@@ -33,6 +33,9 @@ class Design(ABC):
     most_factored: int = 0
     """Columns up to which a triangular factor of all rows costs no more than it saves."""
 
+    total: float | None = None
+    """The sum of the weights of other rows that these stand for; None where they are the data."""
+
     is_flat: NDArray[np.bool_] | None = None
     """Of centred columns those that are zero, (n,); None where nothing is centred."""
 

@@ -86,6 +86,17 @@ class Factor:
         self._widen(other.low, other.high)
         self.n_rows += other.n_rows
 
+    def shifted(self, shift: Floats) -> Factor:
+        """The factor of the same rows with another shift; only the first row differs.
+
+        As accurate as the factor where the two shifts are near each other, or the rows near both.
+        """
+        other = copy(self)
+        other.shift, other.triangle = shift, copy(self.triangle)
+        other.triangle.R = R = self.triangle.R.copy(order="F")
+        R[0, 1:] += R[0, 0] * (self.shift - shift)
+        return other
+
     def prepared(self, fit_intercept: bool = True, **given: Any) -> Prepared:
         """The problem on the rows that the factor stands for, as `preprocess.apply` makes it.
 
@@ -94,7 +105,8 @@ class Factor:
         R = self.triangle.R
         if not fit_intercept:
             X = R[:, 1:-1] + np.outer(R[:, 0], self.shift[:-1])
-            return Prepared(as_problem(X, R[:, -1] + R[:, 0] * self.shift[-1], **given))
+            design = Factored(X, self.n_rows, total=self.total)
+            return Prepared(as_problem(design, R[:, -1] + R[:, 0] * self.shift[-1], **given))
         design = FactoredRows(self)
         problem = as_problem(design, R[1:, -1].copy(), **given)
         shift_y = float(self.shift[-1]), float(R[0, -1] / R[0, 0])
@@ -129,7 +141,9 @@ class FactoredRows(Factored):
         self.is_flat = is_rounding(factor.low, factor.high)
         self.is_constant = self.is_flat & (factor.high != 0.0)
         self.means, self.rests = factor.shift[:-1], R[0, 1:-1] / R[0, 0]
-        super().__init__(np.where(self.is_flat, 0.0, R[1:, 1:-1]), factor.n_rows)
+        super().__init__(
+            np.where(self.is_flat, 0.0, R[1:, 1:-1]), factor.n_rows, total=factor.total
+        )
 
     def scaled(self, scale: Floats) -> FactoredRows:
         """X diag(scale), centred alike; exact for powers of two."""

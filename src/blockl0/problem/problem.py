@@ -127,6 +127,13 @@ class Problem:
         """Sample weights, (m,)."""
         return np.ones(self.n_samples) if self.sample_weight is None else self.sample_weight
 
+    @property
+    def total_weight(self) -> float:
+        """The sum of the sample weights, of all rows that the design stands for."""
+        if self.design.total is not None:
+            return self.design.total
+        return float(self.n_samples if self.sample_weight is None else self.sample_weight.sum())
+
     def zero(self) -> Floats:
         """w = 0, (n,), or (n, C) for C outputs."""
         n, C = self.n_features, self.n_outputs

@@ -109,8 +109,11 @@ class Factored(Dense):
     so that what is proven on the factor holds for X, and passes a verifier that reads X.
     """
 
-    def __init__(self, R: Floats, n_rows: int, blur: float = 1.0) -> None:
+    def __init__(
+        self, R: Floats, n_rows: int, blur: float = 1.0, total: float | None = None
+    ) -> None:
         super().__init__(R)
+        self.total = total
         self.blur = blur * max(1.0, (n_rows + 16.0) / (R.shape[0] + 16.0))
 
 

@@ -1,0 +1,457 @@
+"""Rows without end: what least squares needs to know of them, kept in n + 2 rows.
+
+The triangular factor of [1 X y] has the same sum of squares as all rows, for every w and every
+intercept; see `blockl0.problem.factors`. So rows may come in chunks, from files, processes or
+machines, and be forgotten: a search of what is left is the search of all of them, and so is a
+proof. Factors keep distances between columns, which products X'X square and lose.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import zipfile
+from collections.abc import Iterator
+from copy import copy
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockl0.files import check_exists, write_whole
+from blockl0.losses import Loss, get_loss
+from blockl0.problem.design import as_design
+from blockl0.problem.factors import Factor, merged
+from blockl0.problem.preprocess import Prepared
+from blockl0.problem.problem import Problem, as_problem
+from blockl0.problem.reduction import chunk_rows
+from blockl0.validate import (
+    check_folds,
+    check_gram,
+    check_integer,
+    check_sample_weight,
+    check_y,
+)
+
+Floats = NDArray[np.float64]
+
+FORMAT = "blockl0 moments 1"
+"""What a file begins with; a change of its content is a new number."""
+DRIFT = 64.0
+"""How many spreads a mean may lie from where the columns were thought to be before that is
+corrected: as much costs two digits."""
+SEED = 0
+"""Of the folds of rows where none is given."""
+
+
+class Moments:
+    """Counts, means and products of the columns and of the target, by rows that were seen once.
+
+    Rows enter by `update`, or with other moments by `merge`, in any order; memory is O(n²) for each
+    fold, whatever the number of rows, and a row costs O(n²).
+
+    Parameters
+    ----------
+    feature_names : sequence of str, optional
+        Of the columns; taken from a data frame where none are given.
+    folds : int, optional
+        Rows are divided at random into so many parts, for cross-validation; one is all of them.
+    random_state : int, default=0
+        Of that division. It depends on the order of rows, not on the chunks they come in.
+
+    Attributes
+    ----------
+    n_samples : int
+        Rows of positive weight.
+    n_features : int
+    total : float
+        The sum of the weights.
+    n_folds : int
+    feature_names : tuple of str or None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from blockl0 import Moments, solve
+    >>> rng = np.random.default_rng(0)
+    >>> moments = Moments()
+    >>> for _ in range(3):
+    ...     X = rng.standard_normal((1000, 20))
+    ...     moments.update(X, X[:, 3] - 2 * X[:, 7])
+    Moments(1000 rows, 20 columns)
+    Moments(2000 rows, 20 columns)
+    Moments(3000 rows, 20 columns)
+    >>> solve(moments, n_nonzero_coefs=2).support
+    array([3, 7])
+    """
+
+    def __init__(
+        self, feature_names: Any = None, *, folds: int = 1, random_state: int = SEED
+    ) -> None:
+        self.feature_names = None if feature_names is None else tuple(map(str, feature_names))
+        self.n_folds = check_integer("folds", folds, low=1)
+        self.random_state = random_state
+        self.has_means = True
+        self._factors: list[Factor] = []
+        # rows whose fold was drawn: a generator is set forth to there
+        self._n_drawn = 0
+
+    @classmethod
+    def from_data(
+        cls,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        folds: Any = 1,
+        feature_names: Any = None,
+        random_state: int = SEED,
+    ) -> Self:
+        """The moments of an array, or of chunks one after the other.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame, scipy.sparse, dask array or DataFrame, or an iterable of chunks
+            A chunk is a pair (X, y) or a triple (X, y, sample_weight); `y` is then left out.
+            Dask's are read partition by partition.
+        y : array-like (m,), optional
+        sample_weight : array-like (m,), optional
+        folds : int or array-like of int (m,)
+            How many, at random; or the fold of every row, 0, 1, …, with arrays.
+        feature_names, random_state
+            As of `Moments`.
+        """
+        labels = None if np.ndim(folds) == 0 else np.asarray(folds)
+        n_folds = folds if labels is None else int(labels.max(initial=0)) + 1
+        found = cls(feature_names, folds=n_folds, random_state=random_state)
+        if y is None and labels is not None:
+            raise ValueError("`folds` of every row need `X` and `y` as arrays, got chunks.")
+        if y is None:
+            for chunk in X:
+                found.update(*_as_chunk(chunk))
+            return found
+        start = 0
+        for part in _partitions(X, y, sample_weight):
+            stop = start + len(part[1])
+            found.update(*part, folds=None if labels is None else labels[start:stop])
+            start = stop
+        return found
+
+    @classmethod
+    def from_gram(
+        cls,
+        XtX: Any,
+        Xty: Any,
+        yty: float,
+        n: int,
+        *,
+        X_colmeans: Any = None,
+        y_mean: float | None = None,
+        feature_names: Any = None,
+    ) -> Self:
+        """The moments that a table of products holds; half of the digits of rows are lost there.
+
+        Parameters
+        ----------
+        XtX, Xty, yty : array-like (p, p), (p,), float
+            X'X, X'y and y'y; of centred columns and a centred target where means are given.
+        n : int
+            Rows.
+        X_colmeans, y_mean : array-like (p,), float, optional
+            The means. Without them there can be no intercept.
+        """
+        G, means, has_means = check_gram(XtX, Xty, yty, X_colmeans, y_mean)
+        found = cls(feature_names)
+        found.has_means = has_means
+        factor = Factor(means)
+        factor.n_rows = check_integer("n", n, low=1)
+        factor.triangle.R[0, 0] = np.sqrt(factor.n_rows)
+        factor.triangle.R[1:, 1:] = _root(G)
+        # of a column nothing is known but its length: zero, or not constant
+        length = np.sqrt(G.diagonal()[:-1])
+        factor.low, factor.high = means[:-1] - length, means[:-1] + length
+        found._check_width(means.size - 1, None)
+        found._factors = [factor]
+        return found
+
+    @property
+    def n_features(self) -> int:
+        """Columns of X; 0 before the first rows."""
+        return self._factors[0].shift.size - 1 if self._factors else 0
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n_samples, n_features)."""
+        return self.n_samples, self.n_features
+
+    @property
+    def n_samples(self) -> int:
+        """Rows of positive weight."""
+        return sum(factor.n_rows for factor in self._factors)
+
+    @property
+    def total(self) -> float:
+        """The sum of the weights."""
+        return sum(factor.total for factor in self._factors)
+
+    @property
+    def spreads(self) -> Floats:
+        """The standard deviation of every column, (n,)."""
+        R = self.factor.triangle.R[1:, 1:-1]
+        return np.sqrt(np.einsum("ij,ij->j", R, R) / self.total)
+
+    @property
+    def factor(self) -> Factor:
+        """The factor of all rows."""
+        return merged(self._checked())
+
+    @property
+    def fold_factors(self) -> list[Factor]:
+        """The factor of every fold."""
+        return self._checked()
+
+    def update(self, X: Any, y: Any, sample_weight: Any = None, *, folds: Any = None) -> Self:
+        """Take in rows; nothing is changed where they are refused.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or scipy.sparse (k, n)
+        y : array-like (k,)
+        sample_weight : array-like (k,), optional
+        folds : array-like of int (k,), optional
+            The fold of every row; at random where there are several and none are given.
+        """
+        names = _names(X)
+        design = as_design(X)
+        (k, n), y = design.shape, check_y(y, design.shape[0])
+        weights = check_sample_weight(sample_weight, k)
+        self._check_width(n, names)
+        label = self._labels(folds, k)
+        if self.feature_names is None:
+            self.feature_names = names
+        if not self._factors:
+            shift = np.append(design.rmatvec(np.ones(k)), y.sum()) / max(k, 1)
+            self._factors = [Factor(shift) for _ in range(self.n_folds)]
+        start = 0
+        for part in design.row_chunks(chunk_rows(n + 2)):
+            rows = slice(start, start + len(part))
+            self._add(part, y[rows], None if weights is None else weights[rows], label[rows])
+            start = rows.stop
+        self._follow_drift()
+        return self
+
+    def _add(self, X: Floats, y: Floats, weights: Floats | None, label: NDArray[np.int64]) -> None:
+        for fold, factor in enumerate(self._factors):
+            here = label == fold
+            if here.all():
+                factor.add(X, y, weights)
+            elif here.any():
+                factor.add(X[here], y[here], None if weights is None else weights[here])
+
+    def copy(self) -> Self:
+        """Moments of the same rows, which changes of these do not change."""
+        other = copy(self)
+        other._factors = [factor.shifted(factor.shift) for factor in self._factors]
+        return other
+
+    def merge(self, other: Moments) -> Self:
+        """Take in all rows of other moments, of the same columns and folds."""
+        if not isinstance(other, Moments):
+            raise TypeError(f"`other` must be Moments, got {type(other).__name__}.")
+        if not other._factors:
+            return self
+        if other.n_folds != self.n_folds:
+            raise ValueError(f"Moments of {other.n_folds} folds cannot join {self.n_folds}.")
+        self._check_width(other.n_features, other.feature_names)
+        if self.feature_names is None:
+            self.feature_names = other.feature_names
+        self.has_means &= other.has_means
+        if not self._factors:
+            self._factors = [Factor(factor.shift) for factor in other._factors]
+        for mine, theirs in zip(self._factors, other._factors, strict=True):
+            mine.merge(theirs.shifted(mine.shift))
+        self._follow_drift()
+        return self
+
+    def _follow_drift(self) -> None:
+        """Think of the columns as where they are now, if that is far from where they began."""
+        whole = merged(self._factors)
+        R = whole.triangle.R
+        if R[0, 0] == 0.0:
+            return
+        offset = R[0, 1:] / R[0, 0]
+        spread = np.sqrt(np.einsum("ij,ij->j", R[1:, 1:], R[1:, 1:])) / R[0, 0]
+        if np.any(np.abs(offset) > DRIFT * spread):
+            shift = whole.shift + offset
+            self._factors = [factor.shifted(shift) for factor in self._factors]
+
+    def prepared(self, fit_intercept: bool = True, **given: Any) -> Prepared:
+        """The problem on all rows; parameters as of `as_problem`."""
+        self.check_for(get_loss(given.get("loss", "squared")), fit_intercept)
+        return self.factor.prepared(fit_intercept, **given)
+
+    def check_for(self, loss: Loss, fit_intercept: bool) -> None:
+        """Refuse what moments do not know: other losses, an intercept without means."""
+        if not loss.is_quadratic:
+            raise ValueError(
+                f"Moments hold what the squared loss needs, got loss={loss.name!r}; fit that to "
+                "the rows themselves."
+            )
+        if fit_intercept and not self.has_means:
+            raise ValueError(
+                "These moments come from products without means, so that an intercept cannot be "
+                "fitted; give `X_colmeans` and `y_mean`, or use fit_intercept=False."
+            )
+
+    def check_alone(self, y: Any, sample_weight: Any) -> None:
+        """Refuse a target, or weights, beside the moments, which hold them already."""
+        for name, value in (("y", y), ("sample_weight", sample_weight)):
+            if value is not None:
+                raise ValueError(f"Moments hold `{name}` already; leave it out.")
+
+    def save(self, path: Any, force: bool = False) -> None:
+        """Write a NumPy archive (.npz), whole or not at all, with a checksum and no pickles."""
+        content = self._content()
+        buffer = io.BytesIO()
+        np.savez(buffer, **content, checksum=np.array(_checksum(content)))
+        write_whole(path, buffer.getvalue(), force)
+
+    @classmethod
+    def load(cls, path: Any) -> Self:
+        """Read what `save` wrote; a file that was changed or cut is refused."""
+        path = check_exists(path)
+        try:
+            with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as archive:
+                content = {name: archive[name] for name in archive.files}
+        except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+            raise ValueError(f"{str(path)!r} is not a file of moments: {error}.") from error
+        checksum = str(content.pop("checksum", ""))
+        if str(content.get("format", "")) != FORMAT or checksum != _checksum(content):
+            raise ValueError(
+                f"{str(path)!r} is not a whole file of moments of this version: its "
+                "checksum or its format differs; save it anew."
+            )
+        return cls._from_content(content)
+
+    def _content(self) -> dict[str, Any]:
+        factors = self._checked()
+        return {
+            "format": np.array(FORMAT),
+            "names": np.array(self.feature_names or (), dtype=np.str_),
+            "has_means": np.array(self.has_means),
+            "seed": np.array(self.random_state),
+            "n_drawn": np.array(self._n_drawn),
+            "shift": factors[0].shift,
+            "R": np.array([factor.triangle.R for factor in factors]),
+            "low": np.array([factor.low for factor in factors]),
+            "high": np.array([factor.high for factor in factors]),
+            "n_rows": np.array([factor.n_rows for factor in factors]),
+        }
+
+    @classmethod
+    def _from_content(cls, content: dict[str, Any]) -> Self:
+        names = content["names"].tolist() or None
+        found = cls(names, folds=len(content["R"]), random_state=int(content["seed"]))
+        found.has_means = bool(content["has_means"])
+        for i, R in enumerate(content["R"]):
+            factor = Factor(content["shift"])
+            factor.triangle.R[...] = R
+            factor.low, factor.high = content["low"][i], content["high"][i]
+            factor.n_rows = int(content["n_rows"][i])
+            found._factors.append(factor)
+        found._n_drawn = int(content["n_drawn"])
+        return found
+
+    def _labels(self, folds: Any, k: int) -> NDArray[np.int64]:
+        """The fold of each of k new rows."""
+        if folds is not None:
+            return check_folds(folds, k, self.n_folds)
+        if self.n_folds == 1:
+            return np.zeros(k, dtype=np.int64)
+        bits = np.random.PCG64(self.random_state)
+        # a number of random() is a step, so that chunks do not matter
+        bits.advance(self._n_drawn)
+        self._n_drawn += k
+        return (np.random.Generator(bits).random(k) * self.n_folds).astype(np.int64)
+
+    def _checked(self) -> list[Factor]:
+        if self.n_samples == 0:
+            raise ValueError("These moments have seen no rows of positive weight; `update` first.")
+        return self._factors
+
+    def _check_width(self, n: int, names: tuple[str, ...] | None) -> None:
+        """Refuse rows with other columns than those seen before."""
+        if self._factors and n != self.n_features:
+            raise ValueError(f"These moments have {self.n_features} columns, got rows of {n}.")
+        known = self.feature_names
+        if known is not None and len(known) != n:
+            raise ValueError(f"`feature_names` are {len(known)}, but X has {n} columns.")
+        if known is not None and names is not None and known != names:
+            j = next(j for j in range(n) if known[j] != names[j])
+            raise ValueError(
+                f"Column {j} of these rows is {names[j]!r}, that of the moments {known[j]!r}; give "
+                "the same columns in the same order."
+            )
+
+    def __repr__(self) -> str:
+        folds = f", {self.n_folds} folds" if self.n_folds > 1 else ""
+        return f"Moments({self.n_samples} rows, {self.n_features} columns{folds})"
+
+
+def problem_of(X: Any, y: Any, *, sample_weight: Any = None, **given: Any) -> Problem:
+    """The problem of data, or of moments instead of them; parameters as of `blockl0.solve`."""
+    if isinstance(X, Moments):
+        X.check_alone(y, sample_weight)
+        return X.prepared(fit_intercept=False, **given).problem
+    if y is None:
+        raise TypeError("`y` is missing; only Moments hold the target themselves.")
+    return as_problem(X, y, sample_weight=sample_weight, **given)
+
+
+def _names(X: Any) -> tuple[str, ...] | None:
+    """The names of the columns of a data frame; of other things there are none."""
+    names = getattr(X, "columns", None)
+    return None if names is None else tuple(map(str, names))
+
+
+def _partitions(X: Any, y: Any, sample_weight: Any) -> Iterator[tuple[Any, ...]]:
+    """The data as they are, or those of dask one partition of rows after the other."""
+    if not hasattr(X, "dask"):
+        yield X, y, sample_weight
+        return
+    parts = [X, y] if sample_weight is None else [X, y, sample_weight]
+    counts = {part.npartitions if hasattr(part, "npartitions") else 0 for part in parts}
+    if len(counts) != 1 or 0 in counts or getattr(X, "numblocks", (0, 1))[-1:] != (1,):
+        raise ValueError(
+            "`X`, `y` and weights of dask must be divided into the same parts of rows, each with "
+            "all columns; use X.rechunk({1: -1}) and y.rechunk(X.chunks[0])."
+        )
+    for i in range(counts.pop()):
+        yield tuple(part.partitions[i].compute() for part in parts)
+
+
+def _as_chunk(chunk: Any) -> tuple[Any, ...]:
+    if isinstance(chunk, tuple | list) and len(chunk) in (2, 3):
+        return tuple(chunk)
+    raise ValueError(
+        "A chunk must be a pair (X, y) or a triple (X, y, sample_weight), got "
+        f"{type(chunk).__name__}; with an array give `y`, too."
+    )
+
+
+def _root(G: Floats) -> Floats:
+    """The triangular R with R'R = G, for a positive semidefinite G of any rank."""
+    scale = np.sqrt(np.where(G.diagonal() > 0.0, G.diagonal(), 1.0))
+    values, axes = np.linalg.eigh(G / scale / scale[:, None])
+    rows = np.sqrt(np.maximum(values, 0.0))[:, None] * axes.T * scale
+    R: Any = np.linalg.qr(rows, mode="r")
+    return R
+
+
+def _checksum(content: dict[str, Any]) -> str:
+    digest = hashlib.sha256()
+    for name in sorted(content):
+        array = np.ascontiguousarray(content[name])
+        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
