@@ -114,6 +114,7 @@ class L0Regressor(RegressorMixin, L0Linear):
         Several responses (n_samples, q) of the squared loss share one support. `blockl0.Moments`
         stand for all three.
         """
+        self.__dict__.pop("moments_", None)  # of rows that are forgotten now
         self._fit(X, y, sample_weight)
         return self
 
