@@ -403,7 +403,7 @@ def test_fits_of_leaves_are_found_in_any_order(rng):
 
 
 def test_other_losses_are_optimal_to_what_rounding_lets_them_tell(rng):
-    """Long columns beside a weak ridge hide 1e-9 of the objective at any point, the best one's too."""
+    """Long columns beside a weak ridge hide 1e-9 of the objective at any point."""
     X = 300.0 * rng.standard_normal((15, 4))
     y = np.exp(X[:, 0] / 300.0) * rng.gamma(2.0, 0.5, 15)
     for loss in ("gamma", "poisson", "huber"):

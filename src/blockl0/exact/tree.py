@@ -101,6 +101,11 @@ class ProofTree:
         return min(max(2.0 * missing, 0.0), most) if np.isfinite(missing) else most
 
     @property
+    def tie(self) -> float:
+        """What counts as rounding: nothing is better than an optimum by more."""
+        return self._tie
+
+    @property
     def cutoff(self) -> float:
         """A node whose bound has reached it holds nothing that counts as better."""
         return self._cutoff
