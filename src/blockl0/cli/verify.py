@@ -14,6 +14,9 @@ from blockl0.files import check_exists
 SECONDS = 60.0
 """For the search of a proof, where no limit is given."""
 
+TELLING = 1e-6
+"""Gap of a proof that is said."""
+
 
 @click.command("verify", short_help="Check a proof of the optimum.")
 @click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
@@ -95,6 +98,8 @@ def write_proof(job: Job, data: Any, model: Any, options: dict[str, Any]) -> Non
             problem, "exact", init=model.coef_.T.reshape(problem.zero().shape),
             random_state=options["seed"], time_limit=seconds, proof=True,
         )  # fmt: skip
+    if found.proof is None:
+        raise Refused("There is no proof: the one that was found does not hold.", FAILED)
     found.proof.save(options["proof"], force=options["force"])
-    gap = "" if not found.gap or found.gap < 1e-8 else f", with a gap of {found.gap:.2%}"
+    gap = "" if found.proof.gap < TELLING else f", with a gap of {found.proof.gap:.2g}"
     job.notice(f"The proof is in {options['proof']}{gap}; blockl0 verify checks it.")
