@@ -15,6 +15,7 @@ from blockl0.incumbent import Incumbent
 from blockl0.problem.problem import as_problem
 from blockl0.problem.reduction import reduced
 from blockl0.problem.sparsity import Sparsity
+from blockl0.refit.local_search import FEW_ABOVE
 from blockl0.refit.rounds import finish, improve, make_search, refit_options
 from blockl0.refit.search import Search
 from blockl0.result import Result, Status
@@ -260,14 +261,18 @@ def solve_path(
     if not isinstance(random_state, int | np.integer):
         seed = int(check_random_state(random_state).integers(2**63))
     options = options._replace(is_checked=is_checked)
+    is_quick, is_wide = not (is_checked or problem.is_quadratic), problem.n_features > FEW_ABOVE
+    if rounds == 0 and is_quick and are_linked and is_wide:
+        # neighbours bring most of what a round of kicks would
+        rounds = -1
     search = make_search(reduced(problem, clock), options)
     path = []
     for price, budget in points:
         path.append(_solve_alone(search, Sparsity(price, budget), clock, seed, rounds))
-        if not (are_linked or is_checked or problem.is_quadratic) and len(path) > 1:
-            path[-1].try_from(path[-2].incumbent, must_replace=False)
         if path[-1].is_cut:
             break
+        if is_quick and not (are_linked or is_wide) and len(path) > 1:
+            path[-1].try_from(path[-2].incumbent, must_replace=False)
     if are_linked:
         if not path[-1].is_cut:
             _ask_neighbours(path, clock)

@@ -12,6 +12,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from blockl0.estimators.data import Data
 from blockl0.path import solve_path
+from blockl0.refit.local_search import FEW_ABOVE
 from blockl0.result import Status
 
 Floats = NDArray[np.float64]
@@ -21,8 +22,6 @@ HALF_SAMPLES = 10
 """Five shuffles, and both halves of each."""
 FIRM = 0.8
 """Share of half-samples from which a column is firmly chosen."""
-FEW_COLUMNS = 40
-"""Columns up to which budgets of losses other than the squared one are searched one by one."""
 LARGEST = 20_000_000
 """Entries of X up to which the choice is repeated without being asked for."""
 
@@ -121,6 +120,6 @@ def _all_up_to(problem: Any, budgets: Sequence[int]) -> Sequence[int]:
     Of few columns and losses other than the squared one a budget learns from the smaller ones:
     then these are all of them.
     """
-    if problem.is_quadratic or problem.n_features > FEW_COLUMNS:
+    if problem.is_quadratic or problem.n_features > FEW_ABOVE:
         return [int(budget) for budget in budgets]
     return range(problem.keep.size, max(map(int, budgets)) + 1)

@@ -214,7 +214,8 @@ class LocalSearch(Search):
     ) -> Incumbent:
         """Kicks on the local model, then on the point itself; only the true objective counts."""
         if is_narrow and not self.options.is_checked and self._can_come_down():
-            incumbent = self._come_down(incumbent, run, rng)
+            if not self.models.at(incumbent.w).tries_swaps:
+                incumbent = self._come_down(incumbent, run, rng)
             return self._kick_model(incumbent, run, rng, is_narrow)
         incumbent = self._kick_model(incumbent, run, rng, is_narrow)
         model = self.models.at(incumbent.w)

@@ -69,10 +69,13 @@ class Model(ABC):
         Kicks of the loss itself in a round, at most.
     least_curvature : float
         Share of the curvature bound below which a local model would be too flat to be trusted.
+    tries_swaps : bool
+        Whether `changes` of a search that is not checked take out every likely column in turn.
     """
 
     most_kicks = 1
     least_curvature = 1e-3
+    tries_swaps = False
 
     def __init__(self, models: Models, w: Floats, is_global: bool) -> None:
         self.models, self.problem, self.w = models, models.problem, w
@@ -238,6 +241,7 @@ class GroupedModel(Model):
 
     most_kicks = 60
     least_curvature = 4e-3
+    tries_swaps = True
 
     @cached_property
     def search(self) -> GroupedSearch:
