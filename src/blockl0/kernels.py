@@ -1542,7 +1542,7 @@ def weigh_pairs(pairs, base, cutoff, error_rho, least_apart, roundings):
 
 LOSS, LOSS_SLOPE, LOSS_BEND = 0, 1, 2
 LARGEST_EXPONENT = 300.0
-NEAR_ZERO = 0.02
+NEAR_ZERO, NOT_NEAR = 0.02, 0.5
 
 
 @kernel
@@ -1588,8 +1588,10 @@ def poisson_terms(eta, y, out):
                 rest = 1.0 + u / 7.0 * (1.0 + u / 8.0)
                 rest = 1.0 + u / 4.0 * (1.0 + u / 5.0 * (1.0 + u / 6.0 * rest))
                 value = 0.5 * y[i] * u * u * (1.0 + u / 3.0 * rest)
-            else:
+            elif abs(u) < NOT_NEAR:
                 value = y[i] * (np.expm1(u) - u)
+            else:
+                value = mean - y[i] * (1.0 + u)  # nothing cancels: no other exponential
         out[LOSS, i] = value + (eta[i] - t) * (mean - y[i])
         out[LOSS_SLOPE, i] = mean - y[i]
         out[LOSS_BEND, i] = mean
