@@ -92,7 +92,8 @@ class SoftmaxPart(Part):
 
         mixture = kernels.Mixture(
             np.ascontiguousarray(self.A.T), np.require(self.y, np.int64, ["C", "W"]),
-            np.require(self.weights, np.float64, ["C", "W"]), np.ascontiguousarray(self.ridge[:, 0]), self.Q,
+            np.require(self.weights, np.float64, ["C", "W"]),
+            np.ascontiguousarray(self.ridge[:, 0]), self.Q,
             np.empty((2, 3, n_classes, m)), np.empty((n_classes, m)), np.empty((2, m)),
             np.empty((a * q, a * q)), np.empty((5, a * q)),
         )  # fmt: skip
