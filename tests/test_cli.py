@@ -98,9 +98,17 @@ def test_numbers_can_be_labels(folder):
     frame["kind"] = (frame["kind"] == "high").astype(int)
     frame.to_csv("numbers.csv", index=False)
     done = run("fit", "numbers.csv", "-t", "kind", "-k", 2, *QUICK)
-    assert "holds only two numbers" in done.stderr and "R²" in done.stdout
+    assert "holds only 2 different numbers" in done.stderr and "R²" in done.stdout
     result = answer("fit", "numbers.csv", "-t", "kind", "-k", 2, "--loss", "logistic", *QUICK)
     assert result["result"]["classes"] == [0, 1]
+    frame["kind"] = np.arange(len(frame)) % 3 + 1
+    frame.to_csv("numbers.csv", index=False)
+    said = "(1, 2, 3), taken as numbers; --loss logistic takes them as classes, --loss squared says"
+    options = ("numbers.csv", "-t", "kind", "-k", 1, *QUICK)
+    assert said in run("fit", *options).stderr
+    assert said not in run("fit", *options, "--loss", "squared").stderr
+    # which has no such option
+    assert "--loss" not in run("compare", "numbers.csv", "-t", "kind", "-k", 1).stderr
 
 
 def test_kept_columns_and_text(folder):

@@ -59,7 +59,7 @@ class Fitted:
 def command(**options: Any) -> None:
     """Choose the columns of DATA that explain the target best, and fit them.
 
-    DATA is a CSV, TSV, Parquet, LIBSVM, NPZ or MAT file, or - for standard input. Without -k the
+    DATA is a CSV, Excel, Parquet, LIBSVM, NPZ or MAT file, or - for standard input. Without -k the
     number of columns is chosen by cross-validation, or by --rule. Ctrl-C prints and saves the best
     model so far.
     """
