@@ -23,7 +23,7 @@ from blockl0.tables.column_kinds import (
 )
 from blockl0.tables.dates import SHORT_YEAR
 from blockl0.tables.gaps import imputed_note, missing_message, with_counts
-from blockl0.tables.spellings import SAMPLE, place_of
+from blockl0.tables.spellings import SAMPLE, place_of, undress
 from blockl0.tables.targets import is_missing
 from blockl0.text import counted, listing
 
@@ -197,8 +197,8 @@ def _sort_out(name: str, texts: Any, levels: list[str], found: Findings, is_aske
     n_words = sum(len(level.split()) for level in sample) / len(sample)
     if is_asked:
         found.crowded[name] = len(levels)
-    elif _has_unit(sample):
-        found.measured[name] = levels[0]
+    elif measured := _with_unit(sample):
+        found.measured[name] = measured
     elif n_words >= WORDY:
         found.free.append(name)
     elif len(levels) > UNIQUE * len(texts):
@@ -207,10 +207,13 @@ def _sort_out(name: str, texts: Any, levels: list[str], found: Findings, is_aske
         found.crowded[name] = len(levels)
 
 
-def _has_unit(levels: list[str]) -> bool:
-    """Whether texts are numbers with one unit behind them."""
-    units = Counter(match["unit"] for level in levels if (match := UNIT.fullmatch(level)))
-    return bool(units) and max(units.values()) >= UNIQUE * len(levels)
+def _with_unit(levels: list[str]) -> str | None:
+    """The first of texts that are numbers with one unit behind them, which is not known."""
+    matches = [m for level in levels if (m := UNIT.fullmatch(level)) and not undress(level)]
+    units = Counter(match["unit"] for match in matches)
+    if not units or max(units.values()) < UNIQUE * len(levels):
+        return None
+    return matches[0].string
 
 
 def _notes(found: Findings, choices: Choices) -> Iterable[str]:
