@@ -389,3 +389,13 @@ def test_a_loss_that_is_not_known_is_answered_with_those_that_are(folder):
     assert "must be one of 'gamma', 'huber'" in said and "Did you mean 'gamma'?" in said
     said = " ".join(run("fit", "data.csv", "-t", "y", "--loss", "tweedie:3", code=2).stderr.split())
     assert "`power` must be between 1 (Poisson) and 2 (gamma), got 3" in said
+
+
+def test_cautions_name_the_columns(folder, rng):
+    flow = rng.standard_normal(60)
+    frame = pd.DataFrame({"inflow": flow, "outflow": flow + 1e-3 * rng.standard_normal(60)})
+    frame["y"] = 900.0 * (frame["inflow"] - frame["outflow"]) + 0.1 * rng.standard_normal(60)
+    frame.to_csv("flows.csv", index=False)
+    done = run("fit", "flows.csv", "-t", "y", "-k", 2, *QUICK)
+    assert "“inflow” and “outflow” are correlated (1.00)" in done.stdout
+    assert "half-samples" not in done.stdout  # there was nothing to choose

@@ -174,11 +174,20 @@ def _split(raw: Raw, options: dict[str, Any]) -> Any:
             np.arange(raw.n_rows), test_size=options["test"], random_state=options["seed"],
             stratify=y if is_labels else None,
         )  # fmt: skip
-    except ValueError as error:  # a label of one row, or too few rows in all
-        raise Refused(
-            f"--test {options['test']:g} is not possible: {clause(error)}.", DATA
-        ) from error
+    except ValueError as error:
+        why = _no_split(y, options["test"], is_labels)
+        raise Refused(f"--test {options['test']:g} is not possible: {why}.", DATA) from error
     return np.sort(rows), np.sort(held_out)
+
+
+def _no_split(y: Any, share: float, is_labels: bool) -> str:
+    """Why no rows can be held out: a class of one row, or too few rows in all."""
+    labels, counts = np.unique(y, return_counts=True)
+    if is_labels and counts.min() < 2:
+        return f"only one row is of class {str(labels[np.argmin(counts)])!r}"
+    n_held_out = int(np.ceil(share * len(y)))
+    each = f", too few for {len(labels)} classes" if is_labels else ""
+    return f"of {len(y)} rows it leaves {len(y) - n_held_out} and holds out {n_held_out}{each}"
 
 
 def _held_out(job: Job, raw: Raw, table: Table, options: dict[str, Any]) -> tuple[Any, Any]:
@@ -279,6 +288,12 @@ def _no_such_keep(name: str, table: Table) -> str:
         options = " ".join(f"--keep {quote(value)}" for value in made[:3])
         more = f" (and {len(made) - 3} more)" if len(made) > 3 else ""
         return f"--keep {name}: {name!r} is a category; give its values, as {options}{more}."
+    column, has_value, _ = name.partition("=")
+    if has_value and column in table.feature_names:
+        return (
+            f"--keep {name}: {column!r} holds numbers; --as-category {quote(column)} makes columns "
+            "of its values."
+        )
     hint = did_you_mean(name, table.feature_names)
     notes = [note for note in table.notes if re.search(rf"\b{re.escape(name)}\b", note)]
     return " ".join([f"--keep {name}: there is no such column for the fit.{hint}", *notes])

@@ -34,7 +34,7 @@ def describe(data: Any, result: dict[str, Any], options: dict[str, Any]) -> list
     scores = result["scores"]
     lines += [_score_line(scores), "", "Can it be trusted?"]
     said = [result["certificate"]["words"]]
-    if result["features"] and "again" in result["features"][0]:
+    if k < n and result["features"] and "again" in result["features"][0]:
         said.append(trust.stability(result["features"], options["half_samples"]))
     said += result["cautions"]
     if "test" not in scores:

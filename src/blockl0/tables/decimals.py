@@ -14,7 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from blockl0.tables.spellings import READ_AS, SAMPLE, Cell, Column, text_columns, to_float, undress
+from blockl0.tables.spellings import (
+    NEUTRAL,
+    READ_AS,
+    SAMPLE,
+    Cell,
+    Column,
+    text_columns,
+    to_float,
+    undress,
+)
 from blockl0.text import listing
 
 Numbers = Callable[[], Iterator[tuple[str, Column]]]
@@ -329,10 +338,10 @@ def _doubt_lone_groups(found: Decimals, texts: dict[str, Column], numbers: Numbe
 
 
 def _long_whole(column: Column) -> str | None:
-    """A whole number of two or three digits, which one with three decimals would not be."""
+    """A whole number of two digits or more, which one with three decimals would not be."""
     for text in column.texts:
         number = undress(text)
-        if number and number.spelling == "whole" and len(number.bare.lstrip("-")) > 1:
+        if number and number.spelling in NEUTRAL and len(number.bare.lstrip("-")) > 1:
             return text
     return None
 
