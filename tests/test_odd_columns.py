@@ -33,6 +33,13 @@ def test_many_numbers_with_one_text_are_numbers_however_often_it_stands(read, fi
     np.testing.assert_array_equal(table.X[known, 0], A[known])
 
 
+def test_numbers_that_do_not_repeat_are_no_category_in_a_short_table(tmp_path):
+    rows = [f"{'?' if i % 3 == 0 else i / 8};{i * i}" for i in range(12)]
+    (tmp_path / "t.csv").write_text("\n".join(["x;y", *rows]), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"'x' holds numbers, but also '\?' in 4 of 12 rows"):
+        read_table(tmp_path / "t.csv")
+
+
 def test_few_numbers_and_texts_are_a_category(read):
     table = read(["1", "2-", "2", "none"] * 10)
     assert table.feature_names == ("x=1", "x=2", "x=2-", "x=none", "a")

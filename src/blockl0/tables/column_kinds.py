@@ -82,7 +82,8 @@ def _refuse_dirty_numbers(series: Any, counts: Any, is_plain: Any) -> None:
         return  # long texts take long
     is_number = is_plain | np.array([is_numeric(text) for text in counts.index])
     n_cells, n_numbers = int(counts.sum()), int(is_number.sum())
-    has_few_others = len(counts) - n_numbers <= FEW_TEXTS and n_numbers > FEW_CODES
+    is_varied = n_numbers > FEW_CODES or n_numbers > max(4.0, 0.5 * counts[is_number].sum())
+    has_few_others = len(counts) - n_numbers <= FEW_TEXTS and is_varied
     if counts[is_number].sum() < MOSTLY * n_cells and not has_few_others:
         return
     if not is_number.all():
