@@ -161,7 +161,10 @@ def read_raw(
     else:
         raw = _READERS[kind](stream)
     if raw.n_rows == 0 or not raw.names:
-        raise ValueError(f"{name} must hold at least one row and one column besides a header.")
+        said = " ".join(("", *raw.notes))
+        raise ValueError(
+            f"{name} must hold at least one row and one column besides a header.{said}"
+        )
     return replace(raw, source=name)
 
 
