@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import blockl0
+from blockl0.refit.local_search import LocalSearch
 from structures import KINDS, best, draw
 
 FEW, MANY = 12, 2000
@@ -46,6 +47,74 @@ def test_default(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_default_of_many(kind):
     check(kind, range(FEW, FEW + MANY))
+
+
+@pytest.fixture
+def no_enumeration(monkeypatch):
+    """What is proven is proven by the tree."""
+    monkeypatch.setattr(LocalSearch, "exhaust", lambda self, incumbent, run: (incumbent, False))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_proofs(kind, no_enumeration):
+    check(kind, range(FEW), method="exact")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_proofs(kind, no_enumeration):
+    check(kind, range(FEW, FEW + MANY), method="exact")
+
+
+def factors(seed, m=2000, n_factors=30, n_numbers=70, snr=5.0):
+    """Factors of five levels, all of which have a column, and numbers; ten of all matter."""
+    rng = np.random.default_rng(seed)
+    levels = [rng.integers(0, 5, m) for _ in range(n_factors)]
+    numbers = rng.standard_normal((m, n_numbers))
+    X = np.hstack([*(np.eye(5)[level] for level in levels), numbers])
+    groups = np.concatenate([np.repeat(np.arange(n_factors), 5), n_factors + np.arange(n_numbers)])
+    signal = sum(rng.standard_normal(5)[levels[u]] for u in range(5)) + numbers[:, :5].sum(axis=1)
+    return X, signal + rng.standard_normal(m) * np.std(signal) / np.sqrt(snr), groups
+
+
+def test_thirty_factors_and_seventy_numbers_are_proven():
+    X, y, groups = factors(0)
+    given = {"n_nonzero_coefs": 10, "feature_groups": groups, "random_state": 0}
+    result = blockl0.solve(X, y, method="exact", **given)
+    assert str(result.status) == "optimal" and result.gap == 0.0
+    assert set(result.groups) == {0, 1, 2, 3, 4, 30, 31, 32, 33, 34}
+    # the constant that the levels of a factor add up to needs no columns of its own
+    assert result.objective == pytest.approx(fit_of(X, y, result.support), rel=1e-10)
+
+
+def fit_of(X, y, columns):
+    return 0.5 * np.sum((y - X[:, columns] @ np.linalg.lstsq(X[:, columns], y, rcond=None)[0]) ** 2)
+
+
+def test_a_proof_that_is_cut_short_says_so():
+    X, y, groups = factors(1, m=300, snr=0.05)
+    given = {"n_nonzero_coefs": 8, "feature_groups": groups, "random_state": 0}
+    result = blockl0.solve(X, y, method="exact", node_limit=3, **given)
+    assert str(result.status) == "node_limit" and 0.0 < result.gap < 1.0
+    seen = []
+    stopped = blockl0.solve(
+        X,
+        y,
+        method="exact",
+        callback=lambda p: seen.append(p.lower_bound) or len(seen) > 2,
+        **given,
+    )
+    assert str(stopped.status) == "stopped" and stopped.lower_bound == max(seen)
+    near = blockl0.solve(X, y, method="exact", gap=0.9, **given)
+    assert near.gap <= 0.9
+    with pytest.raises(ValueError, match=r"`proof` knows columns that are chosen one by one"):
+        blockl0.solve(X, y, method="exact", proof=True, **given)
+
+
+def test_without_a_bound_nothing_is_proven(no_enumeration):
+    X, y = random_case(10, m=8, n=12)
+    result = blockl0.solve(X, y, n_nonzero_coefs=3, positive=True, method="exact", random_state=0)
+    assert str(result.status) == "no_bound" and "ridge" in result.note
 
 
 @pytest.mark.parametrize("kind", KINDS)
