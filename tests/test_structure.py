@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from itertools import combinations as choices
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.optimize import minimize
 
 import blockl0
-from structures import KINDS, best, draw
+from blockl0.errors import OutOfReachError
+from blockl0.losses import LOSSES as ALL_LOSSES
+from blockl0.methods import METHODS, STRUCTURES, combinations
+from blockl0.refit.local_search import LocalSearch
+from blockl0.solve import solve_problem  # noqa: F401  (it fills METHODS)
+from structures import KINDS, best, draw, fit_value
 
-FEW, MANY = 12, 2000
+FEW, MANY = 8, 2000
 
 
 def check(kind, seeds, **options):
@@ -48,6 +56,74 @@ def test_default_of_many(kind):
     check(kind, range(FEW, FEW + MANY))
 
 
+@pytest.fixture
+def no_enumeration(monkeypatch):
+    """What is proven is proven by the tree."""
+    monkeypatch.setattr(LocalSearch, "exhaust", lambda self, incumbent, run: (incumbent, False))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_proofs(kind, no_enumeration):
+    check(kind, range(FEW), method="exact")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_proofs(kind, no_enumeration):
+    check(kind, range(FEW, FEW + MANY), method="exact")
+
+
+def factors(seed, m=2000, n_factors=30, n_numbers=70, snr=5.0):
+    """Factors of five levels, all of which have a column, and numbers; ten of all matter."""
+    rng = np.random.default_rng(seed)
+    levels = [rng.integers(0, 5, m) for _ in range(n_factors)]
+    numbers = rng.standard_normal((m, n_numbers))
+    X = np.hstack([*(np.eye(5)[level] for level in levels), numbers])
+    groups = np.concatenate([np.repeat(np.arange(n_factors), 5), n_factors + np.arange(n_numbers)])
+    signal = sum(rng.standard_normal(5)[levels[u]] for u in range(5)) + numbers[:, :5].sum(axis=1)
+    return X, signal + rng.standard_normal(m) * np.std(signal) / np.sqrt(snr), groups
+
+
+def test_thirty_factors_and_seventy_numbers_are_proven():
+    X, y, groups = factors(0)
+    given = {"n_nonzero_coefs": 10, "feature_groups": groups, "random_state": 0}
+    result = blockl0.solve(X, y, method="exact", **given)
+    assert str(result.status) == "optimal" and result.gap == 0.0
+    assert set(result.groups) == {0, 1, 2, 3, 4, 30, 31, 32, 33, 34}
+    # the constant that the levels of a factor add up to needs no columns of its own
+    assert result.objective == pytest.approx(fit_of(X, y, result.support), rel=1e-10)
+
+
+def fit_of(X, y, columns):
+    return 0.5 * np.sum((y - X[:, columns] @ np.linalg.lstsq(X[:, columns], y, rcond=None)[0]) ** 2)
+
+
+def test_a_proof_that_is_cut_short_says_so():
+    X, y, groups = factors(1, m=200, n_factors=8, n_numbers=20, snr=0.05)
+    given = {"n_nonzero_coefs": 6, "feature_groups": groups, "random_state": 0}
+    result = blockl0.solve(X, y, method="exact", node_limit=3, **given)
+    assert str(result.status) == "node_limit" and 0.0 < result.gap < 1.0
+    seen = []
+    stopped = blockl0.solve(
+        X,
+        y,
+        method="exact",
+        callback=lambda p: seen.append(p.lower_bound) or len(seen) > 2,
+        **given,
+    )
+    assert str(stopped.status) == "stopped" and stopped.lower_bound == max(seen)
+    near = blockl0.solve(X, y, method="exact", gap=0.9, **given)
+    assert near.gap <= 0.9
+    with pytest.raises(ValueError, match=r"`proof` knows columns that are chosen one by one"):
+        blockl0.solve(X, y, method="exact", proof=True, **given)
+
+
+def test_without_a_bound_nothing_is_proven(no_enumeration):
+    X, y = random_case(10, m=8, n=12)
+    result = blockl0.solve(X, y, n_nonzero_coefs=3, positive=True, method="exact", random_state=0)
+    assert str(result.status) == "no_bound" and "ridge" in result.note
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_single_change_never_helps_what_is_said_to_be_settled(kind):
     """Without enumeration the search ends at a point that its certificate is true of."""
@@ -56,6 +132,56 @@ def test_a_single_change_never_helps_what_is_said_to_be_settled(kind):
         result = blockl0.solve(case.X, case.y, random_state=0, effort="fast", **case.given)
         assert result.objective >= best(case) - 1e-8 * case.scale
         is_feasible(result, case)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_certificates(kind):
+    """What is certified is true of every single change, and what is refuted has a better point."""
+    for seed in range(FEW):
+        certify_both_ways(kind, seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_certificates(kind):
+    for seed in range(FEW, FEW + MANY // 4):
+        certify_both_ways(kind, seed)
+
+
+def certify_both_ways(kind, seed):
+    case, rng = draw(kind, seed), np.random.default_rng(seed)
+    coef = blockl0.solve(case.X, case.y, random_state=0, effort="fast", **case.given).coef
+    for point in (coef, np.where(rng.random(coef.shape) < 0.5, coef, 0.0)):
+        for level in (1, 2, case.X.shape[1]):
+            try:
+                found = blockl0.certify(case.X, case.y, point, level=level, **case.given)
+            except OutOfReachError:
+                continue
+            is_global = level >= len(set(case.labels))
+            truth = best(case) if is_global else best_near(case, point, level == 2)
+            slack = 1e-8 * found.objective + 1e-10 * case.scale
+            if found.holds:
+                assert truth >= found.objective - 3.0 * slack, (seed, level)
+            else:
+                assert found.better_objective < found.objective, (seed, level)
+                assert truth < found.objective, (seed, level)
+
+
+def best_near(case, point, swaps):
+    """The least objective one addition or removal away, or a swap."""
+    given, names = case.given, case.labels
+    kept = {names[j] for j in given.get("keep", ())}
+    here = kept | {names[j] for j in np.flatnonzero(np.atleast_2d(point.T).any(axis=0))}
+    found, units = [], list(dict.fromkeys(names))
+    for size in range(given.get("n_nonzero_coefs", len(units)) + 1):
+        for chosen in choices(units, size):
+            out, into = len(here - set(chosen)), len(set(chosen) - here)
+            if kept <= set(chosen) and max(out, into) <= 1 and (swaps or out + into <= 1):
+                columns = [j for j, name in enumerate(names) if name in chosen]
+                costs = given.get("costs", np.ones(len(names)))
+                paid = sum(costs[names.index(unit)] for unit in chosen)
+                found.append(fit_value(case, columns) + given.get("alpha", 0.0) * paid)
+    return min(found)
 
 
 def random_case(seed=0, m=60, n=12, q=1):
@@ -189,22 +315,18 @@ LOSSES = ("huber", "poisson", "gamma", "tweedie", "logistic", "squared_hinge")
 
 
 def target(name, eta, rng):
+    if name == "softmax":
+        return np.digitize(eta, [-0.5, 0.5]).astype(float)
     if name in ("logistic", "squared_hinge"):
         return np.where(eta + rng.standard_normal(eta.size) > 0, 1.0, -1.0)
-    if name == "huber":
+    if name in ("huber", "squared"):
         return eta + rng.standard_normal(eta.size)
     return rng.poisson(np.exp(0.3 * eta)) + (0.5 if name == "gamma" else 0.0)
 
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_other_losses_in_groups_and_within_bounds(name):
-    from itertools import combinations
-
-    from scipy.optimize import minimize
-
-    from blockl0.losses import get_loss
-
-    loss = get_loss(name)
+    loss = ALL_LOSSES[name]
     rng = np.random.default_rng(0)
     X = rng.standard_normal((50, 6))
     y = target(name, X[:, 0] - X[:, 2], rng)
@@ -225,7 +347,7 @@ def test_other_losses_in_groups_and_within_bounds(name):
 
     def lowest(limits):
         found = []
-        for chosen in combinations(range(4), 2):
+        for chosen in choices(range(4), 2):
             columns = [j for j in range(6) if groups[j] in chosen]
             found.append(value(columns, [limits[j] for j in columns]))
         return min(found)
@@ -293,3 +415,100 @@ def test_many_units_are_searched_in_pools(monkeypatch):
         if not given.get("positive"):
             assert set(found.groups) == {3, 7}
         assert found.coef.min() >= 0.0 or not given.get("positive")
+
+
+NUMBERS = {"squared": [1.0, 2.0, 4.0], "logistic": [1.0, -1.0, 1.0], "softmax": [0, 1, 2]}
+TARGETS = {name: NUMBERS.get(name, [1.0, 2.0, 4.0]) for name in ALL_LOSSES}
+TARGETS["squared_hinge"] = NUMBERS["logistic"]
+STORAGES = {"dense": np.asfortranarray, "sparse": sp.csc_array}
+TABLE = list(combinations(TARGETS, STORAGES))
+SOME = ("squared", "logistic", "softmax")
+"""Losses that are tried on sparse columns, too; storages are nobody's business but a design's."""
+
+
+def test_the_table_has_everything():
+    """Every structure, loss, storage and method, each either taken or refused with a reason."""
+    assert len(TABLE) == 2 ** len(STRUCTURES) * len(TARGETS) * 2 * len(METHODS)
+    taken = {(row.structures, row.loss, row.method) for row in TABLE if row.reason is None}
+    for structures in {row.structures for row in TABLE}:
+        several = "responses" in structures
+        for loss in TARGETS:
+            is_taken = (structures, loss, "refit") in taken
+            is_barred = (several and loss != "squared") or (
+                "bounds" in structures and loss == "softmax"
+            )
+            assert is_taken is not is_barred, (structures, loss)
+        assert (structures, "squared", "exact") in taken
+    # no other method knows any of them
+    others = {method for structures, _, method in taken if structures} - {"refit", "exact"}
+    assert not others
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("method", ["refit", "exact"])
+def test_what_the_table_takes_works(method, storage):
+    """A small problem of each combination, against enumeration; what is refused is refused."""
+    for row in TABLE:
+        if row.method != method or row.storage != storage or not row.structures:
+            continue
+        if storage == "sparse" and row.loss not in SOME:
+            continue
+        X, y, given = small(row)
+        arguments = {"loss": row.loss, "ridge": 0.5, "method": method, "random_state": 0, **given}
+        if row.reason is not None:
+            with pytest.raises(ValueError):
+                blockl0.solve(STORAGES[storage](X), y, **arguments)
+            continue
+        result = blockl0.solve(STORAGES[storage](X), y, **arguments)
+        assert result.objective == pytest.approx(lowest(row, X, y, given), rel=1e-6), row
+
+
+def small(row):
+    """X, y and the structures of a combination, with more rows than the table's."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((25, 4))
+    y = target(row.loss, X[:, 0] - X[:, 2], rng)
+    if "responses" in row.structures:
+        y = np.column_stack([y, X[:, 1]])
+    given = {"alpha": 0.8}
+    if "groups" in row.structures:
+        given["feature_groups"] = list("abac")
+    if "bounds" in row.structures:
+        given["positive"] = [0, 1, 2]
+    if "costs" in row.structures:
+        given["costs"] = [0.5, 2.0, 0.5, 1.0]
+    return X, y, given
+
+
+def lowest(row, X, y, given):
+    """The least objective over all choices, each fitted by a general-purpose minimizer."""
+    names = given.get("feature_groups", list("abcd"))
+    costs = dict(zip(names, given.get("costs", [1.0] * 4), strict=True))
+    found = []
+    for size in range(len(costs) + 1):
+        for chosen in choices(costs, size):
+            columns = [j for j in range(4) if names[j] in chosen]
+            paid = given["alpha"] * sum(costs[name] for name in chosen)
+            found.append(paid + general_minimum(row.loss, X, y, columns, given.get("positive", ())))
+    return min(found)
+
+
+def general_minimum(name, X, y, columns, positive):
+    from blockl0.problem.problem import as_problem
+
+    loss = as_problem(X, y, loss=name, alpha=1.0).loss
+    A, q = X[:, columns], loss.n_outputs
+    y = y.astype(np.int64) if name == "softmax" else y
+
+    def at(v):
+        V = v.reshape(len(columns), q)
+        eta = A @ V if q > 1 else A @ v
+        slope = A.T @ loss.gradient(eta, y)
+        return loss.value(eta, y).sum() + 0.25 * v @ v, (slope.reshape(V.shape) + 0.5 * V).ravel()
+
+    if not columns:
+        return float(loss.value(np.zeros((len(X), q) if q > 1 else len(X)), y).sum())
+    limits = [(0.0 if j in positive else None, None) for j in columns for _ in range(q)]
+    options = {"ftol": 1e-15, "gtol": 1e-9, "maxiter": 5000}
+    start = np.zeros(len(columns) * q)
+    return minimize(at, start, jac=True, method="L-BFGS-B", bounds=limits, options=options).fun

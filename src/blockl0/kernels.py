@@ -2084,3 +2084,48 @@ def bounded_quadratic(H, c, low, high, x, status, index, L, goal):
             return True
         status[worst] = FREE
     return False
+
+
+@kernel
+def sweep_units(H, t, starts, units, is_in, level, low, high, v, g, z):
+    """One pass of block coordinate descent on the perspective relaxation of units; Σz of the free.
+
+    Blocks of H on the diagonal are identities, and t times these are taken away. `level` is what a
+    membership costs, λ: a block with slope r becomes r where ‖r‖√t ≥ √(2λ), and shrinks by √(2λt)
+    below. One-row blocks stay within bounds. g = c − (H − D)v is kept. O(N²q).
+    """
+    total = 0.0
+    for a in range(units.size):
+        unit = units[a]
+        first, last = starts[unit], starts[unit + 1]
+        own, root, free = 1.0 - t[a], np.sqrt(t[a]), np.sqrt(2.0 * level[a])
+        rho = 0.0
+        for i in range(first, last):
+            for c in range(v.shape[1]):
+                r = g[i, c] + own * v[i, c]
+                rho += r * r
+        rho, share = np.sqrt(rho), 1.0
+        if not is_in[a] and rho * root < free:
+            share = (rho - free * root) / (own * rho) if rho > free * root else 0.0
+        size = 0.0
+        for i in range(first, last):
+            for c in range(v.shape[1]):
+                x = share * (g[i, c] + own * v[i, c])
+                if last - first == 1:
+                    x = min(max(x, low[i]), high[i])
+                step = x - v[i, c]
+                size += x * x
+                if step != 0.0:
+                    v[i, c] = x
+                    row = H[i]
+                    for k in range(row.size):
+                        g[k, c] -= row[k] * step
+                    g[i, c] += t[a] * step
+        size = root * np.sqrt(size)
+        z[a] = 1.0 if is_in[a] or size >= free else size / free
+        if is_in[a]:
+            continue
+        if size == 0.0:
+            z[a] = 0.0
+        total += z[a]
+    return total

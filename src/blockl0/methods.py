@@ -7,14 +7,16 @@ it and says what it takes; a problem beyond that is refused with the names of me
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from itertools import combinations as subsets
+from itertools import product
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from blockl0.problem.problem import Problem
+from blockl0.problem.problem import Problem, as_problem
 from blockl0.result import Result
 from blockl0.units import Columns
 
@@ -136,6 +138,56 @@ class Method:
             link = ", or" if ";" in reason else ";"
             remedy = f"{link} use method={listed}." if able else "; no method can."
             raise ValueError(f"method={self.name!r} {reason}{remedy}")
+
+
+STRUCTURES: dict[str, dict[str, Any]] = {
+    "groups": {"feature_groups": ["a", "b", "a"]},
+    "bounds": {"positive": True},
+    "responses": {},
+    "costs": {"costs": [1.0, 2.0, 1.0]},
+}
+"""What a problem may have beside columns, of a problem of three; responses are those of y."""
+
+
+class Combination(NamedTuple):
+    """A problem with some structure, a loss and a storage of X, and why a method refuses it."""
+
+    structures: tuple[str, ...]
+    loss: str
+    storage: str
+    method: str
+    reason: str | None
+
+
+def combinations(
+    targets: dict[str, Any], storages: dict[str, Callable[[Any], Any]]
+) -> Iterator[Combination]:
+    """All combinations of structures, losses, storages and methods, from what is declared.
+
+    Parameters
+    ----------
+    targets : dict
+        A target (3,) for each loss.
+    storages : dict
+        Functions that store an array (3, 3), by name.
+    """
+    X = np.eye(3) + 0.5
+    names = tuple(STRUCTURES)
+    chosen = [part for k in range(len(names) + 1) for part in subsets(names, k)]
+    for structures, (loss, y), storage in product(chosen, targets.items(), storages):
+        target = np.asarray(y, dtype=np.float64)
+        if "responses" in structures:
+            target = np.column_stack([target, target[::-1]])
+        given = {name: value for part in structures for name, value in STRUCTURES[part].items()}
+        for known in METHODS.values():
+            form = {"alpha": 1.0} if "price" in known.forms else {"n_nonzero_coefs": 1}
+            try:
+                problem = as_problem(storages[storage](X), target, loss=loss, **form, **given)
+            except ValueError as error:
+                reason: str | None = str(error)
+            else:
+                reason = known.refusal(problem)
+            yield Combination(structures, loss, storage, known.name, reason)
 
 
 METHODS: dict[str, Method] = {}

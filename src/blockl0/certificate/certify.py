@@ -17,12 +17,14 @@ from blockl0.certificate.words import of_certificate
 from blockl0.problem.moments import problem_of
 from blockl0.problem.problem import Problem
 from blockl0.problem.reduction import reduced
+from blockl0.units import COLUMNS
 from blockl0.validate import (
     check_choice,
     check_coefficients,
     check_integer,
     check_nonnegative,
     check_random_state,
+    check_within,
 )
 
 Floats = NDArray[np.float64]
@@ -44,7 +46,8 @@ class Certificate:
         1 for a complete or refuted certificate. If sampled: with 95 % confidence at least this
         share of all blocks cannot improve the point, that is 0.05^(1/T) after T blocks.
     block : tuple of int or None
-        At most `level` sorted columns, a change in which improves the point.
+        At most `level` sorted columns, a change in which improves the point; groups by their
+        numbers, in the order in which their labels come first, where there are groups.
     better_coef, better_objective : ndarray (n,) and float, or None
         A feasible point with a lower objective, to go on from: ``solve(..., init=better_coef)``.
     n_blocks : int
@@ -83,6 +86,10 @@ def certify(
     random_state: Any = None,
     sample_weight: Any = None,
     keep: Any = None,
+    feature_groups: Any = None,
+    bounds: Any = None,
+    positive: Any = None,
+    costs: Any = None,
     tol: float = TOL,
 ) -> Certificate:
     """Tell how strong a stationary point `coef` is, and show a better point if it is not.
@@ -100,7 +107,10 @@ def certify(
         Where there is none, as for "poisson", "gamma", "tweedie" and "softmax", it is about the
         loss itself: levels "basic" and 1, and without a price and without room in the budget 2; the
         outside is re-fitted.
-    coef : array-like (n,), or (n, C) for C classes
+    feature_groups, bounds, positive, costs
+        As in `solve`. Levels then count groups, where there are any, and the statement is about the
+        loss itself within the bounds: levels "basic", 1, 2 as above, and that of all groups.
+    coef : array-like (n,), or (n, C) for C classes or responses
         The point; at most `n_nonzero_coefs` nonzeros.
     level : "basic", "L" or int, default 2
     outside : "refit" or "fixed"
@@ -146,6 +156,10 @@ def certify(
         loss=loss,
         sample_weight=sample_weight,
         keep=keep,
+        feature_groups=feature_groups,
+        bounds=bounds,
+        positive=positive,
+        costs=costs,
     )
     return certify_problem(
         problem,
@@ -172,10 +186,12 @@ def certify_problem(
     check_choice("outside", outside, ("refit", "fixed"))
     tol, rng = check_nonnegative("tol", tol), check_random_state(random_state)
     if on_the_loss.applies(problem):
-        itself = PointUnderTest(problem, _check_coef(coef, problem), tol)
+        # of several responses, or in groups, tall data have a factor, too
+        itself = PointUnderTest(reduced(problem), _check_coef(coef, problem), tol)
         better = on_the_loss.improve(itself, level, outside, n_samples)
         is_block = not isinstance(level, str)
-        return _certificate(itself, better, level, outside if is_block else None, None)
+        found = itself.on(problem, better)
+        return _certificate(*found, level, outside if is_block else None, None)
     # of tall data the factor is asked, and its answer confirmed on all rows
     point = Point(reduced(problem), _check_coef(coef, problem), tol)
     if isinstance(level, str):
@@ -204,7 +220,7 @@ def _certificate(
     n_samples: int | None,
 ) -> Certificate:
     """The answer of a test as a record."""
-    n = point.problem.n_features
+    n = point.problem.n_units
     n_blocks = comb(n, min(level, n)) if isinstance(level, int) else 0
     return Certificate(
         holds=better is None,
@@ -226,8 +242,11 @@ def _check_coef(coef: Any, problem: Problem) -> Floats:
     w = check_coefficients("coef", coef, n, problem.scale, problem.n_outputs)
     nnz = np.union1d(problem.units.support(w), problem.keep).size
     if nnz > budget:
+        what = "nonzeros (columns" if problem.units is COLUMNS else "groups (those"
         raise ValueError(
-            f"`coef` must have at most n_nonzero_coefs={budget} nonzeros (columns in `keep` "
+            f"`coef` must have at most n_nonzero_coefs={budget} {what} in `keep` "
             f"included), got {nnz}; raise the budget or set the smallest ones to zero."
         )
+    if problem.bounds is not None:
+        check_within("coef", w, problem.bounds)
     return w

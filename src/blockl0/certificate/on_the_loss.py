@@ -1,7 +1,9 @@
 """Stationarity where no quadratic lies above the loss: every change is judged by the loss itself.
 
 That is so where curvature has no bound, and where a sample has several predictors. There is no
-tableau here: columns that cannot improve are excluded by duality, the others re-fitted.
+tableau here: columns that cannot improve are excluded by duality, the others re-fitted. Groups,
+bounds, costs and several responses are judged here as well, whatever the loss: blocks are then
+blocks of units.
 """
 
 from __future__ import annotations
@@ -14,17 +16,23 @@ from numpy.typing import NDArray
 from blockl0.certificate.optimality import improve_globally
 from blockl0.certificate.point import Better, PointUnderTest
 from blockl0.certificate.single_moves import SingleMoves
+from blockl0.certificate.unit_moves import UnitMoves
 from blockl0.errors import OutOfReachError
 from blockl0.problem.fits import Fits, make_fits
 from blockl0.problem.problem import Problem
+from blockl0.units import COLUMNS
 from blockl0.validate import check_choice, check_integer
 
 Floats = NDArray[np.float64]
 
 
 def applies(problem: Problem) -> bool:
-    """Whether there is no quadratic above the loss, so that only the loss itself can tell."""
-    return problem.n_outputs > 1 or not np.isfinite(problem.loss.curvature_bound)
+    """Whether there is no quadratic above the loss, so that only the loss itself can tell.
+
+    Or something that a tableau of columns does not know.
+    """
+    has_none = problem.n_outputs > 1 or not np.isfinite(problem.loss.curvature_bound)
+    return has_none or not problem.is_plain
 
 
 def improve(
@@ -33,19 +41,20 @@ def improve(
     """A better point by a change that the level forbids; None when there is none."""
     problem = point.problem
     size = _check_level(problem, level, outside, n_samples)
-    if size > 0 and size == problem.n_features:
+    if size > 0 and size == problem.n_units:
         return improve_globally(point, level)
     is_full = problem.sparsity.price == 0.0 and point.members.size == problem.sparsity.budget
     if size == 2 and not is_full:
         raise OutOfReachError(
-            f"`level`=2 of loss={problem.loss.name!r} is known only without a price and for a "
+            f"`level`=2 of {_lacking(problem)} is known only without a price and for a "
             f"budget that is used up, got alpha={problem.sparsity.price:g} and "
-            f"{point.members.size} of n_nonzero_coefs={problem.sparsity.budget} columns; "
+            f"{point.members.size} of n_nonzero_coefs={problem.sparsity.budget} {_what(problem)}; "
             "ask for level=1."
         )
-    fits = make_fits(problem)
-    fit = fits.minimum(point.members, point.w)
-    change = np.linalg.norm(np.atleast_2d((fit.w - point.w)[point.members].T), axis=0)
+    fits, units = make_fits(problem), problem.units
+    fit = fits.minimum(units.columns(point.members), point.w)
+    moved = np.square(np.atleast_2d((fit.w - point.w).T)).sum(axis=0)
+    change = np.array([moved[units.members(int(unit))].sum() for unit in point.members])
     block = point.members[np.argsort(-change, kind="stable")][:size]
     better = point.confirm(block, fit.w)
     if better is not None or size == 0:
@@ -56,14 +65,14 @@ def improve(
 def _improve_by_one(point: PointUnderTest, fits: Fits, w: Floats, size: int) -> Better | None:
     """Every addition and removal, and with blocks of two every swap, all re-fitted."""
     problem = point.problem
-    moves = SingleMoves(problem, fits)
+    moves = (SingleMoves if problem.is_plain else UnitMoves)(problem, fits)
     verdict = moves.check(w, point.objective, point.slack, swaps=size == 2)
     if verdict.better is None:
         if not verdict.is_complete:
             raise OutOfReachError(
                 f"`level`={size} is out of reach of a complete certificate with "
-                f"{problem.n_features} columns and loss={problem.loss.name!r}: the re-fits would "
-                "take too long. Ask for level='basic', or leave out columns."
+                f"{problem.n_units} {_what(problem)} and loss={problem.loss.name!r}: the re-fits "
+                f"would take too long. Ask for level='basic', or leave out {_what(problem)}."
             )
         return None
     there = problem.units.support(verdict.better)
@@ -79,6 +88,8 @@ def _improve_by_one(point: PointUnderTest, fits: Fits, w: Floats, size: int) -> 
 def _check_level(problem: Problem, level: Any, outside: str, n_samples: int | None) -> int:
     """The size of a block, 0 for the support alone; refuse what only a quadratic can answer."""
     lacks = f"needs a quadratic above the loss, and loss={problem.loss.name!r} has none"
+    if not problem.is_plain:
+        lacks = "is known for columns that are chosen one by one, at one price and without bounds"
     if n_samples is not None:
         raise ValueError(f"`n_samples` {lacks}; leave it out.")
     if level == "basic":
@@ -91,11 +102,23 @@ def _check_level(problem: Problem, level: Any, outside: str, n_samples: int | No
             f"`outside`='fixed' {lacks}; leave it out: the outside is then re-fitted, which is the "
             "stronger statement."
         )
-    n = problem.n_features
+    n = problem.n_units
     size = min(check_integer("level", level, low=1), n)
     if 2 < size < n:
         raise OutOfReachError(
             f"`level`={level} {lacks}; ask for level='basic', 1 or 2, or for level={n}, that is "
-            "all columns."
+            f"all {_what(problem)}."
         )
     return size
+
+
+def _what(problem: Problem) -> str:
+    """What a level counts."""
+    return "columns" if problem.units is COLUMNS else "groups"
+
+
+def _lacking(problem: Problem) -> str:
+    """What stands in the way of a tableau."""
+    if problem.is_plain:
+        return f"loss={problem.loss.name!r}"
+    return "groups, bounds, costs or several responses"

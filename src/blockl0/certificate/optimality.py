@@ -43,7 +43,8 @@ def improve_globally(point: PointUnderTest, level: int) -> Better | None:
     problem = point.problem
     if not may_prove(problem):
         return _enumerate(point, level)
-    start = Incumbent.at(problem, make_fits(problem).minimum(point.members, point.w).w)
+    members = problem.units.columns(point.members)
+    start = Incumbent.at(problem, make_fits(problem).minimum(members, point.w).w)
     better, clock = _confirmed(point, start), Timer(SECONDS)
     if better is not None:
         return better
@@ -91,13 +92,14 @@ def _why(point: PointUnderTest, search: Stages, level: int) -> str:
 def _enumerate(point: PointUnderTest, level: int) -> Better | None:
     """Fit all supports, if they are few."""
     problem = point.problem
-    n_free = problem.n_features - problem.keep.size
+    n_free = problem.n_units - problem.keep.size
     most = min(problem.sparsity.budget - problem.keep.size, n_free)
     if sum(comb(n_free, k) for k in range(most + 1)) > ENUMERATED:
         raise OutOfReachError(f"`level`={level}: {_without_bound(point)}")
     fits = make_fits(problem)
     for support in _supports(problem, most):
-        better = _confirmed(point, Incumbent.at(problem, fits.minimum(support).w))
+        columns = problem.units.columns(support)
+        better = _confirmed(point, Incumbent.at(problem, fits.minimum(columns).w))
         if better is not None:
             return better
     return None
@@ -105,7 +107,7 @@ def _enumerate(point: PointUnderTest, level: int) -> Better | None:
 
 def _supports(problem: Problem, most: int) -> Iterator[Indices]:
     """The largest first, as smaller ones are only better by their price."""
-    free = np.setdiff1d(np.arange(problem.n_features), problem.keep)
+    free = np.setdiff1d(np.arange(problem.n_units), problem.keep)
     for k in range(most, -1, -1):
         for chosen in combinations(free.tolist(), k):
             yield np.union1d(problem.keep, np.array(chosen, dtype=np.int64))
@@ -114,7 +116,7 @@ def _supports(problem: Problem, most: int) -> Iterator[Indices]:
 def _without_bound(point: PointUnderTest) -> str:
     problem = point.problem
     reason = obstacle(problem)
-    if problem.n_outputs > 1 or reason is None:
+    if problem.n_outputs > 1 or not problem.is_plain or reason is None:
         return (
             f"no bound is known for loss={problem.loss.name!r}, and there are too many subsets to "
             "fit them all; ask for a lower level."

@@ -149,8 +149,10 @@ class Tangent(NamedTuple):
     error: Floats
     allowance: float
 
-    def prove(self, n_in: int, room: int, price: float, value: float) -> Relaxed:
+    def prove(self, n_in: int, room: int, price: float | Floats, value: float) -> Relaxed:
         """What it proves of a node, less all that rounding may have added.
+
+        The price is one, or that of every free column.
 
         A gain b²/2d is wrong by (|b|e + ½e²)/d at most; of the free columns no more than `room`
         count, and none whose score is not positive even so.

@@ -20,6 +20,7 @@ from blockl0.problem.problem import Problem
 from blockl0.problem.reduction import refined
 from blockl0.result import Result, Status
 from blockl0.run import Run
+from blockl0.units import COLUMNS, Columns, Groups
 from blockl0.validate import check_integer, check_nonnegative, check_positive
 from blockl0.verify import ProofError
 
@@ -43,7 +44,15 @@ BLURRED_NOTE = (
 )
 
 
-@method("exact", reduces=True)
+@method(
+    "exact",
+    reduces=True,
+    units=(Columns, Groups),
+    bounds=True,
+    costs=True,
+    responses=True,
+    structured="quadratic",
+)
 def solve_exact(
     problem: Problem,
     run: Run,
@@ -155,6 +164,11 @@ def _recorder(
     """What keeps the proof of a problem, where one is asked for; a file must be possible there."""
     if proof is None or proof is False:
         return None
+    if not problem.is_plain:
+        raise ValueError(
+            "`proof` knows columns that are chosen one by one, for one response, without bounds "
+            "and costs; leave it out: the status and the lower bound are as true."
+        )
     if proof is not True:
         if not isinstance(proof, str | Path):
             raise TypeError(f"`proof` must be True or the name of a file, got {proof!r}.")
@@ -170,8 +184,10 @@ def _incumbent(problem: Problem, first: Result) -> Incumbent:
 
 def no_bound(problem: Problem, w: Floats, reason: str) -> str:
     """Why nothing can be proven, and what would help, in a sentence."""
-    support, (price, budget) = problem.units.support(w), problem.sparsity
+    support, (price, budget) = COLUMNS.support(w), problem.sparsity
     doors = []
+    if not problem.is_plain:
+        return f"No bound exists, as {reason}; a `ridge` gives one."
     if support.size and problem.ridge == 0.0 and problem.scale is None:
         slope = np.abs(problem.gradient(w))
         slope[support] = 0.0

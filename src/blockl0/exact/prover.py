@@ -13,6 +13,7 @@ from blockl0.exact.dependence import independent_parts
 from blockl0.exact.products import Frame, ProductBounds
 from blockl0.exact.proof import Recorder
 from blockl0.exact.tree import ProofTree
+from blockl0.exact.unit_bounds import UnitBounds
 from blockl0.exact.watch import NEVER, Watch
 from blockl0.incumbent import Incumbent
 from blockl0.problem.orthogonal import Columns
@@ -46,8 +47,44 @@ def obstacle(problem: Problem) -> str | None:
 
 
 def least(problem: Problem, n_included: int) -> float:
-    """A bound that needs no search: the price of what is in, unless losses may be negative."""
-    return problem.sparsity.cost(n_included) if problem.loss.is_nonnegative else -np.inf
+    """A bound that needs no search: the price of what is in, unless losses may be negative.
+
+    Within bounds what is in may be zero, and then costs nothing.
+    """
+    if not problem.loss.is_nonnegative:
+        return -np.inf
+    return problem.sparsity.cost(n_included) if problem.is_plain else 0.0
+
+
+class UnitProver:
+    """Sets up the tree of a problem in units, within bounds or of several responses.
+
+    Raises
+    ------
+    NoBoundError
+        Where no bound exists.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        incumbent: Incumbent,
+        *,
+        gap: float = 0.0,
+        memory_limit: float = np.inf,
+        watch: Watch = NEVER,
+    ) -> None:
+        bounds = UnitBounds(problem)
+        if bounds.reason is not None:
+            raise NoBoundError(bounds.reason)
+        real = problem.units.of(np.flatnonzero(problem.design.sq_norms(problem.sample_weight)))
+        free = np.setdiff1d(real, problem.keep)
+        n = problem.keep.size + free.size
+        root = Node(problem.keep, free, 0.0, np.zeros(free.size), w=np.zeros(n))
+        self.tree = ProofTree(
+            problem, incumbent, lambda node: bounds, [root], gap=gap,
+            memory_limit=0.5 * memory_limit, is_late=watch,
+        )  # fmt: skip
 
 
 class Prover:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from blockl0.errors import OutOfReachError
 from blockl0.exact.proof import Recorder
-from blockl0.exact.prover import NoBoundError, Prover, least, obstacle
+from blockl0.exact.prover import NoBoundError, Prover, UnitProver, least, obstacle
 from blockl0.exact.search import ExactSearch
 from blockl0.exact.tree import ProofTree
 from blockl0.exact.watch import LateError, Watch
@@ -28,6 +28,8 @@ there are no more supports than the last."""
 
 def may_prove(problem: Problem) -> bool:
     """Whether a search may prove anything: by bounds, or few columns by enumeration."""
+    if not problem.is_plain:
+        return problem.is_quadratic
     if problem.n_outputs > 1:
         return False
     is_few = problem.is_quadratic and problem.n_features <= HOPELESS
@@ -77,7 +79,7 @@ class Stages:
         self._n_before = 0
         # a proof for others is one of nodes with convex bounds
         is_small = problem.n_features <= SMALL and not self.recorder.is_on
-        if problem.is_quadratic and is_small:
+        if problem.is_quadratic and problem.is_plain and is_small:
             self._tableau = ExactSearch(problem, start.support, clock)
         else:
             self._plant()
@@ -152,15 +154,14 @@ class Stages:
             self._tableau = None
             return
         self._n_before = self.incumbent.iteration
+        how = {"gap": self.gap, "memory_limit": self.memory_limit, "watch": self._is_late}
         try:
-            self._tree = Prover(
-                self.problem,
-                self.incumbent,
-                gap=self.gap,
-                memory_limit=self.memory_limit,
-                watch=self._is_late,
-                recorder=self.recorder,
-            ).tree
+            if self.problem.is_plain:
+                self._tree = Prover(
+                    self.problem, self.incumbent, recorder=self.recorder, **how
+                ).tree
+            else:
+                self._tree = UnitProver(self.problem, self.incumbent, **how).tree
         except LateError:
             self._start = self.incumbent
         except NoBoundError as error:
@@ -172,7 +173,8 @@ class Stages:
             self._start = self.incumbent
             self._allowed = self._n_before + self._enumerated()
             n = self.problem.n_features
-            if self._tableau is None and self.problem.is_quadratic and n <= HOPELESS:
+            can_enumerate = self.problem.is_quadratic and self.problem.is_plain and n <= HOPELESS
+            if self._tableau is None and can_enumerate:
                 self._tableau = ExactSearch(self.problem, self._start.support, self.clock)
 
     def _enumerated(self) -> float:

@@ -1,4 +1,7 @@
-"""The search tree over nodes with convex bounds: best first, every bound proven."""
+"""The search tree over nodes with convex bounds: best first, every bound proven.
+
+Its columns are units: groups of columns, where the problem has any.
+"""
 
 from __future__ import annotations
 
@@ -227,9 +230,10 @@ class ProofTree:
 
     def _hand_over(self, node: Node) -> bool:
         """Let the tableau search try; whether it came to an end."""
-        if not (self.problem.is_quadratic and is_for_tableaus(node)):
+        problem = self.problem
+        if not (problem.is_quadratic and problem.is_plain and is_for_tableaus(node)):
             return False
-        is_done, best = search_tableaus(self.problem, node, self.incumbent)
+        is_done, best = search_tableaus(problem, node, self.incumbent)
         if best is not self.incumbent:
             best.iteration = self.n_nodes
             self.incumbent = best
@@ -267,16 +271,17 @@ class ProofTree:
             # the fit leaves some of them out; that others had stayed instead may be better
             return not self._are_independent(node.included)
         self._judge(support)
-        fit = self.fits.minimum(np.sort(support))
-        proven = self.bounds_of(node).bound_of(support, fit.w[support], self.cutoff)
+        fit = self.fits.minimum(self.problem.units.columns(np.sort(support)))
+        w = fit.w[support] if self.problem.is_plain else fit.w
+        proven = self.bounds_of(node).bound_of(support, w, self.cutoff)
         self._close(max(node.bound, proven))
         self.recorder.leaf(node, support, self.bounds_of)
         return True
 
     def _are_independent(self, support: Ints) -> bool:
-        """Whether no fit has to leave a column out."""
+        """Whether no fit has to leave a column out; of units any fit is as good as the best."""
         problem = self.problem
-        if not problem.is_quadratic or support.size == 0:
+        if not problem.is_quadratic or not problem.is_plain or support.size == 0:
             return True
         return smallest_distance(problem.unit_columns(support)[0]) > DEPENDENT
 
@@ -291,7 +296,8 @@ class ProofTree:
         support = np.sort(support)
         if not self._judged.is_new(support):
             return
-        found = Incumbent.at(self.problem, self.fits.minimum(support).w, self.n_nodes)
+        fit = self.fits.minimum(self.problem.units.columns(support))
+        found = Incumbent.at(self.problem, fit.w, self.n_nodes)
         if found.objective < self.incumbent.objective:
             self.incumbent = found
             self._set_cutoff()

@@ -1,0 +1,365 @@
+"""Bounds for units of several columns, several responses and bounded coefficients, squared loss.
+
+Every unit J has orthonormal columns Z_J that span its own (weights and ridge included), so that the
+loss is ½‖y − Σ Z_J v_J‖² and the blocks of H = Z'Z on the diagonal are identities. A number t_J for
+each unit with H − diag(t) positive semidefinite takes the place of the curvature of a column: the
+tangent of what is left is a bound in which a unit that joins counts ½‖b_J‖²/t_J less its price. A
+unit of one column within bounds counts sup b'v − ½t‖v‖² over these, which is less.
+
+Directions that depend on those of other units, as the constant that the levels of every category
+add up to, have no such curvature. They are taken from all columns and from y: the bound is that of
+a problem in which they cost nothing, and so no higher.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from blockl0 import kernels
+from blockl0.exact.bounds import EPSILON, Node, Relaxed, Tangent
+from blockl0.exact.last_columns import Finished
+from blockl0.problem.orthogonal import DEPENDENT, project_away
+from blockl0.problem.problem import Problem
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+_lapack: Any = lapack
+
+MOST = 6000
+"""Directions of all units together of which products are made."""
+FLAT, MOST_SHARED, ROUNDS = 1e-9, 0.2, 6
+"""Curvature of a direction that is none; the share of the rows that such directions may take up;
+and times that they are looked for again."""
+NEARLY_ALL = 1.0 - 1e-6
+"""Of a unit's curvature, what is taken away at most: something is left to descend by."""
+START_SHARE, START_FALL, TRIALS = 0.95, 0.8, 40
+"""Of the largest multiple of the first t: the share tried, the next one, and how many."""
+SWEEPS, LEVELS = 6, 14
+"""Passes at one level, and levels that are tried."""
+BARRIER = 0.5
+"""Weight of the barrier that keeps H − D definite, in shares of the gap."""
+
+
+class UnitBounds:
+    """Bounds of all nodes of a problem, whose columns are units.
+
+    Parameters
+    ----------
+    problem : Problem
+        With the squared loss.
+
+    Attributes
+    ----------
+    t : ndarray (units,)
+        Curvature taken away at the root; zero where there is none.
+    reason : str or None
+        Why there is no bound.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        price, self.budget = problem.sparsity
+        costs = np.ones(problem.n_units) if problem.costs is None else problem.costs
+        self.prices = price * costs
+        self.reason: str | None = None
+        self.t: Floats = np.zeros(problem.n_units)
+        self._set_up()
+
+    # -- the directions ----------------------------------------------------------------------------
+
+    def _set_up(self) -> None:
+        """Orthonormal columns of all units, their products, and the first curvature."""
+        problem = self.problem
+        n = problem.n_features
+        if n > MOST:
+            self.reason = f"products of {n} columns do not fit; the most is {MOST}"
+            return
+        A, b, scale = problem.unit_columns(np.arange(n))
+        b = b if b.ndim == 2 else b[:, None]
+        self.length = float(np.linalg.norm(b))
+        parts = [A[:, problem.units.members(unit)] for unit in range(problem.n_units)]
+        for _ in range(ROUNDS):
+            parts = [_orthonormal(part) for part in parts]
+            Z, shared = np.hstack(parts), None
+            if Z.shape[1] == 0:
+                self.reason = "no column is left beside those that depend on others"
+                return
+            H = Z.T @ Z
+            values, vectors = np.linalg.eigh(H)
+            null = vectors[:, values <= FLAT]
+            if null.shape[1] == 0:
+                break
+            shared = _shared(parts, null)
+            if shared.shape[1] > MOST_SHARED * len(A):
+                self.reason = "columns of different groups depend on each other, without a `ridge`"
+                return
+            parts = [project_away(shared, part)[0] for part in parts]
+            b = project_away(shared, b)[0]
+        else:
+            self.reason = "columns of different groups depend on each other, without a `ridge`"
+            return
+        self.starts = np.concatenate([[0], np.cumsum([part.shape[1] for part in parts])]).astype(
+            np.int64
+        )
+        self.H, self.c = np.ascontiguousarray(H), np.ascontiguousarray(Z.T @ b)
+        self.constant = 0.5 * float(np.vdot(b, b))
+        # of products of unit columns, each rounded a few times
+        self.blur = EPSILON * (len(A) + 16.0) * problem.design.blur
+        self._set_limits(parts, scale)
+        self._last = np.zeros(self.c.shape)
+        self._set_first_curvature()
+
+    def _set_limits(self, parts: list[Floats], scale: Floats) -> None:
+        """Bounds of the coefficients of one-column units, in their own direction; else none."""
+        N = self.H.shape[0]
+        self.low, self.high = np.full(N, -np.inf), np.full(N, np.inf)
+        bounds = self.problem.bounds
+        if bounds is None:
+            return
+        A = self.problem.unit_columns(np.arange(self.problem.n_features))[0]
+        for unit, part in enumerate(parts):
+            members = self.problem.units.members(unit)
+            if members.size != 1 or part.shape[1] != 1:
+                continue
+            j, at = int(members[0]), int(self.starts[unit])
+            # a column is so long along its direction; what was taken from it is free
+            along = float(part[:, 0] @ A[:, j])
+            if along <= DEPENDENT:
+                continue
+            low, high = np.array([bounds[0][j], bounds[1][j]]) * (scale[j] * along)
+            # as much wider as rounding may have made them too narrow
+            self.low[at], self.high[at] = low * (1.0 + self.blur), high * (1.0 + self.blur)
+
+    def _set_first_curvature(self) -> None:
+        """The largest multiple of 1/λmax(K_JJ), K = inv(H), that leaves H − D definite."""
+        K = self._inverse(self.H)
+        if K is None:
+            self.reason = "columns nearly depend on each other, and there is no `ridge`"
+            return
+        first = np.array([1.0 / top if top > 0.0 else 0.0 for top in self._largest(K)])
+        # D^½ K D^½ has unit diagonal blocks; its largest eigenvalue says how much fits
+        root = np.sqrt(self._spread(first, np.arange(first.size)))
+        most = 1.0 / float(np.linalg.eigvalsh(K * root * root[:, None])[-1])
+        share = START_SHARE
+        for _ in range(TRIALS):
+            t = np.minimum(share * most * first, NEARLY_ALL)
+            if self._is_definite(t, np.arange(t.size)):
+                self.t = t
+                return
+            share *= START_FALL
+        self.reason = "columns nearly depend on each other, and there is no `ridge`"
+
+    def _inverse(self, H: Floats) -> Floats | None:
+        """inv(H); None where H is not definite."""
+        if H.size == 0:
+            return H
+        factor, info = _lapack.dpotrf(H, lower=1)
+        if info != 0:
+            return None
+        lower = np.tril(_lapack.dpotri(factor, lower=1)[0])
+        return lower + np.tril(lower, -1).T
+
+    def _largest(self, K: Floats) -> list[float]:
+        """The largest eigenvalue of every diagonal block."""
+        blocks = [K[a:b, a:b] for a, b in zip(self.starts[:-1], self.starts[1:], strict=True)]
+        return [float(np.linalg.eigvalsh(block)[-1]) if block.size else 0.0 for block in blocks]
+
+    def _rows(self, units: Ints) -> Ints:
+        """The directions of some units."""
+        ranges = [np.arange(self.starts[unit], self.starts[unit + 1]) for unit in units]
+        return np.concatenate([np.empty(0, dtype=np.int64), *ranges])
+
+    def _spread(self, of_units: Floats, units: Ints) -> Floats:
+        """A number for every unit, for each of its directions."""
+        return np.repeat(of_units, (self.starts[1:] - self.starts[:-1])[units])
+
+    def _is_definite(self, t: Floats, units: Ints) -> bool:
+        """Whether H − D is positive semidefinite on some units, for certain.
+
+        A factorization succeeds with a margin for its rounding, at most (N + 1)ε times the trace,
+        and that of H, at most N times that of an entry.
+        """
+        rows = self._rows(units)
+        N = rows.size
+        margin = 2.0 * N * (self.blur + (N + 2.0) * EPSILON)
+        M = np.array(self.H[np.ix_(rows, rows)], order="F")
+        M.flat[:: N + 1] -= self._spread(t, units) + margin
+        return N == 0 or _lapack.dpotrf(M, lower=1, clean=0)[1] == 0
+
+    # -- what the tree asks ------------------------------------------------------------------------
+
+    def relax(self, node: Node, cutoff: float, share: float) -> Relaxed:
+        """The perspective relaxation by block coordinate descent, at levels that use up the room.
+
+        The level of memberships is bisected; at each the best bound so far is kept.
+        """
+        units = np.concatenate([node.included, node.free])
+        n_in, room = node.included.size, self.budget - node.included.size
+        t = self.t[units] if node.d is None else node.d
+        v, g, z = self._start(units, t)
+        is_in, price = np.arange(units.size) < n_in, self.prices[units]
+        low, high, mu, best = 0.0, np.inf, node.theta, None
+        for n_levels in range(LEVELS):
+            for _ in range(SWEEPS):
+                total = kernels.sweep_units(
+                    self.H, t, self.starts, units, is_in, price + mu, self.low, self.high, v, g, z
+                )
+            found = self._prove(units, n_in, room, t, v, node)
+            if best is None or found.bound > best.bound:
+                best, node.theta, node.z = found, mu, z[n_in:].copy()
+                node.w = self._norms(v, units)
+                self._last = v.copy()
+            is_balanced = total <= room + 1e-3 and (mu == 0.0 or total >= room - 1e-3)
+            if best.bound >= cutoff or (is_balanced and n_levels > 1):
+                break
+            low, high = (mu, high) if total > room else (low, mu)
+            if mu == 0.0 and total <= room:
+                continue
+            if np.isinf(high):
+                mu = max(2.0 * mu, self._first_level(units, n_in, room, t, g))
+            else:
+                mu = 0.5 * (low + high)
+        assert best is not None
+        return best
+
+    def _first_level(self, units: Ints, n_in: int, room: int, t: Floats, g: Floats) -> float:
+        """The gain of the first unit that has no room: a level for its membership."""
+        gains = 0.5 * self._norms(g, units)[n_in:] ** 2 / np.maximum(t[n_in:], 1e-300)
+        if room >= gains.size:
+            return 1e-6 * (self.constant + 1e-300)
+        level = float(np.sort(gains)[gains.size - room - 1])
+        return max(0.5 * level, 1e-9 * (self.constant + 1e-300))
+
+    def _start(self, units: Ints, t: Floats) -> tuple[Floats, Floats, Floats]:
+        """(v, g, z) at the last point, of the units that are here."""
+        v, rows = np.zeros_like(self._last), self._rows(units)
+        v[rows] = self._last[rows]
+        return v, self._slopes(v, units, t), np.zeros(units.size)
+
+    def _slopes(self, v: Floats, units: Ints, t: Floats) -> Floats:
+        """c − (H − D)v."""
+        g, rows = self.c - self.H @ v, self._rows(units)
+        g[rows] += self._spread(t, units)[:, None] * v[rows]
+        return g
+
+    def _norms(self, rows: Floats, units: Ints) -> Floats:
+        """Of every unit the length of its rows."""
+        squares = np.einsum("ij,ij->i", rows, rows)
+        sums = np.concatenate([[0.0], np.cumsum(squares)])
+        # differences of sums may be below zero by rounding; these norms only rank
+        return np.sqrt(np.maximum(sums[self.starts[units + 1]] - sums[self.starts[units]], 0.0))
+
+    def _prove(
+        self, units: Ints, n_in: int, room: int, t: Floats, v: Floats, node: Node
+    ) -> Relaxed:
+        """What the tangent at v proves, less all that rounding may have added.
+
+        An entry of b is known to `blur` for c and for every product with v, and to the rounding of
+        a sum of N terms. With bounds b is what would give the same gain without them, which changes
+        by no more than b itself does.
+        """
+        b, rows = self._slopes(v, units, t), self._rows(units)
+        N = self.H.shape[0]
+        reach = float(np.abs(v).sum(axis=0).max(initial=0.0))
+        entry = self.blur * (self.length + reach) + EPSILON * (N + 8.0) * (reach + self.length)
+        bends = v * (self.c - b)
+        base = self.constant - 0.5 * float(bends.sum())
+        allowance = 0.5 * entry * float(np.abs(v).sum()) + EPSILON * (N + 16.0) * float(
+            np.abs(bends).sum() + self.constant
+        )
+        allowance += self.blur * self.length * self.length
+        effective = self._effective(b, rows, self._spread(t, units))
+        sizes = (self.starts[1:] - self.starts[:-1])[units]
+        error = entry * np.sqrt(sizes * b.shape[1])
+        sums = np.add.reduceat(np.append((effective**2).sum(axis=1), 0.0), _offsets(sizes))
+        norms = np.sqrt(np.where(sizes > 0, sums, 0.0))
+        price = self.prices[units]
+        tangent = Tangent(
+            base + float(self._paid(node.included).sum()), norms, np.maximum(t, 1e-300), error,
+            allowance,
+        )  # fmt: skip
+        # a unit without curvature says nothing of what it gains
+        flat = (t <= 0.0) & (sizes > 0)
+        if flat.any():
+            return Relaxed(-np.inf, np.inf, np.zeros(units.size - n_in), 0.0, 0.0, np.inf)
+        return tangent.prove(n_in, room, price[n_in:], base)
+
+    def _effective(self, b: Floats, rows: Ints, t: Floats) -> Floats:
+        """√(2t sup_v bv − ½tv²) within bounds, entry by entry: |b| where there are none."""
+        b = b[rows]
+        v = np.clip(b / np.maximum(t, 1e-300)[:, None], self.low[rows, None], self.high[rows, None])
+        gain = v * (b - 0.5 * t[:, None] * v)
+        return np.sqrt(np.maximum(2.0 * t[:, None] * gain, 0.0))
+
+    def _paid(self, included: Ints) -> Floats:
+        """The prices of what is in; one that is kept may be zero within bounds, and pay nothing."""
+        if self.problem.bounds is None:
+            return self.prices[included]
+        return np.where(np.isin(included, self.problem.keep), 0.0, self.prices[included])
+
+    def bound_of(self, support: Ints, w: Floats, cutoff: float) -> float:
+        """A fit of squares is what it is."""
+        return np.inf
+
+    def finish(self, node: Node, cutoff: float) -> Finished | None:
+        """There is no closed form here."""
+        return None
+
+    def sharpen(self, node: Node, relaxed: Relaxed, cutoff: float) -> bool:
+        """One step of t towards a higher bound, kept off the edge by a barrier μ·logdet(H − D).
+
+        The bound grows by ½‖v_J‖²(1/z_J − 1) with t_J, the barrier falls by the trace of the block
+        of K = inv(H − D), and bends by its squared norm.
+        """
+        units = np.concatenate([node.included, node.free])
+        t, n_in = (self.t[units] if node.d is None else node.d), node.included.size
+        rows, gap = self._rows(units), cutoff - relaxed.bound
+        M = self.H[np.ix_(rows, rows)].copy()
+        M.flat[:: rows.size + 1] -= self._spread(t, units)
+        K = self._inverse(np.asfortranarray(M))
+        if K is None or not gap > 0.0:
+            return False
+        offsets = _offsets((self.starts[1:] - self.starts[:-1])[units])
+        ends = np.append(offsets[1:], rows.size)
+        blocks = [K[a:b, a:b] for a, b in zip(offsets, ends, strict=True)]
+        traces = np.array([float(np.trace(block)) for block in blocks])
+        bends = np.array([max(float(np.vdot(block, block)), 1e-300) for block in blocks])
+        z = np.concatenate([np.ones(n_in), np.maximum(node.z, 1e-6)])
+        rise = 0.5 * self._norms(self._last, units) ** 2 * (1.0 / z - 1.0)
+        mu = BARRIER * gap / units.size
+        most = 0.5 / np.maximum(traces, 1e-300)
+        step = np.clip(0.5 * (rise / mu - traces) / bends, -0.5 * t, most)
+        for _ in range(8):
+            there = np.clip(t + step, 1e-6, NEARLY_ALL)
+            if self._is_definite(there, units):
+                node.d = there
+                return bool(np.abs(there - t).max(initial=0.0) > 1e-9)
+            step = 0.5 * step
+        return False
+
+
+def _offsets(sizes: Ints) -> Ints:
+    return np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
+
+
+def _orthonormal(A: Floats) -> Floats:
+    """Orthonormal columns that span those of A, as far as these do not depend on each other."""
+    if A.shape[1] == 0:
+        return A
+    lengths = np.linalg.norm(A, axis=0)
+    if A.shape[1] == 1:
+        return A / lengths if lengths[0] > DEPENDENT else A[:, :0]
+    U, values, _ = np.linalg.svd(A, full_matrices=False)
+    return U[:, values > DEPENDENT * max(1.0, float(values[0]))]
+
+
+def _shared(parts: list[Floats], null: Floats) -> Floats:
+    """Orthonormal columns that span what units have in common, by combinations that vanish."""
+    starts = np.concatenate([[0], np.cumsum([part.shape[1] for part in parts])])
+    common = [part @ null[a:b] for part, a, b in zip(parts, starts[:-1], starts[1:], strict=True)]
+    U, values, _ = np.linalg.svd(np.hstack(common), full_matrices=False)
+    return U[:, values > 1e-6]
