@@ -9,6 +9,7 @@ import numpy as np
 
 from blockl0.incumbent import Incumbent
 from blockl0.refit.annealing import FIRST_MOVES, LONG_MOVES
+from blockl0.refit.frontier import Frontier
 from blockl0.refit.search import Search, WaveSearch
 from blockl0.run import Run
 
@@ -18,6 +19,8 @@ one round only; under a budget alone, where kicks do better on small supports, f
 are so."""
 ELSEWHERE, LONGER = 10, 4
 """Fruitless rounds between two long annealings, and how much longer the next one takes."""
+GIVEN_ROUNDS = 4
+"""Twice the rounds in a row without improvement that end waves from a frontier that was given."""
 SMALL_GAIN = 2e-3
 """Of the objective: a round that brings less takes back but half of the failures before it."""
 
@@ -39,6 +42,8 @@ class Beside:
         Copied.
     rounds : int
         Twice the rounds in a row without improvement that end it.
+    frontier : Frontier, optional
+        One that an annealing has filled: there is no other then, and few waves, which add to it.
 
     Attributes
     ----------
@@ -48,8 +53,16 @@ class Beside:
         Whether the support is so large that the first search makes only its first round.
     """
 
-    def __init__(self, search: Search, run: Run, rng: np.random.Generator, rounds: int) -> None:
+    def __init__(
+        self,
+        search: Search,
+        run: Run,
+        rng: np.random.Generator,
+        rounds: int,
+        frontier: Frontier | None = None,
+    ) -> None:
         self.run, self.rng, self.rounds = run, deepcopy(rng), rounds
+        self._given = frontier
         self._first = search
         self._search: WaveSearch | None = None
         self.point: Incumbent | None = None
@@ -58,23 +71,32 @@ class Beside:
 
     def begin(self, incumbent: Incumbent) -> None:
         """Anneal once, where the first search has come to a large support."""
-        is_priced = self._first.problem.sparsity.price > 0.0
-        fewest = MEDIUM if is_priced else FULL
+        is_priced, is_given = self._first.problem.sparsity.price > 0.0, self._given is not None
+        fewest = 1 if is_given else MEDIUM if is_priced else FULL
         if incumbent.n_nonzero < fewest or incumbent.objective <= self._first.negligible:
             return
         self._search = self._first.for_waves()
         if self._search is None:
             return
-        start = replace(incumbent, frontier=None, walk=None)
-        self.point = self._search.cool(start, self.run, self.rng, FIRST_MOVES)
-        # where a short annealing is no better than a descent a long one hardly is
-        self._next_moves = LONG_MOVES if self.point is not start else 0
-        self.is_alone = self.point.n_nonzero >= (LARGE if is_priced else FULL)
+        start = replace(incumbent, frontier=self._given, walk=None)
+        if self._given is None:
+            self.point = self._search.cool(start, self.run, self.rng, FIRST_MOVES)
+            # where a short annealing is no better than a descent a long one hardly is
+            self._next_moves = LONG_MOVES if self.point is not start else 0
+        else:
+            self.point, self.rounds = start, min(self.rounds, GIVEN_ROUNDS)
+        self.is_alone = is_given or self.point.n_nonzero >= (LARGE if is_priced else FULL)
 
     @property
     def is_over(self) -> bool:
         """Whether nothing more is to be made."""
         return self.point is None or self._fruitless >= (self.rounds + 1) // 2
+
+    def rounds_left(self, rounds: int) -> int:
+        """Fruitless rounds that end the first search, one less than none for no round at all."""
+        if not self.is_alone:
+            return rounds
+        return 0 if self._given is None else -1
 
     def advance(self, incumbent: Incumbent) -> None:
         """A round of waves, or a longer annealing, from the better of the two points."""
