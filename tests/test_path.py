@@ -195,3 +195,35 @@ def test_seconds_and_passes_are_those_of_a_point(loss):
     seconds = np.array([result.seconds for result in path])
     assert np.all(seconds > 0.0) and seconds.sum() <= path.seconds
     assert all(result.n_passes >= 0 for result in path) and path[0].n_passes > 0
+
+
+def test_large_points_share_a_frontier(monkeypatch):
+    monkeypatch.setattr("blockl0.refit.along.MOVES", 16_000)
+    rng = np.random.default_rng(7)
+    X, y = rng.standard_normal((90, 160)), 10.0 * rng.standard_normal(90)
+    budgets = [46, 50, 54, 58, 62, 66]
+    path = l0_path(X, y, n_nonzero_coefs=budgets, effort=1, random_state=0)
+    assert np.all(np.diff(path.objective) < 0.0)
+    alone = [solve(X, y, n_nonzero_coefs=k, effort=1, random_state=0) for k in budgets]
+    # not at every size, but as a whole: which local optimum a walk meets is chance
+    assert np.log(path.objective).sum() <= sum(np.log(r.objective) for r in alone) - 1.0
+    for k, result in zip(budgets, path, strict=True):
+        assert result.n_nonzero == k
+        # on a nearly perfect fit the search rounds more coarsely than a certificate may
+        assert result.certificate is not None or k > 50
+        assert blockl0.certify(X, y, result.coef, n_nonzero_coefs=k).holds
+    again = l0_path(X, y, n_nonzero_coefs=budgets, effort=1, random_state=0)
+    assert np.array_equal(path.objective, again.objective)
+
+
+def test_ctrl_c_ends_a_path_while_its_frontier_is_filled(monkeypatch):
+    rng = np.random.default_rng(6)
+    X, y = rng.standard_normal((90, 160)), 10.0 * rng.standard_normal(90)
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("blockl0.refit.along.Along.fill", stop)
+    path = l0_path(X, y, n_nonzero_coefs=[49, 50, 51, 52, 53], effort=1, random_state=0)
+    assert len(path) == 1
+    assert path[0].status is Status.INTERRUPTED

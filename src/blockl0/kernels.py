@@ -904,8 +904,10 @@ def sweep(table, i, j):
 
 
 @wide_inner
-def best_replacement(table, a, tolerance):
-    """The column that best replaces the a-th member, -1 when none improves; O(p).
+def best_replacement(table, a, low, high, tolerance):
+    """The column from `low` to `high` that best replaces the a-th member; O(high - low).
+
+    -1 when none lowers the minimum by more than the tolerance, which may be negative.
 
     Dropping j turns the gradient of i into g_i - W_ij w_j / K_jj and its pivot into
     M_ii + W_ij² / K_jj, where K = inv(H_SS); the swap then gains half the square over the pivot.
@@ -917,11 +919,11 @@ def best_replacement(table, a, tolerance):
     least = w * ratio + 2.0 * tolerance
     # whether any improves is counted without a division or a jump, which the compiler can widen
     count, best = 0, -1
-    for i in range(row.size):
+    for i in range(low, high):
         slope = slopes[i] - row[i] * ratio
         count += slope * slope > least * (pivots[i] + row[i] * row[i] * inverse)
     if count > 0:
-        for i in range(row.size):
+        for i in range(low, high):
             slope = slopes[i] - row[i] * ratio
             pivot = pivots[i] + row[i] * row[i] * inverse
             usable = table.slot[i] < 0 and pivots[i] < BARRED and pivot > table.border[LEAST, i]
@@ -1002,7 +1004,7 @@ def descend(table, columns, weight, price, budget, tolerance, max_moves):
                 n_failed += 1
                 leaves = table.member[a]
                 if not table.kept[leaves]:
-                    enters = best_replacement(table, a, tolerance)
+                    enters = best_replacement(table, a, 0, weight.size, tolerance)
             if enters >= 0 and not table.known[enters]:
                 # what is known must not change the order of moves: go on with the same member
                 back = 1 if single < 0 else 0
@@ -1020,6 +1022,100 @@ def descend(table, columns, weight, price, budget, tolerance, max_moves):
             return DRIFTED
     table.value[SWAP_ROW], table.value[N_FAILED] = a, n_failed
     return PAUSED
+
+
+class Cooling(NamedTuple):
+    """A walk by chance whose price falls; the best support that it meets of every size."""
+
+    plan: NDArray[np.float64]  # (5,), see below
+    chances: NDArray[np.uint64]  # (1,): the state of the random numbers, not zero
+    values: NDArray[np.float64]  # (most + 1,): the least minimum met, by size
+    members: NDArray[np.int32]  # (most + 1, most): its columns
+
+
+# plan: the prices at the beginning and at the end; the temperature, in prices; operations in all,
+# and made so far
+PRICE_FROM, PRICE_TO, HEAT, WORK, WORK_DONE = 0, 1, 2, 3, 4
+WINDOW = 128  # columns among which the best is tried: of all it would lead down too straight
+SINGLES = 0.2  # share of trials that are additions or removals, not swaps
+
+
+@part
+def draw_chance(state):
+    """A number in [0, 1), by shifts of 64 bits."""
+    x = state[0]
+    x ^= x << np.uint64(13)
+    x ^= x >> np.uint64(7)
+    x ^= x << np.uint64(17)
+    state[0] = x
+    return np.float64(x >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+
+
+@wide_inner
+def best_entry(table, low, high, least_gain):
+    """The column among those from `low` to `high` that gains most, -1 if not half of the least."""
+    edge, pivots, least = table.border[EDGE], table.border[PIVOT], table.border[LEAST]
+    best = -1
+    for i in range(low, high):
+        if table.slot[i] < 0 and pivots[i] > least[i]:
+            gain = edge[i] * edge[i] / pivots[i]
+            if gain > least_gain:
+                best, least_gain = i, gain
+    return best
+
+
+@part
+def note_support(table, cooling):
+    """Keep the support if it is the best of its size; O(|S|)."""
+    size = table.member[-1]
+    if size < cooling.values.size and table.value[MINIMUM] < cooling.values[size]:
+        cooling.values[size] = table.value[MINIMUM]
+        for a in range(size):
+            cooling.members[size, a] = table.member[a]
+
+
+@wide
+def anneal(table, cooling, weight, budget, until):
+    """Trials by chance at a falling price, until so many operations are made; all of H is known.
+
+    A trial is the best addition among some columns, the removal of a member, or the best swap of a
+    member among some columns; it is made if it raises the objective by less than an exponential
+    random number times the temperature, a fixed share of the price. A trial takes O(WINDOW), one
+    that is made O(p |S|). Returns DONE, or DRIFTED; called again it goes on.
+    """
+    plan, chances, p = cooling.plan, cooling.chances, table.slot.size
+    fall = np.log(plan[PRICE_TO] / plan[PRICE_FROM]) / plan[WORK]
+    is_fresh = False
+    while plan[WORK_DONE] < until:
+        if not is_fresh:
+            prepare_scan(table, weight)
+            is_fresh = True
+        price = plan[PRICE_FROM] * np.exp(fall * plan[WORK_DONE])
+        ceiling = -plan[HEAT] * price * np.log(1.0 - draw_chance(chances))
+        # every column is as often among those tried, the first and the last as well
+        first = int(draw_chance(chances) * (p + WINDOW - 1)) - WINDOW + 1
+        low, high = max(first, 0), min(first + WINDOW, p)
+        kind, size = draw_chance(chances), table.member[-1]
+        enters, leaves, a = -1, -1, int(draw_chance(chances) * size)
+        plan[WORK_DONE] += WINDOW + 16
+        if kind < 0.5 * SINGLES:
+            if size < budget:
+                enters = best_entry(table, low, high, 2.0 * (price - ceiling))
+        elif size > 0 and not table.kept[table.member[a]]:
+            j = table.member[a]
+            if kind >= SINGLES:
+                enters = best_replacement(table, a, low, high, -ceiling)
+                leaves = j if enters >= 0 else -1
+            elif -(table.border[EDGE, j] ** 2) / table.border[PIVOT, j] < 2.0 * (price + ceiling):
+                leaves = j
+        if enters < 0 and leaves < 0:
+            continue
+        plan[WORK_DONE] += p * (4.0 + size * (1.5 if enters >= 0 and leaves >= 0 else 1.0))
+        is_fresh = not sweep(table, enters, leaves)
+        if table.value[DRIFT] > MAX_DRIFT:
+            return DRIFTED
+        note_support(table, cooling)
+    return DONE
 
 
 @wide

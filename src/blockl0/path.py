@@ -15,6 +15,8 @@ from blockl0.incumbent import Incumbent
 from blockl0.problem.moments import Moments, problem_of
 from blockl0.problem.reduction import reduced
 from blockl0.problem.sparsity import Sparsity
+from blockl0.refit.along import Along
+from blockl0.refit.frontier import Frontier
 from blockl0.refit.local_search import FEW_ABOVE
 from blockl0.refit.rounds import finish, improve, make_search, refit_options
 from blockl0.refit.search import Search
@@ -200,7 +202,9 @@ def l0_path(
     does; then it is started from its neighbours on both sides, forth and back along the path, until
     nothing changes. So a point of the path is what `solve` gives, or strictly better, and the
     objective never increases with the budget, nor with a falling price. The Gram matrix of the
-    columns is shared by all points.
+    columns is shared by all points. With more effort than "fast", points of the squared loss after
+    one with 48 nonzeros or more are not solved alone: they share annealings down to the last
+    point, and each goes on from the best support of its size, to which all of them add.
 
     Parameters
     ----------
@@ -288,13 +292,9 @@ def solve_path(
         # neighbours bring most of what a round of kicks would
         rounds = -1
     search = make_search(reduced(problem, clock), options)
-    path = []
-    for price, budget in points:
-        path.append(_solve_alone(search, Sparsity(price, budget), clock, seed, rounds))
-        if path[-1].is_cut:
-            break
-        if is_quick and not (are_linked or is_wide) and len(path) > 1:
-            path[-1].try_from(path[-2].incumbent, must_replace=False)
+    along = Along(search, Sparsity(*points[-1])) if are_linked and rounds > 0 else None
+    learns = is_quick and not (are_linked or is_wide)
+    path = _solve_each(search, [Sparsity(*p) for p in points], clock, seed, rounds, along, learns)
     if are_linked:
         if not path[-1].is_cut:
             _ask_neighbours(path, clock)
@@ -364,13 +364,61 @@ class _Point:
         return True
 
 
-def _solve_alone(search: Search, sparsity: Sparsity, clock: Run, seed: Any, rounds: int) -> _Point:
-    """A point as `solve` finds it."""
+def _solve_each(
+    search: Search,
+    points: Sequence[Sparsity],
+    clock: Run,
+    seed: Any,
+    rounds: int,
+    along: Along | None,
+    learns: bool,
+) -> list[_Point]:
+    """The points alone, as `solve` finds them; large ones of many from a frontier that they share.
+
+    Where they learn, each is also tried from the one before. Ends with the first that is cut.
+    """
+    path = [_solve_point(search, points[0], clock, seed, rounds)]
+    for i, sparsity in enumerate(points[1:], start=1):
+        if path[-1].is_cut:
+            break
+        before, init, frontier = path[-1].incumbent, None, None
+        if along is not None and along.serves(before, len(points) - i):
+            if along.frontier is None and not _filled(along, path[-1], clock, seed):
+                break
+            init, frontier = along.start_for(sparsity, before), along.frontier
+        path.append(_solve_point(search, sparsity, clock, seed, rounds, init, frontier))
+        if learns and not path[-1].is_cut:
+            path[-1].try_from(before, must_replace=False)
+    return path
+
+
+def _filled(along: Along, last: _Point, clock: Run, seed: Any) -> bool:
+    """Fill the frontier; False, with the word at the last point, when Ctrl-C ended that."""
+    start = clock.seconds
+    try:
+        along.fill(clock, check_random_state(seed))
+    except KeyboardInterrupt:
+        last.status = Status.INTERRUPTED
+        return False
+    last.seconds += clock.seconds - start
+    return True
+
+
+def _solve_point(
+    search: Search,
+    sparsity: Sparsity,
+    clock: Run,
+    seed: Any,
+    rounds: int,
+    init: Floats | None = None,
+    frontier: Frontier | None = None,
+) -> _Point:
+    """A point as `solve` finds it, or from a start and the frontier it comes from."""
     passes = search.tally.n_passes
     search = search.for_sparsity(sparsity)
     run = clock.part(replace(clock.problem, sparsity=sparsity), is_shown=True)
     rng = check_random_state(seed)
-    incumbent, status = improve(search, None, run, rng, rounds)
+    incumbent, status = improve(search, init, run, rng, rounds, frontier)
     n_passes = search.tally.n_passes - passes
     return _Point(search, incumbent, status, run, rng, run.seconds, n_passes)
 

@@ -1,4 +1,4 @@
-"""A second search beside the rounds of the first: waves through sizes, on large supports."""
+"""A second search beside the rounds of the first: annealings and waves, on large supports."""
 
 from __future__ import annotations
 
@@ -8,17 +8,25 @@ from dataclasses import replace
 import numpy as np
 
 from blockl0.incumbent import Incumbent
+from blockl0.refit.annealing import FIRST_MOVES, LONG_MOVES
+from blockl0.refit.frontier import Frontier
 from blockl0.refit.search import Search, WaveSearch
 from blockl0.run import Run
 
-MEDIUM, LARGE = 24, 96
-"""Columns in a support from which on there are waves, and from which on there are no kicks."""
+MEDIUM, LARGE, FULL = 24, 96, 64
+"""Columns in a support from which on there is a second search, and from which on the first makes
+one round only; under a budget alone, where kicks do better on small supports, from which on both
+are so."""
+ELSEWHERE, LONGER = 10, 4
+"""Fruitless rounds between two long annealings, and how much longer the next one takes."""
+GIVEN_ROUNDS = 4
+"""Twice the rounds in a row without improvement that end waves from a frontier that was given."""
 SMALL_GAIN = 2e-3
 """Of the objective: a round that brings less takes back but half of the failures before it."""
 
 
 class Beside:
-    """Waves from a support that was grown size by size, one round for each of the first search.
+    """An annealing down to the price, then waves, one round for each of the first search.
 
     It sees what the first search finds, which sees nothing of it: the first search goes through the
     same points as without it, so that the better of the two is never worse. The random numbers are
@@ -33,51 +41,77 @@ class Beside:
     rng : Generator
         Copied.
     rounds : int
-        Rounds in a row without improvement that end it.
+        Twice the rounds in a row without improvement that end it.
+    frontier : Frontier, optional
+        One that an annealing has filled: there is no other then, and few waves, which add to it.
 
     Attributes
     ----------
     point : Incumbent or None
-        The best point so far, None as long as there are no waves.
+        The best point so far, None as long as there is no second search.
     is_alone : bool
         Whether the support is so large that the first search makes only its first round.
     """
 
-    def __init__(self, search: Search, run: Run, rng: np.random.Generator, rounds: int) -> None:
+    def __init__(
+        self,
+        search: Search,
+        run: Run,
+        rng: np.random.Generator,
+        rounds: int,
+        frontier: Frontier | None = None,
+    ) -> None:
         self.run, self.rng, self.rounds = run, deepcopy(rng), rounds
+        self._given = frontier
         self._first = search
         self._search: WaveSearch | None = None
         self.point: Incumbent | None = None
         self.is_alone, self._fruitless = False, -1
+        self._next_moves, self._next_cooling = 0, 0
 
     def begin(self, incumbent: Incumbent) -> None:
-        """Grow a start of its own, where a price has led the first search to a large support.
-
-        Under a budget alone the first search ends about as low in less time.
-        """
-        if self._first.problem.sparsity.price == 0.0:
-            return
-        if incumbent.n_nonzero < MEDIUM or incumbent.objective <= self._first.negligible:
+        """Anneal once, where the first search has come to a large support."""
+        is_priced, is_given = self._first.problem.sparsity.price > 0.0, self._given is not None
+        fewest = 1 if is_given else MEDIUM if is_priced else FULL
+        if incumbent.n_nonzero < fewest or incumbent.objective <= self._first.negligible:
             return
         self._search = self._first.for_waves()
-        if self._search is not None:
-            self.point = self._search.settle(self._search.grow(self.run), self.run, self.rng)
-            self.is_alone = self.point.n_nonzero >= LARGE
+        if self._search is None:
+            return
+        start = replace(incumbent, frontier=self._given, walk=None)
+        if self._given is None:
+            self.point = self._search.cool(start, self.run, self.rng, FIRST_MOVES)
+            # where a short annealing is no better than a descent a long one hardly is
+            self._next_moves = LONG_MOVES if self.point is not start else 0
+        else:
+            self.point, self.rounds = start, min(self.rounds, GIVEN_ROUNDS)
+        self.is_alone = is_given or self.point.n_nonzero >= (LARGE if is_priced else FULL)
 
     @property
     def is_over(self) -> bool:
         """Whether nothing more is to be made."""
-        return self.point is None or self._fruitless >= self.rounds
+        return self.point is None or self._fruitless >= (self.rounds + 1) // 2
+
+    def rounds_left(self, rounds: int) -> int:
+        """Fruitless rounds that end the first search, one less than none for no round at all."""
+        if not self.is_alone:
+            return rounds
+        return 0 if self._given is None else -1
 
     def advance(self, incumbent: Incumbent) -> None:
-        """One round of waves, from the better of its own point and the first search's."""
+        """A round of waves, or a longer annealing, from the better of the two points."""
         if self._search is None or self.point is None or self.is_over:
             return
         before = self.better(incumbent)
         if before is not self.point:
             before = replace(before, frontier=self.point.frontier, walk=None)
         is_first = self._fruitless < 0
-        self.point = self._search.wave_round(before, self.run, self.rng, is_first)
+        if self._next_moves and (self._fruitless >= self._next_cooling):
+            self.point = self._search.cool(before, self.run, self.rng, self._next_moves)
+            self._next_moves *= LONGER
+            self._next_cooling += ELSEWHERE
+        else:
+            self.point = self._search.wave_round(before, self.run, self.rng, is_first)
         self._fruitless = count_fruitless(
             self._fruitless, before.objective, self.point.objective
         )  # fmt: skip

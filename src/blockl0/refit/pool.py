@@ -89,7 +89,7 @@ class Pool:
         share = p / problem.n_features
         self._batch = 1 if share * problem.design.nbytes <= CACHED_BYTES else GRAM_BATCH
         self._trees: dict[int, kernels.Tree] = {}
-        self._equal = np.ones(p)
+        self.equal = np.ones(p)
         capacity = min(p, self.sparsity.budget)
         border = np.empty((5, p))
         border[kernels.LEAST] = kernels.PIVOT_FLOOR * sq_norms
@@ -183,7 +183,7 @@ class Pool:
         """Move columns (positions in the pool) into the support or out of it, in this order."""
         self.know(positions[self.table.slot[positions] < 0])
         price, budget = self.sparsity
-        kernels.descend(self.table, positions, self._equal, price, budget, self.tolerance, 0)
+        kernels.descend(self.table, positions, self.equal, price, budget, self.tolerance, 0)
 
     def descend(
         self,
@@ -197,7 +197,7 @@ class Pool:
         Another price and a smaller budget than the pool's may be given.
         """
         price, budget = self.sparsity if sparsity is None else sparsity
-        weight = self._equal if weight is None else weight
+        weight = self.equal if weight is None else weight
         first, n_rebuilt, n_moves = _NONE if dropped is None else dropped, 0, 0
         self._begin_descent()
         while True:

@@ -15,6 +15,7 @@ from blockl0.incumbent import Incumbent, Tally, Walk
 from blockl0.problem.fits import make_fits
 from blockl0.problem.problem import Problem
 from blockl0.problem.sparsity import Sparsity
+from blockl0.refit.annealing import anneal, last_price, most_columns, work_of
 from blockl0.refit.frontier import Frontier
 from blockl0.refit.pool import Pool
 from blockl0.refit.pool_kicks import LARGEST_BLOCK, PoolKicks
@@ -325,20 +326,37 @@ class QuadraticSearch(WaveSearch):
         """One with pools of its own, on the same Gram matrix."""
         return self.for_sparsity(self.problem.sparsity)
 
-    def grow(self, run: Run) -> Incumbent:
-        """A start from nothing, size by size: a descent for its price fills up with columns."""
-        frontier = Frontier()
-        nothing = Incumbent(np.zeros(self.problem.n_features), self.constant, 0)
-        waves = Waves(self.make_pool(nothing, run), frontier)
-        waves.grow(run)
+    def cool(
+        self, incumbent: Incumbent, run: Run, rng: np.random.Generator, moves: float
+    ) -> Incumbent:
+        """From nothing down to the price, in about so many moves; the best, or the incumbent."""
+        pool, size = self._wave_pool(incumbent, run), incumbent.n_nonzero
+        waves = self._waves_at(incumbent, pool)
+        before, price = waves.best, last_price(pool)
+        work = work_of(pool, size, moves)
+        anneal(pool, waves.frontier, price, most_columns(size), work, run, rng)
         waves.return_to_best()
-        return self.fit(waves.pool.support, 0, frontier)
+        if not waves.best < before - self.tolerance:
+            return incumbent
+        return self._settled_if_better(pool.support, incumbent, run, rng)
 
     def wave_round(
         self, incumbent: Incumbent, run: Run, rng: np.random.Generator, is_first: bool = False
     ) -> Incumbent:
         """Waves from supports of about the size of the incumbent; the best, or the incumbent."""
-        pool = self.make_pool(incumbent, run, kick_size(self.problem, self.options))
+        pool = self._wave_pool(incumbent, run)
+        waves = self._waves_at(incumbent, pool)
+        before = waves.best
+        waves.make_round(run, rng, FIRST_WAVES if is_first else WAVES)
+        if not waves.best < before - self.tolerance:
+            return incumbent
+        return self._settled_if_better(pool.support, incumbent, run, rng)
+
+    def _wave_pool(self, incumbent: Incumbent, run: Run) -> Pool:
+        return self.make_pool(incumbent, run, kick_size(self.problem, self.options))
+
+    def _waves_at(self, incumbent: Incumbent, pool: Pool) -> Waves:
+        """Waves on the pool, with the frontier of the incumbent as far as the pool has it."""
         waves = Waves(pool, incumbent.frontier or Frontier())
         waves.note()
         if not pool.has(waves.frontier.support(waves.best_size)):
@@ -346,11 +364,7 @@ class QuadraticSearch(WaveSearch):
             waves = Waves(pool, Frontier())
             waves.note()
         incumbent.frontier = waves.frontier
-        before = waves.best
-        waves.make_round(run, rng, FIRST_WAVES if is_first else WAVES)
-        if not waves.best < before - self.tolerance:
-            return incumbent
-        return self._settled_if_better(pool.support, incumbent, run, rng)
+        return waves
 
     def _settled_if_better(
         self, support: Ints, incumbent: Incumbent, run: Run, rng: np.random.Generator

@@ -25,6 +25,7 @@ from blockl0.problem.problem import Problem
 from blockl0.problem.reduction import refined
 from blockl0.problem.sparsity import Sparsity
 from blockl0.refit.beside import Beside
+from blockl0.refit.frontier import Frontier
 from blockl0.refit.local_search import LocalSearch
 from blockl0.refit.pool_sizes import SearchOptions
 from blockl0.refit.pooled_search import PooledSearch
@@ -130,12 +131,20 @@ def run_search(
 
 
 def improve(
-    search: Search, init: Floats | None, run: Run, rng: np.random.Generator, rounds: int
+    search: Search,
+    init: Floats | None,
+    run: Run,
+    rng: np.random.Generator,
+    rounds: int,
+    frontier: Frontier | None = None,
 ) -> tuple[Incumbent, Status]:
-    """Settle a start, then rounds of blocks and kicks until `rounds` in a row bring nothing."""
+    """Settle a start, then rounds of blocks and kicks until `rounds` in a row bring nothing.
+
+    A frontier that other points have filled saves the annealing of a large support.
+    """
     incumbent: Incumbent | None = None
     status: Status | None = None
-    beside = Beside(search, run, rng, rounds)
+    beside = Beside(search, run, rng, rounds, frontier)
     try:
         given = _without_choice(search)
         incumbent = given or search.start(search.problem.zero() if init is None else init, run)
@@ -147,7 +156,7 @@ def improve(
         if not (is_done or incumbent.is_proven):
             beside.begin(incumbent)
         status = run.record(beside.better(incumbent))
-        rounds = -1 if is_done else 0 if beside.is_alone else rounds
+        rounds = -1 if is_done else beside.rounds_left(rounds)
         # the first round is always made, and is narrow
         fruitless, n_elsewhere = -1, 0
         while status is None and fruitless < rounds and not incumbent.is_proven:

@@ -108,8 +108,10 @@ class WaveSearch(Search):
     """A search that also goes through sizes one by one, up and down."""
 
     @abstractmethod
-    def grow(self, run: Run) -> Incumbent:
-        """A start from nothing, size by size."""
+    def cool(
+        self, incumbent: Incumbent, run: Run, rng: np.random.Generator, moves: float
+    ) -> Incumbent:
+        """From nothing down to the price, in about so many moves; the best, or the incumbent."""
 
     @abstractmethod
     def wave_round(

@@ -12,8 +12,6 @@ from blockl0.run import Run
 
 Ints = NDArray[np.int64]
 
-BEYOND, FEWEST_BEYOND = 1.1, 3
-"""A support grows for its price to this multiple of the best size so far, and so many more."""
 WINDOW = 0.1
 """Of the best size: how far from it a wave may set out, and half as far it goes beyond."""
 DEEPEST = 0.8
@@ -67,18 +65,6 @@ class Waves:
             if pool.size == before:
                 break
             self.note()
-
-    def grow(self, run: Run | None) -> None:
-        """Grow from where the pool stands to beyond the size that is best for the price."""
-        pool = self.pool
-        self.note()
-        while pool.size < pool.sparsity.budget:
-            size = pool.size
-            if size > BEYOND * self.best_size + FEWEST_BEYOND:
-                break
-            self.grow_to(size + 1, run)
-            if pool.size == size:
-                break
 
     def return_to_best(self) -> None:
         """Load the best support of the frontier, and descend from it for its price."""

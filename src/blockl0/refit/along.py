@@ -1,0 +1,66 @@
+"""What the large supports of a path share: one frontier, filled before any of them is searched."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockl0.incumbent import Incumbent
+from blockl0.problem.sparsity import Sparsity
+from blockl0.refit.annealing import LONG_MOVES
+from blockl0.refit.frontier import Frontier
+from blockl0.refit.search import Search
+from blockl0.run import Run
+
+Floats = NDArray[np.float64]
+
+SHARED = 48
+"""Columns in a support from which on the next points of a path share what they find."""
+FEWEST_POINTS = 4
+"""Points of a path that are still to be made, from which on an annealing for all of them pays."""
+WALKS, MOVES = 3, 4 * LONG_MOVES
+"""Annealings down to the last point, and moves of each."""
+
+
+class Along:
+    """One annealing down to the last point of a path serves all points before it.
+
+    Parameters
+    ----------
+    search : Search
+        Of any point.
+    last : Sparsity
+        The largest budget, or the lowest price.
+    """
+
+    def __init__(self, search: Search, last: Sparsity) -> None:
+        self._search, self._last = search, last
+        self.frontier: Frontier | None = None
+
+    def serves(self, before: Incumbent, n_left: int) -> bool:
+        """Whether the next point is one of many with a large support, as the one before has."""
+        if self.frontier is not None:
+            return True
+        is_long = n_left >= FEWEST_POINTS and before.n_nonzero >= SHARED
+        return is_long and self._search.for_waves() is not None
+
+    def fill(self, run: Run, rng: np.random.Generator) -> None:
+        """Anneal down to the last point of the path."""
+        self.frontier = Frontier()
+        search = self._search.for_sparsity(self._last).for_waves()
+        if search is None:
+            return
+        point = search.settle(search.start(search.problem.zero(), run), run, rng)
+        point.frontier = self.frontier
+        for _ in range(WALKS if point.objective > search.negligible else 0):
+            point = search.cool(point, run, rng, MOVES)
+        self.frontier = point.frontier
+
+    def start_for(self, sparsity: Sparsity, before: Incumbent) -> Floats:
+        """The best support of the frontier, marked by ones; where it has none, the point before."""
+        frontier = self.frontier
+        if frontier is None or frontier.best(sparsity) == np.inf:
+            return before.w
+        w = np.zeros_like(before.w)
+        w[frontier.support(frontier.best_size(sparsity))] = 1.0
+        return w
