@@ -137,6 +137,10 @@ class Loss:
         """(value, gradient, curvature) per sample, (m,) each; some losses have a quicker way."""
         return self.value(eta, y), self.gradient(eta, y), self.curvature(eta, y)
 
+    def first_intercept(self, eta: Floats, y: Floats, weights: Floats | None = None) -> float:
+        """Where to look for the intercept b with the least Σ_i weights_i ℓ(eta_i + b, y_i)."""
+        return 0.0
+
     def check_target(self, y: Floats) -> Floats:
         """Return y in the coding that the loss works with, or say what is wrong with it.
 
@@ -238,10 +242,11 @@ def majorizer_curvature(loss: Loss, eta: Floats, y: Floats) -> Floats:
 
 
 def best_intercept(
-    loss: Loss, eta: Floats, y: Floats, weights: Floats | None = None, start: float = 0.0
+    loss: Loss, eta: Floats, y: Floats, weights: Floats | None = None, start: float | None = None
 ) -> float:
     """argmin_b Σ_i weights_i ℓ(eta_i + b, y_i): Newton's method inside a bracket, O(m) a step.
 
+    It begins at the given start, or where the loss says.
     Where the minimum is at infinity, as for one class only, the answer is where it is nearly flat.
     """
 
@@ -250,7 +255,8 @@ def best_intercept(
 
     if loss.is_quadratic:
         return float(np.average(y - eta, weights=weights))
-    b, low, high, reach = start, -np.inf, np.inf, 1.0
+    b = loss.first_intercept(eta, y, weights) if start is None else start
+    low, high, reach = -np.inf, np.inf, 1.0
     far = FAR_INTERCEPT + 2.0 * float(np.abs(eta).max())
     for n_steps in range(MAX_INTERCEPT_STEPS):
         _, slopes, bends = loss.terms(eta + b, y)

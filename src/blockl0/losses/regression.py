@@ -142,6 +142,12 @@ class Poisson(LogLink):
             return super().terms(eta, y)
         return fused_terms(kernels.poisson_terms, eta, y)
 
+    def first_intercept(self, eta: Floats, y: Floats, weights: Floats | None = None) -> float:
+        """The best one: log of the sum of y, less that of the means."""
+        ones, top = np.ones(y.size) if weights is None else weights, float(eta.max())
+        sums = float(ones @ y), float(ones @ np.exp(eta - top))
+        return float(np.log(sums[0]) - np.log(sums[1]) - top) if min(sums) > 0.0 else 0.0
+
     def conjugate(self, u: Floats, y: Floats) -> Floats:
         """q log q − q − y log y + y with q = u + y ≥ 0."""
         mean = u + y

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -113,6 +114,12 @@ class Problem:
         total = values.sum() if self.sample_weight is None else self.sample_weight @ values
         return float(total + 0.5 * self.ridge * np.vdot(w, w))
 
+    @cached_property
+    def loss_at_zero(self) -> float:
+        """Σ_i weight_i ℓ(0, y_i), without an intercept, found once."""
+        eta = np.zeros(self.n_samples if self.n_outputs == 1 else (self.n_samples, self.n_outputs))
+        return float(self.weights @ self.loss.value(eta, self.y))
+
     def data_loss(self, w: Floats) -> float:
         """Σ_i weight_i ℓ(eta_i, y_i), without the ridge."""
         return self.smooth(w) - 0.5 * self.ridge * float(np.vdot(w, w))
@@ -169,10 +176,10 @@ class Problem:
             return None if bound == 1.0 else np.full(self.n_samples, bound)
         return bound * self.sample_weight
 
-    def best_intercept(self, eta: Floats, start: float = 0.0) -> Any:
+    def best_intercept(self, eta: Floats, start: float | None = None) -> Any:
         """argmin_b Σ_i weight_i ℓ(eta_i + b, y_i), a number, or (C,) for C outputs.
 
-        Of one output it is looked for from a start.
+        Of one output it is looked for from a start, where one is given.
         """
         if eta.ndim == 2:
             return best_intercepts(self.loss, eta, self.y, self.weights)  # type: ignore[arg-type]
