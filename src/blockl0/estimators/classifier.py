@@ -33,7 +33,8 @@ class L0Classifier(ClassifierMixin, L0Linear):
 
     Parameters
     ----------
-    n_nonzero_coefs, alpha, fit_intercept, keep, effort, time_limit, random_state, verbose
+    n_nonzero_coefs, alpha, fit_intercept, keep, effort, time_limit, random_state, verbose,
+    n_jobs
         As in `L0Regressor`.
     method : "refit" (default) or "exact"
         "exact" is for two classes, and goes on until the subset is proven to be the best one, or
@@ -85,11 +86,12 @@ class L0Classifier(ClassifierMixin, L0Linear):
         time_limit: float | None = None,
         random_state: Any = None,
         verbose: int | bool = 0,
+        n_jobs: int | None = None,
     ) -> None:
         super().__init__(
             n_nonzero_coefs, alpha=alpha, ridge=ridge, loss=loss, fit_intercept=fit_intercept,
             keep=keep, method=method, effort=effort, time_limit=time_limit,
-            random_state=random_state, verbose=verbose,
+            random_state=random_state, verbose=verbose, n_jobs=n_jobs,
         )  # fmt: skip
         self.class_weight = class_weight
 

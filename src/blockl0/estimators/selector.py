@@ -39,7 +39,8 @@ class BestSubsetSelector(SelectorMixin, L0Linear):
         For labels, as in `L0Classifier`.
     ridge : float, optional
         By default 0, and 1e-3 for labels, which a few columns often separate.
-    n_nonzero_coefs, alpha, fit_intercept, keep, method, effort, time_limit, random_state, verbose
+    n_nonzero_coefs, alpha, fit_intercept, keep, method, effort, time_limit, random_state, verbose,
+    n_jobs
         As in `L0Regressor`.
 
     Attributes
@@ -78,11 +79,12 @@ class BestSubsetSelector(SelectorMixin, L0Linear):
         time_limit: float | None = None,
         random_state: Any = None,
         verbose: int | bool = 0,
+        n_jobs: int | None = None,
     ) -> None:
         super().__init__(
             n_nonzero_coefs, alpha=alpha, loss=loss, fit_intercept=fit_intercept, keep=keep,
             method=method, effort=effort, time_limit=time_limit, random_state=random_state,
-            verbose=verbose,
+            verbose=verbose, n_jobs=n_jobs,
         )  # fmt: skip
         self.ridge: Any = ridge
         self.class_weight = class_weight
