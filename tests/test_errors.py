@@ -256,6 +256,7 @@ ESTIMATORS = {
     "no atoms": (lambda: blockl0.sparse_encode(A, A[:0], n_nonzero_coefs=1), ValueError, r"at least one row and one column"),
     "no jobs": (lambda: blockl0.sparse_encode(A, A, n_nonzero_coefs=1, n_jobs=0), ValueError, r"`n_jobs` must not be 0; give None or 1 for one job, -1 for all cores"),
     "half a job": (lambda: blockl0.sparse_encode(A, A, n_nonzero_coefs=1, n_jobs=0.5), TypeError, r"`n_jobs` must be an integer, got 0\.5"),
+    "no threads": (lambda: blockl0.solve(A, LABELS, n_nonzero_coefs=1, n_jobs=0), ValueError, r"`n_jobs` must not be 0; give None or 1 for one job, -1 for all cores"),
     "rows of derivatives": (lambda: blockl0.SINDyL0(1).fit(A, LABELS[:5]), ValueError, r"`y` must have one row for each of the 6 rows of X, .*got shape \(5,\)"),
     "no equation": (lambda: blockl0.SINDyL0(1).fit(A, A[:, :0]), ValueError, r"`y` must have one row .*a column for each equation, got shape \(6, 0\)"),
     "deep derivatives": (lambda: blockl0.SINDyL0(1).fit(A, A[:, :, None]), ValueError, r"`y` must have one row .*got shape \(6, 5, 1\)"),

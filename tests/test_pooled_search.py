@@ -71,3 +71,14 @@ def test_estimators_with_an_intercept():
     X, y = data("logistic")
     model = L0Classifier(3, ridge=0.1, effort="fast", random_state=0).fit(X + 5.0, y)
     assert model.support_.tolist() == [3, 50, 400]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_check_before_trials_spares_them_and_changes_nothing(seed, monkeypatch):
+    X, y = data("logistic", seed=seed)
+    options = {"loss": "logistic", "ridge": 0.1, "effort": "fast", "random_state": 0}
+    first = solve(X, y, n_nonzero_coefs=3, **options)
+    monkeypatch.setattr(PooledSearch, "_is_end", lambda self, incumbent, run: False)
+    trials = solve(X, y, n_nonzero_coefs=3, **options)
+    assert np.array_equal(first.support, trials.support)
+    assert first.objective == pytest.approx(trials.objective, rel=1e-11)

@@ -20,12 +20,13 @@ from blockl0.problem.fits import least_squares_on
 from blockl0.problem.orthogonal import project_away
 from blockl0.problem.problem import as_problem
 from blockl0.problem.sparsity import Sparsity
+from blockl0.refit.elsewhere import ask_neighbours, restart
 from blockl0.refit.pool import Pool
 from blockl0.refit.pool_kicks import PoolKicks
 from blockl0.refit.pool_sizes import NARROW_POOL, SearchOptions, kick_size, narrow_size, pool_size
 from blockl0.refit.pricing import price_columns
 from blockl0.refit.quadratic_search import QuadraticSearch
-from blockl0.refit.rounds import ask_neighbours, improve, refit_options, restart
+from blockl0.refit.rounds import improve, refit_options
 from blockl0.refit.settled import fit_with_kept, prove
 from blockl0.run import Run
 from blockl0.units import COLUMNS

@@ -82,3 +82,8 @@ class Tally:
 
     n_passes: int = 0
     drift: float = 0.0
+
+    def take(self, other: Tally) -> None:
+        """Add what another has counted, which begins anew."""
+        self.n_passes, other.n_passes = self.n_passes + other.n_passes, 0
+        self.drift = max(self.drift, other.drift)

@@ -228,7 +228,7 @@ def l0_path(
     effort : "fast", "balanced", "thorough" or int
         Of every point; see `solve`.
     **method_options
-        `block`, `pool`, `patience` of method "refit".
+        `block`, `pool`, `patience`, `n_jobs` of method "refit".
 
     Returns
     -------

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import os
 import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -626,6 +627,14 @@ def check_n_jobs(n_jobs: Any) -> int | None:
     if n_jobs is None or check_integer("n_jobs", n_jobs, low=-LARGEST_N_JOBS) != 0:
         return None if n_jobs is None else int(n_jobs)
     raise ValueError("`n_jobs` must not be 0; give None or 1 for one job, -1 for all cores.")
+
+
+def count_jobs(n_jobs: Any) -> int:
+    """Return the number of threads: one for None, and all cores but k − 1 for −k."""
+    n_jobs = check_n_jobs(n_jobs)
+    if n_jobs is None:
+        return 1
+    return n_jobs if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + n_jobs)
 
 
 def check_terms(X: Any, y: Any) -> tuple[Floats, Floats]:

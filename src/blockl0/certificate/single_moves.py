@@ -75,7 +75,7 @@ class SingleMoves:
         ceiling = objective - tolerance
         has_room, self._work, self.n_tried = support.size < budget, 0.0, 0
         self._refits_left, self._n_close = most_refits, 0
-        bases = []
+        self._intercept, bases = self.fits.predictor(w)[1], []
         if has_room:
             bases.append(self._base(w, support, ceiling, -1))
         for j in np.setdiff1d(support, problem.keep) if price > 0.0 or not has_room else ():
@@ -97,7 +97,8 @@ class SingleMoves:
     def _base(self, w: Floats, support: Ints, ceiling: float, left: int) -> Base:
         """The fit on a support, and what a column that enters it must gain."""
         price = self.problem.sparsity.price
-        fit = self.fits.minimum(support, w)
+        # that of w is hardly worse to start from than the best one for fixed coefficients
+        fit = self.fits.minimum(support, w, np.inf, self._intercept)
         eta = self.problem.linear_on(support, fit.w[support]) + fit.intercept
         needed = fit.value + price * (support.size + 1) - ceiling
         return Base(support, fit.w, fit.intercept, fit.value, eta, needed, left)

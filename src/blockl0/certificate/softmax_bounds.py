@@ -2,7 +2,9 @@
 
 As in `dual_bounds`, with a matrix of curvatures for each sample: for q = p + (diag(p) − pp')z/c the
 relative entropy KL(q | p) is at most ½z'(diag(p) − pp')z/c, if |z_c − p'z| ≤ reach and c is the
-`entropy_excess` of that reach. Coefficients are in contrasts of the classes.
+`entropy_excess` of that reach; and for c = 2 wherever q is not negative, since log(1 + s) ≤ s.
+Coefficients are in contrasts of the classes; arrays of samples are (C, k, m), so that sums over
+samples and products with columns run along memory.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from numpy.typing import NDArray
 
 from blockl0.certificate.dual_bounds import (
     CHORDS,
+    CHUNK_ENTRIES,
     LEAST_PIVOT,
     ROUNDING,
     Base,
@@ -29,18 +32,17 @@ from blockl0.losses.softmax import (
     softmax_hessian,
     softmax_terms,
 )
-from blockl0.problem.descent import FAR, weighted_total
+from blockl0.losses.special import xlogy
+from blockl0.problem.descent import FAR
 from blockl0.problem.problem import Problem
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 REACH = 2.0
-"""Change of a predictor for which the bounds of a pass hold."""
+"""Change of a predictor for which the bounds of a pass hold; its excess is 2."""
 CLOSE_REACH = 0.1
 """The same for single columns, whose dual points may leave it, as long as they are feasible."""
-CHUNK = 512
-"""Columns bounded at a time."""
 
 
 class SoftmaxBounds:
@@ -60,7 +62,8 @@ class SoftmaxBounds:
         chosen = self.largest > 0.0
         chosen[support] = False
         outside = np.flatnonzero(chosen)
-        parts = [outside[i : i + CHUNK] for i in range(0, outside.size, CHUNK)]
+        step = max(1, CHUNK_ENTRIES // (self.problem.n_samples * self.problem.n_outputs))
+        parts = [outside[i : i + step] for i in range(0, outside.size, step)]
         found = []
         for base in bases:
             model = Model(self.problem, base, REACH)
@@ -108,9 +111,9 @@ class Model:
         a, q, k = self.A.shape[1], self.Q.shape[1], X.shape[1]
         pairs = class_pairs(self.P)
         squares = np.stack([np.outer(contrast, contrast) for _, contrast in pairs])
-        bends = [self.share * self.weights * bends for bends, _ in pairs]
+        bends = np.stack([self.share * self.weights * bends for bends, _ in pairs])
         crosses = np.stack([(self.A * h[:, None]).T @ X for h in bends])
-        norms = np.stack([h @ X**2 for h in bends])
+        norms = bends @ X**2
         U = np.tensordot(crosses, squares, (0, 0)).transpose(0, 2, 1, 3).reshape(a * q, k * q)
         own = np.tensordot(norms, squares, (0, 0)) + self.problem.ridge * np.eye(q)
         W = (np.asarray(self.K) @ U).reshape(-1, k, q)
@@ -119,7 +122,7 @@ class Model:
         values, axes = np.linalg.eigh(0.5 * (M + M.transpose(0, 2, 1)))
         is_free = values[:, 0] > LEAST_PIVOT * np.trace(own, axis1=1, axis2=2)
         safe = np.where(is_free[:, None], values, 1.0)
-        return is_free, np.einsum("kef,kf,kgf->keg", axes, 1.0 / safe, axes), W, U
+        return is_free, (axes / safe[:, None, :]) @ axes.transpose(0, 2, 1), W, U
 
     def minima(self, X: Floats) -> tuple[NDArray[np.bool_], Floats, Floats, Floats]:
         """(is free, gains, steps (k, q), what the others change by (a, q, k)) of each column."""
@@ -132,7 +135,7 @@ class Model:
         return is_free, gains, steps, moved.reshape(*self.V.shape, X.shape[1])
 
     def excluded(self, columns: Ints, largest: Floats) -> NDArray[np.bool_]:
-        """Whether each column cannot improve, by the minimum of the model."""
+        """Whether each column cannot improve, by the minimum of the model at the reach of 2."""
         if self.K is None:
             return np.zeros(columns.size, dtype=np.bool_)
         X = self.problem.design.columns(columns)
@@ -147,15 +150,22 @@ class Model:
         unsure = np.flatnonzero(is_out & ~is_near)
         if unsure.size:
             others = -self.shift.reshape(*self.V.shape, 1) - moved[:, :, unsure]
-            Z = self.change(X[:, unsure], steps[unsure], others)
-            is_near[unsure] = np.ptp(Z, axis=1).max(axis=0) <= self.reach
+            Z = self.centred(self.change(X[:, unsure], steps[unsure], others))
+            is_near[unsure] = Z.min(axis=(0, 2)) >= -self.reach
         return is_out & is_near
 
     def change(self, X: Floats, steps: Floats, moved: Floats) -> Floats:
-        """By how much predictors change, (m, C, k), by steps of k columns and of the others."""
-        change = np.tensordot(self.A, moved, 1)
-        change += X[:, None, :] * steps.T
-        return np.einsum("ce,iek->ick", self.Q, change)
+        """By how much predictors change, (C, k, m), by steps of k columns and of the others."""
+        others = np.tensordot(self.Q, moved, (1, 1)).transpose(0, 2, 1)
+        # one product of matrices: many small ones, of strided arrays, are slow
+        change = others.reshape(len(self.Q) * X.shape[1], self.A.shape[1]) @ self.A.T
+        change = change.reshape(len(self.Q), *X.T.shape)
+        change += X.T * (steps @ self.Q.T).T[:, :, None]
+        return change
+
+    def centred(self, Z: Floats) -> Floats:
+        """z_c − p'z of every sample, (C, k, m)."""
+        return Z - (Z * self.P.T[:, None, :]).sum(axis=0)
 
     def decide(self, columns: Ints) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Whether each column certainly does not improve the point, and whether it does, (k,).
@@ -169,22 +179,22 @@ class Model:
         left = np.flatnonzero(is_free)
         X, inverse, W = X[:, left], inverse[left], W[:, left]
         V, t = np.repeat(self.V[:, :, None], left.size, axis=2), np.zeros((left.size, W.shape[2]))
-        eta, dual = self.base.eta[:, :, None], self.dual[:, :, None]
+        eta, dual = self.base.eta.T[:, None, :], self.dual.T[:, None, :]
+        bends = self.share * self.P.T[:, None, :]
         values = np.full(left.size, self.base.value)
         for chord in range(CHORDS):
-            dual = np.broadcast_to(dual, (*dual.shape[:2], left.size))
             slopes, slope = self._slopes(X, dual, V, t)
             rest = slopes.reshape(-1, left.size)
             step = -np.einsum("kef,kf->ke", inverse, slope - np.einsum("ikf,ik->kf", W, rest))
             steps = -(np.asarray(self.K) @ rest) - np.einsum("ikf,kf->ik", W, step)
             V, t = V + steps.reshape(V.shape), t + step
-            Z, P = self.change(X, step, steps.reshape(V.shape)), self.P[:, :, None]
-            there = dual + self.share * P * (Z - np.sum(P * Z, axis=1, keepdims=True))
-            lower, eta = self._dual_values(X, there, V, t), eta + Z
+            Z = self.change(X, step, steps.reshape(V.shape))
+            lower = self._dual_values(X, dual + bends * self.centred(Z), V, t)
             excluded[left] = is_out = lower >= -needed
             is_open = ~is_out & (values - self.base.value - lower > ROUNDING * needed)
+            eta = (eta + Z)[:, is_open]
             X, inverse, W, t = X[:, is_open], inverse[is_open], W[:, is_open], t[is_open]
-            V, eta, left = V[:, :, is_open], eta[:, :, is_open], left[is_open]
+            V, left = V[:, :, is_open], left[is_open]
             if chord == CHORDS - 1 or left.size == 0:
                 break
             values, dual = self._losses(eta, V, t)
@@ -194,26 +204,46 @@ class Model:
         return excluded, improving
 
     def _losses(self, eta: Floats, V: Floats, t: Floats) -> tuple[Floats, Floats]:
-        """The objectives (k,) and the slopes (m, C, k) at predictors (m, C, k)."""
-        (m, C, k), y = eta.shape, np.repeat(self.problem.y, eta.shape[2])
-        _, dual, values = softmax_terms(eta.transpose(0, 2, 1).reshape(m * k, C), y)  # type: ignore[arg-type]
-        dual = dual.reshape(m, k, C).transpose(0, 2, 1)
+        """The objectives (k,) and the slopes (C, k, m) at predictors (C, k, m)."""
+        (C, k, m), y = eta.shape, np.tile(self.problem.y, eta.shape[1])
+        _, dual, values = softmax_terms(eta.reshape(C, k * m).T, y)  # type: ignore[arg-type]
         ridged = np.einsum("a,aek->k", self.ridge, V**2) + self.problem.ridge * np.sum(t**2, axis=1)
-        return self.weights @ values.reshape(m, k) + 0.5 * ridged, dual
+        return values.reshape(k, m) @ self.weights + 0.5 * ridged, dual.T.reshape(C, k, m)
 
     def _slopes(self, X: Floats, dual: Floats, V: Floats, t: Floats) -> tuple[Floats, Floats]:
         """The gradients in the others' coefficients, (a, q, k), and in the columns' own, (k, q)."""
-        own = np.einsum("ik,ick->kc", X * self.weights[:, None], dual) @ self.Q
-        left = np.tensordot(self.A * self.weights[:, None], dual, (0, 0))
-        left = np.einsum("ack,ce->aek", left, self.Q) + self.ridge[:, None, None] * V
-        return left, own + self.problem.ridge * t
+        weighted = X.T * self.weights
+        own = np.einsum("km,ckm->kc", weighted, np.broadcast_to(dual, (len(dual), *weighted.shape)))
+        left = dual.reshape(-1, self.weights.size) @ (self.A * self.weights[:, None])
+        left = left.reshape(*dual.shape[:2], self.A.shape[1])
+        left = np.tensordot(left, self.Q, (0, 0)).transpose(1, 2, 0)
+        return left + self.ridge[:, None, None] * V, own @ self.Q + self.problem.ridge * t
 
     def _dual_values(self, X: Floats, dual: Floats, V: Floats, t: Floats) -> Floats:
-        """Lower bounds (k,) on the change by adding each column, by dual points (m, C, k)."""
-        value = -weighted_total(self.weights, self.loss.conjugate(dual, self.problem.y))
-        value -= 0.5 * np.einsum("a,aek->k", self.ridge, V**2)
-        value -= 0.5 * self.problem.ridge * np.sum(t**2, axis=1)
+        """Lower bounds (k,) on the change by adding each column, by dual points (C, k, m)."""
+        value, used = np.full(t.shape[0], -np.inf), self.weights > 0.0
+        probabilities = dual + one_hot(self.problem.y, len(dual))[:, None, :]  # type: ignore[arg-type]
+        is_feasible = (probabilities.min(axis=0) >= 0.0)[:, used].all(axis=1)
+        some = np.flatnonzero(is_feasible)
+        if some.size == 0:
+            return value
+        entropies = negative_entropies(probabilities[:, some])
+        X, dual, V, t = X[:, some], dual[:, some], V[:, :, some], t[some]
+        bound = -(entropies if used.all() else np.where(used, entropies, 0.0)) @ self.weights
+        bound -= 0.5 * np.einsum("a,aek->k", self.ridge, V**2)
+        bound -= 0.5 * self.problem.ridge * np.sum(t**2, axis=1)
         # what rounding leaves of their feasibility
         left, own = self._slopes(X, dual, V, t)
-        value -= FAR * np.sum(np.abs(own * t), axis=1)
-        return value - FAR * np.sum(np.abs(left * V), axis=(0, 1)) - self.base.value
+        bound -= FAR * np.sum(np.abs(own * t), axis=1)
+        value[some] = bound - FAR * np.sum(np.abs(left * V), axis=(0, 1)) - self.base.value
+        return value
+
+
+def one_hot(y: Ints, n_classes: int) -> Floats:
+    """1 where a sample is of a class, (C, m)."""
+    return (np.arange(n_classes)[:, None] == y).astype(np.float64)
+
+
+def negative_entropies(probabilities: Floats) -> Floats:
+    """Σ_c q_c log q_c, (k, m), of (C, k, m); zero where a q is not positive."""
+    return xlogy(probabilities, np.maximum(probabilities, 0.0)).sum(axis=0)

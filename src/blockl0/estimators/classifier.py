@@ -35,7 +35,7 @@ class L0Classifier(ClassifierMixin, L0Linear):
     ----------
     n_nonzero_coefs, alpha, fit_intercept, keep, feature_groups, bounds, positive, costs, effort
         As in `L0Regressor`; bounds are for two classes.
-    time_limit, random_state, verbose
+    time_limit, random_state, verbose, n_jobs
         As in `L0Regressor`.
     method : "refit" (default) or "exact"
         "exact" is for two classes, and goes on until the subset is proven to be the best one, or
@@ -91,12 +91,13 @@ class L0Classifier(ClassifierMixin, L0Linear):
         time_limit: float | None = None,
         random_state: Any = None,
         verbose: int | bool = 0,
+        n_jobs: int | None = None,
     ) -> None:
         super().__init__(
             n_nonzero_coefs, alpha=alpha, ridge=ridge, loss=loss, fit_intercept=fit_intercept,
             keep=keep, feature_groups=feature_groups, bounds=bounds, positive=positive, costs=costs,
             method=method, effort=effort, time_limit=time_limit, random_state=random_state,
-            verbose=verbose,
+            verbose=verbose, n_jobs=n_jobs,
         )  # fmt: skip
         self.class_weight = class_weight
 

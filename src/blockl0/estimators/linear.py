@@ -84,6 +84,7 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
     classes_: NDArray[Any]
     # of estimators that were pickled before there was a choice
     method: str = "refit"
+    n_jobs: int | None = None
 
     def __init__(
         self,
@@ -103,6 +104,7 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
         time_limit: float | None = None,
         random_state: Any = None,
         verbose: int | bool = 0,
+        n_jobs: int | None = None,
     ) -> None:
         self.n_nonzero_coefs = n_nonzero_coefs
         self.alpha = alpha
@@ -119,6 +121,7 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
         self.time_limit = time_limit
         self.random_state = random_state
         self.verbose = verbose
+        self.n_jobs = n_jobs
 
     # input -----------------------------------------------------------------------------------
 
@@ -303,7 +306,9 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
         self._loss()
         check_choice("method", self.method, SEARCHES)
         data = self._read(X, y, sample_weight)
-        options = {"effort": self.effort} if self.method == "refit" else {}
+        options = {}
+        if self.method == "refit":
+            options = {"effort": self.effort, "n_jobs": self.n_jobs}
         with fit_task(self, data.X, self._labels(data.y), data.weights) as task:
             prepared = self._problem_for(data)
             zero = prepared.problem.zero()

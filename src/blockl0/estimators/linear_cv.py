@@ -66,11 +66,10 @@ class L0LinearCV(L0Linear):
     def __init__(
         self, n_nonzero_coefs: Any, *, cv: Any, scoring: Any, rule: str, n_jobs: Any, **given: Any
     ) -> None:
-        super().__init__(n_nonzero_coefs, **given)
+        super().__init__(n_nonzero_coefs, n_jobs=n_jobs, **given)
         self.cv = cv
         self.scoring = scoring
         self.rule = rule
-        self.n_jobs = n_jobs
 
     @with_callbacks
     def fit(

@@ -69,6 +69,9 @@ class L0Regressor(RegressorMixin, L0Linear):
         Same seed, same answer.
     verbose : int or bool, default=0
         Log progress every so many seconds.
+    n_jobs : int, optional
+        Threads of method "refit"; two are used where `effort` is more than "balanced", −1 for all
+        cores. The answer does not depend on it.
 
     Attributes
     ----------

@@ -41,7 +41,7 @@ class BestSubsetSelector(SelectorMixin, L0Linear):
         By default 0, and 1e-3 for labels, which a few columns often separate.
     n_nonzero_coefs, alpha, fit_intercept, keep, feature_groups, bounds, positive, costs, method
         As in `L0Regressor`.
-    effort, time_limit, random_state, verbose
+    effort, time_limit, random_state, verbose, n_jobs
         As in `L0Regressor`.
 
     Attributes
@@ -84,12 +84,13 @@ class BestSubsetSelector(SelectorMixin, L0Linear):
         time_limit: float | None = None,
         random_state: Any = None,
         verbose: int | bool = 0,
+        n_jobs: int | None = None,
     ) -> None:
         super().__init__(
             n_nonzero_coefs, alpha=alpha, loss=loss, fit_intercept=fit_intercept, keep=keep,
             feature_groups=feature_groups, bounds=bounds, positive=positive, costs=costs,
             method=method, effort=effort, time_limit=time_limit, random_state=random_state,
-            verbose=verbose,
+            verbose=verbose, n_jobs=n_jobs,
         )  # fmt: skip
         self.ridge: Any = ridge
         self.class_weight = class_weight

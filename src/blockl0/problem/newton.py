@@ -80,6 +80,7 @@ def minimize_on(
     ridge[:n_free] = 0.0
     kind: Any = SoftmaxPart if many else Restricted
     part = kind(problem.loss, A, problem.y, problem.weights, ridge)
+    part.at_zero = problem.loss_at_zero
     found = _descend(part, start_of(part, part.enter(start)), target, n_free)
     coefficients = part.leave(found.v)
     point = np.zeros_like(w)

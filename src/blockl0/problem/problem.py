@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -148,6 +149,12 @@ class Problem:
         values = self.loss.value(predictor, self.y)
         total = values.sum() if self.sample_weight is None else self.sample_weight @ values
         return float(total + 0.5 * self.ridge * np.vdot(w, w))
+
+    @cached_property
+    def loss_at_zero(self) -> float:
+        """Σ_i weight_i ℓ(0, y_i), without an intercept, found once."""
+        eta = np.zeros(self.n_samples if self.n_outputs == 1 else (self.n_samples, self.n_outputs))
+        return float(self.weights @ self.loss.value(eta, self.y))
 
     def data_loss(self, w: Floats) -> float:
         """Σ_i weight_i ℓ(eta_i, y_i), without the ridge."""

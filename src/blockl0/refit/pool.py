@@ -105,6 +105,12 @@ class Pool:
         )
         self.clear()
 
+    def part_from_others(self) -> None:
+        """Share the rows of H with no other pool any more."""
+        self.table = self.table._replace(
+            gram=self.table.gram.copy(), known=self.table.known.copy()
+        )  # fmt: skip
+
     # the support -----------------------------------------------------------------------------
 
     @property
@@ -291,7 +297,9 @@ class Pool:
         H, c = problem
         current = np.where(inside, -self.table.border[kernels.EDGE, block], 0.0)
         k, room = block.size, budget - self.size + int(np.count_nonzero(inside))
-        tree = self._trees.setdefault(k, new_tree(k, k + 1))
+        tree = self._trees.get(k)
+        if tree is None:
+            tree = self._trees[k] = new_tree(k, k + 1)
         z = improve_block(
             tree, H, c, price, min(k, room), current, self.table.kept[block], BLOCK_NODES
         )

@@ -21,7 +21,7 @@ LARGEST_POOL = 4096
 
 
 class SearchOptions(NamedTuple):
-    """How a pool is searched; see `solve_refit`.
+    """How a pool is searched, and on how many threads; see `solve_refit`.
 
     Unless they are checked, points of other losses end where models and likely changes lead: for
     answers whose certificate nobody reads.
@@ -33,6 +33,7 @@ class SearchOptions(NamedTuple):
     pool: int | None
     patience: int
     is_checked: bool = True
+    n_jobs: int = 1
 
 
 def pool_size(problem: Problem, options: SearchOptions) -> int:

@@ -22,6 +22,8 @@ Ints = NDArray[np.int64]
 
 POOL, POOL_FACTOR = 256, 12
 """Columns in a pool: this many, or so many supports if that is more."""
+AS_MANY = 16
+"""Re-fits of a check that takes the place of trials, which make about as many."""
 MAX_POOLS = 50
 """Pools of one settling; each but the last lowers the objective."""
 
@@ -33,6 +35,8 @@ class PooledSearch(LocalSearch):
         super()._forget()
         # the last pool, of the support for which it was made
         self._last: tuple[bytes, Ints, LocalSearch] | None = None
+        # supports of which it has been asked whether anything is left to try
+        self._asked: set[bytes] = set()
 
     def _n_returns(self) -> int:
         return 0 if self._last is None else self._last[2]._n_returns()
@@ -54,12 +58,25 @@ class PooledSearch(LocalSearch):
             here = replace(incumbent, w=incumbent.w[pool])
             # trials cost more than models: they come when pools bring nothing any more
             found = inside.settle(here, run, rng, can_try=False)
-            if can_try and not found.objective < incumbent.objective - self.tolerance:
+            is_stuck = not found.objective < incumbent.objective - self.tolerance
+            if is_stuck and can_try and not self._is_end(incumbent, run):
                 found = inside.settle(here, run, rng)
             if not found.objective < incumbent.objective - self.tolerance:
                 break
             incumbent = replace(found, w=self._lift(found.w, pool))
         return incumbent
+
+    def _is_end(self, incumbent: Incumbent, run: Run) -> bool:
+        """Whether bounds alone, or nearly, exclude all that trials would look at.
+
+        A check is due at the end anyway, and trials that cannot succeed cost about as much. At a
+        price they also look at pairs, of which no check tells.
+        """
+        key = incumbent.support.tobytes()
+        if self.problem.sparsity.price > 0.0 or key in self._asked:
+            return False
+        self._asked.add(key)
+        return self.check(incumbent, run, AS_MANY) is None and incumbent.is_settled
 
     def kick_round(
         self, incumbent: Incumbent, run: Run, rng: np.random.Generator, is_narrow: bool = False

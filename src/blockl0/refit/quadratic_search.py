@@ -81,6 +81,17 @@ class QuadraticSearch(WaveSearch):
         other._whole = other._like_whole_of(self)
         return other
 
+    def twin(self) -> QuadraticSearch:
+        """A search of the same problem that shares nothing that either changes.
+
+        What is known of the Gram matrix of all columns is copied.
+        """
+        other = self.for_sparsity(self.problem.sparsity)
+        other.tally = Tally()
+        if other._whole is not None:
+            other._whole.part_from_others()
+        return other
+
     def for_target(self, y: Floats) -> QuadraticSearch:
         """The search of the same columns for another target, with a tally of its own.
 

@@ -12,6 +12,7 @@ search the difference as a block) diversify, first among few columns, then among
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from math import comb
 
 import numpy as np
@@ -23,28 +24,24 @@ from blockl0.methods import method
 from blockl0.problem.fits import make_fits
 from blockl0.problem.problem import Problem
 from blockl0.problem.reduction import refined
-from blockl0.problem.sparsity import Sparsity
 from blockl0.refit.beside import Beside
+from blockl0.refit.elsewhere import is_time_to_look, make_round
 from blockl0.refit.frontier import Frontier
 from blockl0.refit.local_search import LocalSearch
 from blockl0.refit.pool_sizes import SearchOptions
 from blockl0.refit.pooled_search import PooledSearch
 from blockl0.refit.quadratic_search import QuadraticSearch
 from blockl0.refit.search import Search
+from blockl0.refit.together import Second
 from blockl0.result import Result, Status
 from blockl0.run import Run
 from blockl0.units import Columns, Groups
-from blockl0.validate import check_choice, check_integer
+from blockl0.validate import check_choice, check_integer, count_jobs
 
 Floats = NDArray[np.float64]
 
 EFFORTS = {"fast": 0, "balanced": 16, "thorough": 60}
 """Rounds in a row without improvement, beyond the first round, that end a run, by name."""
-ELSEWHERE = 15
-"""After so many rounds in a row without improvement, and again after as many, look elsewhere."""
-ELSEWHERE_ROUNDS = 3
-"""Rounds in a row without improvement that end a search elsewhere."""
-
 EASY = 2
 """Rounds in a row without improvement that end a run where nothing else is nearly as good."""
 
@@ -71,6 +68,7 @@ def solve_refit(
     block: tuple[int, int, int] = (8, 8, 2),
     pool: int | None = None,
     patience: int = 2,
+    n_jobs: int | None = None,
 ) -> Result:
     """Pool, search, price; then rounds of blocks and kicks, each settled, keeping the best.
 
@@ -94,8 +92,11 @@ def solve_refit(
         Columns in the pool; about a thousand by default, or all when there are not many more.
     patience : int
         Exact blocks in a row without improvement that end their part of a round.
+    n_jobs : int, optional
+        Threads, of which two are used, in runs longer than those of the default effort; see
+        `blockl0.refit.together`.
     """
-    options, rounds = refit_options(effort, block, pool, patience)
+    options, rounds = refit_options(effort, block, pool, patience, n_jobs)
     return run_search(make_search(problem, options), init, run, rng, rounds)
 
 
@@ -104,12 +105,14 @@ def refit_options(
     block: tuple[int, int, int] = (8, 8, 2),
     pool: int | None = None,
     patience: int = 2,
+    n_jobs: int | None = None,
 ) -> tuple[SearchOptions, int]:
     """The options checked: how to search, and for how many fruitless rounds."""
     options = SearchOptions(
         *_sizes(block),
         pool=None if pool is None else check_integer("pool", pool, low=1),
         patience=check_integer("patience", patience, low=0),
+        n_jobs=count_jobs(n_jobs),
     )
     return options, _rounds(effort)
 
@@ -144,7 +147,7 @@ def improve(
     """
     incumbent: Incumbent | None = None
     status: Status | None = None
-    beside = Beside(search, run, rng, rounds, frontier)
+    beside, second = Beside(search, run, rng, rounds, frontier), Second(search, run, rng)
     try:
         given = _without_choice(search)
         incumbent = given or search.start(search.problem.zero() if init is None else init, run)
@@ -158,18 +161,15 @@ def improve(
         status = run.record(beside.better(incumbent))
         rounds = -1 if is_done else beside.rounds_left(rounds)
         # the first round is always made, and is narrow
-        fruitless, n_elsewhere = -1, 0
+        fruitless, n_looks = -1, 0
         while status is None and fruitless < rounds and not incumbent.is_proven:
             before = incumbent.objective
             is_perfect = before <= search.negligible
-            if is_perfect:
-                pass  # only changes for their price are left
-            elif fruitless > 0 and fruitless % ELSEWHERE == 0:
-                look = restart if n_elsewhere % 2 == 0 else ask_neighbours
-                incumbent = look(search, incumbent, run, rng)
-                n_elsewhere += 1
-            else:
-                incumbent = search.kick_round(incumbent, run, rng, is_narrow=fruitless < 0)
+            # of a perfect fit only changes for their price are left
+            if not is_perfect:
+                make = partial(make_round, search, incumbent, run, rng, fruitless, n_looks)
+                n_looks += is_time_to_look(fruitless)
+                incumbent = second.beside(make, incumbent, fruitless)
             # whatever the effort, so that a run with more of it goes through the same points
             incumbent = search.settle_checked(incumbent, run, rng)
             if is_perfect:
@@ -178,7 +178,7 @@ def improve(
             is_easy = fruitless >= EASY and search.is_alone(incumbent)
             incumbent.iteration += 1
             beside.advance(incumbent)
-            status = run.record(beside.better(incumbent))
+            status = run.record(second.better(beside.better(incumbent)))
             if is_easy:
                 break
         while status is None and beside.is_alone and not beside.is_over:
@@ -187,7 +187,7 @@ def improve(
             status = run.record(beside.better(incumbent))
     except KeyboardInterrupt:
         incumbent, status = incumbent or _nothing(search.problem), Status.INTERRUPTED
-    incumbent = beside.better(incumbent)
+    incumbent = second.better(beside.better(incumbent))
     if status is None:
         status = Status.OPTIMAL if incumbent.is_proven else Status.CONVERGED
     return incumbent, status
@@ -234,43 +234,6 @@ def finish(search: Search, incumbent: Incumbent, status: Status, run: Run) -> Re
     )
     found = _certificate(search.problem, incumbent, search.tolerance, result.objective)
     return replace(result, certificate=found)
-
-
-def restart(search: Search, incumbent: Incumbent, run: Run, rng: np.random.Generator) -> Incumbent:
-    """A search of its own from a start elsewhere; the better of the two."""
-    found, fruitless = search.settle(search.scatter(rng, run), run, rng), 0
-    while fruitless < ELSEWHERE_ROUNDS and run.seconds_left > 0.0:
-        before = found.objective
-        found = search.kick_round(found, run, rng)
-        fruitless = 0 if found.objective < before else fruitless + 1
-    # what comes next around the old point starts from it, not from where a walk had led
-    incumbent.walk = None
-    return _better(found, incumbent)
-
-
-def _better(found: Incumbent, incumbent: Incumbent) -> Incumbent:
-    if found.objective < incumbent.objective:
-        found.iteration = incumbent.iteration
-        return found
-    return incumbent
-
-
-def ask_neighbours(
-    search: Search, incumbent: Incumbent, run: Run, rng: np.random.Generator
-) -> Incumbent:
-    """Solve with one nonzero fewer and one more, and settle from there; the best of all."""
-    price, budget = search.problem.sparsity
-    n_kept, n = search.problem.keep.size, search.problem.n_units
-    for other in (budget - 1, budget + 1):
-        if budget == n or not max(n_kept, 1) <= other <= n or incumbent.n_nonzero < budget:
-            continue
-        neighbour = search.for_sparsity(Sparsity(price, other))
-        w = incumbent.w if other > budget else search.shrink(incumbent.w, other)
-        point = neighbour.settle(neighbour.start(w, run), run, rng)
-        point = neighbour.kick_round(point, run, rng, is_narrow=True)
-        back = point.w if point.n_nonzero <= budget else search.shrink(point.w, budget)
-        incumbent = _better(search.settle(search.start(back, run), run, rng), incumbent)
-    return incumbent
 
 
 def _sizes(block: tuple[int, int, int]) -> tuple[int, int, int]:

@@ -45,6 +45,10 @@ class Search(ABC):
     def for_sparsity(self, sparsity: Sparsity) -> Self:
         """The search of the same data under another price and budget; it shares what it can."""
 
+    def twin(self) -> Self:
+        """A search of the same problem that shares nothing that either changes."""
+        return type(self)(self.problem, self.options)
+
     def for_target(self, y: Floats) -> Self:
         """The search of the same columns for another target, with a tally of its own."""
         return type(self)(replace(self.problem, y=y), self.options)
