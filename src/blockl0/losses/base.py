@@ -145,7 +145,7 @@ class Loss:
         raise NotImplementedError
 
     def first_intercept(
-        self, eta: Floats, y: Floats, weights: Floats | None, start: float = 0.0
+        self, eta: Floats, y: Floats, weights: Floats | None = None, start: float = 0.0
     ) -> float:
         """Where the search of the best intercept starts: from a given one, or a better known."""
         return start
@@ -259,7 +259,8 @@ def best_intercept(
 ) -> float:
     """argmin_b Σ_i weights_i ℓ(eta_i + b, y_i): Newton's method inside a bracket, O(m) a step.
 
-    It begins at the given start, or where the loss knows better. Where the minimum is at infinity, as for one class only, the answer is where it is nearly flat.
+    It begins at the given start, or where the loss knows better. Where the minimum is at infinity,
+    as for one class only, the answer is where it is nearly flat.
     """
 
     def total(values: Floats) -> float:

@@ -169,7 +169,7 @@ class Poisson(LogLink):
         return fused_terms(kernels.poisson_terms, eta, y)
 
     def first_intercept(
-        self, eta: Floats, y: Floats, weights: Floats | None, start: float = 0.0
+        self, eta: Floats, y: Floats, weights: Floats | None = None, start: float = 0.0
     ) -> float:
         """The best one, log Σ weight·y − log Σ weight·exp(eta), unless means are beyond bounds."""
         top = float(eta.max())
