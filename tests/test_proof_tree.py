@@ -294,8 +294,9 @@ def test_a_factorization_with_the_margin_proves_definiteness(rng):
     assert n_proven > 20
 
 
-def test_a_relaxation_encloses_the_convex_minimum_and_reaches_it(rng):
-    for _ in range(40):
+def relaxed_problems(rng, count):
+    """(H, c, d, n_in, room, price) of small relaxations, with the value and the bound of each."""
+    for _ in range(count):
         n = int(rng.integers(2, 6))
         A = rng.standard_normal((n + 2, n))
         H, c = A.T @ A, 3.0 * rng.standard_normal(n)
@@ -304,21 +305,18 @@ def test_a_relaxation_encloses_the_convex_minimum_and_reaches_it(rng):
         room = int(rng.integers(1, n - n_in + 1))
         relaxation = products.new_relaxation(H, np.arange(n), c, d, n_in, np.zeros(n))
         _, value, bound, _ = products.relax_columns(relaxation, room, price, 0.0, np.inf, 1e-9, 0.0)
-        expected = slow_relaxation(H, c, d, n_in, room, price)
+        yield (H, c, d, n_in, room, price), value, bound
+
+
+def test_a_relaxation_encloses_the_convex_minimum_and_reaches_it(rng):
+    for problem, value, bound in relaxed_problems(rng, 40):
+        expected = slow_relaxation(*problem)
         assert bound - 1e-5 <= expected <= value + 1e-5
         assert value - bound <= 1e-8
 
 
 def test_relaxations_of_few_columns_end_at_their_minimum(rng):
-    for _ in range(400):
-        n = int(rng.integers(2, 6))
-        A = rng.standard_normal((n + 2, n))
-        H, c = A.T @ A, 3.0 * rng.standard_normal(n)
-        d = np.full(n, 0.8 * np.linalg.eigvalsh(H)[0])
-        n_in, price = int(rng.integers(0, 2)), float(rng.choice([0.0, 0.3]))
-        room = int(rng.integers(1, n - n_in + 1))
-        relaxation = products.new_relaxation(H, np.arange(n), c, d, n_in, np.zeros(n))
-        _, value, bound, _ = products.relax_columns(relaxation, room, price, 0.0, np.inf, 1e-9, 0.0)
+    for _, value, bound in relaxed_problems(rng, 400):
         assert value - bound <= 1e-7 * max(1.0, abs(value))
 
 

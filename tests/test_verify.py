@@ -513,8 +513,10 @@ def test_the_command_line_with_labels(folder):
     run("fit", *given, *ask, "--proof", "proof.npz")
     done = run("verify", "proof.npz", *given, "--test", 0.2)
     assert "Verified" in done.stdout and "c0 among them; loss logistic, ridge 1" in done.stdout
-    done = run("fit", *given, "-k", 2, "--ridge", 0, *QUICK, "--proof", "p.npz", code=3)
-    assert "only with a `ridge`" in done.stderr
+    ask = ("-k", 2, "--ridge", 0, *QUICK, "--proof", "p.npz", "--out", "m.json")
+    done = run("fit", *given, *ask, code=3)
+    assert "only with a --ridge; give --ridge 1e-6 or more, or leave --proof out" in done.stderr
+    assert not Path("m.json").exists() and not Path("p.npz").exists()
 
 
 def test_the_verifier_needs_numpy_only():
