@@ -213,7 +213,8 @@ class DataBounds:
             right = right - constant * (constant @ right)
         ridge = np.sqrt(self.ridge) * np.eye(A.shape[1])
         stacked = np.concatenate([right, np.zeros(A.shape[1])])
-        return np.linalg.lstsq(np.vstack([rows, ridge]), stacked, rcond=None)[0]
+        found: Any = np.linalg.lstsq(np.vstack([rows, ridge]), stacked, rcond=None)
+        return found[0]
 
     def _line(
         self, A: Floats, here: Here, w: Floats, is_in: NDArray[np.bool_], room: int,
