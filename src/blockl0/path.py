@@ -17,6 +17,7 @@ from blockl0.problem.reduction import reduced
 from blockl0.problem.sparsity import Sparsity
 from blockl0.refit.along import Along
 from blockl0.refit.frontier import Frontier
+from blockl0.refit.local_search import FEW_ABOVE
 from blockl0.refit.rounds import finish, improve, make_search, refit_options
 from blockl0.refit.search import Search
 from blockl0.result import Result, Status
@@ -250,8 +251,9 @@ def solve_path(
 ) -> Path:
     """The path of a problem that is bound already, at (price, budget) points; see `l0_path`.
 
-    Unless they are linked, points learn nothing from each other: each is what its own solve finds.
-    Unless they are checked, nothing is said of changes of other losses' points; it is quicker.
+    Unless they are linked, points learn nothing from those after them, so that none depends on how
+    far a path goes. Unless they are checked, nothing is said of changes of other losses' points,
+    and the first round of kicks is replaced by a descent from all columns; it is quicker.
     """
     clock = open_run(
         problem, "refit", {"effort": effort, **method_options}, time_limit=time_limit,
@@ -263,12 +265,16 @@ def solve_path(
     if not isinstance(random_state, int | np.integer):
         seed = int(check_random_state(random_state).integers(2**63))
     options = options._replace(is_checked=is_checked)
-    if rounds == 0 and are_linked and not (is_checked or problem.is_quadratic):
-        # neighbours bring what the one round of kicks would
+    is_quick, is_wide = not (is_checked or problem.is_quadratic), problem.n_features > FEW_ABOVE
+    if rounds == 0 and is_quick and are_linked and is_wide:
+        # neighbours bring most of what a round of kicks would
         rounds = -1
     search = make_search(reduced(problem, clock), options)
     along = Along(search, Sparsity(*points[-1])) if are_linked and rounds > 0 else None
-    path = _solve_each(search, [Sparsity(*p) for p in points], clock, seed, rounds, along)
+    path = _solve_each(
+        search, [Sparsity(*p) for p in points], clock, seed, rounds, along,
+        asks_last=is_quick and not (are_linked or is_wide),
+    )  # fmt: skip
     if are_linked:
         if not path[-1].is_cut:
             _ask_neighbours(path, clock)
@@ -345,10 +351,12 @@ def _solve_each(
     seed: Any,
     rounds: int,
     along: Along | None,
+    asks_last: bool,
 ) -> list[_Point]:
     """The points alone, as `solve` finds them; large ones of many from a frontier that they share.
 
-    Ends with the first that is cut.
+    Where the last one is asked, each is started from the one before as well. Ends with the first
+    that is cut.
     """
     path = [_solve_point(search, points[0], clock, seed, rounds)]
     for i, sparsity in enumerate(points[1:], start=1):
@@ -360,6 +368,8 @@ def _solve_each(
                 break
             init, frontier = along.start_for(sparsity, before), along.frontier
         path.append(_solve_point(search, sparsity, clock, seed, rounds, init, frontier))
+        if asks_last and not path[-1].is_cut:
+            path[-1].try_from(before, must_replace=False)
     return path
 
 
