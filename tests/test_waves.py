@@ -127,3 +127,46 @@ def test_a_low_price_does_not_fill_up_with_columns():
         result = solve(X, X @ w, alpha=1e-3, random_state=0, effort=effort)
         assert result.support.tolist() == list(range(36))
         assert result.objective == pytest.approx(0.036, rel=1e-9)
+
+
+@pytest.mark.parametrize("units", [1.0, 1e5])
+def test_a_large_support_is_loaded_at_once_as_column_by_column(units, monkeypatch):
+    rng = np.random.default_rng(1)
+    X, y = draw(120, 150, 2)
+    X *= units ** rng.uniform(-1.0, 1.0, 150)
+    problem = as_problem(
+        X, y, alpha=1e-9, keep=[3], ridge=0.0, sample_weight=rng.uniform(1, 2, 120)
+    )
+    support = np.sort(rng.choice(np.arange(4, 150), 80, replace=False))
+    support = np.append(3, support)
+    tables = []
+    for fewest in (64, 1000):
+        monkeypatch.setattr("blockl0.refit.pool.AT_ONCE", fewest)
+        pool = waves_of(problem)[1].pool
+        pool.load(support)
+        table, order = pool.table, np.argsort(pool.members)
+        length = np.sqrt(pool.sq_norms)
+        rows = table.rows[:81][order] * length[pool.members[order]][:, None] / length
+        tables.append((pool.support, pool.value, table.border[0] / length, rows))
+        assert pool.size == 81
+        pool.descend()
+        value = problem.smooth(least_squares_on(problem, pool.support)) - pool_constant(problem)
+        assert pool.value == pytest.approx(value, rel=1e-8)
+    for one, other in zip(*tables, strict=True):
+        one, other = np.atleast_1d(one), np.atleast_1d(other)
+        assert np.allclose(one, other, rtol=1e-7, atol=1e-7 * np.abs(other[0]).max())
+
+
+def pool_constant(problem):
+    return problem.smooth(problem.zero())
+
+
+def test_a_nearly_dependent_large_support_is_loaded_column_by_column():
+    X, y = draw(100, 120, 3)
+    X[:, 70] = X[:, :70].sum(axis=1) * (1.0 + 1e-12)
+    problem = as_problem(X, y, alpha=1e-9)
+    pool = waves_of(problem)[1].pool
+    pool.load(np.arange(71))
+    assert pool.size == 70
+    value = problem.smooth(least_squares_on(problem, pool.support)) - pool_constant(problem)
+    assert pool.value == pytest.approx(value, rel=1e-8)

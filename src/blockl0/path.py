@@ -293,8 +293,10 @@ def solve_path(
         rounds = -1
     search = make_search(reduced(problem, clock), options)
     along = Along(search, Sparsity(*points[-1])) if are_linked and rounds > 0 else None
-    learns = is_quick and not (are_linked or is_wide)
-    path = _solve_each(search, [Sparsity(*p) for p in points], clock, seed, rounds, along, learns)
+    path = _solve_each(
+        search, [Sparsity(*p) for p in points], clock, seed, rounds, along,
+        asks_last=is_quick and not (are_linked or is_wide),
+    )  # fmt: skip
     if are_linked:
         if not path[-1].is_cut:
             _ask_neighbours(path, clock)
@@ -371,11 +373,12 @@ def _solve_each(
     seed: Any,
     rounds: int,
     along: Along | None,
-    learns: bool,
+    asks_last: bool,
 ) -> list[_Point]:
     """The points alone, as `solve` finds them; large ones of many from a frontier that they share.
 
-    Where they learn, each is also tried from the one before. Ends with the first that is cut.
+    Where the last one is asked, each is started from the one before as well. Ends with the first
+    that is cut.
     """
     path = [_solve_point(search, points[0], clock, seed, rounds)]
     for i, sparsity in enumerate(points[1:], start=1):
@@ -387,7 +390,7 @@ def _solve_each(
                 break
             init, frontier = along.start_for(sparsity, before), along.frontier
         path.append(_solve_point(search, sparsity, clock, seed, rounds, init, frontier))
-        if learns and not path[-1].is_cut:
+        if asks_last and not path[-1].is_cut:
             path[-1].try_from(before, must_replace=False)
     return path
 
