@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+FLAT = 8.0 * float(np.finfo(np.float64).eps)
+"""A range within this share of the largest entry, 8 to 16 ulps, is rounding of equal numbers."""
+
 
 class Units(Protocol):
     """A partition of the columns into what is chosen as a whole."""
@@ -139,3 +142,10 @@ class Groups:
         place[units] = np.arange(units.size)
         codes = place[self.codes[self.columns(units)]]
         return Groups(codes, [self.labels[unit] for unit in units])
+
+
+def is_rounding(low: Floats, top: Floats) -> NDArray[np.bool_]:
+    """Whether numbers between two bounds are one, up to its rounding."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread, largest = top - low, np.maximum(np.abs(top), np.abs(low))
+    return (low == top) | (np.isfinite(spread) & (spread <= FLAT * largest))

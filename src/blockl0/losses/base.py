@@ -144,6 +144,12 @@ class Loss:
         """∂²ℓ/∂eta² per sample, (m,); at a kink of the gradient, one of its one-sided values."""
         raise NotImplementedError
 
+    def first_intercept(
+        self, eta: Floats, y: Floats, weights: Floats | None, start: float
+    ) -> float:
+        """Where the search of the best intercept starts: from a given one, or a better known."""
+        return start
+
     def terms(self, eta: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
         """(value, gradient, curvature) per sample, (m,) each; some losses have a quicker way."""
         return self.value(eta, y), self.gradient(eta, y), self.curvature(eta, y)
@@ -261,7 +267,7 @@ def best_intercept(
 
     if loss.is_quadratic:
         return float(np.average(y - eta, weights=weights))
-    b, low, high, reach = start, -np.inf, np.inf, 1.0
+    b, low, high, reach = loss.first_intercept(eta, y, weights, start), -np.inf, np.inf, 1.0
     far = FAR_INTERCEPT + 2.0 * float(np.abs(eta).max())
     for n_steps in range(MAX_INTERCEPT_STEPS):
         _, slopes, bends = loss.terms(eta + b, y)

@@ -168,6 +168,17 @@ class Poisson(LogLink):
             return super().terms(eta, y)
         return fused_terms(kernels.poisson_terms, eta, y)
 
+    def first_intercept(
+        self, eta: Floats, y: Floats, weights: Floats | None, start: float
+    ) -> float:
+        """The best one, log Σ weight·y − log Σ weight·exp(eta), unless means are beyond bounds."""
+        top = float(eta.max())
+        means = np.exp(eta - top)
+        both = (y.sum(), means.sum()) if weights is None else (weights @ y, weights @ means)
+        if not (both[0] > 0.0 and np.isfinite(top)):
+            return start
+        return float(np.log(both[0]) - np.log(both[1]) - top)
+
     def conjugate(self, u: Floats, y: Floats) -> Floats:
         """q log q − q − y log y + y with q = u + y ≥ 0."""
         mean = u + y
