@@ -75,7 +75,9 @@ class Subsets:
             if n_in + i == self.problem.sparsity.budget:
                 # nothing else may be in
                 rest = rest[~np.isin(rest, free[i + 1 :])]
-            there = self._fit(rest, w, np.setdiff1d(rest, free[i + 1 :]))
+            # what is certainly in matters for its price alone
+            inside = np.setdiff1d(rest, free[i + 1 :]) if self.problem.sparsity.price else rest[:0]
+            there = self._fit(rest, w, inside)
             if there is not None and rest.size > n_in + i:
                 self._split(rest, free[i + 1 :], there, run)
 
@@ -89,7 +91,7 @@ class Subsets:
         fit = self.fits.on(support, start, ceiling)
         found = problem.units.support(fit.w)
         objective = fit.value + problem.cost(found)
-        n_places = np.union1d(found, problem.keep).size
+        n_places = np.union1d(found, problem.keep).size if problem.keep.size else found.size
         if n_places <= budget and objective < self.objective - self.tolerance:
             self.best, self.objective = fit.w, objective
         if not fit.least < ceiling or (price == 0.0 and chosen.size <= budget):

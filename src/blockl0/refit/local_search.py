@@ -289,8 +289,10 @@ class LocalSearch(Search):
 
     def _at(self, w: Floats, iteration: int) -> Incumbent:
         """The true minimizer on the support of w and the kept columns."""
-        units = self.problem.units
-        chosen = np.union1d(units.support(w), self.problem.keep).astype(np.int64)
+        units, keep = self.problem.units, self.problem.keep
+        chosen = units.support(w)
+        if keep.size:
+            chosen = np.union1d(chosen, keep).astype(np.int64)
         return self._polish(Proposal(units.columns(chosen), w), iteration)
 
     def _polish(self, proposal: Proposal, iteration: int, ceiling: float = np.inf) -> Incumbent:

@@ -353,6 +353,10 @@ class UnitModel(GroupedModel):
         models.search = UnitSearch(gram, B, Rules.of(self.problem), models.tolerance)
         return models.search
 
+    def changes(self) -> Iterator[Proposal]:
+        """Single changes of the support that are worth a re-fit, the likeliest ones."""
+        return map(self._propose, self.search.likely_moves(self.support, TRIALS))
+
     def _propose(self, support: Ints) -> Proposal:
         """Units with the model's coefficients and intercepts, all of their columns."""
         problem, w, intercept = self.problem, self.problem.zero(), None
