@@ -23,6 +23,7 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
+    "attributes",
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "sphinx_design",

@@ -12,12 +12,13 @@ import scipy.sparse as sp
 import blockl0
 from blockl0 import ConstantColumnWarning, L0Classifier, L0Regressor, L0RegressorCV
 from blockl0.losses import LOSSES
-from blockl0.problem.centred import FLAT, Centered
+from blockl0.problem.centred import Centered
 from blockl0.problem.design import as_design
 from blockl0.problem.preprocess import apply
 from blockl0.problem.problem import as_problem
 from blockl0.refit.rounds import solve_refit
 from blockl0.run import Run
+from blockl0.units import FLAT
 from grid import ONE_OUTPUT, SHIFTING
 from targets import as_target
 

@@ -98,9 +98,17 @@ def test_numbers_can_be_labels(folder):
     frame["kind"] = (frame["kind"] == "high").astype(int)
     frame.to_csv("numbers.csv", index=False)
     done = run("fit", "numbers.csv", "-t", "kind", "-k", 2, *QUICK)
-    assert "holds only two numbers" in done.stderr and "R²" in done.stdout
+    assert "holds only 2 different numbers" in done.stderr and "R²" in done.stdout
     result = answer("fit", "numbers.csv", "-t", "kind", "-k", 2, "--loss", "logistic", *QUICK)
     assert result["result"]["classes"] == [0, 1]
+    frame["kind"] = np.arange(len(frame)) % 3 + 1
+    frame.to_csv("numbers.csv", index=False)
+    said = "(1, 2, 3), taken as numbers; --loss logistic takes them as classes, --loss squared says"
+    options = ("numbers.csv", "-t", "kind", "-k", 1, *QUICK)
+    assert said in run("fit", *options).stderr
+    assert said not in run("fit", *options, "--loss", "squared").stderr
+    # which has no such option
+    assert "--loss" not in run("compare", "numbers.csv", "-t", "kind", "-k", 1).stderr
 
 
 def test_kept_columns_and_text(folder):
@@ -381,3 +389,13 @@ def test_a_loss_that_is_not_known_is_answered_with_those_that_are(folder):
     assert "must be one of 'gamma', 'huber'" in said and "Did you mean 'gamma'?" in said
     said = " ".join(run("fit", "data.csv", "-t", "y", "--loss", "tweedie:3", code=2).stderr.split())
     assert "`power` must be between 1 (Poisson) and 2 (gamma), got 3" in said
+
+
+def test_cautions_name_the_columns(folder, rng):
+    flow = rng.standard_normal(60)
+    frame = pd.DataFrame({"inflow": flow, "outflow": flow + 1e-3 * rng.standard_normal(60)})
+    frame["y"] = 900.0 * (frame["inflow"] - frame["outflow"]) + 0.1 * rng.standard_normal(60)
+    frame.to_csv("flows.csv", index=False)
+    done = run("fit", "flows.csv", "-t", "y", "-k", 2, *QUICK)
+    assert "“inflow” and “outflow” are correlated (1.00)" in done.stdout
+    assert "half-samples" not in done.stdout  # there was nothing to choose

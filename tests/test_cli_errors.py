@@ -57,7 +57,9 @@ ERRORS = {
     "ids": (("fit", "data.csv", "-t", "id", "-k", 2), 3, "80 different values in 80 rows"),
     "constant": (("fit", "data.csv", "-t", "one", "-k", 2), 3, "'one' is 7 in all 80 rows"),
     "the data": (("fit", "data.csv", "-o", "data.csv", "--force"), 6, "would replace the data"),
-    "lone label": (("fit", "data.csv", "-t", "rare", "--test", 0.2), 3, "is not possible"),
+    "lone label": (("fit", "data.csv", "-t", "rare", "--test", 0.2), 3, "one row is of class"),
+    "no rows": (("fit", "data.csv", "-t", "y", "--test", 0.999), 3, "leaves 0 and holds out 80."),
+    "value": (("fit", "data.csv", "-t", "y", "--keep", "c1=2"), 3, "--as-category c1 makes"),
     "a folder": (("fit", ".", "-t", "y", "-k", 2), 3, "is a folder"),
     "sampled poisson": (
         ("certify", "data.csv", "-t", "n", "-k", 1, "--loss", "poisson", "--samples", 9), 3,

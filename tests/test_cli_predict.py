@@ -116,7 +116,7 @@ def test_dates_and_codes_of_new_rows_mean_what_they_did(folder, rng):
     assert "The model was fitted with --date-order auto, not day-first" in done.stderr
     frame.assign(when="31/31/2012").to_csv("bad.csv", index=False)
     done = run("predict", "m.json", "bad.csv", code=3)
-    assert "Column 'when' must hold dates, got '31/31/2012' in row 2." in done.stderr
+    assert "Column 'when' must hold dates, got '31/31/2012' in row 2;" in done.stderr
     frame.assign(when=frame["when"].where(shop != 2)).to_csv("gap.csv", index=False)
     assert "when (27 rows)" in run("predict", "m.json", "gap.csv", code=3).stderr
 

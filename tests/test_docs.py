@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import inspect
 import json
 import pkgutil
 import re
@@ -135,3 +136,21 @@ def test_the_reference_has_every_public_name() -> None:
 def test_the_page_on_methods_has_every_method() -> None:
     page = (DOCS / "choose_method.md").read_text(encoding="utf-8")
     assert not {method for method in METHODS if f'`"{method}"`' not in page}
+
+
+def test_the_reference_names_attributes_as_they_are_typed(monkeypatch):
+    """Not `coef` for `coef_`, and not the first of two names as the type of the second."""
+    napoleon = pytest.importorskip("sphinx.ext.napoleon", reason="the documentation needs Sphinx")
+    monkeypatch.syspath_prepend(str(DOCS / "_ext"))
+    extension = importlib.import_module("attributes")
+    for thing, names in (
+        (blockl0.L0Regressor, ("coef_", "intercept_", "feature_names_in_")),
+        (blockl0.Certificate, ("holds", "better_coef", "better_objective")),
+    ):
+        config = napoleon.Config(napoleon_use_ivar=True)
+        text = napoleon.NumpyDocstring(inspect.getdoc(thing) or "", config, what="class")
+        lines = str(text).split("\n")
+        extension.list_attributes(None, "class", "", thing, None, lines)
+        shown = "\n".join(line for line in lines if line.startswith("* "))
+        assert all(f"``{name}``" in shown for name in names)
+        assert not any(":ivar" in line or ":vartype" in line for line in lines)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import re
 import sys
+import zipfile
 
 import numpy as np
 import pytest
@@ -98,3 +100,36 @@ def test_commands_take_sheets(book, monkeypatch):
     assert answer("fit", *options, "-o", "m.json")["result"]["features"][0]["name"]
     assert run("predict", "m.json", "t.xlsx", "--sheet", "data").stdout.splitlines()[0] == "y"
     assert "no sheet 'x'" in run("predict", "m.json", "t.xlsx", "--sheet", "x", code=3).stderr
+
+
+def test_a_sheet_is_read_to_its_end_whatever_size_it_claims(book, tmp_path):
+    """Some programs write a size that is too small."""
+    with zipfile.ZipFile(book) as old, zipfile.ZipFile(tmp_path / "small.xlsx", "w") as new:
+        for name in old.namelist():
+            content = old.read(name)
+            content = re.sub(rb'<dimension ref="[^"]*"', b'<dimension ref="A1:D5"', content)
+            new.writestr(name, content)
+    whole = read_table(book, target="y", impute="median")
+    table = read_table(tmp_path / "small.xlsx", target="y", impute="median")
+    assert table.feature_names == whole.feature_names
+    np.testing.assert_array_equal(table.X, whole.X)
+
+
+def test_formulas_without_values_and_other_sheets_are_told(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl", reason="Excel files need blockl0[excel]")
+    book = openpyxl.Workbook()
+    sheet = book.active
+    sheet.append(["a", "twice", "text", "y"])
+    for i in range(2, 12):
+        sheet.append([i + 0.25, f"=2*A{i}", f"1.{i + 100}", i * i])
+    book.save(tmp_path / "f.xlsx")
+    table = read_table(tmp_path / "f.xlsx")
+    said = "Formulas whose values are not in the file: twice; open and save it in a spreadsheet"
+    assert said in " ".join(table.notes) and table.feature_names == ("a", "text")
+    # cells that are numbers do not tell what the point of a text is
+    assert "'1.102' in row 2 of column 'text' is read as 1.102" in " ".join(table.notes)
+    front = book.create_sheet("front", 0)
+    front["A1"] = "read me"
+    book.save(tmp_path / "f.xlsx")
+    with pytest.raises(ValueError, match=r"at least one row .* there are also Sheet \(--sheet"):
+        read_table(tmp_path / "f.xlsx")

@@ -57,7 +57,7 @@ def sources() -> dict[str, str]:
     found = {}
     for file in ROOT.rglob("*.py"):
         name = ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-        if name not in ("__init__", "cli.__main__"):
+        if name not in ("__init__", "__main__", "cli.__main__"):
             found[name] = file.read_text(encoding="utf-8")
     return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from blockl0.tables.messy import TARGETS, clean_tables, make_messy_tables
+from blockl0.tables.messy import TARGETS, clean_tables, main, make_messy_tables
 
 pd = pytest.importorskip("pandas", reason="tables need pandas")
 
@@ -33,6 +33,15 @@ def by_hand(paths):
     for name in ("area", "perimeter"):
         tumours[name] = tumours[name].str.replace("[\u00a0']", "", regex=True).astype(float)
     return {"patients.csv": patients, "wines.csv": wines, "tumours.txt": tumours}
+
+
+def test_the_script_writes_them_and_says_so(tmp_path, capsys):
+    main([str(tmp_path / "made")])
+    assert capsys.readouterr().out == f"{', '.join(TARGETS)} are in {tmp_path / 'made'}\n"
+    assert {path.name for path in (tmp_path / "made").iterdir()} == set(TARGETS)
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert "usage: python -m blockl0.tables.messy" in capsys.readouterr().out
 
 
 def test_what_is_written_is_what_was_meant(messy):

@@ -165,6 +165,23 @@ def test_the_slider_moves_the_page(report, browser, address):
 
 
 @needs_browser
+def test_marks_stand_at_their_values_on_the_axis(report, browser, address):
+    """The ticks and the points of the curve are on one scale."""
+    browser.view(1280)
+    browser.open(address)
+    ticks, marks = browser.run("""
+      const all = selector => [...document.querySelectorAll('#curve ' + selector)];
+      const y = e => Number(e.getAttribute('y'));
+      const ends = all('text[text-anchor=end]').filter(e => e.getAttribute('class') === null);
+      return [ends.map(e => [Number(e.textContent.replace('\u2212', '-')), y(e) - 4]),
+              all('circle.dot').map(e => Number(e.getAttribute('cy')))];
+    """)
+    slope, offset = np.polyfit(*np.transpose(ticks), 1)
+    means = [point["cv"]["explained"] for point in report.to_dict()["points"]]
+    np.testing.assert_allclose(marks, [slope * value + offset for value in means], atol=0.2)
+
+
+@needs_browser
 def test_links_buttons_and_pictures_move_it_too(report, browser, address):
     data = report.to_dict()
     browser.open(address + "#k=2")

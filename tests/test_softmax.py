@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -15,6 +16,7 @@ from blockl0 import certify, l0_path, solve
 from blockl0.losses import Softmax
 from blockl0.losses.softmax import contrasts, softmax_hessian
 from blockl0.path import solve_path
+from blockl0.problem import softmax_newton
 from blockl0.problem.design import as_design
 from blockl0.problem.fits import make_fits
 from blockl0.problem.newton import minimize_on
@@ -548,3 +550,25 @@ def test_kicks_at_a_price_may_only_bring_columns_in(rng):
         # of nothing there is nothing to take out
         nothing = LocalSearch(problem, refit_options()[0]).models.at(problem.zero()).drop(rng)
         assert (nothing is None) == (price == 0.0)
+
+
+@pytest.mark.parametrize("separation", [0.5, 3.0])
+def test_compiled_steps_end_where_those_by_arrays_do(separation, monkeypatch):
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 3, 90)
+    X = rng.standard_normal((90, 5)) + separation * np.eye(3)[y] @ rng.standard_normal((3, 5))
+    problem = as_problem(X, y.astype(float), loss="softmax", ridge=1e-3, n_nonzero_coefs=5)
+    problem = replace(problem, sample_weight=rng.uniform(0.5, 2.0, 90), has_intercept=True)
+    for support in (np.array([1]), np.array([0, 2, 4]), np.arange(5)):
+        fits = {}
+        for little in (0.0, softmax_newton.LITTLE):
+            monkeypatch.setattr(softmax_newton, "LITTLE", little)
+            found = minimize_on(problem, problem.zero(), support)
+            out_of_reach = minimize_on(problem, problem.zero(), support, 0.3 * found.value)
+            assert out_of_reach.least > 0.3 * found.value
+            assert out_of_reach.least <= found.value
+            fits[little] = found
+        by_arrays, compiled = fits.values()
+        assert compiled.value == pytest.approx(by_arrays.value, rel=1e-12)
+        np.testing.assert_allclose(compiled.w, by_arrays.w, rtol=1e-7, atol=1e-9)
+        np.testing.assert_allclose(compiled.intercept, by_arrays.intercept, rtol=1e-7, atol=1e-9)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -159,12 +160,32 @@ def test_other_dates_of_a_column_tell(write):
         read_table(new, dates="days", target="y")
 
 
+@pytest.mark.parametrize(
+    ("cells", "shown", "point", "comma"),
+    [
+        (["9.135", "2.480", "5,135"], "'9.135' in row 2 and '5,135' in row 4", 5135, 5.135),
+        (["9 135", "2 480", "5.135"], "'5.135' in row 4 and '9 135' in row 2", 5.135, 5135),
+        (["€9.135", "€2.480", "€5,135"], "'€9.135' in row 2 and '€5,135' in row 4", 5135, 5.135),
+    ],
+)
+def test_two_kinds_of_thousands_in_a_column_are_refused(write, cells, shown, point, comma):
+    """One of them is likely decimal, whatever the other columns show."""
+    for other in ("12.5", "12,5", "7"):
+        path = write({"a": cells, "b": [other, "3", "4"], "y": list("132")})
+        with pytest.raises(ValueError, match=f"Column 'a' holds {re.escape(shown)}: .*--decimal"):
+            read_table(path)
+    for decimal, expected in (("point", point), ("comma", comma)):
+        assert read_table(path, decimal=decimal).X[2, 0] == expected
+    path = write({"a": ["12 345,678", "345,678", "1,250"], "y": list("132")})
+    assert read_table(path).X[:, 0].tolist() == [12345.678, 345.678, 1.25]
+
+
 def test_times_and_what_is_no_date(write):
     path = write({"when": ["01.02.2012 06:00", "2.2.2012 12:30", "3.2.2012"], "y": list("132")})
     found = read_table(path, dates="days").X[:, 0] - days("2012-02-01")
     np.testing.assert_allclose(found, [0.25, 1 + 12.5 / 24, 2], atol=1e-9)
     path = write({"when": ["31.02.2012", "30.02.2012", "01.02.2012"], "y": list("132")})
-    with pytest.raises(ValueError, match="No column is left"):
+    with pytest.raises(ValueError, match=r"must hold dates, got '31.02.2012' in row 2; .*--na"):
         read_table(path, dates="days")
     path = write({"n": ["20121301", "20120101", "20120230"], "y": list("132")})
     assert read_table(path).X[:, 0].tolist() == [20121301, 20120101, 20120230]

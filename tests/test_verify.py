@@ -308,6 +308,10 @@ def no_such_point(claim, arrays):
     arrays["records"][arrays["records"][:, 0] == 0, 1] = 10**6
 
 
+def of_type(name, kind):
+    return lambda claim, arrays: arrays.update({name: arrays[name].astype(kind)})
+
+
 def forget(name):
     return lambda claim, arrays: arrays.pop(name)
 
@@ -328,10 +332,18 @@ CHANGES = {
     "kept column from behind": (set_claim(keep=[-1]), "ascending"),
     "kept column not there": (set_claim(keep=[20]), "ascending"),
     "columns of a point twice": (add_columns_of_a_point_twice, "ascending"),
-    "hardly any curvature": (hardly_any_curvature, "not finite"),
+    "hardly any curvature": (hardly_any_curvature, "not one"),
+    "records in another form": (of_type("records", "complex128"), r"records is \('c', 2\)"),
+    "columns as floats": (of_type("point_columns", "float64"), "point_columns is"),
+    "values as texts": (of_type("curve_values", "U9"), "curve_values is"),
+    "starts as dates": (of_type("point_start", "datetime64[s]"), "point_start is"),
+    "a budget beyond memory": (set_claim(budget=10**14, objective=1.0), "objective is"),
+    "no loss": (lambda c, a: c.pop("loss"), "Loss None is unknown"),
+    "a list for a loss": (set_claim(loss=["squared"]), "is unknown"),
+    "a text for an intercept": (set_claim(intercept="no"), "intercept is 'no'"),
     "no such point": (no_such_point, "malformed"),
     "no number": (set_claim(ridge="much"), "malformed"),
-    "not a number": (set_claim(ridge=float("nan")), "objective is"),
+    "not a number": (set_claim(ridge=float("nan")), "negative"),
     "infinite budget": (set_claim(budget=float("inf")), "malformed"),
     "more of the support": (lambda c, a: c["support"].append(c["support"][-1]), "ascending"),
     "objective": (set_claim(objective=1.0), "objective is"),
@@ -461,6 +473,9 @@ def test_what_cannot_be_proven_is_refused(rng, tmp_path):
         write(True, X, y, n_nonzero_coefs=2, memory_limit=2000.0)
     with pytest.raises(OutOfReachError, match="1e-30"):
         write(True, X * 1e40, y, n_nonzero_coefs=2)
+    with pytest.raises(OutOfReachError, match="1e-30"):
+        # beside a ridge they have no common factor
+        write(True, X * np.geomspace(1e-60, 1e60, 9), y, n_nonzero_coefs=2, ridge=1.0)
 
     class Own(blockl0.losses.Huber):
         name = "own"
@@ -498,8 +513,10 @@ def test_the_command_line_with_labels(folder):
     run("fit", *given, *ask, "--proof", "proof.npz")
     done = run("verify", "proof.npz", *given, "--test", 0.2)
     assert "Verified" in done.stdout and "c0 among them; loss logistic, ridge 1" in done.stdout
-    done = run("fit", *given, "-k", 2, "--ridge", 0, *QUICK, "--proof", "p.npz", code=3)
-    assert "only with a `ridge`" in done.stderr
+    ask = ("-k", 2, "--ridge", 0, *QUICK, "--proof", "p.npz", "--out", "m.json")
+    done = run("fit", *given, *ask, code=3)
+    assert "only with a --ridge; give --ridge 1e-6 or more, or leave --proof out" in done.stderr
+    assert not Path("m.json").exists() and not Path("p.npz").exists()
 
 
 def test_the_verifier_needs_numpy_only():

@@ -215,3 +215,11 @@ def test_the_caution_about_inference_is_one_text():
         path for path in SOURCE.rglob("*.py") if "too optimistic. For" in path.read_text("utf-8")
     ]
     assert [path.name for path in texts] == ["words.py"]
+
+
+@pytest.mark.parametrize(
+    ("gap", "said"),
+    [(1e-6, "0.1"), (0.0012, "0.2"), (0.01, "1.0"), (0.034, "4"), (0.03, "3"), (1.0, "100")],
+)
+def test_a_gap_is_rounded_up_so_that_it_holds(gap, said):
+    assert words.at_most(gap).split("\N{NO-BREAK SPACE}")[0] in (said, said.removesuffix(".0"))

@@ -19,6 +19,7 @@ from sphinx.errors import ExtensionError
 from sphinx.util import logging
 
 from build_pictures import DOCS, MADE, fingerprint
+from made_pages import write_pages
 
 logger = logging.getLogger(__name__)
 
@@ -40,20 +41,13 @@ class Example(NamedTuple):
     output: str | None
 
 
-def write_pages(app: Sphinx) -> None:
+def make_pages(app: Sphinx) -> None:
     """Run the examples and write their pages and the overview."""
-    PAGES.mkdir(exist_ok=True)
     files = sorted(EXAMPLES.glob("*.py"), key=lambda file: (file.stem == LAST, file.stem))
     examples = [_read(file, app.config.run_examples) for file in files]
     pages = {f"{example.name}.md": _page(example) for example in examples}
     pages["index.md"] = _overview(examples)
-    for stale in {page.name for page in PAGES.glob("*.md")} - set(pages):
-        (PAGES / stale).unlink()
-    for name, text in pages.items():
-        page = PAGES / name
-        # an unchanged file keeps its date, and Sphinx does not read it again
-        if not page.exists() or page.read_text(encoding="utf-8") != text:
-            page.write_text(text, encoding="utf-8")
+    write_pages(PAGES, pages)
 
 
 def _read(file: Path, run: bool) -> Example:
@@ -123,5 +117,5 @@ def _overview(examples: list[Example]) -> str:
 def setup(app: Sphinx) -> dict[str, Any]:
     """Write the pages after the pictures are drawn and before any page is read."""
     app.add_config_value("run_examples", True, "env", bool)
-    app.connect("builder-inited", write_pages, priority=600)
+    app.connect("builder-inited", make_pages, priority=600)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 from sphinx.application import Sphinx
 
+from made_pages import write_pages
+
 DOCS = Path(__file__).parents[1]
 PAGES = DOCS / "reference"
 BLOCK = re.compile(r"```\{eval-rst\}\n(.*?)```\n", re.DOTALL)
@@ -56,22 +58,15 @@ def entries(text: str) -> list[Entry]:
     return [Entry(found["name"], found[0], before) for found in ENTRY.finditer(text)]
 
 
-def write_pages(app: Sphinx) -> None:
+def make_pages(app: Sphinx) -> None:
     """Write a page for every entry."""
-    PAGES.mkdir(exist_ok=True)
     source = (DOCS / "api.md").read_text(encoding="utf-8")
     pages = {
         f"{entry.short}.md": entry.page
         for block in BLOCK.findall(source)
         for entry in entries(block)
     }
-    for stale in {page.name for page in PAGES.glob("*.md")} - set(pages):
-        (PAGES / stale).unlink()
-    for name, text in pages.items():
-        page = PAGES / name
-        # an unchanged file keeps its date, and Sphinx does not read it again
-        if not page.exists() or page.read_text(encoding="utf-8") != text:
-            page.write_text(text, encoding="utf-8")
+    write_pages(PAGES, pages)
 
 
 def list_entries(app: Sphinx, docname: str, source: list[str]) -> None:
@@ -89,6 +84,6 @@ def _listing(found: list[Entry]) -> str:
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Write the pages before any page is read."""
-    app.connect("builder-inited", write_pages)
+    app.connect("builder-inited", make_pages)
     app.connect("source-read", list_entries)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -60,7 +60,7 @@ def command_name() -> str:
     if beside.exists():
         here = Path.cwd()
         return str(beside.relative_to(here) if beside.is_relative_to(here) else beside)
-    return f"{shlex.quote(sys.executable)} -m blockl0.cli"
+    return f"{shlex.quote(sys.executable)} -m blockl0"
 
 
 def run(folder: Any, *, force: bool = False, echo: Callable[[str], Any] = print) -> Path:

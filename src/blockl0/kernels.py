@@ -1542,7 +1542,7 @@ def weigh_pairs(pairs, base, cutoff, error_rho, least_apart, roundings):
 
 LOSS, LOSS_SLOPE, LOSS_BEND = 0, 1, 2
 LARGEST_EXPONENT = 300.0
-NEAR_ZERO = 0.02
+NEAR_ZERO, NOT_NEAR = 0.02, 0.5
 
 
 @kernel
@@ -1588,8 +1588,10 @@ def poisson_terms(eta, y, out):
                 rest = 1.0 + u / 7.0 * (1.0 + u / 8.0)
                 rest = 1.0 + u / 4.0 * (1.0 + u / 5.0 * (1.0 + u / 6.0 * rest))
                 value = 0.5 * y[i] * u * u * (1.0 + u / 3.0 * rest)
-            else:
+            elif abs(u) < NOT_NEAR:
                 value = y[i] * (np.expm1(u) - u)
+            else:
+                value = mean - y[i] * (1.0 + u)  # nothing cancels: no other exponential
         out[LOSS, i] = value + (eta[i] - t) * (mean - y[i])
         out[LOSS_SLOPE, i] = mean - y[i]
         out[LOSS_BEND, i] = mean
@@ -1641,3 +1643,258 @@ def softmax_along(P, U, weights, change):
         slope += weights[i] * first
         bend += weights[i] * second
     return slope, bend
+
+
+# --------------------------------------------------------------------------------------------------
+# 7. Newton's method for the softmax loss on a few columns of few samples
+# --------------------------------------------------------------------------------------------------
+
+
+class Mixture(NamedTuple):
+    """A fit of C classes on a columns, in q = C − 1 contrasts, while it is made."""
+
+    columns: NDArray[np.float64]  # (a, m)
+    y: NDArray[np.int64]  # (m,)
+    weights: NDArray[np.float64]  # (m,)
+    ridge: NDArray[np.float64]  # (a,)
+    contrasts: NDArray[np.float64]  # (C, q)
+    states: NDArray[np.float64]  # (2, 3, C, m): of the point and of one beside it, see below
+    change: NDArray[np.float64]  # (C, m): by how much the step changes the predictors
+    scratch: NDArray[np.float64]  # (2, m)
+    hessian: NDArray[np.float64]  # (a q, a q)
+    points: NDArray[np.float64]  # (5, a q): the point, one beside it, slope, step, units
+
+
+# states: predictors, probabilities, slopes
+ETA, PROBABILITY, DUAL = 0, 1, 2
+# points; the first two are those of the states
+HERE, THERE, SLOPE, STEP, UNITS = 0, 1, 2, 3, 4
+# Why `mix` returned: the point is the minimizer; it is given up, the target being out of reach; or
+# what is left needs more care than is taken here
+MINIMAL, OUT_OF_REACH, HANDED_OVER = 0, 1, 2
+# as in `problem.descent`, which says what they mean
+NEWTON_TOLERANCE, LAST_ROUNDING, UNIT_DAMPING, FEWEST_DIGITS = 1e-12, 1e-14, 1e-13, 1e-9
+LEAST_BEND, FAR_AWAY, LENGTHS, FLAT_ENOUGH, LEAST_DESCENT, BOLDER = 1e-20, 1e3, 80, 0.3, 1e-4, 8.0
+
+
+@wide_inner
+def dot(u, v):
+    """u'v."""
+    total = 0.0
+    for i in range(u.size):
+        total += u[i] * v[i]
+    return total
+
+
+@inner
+def value_of_mixture(mixture, which):
+    """The objective at a point whose predictors are known; its probabilities and slopes are set."""
+    state, v, q = mixture.states[which], mixture.points[which], mixture.contrasts.shape[1]
+    softmax_terms(state[ETA], mixture.y, state[PROBABILITY], state[DUAL], mixture.scratch[0])
+    pull = 0.0
+    for i in range(v.size):
+        pull += mixture.ridge[i // q] * v[i] * v[i]
+    return dot(mixture.weights, mixture.scratch[0]) + 0.5 * pull
+
+
+@inner
+def slope_of_mixture(mixture, duals, v, slope):
+    """A'(weights·duals)Q + ridge·v."""
+    A, Q, weighted = mixture.columns, mixture.contrasts, mixture.scratch[1]
+    q = Q.shape[1]
+    for i in range(slope.size):
+        slope[i] = mixture.ridge[i // q] * v[i]
+    for c in range(Q.shape[0]):
+        for i in range(weighted.size):
+            weighted[i] = mixture.weights[i] * duals[c, i]
+        for k in range(A.shape[0]):
+            total = dot(weighted, A[k])
+            for e in range(q):
+                slope[k * q + e] += total * Q[c, e]
+
+
+@inner
+def add_pair(mixture, c, d):
+    """Add to the upper half of the Hessian what the probabilities of two classes bend."""
+    A, Q, P = mixture.columns, mixture.contrasts, mixture.states[HERE, PROBABILITY]
+    bends, scaled, H, q = mixture.scratch[0], mixture.scratch[1], mixture.hessian, Q.shape[1]
+    for i in range(bends.size):
+        bends[i] = mixture.weights[i] * P[c, i] * P[d, i]
+    for k in range(A.shape[0]):
+        for i in range(bends.size):
+            scaled[i] = bends[i] * A[k, i]
+        for l in range(k, A.shape[0]):
+            total = dot(scaled, A[l])
+            for e in range(q):
+                share = total * (Q[c, e] - Q[d, e])
+                for f in range(q):
+                    H[k * q + e, l * q + f] += share * (Q[c, f] - Q[d, f])
+
+
+@inner
+def step_of_mixture(mixture):
+    """The Newton step from the slope; False where columns depend on each other too much."""
+    H, Q, d = mixture.hessian, mixture.contrasts, mixture.points[UNITS]
+    slope, step, n, q = mixture.points[SLOPE], mixture.points[STEP], d.size, Q.shape[1]
+    for i in range(n):
+        for j in range(n):
+            H[i, j] = 0.0
+        H[i, i] = mixture.ridge[i // q]
+    for c in range(Q.shape[0]):
+        for e in range(c + 1, Q.shape[0]):
+            add_pair(mixture, c, e)
+    for i in range(n):
+        d[i] = np.sqrt(max(H[i, i], LEAST_BEND))
+        step[i] = -slope[i] / d[i]
+    for i in range(n):
+        for j in range(i, n):
+            H[i, j] /= d[i] * d[j]
+        H[i, i] += UNIT_DAMPING
+    if not factor(H, n):
+        return False
+    for i in range(n):
+        if not H[i, i] * H[i, i] > FEWEST_DIGITS:
+            return False
+    solve_factored(H, n, step)
+    for i in range(n):
+        step[i] /= d[i]
+    return True
+
+
+@inner
+def change_of_mixture(mixture):
+    """By how much the step changes the predictors."""
+    A, Q, step, change = mixture.columns, mixture.contrasts, mixture.points[STEP], mixture.change
+    q = Q.shape[1]
+    for c in range(Q.shape[0]):
+        for i in range(change.shape[1]):
+            change[c, i] = 0.0
+        for k in range(A.shape[0]):
+            share = 0.0
+            for e in range(q):
+                share += Q[c, e] * step[k * q + e]
+            for i in range(change.shape[1]):
+                change[c, i] += share * A[k, i]
+
+
+@inner
+def bound_of_mixture(mixture):
+    """A value that the objective has nowhere on these columns, by duality; or −inf.
+
+    The predictors have no part beside the columns. The state beside the point is overwritten.
+    """
+    P, dual, change = mixture.states[HERE, PROBABILITY], mixture.states[THERE, DUAL], mixture.change
+    total, there = 0.0, mixture.points[THERE]
+    for i in range(mixture.y.size):
+        mean, entropy = 0.0, 0.0
+        for c in range(len(P)):
+            mean += P[c, i] * change[c, i]
+        for c in range(len(P)):
+            u = mixture.states[HERE, DUAL, c, i] + P[c, i] * (change[c, i] - mean)
+            dual[c, i] = u
+            share = u + (1.0 if c == mixture.y[i] else 0.0)
+            if share < 0.0:
+                return -np.inf
+            entropy += share * np.log(share) if share > 0.0 else 0.0
+        total -= mixture.weights[i] * entropy
+    for i in range(there.size):
+        there[i] = mixture.points[HERE, i] + mixture.points[STEP, i]
+    left, q = mixture.points[UNITS], mixture.contrasts.shape[1]
+    slope_of_mixture(mixture, dual, there, left)
+    for i in range(there.size):
+        total -= 0.5 * mixture.ridge[i // q] * there[i] ** 2 + FAR_AWAY * abs(left[i] * there[i])
+    return total
+
+
+@inner
+def look_ahead(mixture, length):
+    """The state a length of the step ahead: its value, and the slope and curvature on the way."""
+    states, points, q = mixture.states, mixture.points, mixture.contrasts.shape[1]
+    slope, bend = 0.0, 0.0
+    for i in range(points.shape[1]):
+        points[THERE, i] = points[HERE, i] + length * points[STEP, i]
+        slope += mixture.ridge[i // q] * points[THERE, i] * points[STEP, i]
+        bend += mixture.ridge[i // q] * points[STEP, i] ** 2
+    for c in range(states.shape[2]):
+        for i in range(states.shape[3]):
+            states[THERE, ETA, c, i] = states[HERE, ETA, c, i] + length * mixture.change[c, i]
+    value = value_of_mixture(mixture, THERE)
+    there = states[THERE]
+    along = softmax_along(there[PROBABILITY], there[DUAL], mixture.weights, mixture.change)
+    return value, slope + along[0], bend + along[1]
+
+
+@inner
+def length_of_step(mixture, here, slope):
+    """(length of nearly the lowest value, or 0; the last one looked at; that value).
+
+    See `descent.search_length`.
+    """
+    low, high, length, best, lowest = 0.0, np.inf, 1.0, 0.0, here
+    for _ in range(LENGTHS):
+        value, there, bend = look_ahead(mixture, length)
+        if value < lowest:
+            best, lowest = length, value
+        is_flatter = abs(there) <= FLAT_ENOUGH * abs(slope)
+        if is_flatter and value <= here + LEAST_DESCENT * length * slope:
+            break
+        if there < 0.0:
+            low = length
+        else:
+            high = length
+        following = -1.0
+        if bend > 0.0 and abs(there) <= abs(slope):
+            following = length - there / bend
+        if not low < following < min(high, 10.0 * BOLDER * length):
+            if high == np.inf:
+                following = BOLDER * low
+            elif low <= 0.0:
+                following = high / BOLDER
+            else:
+                following = np.sqrt(low * high) if high > 4.0 * low else 0.5 * (low + high)
+        if following in (low, high, length) or high <= 1e-300 or low >= 1e300:
+            break
+        length = following
+    return best, length, lowest
+
+
+@inner
+def take_step(mixture):
+    """Make the state beside the point the point."""
+    for k in range(mixture.states.shape[1]):
+        for c in range(mixture.states.shape[2]):
+            for i in range(mixture.states.shape[3]):
+                mixture.states[HERE, k, c, i] = mixture.states[THERE, k, c, i]
+    for i in range(mixture.points.shape[1]):
+        mixture.points[HERE, i] = mixture.points[THERE, i]
+
+
+@kernel
+def mix(mixture, at_zero, target, max_steps):
+    """(why it ended, value, a bound on it): Newton steps of a mixture, as `descent.descend`."""
+    value = value_of_mixture(mixture, HERE)
+    for _ in range(max_steps):
+        slope, step = mixture.points[SLOPE], mixture.points[STEP]
+        slope_of_mixture(mixture, mixture.states[HERE, DUAL], mixture.points[HERE], slope)
+        if not step_of_mixture(mixture):
+            return HANDED_OVER, value, value
+        change_of_mixture(mixture)
+        size, promised = max(value, 0.01 * at_zero), -dot(slope, step)
+        if promised <= NEWTON_TOLERANCE * size:
+            last = look_ahead(mixture, 1.0)[0]
+            if last <= value + LAST_ROUNDING * size:
+                take_step(mixture)
+                value = min(value, last)
+            return MINIMAL, value, value
+        if value - 0.5 * promised > target:
+            bound = bound_of_mixture(mixture)
+            if bound > target:
+                return OUT_OF_REACH, value, min(value, bound)
+        best, last, lowest = length_of_step(mixture, value, -promised)
+        if best == 0.0:
+            return MINIMAL, value, value
+        if best != last:
+            lowest = look_ahead(mixture, best)[0]
+        take_step(mixture)
+        value = lowest
+    return HANDED_OVER, value, value

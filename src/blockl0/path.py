@@ -15,6 +15,7 @@ from blockl0.incumbent import Incumbent
 from blockl0.problem.problem import as_problem
 from blockl0.problem.reduction import reduced
 from blockl0.problem.sparsity import Sparsity
+from blockl0.refit.local_search import FEW_ABOVE
 from blockl0.refit.rounds import finish, improve, make_search, refit_options
 from blockl0.refit.search import Search
 from blockl0.result import Result, Status
@@ -246,8 +247,9 @@ def solve_path(
 ) -> Path:
     """The path of a problem that is bound already, at (price, budget) points; see `l0_path`.
 
-    Unless they are linked, points learn nothing from each other: each is what its own solve finds.
-    Unless they are checked, nothing is said of changes of other losses' points; it is quicker.
+    Unless they are linked, points learn nothing from those after them, so that none depends on how
+    far a path goes. Unless they are checked, nothing is said of changes of other losses' points,
+    and the first round of kicks is replaced by a descent from all columns; it is quicker.
     """
     clock = open_run(
         problem, "refit", {"effort": effort, **method_options}, time_limit=time_limit,
@@ -259,8 +261,9 @@ def solve_path(
     if not isinstance(random_state, int | np.integer):
         seed = int(check_random_state(random_state).integers(2**63))
     options = options._replace(is_checked=is_checked)
-    if rounds == 0 and are_linked and not (is_checked or problem.is_quadratic):
-        # neighbours bring what the one round of kicks would
+    is_quick, is_wide = not (is_checked or problem.is_quadratic), problem.n_features > FEW_ABOVE
+    if rounds == 0 and is_quick and are_linked and is_wide:
+        # neighbours bring most of what a round of kicks would
         rounds = -1
     search = make_search(reduced(problem, clock), options)
     path = []
@@ -268,6 +271,8 @@ def solve_path(
         path.append(_solve_alone(search, Sparsity(price, budget), clock, seed, rounds))
         if path[-1].is_cut:
             break
+        if is_quick and not (are_linked or is_wide) and len(path) > 1:
+            path[-1].try_from(path[-2].incumbent, must_replace=False)
     if are_linked:
         if not path[-1].is_cut:
             _ask_neighbours(path, clock)

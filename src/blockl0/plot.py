@@ -15,7 +15,7 @@ from blockl0.estimators.reading import spreads, units_differ
 from blockl0.path import Path
 from blockl0.result import History
 from blockl0.selection import CRITERIA, readable_scores
-from blockl0.text import install_hint, one_line
+from blockl0.text import count, install_hint, one_line
 from blockl0.validate import check_choice
 
 LABELLED = 10
@@ -244,7 +244,7 @@ class SelectionCurveDisplay(_Display):
         ax.set_ylim(low - margin, high + margin)
         side = "below" if values[is_far][0] < low else "above"
         far = zip(k[is_far], values[is_far], strict=True)
-        listed = ", ".join(f"{n} columns at {v:.4g}" for n, v in far)
+        listed = ", ".join(f"{count(n, 'column')} at {v:.4g}" for n, v in far)
         ax.text(
             0.01, 0.01 if side == "below" else 0.99, f"{side}: {listed}", fontsize=8, color=PALE,
             transform=ax.transAxes, va="bottom" if side == "below" else "top",

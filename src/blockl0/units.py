@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+FLAT = 8.0 * float(np.finfo(np.float64).eps)
+"""A range within this share of the largest entry, 8 to 16 ulps, is rounding of equal numbers."""
+
 
 class Units(Protocol):
     """A partition of the columns into what is chosen as a whole."""
@@ -49,3 +52,10 @@ class Columns:
 
 COLUMNS = Columns()
 """The units of every problem that names no others."""
+
+
+def is_rounding(low: Floats, top: Floats) -> NDArray[np.bool_]:
+    """Whether numbers between two bounds are one, up to its rounding."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread, largest = top - low, np.maximum(np.abs(top), np.abs(low))
+    return (low == top) | (np.isfinite(spread) & (spread <= FLAT * largest))

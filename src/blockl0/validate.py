@@ -9,15 +9,18 @@ from __future__ import annotations
 import math
 import numbers
 import os
+import sys
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from blockl0.text import cut, did_you_mean
 from blockl0.units import COLUMNS
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -33,12 +36,18 @@ LARGEST_N_JOBS = 10**6
 """Of cores to leave free: joblib understands negative numbers as all cores but some."""
 
 
+def is_sparse(X: Any) -> bool:
+    """Whether X is sparse, without importing SciPy's sparse arrays, for which errors would wait."""
+    sparse = sys.modules.get("scipy.sparse")
+    return sparse is not None and sparse.issparse(X)
+
+
 def check_X(X: Any) -> Floats | sp.csc_array:
     """Return X (m, n) as float64: a Fortran-ordered array, or a canonical ``csc_array`` if sparse.
 
     Nothing is copied when X already is in that form; X itself is never changed.
     """
-    if sp.issparse(X):
+    if is_sparse(X):
         return _check_sparse_X(X)
     X = as_numeric(X, "X")
     _check_matrix_shape(X.shape)
@@ -49,7 +58,7 @@ def check_X(X: Any) -> Floats | sp.csc_array:
 
 def check_y(y: Any, n_samples: int) -> Floats:
     """Return the target as a contiguous float64 vector (m,); a single column (m, 1) is ravelled."""
-    if sp.issparse(y):
+    if is_sparse(y):
         raise TypeError("`y` must be a dense vector, got a sparse matrix; use y.toarray().ravel().")
     y = as_numeric(y, "y")
     if y.ndim == 2 and y.shape[1] == 1:
@@ -221,11 +230,11 @@ def check_column_entries(X: Any, names: Any = None, used: Indices | None = None)
     """
     if used is not None:
         X = X[:, used]
-    data = X.data if sp.issparse(X) else X
+    data = X.data if is_sparse(X) else X
     if data.size == 0 or _is_moderate(data):
         return
     is_bad = ~np.isfinite(data) | (np.abs(data) > LARGEST_ENTRY)
-    if sp.issparse(X):
+    if is_sparse(X):
         entry = int(np.argmax(is_bad))
         column = int(np.searchsorted(X.indptr, entry, side="right")) - 1
         row, value = int(X.indices[entry]), float(data[entry])
@@ -375,7 +384,7 @@ def count_jobs(n_jobs: Any) -> int:
 
 def check_terms(X: Any, y: Any) -> tuple[Floats, Floats]:
     """Return library terms (m, n) and derivatives (m, t), NaN included, of equally many rows."""
-    if sp.issparse(X):
+    if is_sparse(X):
         raise TypeError("`X` must be a dense array of library terms, got a sparse matrix.")
     terms, targets = _as_float64(as_numeric(X, "X")), _as_float64(as_numeric(y, "y"))
     _check_matrix_shape(terms.shape)
@@ -422,6 +431,8 @@ def check_options(method: str, options: Iterable[str], known: Iterable[str]) -> 
 
 def _check_sparse_X(X: Any) -> sp.csc_array:
     """Return a sparse X as a canonical float64 csc_array, sharing its memory where possible."""
+    import scipy.sparse as sp  # imported already, where X is sparse
+
     _check_kind(X.dtype, "X", None)
     _check_matrix_shape(X.shape)
     A: Any = sp.csc_array(X, dtype=np.float64)

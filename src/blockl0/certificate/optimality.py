@@ -17,10 +17,8 @@ from blockl0.certificate.point import Better, PointUnderTest
 from blockl0.errors import OutOfReachError
 from blockl0.exact import Stages, may_prove, no_bound, obstacle
 from blockl0.exact.method import MEMORY
-from blockl0.exact.search import TIE
 from blockl0.incumbent import Incumbent
 from blockl0.problem.fits import make_fits
-from blockl0.problem.orthogonal import rounding_of
 from blockl0.problem.problem import Problem
 from blockl0.run import Timer
 
@@ -59,7 +57,7 @@ def improve_globally(point: PointUnderTest, level: int) -> Better | None:
     if better is not None:
         return better
     # a proof that is coarser than the tolerance is none here
-    if search.is_optimal and _tie(problem, search.incumbent) <= point.slack:
+    if search.is_optimal and search.tie <= point.slack:
         return None
     raise OutOfReachError(_why(point, search, level))
 
@@ -70,12 +68,6 @@ def _confirmed(point: PointUnderTest, found: Incumbent) -> Better | None:
     return point.confirm(point.problem.units.support(found.w - point.w), found.w)
 
 
-def _tie(problem: Problem, best: Incumbent) -> float:
-    """What counts as rounding in a proof."""
-    rounding = rounding_of(problem, best.w) if problem.is_quadratic else 0.0
-    return TIE * abs(best.objective) + rounding
-
-
 def _why(point: PointUnderTest, search: Stages, level: int) -> str:
     """Why a search has not proven anything."""
     if search.reason is not None:
@@ -83,8 +75,8 @@ def _why(point: PointUnderTest, search: Stages, level: int) -> str:
     best = search.incumbent.objective
     if search.is_optimal:
         return (
-            f"`level`={level} is proven to {TIE:g} of the objective only, which is coarser than "
-            "`tol`; raise it."
+            f"`level`={level} is proven to {search.tie:.1g}, beside an objective of {best:.3g}, "
+            "only, which is coarser than `tol`; raise it."
         )
     return (
         f"`level`={level} is out of reach: after {SECONDS:g} s a gap of "

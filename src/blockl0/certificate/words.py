@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import comb
+from math import ceil, comb
 from typing import TYPE_CHECKING
 
 from blockl0.certificate.proof import SURE, Choice, Proof
@@ -36,6 +36,7 @@ ABOUT_ROWS = (
 )
 NO_BOUND = "More cannot be proven without a ridge, as no bound exists."
 SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+ROUNDING = 1e-9
 LISTED = 4
 """Columns named in an exchange."""
 
@@ -151,8 +152,14 @@ def short(proof: Proof, choice: Choice) -> str:
         exchange = "one or two" if proof.kind == "pairs" else "one"
         text = f"Exchanging {exchange} of the {k} columns for others cannot improve the fit."
     if proof.gap is not None:
-        text += f" Nothing can improve it by more than {percent(proof.gap)}."
+        text += f" Nothing can improve it by more than {at_most(proof.gap)}."
     return text
+
+
+def at_most(gap: float) -> str:
+    """A bound in percent, rounded up so that it holds: whole ones, or tenths below one."""
+    steps = 100.0 if gap > 0.01 else 1000.0
+    return percent(max(1, ceil(steps * gap - ROUNDING)) / steps)
 
 
 def sentence(proof: Proof, choice: Choice) -> str:

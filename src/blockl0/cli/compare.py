@@ -58,7 +58,7 @@ def command(**options: Any) -> None:
     with Job("compare", options) as job:
         from blockl0.cli.data import bind, check_size, load, make_estimator
 
-        data = load(job, {**options, "loss": None})
+        data = load(job, options)
         if not data.is_quadratic:
             raise Refused(
                 f"compare needs a target of numbers, but {data.table.target!r} holds labels; the "

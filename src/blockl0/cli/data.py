@@ -15,6 +15,7 @@ from blockl0.cli.output import DATA, Job, Refused
 from blockl0.files import check_exists
 from blockl0.losses import get_loss
 from blockl0.tables import Table, apply_recipe, prepare, whole_rows, with_target
+from blockl0.tables.column_kinds import FEW_CODES, MANY_ROWS
 from blockl0.tables.csv_files import plain_names
 from blockl0.tables.formats import USUAL_TARGETS, Raw, format_of, read_raw
 from blockl0.tables.targets import clean_target, no_such_column, no_target, split_target
@@ -145,7 +146,8 @@ def load(job: Job, options: dict[str, Any]) -> Data:
             table = prepare(raw, **reading)
     for note in table.notes:
         job.notice(note)
-    data = Data(table, choose_loss(job, table, options.get("loss")), X_test, y_test)
+    loss = choose_loss(job, table, options.get("loss"), is_open="loss" in options)
+    data = Data(table, loss, X_test, y_test)
     job.data = {
         "source": table.source,
         "fingerprint": table.fingerprint,
@@ -172,11 +174,20 @@ def _split(raw: Raw, options: dict[str, Any]) -> Any:
             np.arange(raw.n_rows), test_size=options["test"], random_state=options["seed"],
             stratify=y if is_labels else None,
         )  # fmt: skip
-    except ValueError as error:  # a label of one row, or too few rows in all
-        raise Refused(
-            f"--test {options['test']:g} is not possible: {clause(error)}.", DATA
-        ) from error
+    except ValueError as error:
+        why = _no_split(y, options["test"], is_labels)
+        raise Refused(f"--test {options['test']:g} is not possible: {why}.", DATA) from error
     return np.sort(rows), np.sort(held_out)
+
+
+def _no_split(y: Any, share: float, is_labels: bool) -> str:
+    """Why no rows can be held out: a class of one row, or too few rows in all."""
+    labels, counts = np.unique(y, return_counts=True)
+    if is_labels and counts.min() < 2:
+        return f"only one row is of class {str(labels[np.argmin(counts)])!r}"
+    n_held_out = int(np.ceil(share * len(y)))
+    each = f", too few for {len(labels)} classes" if is_labels else ""
+    return f"of {len(y)} rows it leaves {len(y) - n_held_out} and holds out {n_held_out}{each}"
 
 
 def _held_out(job: Job, raw: Raw, table: Table, options: dict[str, Any]) -> tuple[Any, Any]:
@@ -194,8 +205,11 @@ def _held_out(job: Job, raw: Raw, table: Table, options: dict[str, Any]) -> tupl
     return raw.data[:, [place[f.column] for f in features]], clean_target(y, name)
 
 
-def choose_loss(job: Job, table: Table, loss: str | None) -> str:
-    """The loss that was asked for, if it suits the target; else the one that suits it."""
+def choose_loss(job: Job, table: Table, loss: str | None, is_open: bool = True) -> str:
+    """The loss that was asked for, if it suits the target; else the one that suits it.
+
+    `is_open` where the command has an option for it, which is then told.
+    """
     n_values = len(np.unique(table.y))
     if n_values == 1:
         only = f"{table.y[0]:g}" if table.y.dtype.kind == "f" else repr(str(table.y[0]))
@@ -207,10 +221,12 @@ def choose_loss(job: Job, table: Table, loss: str | None) -> str:
     if loss is None and table.has_labels:
         job.notice(f"{table.target!r} holds {n_values} labels: loss {LABELS}.")
         return LABELS
-    if loss is None and n_values == 2:
+    if is_open and loss is None and _may_be_classes(table.y, n_values):
+        shown = ", ".join(f"{value:g}" for value in np.unique(table.y))
         job.notice(
-            f"{table.target!r} holds only two numbers, taken as numbers; --loss {LABELS} takes "
-            "them as labels."
+            f"{table.target!r} holds only {n_values} different numbers ({shown}), taken as "
+            f"numbers; --loss {LABELS} takes them as classes, --loss {NUMBERS} says that they are "
+            "numbers."
         )
     if loss is not None and not is_for_labels(loss) and table.has_labels:
         shown = listing(np.unique(table.y).tolist(), 3)
@@ -220,6 +236,12 @@ def choose_loss(job: Job, table: Table, loss: str | None) -> str:
             DATA,
         )
     return loss or NUMBERS
+
+
+def _may_be_classes(y: Any, n_values: int) -> bool:
+    """Whether numbers may stand for classes: two of them, or few whole ones in many rows."""
+    has_few = n_values <= FEW_CODES and len(y) >= MANY_ROWS
+    return n_values == 2 or (has_few and bool(np.all(y == np.rint(y))))
 
 
 def _refuse_many_labels(table: Table, loss: str | None, n_values: int) -> None:
@@ -266,6 +288,12 @@ def _no_such_keep(name: str, table: Table) -> str:
         options = " ".join(f"--keep {quote(value)}" for value in made[:3])
         more = f" (and {len(made) - 3} more)" if len(made) > 3 else ""
         return f"--keep {name}: {name!r} is a category; give its values, as {options}{more}."
+    column, has_value, _ = name.partition("=")
+    if has_value and column in table.feature_names:
+        return (
+            f"--keep {name}: {column!r} holds numbers; --as-category {quote(column)} makes columns "
+            "of its values."
+        )
     hint = did_you_mean(name, table.feature_names)
     notes = [note for note in table.notes if re.search(rf"\b{re.escape(name)}\b", note)]
     return " ".join([f"--keep {name}: there is no such column for the fit.{hint}", *notes])

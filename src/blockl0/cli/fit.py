@@ -59,7 +59,7 @@ class Fitted:
 def command(**options: Any) -> None:
     """Choose the columns of DATA that explain the target best, and fit them.
 
-    DATA is a CSV, TSV, Parquet, LIBSVM, NPZ or MAT file, or - for standard input. Without -k the
+    DATA is a CSV, Excel, Parquet, LIBSVM, NPZ or MAT file, or - for standard input. Without -k the
     number of columns is chosen by cross-validation, or by --rule. Ctrl-C prints and saves the best
     model so far.
     """
@@ -73,10 +73,10 @@ def command(**options: Any) -> None:
         fitted = fit_model(job, data, options)
         rows = explain(job, data, fitted, options)
         result = _result(data, fitted, rows, list(options["keep"]))
-        # saved first: the answer says where the model is
-        _save(job, data, fitted.model, result, options)
+        # saved first: the answer says where the model is, and without a proof nothing is written
         if options["proof"] is not None and not fitted.interrupted:
             write_proof(job, data, fitted.model, options)
+        _save(job, data, fitted.model, result, options)
         status = "interrupted" if fitted.interrupted else "done"
         job.answer(result, describe(data, result, options), status)
         if fitted.interrupted:
@@ -199,10 +199,13 @@ def _try_to_prove(job: Job, data: Any, fitted: Fitted, options: dict[str, Any]) 
 
 def explain(job: Job, data: Any, fitted: Fitted, options: dict[str, Any]) -> list[dict[str, Any]]:
     """One record for each chosen column, the one that matters most first."""
+    import numpy as np
+
     from blockl0.cli.progress import PathWatch, aborting, progress
     from blockl0.estimators.half_samples import default_half_samples
     from blockl0.run import watching
 
+    names = data.table.feature_names
     n_halves = options["half_samples"]
     n_halves = default_half_samples(data.X) if n_halves is None else n_halves
     model, summary = fitted.model, None
@@ -215,15 +218,15 @@ def explain(job: Job, data: Any, fitted: Fitted, options: dict[str, Any]) -> lis
                 watching(PathWatch(shown, n_points)),
                 aborting(),
             ):
-                summary = model.summary(
-                    data.X, data.y, n_half_samples=n_halves, random_state=options["seed"]
+                summary = model._summary(
+                    np.array(names, dtype=object), data.X, data.y, None, n_halves, options["seed"]
                 )
         except Interrupted:
             fitted.interrupted = True
             job.notice("Interrupted: what the columns are worth is not worked out.")
     summary = summary or model.summary()
     fitted.cautions = list(summary.cautions)
-    columns, names = summary.columns, data.table.feature_names
+    columns = summary.columns
     coef = model.coef_.reshape(-1, len(names))
     rows = []
     for i, j in enumerate(summary.index.tolist()):

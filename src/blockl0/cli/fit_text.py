@@ -6,13 +6,15 @@ from typing import Any
 
 from blockl0.cli import trust
 from blockl0.cli.output import bullet, table
-from blockl0.text import short
+from blockl0.text import count, short
 
 KEYS = {
     "per_sd": "per std. dev.", "entry": "enters at k", "drop_one": "loss without",
     "again": "chosen again",
 }  # fmt: skip
 """What may be known of a chosen column besides its coefficient, and its title."""
+HEAD = 16
+"""Letters of the name of a class at the head of a table."""
 MOST = 1000
 """Shares of the objective beyond this say no more than that it would be lost without the column."""
 
@@ -32,7 +34,7 @@ def describe(data: Any, result: dict[str, Any], options: dict[str, Any]) -> list
     scores = result["scores"]
     lines += [_score_line(scores), "", "Can it be trusted?"]
     said = [result["certificate"]["words"]]
-    if result["features"] and "again" in result["features"][0]:
+    if k < n and result["features"] and "again" in result["features"][0]:
         said.append(trust.stability(result["features"], options["half_samples"]))
     said += result["cautions"]
     if "test" not in scores:
@@ -63,7 +65,8 @@ def _choice_line(choice: dict[str, Any], options: dict[str, Any]) -> str:
     how = {"min": "best score", "one_se": "fewest within one standard error of the best score"}
     rule = how.get(choice["rule"])
     by = f"{options['folds']}-fold cross-validation, {rule}" if rule else choice["rule"].upper()
-    return f"{choice['chosen']} columns chosen among {sizes[0]} to {sizes[-1]} by {by}"
+    chosen = count(choice["chosen"], "column")
+    return f"{chosen} chosen among {sizes[0]} to {sizes[-1]} by {by}"
 
 
 def _table_of(result: dict[str, Any]) -> str:
@@ -72,7 +75,7 @@ def _table_of(result: dict[str, Any]) -> str:
 
     classes = [] if result["classes"] is None else list(result["classes"])
     many = len(classes) > 2
-    titles = ["column", *([f"coef {c}" for c in classes] if many else ["coefficient"])]
+    titles = ["column", *([f"coef {c}" for c in _brief(classes)] if many else ["coefficient"])]
     known = result["features"][0] if result["features"] else {}
     keys = [key for key in KEYS if key in known and (key != "per_sd" or _has_effects(result))]
     rows = []
@@ -83,6 +86,13 @@ def _table_of(result: dict[str, Any]) -> str:
     intercepts = [short(float(b)) for b in np.ravel(result["intercept"])]
     rows.append(["(intercept)", *intercepts, *[""] * len(keys)])
     return table([*titles, *(KEYS[key] for key in keys)], rows)
+
+
+def _brief(classes: list[Any]) -> list[str]:
+    """Names of classes for the head of a table: cut where they stay different."""
+    names = [str(label) for label in classes]
+    brief = [name if len(name) <= HEAD else f"{name[: HEAD - 1].rstrip()}…" for name in names]
+    return brief if len(set(brief)) == len(brief) else names
 
 
 def _has_effects(result: dict[str, Any]) -> bool:

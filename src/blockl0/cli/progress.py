@@ -12,6 +12,7 @@ import click
 
 from blockl0.cli.output import Interrupted
 from blockl0.progress import Lines, Silence, bar_or_lines
+from blockl0.text import count
 
 
 @contextmanager
@@ -54,7 +55,7 @@ class PathWatch:
         """Count the points: each is a run of its own."""
         if is_first and self.done < self.n_points:
             self.done += 1
-        self.shown(self.done, self.n_points, f"{point.n_nonzero} columns")
+        self.shown(self.done, self.n_points, count(point.n_nonzero, "column"))
 
 
 class ProofWatch:

@@ -50,12 +50,16 @@ def claim(model: Any, search: Any, choice: Any, has_bound: bool = True) -> dict[
 def stability(rows: list[dict[str, Any]], n_samples: int | None) -> str:
     """How often the columns are chosen again, in a sentence."""
     from blockl0.estimators.half_samples import FIRM, HALF_SAMPLES
+    from blockl0.text import percent
 
     n_samples = HALF_SAMPLES if n_samples is None else n_samples
     shares = sorted((row["again"], row["name"]) for row in rows)
     n_firm = sum(share >= FIRM for share, _ in shares)
+    which = "the column is" if len(shares) == 1 else f"{n_firm} of {len(shares)} columns are"
+    if n_firm < len(shares) == 1:
+        which = "the column is not"
     weakest = f"; least often {shares[0][1]} ({shares[0][0]:.0%})" if shares[0][0] < FIRM else ""
     return (
-        f"Repeated on {n_samples} half-samples of the rows: {n_firm} of {len(shares)} columns are "
-        f"chosen again in at least {100 * FIRM:.0f} % of them{weakest}."
+        f"Repeated on {n_samples} half-samples of the rows: {which} chosen again in at least "
+        f"{percent(FIRM)} of them{weakest}."
     )

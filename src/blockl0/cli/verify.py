@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import click
 
 from blockl0.cli import options as shared
-from blockl0.cli.output import FAILED, Job, Refused, names_line
+from blockl0.cli.output import DATA, FAILED, Job, Refused, names_line
 from blockl0.files import check_exists
 
 SECONDS = 60.0
 """For the search of a proof, where no limit is given."""
+
+TELLING = 1e-6
+"""Gap of a proof that is said."""
 
 
 @click.command("verify", short_help="Check a proof of the optimum.")
@@ -81,20 +85,27 @@ def write_proof(job: Job, data: Any, model: Any, options: dict[str, Any]) -> Non
     from blockl0.cli.data import bind, make_estimator
     from blockl0.cli.fit import budget_of
     from blockl0.cli.progress import ProofWatch, progress
+    from blockl0.errors import OutOfReachError
     from blockl0.run import watching
     from blockl0.solve import solve_problem
 
     given = make_estimator(job, data, options, n_nonzero_coefs=budget_of(model))
     problem, seconds = bind(given, data).problem, options["time_limit"] or SECONDS
-    with (
-        job.timed("proof"),
-        progress("Writing the proof (seconds)", job.quiet) as shown,
-        watching(ProofWatch(shown, seconds)),
-    ):
-        found = solve_problem(
-            problem, "exact", init=model.coef_.T.reshape(problem.zero().shape),
-            random_state=options["seed"], time_limit=seconds, proof=True,
-        )  # fmt: skip
+    try:
+        with (
+            job.timed("proof"),
+            progress("Writing the proof (seconds)", job.quiet) as shown,
+            watching(ProofWatch(shown, seconds)),
+        ):
+            found = solve_problem(
+                problem, "exact", init=model.coef_.T.reshape(problem.zero().shape),
+                random_state=options["seed"], time_limit=seconds, proof=True,
+            )  # fmt: skip
+    except OutOfReachError as error:
+        said = re.sub("`(ridge|proof)`", r"--\1", str(error))
+        raise Refused(said.replace("give a --ridge", "give --ridge 1e-6 or more"), DATA) from error
+    if found.proof is None:
+        raise Refused("There is no proof: the one that was found does not hold.", FAILED)
     found.proof.save(options["proof"], force=options["force"])
-    gap = "" if not found.gap or found.gap < 1e-8 else f", with a gap of {found.gap:.2%}"
+    gap = "" if found.proof.gap < TELLING else f", with a gap of {found.proof.gap:.2g}"
     job.notice(f"The proof is in {options['proof']}{gap}; blockl0 verify checks it.")

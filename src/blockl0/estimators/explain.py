@@ -60,19 +60,24 @@ class SummaryMixin:
         Summary
             Largest drop-one loss first, or without data the largest coefficient.
         """
+        check_is_fitted(self)
+        return self._summary(_names(self), X, y, sample_weight, n_half_samples, random_state)
+
+    def _summary(
+        self, names: NDArray[Any], X: Any, y: Any, weight: Any, n_half_samples: int, seed: Any
+    ) -> Summary:
+        """The same with names of the columns, which the command line knows."""
         est: Any = self
-        check_is_fitted(est)
-        names = _names(est)
         columns: dict[str, Any] = {"feature": names[self.support_], "coef": _sizes(est)}
         notes, cautions = [INFERENCE], []
         if X is not None:
             if y is None:
                 raise ValueError("`summary` needs the target `y` of the fit beside `X`.")
             solver = getattr(est, "estimator_", est)
-            data = solver._read(X, y, sample_weight, reset=False)
+            data = solver._read(X, y, weight, reset=False)
             columns |= _worth(est, solver, data)
             if n_half_samples:
-                columns["again"] = _again(est, solver, data, n_half_samples, random_state)
+                columns["again"] = _again(est, solver, data, n_half_samples, seed)
                 notes.append(AGAIN)
             cautions = _cautions(est, data, names.tolist())
         elif n_half_samples:

@@ -12,6 +12,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from blockl0.estimators.data import Data
 from blockl0.path import solve_path
+from blockl0.refit.local_search import FEW_ABOVE
 from blockl0.result import Status
 
 Floats = NDArray[np.float64]
@@ -81,8 +82,9 @@ def chosen_again(
 ) -> ChosenAgain:
     """Repeat the choice of a fitted estimator on half-samples, for every budget.
 
-    Every budget is searched alone, by a fast search without a price: a share depends on nothing but
-    the data, the budget, the ridge and the seed, and is the same wherever it is asked for.
+    Every budget is searched by a fast search without a price, which learns at most from smaller
+    budgets: a share depends on nothing but the data, the budget, the ridge and the seed, and is the
+    same wherever it is asked for.
     """
     jobs = [(est, data.rows(rows), budgets, seed) for rows in half_samples(data, n_samples, seed)]
     if n_jobs in (None, 1):
@@ -100,11 +102,24 @@ def _supports(est: Any, half: Data, budgets: Sequence[int], seed: int) -> Suppor
     """What one half chooses at every budget that it reaches; None where it cannot be fitted."""
     if not half.can_train(est._loss()):
         return None
+    problem = est._prepare(half, None, 0.0).problem
+    steps = _all_up_to(problem, budgets)
     path = solve_path(
-        est._prepare(half, None, 0.0).problem, [(0.0, int(budget)) for budget in budgets],
-        random_state=seed, time_limit=est.time_limit, effort="fast", are_linked=False,
-        is_checked=False,
+        problem, [(0.0, budget) for budget in steps], random_state=seed,
+        time_limit=est.time_limit, effort="fast", are_linked=False, is_checked=False,
     )  # fmt: skip
     if path[-1].status is Status.INTERRUPTED:
         raise KeyboardInterrupt
-    return list(path.supports)
+    found = dict(zip(steps, path.supports, strict=False))
+    return [found[int(budget)] for budget in budgets if int(budget) in found]
+
+
+def _all_up_to(problem: Any, budgets: Sequence[int]) -> Sequence[int]:
+    """The budgets to search so that none depends on which others are asked for.
+
+    Of few columns and losses other than the squared one a budget learns from the smaller ones:
+    then these are all of them.
+    """
+    if problem.is_quadratic or problem.n_features > FEW_ABOVE:
+        return [int(budget) for budget in budgets]
+    return range(problem.keep.size, max(map(int, budgets)) + 1)

@@ -249,3 +249,24 @@ def counted(scores: Floats, room: int) -> tuple[float, float, float]:
     ordered = np.partition(scores, (n - room - 1, n - room))
     total = float(np.maximum(ordered[n - room :], 0.0).sum())
     return total, float(max(ordered[n - room], 0.0)), float(max(ordered[n - room - 1], 0.0))
+
+
+def perspective(w: Floats, is_in: Bools, room: int, price: float) -> float:
+    """min over memberships z of ½ Σ w_j²/z_j + price·Σz; columns that are in have z = 1."""
+    value = 0.5 * float(w[is_in] @ w[is_in])
+    sizes = np.sort(np.abs(w[~is_in]))
+    sizes = sizes[sizes > 0.0]
+    least, n = np.sqrt(2.0 * price), sizes.size
+    theta = least
+    if np.minimum(sizes, least).sum() > room * least or (least == 0.0 and n > room):
+        below = np.cumsum(sizes)
+        n_full = n - 1 - np.arange(n)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            thetas = np.where(n_full < room, below / (room - n_full), -1.0)
+        fits = (thetas >= sizes) & (np.append(sizes[1:], np.inf) >= thetas)
+        theta = float(thetas[np.argmax(fits)]) if fits.any() else float(below[-1] / room)
+    if theta == 0.0:
+        return value + 0.5 * float(sizes @ sizes)
+    part, full = sizes[sizes < theta], sizes[sizes >= theta]
+    value += 0.5 * float(full @ full) + price * full.size
+    return value + float(part.sum()) * (0.5 * theta + price / theta)

@@ -19,7 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0 import kernels
-from blockl0.exact.bounds import EPSILON, Node, Relaxed, Tangent, new_relaxation, relax_columns
+from blockl0.exact.bounds import (
+    EPSILON,
+    Node,
+    Relaxed,
+    Tangent,
+    new_relaxation,
+    perspective,
+    relax_columns,
+)
 from blockl0.exact.last_columns import Finished
 from blockl0.problem.problem import Problem
 
@@ -32,6 +40,8 @@ PRECISE = 1e-9
 """Share of a value to which a relaxation is solved at most."""
 NEWTON_STEPS, HALVINGS = 20, 30
 """Quadratic models on one working set at most, and how often a step may be halved."""
+FLAT_HALVINGS = 3
+"""Halvings after which a step that neither raises nor lowers a value counts as none."""
 FLATTEST = 1e-6
 """Share of the loss's largest curvature that a model has at least, so that it has a minimum."""
 BOX_DOUBLINGS = 200
@@ -42,11 +52,28 @@ LEAF_STEPS = 8
 
 
 class Here(NamedTuple):
-    """A relaxed point on a working set: w, predictor with intercept, and relaxed objective."""
+    """A relaxed point on a working set.
+
+    Attributes
+    ----------
+    w : ndarray
+    eta : ndarray (m,)
+        Predictor, with the intercept.
+    value : float
+        The relaxed objective.
+    intercept : float
+        About the best one; zero where there is none.
+    slope, bend : ndarray (m,)
+        Derivatives of the weighted losses at eta; the second ones at least some share of the
+        largest, so that a model has a minimum.
+    """
 
     w: Floats
     eta: Floats
     value: float
+    intercept: float
+    slope: Floats
+    bend: Floats
 
 
 class DataBounds:
@@ -132,7 +159,7 @@ class DataBounds:
         problem = self.problem
         here = self._at(A, w, is_in, room)
         for _ in range(1 if problem.is_quadratic else NEWTON_STEPS):
-            G, c = self._model(A, here.eta)
+            G, c = self._model(A, here)
             own = np.full(w.size, self.ridge)
             n_in = int(np.count_nonzero(is_in))
             model = new_relaxation(G, np.arange(w.size), c, own, n_in, here.w)
@@ -140,23 +167,19 @@ class DataBounds:
                 model, room, self.price, theta, np.inf, 0.25 * tolerance, 0.0
             )
             there = model.rows[kernels.V].copy()
-            found = self._line(A, here, there, is_in, room)
+            found = self._line(A, here, there, is_in, room, tolerance)
             fall = here.value - found.value
             here = found if fall > 0.0 else here
             if fall <= tolerance or self.is_late():
                 break
         return here, theta
 
-    def _model(self, A: Floats, eta: Floats) -> tuple[Any, Floats]:
-        """(G, c) with ½v'Gv − c'v the loss near a predictor, ridge included, intercept left out."""
-        problem = self.problem
-        slope = self.weights * problem.loss.gradient(eta, problem.y)
-        bend = self.weights * problem.loss.curvature(eta, problem.y)
-        bend = np.maximum(bend, FLATTEST * bend.max(initial=1e-300))
-        pull = bend * eta - slope
+    def _model(self, A: Floats, here: Here) -> tuple[Any, Floats]:
+        """(G, c) with ½v'Gv − c'v the loss near a point, ridge included, intercept left out."""
+        bend, pull = here.bend, here.bend * here.eta - here.slope
         G: Any = (A * bend[:, None]).T @ A
         c = A.T @ pull
-        if problem.has_intercept:
+        if self.problem.has_intercept:
             own, total = A.T @ bend, bend.sum()
             G -= np.outer(own, own / total)
             c -= own * (pull.sum() / total)
@@ -168,48 +191,77 @@ class DataBounds:
         if self.problem.is_quadratic:
             return np.inf
         A, is_in = self.problem.design.columns(support), np.ones(support.size, dtype=np.bool_)
-        best = -np.inf
+        here, best = self._at(A, w, is_in, 0), -np.inf
         for _ in range(LEAF_STEPS):
-            here = self._at(A, w, is_in, 0)
-            best = max(best, self._prove(support, support.size, 0, here, A).bound)
+            found = self._prove(support, support.size, 0, here, A).bound
+            best = found if found > best else best
             if best >= cutoff:
                 break
-            G, c = self._model(A, here.eta)
-            w = np.linalg.lstsq(G, c, rcond=None)[0]
+            there = self._at(A, self._newton(A, here), is_in, 0, here.intercept)
+            # near the fit slopes still fall where the value does not tell
+            is_fine = there.value <= here.value + PRECISE * abs(here.value)
+            here = there if is_fine else self._line(A, here, there.w, is_in, 0)
         return best
 
-    def _line(self, A: Floats, here: Here, w: Floats, is_in: NDArray[np.bool_], room: int) -> Here:
-        """The lowest point of some on the way to w."""
-        step, best = 1.0, self._at(A, w, is_in, room)
+    def _newton(self, A: Floats, here: Here) -> Floats:
+        """The minimum of the model near a point, from its rows: products square a condition."""
+        root = np.sqrt(here.bend)
+        rows, right = root[:, None] * A, root * (here.eta - here.slope / here.bend)
+        if self.problem.has_intercept:
+            constant = root / np.linalg.norm(root)
+            rows = rows - np.outer(constant, constant @ rows)
+            right = right - constant * (constant @ right)
+        ridge = np.sqrt(self.ridge) * np.eye(A.shape[1])
+        stacked = np.concatenate([right, np.zeros(A.shape[1])])
+        found: Any = np.linalg.lstsq(np.vstack([rows, ridge]), stacked, rcond=None)
+        return found[0]
+
+    def _line(
+        self, A: Floats, here: Here, w: Floats, is_in: NDArray[np.bool_], room: int,
+        tolerance: float = 0.0,
+    ) -> Here:  # fmt: skip
+        """The lowest point of some on the way to w, unless there is nothing to be won there."""
+        step, best = 1.0, self._at(A, w, is_in, room, here.intercept)
         if self.problem.is_quadratic:
             return best
-        for _ in range(HALVINGS):
-            if best.value < here.value:
+        for n_halved in range(HALVINGS):
+            is_flat = n_halved >= FLAT_HALVINGS and best.value <= here.value + tolerance
+            if best.value < here.value or is_flat:
                 break
             step *= 0.5
-            best = self._at(A, here.w + step * (w - here.w), is_in, room)
+            best = self._at(A, here.w + step * (w - here.w), is_in, room, here.intercept)
         return best
 
-    def _at(self, A: Floats, w: Floats, is_in: NDArray[np.bool_], room: int) -> Here:
-        """The relaxed objective, with the best intercept and the best memberships."""
-        problem = self.problem
-        eta = problem.predictor(w, A @ w)
+    def _at(
+        self, A: Floats, w: Floats, is_in: NDArray[np.bool_], room: int, start: float = 0.0
+    ) -> Here:
+        """The relaxed objective, with the best intercept, sought from `start`, and memberships."""
+        problem, eta, intercept = self.problem, A @ w, 0.0
         if problem.has_intercept:
-            eta = self._balanced(eta)
-        value = float(self.weights @ problem.loss.value(eta, problem.y))
+            intercept = problem.best_intercept(eta, start)
+            eta = eta + intercept
+        losses, slope, bend = self._terms(eta)
+        value = float(losses.sum())
         value += perspective(w * np.sqrt(self.ridge), is_in, room, self.price)
-        return Here(w, eta, value + self.price * np.count_nonzero(is_in))
+        value += self.price * np.count_nonzero(is_in)
+        bend = np.maximum(bend, FLATTEST * bend.max(initial=1e-300))
+        return Here(w, eta, value, intercept, slope, bend)
+
+    def _terms(self, eta: Floats) -> tuple[Floats, Floats, Floats]:
+        """Losses, slopes and curvatures of the samples, with their weights."""
+        losses, slope, bend = self.problem.loss.terms(eta, self.problem.y)
+        return self.weights * losses, self.weights * slope, self.weights * bend
 
     def _balanced(self, eta: Floats) -> Floats:
         """Move the intercept until slopes cancel to rounding: what is left counts `box` times."""
-        loss, y = self.problem.loss, self.problem.y
-        left = abs(exact_sum(self.weights * loss.gradient(eta, y)))
+        _, slopes, bends = self._terms(eta)
+        left = exact_sum(slopes)
         for _ in range(BALANCE_STEPS):
-            bend = float(self.weights @ loss.curvature(eta, y))
-            slope = exact_sum(self.weights * loss.gradient(eta, y))
-            there = eta - slope / bend if bend > 0.0 else eta
-            now = abs(exact_sum(self.weights * loss.gradient(there, y)))
-            if not now < left:
+            bend = float(bends.sum())
+            there = eta - left / bend if bend > 0.0 else eta
+            _, slopes, bends = self._terms(there)
+            now = exact_sum(slopes)
+            if not abs(now) < abs(left):
                 break
             eta, left = there, now
         return eta
@@ -224,19 +276,18 @@ class DataBounds:
         stored numbers. Other sums over the samples are exact.
         """
         problem = self.problem
-        losses = self.weights * problem.loss.value(here.eta, problem.y)
-        slope = self.weights * problem.loss.gradient(here.eta, problem.y)
-        scale = np.abs(slope) + self.weights * problem.loss.curvature(here.eta, problem.y)
-        scale *= 1.0 + np.abs(here.eta)
+        eta = self._balanced(here.eta) if problem.has_intercept else here.eta
+        losses, slope, bend = self._terms(eta)
+        scale = (np.abs(slope) + bend) * (1.0 + np.abs(eta))
         if A is not None:
             b, blur = -(slope @ A), self.blur / problem.design.blur
         else:
             b, blur = -problem.design.rmatvec(slope)[columns], self.blur
             self.n_passes += 1
-        base = exact_sum(losses) - exact_sum(slope * here.eta) + self.price * n_in
+        base = exact_sum(losses) - exact_sum(slope * eta) + self.price * n_in
         base -= self.box * abs(exact_sum(slope))
         error = blur * self.norms[columns] * float(np.linalg.norm(scale))
-        far = np.abs(here.eta) + self.box
+        far = np.abs(eta) + self.box
         allowance = 8.0 * EPSILON * float(np.abs(losses).sum() + scale @ far)
         tangent = Tangent(base, b, np.full(columns.size, self.ridge), error, allowance)
         return tangent.prove(n_in, room, self.price, here.value)
@@ -255,30 +306,9 @@ class DataBounds:
 def exact_sum(terms: Floats) -> float:
     """Σ terms, rounded once; no number where they overflow."""
     try:
-        return fsum(terms)
+        return fsum(terms.tolist())
     except (OverflowError, ValueError):
         return np.nan
-
-
-def perspective(w: Floats, is_in: NDArray[np.bool_], room: int, price: float) -> float:
-    """min over memberships z of ½ Σ w_j²/z_j + price·Σz; columns that are in have z = 1."""
-    value = 0.5 * float(w[is_in] @ w[is_in])
-    sizes = np.sort(np.abs(w[~is_in]))
-    sizes = sizes[sizes > 0.0]
-    least, n = np.sqrt(2.0 * price), sizes.size
-    theta = least
-    if np.minimum(sizes, least).sum() > room * least or (least == 0.0 and n > room):
-        below = np.cumsum(sizes)
-        n_full = n - 1 - np.arange(n)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            thetas = np.where(n_full < room, below / (room - n_full), -1.0)
-        fits = (thetas >= sizes) & (np.append(sizes[1:], np.inf) >= thetas)
-        theta = float(thetas[np.argmax(fits)]) if fits.any() else float(below[-1] / room)
-    if theta == 0.0:
-        return value + 0.5 * float(sizes @ sizes)
-    part, full = sizes[sizes < theta], sizes[sizes >= theta]
-    value += 0.5 * float(full @ full) + price * full.size
-    return value + float(part.sum()) * (0.5 * theta + price / theta)
 
 
 def intercept_box(problem: Problem, ceiling: float) -> float:

@@ -34,6 +34,14 @@ HEURISTIC_EFFORT = 1
 MEMORY = 4e9
 """Bytes that products of columns and waiting nodes take at most."""
 
+BLURRED = 1e-6
+"""Gap of the proof of an optimum that is said."""
+BLURRED_NOTE = (
+    "The search has proven the optimum. The proof for others knows tangents only, of which "
+    "rounding hides more where columns nearly depend on each other or the fit is nearly perfect: "
+    "its gap is"
+)
+
 
 @method("exact", reduces=True)
 def solve_exact(
@@ -110,6 +118,8 @@ def solve_exact(
     assert status is not None
     w = refined(run.problem, best.w)
     made = None if recorder is None else _proof(recorder, run, w, bound, proof)
+    if status is Status.OPTIMAL and made is not None and made.gap > BLURRED:
+        note = f"{BLURRED_NOTE} {made.gap:.1e}."
     # what is left to an optimum is rounding
     bound = np.inf if status is Status.OPTIMAL else bound
     return run.result(w, status, best.iteration, bound, note=note, proof=made)

@@ -309,10 +309,14 @@ class ProductBounds:
                 return False
         gap = cutoff - relaxed.bound
         mu = BARRIER * gap / q
-        if gap > FAR * abs(cutoff):
-            step = self._joint_step(node, relaxed, d, L, mu)
-        else:
-            step = self._own_step(node, d, L, mu)
+        # what is next to no curvature, 1e-300, divides; and factors are made of NaN without a word
+        with np.errstate(over="ignore", invalid="ignore"):
+            if gap > FAR * abs(cutoff):
+                step = self._joint_step(node, relaxed, d, L, mu)
+            else:
+                step = self._own_step(node, d, L, mu)
+        if not np.isfinite(step).all():
+            return False
         before = relaxed.value + 2.0 * mu * float(np.log(L.diagonal()).sum())
         length = 1.0
         for _ in range(RAISE_TRIALS):

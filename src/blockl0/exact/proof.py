@@ -22,6 +22,8 @@ from blockl0.losses import LOSSES
 from blockl0.losses.stored import parameters_of
 from blockl0.problem.fits import make_fits
 from blockl0.problem.problem import Problem
+from blockl0.problem.scaling import MODERATE
+from blockl0.result import relative_gap
 from blockl0.verify import verify_content
 from blockl0.verify.base import CLOSE, FIX, SPLIT
 from blockl0.verify.files import FORMAT, VERSION, digest
@@ -125,7 +127,9 @@ class ProofRecorder(Recorder):
                 f"`proof` takes X as a dense array, {size:.2g} bytes, but `memory_limit` is "
                 f"{memory_limit:.2g}; raise it, or leave `proof` out."
             )
-        if problem.scale is not None:
+        lengths = problem.design.lengths()
+        is_extreme = (lengths > MODERATE) | ((lengths > 0.0) & (lengths < 1.0 / MODERATE))
+        if problem.scale is not None or is_extreme.any():
             raise OutOfReachError(
                 "`proof` takes columns between 1e-30 and 1e30 in length, got others; scale them, "
                 "or leave `proof` out."
@@ -248,7 +252,9 @@ class ProofRecorder(Recorder):
         X = problem.design.columns(np.arange(problem.n_features))
         found = verify_content(claim, arrays, X, problem.y, problem.sample_weight).lower_bound
         rounding = SLACK_OF_ROUNDING * max(bound - found, 0.0)
-        claim["lower_bound"] = float(found - SLACK * abs(objective) - rounding)
+        # and never below what needs no point, the price of kept columns
+        paid = min(problem.sparsity.cost(problem.keep.size), found)
+        claim["lower_bound"] = float(max(found - SLACK * abs(objective) - rounding, paid))
         return Proof(claim, arrays)
 
     def _arrays(self) -> dict[str, Any]:
@@ -299,6 +305,8 @@ class Proof:
     ----------
     claim : dict
         What is proven, and of which problem.
+    gap : float
+        Share of the objective that the lower bound is below it.
     n_records : int
         Nodes closed, columns fixed, and splits.
     nbytes : int
@@ -307,6 +315,11 @@ class Proof:
 
     def __init__(self, claim: dict[str, Any], arrays: dict[str, Any]) -> None:
         self.claim, self._arrays = claim, arrays
+
+    @property
+    def gap(self) -> float:
+        """(objective − lower bound)/|objective| of the claim, at least 0."""
+        return relative_gap(self.claim["objective"], self.claim["lower_bound"]) or 0.0
 
     @property
     def n_records(self) -> int:

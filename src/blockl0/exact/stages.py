@@ -120,6 +120,13 @@ class Stages:
         return self._tableau is not None and self._tableau.finished
 
     @property
+    def tie(self) -> float:
+        """What counts as rounding: nothing is better than an optimum by more."""
+        if self._tree is not None:
+            return self._tree.tie
+        return np.inf if self._tableau is None else self._tableau.tie
+
+    @property
     def is_within_gap(self) -> bool:
         """Whether nothing is better than the incumbent by more than the gap that was asked for."""
         return self._tree is None or self._tree.is_within_gap

@@ -27,6 +27,8 @@ ROOT_SHARE, SHARE = 0.02, 0.05
 ROOT_STALL, ROOT_STALLS, STALL, STALLS = 0.02, 3, 0.1, 1
 """Share of the gap that a sharper curvature must close, and how often it may fail to."""
 MOST_SHARPENED = 30
+MOST_UNRESOLVED = 1e-8
+"""Share of the objective that rounding may hide in losses other than squares."""
 LAZY_SIZE, LAZY_SHARE = 200, 0.85
 """Nodes of more columns are sharpened only if they have lost this share since the last time."""
 
@@ -78,11 +80,30 @@ class ProofTree:
         self._set_cutoff()
 
     def _set_cutoff(self) -> None:
+        size = abs(self.incumbent.objective)
+        self._tie = TIE * size + self._unresolved()
+        self._cutoff = self.incumbent.objective - max(self._tie, self.gap * size)
+
+    def _unresolved(self) -> float:
+        """What rounding hides at the incumbent itself, so that it cannot be told of others either.
+
+        For squares that is known from the data; for other losses it is what their own bounds leave
+        open at the incumbent's support, at most 1e-8 of the objective: more is not rounding.
+        """
         best = self.incumbent
-        size = abs(best.objective)
-        rounding = rounding_of(self.problem, best.w) if self.problem.is_quadratic else 0.0
-        self._tie = TIE * size + rounding
-        self._cutoff = best.objective - max(self._tie, self.gap * size)
+        if self.problem.is_quadratic:
+            return rounding_of(self.problem, best.w)
+        support = np.union1d(self.problem.units.support(best.w), self.problem.keep)
+        none = np.empty(0, dtype=np.int64)
+        bounds = self.bounds_of(Node(support, none, -np.inf, np.zeros(0)))
+        missing = best.objective - bounds.bound_of(support, best.w[support], best.objective)
+        most = MOST_UNRESOLVED * abs(best.objective)
+        return min(max(2.0 * missing, 0.0), most) if np.isfinite(missing) else most
+
+    @property
+    def tie(self) -> float:
+        """What counts as rounding: nothing is better than an optimum by more."""
+        return self._tie
 
     @property
     def cutoff(self) -> float:

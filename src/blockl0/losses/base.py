@@ -133,13 +133,15 @@ class Loss:
         """∂²ℓ/∂eta² per sample, (m,); at a kink of the gradient, one of its one-sided values."""
         raise NotImplementedError
 
+    def first_intercept(
+        self, eta: Floats, y: Floats, weights: Floats | None, start: float
+    ) -> float:
+        """Where the search of the best intercept starts: from a given one, or a better known."""
+        return start
+
     def terms(self, eta: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
         """(value, gradient, curvature) per sample, (m,) each; some losses have a quicker way."""
         return self.value(eta, y), self.gradient(eta, y), self.curvature(eta, y)
-
-    def first_intercept(self, eta: Floats, y: Floats, weights: Floats | None = None) -> float:
-        """Where to look for the intercept b with the least Σ_i weights_i ℓ(eta_i + b, y_i)."""
-        return 0.0
 
     def check_target(self, y: Floats) -> Floats:
         """Return y in the coding that the loss works with, or say what is wrong with it.
@@ -248,11 +250,10 @@ def majorizer_curvature(loss: Loss, eta: Floats, y: Floats) -> Floats:
 
 
 def best_intercept(
-    loss: Loss, eta: Floats, y: Floats, weights: Floats | None = None, start: float | None = None
+    loss: Loss, eta: Floats, y: Floats, weights: Floats | None = None, start: float = 0.0
 ) -> float:
     """argmin_b Σ_i weights_i ℓ(eta_i + b, y_i): Newton's method inside a bracket, O(m) a step.
 
-    It begins at the given start, or where the loss says.
     Where the minimum is at infinity, as for one class only, the answer is where it is nearly flat.
     """
 
@@ -261,8 +262,7 @@ def best_intercept(
 
     if loss.is_quadratic:
         return float(np.average(y - eta, weights=weights))
-    b = loss.first_intercept(eta, y, weights) if start is None else start
-    low, high, reach = -np.inf, np.inf, 1.0
+    b, low, high, reach = loss.first_intercept(eta, y, weights, start), -np.inf, np.inf, 1.0
     far = FAR_INTERCEPT + 2.0 * float(np.abs(eta).max())
     for n_steps in range(MAX_INTERCEPT_STEPS):
         _, slopes, bends = loss.terms(eta + b, y)

@@ -142,11 +142,16 @@ class Poisson(LogLink):
             return super().terms(eta, y)
         return fused_terms(kernels.poisson_terms, eta, y)
 
-    def first_intercept(self, eta: Floats, y: Floats, weights: Floats | None = None) -> float:
-        """The best one: log of the sum of y, less that of the means."""
-        ones, top = np.ones(y.size) if weights is None else weights, float(eta.max())
-        sums = float(ones @ y), float(ones @ np.exp(eta - top))
-        return float(np.log(sums[0]) - np.log(sums[1]) - top) if min(sums) > 0.0 else 0.0
+    def first_intercept(
+        self, eta: Floats, y: Floats, weights: Floats | None, start: float
+    ) -> float:
+        """The best one, log Σ weight·y − log Σ weight·exp(eta), unless means are beyond bounds."""
+        top = float(eta.max())
+        means = np.exp(eta - top)
+        both = (y.sum(), means.sum()) if weights is None else (weights @ y, weights @ means)
+        if not (both[0] > 0.0 and np.isfinite(top)):
+            return start
+        return float(np.log(both[0]) - np.log(both[1]) - top)
 
     def conjugate(self, u: Floats, y: Floats) -> Floats:
         """q log q − q − y log y + y with q = u + y ≥ 0."""

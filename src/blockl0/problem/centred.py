@@ -15,14 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.problem.design_base import Design
+from blockl0.units import is_rounding
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 FAR = 64.0
 """A mean of so many spreads or more: products with the stored column would lose two digits."""
-FLAT = 8.0 * float(np.finfo(np.float64).eps)
-"""A range within this share of the largest entry, 8 to 16 ulps, is rounding of equal numbers."""
 CHUNK_BYTES = 8 << 20
 """Entries of X that are centred at a time for products with many vectors."""
 CACHE_BYTES = 1 << 20
@@ -250,10 +249,3 @@ def _is_constant(X_B: Floats, weights: Floats) -> NDArray[np.bool_]:
     if not np.all(weights > 0.0):
         X_B = X_B[weights > 0.0]
     return is_rounding(X_B.min(axis=0), X_B.max(axis=0))
-
-
-def is_rounding(low: Floats, top: Floats) -> NDArray[np.bool_]:
-    """Whether numbers between two bounds are one, up to its rounding."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        spread, largest = top - low, np.maximum(np.abs(top), np.abs(low))
-    return (low == top) | (np.isfinite(spread) & (spread <= FLAT * largest))

@@ -124,6 +124,10 @@ class Part(ABC):
         """The predictors at v."""
         return self.change(v)
 
+    def begin(self, local: Any, target: float, max_steps: int) -> Descent | None:
+        """Steps from a point by a shorter way, as far as it goes; None where there is none."""
+        return None
+
     @abstractmethod
     def at(self, v: Floats, eta: Floats | None = None) -> Local:
         """The point with its value, slope and curvatures; its predictors are found if not given."""
@@ -199,7 +203,11 @@ def start_of(part: Part, v: Floats) -> Any:
 
 def descend(part: Part, local: Any, target: float, max_steps: int) -> Descent:
     """Newton steps from a point, as long as they help, or until the target is out of reach."""
-    mix = 1.0
+    begun, mix = part.begin(local, target, max_steps), 1.0
+    if begun is not None:
+        if begun.is_done:
+            return begun
+        local = part.at(begun.v)
     for _ in range(max_steps):
         step = local.newton_step()
         size, promised = max(local.value, 0.01 * part.at_zero), -float(np.vdot(local.slope, step))

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.problem.centred import is_rounding
 from blockl0.problem.design_base import Design
 from blockl0.problem.preprocess import Prepared, exact_products
 from blockl0.problem.problem import as_problem
 from blockl0.problem.reduction import Factored, Triangle, chunk_rows
+from blockl0.units import is_rounding
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

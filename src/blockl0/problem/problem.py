@@ -176,10 +176,10 @@ class Problem:
             return None if bound == 1.0 else np.full(self.n_samples, bound)
         return bound * self.sample_weight
 
-    def best_intercept(self, eta: Floats, start: float | None = None) -> Any:
+    def best_intercept(self, eta: Floats, start: float = 0.0) -> Any:
         """argmin_b Σ_i weight_i ℓ(eta_i + b, y_i), a number, or (C,) for C outputs.
 
-        Of one output it is looked for from a start, where one is given.
+        Of one output it is looked for from a start.
         """
         if eta.ndim == 2:
             return best_intercepts(self.loss, eta, self.y, self.weights)  # type: ignore[arg-type]

@@ -18,6 +18,7 @@ from blockl0.losses.softmax import (
 from blockl0.problem.descent import (
     FAR,
     MAX_STEPS,
+    Descent,
     Local,
     Part,
     descend,
@@ -29,6 +30,8 @@ from blockl0.problem.descent import (
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+LITTLE = 1e7
+"""Multiplications of a step up to which those by compiled loops take less time than by arrays."""
 SHARPER = 8.0
 """By how much large predictors are divided less, from one fit of intercepts to the next."""
 DIRECT_STEPS, NEGLIGIBLE = 12, 1e-9
@@ -46,6 +49,13 @@ class SoftmaxPart(Part):
         super().__init__(loss, A, y, weights, ridge)
         self.ridge, self.offset = self.ridge[:, None], offset
         self.Q = contrasts(loss.n_outputs)
+
+    @cached_property
+    def at_zero(self) -> float:
+        """The objective at v = 0; no ridge changes it."""
+        if np.ndim(self.offset) == 0:
+            return float(self.weights.sum() * np.log(self.loss.n_outputs))
+        return float(self.weights @ self.loss.value(self.offset, self.y))
 
     def enter(self, coefficients: Floats) -> Floats:
         """A point, from coefficients (a, C) of the columns."""
@@ -71,6 +81,27 @@ class SoftmaxPart(Part):
     def at(self, v: Floats, eta: Floats | None = None) -> Mixed:
         """The point with its value, slope and curvatures."""
         return Mixed(self, v, eta)
+
+    def begin(self, local: Mixed, target: float, max_steps: int) -> Descent | None:
+        """The steps from a point by compiled code, where there is little to compute in each."""
+        (m, a), (n_classes, q) = self.A.shape, self.Q.shape
+        is_little = m * (a * n_classes) ** 2 <= LITTLE
+        if not is_little or (np.ndim(self.offset) and target < np.inf):
+            return None
+        from blockl0 import kernels  # only a search needs the compiler
+
+        mixture = kernels.Mixture(
+            np.ascontiguousarray(self.A.T), np.require(self.y, np.int64, ["C", "W"]),
+            np.require(self.weights, np.float64, ["C", "W"]),
+            np.ascontiguousarray(self.ridge[:, 0]), self.Q,
+            np.empty((2, 3, n_classes, m)), np.empty((n_classes, m)), np.empty((2, m)),
+            np.empty((a * q, a * q)), np.empty((5, a * q)),
+        )  # fmt: skip
+        mixture.states[kernels.HERE, kernels.ETA] = local.eta.T
+        mixture.points[kernels.HERE] = local.v.ravel()
+        why, value, least = kernels.mix(mixture, self.at_zero, target, max_steps)
+        v = mixture.points[kernels.HERE].reshape(a, q)
+        return Descent(v, value, least, why != kernels.HANDED_OVER)
 
 
 class Mixed(Local):

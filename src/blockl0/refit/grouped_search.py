@@ -268,6 +268,12 @@ class GroupedSearch:
                 if costs[i] < np.inf:
                     yield np.delete(support, i)
 
+    def least_missed(self, support: Ints, count: int) -> Ints:
+        """Columns of the support whose removal costs least, the least first; no kept ones."""
+        costs = self._drop_costs(support, *self.fit(support))
+        order = np.argsort(costs, kind="stable")[:count]
+        return support[order[costs[order] < np.inf]]
+
     def prices(self, support: Ints, weight: Floats | None = None) -> Floats:
         """The change by the best move that brings in each column, (n,); a pass over X."""
         n = len(self.B)

@@ -214,13 +214,11 @@ class LocalSearch(Search):
     ) -> Incumbent:
         """Kicks on the local model, then on the point itself; only the true objective counts."""
         if is_narrow and not self.options.is_checked and self._can_come_down():
-            return self._come_down(incumbent, run, rng)
+            if not self.models.at(incumbent.w).tries_swaps:
+                incumbent = self._come_down(incumbent, run, rng)
+            return self._kick_model(incumbent, run, rng, is_narrow)
+        incumbent = self._kick_model(incumbent, run, rng, is_narrow)
         model = self.models.at(incumbent.w)
-        proposal = model.kick_round(run, rng, is_narrow)
-        if proposal is not None:
-            found = self._polish(proposal, incumbent.iteration)
-            if found.objective < incumbent.objective - self.tolerance:
-                incumbent = self.settle(found, run, rng)
         best, fruitless, patience = incumbent, 0, model.patience(is_narrow)
         for _ in range(model.most_kicks):
             if fruitless == patience:
@@ -230,6 +228,17 @@ class LocalSearch(Search):
         # trials cost more than models: only what is better is worth them
         return incumbent if best is incumbent else self.settle(best, run, rng)
 
+    def _kick_model(
+        self, incumbent: Incumbent, run: Run, rng: np.random.Generator, is_narrow: bool
+    ) -> Incumbent:
+        """Kicks on the local model, where it has some of its own; settled if better."""
+        proposal = self.models.at(incumbent.w).kick_round(run, rng, is_narrow)
+        if proposal is None:
+            return incumbent
+        found = self._polish(proposal, incumbent.iteration)
+        is_better = found.objective < incumbent.objective - self.tolerance
+        return self.settle(found, run, rng) if is_better else incumbent
+
     def _can_come_down(self) -> bool:
         """Whether all columns are few enough to be fitted and left out one by one."""
         price, budget = self.problem.sparsity
@@ -238,8 +247,8 @@ class LocalSearch(Search):
     def _come_down(self, incumbent: Incumbent, run: Run, rng: np.random.Generator) -> Incumbent:
         """Settle from what is left of all columns when the least missed goes, again and again.
 
-        Where nobody asks for more, one descent from above is worth a round of kicks; its fits are
-        those of all budgets.
+        Where nobody asks for more, one descent from above is worth many kicks; its fits are those
+        of all budgets.
         """
         size, budget = self.problem.n_features, self.problem.sparsity.budget
         if size not in self._above:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from blockl0.losses import LOSSES, majorizer_curvature
 from blockl0.problem.fits import Fits
 from blockl0.problem.problem import Problem
+from blockl0.refit.class_trials import ClassTrials
 from blockl0.refit.grouped_search import GramRows, GroupedSearch
 from blockl0.refit.pairs import best_pairs
 from blockl0.refit.quadratic_search import Incumbent, QuadraticSearch, SearchOptions, Tally
@@ -68,10 +69,13 @@ class Model(ABC):
         Kicks of the loss itself in a round, at most.
     least_curvature : float
         Share of the curvature bound below which a local model would be too flat to be trusted.
+    tries_swaps : bool
+        Whether `changes` of a search that is not checked take out every likely column in turn.
     """
 
     most_kicks = 1
     least_curvature = 1e-3
+    tries_swaps = False
 
     def __init__(self, models: Models, w: Floats, is_global: bool) -> None:
         self.models, self.problem, self.w = models, models.problem, w
@@ -237,6 +241,7 @@ class GroupedModel(Model):
 
     most_kicks = 60
     least_curvature = 4e-3
+    tries_swaps = True
 
     @cached_property
     def search(self) -> GroupedSearch:
@@ -273,8 +278,14 @@ class GroupedModel(Model):
         return self.search.prices(self.support)
 
     def changes(self) -> Iterator[Proposal]:
-        """Single changes of the support that are worth a re-fit, the likeliest ones."""
-        return map(self._propose, self.search.likely_moves(self.support, TRIALS))
+        """Single changes of the support that are worth a re-fit, the likeliest ones.
+
+        Where no check follows, swaps are tried on the loss itself, too.
+        """
+        yield from map(self._propose, self.search.likely_moves(self.support, TRIALS))
+        if not self.models.options.is_checked:
+            leaving = self.search.least_missed(self.support, LEAVE)
+            yield from self.models.class_trials.swaps(self.w, leaving)
 
     def patience(self, is_narrow: bool) -> int:
         """Kicks in a row without improvement that end a round; the first one is all of "fast"."""
@@ -316,6 +327,7 @@ class Models:
         self.problem, self.options, self.tally = problem, options, tally
         self.fits, self.tolerance = fits, tolerance
         self._trials: Trials | None = None
+        self._class_trials: ClassTrials | None = None
         self._grams: dict[bool, GramRows] = {}
         self._latest: list[Model] = []
 
@@ -342,6 +354,13 @@ class Models:
             leave = LEAVE if self.options.is_checked else LEAVE_UNCHECKED
             self._trials = Trials(self.problem, self.fits, leave)
         return self._trials
+
+    @property
+    def class_trials(self) -> ClassTrials:
+        """Trials of several outputs on the loss itself; they depend on neither price nor budget."""
+        if self._class_trials is None:
+            self._class_trials = ClassTrials(self.problem, self.fits)
+        return self._class_trials
 
     def gram(self, design: Any, weights: Floats, is_global: bool) -> GramRows:
         """The rows of X'DX: those of the bound are known for good, others until the next ask."""

@@ -41,9 +41,9 @@ function ticks(low, high, about) {
 
 // Axes for the sizes of the path, and the way to draw into them.
 class Frame {
-  constructor(box, sizes, low, high, { height, left = 52, right = 14, label, title }) {
+  constructor(box, sizes, low, high, { height, left = 52, right = 14, top = 12, label, title }) {
     this.width = Math.max(box.clientWidth || 0, 260);
-    Object.assign(this, { box, sizes, low, high, height, left, right, top: 12, bottom: 44 });
+    Object.assign(this, { box, sizes, low, high, height, left, right, top, bottom: 44 });
     this.svg = make('svg', { viewBox: `0 0 ${this.width} ${height}`, role: 'img', 'aria-label': title });
     const clip = make('clipPath', { id: `${box.id}-clip` });
     clip.append(make('rect', { x: left, y: this.top - 4, width: Math.max(1, this.width - left - right + 4), height: height - this.bottom - this.top + 8 }));
@@ -162,8 +162,7 @@ function drawCurve(box, data, now) {
   const high = Math.max(...seen), low = Math.max(Math.min(...seen), Math.min(-0.25, high - 1.5));
   const shown = values => values.map(v => (v === null || v < low ? null : v));
   const frame = new Frame(box, data.points.map(p => p.k), low - 0.03 * (high - low), high + 0.05 * (high - low), {
-    height: 300, label, title: `${label} against the number of columns; all values are in the table at the end` });
-  frame.top = 26;
+    height: 300, top: 26, label, title: `${label} against the number of columns; all values are in the table at the end` });
   const ok = data.points.map((_, i) => i).filter(i => mean[i] !== null && mean[i] >= low);
   if (ok.length) {
     const edge = (i, sign) => `${frame.x(i).toFixed(1)} ${frame.y(Math.max(low, mean[i] + sign * error[i])).toFixed(1)}`;

@@ -163,7 +163,7 @@ def _captions(data: dict[str, Any]) -> dict[str, str]:
 
 def _objective(data: dict[str, Any]) -> str:
     ridge = data["about"]["settings"]["ridge"]
-    plus = f" plus ½·{figure(ridge)} times the sum of squared coefficients" if ridge else ""
+    plus = f", plus ½·{figure(ridge)} times the sum of squared coefficients" if ridge else ""
     total = f"{data['total']}, summed over the rows{plus}"
     return f"The objective is {total}, at most k coefficients nonzero."
 

@@ -14,6 +14,13 @@ from blockl0.text import cut
 
 MOSTLY = 0.8
 """Share of numbers from which a column of text is a column of numbers with something wrong."""
+FEW_TEXTS = 3
+"""So few texts among many different numbers stand for something else, as a missing value."""
+LIKE_NUMBER = re.compile(r"[-+\u2212\u2013]?\d[\d.,' ]*[-\u2212\u2013]{1,2}")
+"""Numbers that are not read: 5- is -5 in some programs, and 5,- is 5 on price tags."""
+NOTHING = re.compile(r"(?!)")
+EXACT = 2**53
+"""Whole numbers up to this are exact as floats."""
 FEW_CODES, MANY_ROWS = 12, 30
 """So few different whole numbers in so many rows may be codes for something else."""
 IDENTIFIER = re.compile(
@@ -44,7 +51,7 @@ def kind_of(series: Any) -> str:
     counts = values.astype(str).str.strip().value_counts(sort=False)
     if all(map(dates.ISO.fullmatch, counts.index)):
         return "date"
-    if dates.possible_orders(counts.index) is not None:
+    if dates.possible_orders(counts.index) is not None or _are_mostly_dates(counts):
         return "date"
     is_plain = _parse(counts.index.to_series()).notna().to_numpy()
     if is_plain.all():
@@ -53,14 +60,31 @@ def kind_of(series: Any) -> str:
     return "text"
 
 
+def _are_mostly_dates(counts: Any) -> bool:
+    """Whether a column of texts is one of dates with something else in it."""
+    if dates.parse(counts.index[0]) is None and dates.parse(counts.index[-1]) is None:
+        return False  # long texts take long
+    is_date = np.array([dates.parse(text) is not None for text in counts.index])
+    return bool(counts[is_date].sum() >= MOSTLY * counts.sum())
+
+
 def _refuse_dirty_numbers(series: Any, counts: Any, is_plain: Any) -> None:
-    """Refuse a column of which most are numbers, in whatever spelling."""
-    sample = [undress(text) is not None for text in counts.index[:SAMPLE]]
+    """Refuse a column of numbers with something wrong: most are numbers, in whatever spelling, or
+    there are many of them and few other texts, as where a point stands for a missing value.
+    """
+    also = LIKE_NUMBER if len(counts) > FEW_CODES else NOTHING  # 2- and 3+ may be grades
+
+    def is_numeric(text: str) -> bool:
+        return undress(text) is not None or also.fullmatch(text) is not None
+
+    sample = [is_numeric(text) for text in counts.index[:SAMPLE]]
     if not is_plain.any() and sum(sample) < MOSTLY * len(sample) / 2:
         return  # long texts take long
-    is_number = is_plain | np.array([undress(text) is not None for text in counts.index])
-    n_cells = int(counts.sum())
-    if counts[is_number].sum() < MOSTLY * n_cells:
+    is_number = is_plain | np.array([is_numeric(text) for text in counts.index])
+    n_cells, n_numbers = int(counts.sum()), int(is_number.sum())
+    is_varied = n_numbers > FEW_CODES or n_numbers > max(4.0, 0.5 * counts[is_number].sum())
+    has_few_others = len(counts) - n_numbers <= FEW_TEXTS and is_varied
+    if counts[is_number].sum() < MOSTLY * n_cells and not has_few_others:
         return
     if not is_number.all():
         others = list(counts.index[~is_number])
@@ -72,12 +96,13 @@ def _refuse_dirty_numbers(series: Any, counts: Any, is_plain: Any) -> None:
             f"them, or call them missing with --na {others[0]!r}, or leave the column out with "
             f"--drop {series.name!r}."
         )
-    shown = counts.index[~is_plain][0]
+    shown = next((t for t in counts.index if undress(t) is None), counts.index[~is_plain][0])
+    hint = " --decimal comma reads commas as decimal, --decimal point takes them for thousands."
     raise ValueError(
         f"Column {series.name!r} holds numbers in a form that is not read, as {shown!r} in "
         f"{_place(series, shown)}; write them without separated thousands and with a decimal "
-        f"point, or leave the column out with --drop {series.name!r}. --decimal comma reads commas "
-        "as decimal, --decimal point takes them for thousands."
+        f"point, as -1660.5, or leave the column out with --drop {series.name!r}."
+        f"{hint if {*',.'} & {*shown} else ''}"
     )
 
 
@@ -100,7 +125,7 @@ def date_order(series: Any) -> str | None:
     if series.dtype.kind in "biufmM":
         return None
     values = series.dropna()
-    texts = values.astype(str).str.strip().unique()
+    texts = [t for t in values.astype(str).str.strip().unique() if dates.parse(t) is not None]
     if all(map(dates.ISO.fullmatch, texts)) or not dates.needs_order(texts):
         return None
     orders = dates.possible_orders(texts) or set()
@@ -136,9 +161,10 @@ def to_numbers(series: Any, name: str, kind: str, order: str | None = None) -> N
     is_bad = np.isnan(values) & series.notna().to_numpy()
     if is_bad.any():
         row = int(np.argmax(is_bad))
+        text = str(series.iloc[row]).strip()
         raise ValueError(
-            f"Column {name!r} must hold {kind}s, got {series.iloc[row]!r} in "
-            f"{place_of(series, row)}."
+            f"Column {name!r} must hold {kind}s, got {cut(text)!r} in {place_of(series, row)}; "
+            f"correct it, or call it missing with --na {text!r}."
         )
     return values
 
@@ -193,6 +219,11 @@ def numbers_the_rows(series: Any) -> bool:
     name = str(series.name)
     is_named = IDENTIFIER.fullmatch(name) or CAMEL_IDENTIFIER.fullmatch(name)
     return bool(is_named) and is_whole(series) and bool(series.is_unique) and len(series) > 2
+
+
+def is_too_long(series: Any) -> bool:
+    """Whether whole numbers are too long for a float: codes of some kind, as on parcels."""
+    return series.dtype.kind in "iu" and len(series) > 0 and int(series.max()) > EXACT
 
 
 def code_count(series: Any) -> int:

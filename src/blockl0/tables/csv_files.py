@@ -15,7 +15,7 @@ from typing import Any
 
 from blockl0.tables.decimals import Decimals, settle
 from blockl0.tables.spellings import READ_AS, ROW, SAMPLE, undress
-from blockl0.text import clause, listing
+from blockl0.text import clause, cut, listing
 
 PACKED = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}
 """Compressed text, and the module that opens it."""
@@ -25,6 +25,10 @@ BINARY = {
     b"PAR1": "a Parquet file; --format parquet reads it",
 }
 """How files begin that are called .csv, but are not."""
+UNMARKED = {"utf-16-le": slice(1, 8, 2), "utf-16-be": slice(0, 8, 2)}
+"""Encodings of two bytes without a mark at the beginning, and which bytes of ASCII are zero."""
+EXCEL_HINT = re.compile(r"sep=(.)\s*", re.I)
+"""A first line that tells Excel the separator."""
 MISSING = frozenset(
     ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "<NA>", "#N/A", "-nan")
 )
@@ -58,6 +62,8 @@ def read_csv(
         else:
             if encoding == "cp1252":
                 found.notes.append("The text is not UTF-8; it is read as Windows-1252.")
+            if encoding in UNMARKED:
+                found.notes.append("The text is read as UTF-16, without a mark that says so.")
             return found
     raise ValueError(f"Text must be in UTF-8, got {failure}; convert the file.") from failure
 
@@ -69,8 +75,12 @@ def _encodings(source: Any) -> tuple[str, ...]:
     for mark, what in BINARY.items():
         if start.startswith(mark):
             raise ValueError(f"This is no text, but {what}.")
-    has_mark = start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-    return ("utf-16",) if has_mark else ("utf-8-sig", "cp1252")
+    if start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        return ("utf-16",)
+    for encoding, places in UNMARKED.items():
+        if len(start) == 8 and not any(start[places]):
+            return (encoding,)
+    return ("utf-8-sig", "cp1252")
 
 
 @contextmanager
@@ -90,6 +100,7 @@ def _read(
     import pandas
 
     first, second = _first_records(source, encoding)
+    _refuse_other_layouts(first, second)
     separator = _separator(first, second)
     head, below = _cells(first, separator), _cells(second, separator)
     is_named = has_header(head, below, separator) if header == "auto" else header == "yes"
@@ -156,7 +167,7 @@ def _has_empty_lines(source: Any, encoding: str, n_records: int) -> bool:
     """Whether there may be any: rows are then counted one by one."""
     with _opened(source) as file:
         content = file.read()
-    if encoding == "utf-16":
+    if encoding.startswith("utf-16"):
         content = content.decode(encoding).encode()
     if 0 <= n_records - content.count(b"\n") <= 1:
         return False
@@ -215,6 +226,7 @@ def plain_names(source: Any, header: str = "auto") -> list[str] | None:
     with suppress(OSError, EOFError, ValueError, csv.Error):
         encoding = _encodings(source)[0]
         first, second = _first_records(source, encoding)
+        _refuse_other_layouts(first, second)
         separator = _separator(first, second)
         head = _cells(first, separator)
         is_named = header == "yes" or (
@@ -239,6 +251,19 @@ def _record(lines: Iterator[str]) -> str:
             break
         record += next(lines, "")
     return record
+
+
+def _refuse_other_layouts(first: str, second: str) -> None:
+    """Refuse two layouts by name: a first line for Excel, and columns apart by blanks."""
+    if EXCEL_HINT.fullmatch(first):
+        raise ValueError(f"The first line, {first.strip()!r}, is for Excel alone; delete it.")
+    words, below = first.split(), second.split()
+    has_mark = any(mark in first + second for mark in SEPARATORS)
+    if not has_mark and 1 < len(words) == len(below) and all(map(undress, below)):
+        raise ValueError(
+            f"The columns are separated by blanks, as in {cut(second.strip())!r}; separate them by "
+            "tabs or commas."
+        )
 
 
 def _separator(first: str, second: str) -> str:
@@ -297,6 +322,9 @@ def name_notes(names: list[str], is_named: bool) -> Iterator[str]:
     twice = [name for name, count in Counter(names).items() if name and count > 1]
     if twice:
         yield f"Names that occur more than once get a number, as {twice[0]}.1: {listing(twice)}."
+    unnamed = [f"Unnamed: {j}" for j, name in enumerate(names) if j and not name]
+    if unnamed:
+        yield f"Columns without a name are called by their place: {listing(unnamed)}."
 
 
 def _zero_notes(frame: Any, read: Any, as_text: Sequence[str]) -> Iterator[str]:

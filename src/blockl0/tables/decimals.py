@@ -14,7 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from blockl0.tables.spellings import READ_AS, SAMPLE, Cell, Column, text_columns, to_float, undress
+from blockl0.tables.spellings import (
+    NEUTRAL,
+    READ_AS,
+    SAMPLE,
+    Cell,
+    Column,
+    text_columns,
+    to_float,
+    undress,
+)
 from blockl0.text import listing
 
 Numbers = Callable[[], Iterator[tuple[str, Column]]]
@@ -74,14 +83,16 @@ def settle(
     left_alone = set(as_text)
     texts = {series.name: Column(series) for series in text_columns(frame, left_alone)}
     found = Decimals(frame, doubts=dict(_mixed_columns(texts)))
+    if decimal == "auto":
+        found.doubts |= _mixed_groups(texts)
     sure, hint = _commas(texts, has_free_comma)
     numbers = partial(_numbers_as_written, frame, reread, left_alone)
     if decimal == "comma" or (decimal == "auto" and sure is not None):
         _convert(found, texts | dict(numbers()), "comma", None if decimal == "comma" else sure)
         return found
     if decimal == "auto" and (hint is not None or is_likely):
-        _doubt_groups(found, dict(numbers()), hint)
-    elif decimal == "auto" and not _shows_points(frame):
+        _doubt_groups(found, _only(texts, "point") | dict(numbers()), hint)
+    elif decimal == "auto" and (reread is None or not _shows_points(frame)):
         _doubt_lone_groups(found, texts, numbers)
     _convert_points(found, texts, numbers, decimal)
     return found
@@ -134,6 +145,26 @@ def _mixed_columns(texts: dict[str, Column]) -> Iterator[tuple[str, str]]:
         said = None if column.has("other") else _two_marks(column) or _two_units(column)
         if said:
             yield name, said
+
+
+def _mixed_groups(texts: dict[str, Column]) -> dict[str, str]:
+    """Columns with 1.660 and 1,660, or with one of them and 1 660: one of two is no thousand."""
+    said = {}
+    for name, column in texts.items():
+        cells = [*map(column.first.get, ("point_group", "comma_group")), column.spaced]
+        cells = [cell for cell in cells if cell is not None]
+        if len(cells) > 1 and not column.has("other"):
+            one, other = cells[:2]
+            point, comma = (
+                " and ".join(f"{_read(cell.text, mark):.10g}" for cell in (one, other))
+                for mark in ("point", "comma")
+            )
+            said[name] = (
+                f"Column {name!r} holds {one.text!r} in {one.row} and {other.text!r} in "
+                f"{other.row}: thousands or decimals; --decimal point reads {point}, --decimal "
+                f"comma {comma}, --drop {name!r} leaves the column out."
+            )
+    return said
 
 
 def _two_marks(column: Column) -> str | None:
@@ -288,9 +319,7 @@ def _shows_points(frame: Any) -> bool:
 
 def _doubt_lone_groups(found: Decimals, texts: dict[str, Column], numbers: Numbers) -> None:
     """1.660 where nothing in the file shows a decimal point: told; beside 995 it is refused."""
-    columns = {
-        name: column for name, column in texts.items() if column.share(READ_AS["point"]) == 1.0
-    } | dict(numbers())
+    columns = _only(texts, "point") | dict(numbers())
     if any(column.has(*SURE["point"]) for column in columns.values()):
         return
     for name, column in columns.items():
@@ -309,10 +338,10 @@ def _doubt_lone_groups(found: Decimals, texts: dict[str, Column], numbers: Numbe
 
 
 def _long_whole(column: Column) -> str | None:
-    """A whole number of two or three digits, which one with three decimals would not be."""
+    """A whole number of two digits or more, which one with three decimals would not be."""
     for text in column.texts:
         number = undress(text)
-        if number and number.spelling == "whole" and len(number.bare.lstrip("-")) > 1:
+        if number and number.spelling in NEUTRAL and len(number.bare.lstrip("-")) > 1:
             return text
     return None
 

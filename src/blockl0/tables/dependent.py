@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from blockl0.problem.orthogonal import (
@@ -17,6 +16,7 @@ from blockl0.problem.orthogonal import (
 )
 from blockl0.tables.recipe import Feature
 from blockl0.text import listing
+from blockl0.validate import is_sparse
 
 Floats = NDArray[np.float64]
 
@@ -36,7 +36,7 @@ def dependent_notes(
     """
     used = _columns(names, features)
     m, n = X.shape[0], len(used)
-    if sp.issparse(X) or not 2 <= n <= min(MOST_COLUMNS, m - 1):
+    if is_sparse(X) or not 2 <= n <= min(MOST_COLUMNS, m - 1):
         return
     part = 20 * n + 1000
     if part < m and _are_independent(_factor(X[:part], used)):

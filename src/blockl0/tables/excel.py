@@ -39,11 +39,32 @@ def read_excel(
     is_named = has_header(texts[0], texts[-1], ";") if header == "auto" else header == "yes"
     names = texts[0] if is_named else [f"x{j}" for j in range(len(places))]
     notes += name_notes(names, is_named)
+    empty = [j for j in range(len(places)) if all(row[j] is None for _, row in table[is_named:])]
+    if formulas := _with_formulas(stream, name, [places[j] for j in empty]):
+        shown = [names[places.index(j)] for j in formulas]
+        notes.append(
+            f"Formulas whose values are not in the file: {listing(shown)}; open and save it in a "
+            "spreadsheet program."
+        )
     frame = _frame(table[is_named:], unique_names(names), {*MISSING, *na})
     if is_named and names[0] == "" and numbers_rows(frame.iloc[:, 0]):
         frame = frame.iloc[:, 1:].copy()
         notes.append("The first column has no name and numbers the rows: dropped.")
     return Sheet(frame, notes)
+
+
+def _with_formulas(stream: Any, name: str, places: list[int]) -> list[int]:
+    """Those of some empty columns that hold formulas."""
+    if not places:
+        return []
+    from openpyxl import load_workbook
+
+    book = load_workbook(stream, read_only=True)
+    try:
+        rows = [row for row in book[name].iter_rows(values_only=True)]
+    finally:
+        book.close()
+    return [j for j in places if any(str(row[j]).startswith("=") for row in rows if j < len(row))]
 
 
 def _cells(stream: Any, sheet: str | int | None) -> tuple[str, list[Any], list[str]]:
@@ -64,7 +85,9 @@ def _cells(stream: Any, sheet: str | int | None) -> tuple[str, list[Any], list[s
     try:
         known = book.sheetnames
         name = _sheet_name(sheet, known)
-        rows = [list(row) for row in book[name].iter_rows(values_only=True)]
+        page = book[name]
+        page.reset_dimensions()  # which some programs write too small
+        rows = [list(row) for row in page.iter_rows(values_only=True)]
     finally:
         book.close()
     width = max(map(len, rows), default=0)

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from blockl0.files import check_exists
 from blockl0.tables.csv_files import PACKED, read_csv
@@ -19,7 +18,7 @@ from blockl0.tables.decimals import Decimals, settle
 from blockl0.tables.excel import Sheet, read_excel
 from blockl0.tables.matrix_files import read_libsvm, read_mat
 from blockl0.text import clause, install_hint
-from blockl0.validate import check_choice
+from blockl0.validate import check_choice, is_sparse
 
 FORMATS = {
     ".csv": "csv",
@@ -101,8 +100,8 @@ class Raw:
         if self.is_frame:
             data = self.data.iloc[rows]
         else:
-            data = sp.csc_array(self.data.tocsr()[rows]) if sp.issparse(self.data) else self.data
-            data = data if sp.issparse(data) else data[rows]
+            data = self.data
+            data = data.tocsr()[rows].tocsc() if is_sparse(data) else data[rows]
         return replace(self, data=data, y=None if self.y is None else self.y[rows])
 
 
@@ -162,7 +161,10 @@ def read_raw(
     else:
         raw = _READERS[kind](stream)
     if raw.n_rows == 0 or not raw.names:
-        raise ValueError(f"{name} must hold at least one row and one column besides a header.")
+        said = " ".join(("", *raw.notes))
+        raise ValueError(
+            f"{name} must hold at least one row and one column besides a header.{said}"
+        )
     return replace(raw, source=name)
 
 
@@ -247,6 +249,8 @@ def _read_npz(stream: Any) -> Raw:
     if {"format", "shape", "data"} <= arrays.keys():
         if isinstance(stream, io.BytesIO):
             stream.seek(0)
+        import scipy.sparse as sp  # no other format waits for it
+
         matrix: Any = sp.csc_array(sp.load_npz(stream))
         return Raw(matrix, tuple(f"x{j}" for j in range(matrix.shape[1])))
     return _from_arrays(arrays)
@@ -267,11 +271,11 @@ def _from_arrays(arrays: dict[str, Any]) -> Raw:
         )
     name = known[0]
     X: Any = arrays[name]
-    X = sp.csc_array(X, dtype=np.float64) if sp.issparse(X) else np.asarray(X, dtype=np.float64)
+    X = X.tocsc().astype(np.float64) if is_sparse(X) else np.asarray(X, dtype=np.float64)
     vectors = {
         other: np.ravel(array)
         for other, array in arrays.items()
-        if other != name and not sp.issparse(array) and array.size == X.shape[0]
+        if other != name and not is_sparse(array) and array.size == X.shape[0]
     }
     target = next((known for known in TARGET_NAMES if known in vectors), None)
     names = tuple(f"x{j}" for j in range(X.shape[1]))

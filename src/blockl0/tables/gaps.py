@@ -8,12 +8,12 @@ from shlex import quote
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from blockl0.tables.formats import Raw
 from blockl0.tables.targets import is_missing, split_target
 from blockl0.text import count, listing
+from blockl0.validate import is_sparse
 
 
 def with_target(raw: Raw, target: str | int | None) -> Raw:
@@ -55,7 +55,7 @@ def _missing_in(raw: Raw, columns: Collection[str]) -> NDArray[np.bool_]:
     if raw.is_frame:
         return raw.data.iloc[:, places].isna().to_numpy(np.bool_)
     data = raw.data[:, places]
-    if not sp.issparse(data):
+    if not is_sparse(data):
         return np.isnan(data)
     missing = np.isnan(data.data)
     rows = np.zeros((data.shape[0], 1), dtype=np.bool_)  # in all columns together

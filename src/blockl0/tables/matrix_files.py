@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import scipy.sparse as sp
-
 from blockl0.text import clause, cut
 
 
@@ -28,7 +26,9 @@ def read_libsvm(source: Any, *, first_column: int | None = 0) -> tuple[Any, Any]
         raise ValueError(
             f"This is not a LIBSVM file: {_bad_line(source) or clause(error)}."
         ) from error
-    return sp.csc_array(X), y
+    from scipy.sparse import csc_array
+
+    return csc_array(X), y
 
 
 def _bad_line(source: Any) -> str:

@@ -6,9 +6,10 @@ same numbers without the mess, so that what is read can be compared with what wa
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -244,6 +245,18 @@ _WRITERS: dict[str, Callable[[Any], bytes]] = {
     "patients.csv": _write_patients, "wines.csv": _write_wines, "tumours.txt": _write_tumours,
 }  # fmt: skip
 
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """``python -m blockl0.tables.messy FOLDER``: write the tables, and say which."""
+    parser = argparse.ArgumentParser(
+        prog="python -m blockl0.tables.messy",
+        description="Write three messy tables, made from scikit-learn's data.",
+    )
+    parser.add_argument("folder", nargs="?", default="messy", help="default: messy")
+    folder = parser.parse_args(arguments).folder
+    names = list(make_messy_tables(folder))
+    sys.stdout.write(f"{', '.join(names)} are in {folder}\n")
+
+
 if __name__ == "__main__":
-    for path in make_messy_tables(sys.argv[1] if len(sys.argv) > 1 else "messy").values():
-        print(path)
+    main()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from shlex import quote
@@ -14,13 +16,14 @@ from blockl0.tables.column_kinds import (
     as_texts,
     code_count,
     date_order,
+    is_too_long,
     kind_of,
     numbers_the_rows,
     to_numbers,
 )
 from blockl0.tables.dates import SHORT_YEAR
 from blockl0.tables.gaps import imputed_note, missing_message, with_counts
-from blockl0.tables.spellings import SAMPLE, place_of
+from blockl0.tables.spellings import SAMPLE, place_of, undress
 from blockl0.tables.targets import is_missing
 from blockl0.text import counted, listing
 
@@ -30,6 +33,8 @@ MAX_LEVELS = 30
 """More different texts than this are not made into columns, unless more are asked for."""
 REPEATED = 0.5
 """Different texts for each row, above which a text is not taken for a category unasked."""
+UNIT = re.compile(r"[-+\u2212\u2013]?\s*\d[\d.,]*\s*(?P<unit>[^\d\s.,()+-]\D{0,11})")
+"""A number and letters behind it, as 5 kg."""
 WORDY, UNIQUE = 3.0, 0.9
 """Words in a text from which it is free text; different texts for each row of an identifier."""
 MISSING = "(missing)"
@@ -93,6 +98,9 @@ class Findings:
     coded: dict[str, int] = field(default_factory=dict)
     free: list[str] = field(default_factory=list)
     identifiers: list[str] = field(default_factory=list)
+    numbered: list[str] = field(default_factory=list)
+    long: list[str] = field(default_factory=list)
+    measured: dict[str, str] = field(default_factory=dict)
     crowded: dict[str, int] = field(default_factory=dict)
     codes: dict[str, int] = field(default_factory=dict)
     empty: list[str] = field(default_factory=list)
@@ -133,8 +141,8 @@ def _learn_column(series: Any, name: str, choices: Choices, found: Findings) -> 
         found.dates[name] = str(series.dropna().iloc[0]) if series.dtype.kind in "iuf" else ""
         return []
     if kind == "number" and name not in choices.as_number:
-        if numbers_the_rows(series):
-            found.identifiers.append(name)
+        if numbers_the_rows(series) or is_too_long(series):
+            (found.long if is_too_long(series) else found.numbered).append(name)
             return []
         if n_codes := code_count(series):
             found.codes[name] = n_codes
@@ -166,7 +174,7 @@ def _learn_text(
         return []
     repeats = len(levels) <= max(2.0, REPEATED * len(texts))
     if len(levels) > choices.max_levels or not (repeats or is_asked or choices.text == "one-hot"):
-        _sort_out(name, texts, levels, found)
+        _sort_out(name, texts, levels, found, is_asked)
         return []
     levels.sort()
     if n_missing:
@@ -183,16 +191,29 @@ def _learn_text(
     ]
 
 
-def _sort_out(name: str, texts: Any, levels: list[str], found: Findings) -> None:
+def _sort_out(name: str, texts: Any, levels: list[str], found: Findings, is_asked: bool) -> None:
     """Say what a text is that is no category."""
     sample = levels[:SAMPLE]
     n_words = sum(len(level.split()) for level in sample) / len(sample)
-    if n_words >= WORDY:
+    if is_asked:
+        found.crowded[name] = len(levels)
+    elif measured := _with_unit(sample):
+        found.measured[name] = measured
+    elif n_words >= WORDY:
         found.free.append(name)
     elif len(levels) > UNIQUE * len(texts):
         found.identifiers.append(name)
     else:
         found.crowded[name] = len(levels)
+
+
+def _with_unit(levels: list[str]) -> str | None:
+    """The first of texts that are numbers with one unit behind them, which is not known."""
+    matches = [m for level in levels if (m := UNIT.fullmatch(level)) and not undress(level)]
+    units = Counter(match["unit"] for match in matches)
+    if not units or max(units.values()) < UNIQUE * len(levels):
+        return None
+    return matches[0].string
 
 
 def _notes(found: Findings, choices: Choices) -> Iterable[str]:
@@ -202,10 +223,12 @@ def _notes(found: Findings, choices: Choices) -> Iterable[str]:
         yield f"Text made into columns of 0 and 1: {listing(with_counts(found.coded, 'value'))}."
     if found.free:
         yield f"{counted(found.free, 'column')} of free text left out."
-    if found.identifiers:
+    yield from _identifier_notes(found)
+    if found.measured:
+        shown = [f"{name} ({text})" for name, text in found.measured.items()]
         yield (
-            f"{counted(found.identifiers, 'column')} with another value in every row left out, as "
-            f"identifiers (--as-number or --as-category {quote(found.identifiers[0])} keeps it)."
+            f"Numbers with a unit that is not known left out: {listing(shown)}; write the unit "
+            "into the name of the column."
         )
     if found.crowded:
         most = max(found.crowded.values())
@@ -226,6 +249,24 @@ def _notes(found: Findings, choices: Choices) -> Iterable[str]:
         yield f"{counted(found.empty, 'column')} without any value dropped."
     if found.missing and choices.impute != "drop-rows":
         yield from _gap_notes(found, choices.impute)
+
+
+def _identifier_notes(found: Findings) -> Iterable[str]:
+    if found.identifiers:
+        yield (
+            f"{counted(found.identifiers, 'column')} with another value in every row left out, as "
+            "identifiers."
+        )
+    if found.numbered:
+        yield (
+            f"{counted(found.numbered, 'column')} with another value in every row left out, as "
+            f"identifiers (--as-number {quote(found.numbered[0])} keeps it)."
+        )
+    if found.long:
+        yield (
+            f"{counted(found.long, 'column')} of whole numbers with 16 digits or more left out, as "
+            f"identifiers (--as-number {quote(found.long[0])} keeps it)."
+        )
 
 
 def _codes_note(codes: dict[str, int]) -> str:

@@ -49,6 +49,7 @@ NUMBERS = (
     NumberSpelling("1,660.5", 1660.5, REFUSED, 1660.5),
     NumberSpelling("1.234.567", REFUSED, 1234567.0, 1234567.0),
     NumberSpelling("1,234,567", 1234567.0, REFUSED, 1234567.0),
+    NumberSpelling("12,34,567", 1234567.0, REFUSED, 1234567.0),
     NumberSpelling("1 660", 1660.0, 1660.0, 1660.0),
     NumberSpelling("1'660", 1660.0, 1660.0, 1660.0),
     NumberSpelling("1e3", 1000.0, 1000.0, 1000.0),
@@ -117,9 +118,13 @@ def _line(cells: Sequence[str]) -> str:
 
 # -- one cell --------------------------------------------------------------------------------------
 
-CURRENCY = r"(?:US|CA|A|NZ|HK)?\$|[€£¥₹₽₩]|USD|EUR|GBP|CHF|JPY"
+CURRENCY = (
+    r"(?:US|CA|A|NZ|HK|R)?\$|[€£¥₹₽₩]|zł|Kč|S?Fr\.?|[kK]r\.?|Rs\.?"
+    r"|USD|EUR|GBP|CHF|JPY|CNY|INR|CAD|AUD|SEK|NOK|DKK|PLN|CZK|BRL"
+)
 DRESS = re.compile(
-    rf"""(?P<open>\()?\s*(?P<sign>[-+\u2212])?\s*(?P<before>{CURRENCY})?\s*(?P<sign2>[-+\u2212])?
+    rf"""(?P<open>\()?\s*(?P<sign>[-+\u2212\u2013])?\s*(?P<before>%|{CURRENCY})?\s*
+    (?P<sign2>[-+\u2212\u2013])?
     (?P<body>\d{{1,3}}(?P<gap>[ \u00a0\u202f\u2009'\u2019])\d{{3}}(?:(?P=gap)\d{{3}})*(?:[.,]\d*)?
      |(?:\d[\d.,]*|[.,]\d+)(?:[eE][-+]?\d+)?)
     \s*(?P<after>%|{CURRENCY})?\s*(?P<close>\))?""",
@@ -127,6 +132,8 @@ DRESS = re.compile(
 )
 """What may be around a number: a sign, a unit, brackets; and blanks between its thousands."""
 EXPONENT = r"(?:[eE][-+]?\d+)?"
+LAKHS = r"[1-9]\d?(?:,\d{2})+,\d{3}"
+"""Thousands as in India."""
 BARE = re.compile(
     rf"""[-+]?(?:
     (?P<whole>\d{{1,3}}(?:[eE][-+]?\d+)?)
@@ -134,9 +141,9 @@ BARE = re.compile(
     |(?P<point_group>[1-9]\d{{0,2}}\.\d{{3}})              # 1.660, which is 1660 or 1.66
     |(?P<point_groups>[1-9]\d{{0,2}}(?:\.\d{{3}}){{2,}})   # 1.234.567
     |(?P<comma_group>[1-9]\d{{0,2}},\d{{3}})               # 1,660, which alone tells nothing either
-    |(?P<comma_groups>[1-9]\d{{0,2}}(?:,\d{{3}}){{2,}})    # 1,234,567
+    |(?P<comma_groups>[1-9]\d{{0,2}}(?:,\d{{3}}){{2,}}|{LAKHS})    # 1,234,567; 12,34,567
     |(?P<comma>(?:\d+,\d*|,\d+){EXPONENT}|[1-9]\d{{0,2}}(?:\.\d{{3}})+,\d*)
-    |(?P<point>(?:\d+\.\d*|\.\d+){EXPONENT}|[1-9]\d{{0,2}}(?:,\d{{3}})+\.\d*)
+    |(?P<point>(?:\d+\.\d*|\.\d+){EXPONENT}|(?:[1-9]\d{{0,2}}(?:,\d{{3}})+|{LAKHS})\.\d*)
     )""",
     re.VERBOSE,
 )
@@ -151,11 +158,14 @@ MARKS = {"point": ".", "comma": ","}
 
 
 class Undressed(NamedTuple):
-    """A number without what is around it: sign and body; its unit; its spelling in `BARE`."""
+    """A number without what is around it: sign and body; its unit; its spelling in `BARE`; and
+    whether blanks or apostrophes part its thousands.
+    """
 
     bare: str
     unit: str
     spelling: str
+    is_spaced: bool = False
 
 
 def undress(text: str) -> Undressed | None:
@@ -171,12 +181,13 @@ def undress(text: str) -> Undressed | None:
     has_brackets = found["open"] is not None
     if len(signs) + has_brackets > 1 or len(units) > 1 or has_brackets != bool(found["close"]):
         return None
-    is_negative = has_brackets or signs[:1] in (["-"], ["\u2212"])
+    is_negative = has_brackets or (bool(signs) and signs[0] != "+")
     body = found["body"].replace(found["gap"] or " ", "")
     match = BARE.fullmatch(body)
     if match is None or match.lastgroup is None:
         return None
-    return Undressed("-" * is_negative + body, "".join(units), match.lastgroup)
+    bare, is_spaced = "-" * is_negative + body, found["gap"] is not None
+    return Undressed(bare, "".join(units), match.lastgroup, is_spaced)
 
 
 def to_float(bare: str, decimal: str) -> float:
@@ -242,6 +253,8 @@ class Column:
         Of the rows with each spelling.
     units : dict of Cell
         The first cell with each unit, "" for none (a lone 0 needs none).
+    spaced : Cell or None
+        The first whole number with blanks or apostrophes between its thousands.
     is_dressed : bool
         Whether a number is more than digits, a sign and a decimal mark.
     """
@@ -259,6 +272,7 @@ class Column:
         counts = np.bincount(codes, weights=rows, minlength=len(shapes))
         self.first: dict[str, Cell] = {}
         self.units: dict[str, Cell] = {}
+        self.spaced: Cell | None = None
         self.count: Counter[str] = Counter()
         self.is_dressed, self._has_letters = False, False
         places = np.unique(codes, return_index=True)[1].tolist()
@@ -275,6 +289,8 @@ class Column:
         if number is None:
             return
         self.is_dressed |= number.bare != shape
+        if number.is_spaced and spelling in NEUTRAL:
+            self.spaced = self.spaced or self.cell(i)
         self._has_letters |= any(letter.isalpha() for letter in number.unit)
         if number.unit not in self.units and number.bare.strip("-+0.,"):
             self.units[number.unit] = self.cell(i)
@@ -306,7 +322,7 @@ class Column:
         if self._has_letters:
             bare = [number.bare if number else "nan" for number in map(undress, self.texts)]
         else:
-            negative = {ord("("): "-", ord("\u2212"): "-"}
+            negative = dict.fromkeys(map(ord, "(\u2212\u2013"), "-")
             bare = translated(self.texts, TAKEN_OFF | negative)
         known = [float(text) for text in translated(bare, BARED[decimal])]
         return np.array([*known, np.nan])[self._codes]

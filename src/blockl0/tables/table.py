@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from blockl0.tables import recipe
@@ -17,7 +16,8 @@ from blockl0.tables.gaps import imputed_note, missing_message, with_target, with
 from blockl0.tables.recipe import MAX_LEVELS, Choices, Feature
 from blockl0.tables.targets import clean_target, no_such_column, split_target
 from blockl0.text import counted
-from blockl0.validate import check_choice, check_integer
+from blockl0.units import is_rounding
+from blockl0.validate import check_choice, check_integer, is_sparse
 
 Floats = NDArray[np.float64]
 
@@ -216,7 +216,7 @@ def apply_recipe(raw: Raw, features: Sequence[Feature]) -> Floats:
     for i, feature in enumerate(features):
         if feature.column in place:
             column = raw.data[:, [place[feature.column]]]
-            values = (column.toarray() if sp.issparse(column) else column)[:, 0]
+            values = (column.toarray() if is_sparse(column) else column)[:, 0]
             fill = np.nan if feature.fill is None else feature.fill
             X[:, i] = np.where(np.isnan(values), fill, values)
     names = [f.column for f in features]
@@ -250,13 +250,13 @@ def _used_columns(raw: Raw, choices: Choices) -> set[str]:
 def _fill_matrix(raw: Raw, impute: str | None) -> tuple[Any, Any, list[str]]:
     """(X, its features where something was filled, notes); a sparse X is never filled."""
     X = raw.data
-    if sp.issparse(X):
+    if is_sparse(X):
         columns = np.repeat(np.arange(X.shape[1]), np.diff(X.indptr))
         counts = np.bincount(columns[np.isnan(X.data)], minlength=X.shape[1])
     else:
         X = np.asfortranarray(X)
         counts = np.isnan(X).sum(axis=0)
-    if impute in (None, "drop-rows") or sp.issparse(X):
+    if impute in (None, "drop-rows") or is_sparse(X):
         _refuse_missing(counts, raw.names, raw.n_rows)
         return X, None, []
     if counts.max() == raw.n_rows:
@@ -278,14 +278,12 @@ def _refuse_missing(counts: Any, names: Sequence[str], n_rows: int, is_new: bool
 
 def _without_constants(table: Table, is_open: bool) -> Table:
     X = table.X
-    if sp.issparse(X):
+    if is_sparse(X):
         low, top = (np.ravel(bound.toarray()) for bound in (X.min(axis=0), X.max(axis=0)))
         n_silent = int((np.diff(X.indptr) == 0).sum()) if is_open else 0
     else:
         low, top = (X.min(axis=0), X.max(axis=0)) if X.size else (np.zeros(0), np.zeros(0))
         n_silent = 0
-    from blockl0.problem.centred import is_rounding  # with LAPACK: wrong input need not wait
-
     is_constant = is_rounding(low, top)
     if not is_constant.any():
         return table
@@ -306,10 +304,10 @@ def _check_usable(table: Table) -> None:
         raise ValueError(f"No column is left to explain {table.target!r}. {said}".rstrip())
     if table.X.shape[0] < 2:
         raise ValueError(f"At least 2 rows are needed, got {table.X.shape[0]}.")
-    data = table.X.data if sp.issparse(table.X) else table.X
+    data = table.X.data if is_sparse(table.X) else table.X
     if not np.isfinite(data).all():
         j = 0
-        if not sp.issparse(table.X):
+        if not is_sparse(table.X):
             j = int(np.argmax(~np.isfinite(data).all(axis=0)))
         else:
             entry = int(np.argmax(~np.isfinite(data)))
@@ -320,7 +318,7 @@ def _check_usable(table: Table) -> None:
 def fingerprint(table: Table) -> str:
     """A hash of X, y and the names."""
     digest = hashlib.sha256(repr((table.X.shape, table.feature_names, table.target)).encode())
-    if sp.issparse(table.X):
+    if is_sparse(table.X):
         for part in (table.X.data, table.X.indices, table.X.indptr):
             digest.update(np.ascontiguousarray(part).tobytes())
     else:

@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from blockl0.tables.column_kinds import kind_of, to_numbers
 from blockl0.tables.formats import TARGET_NAMES, USUAL_TARGETS, Raw
 from blockl0.tables.spellings import place_of
 from blockl0.text import did_you_mean, listing
+from blockl0.validate import is_sparse
 
 PLAIN = (np.dtype(np.float64), np.dtype(np.int64))
 """Columns of these need no help of pandas, which takes its time for each of many."""
@@ -35,7 +35,7 @@ def split_target(raw: Raw, target: str | int | None) -> tuple[Raw, str, Any]:
         y, data = raw.data.iloc[:, j], raw.data.iloc[:, others]
     else:
         column = raw.data[:, [j]]
-        y = (column.toarray() if sp.issparse(column) else column)[:, 0]
+        y = (column.toarray() if is_sparse(column) else column)[:, 0]
         data = raw.data[:, others]
     return replace(raw, data=data, names=tuple(names[i] for i in others), y=None), names[j], y
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from blockl0.verify import check
-from blockl0.verify.base import ProofError, Verified, dense, require
+from blockl0.verify.base import ProofError, Verified, dense, require, require_moderate
 from blockl0.verify.files import Content, read_proof, task_of
 from blockl0.verify.losses import SQUARED, Loss
 
@@ -65,14 +65,17 @@ def verify_content(claim: Any, arrays: Any, X: Any, y: Any, sample_weight: Any =
 def _verified(claim: Any, arrays: Any, X: Any, y: Any, weights: Any) -> Verified:
     shape = claim["n_samples"], claim["n_features"]
     require(X.shape == shape, f"The proof is about data of shape {shape}, got {X.shape}.")
-    is_squared = claim["loss"] == SQUARED
-    given = X, y, weights, bool(claim["intercept"])
+    is_squared, intercept = claim["loss"] == SQUARED, claim["intercept"]
+    require(isinstance(intercept, bool), f"The proof is malformed: intercept is {intercept!r}.")
+    given = X, y, weights, intercept
     loss = check.Squares(*given) if is_squared else Loss(claim["loss"], claim["parameter"], *given)
     task, coef = task_of(claim)
+    require(task.price >= 0.0 and task.ridge >= 0.0, "Price or ridge is negative, or no number.")
+    at_zero = loss.tangent(np.zeros(coef.size))[0]
+    require_moderate(loss.A, loss.norms, task.ridge, at_zero)
     best, stated = check.objective(task, loss, coef), float(claim["objective"])
-    is_right = abs(best - stated) <= RIGHT * (abs(best) + loss.tangent(0.0 * coef)[0])
+    is_right = abs(best - stated) <= RIGHT * (abs(best) + at_zero)
     require(is_right, f"The objective is {best:.12g}, not {stated:.12g} as claimed.")
-    require(min(task.price, task.ridge) >= 0.0, "Price or ridge is negative.")
     content = Content(arrays, task, coef.size)
     if isinstance(loss, Loss):
         require(not content.curves, "A curvature is not one: this loss has the ridge alone.")

@@ -11,6 +11,11 @@ CLOSE, FIX, SPLIT = 0, 1, 2
 FLAT = 16.0 * float(np.finfo(np.float64).eps)
 """Share of its numbers to which a column is one number, but for rounding."""
 
+MODERATE, LEAST_CURVATURE = 1e60, 1e-140
+"""Lengths that are neither longer nor, other than zero, shorter than its inverse have squares that
+are right to rounding. What underflows in b²/2d, less than 1e-307, is then nothing beside the
+rounding of a sum of squares, 1e-16 times 1e-120 at least, that each bound allows for."""
+
 
 class ProofError(ValueError):
     """A proof is refused; the message says why."""
@@ -37,6 +42,14 @@ def require(holds: Any, reason: str) -> None:
     """Refuse a proof unless something holds."""
     if not holds:
         raise ProofError(reason)
+
+
+def require_moderate(A: Any, norms: Any, ridge: float, at_zero: float) -> None:
+    """Refuse numbers whose squares over- or underflow: columns, ridge, and the loss at zero."""
+    squares = (norms**2 + ridge)[A.any(axis=0)]
+    sizes = np.concatenate([squares, [x for x in (ridge, at_zero) if x != 0.0]])
+    is_moderate = bool(((sizes > MODERATE**-2) & (sizes < MODERATE**2)).all())
+    require(is_moderate, "Columns, ridge or target are beyond what is proven here: scale them.")
 
 
 def columns_of(numbers: Any, n_features: int) -> Any:

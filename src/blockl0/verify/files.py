@@ -9,10 +9,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from blockl0.verify.base import FIX, ProofError, Task, columns_of, require
+from blockl0.verify.base import FIX, LEAST_CURVATURE, ProofError, Task, columns_of, require
+from blockl0.verify.losses import OTHERS, SQUARED
 
 FORMAT, VERSION = "blockl0-proof", 2
 """The kind of file."""
+ARRAYS = (
+    "records", "fixed", "point_curve", "point_start", "point_columns", "point_values",
+    "curve_start", "curve_columns", "curve_values",
+)  # fmt: skip
+"""Whole numbers, and values that are not."""
 
 
 class Record(NamedTuple):
@@ -38,13 +44,14 @@ def read_proof(path: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         claim, stored = json.loads(arrays["header"].tobytes()), arrays.pop("checksum").tobytes()
-        seen = claim["format"], claim["version"]
+        seen, loss = (claim["format"], claim["version"]), claim.get("loss")
     except FileNotFoundError:
         raise
     except Exception as error:  # whatever NumPy, zip and JSON make of another file
         raise ProofError(f"{path} is no proof, or damaged: {type(error).__name__}.") from error
     require(seen == (FORMAT, VERSION), f"{path} is {seen}, not {FORMAT} of version {VERSION}.")
     require(digest(arrays).encode() == stored, f"{path} is damaged: its checksum is another.")
+    require(loss in (SQUARED, *OTHERS), f"Loss {loss!r} is unknown.")
     return claim, arrays
 
 
@@ -53,8 +60,8 @@ def task_of(claim: Any) -> tuple[Task, Any]:
     n, coef = int(claim["n_features"]), np.zeros(int(claim["n_features"]))
     coef[columns_of(claim["support"], n)] = claim["coef"]
     keep = columns_of(claim["keep"], n)
-    task = Task(float(claim["price"]), float(claim["ridge"]), int(claim["budget"]), keep)
-    return task, coef
+    budget = min(int(claim["budget"]), n)
+    return Task(float(claim["price"]), float(claim["ridge"]), budget, keep), coef
 
 
 class Content:
@@ -62,6 +69,10 @@ class Content:
 
     def __init__(self, arrays: Any, task: Task, n_features: int) -> None:
         self.arrays, self.task, self.n_features = arrays, task, n_features
+        for name in ARRAYS:
+            seen = arrays[name].dtype.kind, arrays[name].ndim
+            right = "f" if name.endswith("values") else "i", 2 if name == "records" else 1
+            require(seen == right, f"The proof is malformed: {name} is {seen}, not {right}.")
         self.curves = [self._curve(i) for i in range(arrays["curve_start"].size - 1)]
 
     def records(self) -> Iterator[Record]:
@@ -81,7 +92,7 @@ class Content:
 
     def _curve(self, i: int) -> tuple[Any, Any]:
         columns, d = self._part("curve", i)
-        require((d > 0.0).all() and np.isfinite(d).all(), "A curvature is not one.")
+        require((d > LEAST_CURVATURE).all() and np.isfinite(d).all(), "A curvature is not one.")
         return columns, d
 
     def _point(self, i: int) -> tuple[Any, Any]:
