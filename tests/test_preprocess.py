@@ -200,17 +200,6 @@ def test_the_best_intercept_is_a_stationary_point(loss, rng):
         assert abs(weights @ slopes) <= 1e-9 * (weights @ np.abs(slopes))
 
 
-def test_the_first_intercept_of_counts_is_the_best_one(rng):
-    _, y, weights = make("poisson")
-    eta, loss = 3.0 * rng.standard_normal(y.size), LOSSES["poisson"]
-    first = loss.first_intercept(eta, y, weights)
-    assert first == pytest.approx(best_intercept(loss, eta, y, weights, 0.0), rel=1e-10)
-    assert loss.first_intercept(eta + 800.0, y) == pytest.approx(
-        loss.first_intercept(eta, y) - 800.0
-    )
-    assert loss.first_intercept(eta, 0.0 * y) == 0.0
-
-
 def test_the_best_intercept_at_infinity_is_finite():
     eta = np.linspace(-2.0, 2.0, 9)
     assert -50 < best_intercept(LOSSES["logistic"], eta, -np.ones(9)) < -20

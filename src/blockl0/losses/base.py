@@ -240,9 +240,15 @@ def entropy_excess(reach: float) -> float:
 def fused_terms(kernel: Any, eta: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
     """What a compiled pass over the samples says of (value, gradient, curvature), (m,) each."""
     out = np.empty((3, eta.size))
-    # of one kind, whatever the caller has: a kernel is compiled for each
-    kernel(np.require(eta, np.float64, ["C", "W"]), np.require(y, np.float64, ["C", "W"]), out)
+    kernel(_plain(eta), _plain(y), out)
     return out[0], out[1], out[2]
+
+
+def _plain(values: Floats) -> Floats:
+    """Of one kind, whatever the caller has: a kernel is compiled for each."""
+    if values.flags.carray and values.dtype == np.float64:
+        return values
+    return np.require(values, np.float64, ["C", "W"])
 
 
 def majorizer_curvature(loss: Loss, eta: Floats, y: Floats) -> Floats:

@@ -123,9 +123,9 @@ class Problem:
         """Predictors of a sample."""
         return self.loss.n_outputs
 
-    @property
+    @cached_property
     def weights(self) -> Floats:
-        """Sample weights, (m,)."""
+        """Sample weights, (m,), which nobody changes."""
         return np.ones(self.n_samples) if self.sample_weight is None else self.sample_weight
 
     @property
