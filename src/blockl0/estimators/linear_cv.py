@@ -60,6 +60,7 @@ class L0LinearCV(L0Linear):
     """What the two share: the grid, the folds, the choice, the refit."""
 
     _most_by_default = DEFAULT_LARGEST
+    _goes_on = False
     # the groups are the splitter's, which asks for them itself
     __metadata_request__fit: ClassVar = {"groups": UNUSED}
 

@@ -7,12 +7,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
+from sklearn.utils.metaestimators import available_if
 
 from blockl0.estimators.callbacks import with_callbacks
 from blockl0.estimators.linear import REGRESSION, L0Linear
 from blockl0.problem.moments import Moments
 
 Floats = NDArray[np.float64]
+
+
+def _can_go_on(self: Any) -> bool:
+    return self._goes_on and self._fact("is_quadratic")
 
 
 class L0Regressor(RegressorMixin, L0Linear):
@@ -109,6 +114,7 @@ class L0Regressor(RegressorMixin, L0Linear):
     """
 
     _losses = REGRESSION
+    _goes_on = True
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> L0Regressor:
@@ -121,6 +127,7 @@ class L0Regressor(RegressorMixin, L0Linear):
         self._fit(X, y, sample_weight)
         return self
 
+    @available_if(_can_go_on)
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> L0Regressor:
         """Fit to these rows and to all that earlier calls were given; squared loss only.
 
