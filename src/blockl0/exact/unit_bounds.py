@@ -170,7 +170,8 @@ class UnitBounds:
 
     def _rows(self, units: Ints) -> Ints:
         """The directions of some units."""
-        ranges = [np.arange(self.starts[unit], self.starts[unit + 1]) for unit in units]
+        ends = self.starts.tolist()
+        ranges = [np.arange(ends[unit], ends[unit + 1]) for unit in units.tolist()]
         return np.concatenate([np.empty(0, dtype=np.int64), *ranges])
 
     def _spread(self, of_units: Floats, units: Ints) -> Floats:
