@@ -32,8 +32,8 @@ def make_data(loss, seed, m=50, n=7):
 def best_trial(problem, w, objective, run=None):
     """The coefficients of the best trial that lowers the objective; None for none."""
     fits = make_fits(problem)
-    changes, price = Trials(problem, fits).changes(w), problem.sparsity.price
-    fit = best_fit(fits, changes, price, objective - 1e-9, run)
+    changes = Trials(problem, fits).changes(w)
+    fit = best_fit(problem, fits, changes, objective - 1e-9, run)
     return None if fit is None else fit.w
 
 

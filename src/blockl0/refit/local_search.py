@@ -157,7 +157,8 @@ class LocalSearch(Search):
             return None
         if key not in self._paired:
             pairs = self.models.at(incumbent.w).pairs()
-            fit = best_fit(self.fits, pairs, incumbent.objective - self.tolerance, run)
+            ceiling = incumbent.objective - self.tolerance
+            fit = best_fit(self.problem, self.fits, pairs, ceiling, run)
             self._paired[key] = None if fit is None else self._at(fit.w, incumbent.iteration + 1)
         return self._paired[key]
 
@@ -168,7 +169,8 @@ class LocalSearch(Search):
             return None
         if key not in self._tried:
             changes = self.models.at(incumbent.w).changes()
-            fit = best_fit(self.fits, changes, incumbent.objective - self.tolerance, run)
+            ceiling = incumbent.objective - self.tolerance
+            fit = best_fit(self.problem, self.fits, changes, ceiling, run)
             self._tried[key] = None if fit is None else self._at(fit.w, incumbent.iteration + 1)
         return self._tried[key]
 

@@ -41,13 +41,17 @@ class Proposal(NamedTuple):
 
 
 def best_fit(
-    fits: Fits, proposals: Iterator[Proposal], ceiling: float, run: Run | None = None
+    problem: Problem,
+    fits: Fits,
+    proposals: Iterator[Proposal],
+    ceiling: float,
+    run: Run | None = None,
 ) -> Fit | None:
     """The fit with the lowest objective below a ceiling; None if there is none.
 
-    Of those that there is time for.
+    Of those that there is time for. The prices are those of the problem: fits are shared by others.
     """
-    best, problem = None, fits.problem
+    best = None
     for support, start, intercept in proposals:
         if run is not None and run.seconds_left <= 0.0:
             break
