@@ -14,12 +14,14 @@ import pytest
 import scipy.sparse as sp
 
 from blockl0 import kernels
+from blockl0.block_search import search_block
 from blockl0.dec.state import start_state
 from blockl0.incumbent import Incumbent, Tally
 from blockl0.problem.fits import least_squares_on
 from blockl0.problem.orthogonal import project_away
 from blockl0.problem.problem import as_problem
 from blockl0.problem.sparsity import Sparsity
+from blockl0.refit.dependent_blocks import block_models, is_regular
 from blockl0.refit.elsewhere import ask_neighbours, restart
 from blockl0.refit.pool import Pool
 from blockl0.refit.pool_kicks import PoolKicks
@@ -339,6 +341,34 @@ def test_an_expired_clock_ends_a_descent_also_of_a_pool_that_is_older():
 
 
 # -- blocks and kicks ------------------------------------------------------------------------------
+
+
+def dependent_block(seed, rank=9, k=14):
+    """H and c of k columns in `rank` dimensions."""
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((rank, k))
+    return np.ascontiguousarray(A.T @ A), -(A.T @ rng.standard_normal(rank))
+
+
+def test_dependent_columns_are_searched_with_bounds_and_found_as_by_enumeration():
+    for seed in range(4):
+        H, c = dependent_block(seed)
+        (lifted, nodes), (same, fewer) = block_models(H, 100_000)
+        assert is_regular(lifted) and not is_regular(H) and same is H and fewer < nodes
+        found = search_block(lifted, c, 0.0, 4, node_limit=nodes)
+        listed = search_block(H, c, 0.0, 4, node_limit=nodes)
+        best = min(-0.5 * c[s] @ np.linalg.solve(H[np.ix_(s, s)], c[s])
+                   for s in map(list, combinations(range(14), 4)))  # fmt: skip
+        assert found.proven and found.n_nodes < 0.5 * listed.n_nodes
+        assert found.value == pytest.approx(best, rel=1e-6)
+
+
+def test_blocks_that_are_regular_or_small_are_searched_as_they_are():
+    H, _ = dependent_block(0, rank=30)
+    small, _ = dependent_block(0, rank=5, k=12)
+    for given in (H, small):
+        [(model, nodes)] = block_models(given, 77)
+        assert model is given and nodes == 77
 
 
 @forms

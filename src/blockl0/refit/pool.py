@@ -13,6 +13,7 @@ from blockl0.block_search import improve_block, is_proven, new_tree
 from blockl0.problem.design import Design
 from blockl0.problem.problem import Problem
 from blockl0.problem.sparsity import Sparsity
+from blockl0.refit.dependent_blocks import block_models
 from blockl0.run import Run
 
 Floats = NDArray[np.float64]
@@ -318,7 +319,7 @@ class Pool:
     def search_block(self, block: Ints) -> bool:
         """Search a block exactly, the support outside it re-fitted; True if that improved.
 
-        `is_proven` then says whether the search was exhausted.
+        `is_proven` then says whether the last search was exhausted.
         """
         price, budget = self.sparsity
         inside = self.table.slot[block] >= 0
@@ -331,13 +332,18 @@ class Pool:
         tree = self._trees.get(k)
         if tree is None:
             tree = self._trees[k] = new_tree(k, k + 1)
-        z = improve_block(
-            tree, H, c, price, min(k, room), current, self.table.kept[block], BLOCK_NODES
-        )
-        self.is_proven = is_proven(tree)
-        if z is None:
-            return False
-        before, state, chosen = self.objective, self.save(), z != 0.0
+        for model, n_nodes in block_models(H, BLOCK_NODES):
+            z = improve_block(
+                tree, model, c, price, min(k, room), current, self.table.kept[block], n_nodes
+            )
+            self.is_proven = is_proven(tree)
+            if z is not None and self._take(block, inside, z != 0.0):
+                return True
+        return False
+
+    def _take(self, block: Ints, inside: NDArray[np.bool_], chosen: NDArray[np.bool_]) -> bool:
+        """Let a block have other members, if that is better."""
+        before, state = self.objective, self.save()
         # removals first: a support never exceeds the budget, and pivots stay away from zero
         self.toggle(np.concatenate([block[inside & ~chosen], block[chosen & ~inside]]))
         if self.objective < before - self.tolerance:
