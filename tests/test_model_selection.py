@@ -18,7 +18,7 @@ from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, TimeSer
 from blockl0 import L0Classifier, L0ClassifierCV, L0Regressor, L0RegressorCV, Status, l0_path
 from blockl0.estimators.linear import seed_of
 from blockl0.losses import LOSSES
-from blockl0.path import _solve_alone
+from blockl0.path import _solve_point
 from blockl0.selection import CRITERIA, choose_by_score
 from grid import ONE_OUTPUT
 from linear_data import Linear
@@ -266,8 +266,8 @@ def test_a_cut_path_says_so(rule):
 def test_an_interrupt_ends_a_cross_validation(monkeypatch):
     X, y = make()
     monkeypatch.setattr(
-        "blockl0.path._solve_alone",
-        lambda *args, real=_solve_alone: replace(real(*args), status=Status.INTERRUPTED),
+        "blockl0.path._solve_point",
+        lambda *args, real=_solve_point: replace(real(*args), status=Status.INTERRUPTED),
     )
     with pytest.raises(KeyboardInterrupt):
         L0RegressorCV(2, random_state=0).fit(X, y)
