@@ -17,7 +17,7 @@ from blockl0.refit.local_search import LocalSearch
 from blockl0.solve import solve_problem  # noqa: F401  (it fills METHODS)
 from structures import KINDS, best, draw, fit_value
 
-FEW, MANY = 8, 2000
+FEW, MANY = 8, 200
 
 
 def check(kind, seeds, **options):
