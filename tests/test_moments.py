@@ -263,3 +263,15 @@ def test_cross_validation_needs_folds():
         L0RegressorCV(3).fit(Moments.from_data(X, y))
     with pytest.raises(ValueError, match="leave `scoring`"):
         L0RegressorCV(3, scoring="r2").fit(Moments.from_data(X, y, folds=3))
+
+
+def test_arrays_and_frames_of_dask_are_read_part_by_part():
+    da = pytest.importorskip("dask.array", reason="dask is not installed")
+    X, y, _ = table(18)
+    ours = Moments.from_data(da.from_array(X, chunks=(150, 12)), da.from_array(y, chunks=150))
+    found, known = (
+        solve(moments, n_nonzero_coefs=3) for moments in (ours, Moments.from_data(X, y))
+    )
+    assert found.objective == pytest.approx(known.objective, rel=1e-12)
+    with pytest.raises(ValueError, match="rechunk"):
+        Moments.from_data(da.from_array(X, chunks=(150, 5)), da.from_array(y, chunks=150))
