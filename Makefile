@@ -11,7 +11,7 @@ STAMP := $(VENV)/.installed
 
 help:
 	@echo "make demo       solve, certify, compare and report, on embedded data (under a minute)"
-	@echo "make test       the test suite (seven minutes on two busy cores, compiling included)"
+	@echo "make test       the test suite (eight minutes on two cores, compiling included)"
 	@echo "make test-slow  the tests that take longer: pages, examples, many random problems"
 	@echo "make test-arithmetic  the numerical core as an older processor would compute it"
 	@echo "make test-bounds      the kernels with every index checked"
@@ -63,7 +63,7 @@ FEATURES := import numpy; print(*numpy.show_config("dicts")["SIMD Extensions"].g
 # A compiled kernel reads and writes past the end of an array without a word. Compiled once more
 # with every index checked, into a cache of its own, it raises IndexError.
 KERNELS := tests/test_kernels.py tests/test_block_search.py tests/test_exact.py \
-  tests/test_certificate.py tests/test_refit.py
+  tests/test_certificate.py tests/test_refit.py tests/test_annealing.py tests/test_structure.py
 
 test-bounds: export NUMBA_BOUNDSCHECK := 1
 test-bounds: export NUMBA_CACHE_DIR := $(CURDIR)/$(VENV)/numba-bounds
