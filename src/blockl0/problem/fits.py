@@ -143,7 +143,7 @@ class NewtonFits(Fits):
         ceiling: float = np.inf,
         intercept: Any = None,
     ) -> Fit:
-        """`minimize_on`, unless it is known where it ends, or that it stays above the ceiling."""
+        """The minimizer, unless it is known where it ends, or that it stays above the ceiling."""
         key = support.tobytes()
         known = self._known.get(key)
         if known is not None:
@@ -156,9 +156,12 @@ class NewtonFits(Fits):
             self._known.clear()
             self._smooth.clear()
         start = self.problem.zero() if start is None else start
-        fit = minimize_on(self.problem, start, support, ceiling, intercept)
+        fit = self._minimize(start, support, ceiling, intercept)
         self._known[key] = fit._replace(w=fit.w[support])
         return fit
+
+    def _minimize(self, start: Floats, support: Ints, ceiling: float, intercept: Any) -> Fit:
+        return minimize_on(self.problem, start, support, ceiling, intercept)
 
     def coef_on(self, support: Ints) -> Floats:
         """The coefficients of `on` alone, (n,)."""
@@ -220,27 +223,8 @@ class BoundedFits(Fits):
 class BoundedNewtonFits(NewtonFits):
     """Fits of other losses within bounds, each found once."""
 
-    def on(
-        self,
-        support: Ints,
-        start: Floats | None = None,
-        ceiling: float = np.inf,
-        intercept: Any = None,
-    ) -> Fit:
-        """`minimize_within`, unless it is known where it ends."""
-        key = support.tobytes()
-        known = self._known.get(key)
-        if known is not None:
-            w = self.problem.zero()
-            w[support] = known.w
-            return known._replace(w=w)
-        if len(self._known) >= MOST_KNOWN:
-            self._known.clear()
-            self._smooth.clear()
-        start = self.problem.zero() if start is None else start
-        fit = minimize_within(self.problem, start, support, intercept)
-        self._known[key] = fit._replace(w=fit.w[support])
-        return fit
+    def _minimize(self, start: Floats, support: Ints, ceiling: float, intercept: Any) -> Fit:
+        return minimize_within(self.problem, start, support, intercept)
 
 
 def _polished(A: Floats, b: Floats, v: Floats, is_free: NDArray[np.bool_]) -> Floats:
