@@ -229,11 +229,7 @@ def check_keep(keep: Any, n_features: int, budget: int, units: Units = COLUMNS) 
             f"`keep` must be a list of column numbers or a boolean mask of length {n_features}, "
             f"got {_brief(keep)}."
         )
-    outside = columns[(columns < 0) | (columns >= n_features)]
-    if outside.size:
-        raise ValueError(
-            f"`keep` must hold column numbers between 0 and {n_features - 1}, got {outside[0]}."
-        )
+    _check_numbers("keep", columns, n_features)
     unique, counts = np.unique(columns, return_counts=True)
     if unique.size < columns.size:
         raise ValueError(f"`keep` must not repeat a column, got {unique[counts > 1][0]} twice.")
@@ -356,12 +352,17 @@ def check_columns(name: str, given: Any, n_features: int) -> Indices:
             f"`{name}` must be True, a list of column numbers or a boolean mask of length "
             f"{n_features}, got {_brief(given)}."
         )
+    _check_numbers(name, columns, n_features)
+    return np.unique(columns).astype(np.int64)
+
+
+def _check_numbers(name: str, columns: NDArray[Any], n_features: int) -> None:
+    """Refuse numbers of columns that X does not have."""
     outside = columns[(columns < 0) | (columns >= n_features)]
     if outside.size:
         raise ValueError(
             f"`{name}` must hold column numbers between 0 and {n_features - 1}, got {outside[0]}."
         )
-    return np.unique(columns).astype(np.int64)
 
 
 def check_costs(costs: Any, n_features: int, units: Units, n_nonzero_coefs: Any) -> Floats | None:
