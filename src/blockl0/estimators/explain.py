@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from blockl0.certificate.words import INFERENCE
-from blockl0.estimators.data import Data
+from blockl0.estimators.data import Data, columns_of
 from blockl0.estimators.half_samples import chosen_again
 from blockl0.estimators.reading import opposed_pairs, separation, spreads
 from blockl0.estimators.summary import Summary
@@ -178,7 +178,7 @@ def _worth(est: Any, solver: Any, data: Data) -> dict[str, Any]:
     fit = np.atleast_2d(est.coef_).T
     fit = fit if fit.shape[1] > 1 else fit[:, 0]
     return {
-        "per_sd": _sizes(est) * spreads(data.X[:, est.support_]),
+        "per_sd": _sizes(est) * spreads(columns_of(data.X, est.support_)),
         "entry": _entries(est, problem),
         "drop_one": drop_one(problem, fit, est.support_),
     }
@@ -188,9 +188,11 @@ def _cautions(est: Any, data: Data, names: list[str]) -> list[str]:
     """What to know before the coefficients are read."""
     chosen = [names[j] for j in est.support_]
     coef = np.atleast_2d(est.coef_)[:, est.support_].T
-    notes = [pair.sentence(chosen) for pair in opposed_pairs(data.X[:, est.support_], coef)]
+    notes = [
+        pair.sentence(chosen) for pair in opposed_pairs(columns_of(data.X, est.support_), coef)
+    ]
     if data.n_classes and est.support_.size:
-        eta = np.asarray(data.X[:, est.support_] @ coef) + np.asarray(est.intercept_)
+        eta = np.asarray(columns_of(data.X, est.support_) @ coef) + np.asarray(est.intercept_)
         codes = np.argmax(eta, axis=1) if eta.shape[1] > 1 else (eta[:, 0] > 0) * 1
         note = separation(float(np.mean(codes == data.y)), est.ridge or 0.0)
         notes += [] if note is None else [note]

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from blockl0.problem.blocks import Blocks
 from blockl0.problem.moments import Moments
 
 Floats = NDArray[np.float64]
@@ -51,8 +52,8 @@ class Opposed(NamedTuple):
 
 
 def spreads(X: Any) -> Floats:
-    """The standard deviation of every column of X, dense, sparse or moments, (n,)."""
-    if isinstance(X, Moments):
+    """The standard deviation of every column of X, dense, sparse, in blocks or moments, (n,)."""
+    if isinstance(X, Moments | Blocks):
         return X.spreads
     if not sp.issparse(X):
         return np.asarray(X, dtype=np.float64).std(axis=0)
