@@ -40,8 +40,9 @@ Bools = NDArray[np.bool_]
 
 TAKEN_BYTES = 256 << 20
 """Columns up to this size are an array in memory once they are taken; others stay in blocks."""
-CARRIED = 1536
-"""Columns that a pass takes along where single columns are dear: a pool of the usual size."""
+CARRIED = 2560
+"""Columns that a pass takes along where single columns are dear, shared by its rankings: two of
+them, of additions and of swaps, for pools of the usual size."""
 GRAM_COLUMNS = 4096
 """Columns of which X'X is formed at most."""
 
@@ -143,7 +144,7 @@ class Blocks(Design):
         share, bags = most / self.shape[1], None
         given = kernel, ranking, share, *shared
         for part, (answer, best) in self.scan(kernel_carry, *given, split=split):
-            bags = bags or [Bag(most) for _ in best]
+            bags = bags or [Bag(-(-most // len(best))) for _ in best]
             for bag, (ranks, own, X) in zip(bags, best, strict=True):
                 bag.add(ranks, own + part.start, X)
             yield part, answer
