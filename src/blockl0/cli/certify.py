@@ -16,6 +16,7 @@ SECONDS = 60.0
 
 @click.command("certify", short_help="Say what is proven about a choice.")
 @shared.data_options
+@shared.stream_option
 @click.option("--model", type=click.Path(path_type=Path), metavar="FILE", help="A saved model.")
 @shared.columns_option
 @shared.search_options

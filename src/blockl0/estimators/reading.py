@@ -61,6 +61,18 @@ def spreads(X: Any) -> Floats:
     return np.sqrt(np.maximum(squares - mean**2, 0.0))
 
 
+def rows_like(X: Any, columns: NDArray[np.int64]) -> Any:
+    """Some columns of X, dense or sparse; of moments, rows with their spreads and correlations.
+
+    With the factor R of k centred columns above −R, means are zero and products are those of all
+    rows.
+    """
+    if not isinstance(X, Moments):
+        return X[:, columns]
+    R = X.factor.triangle.R[1:, 1 + columns]
+    return np.vstack([R, -R]) * np.sqrt(len(R) / X.total)
+
+
 def units_differ(spread: ArrayLike) -> bool:
     """Whether the standard deviations of columns are far apart."""
     spread = np.asarray(spread, dtype=np.float64)

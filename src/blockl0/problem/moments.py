@@ -309,6 +309,12 @@ class Moments:
             if value is not None:
                 raise ValueError(f"Moments hold `{name}` already; leave it out.")
 
+    def explained(self, coef: Floats, intercept: float) -> float:
+        """The share of the variance of the target that coefficients explain, R²."""
+        factor = self.factor
+        rest = factor.triangle.R[1:, -1]
+        return 1.0 - factor.mean_loss(coef, intercept) / (0.5 * float(rest @ rest) / self.total)
+
     def save(self, path: Any, force: bool = False) -> None:
         """Write a NumPy archive (.npz), whole or not at all, with a checksum and no pickles."""
         content = self._content()
