@@ -14,6 +14,8 @@ from blockl0.tables.chunks import FORMATS, Chunks, bytes_in_memory, find_files, 
 
 SHARE = 0.25
 """Of the free memory that the numbers of a file may take; reading needs about four times that."""
+SMALL = 1 << 24
+"""Bytes of a file that is read at once without asking for the memory."""
 STEPS = 1000
 """Of a bar."""
 NOT_IN_PARTS = {
@@ -58,7 +60,7 @@ def why_in_parts(options: dict[str, Any]) -> str | None:
             raise Refused(f"--stream reads CSV and Parquet files, not {format}.", DATA)
         return "--stream asks for it" if is_asked else "it is a folder"
     free = free_memory() if format in FORMATS else None
-    if free is None or max(file.stat().st_size for file in files) < (1 << 24):
+    if free is None or max(file.stat().st_size for file in files) < SMALL:
         return None  # small ones are not asked for more
     needed = bytes_in_memory(files, format)
     if needed <= SHARE * free:
@@ -82,7 +84,7 @@ def load_in_parts(job: Job, options: dict[str, Any], why: str) -> Streamed:
     given = {name: options[name] for name in COLUMNS}
     target, drop = given.pop("target"), given.pop("drop")
     with job.timed("read"), progress("Reading, first pass", job.quiet) as shown:
-        tell = partial(_tell, shown)
+        tell = partial(tell_share, shown)
         learned = learn(chunks, target=target, drop=drop, tell=tell, **given)
     job.notice(f"{source} is read in parts, since {why}.")
     _check_target(job, learned, options)
@@ -92,12 +94,13 @@ def load_in_parts(job: Job, options: dict[str, Any], why: str) -> Streamed:
     with job.timed("read"), progress("Reading, second pass", job.quiet) as shown:
         table = gather(
             chunks, learned, target=target, drop=drop, source=str(source), n_folds=folds,
-            labels=labels, tell=partial(_tell, shown), impute=given["impute"],
+            labels=labels, tell=partial(tell_share, shown), impute=given["impute"],
         )  # fmt: skip
     return Streamed(table, NUMBERS)
 
 
-def _tell(shown: Any, share: float, text: str) -> None:
+def tell_share(shown: Any, share: float, text: str) -> None:
+    """Show how much is read, of all files."""
     shown(round(STEPS * share), STEPS, text)
 
 

@@ -52,8 +52,8 @@ class Decimals:
         What tells the decimal mark; None where nothing does.
     lone : dict of str
         Columns that were read with nothing to tell how, and what else they could mean.
-    grouped : dict of Cell
-        Columns whose marks were taken to be between thousands, and the first such cell.
+    looked : dict of Column
+        The columns that were converted, as they were written.
     """
 
     frame: Any
@@ -62,7 +62,12 @@ class Decimals:
     doubts: dict[str, str] = field(default_factory=dict)
     shown: Shown | None = None
     lone: dict[str, str] = field(default_factory=dict)
-    grouped: dict[str, Cell] = field(default_factory=dict)
+    looked: dict[str, Column] = field(default_factory=dict)
+
+    def thousands(self, name: str) -> Cell | None:
+        """The first cell of a converted column with a mark or a blank between thousands."""
+        column = self.looked[name]
+        return column.first.get(f"{OTHER[self.decimal]}_group") or column.spaced
 
 
 class Shown(NamedTuple):
@@ -168,7 +173,7 @@ def _evidence(
             return Shown("point", next(column.first[s] for s in SURE["point"] if column.has(s)))
     for j in np.flatnonzero([kind.kind == "f" for kind in frame.dtypes]) if is_written else ():
         values = frame.iloc[:SAMPLE, j].to_numpy(np.float64)
-        at = np.flatnonzero(_are_points(values))
+        at = np.flatnonzero(are_points(values))
         if at.size:
             row = place_of(frame, int(at[0]))
             return Shown("point", Cell(str(frame.columns[j]), row, f"{values[at[0]]:.10g}"))
@@ -186,7 +191,9 @@ def _point(texts: dict[str, Column], numbers: Numbers) -> Cell | None:
 def _mixed_columns(texts: dict[str, Column]) -> Iterator[tuple[str, str]]:
     """Columns of numbers alone that contradict themselves, and how."""
     for name, column in texts.items():
-        said = None if column.has("other") else _two_marks(column) or _two_units(column)
+        said = None
+        if not column.has("other"):
+            said = _two_marks(column) or two_units(name, column.units)
         if said:
             yield name, said
 
@@ -224,15 +231,15 @@ def _two_marks(column: Column) -> str | None:
     )
 
 
-def _two_units(column: Column) -> str | None:
+def two_units(name: str, units: dict[str, Cell]) -> str | None:
     """Two currencies, or numbers with and without a percent sign; 0 needs none."""
-    if len(column.units) < 2 or not ("%" in column.units or len(column.units.keys() - {""}) > 1):
+    if len(units) < 2 or not ("%" in units or len(units.keys() - {""}) > 1):
         return None
-    one, other = list(column.units.values())[:2]
+    one, other = list(units.values())[:2]
     return (
-        f"Column {column.name!r} holds {one.text!r} in {one.row} and {other.text!r} in "
-        f"{other.row}: numbers with different units; write them in one unit, or leave the column "
-        f"out with --drop {column.name!r}."
+        f"Column {name!r} holds {one.text!r} in {one.row} and {other.text!r} in {other.row}: "
+        "numbers with different units; write them in one unit, or leave the column out with "
+        f"--drop {name!r}."
     )
 
 
@@ -255,8 +262,7 @@ def _convert(found: Decimals, columns: dict[str, Column], decimal: str, sure: Ce
             found.doubts[name] = doubt
         elif frame[name].dtype.kind != "f" or column.has(f"{OTHER[decimal]}_group"):
             made[name] = column.values(decimal)
-            if column.has(f"{OTHER[decimal]}_group"):
-                found.grouped[name] = column.first[f"{OTHER[decimal]}_group"]
+            found.looked[name] = column
             if column.is_dressed:
                 dressed.append(column.example(decimal))
             elif decimal == "comma" and column.has("comma", "comma_group"):
@@ -357,10 +363,10 @@ def _doubt_groups(found: Decimals, numbers: dict[str, Column], hint: Cell | None
 def _shows_points(frame: Any) -> bool:
     """Whether a number among the first rows cannot be 1.660 with a point between thousands."""
     floats = [kind.kind == "f" for kind in frame.dtypes]
-    return bool(np.any(_are_points(frame.iloc[:SAMPLE, floats].to_numpy(np.float64))))
+    return bool(np.any(are_points(frame.iloc[:SAMPLE, floats].to_numpy(np.float64))))
 
 
-def _are_points(values: Any) -> Any:
+def are_points(values: Any) -> Any:
     """Where a number with decimals cannot be 1.660 with a point between thousands."""
     size = np.abs(np.where(np.isfinite(values), values, 0.0))
     rest = np.abs(1e3 * size - np.rint(1e3 * size))

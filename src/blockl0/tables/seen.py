@@ -22,7 +22,7 @@ from blockl0.tables.column_kinds import (
     is_whole,
     to_numbers,
 )
-from blockl0.tables.decimals import Cell, Decimals, two_meanings
+from blockl0.tables.decimals import Cell, Decimals, are_points, two_units
 from blockl0.tables.recipe import Choices, Feature, Findings, text_features
 from blockl0.tables.spellings import place_of
 from blockl0.tables.targets import is_missing
@@ -74,6 +74,7 @@ class Seen:
     first: str = ""
     grouped: Cell | None = None
     plain: str | None = None
+    units: dict[str, Cell] = field(default_factory=dict)
 
     def add(self, series: Any, choices: Choices, found: Decimals | None) -> None:
         """Take the next rows into account."""
@@ -113,7 +114,7 @@ class Seen:
         self.total += float(known.sum())
         if kind == "number":
             self._look_for_codes(series, known, low, high)
-            self._look_for_groups(series, low, high, found)
+            self._look_at_spellings(series, values, found)
 
     def _look_for_codes(self, series: Any, known: Floats, low: float, high: float) -> None:
         """Numbers that number the rows, are too long, or are few and may be codes."""
@@ -128,14 +129,21 @@ class Seen:
         if len(self.codes) <= FEW_CODES:
             self.codes.update(np.unique(known).tolist())
 
-    def _look_for_groups(
-        self, series: Any, low: float, high: float, found: Decimals | None
-    ) -> None:
-        """1,660 in one chunk and 1660 in another: one of them is not what it looks like."""
-        cell = None if found is None else found.grouped.get(self.name)
-        self.grouped = self.grouped or cell
-        if cell is None and max(-low, high) >= GROUPED_FROM:
-            self.plain = self.plain or place_of(series, 0)
+    def _look_at_spellings(self, series: Any, values: Floats, found: Decimals | None) -> None:
+        """Units, and thousands that are set apart in one chunk and not in another."""
+        if found is not None and self.name in found.looked:
+            self.units = found.looked[self.name].units | self.units
+            self.grouped = self.grouped or found.thousands(self.name)
+            return
+        large = np.abs(values) >= GROUPED_FROM
+        has_marks = (values != np.rint(values)) & ~np.isnan(values)
+        # 1.660 and nothing that shows a decimal point
+        is_open = has_marks.any() and not are_points(values).any()
+        if self.plain is None and (large.any() or is_open):
+            self.plain = place_of(series, int(np.argmax(large | has_marks)))
+        if "" not in self.units and values.any():
+            row = int(np.argmax((values != 0.0) & ~np.isnan(values)))
+            self.units[""] = Cell(self.name, place_of(series, row), f"{values[row]:.10g}")
 
     @property
     def mean(self) -> float:
@@ -178,7 +186,7 @@ class Seen:
         if kind == "date" and choices.dates != "days":
             found.dates[self.name] = self.first if self.first.removesuffix(".0").isdigit() else ""
             return []
-        self._refuse_groups(choices)
+        self._refuse_spellings()
         if kind == "number" and self.name not in choices.as_number and self._is_left_out(found):
             return []
         if self.n_missing:
@@ -210,10 +218,17 @@ class Seen:
             f"{name} leaves the column out."
         )
 
-    def _refuse_groups(self, choices: Choices) -> None:
+    def _refuse_spellings(self) -> None:
+        said = two_units(self.name, self.units)
+        if said is not None:
+            raise ValueError(said)
         if self.grouped is not None and self.plain is not None:
-            why = f", but numbers from {self.plain} on are written without them"
-            raise ValueError(two_meanings(self.grouped, why))
+            cell, name = self.grouped, quote(self.name)
+            raise ValueError(
+                f"Column {self.name!r} sets thousands apart in {cell.row}, {cell.text!r}, but not "
+                f"in {self.plain}: one of them may be something else. Write the column in one way, "
+                f"or leave it out with --drop {name}."
+            )
 
     def _order(self) -> str | None:
         if len(self.orders) > 1:
