@@ -26,7 +26,7 @@ FLOORS = (
         "verify",
     ),
     ("result", "validate"),
-    ("incumbent", "kernels", "losses", "run", "theory"),
+    ("incumbent", "kernels", "losses", "run", "storage", "theory"),
     ("problem",),
     ("methods",),
     ("block_search", "dec", "exact"),

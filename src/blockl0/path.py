@@ -350,12 +350,12 @@ class _Point:
     def try_from(self, other: Incumbent, must_replace: bool) -> bool:
         """Settle from another point; True if that is better, or if this one must be replaced."""
         budget, w = self.search.problem.sparsity.budget, other.w
-        start, passes = self.run.seconds, self.search.tally.n_passes
+        start, passes = self.run.seconds, self.search.n_passes
         if other.n_nonzero > budget:
             w = self.search.shrink(w, budget)
         found = self.search.settle(self.search.start(w, self.run), self.run, self.rng)
         self.seconds += self.run.seconds - start
-        self.n_passes += self.search.tally.n_passes - passes
+        self.n_passes += self.search.n_passes - passes
         gain = self.incumbent.objective - found.objective
         if gain <= self.search.tolerance and not (must_replace and gain > 0.0):
             return False
@@ -417,12 +417,12 @@ def _solve_point(
     frontier: Frontier | None = None,
 ) -> _Point:
     """A point as `solve` finds it, or from a start and the frontier it comes from."""
-    passes = search.tally.n_passes
+    passes = search.n_passes
     search = search.for_sparsity(sparsity)
     run = clock.part(replace(clock.problem, sparsity=sparsity), is_shown=True)
     rng = check_random_state(seed)
     incumbent, status = improve(search, init, run, rng, rounds, frontier)
-    n_passes = search.tally.n_passes - passes
+    n_passes = search.n_passes - passes
     return _Point(search, incumbent, status, run, rng, run.seconds, n_passes)
 
 

@@ -491,7 +491,7 @@ def check_column_entries(X: Any, names: Any = None, used: Indices | None = None)
     column = column if used is None else int(used[column])
     place = f"column {column if names is None else repr(str(names[column]))}, row {row}"
     if math.isfinite(value):
-        _refuse_entry("X", value, place)
+        refuse_entry("X", value, place)
     seen = "NaN" if math.isnan(value) else "infinity"
     raise ValueError(f"Input X contains {seen} in {place}; remove or impute it.")
 
@@ -699,7 +699,7 @@ def _check_sparse_X(X: Any) -> sp.csc_array:
     if A.nnz and not _is_moderate(A.data):
         entry = int(np.argmax(~np.isfinite(A.data) | (np.abs(A.data) > LARGEST_ENTRY)))
         column = int(np.searchsorted(A.indptr, entry, side="right")) - 1
-        _refuse_entry("X", A.data[entry], f"column {column}, row {A.indices[entry]}")
+        refuse_entry("X", A.data[entry], f"column {column}, row {A.indices[entry]}")
     return A
 
 
@@ -770,10 +770,10 @@ def _check_entries(array: Floats, name: str) -> None:
     is_bad = ~np.isfinite(array) | (np.abs(array) > LARGEST_ENTRY)
     if array.ndim == 1:
         row = int(np.argmax(is_bad))
-        _refuse_entry(name, array[row], f"position {row}")
+        refuse_entry(name, array[row], f"position {row}")
     column = int(np.argmax(is_bad.any(axis=0)))
     row = int(np.argmax(is_bad[:, column]))
-    _refuse_entry(name, array[row, column], f"column {column}, row {row}")
+    refuse_entry(name, array[row, column], f"column {column}, row {row}")
 
 
 def _check_top(vector: Floats, name: str) -> None:
@@ -786,7 +786,8 @@ def _check_top(vector: Floats, name: str) -> None:
         )
 
 
-def _refuse_entry(name: str, value: float, place: str) -> None:
+def refuse_entry(name: str, value: float, place: str) -> None:
+    """Refuse an entry that is not finite, or whose square overflows, by its place."""
     if math.isfinite(value):
         raise ValueError(
             f"`{name}` must stay below {LARGEST_ENTRY:g} in magnitude, got {value:g} in {place}; "

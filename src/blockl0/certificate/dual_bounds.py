@@ -114,8 +114,7 @@ class DualBounds:
                 shared = self._share(support, bases, reach * self.unit)
                 if shared is None:
                     continue
-                for start in range(0, outside.size, self.problem.design.chunk):
-                    part = slice(start, min(start + self.problem.design.chunk, outside.size))
+                for part in self.problem.design.parts():
                     left[:, part] &= ~shared.excluded(part, self.largest[part])
         return [np.flatnonzero(row) for row in left]
 

@@ -9,7 +9,13 @@ import scipy.sparse as sp
 from sklearn.utils.validation import _check_method_params
 
 from blockl0.losses import Loss
+from blockl0.problem.design_base import Design
 from blockl0.problem.factors import Factor
+
+
+def columns_of(X: Any, idx: Any) -> Any:
+    """Some columns of X, an array, a sparse matrix or a design."""
+    return X.columns(idx) if isinstance(X, Design) else X[:, idx]
 
 
 class Data(NamedTuple):
@@ -30,6 +36,11 @@ class Data(NamedTuple):
 
     def rows(self, where: Any) -> Data:
         """Some of the rows."""
+        if isinstance(self.X, Design):
+            raise ValueError(
+                "X is stored in blocks of columns, of which cross-validation cannot take rows; "
+                "give a criterion, as rule='ebic', or fit one budget by an estimator without it."
+            )
         X = sp.csc_array(self.X.tocsr()[where]) if sp.issparse(self.X) else self.X[where]
         weights = None if self.weights is None else self.weights[where]
         given = _check_method_params(self.X, self.for_scorer or {}, indices=where)

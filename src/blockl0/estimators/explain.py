@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from blockl0.certificate.words import INFERENCE
-from blockl0.estimators.data import Data
+from blockl0.estimators.data import Data, columns_of
 from blockl0.estimators.half_samples import chosen_again
 from blockl0.estimators.reading import opposed_pairs, rows_like, separation, spreads
 from blockl0.estimators.summary import Summary
@@ -193,7 +193,7 @@ def _cautions(est: Any, data: Data, names: list[str]) -> list[str]:
     coef = np.atleast_2d(est.coef_)[:, est.support_].T
     notes = [pair.sentence(chosen) for pair in opposed_pairs(rows_like(data.X, est.support_), coef)]
     if data.n_classes and est.support_.size:
-        eta = np.asarray(data.X[:, est.support_] @ coef) + np.asarray(est.intercept_)
+        eta = np.asarray(columns_of(data.X, est.support_) @ coef) + np.asarray(est.intercept_)
         codes = np.argmax(eta, axis=1) if eta.shape[1] > 1 else (eta[:, 0] > 0) * 1
         note = separation(float(np.mean(codes == data.y)), est.ridge or 0.0)
         notes += [] if note is None else [note]

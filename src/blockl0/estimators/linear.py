@@ -9,12 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils import check_random_state as check_sklearn_random_state
-from sklearn.utils import column_or_1d
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    _check_y,
+    check_is_fitted,
+    validate_data,
+)
 
 from blockl0.estimators.callbacks import HAS_CALLBACKS, CallbackSupportMixin, fit_task
-from blockl0.estimators.data import Data
+from blockl0.estimators.data import Data, columns_of
 from blockl0.estimators.documentation import Documented
 from blockl0.estimators.explain import SummaryMixin
 from blockl0.estimators.structure import (
@@ -24,6 +29,8 @@ from blockl0.estimators.structure import (
     unit_costs,
 )
 from blockl0.losses import Loss, get_loss, label_of, names_of
+from blockl0.problem.blocks import stored
+from blockl0.problem.design_base import Design
 from blockl0.problem.moments import Moments
 from blockl0.problem.preprocess import (
     ConstantColumnWarning,
@@ -45,6 +52,7 @@ from blockl0.validate import (
     check_keep_names,
     check_target_numbers,
     check_text_columns,
+    check_X,
 )
 
 Floats = NDArray[np.float64]
@@ -139,6 +147,26 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
         check_column_entries(read[0] if "y" in options else read, names, used)
         return read
 
+    def _read_blocks(
+        self, X: Design, y: Any, y_numeric: bool, multi_output: bool, reset: bool
+    ) -> tuple[Design, Any]:
+        """(X, y) of X that is read in blocks: y checked, X itself when it is first read."""
+        y = _check_y(y, multi_output=multi_output, y_numeric=y_numeric, estimator=self)
+        check_consistent_length(X, y)
+        self._check_width(X, reset)
+        return X, y
+
+    def _check_width(self, X: Design, reset: bool) -> None:
+        """Note the number of columns, or refuse another one than that of the fit."""
+        if reset:
+            self.n_features_in_ = X.shape[1]
+            self.__dict__.pop("feature_names_in_", None)  # of another fit
+        elif X.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {X.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input."
+            )
+
     def _read_weights(self, sample_weight: Any, X: Any) -> Floats | None:
         if sample_weight is None:
             return None
@@ -214,7 +242,9 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
             )
         is_numeric = "numbers" in self._targets
         several = is_numeric and self._fact("takes_responses")
-        X, y = self._read_X(X, y=y, y_numeric=is_numeric, multi_output=several, reset=reset)
+        X = stored(X)
+        read = self._read_blocks if isinstance(X, Design) else self._read_X
+        X, y = read(X, y=y, y_numeric=is_numeric, multi_output=several, reset=reset)
         y = _single(y) if several else y
         y = self._read_target(y, reset)
         weights = self._read_weights(sample_weight, X)
@@ -375,7 +405,7 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
         loss = self._loss()
         if not loss.needs_ridge:
             return
-        eta = X[:, self.support_] @ self.coef_.T[self.support_] + self.intercept_
+        eta = columns_of(X, self.support_) @ self.coef_.T[self.support_] + self.intercept_
         if loss.diverges(eta, y):
             warnings.warn(
                 "The selected columns separate the data: without ridge the coefficients go to "
@@ -390,8 +420,12 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
     def _predictor(self, X: Any) -> Floats:
         check_is_fitted(self)
         # only the chosen columns are read, so that others may hold anything
-        X = self._read_X(X, used=self.support_, reset=False)
-        part = X[:, self.support_]
+        X = stored(X)
+        if isinstance(X, Design):
+            self._check_width(X, reset=False)
+            part = check_X(X.columns(self.support_)) if self.support_.size else X.columns([])
+        else:
+            part = self._read_X(X, used=self.support_, reset=False)[:, self.support_]
         return np.asarray(part @ self.coef_.T[self.support_]) + self.intercept_
 
     def __sklearn_tags__(self) -> Any:

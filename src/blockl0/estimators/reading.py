@@ -11,6 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from blockl0.problem.blocks import Blocks
+from blockl0.estimators.data import columns_of
 from blockl0.problem.moments import Moments
 
 Floats = NDArray[np.float64]
@@ -51,8 +53,8 @@ class Opposed(NamedTuple):
 
 
 def spreads(X: Any) -> Floats:
-    """The standard deviation of every column of X, dense, sparse or moments, (n,)."""
-    if isinstance(X, Moments):
+    """The standard deviation of every column of X, dense, sparse, in blocks or moments, (n,)."""
+    if isinstance(X, Moments | Blocks):
         return X.spreads
     if not sp.issparse(X):
         return np.asarray(X, dtype=np.float64).std(axis=0)
@@ -68,7 +70,7 @@ def rows_like(X: Any, columns: NDArray[np.int64]) -> Any:
     rows.
     """
     if not isinstance(X, Moments):
-        return X[:, columns]
+        return columns_of(X, columns)
     R = X.factor.triangle.R[1:, 1 + columns]
     return np.vstack([R, -R]) * np.sqrt(len(R) / X.total)
 

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.problem.design_base import Design
+from blockl0.storage.block import FAR
 from blockl0.units import is_rounding
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
-FAR = 64.0
-"""A mean of so many spreads or more: products with the stored column would lose two digits."""
 CHUNK_BYTES = 8 << 20
 """Entries of X that are centred at a time for products with many vectors."""
 CACHE_BYTES = 1 << 20
@@ -79,6 +79,18 @@ class Centered(Design):
         self.rests[self.is_constant] = 0.0
         self.is_flat = self.is_constant | (norms == 0.0)
         self._set_far(far[~self.is_flat[far]])
+
+    @classmethod
+    def known(
+        cls, base: Design, means: Floats, rests: Floats, is_constant: Bools, is_flat: Bools,
+        is_far: Bools,
+    ) -> Centered:  # fmt: skip
+        """A centred design of which all is known; nothing is read."""
+        new = object.__new__(cls)
+        new.base, new.chunk, new.most_factored = base, base.chunk, base.most_factored
+        new.means, new.rests, new.is_constant, new.is_flat = means, rests, is_constant, is_flat
+        new._set_far(np.flatnonzero(is_far))
+        return new
 
     def recentred(self, weights: Floats) -> Centered:
         """The same X with means of other weights taken away."""
@@ -155,13 +167,8 @@ class Centered(Design):
     def take(self, idx: Any) -> Centered:
         """X[:, idx] as a design of its own, centred alike."""
         idx = np.asarray(idx, dtype=np.intp)
-        part = object.__new__(Centered)
-        part.base, part.chunk = self.base.take(idx), self.chunk
-        part.most_factored = self.most_factored
-        for name in ("means", "rests", "is_constant", "is_flat"):
-            setattr(part, name, getattr(self, name)[idx])
-        part._set_far(np.flatnonzero(self._is_far[idx]))
-        return part
+        facts = self.means, self.rests, self.is_constant, self.is_flat, self._is_far
+        return Centered.known(self.base.take(idx), *(fact[idx] for fact in facts))
 
     def cross(self, V: Floats, part: slice) -> Floats:
         """V' (X − 1·means')[:, part] for V (m, k), (k, c)."""
@@ -242,6 +249,12 @@ class Centered(Design):
             X_B *= X_B
             norms[part] = weights @ X_B
         return sums, norms
+
+
+def centred(design: Design, weights: Floats | None = None) -> Any:
+    """X less its weighted means, neither changed nor copied, in the way of its storage."""
+    own = design.as_centred(weights)
+    return Centered(design, weights) if own is None else own
 
 
 def _is_constant(X_B: Floats, weights: Floats) -> NDArray[np.bool_]:

@@ -290,11 +290,18 @@ class Csc(Design):
         return self.matrix[:, np.asarray(idx, dtype=np.intp)]
 
 
-def as_design(X: Any) -> Design:
+def as_design(X: Any, memory_limit: float | None = None) -> Design:
     """Check X and store it: `Dense` for arrays and array-likes, `Csc` for scipy.sparse.
 
-    A design is taken as it is.
+    What `blockl0.storage` knows to read in blocks becomes `Blocks`, its entries not yet looked at,
+    unless it is small. A design is taken as it is.
     """
+    if isinstance(X, Design):
+        return X
+    # blocks become arrays in memory now and then, so that they know of `Dense`, and not it of them
+    from blockl0.problem.blocks import stored
+
+    X = stored(X, memory_limit)
     if isinstance(X, Design):
         return X
     X = check_X(X)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from blockl0.storage.block import Block
 
 Floats = NDArray[np.float64]
 
@@ -102,6 +104,44 @@ class Design(ABC):
     def scaled(self, scale: Floats) -> Design:
         """X diag(scale), stored as X is; a copy."""
 
+    def parts(self) -> Sequence[slice]:
+        """The columns, those together that are best handled at a time."""
+        n = self.shape[1]
+        return [slice(i, min(i + self.chunk, n)) for i in range(0, n, self.chunk)]
+
+    def scan(
+        self, kernel: Callable[..., Any], *shared: Any, split: tuple[Any, ...] = ()
+    ) -> Iterator[tuple[Any, Any]]:
+        """(part, kernel(block, *shared, *own)) over all columns, in any order; one pass over X.
+
+        A part is a slice of the columns, or their numbers, and `own` are the same parts of the
+        arrays in `split`, whose last axis is that of the columns. The kernel is a function of a
+        module, which may run where the `Block` lies.
+        """
+        for part in self.parts():
+            yield part, kernel(Part(self, part), *shared, *(a[..., part] for a in split))
+
+    def look(self, y: Floats | None = None, weights: Floats | None = None) -> None:
+        """Read X once for all that is asked of it before a search, where reading is what costs."""
+        return
+
+    def known_products(self, y: Floats, weights: Floats | None) -> Floats | None:
+        """X'(weights ∘ y), (n,), where a look at X has told it."""
+        return None
+
+    @property
+    def n_read(self) -> float | None:
+        """How often X has been read, by bytes; None where it is in memory."""
+        return None
+
+    def gathered(self, idx: Any) -> Design:
+        """X[:, idx], ascending, in memory for many products; all of an X in memory is X itself."""
+        return self if len(idx) == self.shape[1] else self.take(idx)
+
+    def as_centred(self, weights: Floats | None = None) -> Design | None:
+        """X less its weighted means, where a storage has a way of its own; see `centred`."""
+        return None
+
     def recentred(self, weights: Floats) -> Design:
         """X with means of other weights taken away; X itself where nothing is centred."""
         return self
@@ -136,3 +176,23 @@ class Design(ABC):
     def is_zero(self) -> NDArray[np.bool_]:
         """Columns that are known to be zero without being read, (n,)."""
         return np.zeros(self.shape[1], dtype=np.bool_)
+
+
+class Part(Block):
+    """Some columns of a design, side by side, as a block."""
+
+    def __init__(self, design: Design, part: slice) -> None:
+        self.design, self.part = design, part
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(m, c)."""
+        return self.design.shape[0], self.part.stop - self.part.start
+
+    def cross(self, V: Floats) -> Floats:
+        """V' X for V (m, k), (k, c)."""
+        return self.design.cross(V, self.part)
+
+    def columns(self, idx: Any) -> Floats:
+        """X[:, idx] as a new Fortran-ordered array (m, k); idx may be a slice."""
+        return self.design.columns(np.arange(self.part.start, self.part.stop)[idx])

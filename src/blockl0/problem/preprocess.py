@@ -16,8 +16,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from blockl0.problem.centred import Centered
+from blockl0.problem.centred import centred
+from blockl0.problem.design_base import Design
 from blockl0.problem.problem import Problem, independent
+from blockl0.storage.block import centre
 
 Floats = NDArray[np.float64]
 
@@ -67,7 +69,7 @@ def apply(problem: Problem, fit_intercept: bool = True) -> Prepared:
     if not fit_intercept:
         return Prepared(problem)
     weights = problem.sample_weight
-    design = Centered(problem.design, weights)
+    design = centred(problem.design, weights)
     # a kept column may be the intercept's
     keep = independent(design, problem.keep, weights, problem.ridge, problem.units)
     problem = replace(problem, keep=keep, design=design)
@@ -88,11 +90,8 @@ def _shift(y: Floats, weights: Floats | None, is_quadratic: bool) -> tuple[Float
         # outliers, which a robust loss is for, must not cost the others their digits
         middle = float(np.median(y))
         return y - middle, (middle,)
-    mean = float(np.average(y, weights=weights))
-    y = y - mean
-    # the mean is rounded to its own digits, which may be few of those of y
-    rest = float(np.average(y, weights=weights))
-    return y - rest, (mean, rest)
+    y, mean, rest = centre(y, weights)
+    return y, (mean, rest)
 
 
 def _intercept(design: Any, w: Floats, *terms: float) -> float:
@@ -120,8 +119,11 @@ def _halves(a: Floats) -> tuple[Floats, Floats]:
 
 
 def drop_unweighted(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
-    """Leave out rows of weight zero; what is given is returned as it is when there are none."""
-    if sample_weight is None or np.all(sample_weight > 0.0):
+    """Leave out rows of weight zero; what is given is returned as it is when there are none.
+
+    So is X in blocks of columns, where such rows count for nothing.
+    """
+    if sample_weight is None or np.all(sample_weight > 0.0) or isinstance(X, Design):
         return X, y, sample_weight
     rows = np.flatnonzero(sample_weight)
     return (X.tocsr()[rows] if sp.issparse(X) else X[rows]), y[rows], sample_weight[rows]
@@ -130,8 +132,11 @@ def drop_unweighted(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
 def count_distinct_rows(X: Any, enough: int) -> int:
     """How many different rows X has, counted no further than `enough`.
 
-    Rows are told apart by a random combination of their entries, O(entries) for all of them.
+    Rows are told apart by a random combination of their entries, O(entries) for all of them. Those
+    of X in blocks, which would be a pass, are taken to differ.
     """
+    if isinstance(X, Design):
+        return min(X.shape[0], enough)
     rows = X.tocsr() if sp.issparse(X) else X
     mix = np.random.default_rng(0).standard_normal(X.shape[1])
     seen = np.empty(0)

@@ -195,6 +195,15 @@ class Problem:
         grad = self.design.cross(slope, slice(None)).T if many else self.design.rmatvec(slope)
         return grad + self.ridge * w if self.ridge else grad
 
+    def gradient_at_zero(self) -> Floats:
+        """The gradient at w = 0, where a predictor is 0, (n,) or (n, C); no pass where known."""
+        if self.is_quadratic and self.y.ndim == 1:
+            products = self.design.known_products(self.y, self.sample_weight)
+            if products is not None:
+                return -products
+        w = self.zero()
+        return self.gradient(w, np.zeros((self.n_samples, *w.shape[1:])))
+
     def unit_columns(self, support: NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
         """(A, b, scale) with smooth(w) = ½‖b − A(scale ∘ w_S)‖² on a support, squared loss only.
 
@@ -286,11 +295,14 @@ def as_problem(
     sparsity = as_sparsity(n_nonzero_coefs, alpha, units.number(n), name)
     limits = check_bounds(bounds, positive, n)
     costs = check_costs(costs, n, units, n_nonzero_coefs)
-    design, scale, ridge = balance(design, check_nonnegative("ridge", ridge))
-    if limits is not None:
-        limits = unscaled(limits[0], scale), unscaled(limits[1], scale)
     sample_weight = check_sample_weight(sample_weight, m)
     target = loss.check_target(check_y(y, m, loss.takes_responses))
+    ridge, shared = check_nonnegative("ridge", ridge), {"n_read": design.n_read}
+    # products with the target are asked for at the start of a search of the squared loss only
+    design.look(target if loss.is_quadratic and target.ndim == 1 else None, sample_weight)
+    design, scale, ridge = balance(design, ridge)
+    if limits is not None:
+        limits = unscaled(limits[0], scale), unscaled(limits[1], scale)
     kept = check_keep(keep, n, sparsity.budget, units)
     return Problem(
         design=design,
@@ -304,6 +316,7 @@ def as_problem(
         units=units,
         bounds=limits,
         costs=costs,
+        shared=shared,
     )
 
 

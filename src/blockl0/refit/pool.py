@@ -304,8 +304,7 @@ class Pool:
             missing = first_of(-gains, batch)
             missing = missing[~table.known[missing]]
         if self._design is None:
-            design, is_all = self._problem.design, self.columns.size == self._problem.n_features
-            self._design = design if is_all else design.take(self.columns)
+            self._design = self._problem.design.gathered(self.columns)
         V = self._design.columns(missing)
         if self._weights is not None:
             V = V * self._weights[:, None]

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from blockl0 import kernels
 from blockl0.certificate.moves import CLEAR
 from blockl0.problem.problem import Problem
+from blockl0.storage.block import Block
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -50,13 +51,11 @@ def price_columns(
     K = _inverse(H)
     free = ~np.isin(support, problem.keep)
     change, pivots = np.empty(problem.n_features), np.empty(problem.n_features)
-    for start in range(0, change.size, problem.design.chunk):
-        part = slice(start, min(start + problem.design.chunk, change.size))
-        U = problem.design.cross(weighted, part)
-        change[part], pivots[part] = _price_part(
-            U[:-1], K, w[support], U[-1], sq_norms[part], free,
-            price if support.size < budget else np.inf,
-        )  # fmt: skip
+    price_of_one = price if support.size < budget else np.inf
+    for part, answer in problem.design.scan(
+        kernel_price, weighted, K, w[support], free, price_of_one, split=(sq_norms,)
+    ):
+        change[part], pivots[part] = answer
     change[support] = np.inf
     is_apart = 1.0 / (K.diagonal() * H.diagonal()) > CLEAR
     return change, doubtful_columns(sq_norms, pivots, support, bool(is_apart.all()))
@@ -86,10 +85,18 @@ def _inverse(H: Floats) -> Floats:
     return K / scale / scale[:, None]
 
 
-def _price_part(
-    U: Floats, K: Floats, w: Floats, g: Floats, sq: Floats, free: NDArray[np.bool_], price: float
+def kernel_price(
+    block: Block,
+    V: Floats,
+    K: Floats,
+    w: Floats,
+    free: NDArray[np.bool_],
+    price: float,
+    sq: Floats,
 ) -> tuple[Floats, Floats]:
-    """The prices of some columns, and their pivots; U = X_S' X_part, (s, c)."""
+    """The prices of the columns of a block, and their pivots, (c,) each; V = [X_S, residual]."""
+    U = block.cross(V)
+    U, g = U[:-1], U[-1]
     W = K @ U
     M = np.maximum(sq - np.einsum("ij,ij->j", U, W), 0.0)
     least = LEAST_PIVOT * sq

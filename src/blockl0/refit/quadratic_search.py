@@ -66,7 +66,7 @@ class QuadraticSearch(WaveSearch):
             self.sq_norms = like.sq_norms
         zero = np.zeros(problem.n_features)
         eta = np.zeros(problem.n_samples)
-        self.target = problem.gradient(zero, eta)
+        self.target = problem.gradient_at_zero()
         self.constant = problem.smooth(zero, eta)
         self.tolerance = self.negligible = RELATIVE_TOLERANCE * self.constant
         self.tally.n_passes += 2 if like is None else 1

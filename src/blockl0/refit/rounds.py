@@ -229,7 +229,7 @@ def finish(search: Search, incumbent: Incumbent, status: Status, run: Run) -> Re
         status,
         incumbent.iteration,
         lower_bound=np.inf if incumbent.is_proven else None,
-        n_passes=search.tally.n_passes,
+        n_passes=search.n_passes,
         drift=search.tally.drift,
     )
     found = _certificate(search.problem, incumbent, search.tolerance, result.objective)

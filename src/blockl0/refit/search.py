@@ -40,6 +40,15 @@ class Search(ABC):
         self.problem = problem
         self.options = options
         self.tally = Tally() if tally is None else tally
+        # of an X that is read, what was read before this problem was made does not count
+        self._read_before = problem.shared.pop("n_read", problem.design.n_read)
+
+    @property
+    def n_passes(self) -> int:
+        """Passes over X so far: those of the search, or of an X that is read, all reads of it."""
+        if self.problem.design.n_read is None:
+            return self.tally.n_passes
+        return round(self.problem.design.n_read - (self._read_before or 0.0))
 
     @abstractmethod
     def for_sparsity(self, sparsity: Sparsity) -> Self:

@@ -1,0 +1,416 @@
+"""X as blocks of columns, wherever they lie: every operation is a scan over them, or few columns.
+
+A scan is a pass over X. It maps a kernel over the blocks by the engine of their source, in any
+order; every answer has a place of its own, so that none depends on it. The first one is fused: it
+tells lengths, means, ranges, X'y and the first bad entry, centred or not. Centring, scaling and a
+choice of columns are views, which change columns where they are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockl0.problem.centred import Centered
+from blockl0.problem.design import Dense
+from blockl0.problem.design_base import Design
+from blockl0.storage import opened
+from blockl0.storage.block import (
+    FAR,
+    NO_VIEW,
+    ArrayBlock,
+    Block,
+    Seen,
+    Summary,
+    View,
+    centre,
+)
+from blockl0.storage.cache import ColumnCache
+from blockl0.storage.source import Source
+from blockl0.validate import refuse_entry
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+IN_MEMORY_BYTES = 128 << 20
+"""X that is smaller, as float64, is read into memory once."""
+TAKEN_BYTES = 256 << 20
+"""Columns up to this size are an array in memory once they are taken; others stay in blocks."""
+GRAM_COLUMNS = 4096
+"""Columns of which X'X is formed at most."""
+
+
+def read_if_small(source: Source) -> Blocks | Floats:
+    """The blocks of a source, or where it is small, X in memory, not yet checked."""
+    blocks = Blocks(source)
+    if blocks.nbytes > IN_MEMORY_BYTES:
+        return blocks
+    return source.columns(np.arange(source.shape[1]))
+
+
+def stored(X: Any, memory_limit: float | None = None) -> Any:
+    """`Blocks` for what is read in blocks, an array where that is small; all else as it is."""
+    source = None if isinstance(X, Design) else opened(X, memory_limit)
+    return X if source is None else read_if_small(source)
+
+
+class Known(NamedTuple):
+    """A summary of all columns, and the target and weights that it was made with."""
+
+    summary: Summary
+    y: Floats | None
+    weights: Floats | None
+
+
+class Blocks(Design):
+    """X (m, n) by the blocks of a source.
+
+    `nbytes` is that of float64 entries, by which the work and the memory of a search go; what is
+    read is counted in the source's own.
+
+    Parameters
+    ----------
+    source : Source
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.source, self.cache = source, ColumnCache(source)
+        self.view = NO_VIEW
+        self.chunk = max(part.stop - part.start for part in source.parts)
+        # the columns that were taken, by their numbers in the source; None for all of them
+        self._idx: Ints | None = None
+        self._places: list[tuple[int, Any]] = list(enumerate(source.parts))
+        self._known: Known | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n_samples, n_features)."""
+        m, n = self.source.shape
+        return m, n if self._idx is None else self._idx.size
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the entries as float64."""
+        return 8 * self.shape[0] * self.shape[1]
+
+    @property
+    def n_read(self) -> float:
+        """How often the source has been read, by bytes, by this design and those of its views."""
+        return self.cache.n_read
+
+    # scans -----------------------------------------------------------------------------------
+
+    def scan(
+        self, kernel: Callable[..., Any], *shared: Any, split: tuple[Any, ...] = ()
+    ) -> Iterator[tuple[Any, Any]]:
+        """(part, kernel(block, *shared, *own)) over all columns, in any order; one pass over X."""
+        places = dict(self._places)
+        for i, answer in self._map(kernel, *shared, split=split):
+            yield places[i], answer
+
+    def _map(
+        self, kernel: Callable[..., Any], *shared: Any, split: tuple[Any, ...] = ()
+    ) -> Iterator[tuple[int, Any]]:
+        """The same by the number of the block."""
+        calls = [
+            (i, (self.view.cut(part), self._own(i, part), kernel, shared,
+                 tuple(a[..., part] for a in split)))
+            for i, part in self._places
+        ]  # fmt: skip
+        for i, answer in self.source.engine.map(run_kernel, self.source, calls):
+            self.cache.n_read += self.source.block_nbytes(i) / self.source.nbytes
+            yield i, answer
+
+    def _own(self, i: int, part: Any) -> Ints | None:
+        """Which columns of a block were taken; None for all."""
+        if self._idx is None:
+            return None
+        block = self.source.parts[i]
+        own = self._idx[part] - block.start
+        return None if np.array_equal(own, np.arange(block.stop - block.start)) else own
+
+    def _gathered(self, kernel: Callable[..., Any], *shared: Any, lines: int) -> Floats:
+        """The answers of a scan side by side, (lines, n)."""
+        result = np.empty((lines, self.shape[1]))
+        for part, answer in self.scan(kernel, *shared):
+            result[:, part] = answer
+        return result
+
+    def look(self, y: Floats | None = None, weights: Floats | None = None) -> None:
+        """Read X once: refuse its first bad entry, and remember what a `Summary` tells."""
+        if self._is_known_for(y, weights):
+            return
+        n, whole, bad = self.shape[1], {}, []
+        for part, found in self.scan(kernel_summary, y, weights):
+            if found.bad is not None:
+                column, row, value = found.bad
+                bad.append((int(np.arange(n)[part][column]), row, value))
+            for name, values in zip(Summary._fields[:-1], found[:-1], strict=True):
+                whole.setdefault(name, np.empty(n, dtype=values.dtype))[part] = values
+        if bad:
+            column, row, value = min(bad)
+            refuse_entry("X", value, f"column {column}, row {row}")
+        self._known = Known(Summary(**whole), y, weights)
+
+    def _is_known_for(self, y: Floats | None, weights: Floats | None) -> bool:
+        known = self._known
+        if known is None or not _same(known.weights, weights):
+            return False
+        return y is None or _same(known.y, y)
+
+    # what the first pass tells ---------------------------------------------------------------
+
+    def sq_norms(self, weights: Floats | None = None) -> Floats:
+        """Σ_i weights_i x_ij² for every column j, (n,)."""
+        if self._known is not None and _same(self._known.weights, weights):
+            return self._known.summary.squares.copy()
+        return self._gathered(kernel_sq_norms, weights, lines=1)[0]
+
+    def known_products(self, y: Floats, weights: Floats | None) -> Floats | None:
+        """X'(weights ∘ y), (n,), where the first pass has told it."""
+        if self._known is None or not self._is_known_for(y, weights):
+            return None
+        return self._known.summary.products.copy()
+
+    def ranges(self) -> tuple[Floats, Floats]:
+        """The least and the largest entry of every column, (n,) each."""
+        summary = self._summary()
+        return summary.low.copy(), summary.high.copy()
+
+    def _summary(self) -> Summary:
+        """The summary, with whatever weights."""
+        if self._known is None:
+            self.look()
+        assert self._known is not None
+        return self._known.summary
+
+    def is_moderate(self, most: float) -> bool:
+        """Whether the ranges tell that all lengths but zeros are in [1/most, most]."""
+        low, high = self.ranges()
+        peaks = np.maximum(-low, high)
+        real = peaks[peaks > 0.0]
+        rows = float(np.sqrt(self.shape[0]))
+        return real.size == 0 or bool(real.min() >= 1.0 / most and rows * real.max() <= most)
+
+    @property
+    def spreads(self) -> Floats:
+        """The standard deviations of the columns, (n,), by the weights that were looked at."""
+        summary, weights = self._summary(), self._known.weights  # type: ignore[union-attr]
+        total = self.shape[0] if weights is None else float(weights.sum())
+        return np.sqrt(summary.centred_squares / total)
+
+    def is_zero(self) -> Bools:
+        """Columns of zeros, (n,)."""
+        low, high = self.ranges()
+        return (low == 0.0) & (high == 0.0)
+
+    # products --------------------------------------------------------------------------------
+
+    def matvec(self, w: Floats) -> Floats:
+        """X w, (m,); from the columns alone where few w_j are not zero."""
+        support = np.flatnonzero(w)
+        if self._is_small(support.size):
+            return self.column_matvec(support, w[support])
+        # the order of a sum would tell: added up in that of the blocks
+        answers = dict(self._map(kernel_matvec, split=(w,)))
+        return np.sum([answers[i] for i in sorted(answers)], axis=0)
+
+    def rmatvec(self, r: Floats) -> Floats:
+        """X' r, (n,)."""
+        return self._gathered(kernel_cross, r[:, None], lines=1)[0]
+
+    def cross(self, V: Floats, part: slice) -> Floats:
+        """V' X[:, part] for V (m, k), (k, c); of all columns one pass."""
+        chosen = np.arange(self.shape[1])[part]
+        if chosen.size == self.shape[1]:
+            return self._gathered(kernel_cross, V, lines=V.shape[1])
+        return self._lazy(chosen).cross(V, slice(None))
+
+    def columns(self, idx: Any) -> Floats:
+        """X[:, idx] as a new dense Fortran-ordered array (m, k), what is not in the cache read."""
+        idx = np.asarray(idx, dtype=np.int64)
+        stored = idx if self._idx is None else self._idx[idx]
+        return self.view.cut(idx).change(self.cache.columns(stored))
+
+    def column_matvec(self, idx: Any, v: Floats) -> Floats:
+        """X[:, idx] v, (m,)."""
+        return self.columns(idx) @ v
+
+    def gram(self, idx: Any, weights: Floats | None = None) -> Floats:
+        """X_B' diag(weights) X_B for the columns B = idx, (k, k)."""
+        return Dense(self.columns(idx)).full_gram(weights)
+
+    def full_gram(
+        self, weights: Floats | None = None, pause: Callable[[], Any] | None = None
+    ) -> Floats:
+        """X' diag(weights) X, dense (n, n), of few columns."""
+        n = self.shape[1]
+        if n > GRAM_COLUMNS:
+            raise ValueError(
+                f"X'X of {n} columns in blocks is not formed, {GRAM_COLUMNS} are the most; method "
+                "'refit' does without it."
+            )
+        return Dense(self.columns(np.arange(n))).full_gram(weights, pause)
+
+    def row_chunks(self, step: int, rows: Any = None) -> Iterator[Floats]:
+        """Refused: blocks are of columns."""
+        raise ValueError(
+            "X is stored in blocks of columns and is not read by rows; `Moments.from_data` takes "
+            "chunks of rows."
+        )
+
+    # views -----------------------------------------------------------------------------------
+
+    def take(self, idx: Any) -> Design:
+        """X[:, idx] as a design of its own: in memory, or where it is large as a view."""
+        idx = np.asarray(idx, dtype=np.int64)
+        return Dense(self.columns(idx)) if self._is_small(idx.size) else self._lazy(idx)
+
+    def gathered(self, idx: Any) -> Design:
+        """X[:, idx], ascending, in memory for many products, unless it is large."""
+        return Dense(self.columns(idx)) if self._is_small(len(idx)) else self._lazy(np.array(idx))
+
+    def scaled(self, scale: Floats) -> Blocks:
+        """X diag(scale), as a view; exact for powers of two."""
+        other, view = copy(self), self.view
+        own = scale if view.scale is None else view.scale * scale
+        shifts = (None if a is None else a * scale for a in (view.means, view.rests))
+        other.view, other._known = View(own, *shifts, view.is_flat, view.is_far), None
+        return other
+
+    def as_centred(self, weights: Floats | None = None) -> CentredBlocks:
+        """X less its weighted means, as a view; no pass where the first one had these weights."""
+        self.look(None, weights)
+        return CentredBlocks(self)
+
+    def parts(self) -> Sequence[slice]:
+        """The columns of each block; of taken columns as many at a time."""
+        return super().parts() if self._idx is not None else self.source.parts
+
+    def _is_small(self, n_columns: int) -> bool:
+        return 8 * self.shape[0] * n_columns <= TAKEN_BYTES
+
+    def _lazy(self, idx: Ints) -> Blocks:
+        """X[:, idx], read where it lies."""
+        other = copy(self)
+        other._idx = idx if self._idx is None else self._idx[idx]
+        where = self.source.blocks_of(other._idx)
+        other._places = [(int(i), np.flatnonzero(where == i)) for i in np.unique(where)]
+        other.view, other._known = self.view.cut(idx), None
+        return other
+
+
+class CentredBlocks(Blocks):
+    """Blocks less their means, accurate to the spread of every column; see `Centered`.
+
+    Parameters
+    ----------
+    base : Blocks
+        That has been looked at, with the weights of the means.
+    """
+
+    is_flat: Bools
+    is_constant: Bools
+
+    blur = 2.0 * (FAR + 1.0)
+
+    def __init__(self, base: Blocks) -> None:
+        self.__dict__.update(base.__dict__)
+        known = base._known
+        assert known is not None
+        summary = known.summary
+        self.is_constant, self.is_flat = summary.is_constant, summary.is_flat
+        is_far = summary.is_far & ~summary.is_flat
+        self.view = View(base.view.scale, summary.means, summary.rests, self.is_flat, is_far)
+        y = None if known.y is None else centre(known.y, known.weights)[0]
+        self._known = Known(summary.of_centred(), y, known.weights)
+
+    @property
+    def means(self) -> Floats:
+        """With `rests`, what is taken away, (n,)."""
+        assert self.view.means is not None
+        return self.view.means
+
+    @property
+    def rests(self) -> Floats:
+        """What is taken away after the means, (n,), of columns far from zero."""
+        assert self.view.rests is not None
+        return self.view.rests
+
+    def recentred(self, weights: Floats) -> CentredBlocks:
+        """The same X with means of other weights taken away; one pass."""
+        other, is_far = copy(self), self.view.is_far
+        shift = self.rmatvec(weights) / float(weights.sum())
+        other.view = self.view._replace(
+            means=np.where(is_far, self.means, self.means + shift),
+            rests=np.where(is_far, self.rests + shift, 0.0),
+        )
+        other._known = None
+        return other
+
+    def shift_from(self, other: Any) -> Floats:
+        """The means less those of another centring of the same X, (n,), to their own digits."""
+        return (self.means - other.means) + (self.rests - other.rests)
+
+    def take(self, idx: Any) -> Design:
+        """X[:, idx] as a design of its own, which can be centred anew."""
+        idx = np.asarray(idx, dtype=np.int64)
+        if not self._is_small(idx.size):
+            return self._lazy(idx)
+        stored = idx if self._idx is None else self._idx[idx]
+        view = self.view.cut(idx)
+        X = View(view.scale).change(self.cache.columns(stored))
+        facts: Any = view.means, view.rests, self.is_constant[idx], view.is_flat, view.is_far
+        return Centered.known(Dense(X), *facts)
+
+    def _lazy(self, idx: Ints) -> CentredBlocks:
+        other: Any = super()._lazy(idx)
+        other.is_flat, other.is_constant = self.is_flat[idx], self.is_constant[idx]
+        return other
+
+
+def run_kernel(
+    block: Block,
+    view: View,
+    own: Ints | None,
+    kernel: Callable[..., Any],
+    shared: tuple[Any, ...],
+    split: tuple[Any, ...],
+) -> Any:
+    """What an engine runs on a block: a kernel on its columns, or some of them, through a view."""
+    if own is not None:
+        block = ArrayBlock(block.columns(own))
+    if not view.is_plain:
+        block = Seen(block, view)
+    return kernel(block, *shared, *split)
+
+
+def kernel_cross(block: Block, V: Floats) -> Floats:
+    """V' X, (k, c)."""
+    return block.cross(V)
+
+
+def kernel_sq_norms(block: Block, weights: Floats | None) -> Floats:
+    """Σ_i weights_i x_ij², (c,)."""
+    return block.sq_norms(weights)
+
+
+def kernel_matvec(block: Block, v: Floats) -> Floats:
+    """X v, (m,)."""
+    return block.matvec(v)
+
+
+def kernel_summary(block: Block, y: Floats | None, weights: Floats | None) -> Summary:
+    """What one read tells."""
+    return block.summary(y, weights)
+
+
+def _same(a: Floats | None, b: Floats | None) -> bool:
+    if a is None or b is None:
+        return a is b
+    return a is b or np.array_equal(a, b)

@@ -1,0 +1,30 @@
+"""X that is not one array in memory: blocks of columns, where they lie, and who maps over them.
+
+    Block    some columns over all rows, in memory or on a device: products, columns, a summary
+    Source   X as a sequence of blocks, each made when it is asked for; random columns
+    Engine   maps a function over the blocks of a source, in any order
+
+A storage is a `Source`, with an `Engine` of its own where its blocks live elsewhere, and a line in
+`openers.OPENERS`. `blockl0.problem.blocks.Blocks` makes a `Design` of it, with which everything
+else works; nothing here knows what is minimized.
+"""
+
+from __future__ import annotations
+
+from blockl0.storage.block import ArrayBlock, Block, Summary, View
+from blockl0.storage.engine import Engine, InOrder, ReadAhead
+from blockl0.storage.openers import opened
+from blockl0.storage.source import ArraySource, Source
+
+__all__ = [
+    "ArrayBlock",
+    "ArraySource",
+    "Block",
+    "Engine",
+    "InOrder",
+    "ReadAhead",
+    "Source",
+    "Summary",
+    "View",
+    "opened",
+]

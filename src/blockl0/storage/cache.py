@@ -1,0 +1,52 @@
+"""Columns that were read lately: supports and pools ask for the same ones again and again."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockl0.storage.source import Source
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+CACHED_BYTES = 128 << 20
+"""Columns that are kept, as float64."""
+
+
+class ColumnCache:
+    """The columns of a source by number, as stored but in float64; the latest ones are kept.
+
+    Attributes
+    ----------
+    n_read : float
+        Bytes that were read of the source so far, in those of all its entries. A scan counts as
+        what it reads, which is one unless only some blocks are asked.
+    """
+
+    def __init__(self, source: Source, size: int = CACHED_BYTES) -> None:
+        self.source = source
+        self.n_read = 0.0
+        self._most = max(1, size // (8 * source.shape[0]))
+        self._kept: dict[int, Floats] = {}
+
+    def columns(self, idx: Ints) -> Floats:
+        """X[:, idx] as a new Fortran-ordered array (m, k); what is not kept is read."""
+        missing = np.array([j for j in np.unique(idx) if int(j) not in self._kept], dtype=np.int64)
+        if idx.size > self._most:
+            self._count(idx)
+            return self.source.columns(idx)
+        if missing.size:
+            self._count(missing)
+            for j, x in zip(missing, self.source.columns(missing).T, strict=True):
+                self._kept[int(j)] = x.copy()
+        X = np.empty((self.source.shape[0], idx.size), order="F")
+        for at, j in enumerate(idx.tolist()):
+            # what is used again goes to the end, and the first ones go
+            X[:, at] = self._kept[j] = self._kept.pop(j)
+        for j in list(self._kept)[: max(0, len(self._kept) - self._most)]:
+            del self._kept[j]
+        return X
+
+    def _count(self, idx: Ints) -> None:
+        self.n_read += self.source.columns_nbytes(idx) / max(self.source.nbytes, 1)

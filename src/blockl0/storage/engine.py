@@ -1,0 +1,56 @@
+"""Who maps a function over the blocks of a source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from blockl0.storage.source import Source
+
+Call = tuple[int, tuple[Any, ...]]
+"""The number of a block, and what a task is given beside it."""
+
+
+class Engine(Protocol):
+    """Maps tasks over blocks.
+
+    A task is a function of a module and its arguments are arrays, numbers and tuples of them, so
+    that all can be sent elsewhere. Answers come in any order: who asks puts them in their places.
+    """
+
+    def map(
+        self, task: Callable[..., Any], source: Source, calls: Sequence[Call]
+    ) -> Iterator[tuple[int, Any]]:
+        """(i, task(block i, *arguments)) for every call (i, arguments)."""
+        ...
+
+
+class InOrder:
+    """One block after the other, here."""
+
+    def map(
+        self, task: Callable[..., Any], source: Source, calls: Sequence[Call]
+    ) -> Iterator[tuple[int, Any]]:
+        """(i, task(block i, *arguments)) for every call (i, arguments)."""
+        for i, arguments in calls:
+            yield i, task(source.block(i), *arguments)
+
+
+class ReadAhead:
+    """One block after the other, while the next one is read: at most two are in memory."""
+
+    def map(
+        self, task: Callable[..., Any], source: Source, calls: Sequence[Call]
+    ) -> Iterator[tuple[int, Any]]:
+        """(i, task(block i, *arguments)) for every call (i, arguments)."""
+        with ThreadPoolExecutor(max_workers=1) as reader:
+            ahead = reader.submit(source.block, calls[0][0]) if calls else None
+            for at, (i, arguments) in enumerate(calls):
+                block = ahead.result()  # type: ignore[union-attr]
+                ahead = None
+                if at + 1 < len(calls):
+                    ahead = reader.submit(source.block, calls[at + 1][0])
+                yield i, task(block, *arguments)
+                del block

@@ -1,0 +1,104 @@
+"""X as a sequence of blocks of columns, each over all rows and made when it is asked for."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockl0.storage.block import ArrayBlock, Block
+from blockl0.storage.engine import Engine, InOrder
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+BLOCK_BYTES = 64 << 20
+"""Stored bytes of a block, unless a limit of memory asks for less."""
+
+
+class Source(ABC):
+    """Where X (m, n) is stored, and how it is read.
+
+    Attributes
+    ----------
+    shape : (int, int)
+    nbytes : int
+        Bytes of all entries as they are stored: what one pass reads.
+    parts : tuple of slice
+        The columns of each block, one behind the other.
+    engine : Engine
+        Maps over the blocks; in order, in this process, unless a storage knows better.
+    """
+
+    shape: tuple[int, int]
+    nbytes: int
+    parts: tuple[slice, ...]
+    engine: Engine = InOrder()
+
+    @abstractmethod
+    def block(self, i: int) -> Block:
+        """Block i, read."""
+
+    def columns(self, idx: Ints) -> Floats:
+        """X[:, idx] as a new Fortran-ordered array (m, k); here from the blocks that hold them."""
+        X = np.empty((self.shape[0], idx.size), order="F")
+        where = self.blocks_of(idx)
+        for i in np.unique(where):
+            mine = np.flatnonzero(where == i)
+            X[:, mine] = self.block(int(i)).columns(idx[mine] - self.parts[i].start)
+        return X
+
+    def columns_nbytes(self, idx: Ints) -> float:
+        """Bytes that `columns` reads for these, of those that a pass reads; here whole blocks."""
+        return sum(self.block_nbytes(i) for i in np.unique(self.blocks_of(idx)))
+
+    def block_nbytes(self, i: int) -> float:
+        """Bytes that `block` reads."""
+        return self.nbytes / self.shape[1] * (self.parts[i].stop - self.parts[i].start)
+
+    def blocks_of(self, idx: Ints) -> Ints:
+        """The block of each column."""
+        starts = np.array([part.start for part in self.parts])
+        return np.searchsorted(starts, idx, side="right") - 1
+
+
+class ArraySource(Source):
+    """An array in memory, cut into blocks.
+
+    Parameters
+    ----------
+    X : ndarray (m, n)
+        Of real numbers of any kind.
+    ends : sequence of int, optional
+        Where each block ends; else blocks of `BLOCK_BYTES`.
+    """
+
+    def __init__(self, X: NDArray[Any], ends: Any = None) -> None:
+        self.X, self.shape, self.nbytes = X, X.shape, X.nbytes
+        self.parts = even_parts(self.shape, X.itemsize) if ends is None else parts_of(ends)
+
+    def block(self, i: int) -> Block:
+        """Block i, which is not copied."""
+        return ArrayBlock(self.X[:, self.parts[i]])
+
+    def columns(self, idx: Ints) -> Floats:
+        """X[:, idx] as a new Fortran-ordered array (m, k)."""
+        return ArrayBlock(self.X).columns(idx)
+
+    def columns_nbytes(self, idx: Ints) -> float:
+        """Bytes of these columns."""
+        return self.nbytes * idx.size / self.shape[1]
+
+
+def even_parts(shape: tuple[int, int], itemsize: int, size: int = BLOCK_BYTES) -> tuple[slice, ...]:
+    """Columns cut into blocks of about `size` stored bytes, at least one column each."""
+    step = max(1, size // max(1, shape[0] * itemsize))
+    return parts_of([*range(step, shape[1], step), shape[1]])
+
+
+def parts_of(ends: Any) -> tuple[slice, ...]:
+    """Slices that end where they are told to, the first beginning at zero."""
+    ends = [int(end) for end in ends]
+    return tuple(slice(a, b) for a, b in zip([0, *ends[:-1]], ends, strict=True))
