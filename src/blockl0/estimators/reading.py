@@ -11,8 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from blockl0.problem.blocks import Blocks
 from blockl0.estimators.data import columns_of
+from blockl0.problem.blocks import Blocks
 from blockl0.problem.moments import Moments
 
 Floats = NDArray[np.float64]
