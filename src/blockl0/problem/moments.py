@@ -406,7 +406,9 @@ class Moments:
         return f"Moments({self.n_samples} rows, {self.n_features} columns{folds})"
 
 
-def problem_of(X: Any, y: Any, *, sample_weight: Any = None, **given: Any) -> Problem:
+def problem_of(
+    X: Any, y: Any, *, sample_weight: Any = None, memory_limit: Any = None, **given: Any
+) -> Problem:
     """The problem of data, or of moments instead of them; parameters as of `blockl0.solve`."""
     if isinstance(X, Moments):
         X.check_alone(y, sample_weight)
@@ -416,7 +418,7 @@ def problem_of(X: Any, y: Any, *, sample_weight: Any = None, **given: Any) -> Pr
         return moments.prepared(fit_intercept=False, **given).problem
     if y is None:
         raise TypeError("`y` is missing; only Moments hold the target themselves.")
-    return as_problem(X, y, sample_weight=sample_weight, **given)
+    return as_problem(X, y, sample_weight=sample_weight, memory_limit=memory_limit, **given)
 
 
 def tall_moments(

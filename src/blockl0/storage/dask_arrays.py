@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from blockl0.storage.block import ArrayBlock, Block
 from blockl0.storage.engine import Call
-from blockl0.storage.source import BLOCK_BYTES, Source
+from blockl0.storage.limits import limits_of
+from blockl0.storage.source import Source
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -57,12 +58,17 @@ class DaskArray(Source):
         Bytes; a chunk may take a quarter of it.
     """
 
+    # a chunk is computed as a whole, however few of its columns are wanted
+    is_dear = True
+
     def __init__(self, X: Any, memory_limit: float | None = None) -> None:
+        limits = limits_of(memory_limit)
         most = MOST_BLOCK_BYTES if memory_limit is None else int(memory_limit) // 4
-        check_chunks(X, most)
+        check_chunks(X, min(limits.block, most), most)
+        self.held_bytes = limits.held
         self.X, self.shape, self.nbytes = X, X.shape, int(X.nbytes)
         widths, m = X.chunks[1], X.shape[0]
-        self._chunks = list(_grouped(widths, max(1, m * X.dtype.itemsize), min(BLOCK_BYTES, most)))
+        self._chunks = list(_grouped(widths, max(1, m * X.dtype.itemsize), min(limits.block, most)))
         ends = np.cumsum([0, *widths])
         self.parts = tuple(slice(int(ends[c.start]), int(ends[c.stop])) for c in self._chunks)
         # the graphs of the chunks, made once
@@ -90,15 +96,17 @@ class DaskArray(Source):
         return X
 
 
-def check_chunks(X: Any, most: int = MOST_BLOCK_BYTES) -> None:
-    """Refuse chunks that are no blocks of columns, and say how to get some."""
+def check_chunks(X: Any, size: int, most: int) -> None:
+    """Refuse chunks that are no blocks of columns, or take more than `most` bytes.
+
+    The error says how to get some of `size` bytes.
+    """
     if any(np.isnan(size) for sizes in X.chunks for size in sizes):
         raise ValueError(
             "`X` of dask has chunks of unknown size; X.compute_chunk_sizes() finds them out."
         )
     m, itemsize = X.shape[0], X.dtype.itemsize
-    step = max(1, min(BLOCK_BYTES, most) // max(1, m * itemsize))
-    step = min(step, X.shape[1])
+    step = min(max(1, size // max(1, m * itemsize)), X.shape[1])
     advice = f"use X.rechunk(({m}, {step}))"
     if X.numblocks[0] > 1:
         raise ValueError(
