@@ -60,7 +60,7 @@ ERRORS = {
     "lone label": (("fit", "data.csv", "-t", "rare", "--test", 0.2), 3, "one row is of class"),
     "no rows": (("fit", "data.csv", "-t", "y", "--test", 0.999), 3, "leaves 0 and holds out 80."),
     "value": (("fit", "data.csv", "-t", "y", "--keep", "c1=2"), 3, "--as-category c1 makes"),
-    "a folder": (("fit", ".", "-t", "y", "-k", 2), 3, "is a folder"),
+    "a folder": (("report", ".", "-t", "y"), 3, "needs the rows in memory, but it is a folder"),
     "sampled poisson": (
         ("certify", "data.csv", "-t", "n", "-k", 1, "--loss", "poisson", "--samples", 9), 3,
         "`n_samples` needs a quadratic above the loss, and loss='poisson' has none"),

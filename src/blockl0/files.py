@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 SIMILAR = 0.7
 """How much of a file's name, its end apart, another one must share to be suggested."""
@@ -63,20 +63,44 @@ def write_whole(path: Any, text: str | bytes, force: bool = False) -> Path:
     if _is_stream(path):
         path.write_bytes(content)
         return path
+    with _part_for(path, force) as (part, place):
+        _write_part(part, content, place.stat() if place.exists() else None)
+    return path
+
+
+@contextmanager
+def open_whole(path: Any, force: bool = False) -> Iterator[BinaryIO]:
+    """A file to write piece by piece, which gets its name at the end, if there is no error."""
+    path = check_free(path, force)
+    if _is_stream(path):
+        with path.open("wb") as file:
+            yield file
+        return
+    with _part_for(path, force) as (part, place):
+        with part.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        if place.exists():
+            part.chmod(stat.S_IMODE(place.stat().st_mode))
+
+
+@contextmanager
+def _part_for(path: Path, force: bool) -> Iterator[tuple[Path, Path]]:
+    """(a name to write to, the file it becomes in the end)."""
     place = Path(os.path.realpath(path)) if force else path
     if force and (place.is_symlink() or not place.parent.is_dir()):
         raise FileNotFoundError(f"{str(path)!r} is a link that leads nowhere; remove it first.")
     _remove_abandoned(place)
     part = _part_of(place)
     try:
-        _write_part(part, content, place.stat() if place.exists() else None)
+        yield part, place
         if force:
             os.replace(part, place)
         else:
             _move_to_free(part, path)
     finally:
         part.unlink(missing_ok=True)
-    return path
 
 
 def _taken(path: Path) -> FileExistsError:

@@ -16,6 +16,7 @@ SECONDS = 60.0
 
 @click.command("certify", short_help="Say what is proven about a choice.")
 @shared.data_options
+@shared.stream_option
 @click.option("--model", type=click.Path(path_type=Path), metavar="FILE", help="A saved model.")
 @shared.columns_option
 @shared.search_options
@@ -113,7 +114,10 @@ def _saved_point(job: Job, options: dict[str, Any]) -> tuple[Any, Any, Any, bool
     known_by = {"loss": model.loss, "format": format, "likely_decimal": decimal_of(model)}
     data = load(job, {**options, **reading, **known_by})
     seen = model.metadata.get("data")
-    if not isinstance(seen, dict) or job.data["fingerprint"] != seen.get("fingerprint"):
+    before = seen.get("fingerprint") if isinstance(seen, dict) else None
+    if before is not None and _kind_of(before) != _kind_of(job.data["fingerprint"]):
+        job.notice("It is not checked that these are the data of the fit: one was read in parts.")
+    elif before != job.data["fingerprint"]:
         job.notice("These are not the data of the fit: what follows is about these ones.")
     place = {name: j for j, name in enumerate(data.table.feature_names)}
     absent = [name for name in model.feature_names if name not in place]
@@ -125,6 +129,11 @@ def _saved_point(job: Job, options: dict[str, Any]) -> tuple[Any, Any, Any, bool
     w = problem.zero()
     w[[place[name] for name in model.feature_names]] = model.coef.T
     return data, problem, w, False
+
+
+def _kind_of(fingerprint: Any) -> str:
+    """Of what it is: of columns, or of rows in their order."""
+    return str(fingerprint).partition(":")[0]
 
 
 def _refuse_others(stored: dict[str, Any], options: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -42,6 +42,7 @@ class Data:
     loss: str
     X_test: Any = None
     y_test: Any = None
+    is_streamed: ClassVar[bool] = False
 
     @property
     def X(self) -> Any:
@@ -106,7 +107,9 @@ def decimal_of(model: Any) -> str | None:
 def _refuse_unknown(options: dict[str, Any]) -> None:
     """Names that the first line does not hold, before pandas is imported and the file is read."""
     source = options["data"]
-    if source == "-" or (options["format"] or format_of(check_exists(source))) != "csv":
+    if source == "-" or Path(source).is_dir():
+        return
+    if (options["format"] or format_of(check_exists(source))) != "csv":
         return
     names = plain_names(Path(source), options["header"])
     if names is None:
@@ -129,6 +132,28 @@ def _refuse_unknown(options: dict[str, Any]) -> None:
 def load(job: Job, options: dict[str, Any]) -> Data:
     """Read the data of a command, and say what was done with them."""
     _refuse_unknown(options)
+    from blockl0.cli.stream import load_in_parts, why_in_parts
+
+    why = why_in_parts(options)
+    data = _load_at_once(job, options) if why is None else load_in_parts(job, options, why)
+    table = data.table
+    for note in table.notes:
+        job.notice(note)
+    job.data = {
+        "source": table.source,
+        "fingerprint": table.fingerprint,
+        "n_samples": table.X.shape[0],
+        "n_features": table.X.shape[1],
+        "n_held_out": 0 if data.y_test is None else len(data.y_test),
+        "target": table.target,
+        "loss": data.loss,
+        "decimal": table.decimal,
+        "notes": list(table.notes),
+    }
+    return data
+
+
+def _load_at_once(job: Job, options: dict[str, Any]) -> Data:
     with job.timed("read"):
         how = {name: options[name] for name in ("format", "na", "header", "decimal", "sheet")}
         raw = read_raw(
@@ -147,19 +172,7 @@ def load(job: Job, options: dict[str, Any]) -> Data:
     for note in table.notes:
         job.notice(note)
     loss = choose_loss(job, table, options.get("loss"), is_open="loss" in options)
-    data = Data(table, loss, X_test, y_test)
-    job.data = {
-        "source": table.source,
-        "fingerprint": table.fingerprint,
-        "n_samples": table.X.shape[0],
-        "n_features": table.X.shape[1],
-        "n_held_out": 0 if y_test is None else len(y_test),
-        "target": table.target,
-        "loss": data.loss,
-        "decimal": table.decimal,
-        "notes": list(table.notes),
-    }
-    return data
+    return Data(table, loss, X_test, y_test)
 
 
 def _split(raw: Raw, options: dict[str, Any]) -> Any:
@@ -213,21 +226,13 @@ def choose_loss(job: Job, table: Table, loss: str | None, is_open: bool = True) 
     n_values = len(np.unique(table.y))
     if n_values == 1:
         only = f"{table.y[0]:g}" if table.y.dtype.kind == "f" else repr(str(table.y[0]))
-        raise Refused(
-            f"There is nothing to explain: {table.target!r} is {only} in all {len(table.y)} rows.",
-            DATA,
-        )
+        raise nothing_to_explain(table.target, only, len(table.y))
     _refuse_many_labels(table, loss, n_values)
     if loss is None and table.has_labels:
         job.notice(f"{table.target!r} holds {n_values} labels: loss {LABELS}.")
         return LABELS
-    if is_open and loss is None and _may_be_classes(table.y, n_values):
-        shown = ", ".join(f"{value:g}" for value in np.unique(table.y))
-        job.notice(
-            f"{table.target!r} holds only {n_values} different numbers ({shown}), taken as "
-            f"numbers; --loss {LABELS} takes them as classes, --loss {NUMBERS} says that they are "
-            "numbers."
-        )
+    if is_open and loss is None and n_values <= FEW_CODES:
+        few_numbers_note(job, table.target, np.unique(table.y), len(table.y))
     if loss is not None and not is_for_labels(loss) and table.has_labels:
         shown = listing(np.unique(table.y).tolist(), 3)
         raise Refused(
@@ -238,10 +243,23 @@ def choose_loss(job: Job, table: Table, loss: str | None, is_open: bool = True) 
     return loss or NUMBERS
 
 
-def _may_be_classes(y: Any, n_values: int) -> bool:
-    """Whether numbers may stand for classes: two of them, or few whole ones in many rows."""
-    has_few = n_values <= FEW_CODES and len(y) >= MANY_ROWS
-    return n_values == 2 or (has_few and bool(np.all(y == np.rint(y))))
+def nothing_to_explain(target: str, only: str, n_rows: int) -> Refused:
+    """The error for a target that is the same in all rows."""
+    return Refused(f"There is nothing to explain: {target!r} is {only} in all {n_rows} rows.", DATA)
+
+
+def few_numbers_note(job: Job, target: str, values: Any, n_rows: int) -> None:
+    """Say so where the numbers of a target may stand for classes: two, or few whole ones of many
+    rows.
+    """
+    has_few = len(values) <= FEW_CODES and n_rows >= MANY_ROWS
+    if len(values) == 2 or (has_few and bool(np.all(values == np.rint(values)))):
+        shown = ", ".join(f"{value:g}" for value in values)
+        job.notice(
+            f"{target!r} holds only {len(values)} different numbers ({shown}), taken as "
+            f"numbers; --loss {LABELS} takes them as classes, --loss {NUMBERS} says that they are "
+            "numbers."
+        )
 
 
 def _refuse_many_labels(table: Table, loss: str | None, n_values: int) -> None:
@@ -307,6 +325,8 @@ def make_estimator(job: Job, data: Data, options: dict[str, Any], **more: Any) -
     kind = names[2 * (not data.is_classification) + ("rule" not in more)]
     given = {name: options.get(name) for name in ("ridge", "effort", "time_limit")}
     given = {name: value for name, value in given.items() if value is not None}
+    if data.is_streamed:
+        more.pop("cv", None)  # moments have their folds
     return getattr(blockl0, kind)(
         loss=data.loss, keep=kept_columns(job, data.table, options.get("keep", ())),
         random_state=options["seed"], **given, **more,

@@ -27,6 +27,7 @@ class Fitted:
 
 @click.command("fit", short_help="Choose the columns that explain the target, and fit them.")
 @shared.data_options
+@shared.stream_option
 @shared.columns_option
 @click.option(
     "--max-k",
@@ -59,9 +60,9 @@ class Fitted:
 def command(**options: Any) -> None:
     """Choose the columns of DATA that explain the target best, and fit them.
 
-    DATA is a CSV, Excel, Parquet, LIBSVM, NPZ or MAT file, or - for standard input. Without -k the
-    number of columns is chosen by cross-validation, or by --rule. Ctrl-C prints and saves the best
-    model so far.
+    DATA is a CSV, Excel, Parquet, LIBSVM, NPZ or MAT file, a folder of CSV or Parquet files, or -
+    for standard input. Without -k the number of columns is chosen by cross-validation, or by
+    --rule. Ctrl-C prints and saves the best model so far.
     """
     with Job("fit", options) as job:
         check_outputs(options, "out", "proof")

@@ -37,7 +37,7 @@ def describe(data: Any, result: dict[str, Any], options: dict[str, Any]) -> list
     if k < n and result["features"] and "again" in result["features"][0]:
         said.append(trust.stability(result["features"], options["half_samples"]))
     said += result["cautions"]
-    if "test" not in scores:
+    if "test" not in scores and not data.is_streamed:
         said.append("No rows were held out; --test 0.2 tells how well it does on new ones.")
     if result["features"]:
         said.append(INFERENCE)

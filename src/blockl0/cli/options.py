@@ -144,6 +144,11 @@ data_options = _all(
 columns_option = click.option(
     "-k", "--columns", type=click.IntRange(min=0), help="At most so many columns."
 )
+stream_option = click.option(
+    "--stream",
+    is_flag=True,
+    help="Read CSV or Parquet files in parts, as folders and what does not fit in memory are.",
+)
 gap_option = click.option(
     "--gap",
     type=Share(),

@@ -116,7 +116,7 @@ class Job:
     def _check_data(self) -> None:
         """Refuse data that are not there before anything slow is imported."""
         source = self.options.get("data")
-        if source in (None, "-"):
+        if source in (None, "-") or Path(source).is_dir():
             return
         try:
             check_exists(source)

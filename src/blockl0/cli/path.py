@@ -22,6 +22,7 @@ from blockl0.text import as_csv, short
 
 @click.command("path", short_help="The best columns for every k.")
 @shared.data_options
+@shared.stream_option
 @click.option(
     "-k",
     "--max-k",

@@ -17,6 +17,7 @@ from blockl0.text import as_csv
 @click.argument("model", type=click.Path(path_type=Path), metavar="MODEL")
 @click.argument("data", metavar="DATA")
 @shared.format_options
+@shared.stream_option
 @click.option("--proba", is_flag=True, help="Probabilities of the classes, too.")
 @shared.out_option("Write the predictions there, as CSV.")
 @shared.force_option
@@ -34,6 +35,13 @@ def command(**options: Any) -> None:
         from blockl0.model_file import load_model
 
         model = load_model(options["model"])
+        from blockl0.cli.stream import why_in_parts
+
+        if (why := why_in_parts(options)) is not None:
+            from blockl0.cli.predict_parts import predict_in_parts
+
+            predict_in_parts(job, model, options, why)
+            return
         raw, X = _read(job, model, options)
         with job.timed("predict"):
             eta = model.decide(X)
@@ -47,7 +55,7 @@ def command(**options: Any) -> None:
             "probabilities": shares,
             "score": _score(job, model, raw, eta),
         }
-        text = _as_csv(model, prediction, shares)
+        text = as_lines(model, prediction, shares)
         save(options["out"], text, options["force"])
         where = f"{raw.n_rows} predictions are in {options['out']}"
         job.answer(result, [where if options["out"] else text.rstrip("\n")])
@@ -55,29 +63,37 @@ def command(**options: Any) -> None:
 
 def _read(job: Job, model: Any, options: dict[str, Any]) -> tuple[Any, Any]:
     """The new rows, and the columns of the model in them."""
-    from blockl0.cli.data import decimal_of, stored
-    from blockl0.model_checks import check_reading
+    from blockl0.cli.data import decimal_of
     from blockl0.tables import apply_recipe
     from blockl0.tables.formats import read_raw
     from blockl0.tables.recipe import unseen
 
     with job.timed("read"):
-        reading = stored(options["model"], check_reading, model.metadata)
-        na = (*reading.get("na", ()), *options["na"])
-        header = options["header"] if options["header"] != "auto" else reading.get("header", "auto")
-        decimal = options["decimal"]
-        decimal = decimal if decimal != "auto" else reading.get("decimal", "auto")
-        # what was text for the fit stays text: 01 is no 1
-        texts = [feature.column for feature in model.features if feature.kind == "level"]
+        how = reading_of(model, options)
         raw = read_raw(
-            options["data"], format=options["format"], na=na, header=header, as_text=texts,
-            sheet=options["sheet"], decimal=decimal, likely_decimal=decimal_of(model),
+            options["data"], format=options["format"], sheet=options["sheet"],
+            likely_decimal=decimal_of(model), **how,
         )  # fmt: skip
         job.data = {"source": raw.source, "n_samples": raw.n_rows}
         X = apply_recipe(raw, model.features)
-    for note in (*raw.notes, *(unseen(raw.data, model.features) if texts else ())):
+    for note in (*raw.notes, *(unseen(raw.data, model.features) if how["as_text"] else ())):
         job.notice(note)
     return raw, X
+
+
+def reading_of(model: Any, options: dict[str, Any]) -> dict[str, Any]:
+    """How the data are read: as asked for, else as those of the fit were."""
+    from blockl0.cli.data import stored
+    from blockl0.model_checks import check_reading
+
+    known = stored(options["model"], check_reading, model.metadata)
+    given = {
+        name: options[name] if options[name] != "auto" else known.get(name, "auto")
+        for name in ("header", "decimal")
+    }
+    # what was text for the fit stays text: 01 is no 1
+    texts = tuple(feature.column for feature in model.features if feature.kind == "level")
+    return {**given, "na": (*known.get("na", ()), *options["na"]), "as_text": texts}
 
 
 def _score(job: Job, model: Any, raw: Any, eta: Any) -> dict[str, Any] | None:
@@ -114,7 +130,8 @@ def _comparable(y: Any, prediction: Any) -> tuple[Any, Any]:
     return y.astype(str), prediction.astype(str)
 
 
-def _as_csv(model: Any, prediction: Any, shares: Any) -> str:
+def as_lines(model: Any, prediction: Any, shares: Any) -> str:
+    """The predictions as CSV."""
     if shares is None:
         return as_csv([model.target], ([value] for value in prediction.tolist()))
     names = [f"P({label})" for label in model.classes]

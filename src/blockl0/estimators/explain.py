@@ -12,10 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 from blockl0.certificate.words import INFERENCE
 from blockl0.estimators.data import Data, columns_of
 from blockl0.estimators.half_samples import chosen_again
-from blockl0.estimators.reading import opposed_pairs, separation, spreads
+from blockl0.estimators.reading import opposed_pairs, rows_like, separation, spreads
 from blockl0.estimators.summary import Summary
 from blockl0.path import solve_path
 from blockl0.problem.fits import make_fits
+from blockl0.problem.moments import Moments
 from blockl0.problem.reduction import reduced
 
 Floats = NDArray[np.float64]
@@ -71,11 +72,13 @@ class SummaryMixin:
         columns: dict[str, Any] = {"feature": names[self.support_], "coef": _sizes(est)}
         notes, cautions = [INFERENCE], []
         if X is not None:
-            if y is None:
+            if y is None and not isinstance(X, Moments):
                 raise ValueError("`summary` needs the target `y` of the fit beside `X`.")
             solver = getattr(est, "estimator_", est)
             data = solver._read(X, y, weight, reset=False)
             columns |= _worth(est, solver, data)
+            if n_half_samples and data.y is None:
+                raise ValueError("Moments know no single rows: leave `n_half_samples` out.")
             if n_half_samples:
                 columns["again"] = _again(est, solver, data, n_half_samples, seed)
                 notes.append(AGAIN)
@@ -178,7 +181,7 @@ def _worth(est: Any, solver: Any, data: Data) -> dict[str, Any]:
     fit = np.atleast_2d(est.coef_).T
     fit = fit if fit.shape[1] > 1 else fit[:, 0]
     return {
-        "per_sd": _sizes(est) * spreads(columns_of(data.X, est.support_)),
+        "per_sd": _sizes(est) * spreads(rows_like(data.X, est.support_)),
         "entry": _entries(est, problem),
         "drop_one": drop_one(problem, fit, est.support_),
     }
@@ -188,9 +191,7 @@ def _cautions(est: Any, data: Data, names: list[str]) -> list[str]:
     """What to know before the coefficients are read."""
     chosen = [names[j] for j in est.support_]
     coef = np.atleast_2d(est.coef_)[:, est.support_].T
-    notes = [
-        pair.sentence(chosen) for pair in opposed_pairs(columns_of(data.X, est.support_), coef)
-    ]
+    notes = [pair.sentence(chosen) for pair in opposed_pairs(rows_like(data.X, est.support_), coef)]
     if data.n_classes and est.support_.size:
         eta = np.asarray(columns_of(data.X, est.support_) @ coef) + np.asarray(est.intercept_)
         codes = np.argmax(eta, axis=1) if eta.shape[1] > 1 else (eta[:, 0] > 0) * 1

@@ -33,6 +33,8 @@ Split = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 N_FOLDS = 5
 """Where no number is given."""
+MOST_SHUFFLED = 10_000_000
+"""Rows up to which moments have the folds that the rows themselves would have."""
 
 
 class Factors(NamedTuple):
@@ -108,6 +110,20 @@ def _shuffled_folds(n_folds: Any, n_rows: int, labels: Any, seed: int) -> Any:
         kind, most = StratifiedKFold, int(np.unique(labels, return_counts=True)[1].max())
     n_folds = max(2, min(N_FOLDS, most)) if n_folds is None else int(n_folds)
     return kind(n_folds, shuffle=True, random_state=seed)
+
+
+def fold_labels(n_folds: int, n_rows: int, seed: int) -> NDArray[np.int16] | None:
+    """The fold of every row, the same as `make_splits` makes; None of very many rows.
+
+    `seed` is that of the estimator. They take two bytes each, and eight more while they are made.
+    """
+    if n_rows > MOST_SHUFFLED:
+        return None
+    label = np.empty(n_rows, dtype=np.int16)
+    rows = np.empty((n_rows, 0))
+    for i, (_, test) in enumerate(_shuffled_folds(n_folds, n_rows, None, seed).split(rows)):
+        label[test] = i
+    return label
 
 
 def split_rows(splitter: Any, X: Any, y: Any, **metadata: Any) -> list[Split]:

@@ -12,6 +12,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from blockl0.estimators.data import Data
 from blockl0.path import solve_path
+from blockl0.problem.moments import Moments
 from blockl0.refit.local_search import FEW_ABOVE
 from blockl0.result import Status
 
@@ -55,7 +56,12 @@ class ChosenAgain:
 
 
 def default_half_samples(X: Any) -> int:
-    """How many half-samples there are where no number is given: ten, none of large data."""
+    """How many half-samples there are where no number is given: ten, none of large data.
+
+    Moments have no halves.
+    """
+    if isinstance(X, Moments):
+        return 0
     return HALF_SAMPLES if X.shape[0] * X.shape[1] <= LARGEST else 0
 
 

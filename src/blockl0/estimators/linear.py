@@ -31,7 +31,7 @@ from blockl0.estimators.structure import (
 from blockl0.losses import Loss, get_loss, label_of, names_of
 from blockl0.problem.blocks import stored
 from blockl0.problem.design_base import Design
-from blockl0.problem.moments import Moments
+from blockl0.problem.moments import Moments, tall_moments
 from blockl0.problem.preprocess import (
     ConstantColumnWarning,
     Prepared,
@@ -235,6 +235,9 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
         """The data checked and coded, for a fit; else as those of the fit, changing nothing."""
         if isinstance(X, Moments):
             return self._read_moments(X, y, sample_weight)
+        moments = tall_moments(X, y, sample_weight, self._loss(), **self._drawn_folds())
+        if moments is not None:
+            return self._read_moments(moments, None, None)
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None; only "
@@ -262,6 +265,10 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
         if moments.feature_names is not None:
             self.feature_names_in_ = np.array(moments.feature_names, dtype=object)
         return Data(moments, None, None, 0, None, factor=moments.factor)
+
+    def _drawn_folds(self) -> dict[str, Any]:
+        """Into how many folds the rows of partitions are divided, and by which seed."""
+        return {}
 
     def _read_target(self, y: Any, reset: bool) -> Any:
         """Numbers, or codes of the labels."""

@@ -25,6 +25,7 @@ from blockl0.estimators.callbacks import Task, fit_task, with_callbacks
 from blockl0.estimators.classifier import L0Classifier
 from blockl0.estimators.data import Data
 from blockl0.estimators.folds import (
+    N_FOLDS,
     FoldScores,
     Split,
     each_fold,
@@ -137,9 +138,16 @@ class L0LinearCV(L0Linear):
             final.end({})
         self._warn_of_constants(prepared)
 
+    def _drawn_folds(self) -> dict[str, Any]:
+        """As many as `cv` says, where the rule asks for folds."""
+        if self.rule not in RULES:
+            return {}
+        n_folds = N_FOLDS if self.cv is None else self.cv
+        return {"folds": n_folds, "seed": self._row_seed(self._seed())}
+
     def _splits(self, data: Data, seed: int, metadata: dict[str, Any]) -> list[Split]:
         if isinstance(data.X, Moments):
-            if self.scoring is not None or self.cv is not None or metadata:
+            if self.scoring is not None or self.cv not in (None, data.X.n_folds) or metadata:
                 raise ValueError(
                     "Moments are scored by the squared loss on their own folds; leave `scoring`, "
                     "`cv` and metadata out."

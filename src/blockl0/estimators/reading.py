@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from blockl0.estimators.data import columns_of
 from blockl0.problem.blocks import Blocks
 from blockl0.problem.moments import Moments
 
@@ -60,6 +61,18 @@ def spreads(X: Any) -> Floats:
     mean = np.asarray(X.mean(axis=0)).ravel()
     squares = np.asarray(X.multiply(X).mean(axis=0)).ravel()
     return np.sqrt(np.maximum(squares - mean**2, 0.0))
+
+
+def rows_like(X: Any, columns: NDArray[np.int64]) -> Any:
+    """Some columns of X, dense or sparse; of moments, rows with their spreads and correlations.
+
+    With the factor R of k centred columns above −R, means are zero and products are those of all
+    rows.
+    """
+    if not isinstance(X, Moments):
+        return columns_of(X, columns)
+    R = X.factor.triangle.R[1:, 1 + columns]
+    return np.vstack([R, -R]) * np.sqrt(len(R) / X.total)
 
 
 def units_differ(spread: ArrayLike) -> bool:

@@ -11,8 +11,8 @@ from __future__ import annotations
 import hashlib
 import io
 import zipfile
-from collections.abc import Iterator
 from copy import copy
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -22,6 +22,7 @@ from blockl0.files import check_exists, write_whole
 from blockl0.losses import Loss, get_loss
 from blockl0.problem.design import as_design
 from blockl0.problem.factors import Factor, merged
+from blockl0.problem.partitions import each_part, is_cut_by_rows, is_frame, is_partitioned
 from blockl0.problem.preprocess import Prepared
 from blockl0.problem.problem import Problem, as_problem
 from blockl0.problem.reduction import chunk_rows
@@ -113,7 +114,7 @@ class Moments:
         ----------
         X : array-like, DataFrame, scipy.sparse, dask array or DataFrame, or an iterable of chunks
             A chunk is a pair (X, y) or a triple (X, y, sample_weight); `y` is then left out.
-            Dask's are read partition by partition.
+            Dask's are read partition by partition, by its workers where it has some.
         y : array-like (m,), optional
         sample_weight : array-like (m,), optional
         folds : int or array-like of int (m,)
@@ -130,11 +131,11 @@ class Moments:
             for chunk in X:
                 found.update(*_as_chunk(chunk))
             return found
-        start = 0
-        for part in _partitions(X, y, sample_weight):
-            stop = start + len(part[1])
-            found.update(*part, folds=None if labels is None else labels[start:stop])
-            start = stop
+        if not is_partitioned(X):
+            return found.update(X, y, sample_weight, folds=labels)
+        begin = partial(_part_moments, feature_names, n_folds, random_state)
+        for part in each_part(begin, X, y, sample_weight, labels):
+            found.merge(part)
         return found
 
     @classmethod
@@ -270,6 +271,7 @@ class Moments:
             self._factors = [Factor(factor.shift) for factor in other._factors]
         for mine, theirs in zip(self._factors, other._factors, strict=True):
             mine.merge(theirs.shifted(mine.shift))
+        self._n_drawn = max(self._n_drawn, other._n_drawn)
         self._follow_drift()
         return self
 
@@ -308,6 +310,12 @@ class Moments:
         for name, value in (("y", y), ("sample_weight", sample_weight)):
             if value is not None:
                 raise ValueError(f"Moments hold `{name}` already; leave it out.")
+
+    def explained(self, coef: Floats, intercept: float) -> float:
+        """The share of the variance of the target that coefficients explain, R²."""
+        factor = self.factor
+        rest = factor.triangle.R[1:, -1]
+        return 1.0 - factor.mean_loss(coef, intercept) / (0.5 * float(rest @ rest) / self.total)
 
     def save(self, path: Any, force: bool = False) -> None:
         """Write a NumPy archive (.npz), whole or not at all, with a checksum and no pickles."""
@@ -405,9 +413,28 @@ def problem_of(
     if isinstance(X, Moments):
         X.check_alone(y, sample_weight)
         return X.prepared(fit_intercept=False, **given).problem
+    moments = tall_moments(X, y, sample_weight, get_loss(given.get("loss", "squared")))
+    if moments is not None:
+        return moments.prepared(fit_intercept=False, **given).problem
     if y is None:
         raise TypeError("`y` is missing; only Moments hold the target themselves.")
     return as_problem(X, y, sample_weight=sample_weight, memory_limit=memory_limit, **given)
+
+
+def tall_moments(
+    X: Any, y: Any, sample_weight: Any, loss: Loss, folds: int = 1, seed: int = SEED
+) -> Moments | None:
+    """The moments of a tall array of dask, or of a data frame; None for all else.
+
+    A frame needs the squared loss, and is refused with another one; arrays may then be cut into
+    columns.
+    """
+    if y is None or not is_partitioned(X) or not (is_frame(X) or is_cut_by_rows(X)):
+        return None
+    if not loss.is_quadratic and not is_frame(X):
+        return None
+    Moments().check_for(loss, False)
+    return Moments.from_data(X, y, sample_weight, folds=folds, random_state=seed)
 
 
 def _names(X: Any) -> tuple[str, ...] | None:
@@ -416,20 +443,14 @@ def _names(X: Any) -> tuple[str, ...] | None:
     return None if names is None else tuple(map(str, names))
 
 
-def _partitions(X: Any, y: Any, sample_weight: Any) -> Iterator[tuple[Any, ...]]:
-    """The data as they are, or those of dask one partition of rows after the other."""
-    if not hasattr(X, "dask"):
-        yield X, y, sample_weight
-        return
-    parts = [X, y] if sample_weight is None else [X, y, sample_weight]
-    counts = {part.npartitions if hasattr(part, "npartitions") else 0 for part in parts}
-    if len(counts) != 1 or 0 in counts or getattr(X, "numblocks", (0, 1))[-1:] != (1,):
-        raise ValueError(
-            "`X`, `y` and weights of dask must be divided into the same parts of rows, each with "
-            "all columns; use X.rechunk({1: -1}) and y.rechunk(X.chunks[0])."
-        )
-    for i in range(counts.pop()):
-        yield tuple(part.partitions[i].compute() for part in parts)
+def _part_moments(
+    names: Any, n_folds: int, seed: int, start: int, X: Any, y: Any, *rest: Any
+) -> Moments:
+    """The moments of a partition whose rows begin at `start`."""
+    weights, labels = rest
+    part = Moments(names, folds=n_folds, random_state=seed)
+    part._n_drawn = start
+    return part.update(X, y, weights, folds=labels)
 
 
 def _as_chunk(chunk: Any) -> tuple[Any, ...]:

@@ -11,6 +11,7 @@ else works; nothing here knows what is minimized.
 
 from __future__ import annotations
 
+from blockl0.storage.bed_files import open_bed
 from blockl0.storage.block import ArrayBlock, Block, Summary, View
 from blockl0.storage.engine import Engine, InOrder, ReadAhead
 from blockl0.storage.memmap import by_columns
@@ -28,5 +29,6 @@ __all__ = [
     "Summary",
     "View",
     "by_columns",
+    "open_bed",
     "opened",
 ]

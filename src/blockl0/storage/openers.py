@@ -13,6 +13,8 @@ from typing import Any
 from blockl0.storage.source import Source
 
 OPENERS: dict[str, str] = {
+    "bed_reader": "blockl0.storage.bed_files",
+    "dask": "blockl0.storage.dask_arrays",
     "h5py": "blockl0.storage.chunked",
     "numpy": "blockl0.storage.memmap",
     "zarr": "blockl0.storage.chunked",
@@ -22,6 +24,7 @@ OPENERS: dict[str, str] = {
 None says that X is none of those after all, as most arrays of NumPy."""
 
 FILES: dict[str, str] = {
+    ".bed": "blockl0.storage.bed_files",
     ".npy": "blockl0.storage.memmap",
     ".zarr": "blockl0.storage.chunked",
 }

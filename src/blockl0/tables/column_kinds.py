@@ -216,9 +216,13 @@ def is_whole(series: Any) -> bool:
 
 def numbers_the_rows(series: Any) -> bool:
     """Whether whole numbers are all different, in a column whose name says so."""
-    name = str(series.name)
-    is_named = IDENTIFIER.fullmatch(name) or CAMEL_IDENTIFIER.fullmatch(name)
-    return bool(is_named) and is_whole(series) and bool(series.is_unique) and len(series) > 2
+    is_named = is_named_for_rows(str(series.name))
+    return is_named and is_whole(series) and bool(series.is_unique) and len(series) > 2
+
+
+def is_named_for_rows(name: str) -> bool:
+    """Whether the name of a column says that it numbers the rows."""
+    return bool(IDENTIFIER.fullmatch(name) or CAMEL_IDENTIFIER.fullmatch(name))
 
 
 def is_too_long(series: Any) -> bool:

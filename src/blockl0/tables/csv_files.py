@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from shlex import quote
-from typing import Any
+from typing import Any, NamedTuple
 
 from blockl0.tables.decimals import Decimals, settle
 from blockl0.tables.spellings import READ_AS, ROW, SAMPLE, undress
@@ -52,13 +52,13 @@ def read_csv(
     import pandas
 
     failure: Exception | None = None
-    for encoding in _encodings(source):
+    for encoding in encodings(source):
         try:
             found = _read(source, encoding, na, header, as_text, decimal, is_likely)
         except UnicodeError as error:
             failure = failure or error
         except (pandas.errors.ParserError, pandas.errors.EmptyDataError, csv.Error) as error:
-            raise ValueError(_unreadable(source, encoding, str(error))) from error
+            raise ValueError(unreadable(source, encoding, str(error))) from error
         else:
             if encoding == "cp1252":
                 found.notes.append("The text is not UTF-8; it is read as Windows-1252.")
@@ -68,9 +68,9 @@ def read_csv(
     raise ValueError(f"Text must be in UTF-8, got {failure}; convert the file.") from failure
 
 
-def _encodings(source: Any) -> tuple[str, ...]:
+def encodings(source: Any) -> tuple[str, ...]:
     """What to try: Excel writes UTF-16 with a mark, or else the encoding of Windows."""
-    with _opened(source) as file:
+    with opened(source) as file:
         start = file.read(8)
     for mark, what in BINARY.items():
         if start.startswith(mark):
@@ -84,7 +84,7 @@ def _encodings(source: Any) -> tuple[str, ...]:
 
 
 @contextmanager
-def _opened(source: Any) -> Iterator[Any]:
+def opened(source: Any) -> Iterator[Any]:
     """The bytes of a file or of standard input, from the beginning."""
     if isinstance(source, io.BytesIO):
         yield io.BytesIO(source.getvalue())
@@ -93,20 +93,76 @@ def _opened(source: Any) -> Iterator[Any]:
         yield file
 
 
-def _read(
-    source: Any, encoding: str, na: Sequence[str], header: str, as_text: Sequence[str],
-    decimal: str, is_likely: bool,
-) -> Decimals:  # fmt: skip
-    import pandas
+class Layout(NamedTuple):
+    """How the lines of a file are divided.
 
+    Attributes
+    ----------
+    separator : str
+    is_named : bool
+        Whether the first line holds the names.
+    head : list of str
+        What it holds; the columns by their place where it holds no names.
+    columns : list of str
+        The same, all different.
+    """
+
+    separator: str
+    is_named: bool
+    head: list[str]
+    columns: list[str]
+
+    @property
+    def has_unnamed_first(self) -> bool:
+        """Whether the first column has no name, as where an index was saved along."""
+        return self.is_named and self.head[0] == ""
+
+
+def layout_of(source: Any, encoding: str, header: str) -> Layout:
+    """What the first two lines tell."""
     first, second = _first_records(source, encoding)
     _refuse_other_layouts(first, second)
     separator = _separator(first, second)
     head, below = _cells(first, separator), _cells(second, separator)
+    if len(below) > len(head):  # which pandas would take for names of rows
+        raise ValueError(_longer_rows(source, encoding, separator))
     is_named = has_header(head, below, separator) if header == "auto" else header == "yes"
     names = head if is_named else [f"x{j}" for j in range(len(head))]
-    columns = unique_names(names)
-    known = set(columns)
+    return Layout(separator, is_named, names, unique_names(names))
+
+
+def _read(
+    source: Any, encoding: str, na: Sequence[str], header: str, as_text: Sequence[str],
+    decimal: str, is_likely: bool,
+) -> Decimals:  # fmt: skip
+    layout = layout_of(source, encoding, header)
+    found = read_cells(
+        source, encoding, layout, na, as_text=as_text, decimal=decimal, is_likely=is_likely
+    )
+    found.notes = [*name_notes(layout.head, layout.is_named), *found.notes]
+    if layout.has_unnamed_first and numbers_rows(found.frame.iloc[:, 0]):
+        found.frame = found.frame.iloc[:, 1:].copy()
+        found.notes.insert(0, "The first column has no name and numbers the rows: dropped.")
+    return found
+
+
+def read_cells(
+    source: Any,
+    encoding: str,
+    layout: Layout,
+    na: Sequence[str],
+    *,
+    as_text: Sequence[str],
+    offset: int = 0,
+    **how: Any,
+) -> Decimals:
+    """The cells of a file of a known layout, or of some lines of it after `offset` others.
+
+    Other parameters are those of `settle`.
+    """
+    import pandas
+
+    known = set(layout.columns)
 
     def read(some: Sequence[int] | None = None, n_rows: int | None = None) -> Any:
         """All columns, or some of them as they are written; all rows, or the first ones."""
@@ -114,25 +170,17 @@ def _read(
         kinds: Any = {name: str for name in as_text if name in known} if some is None else str
         places: Any = some
         frame = pandas.read_csv(
-            stream, sep=separator, header=0 if is_named else None, na_values=list(na),
-            names=columns, encoding=encoding, skipinitialspace=True, low_memory=False,
-            dtype=kinds, usecols=places, nrows=n_rows,
+            stream, sep=layout.separator, header=0 if layout.is_named else None,
+            na_values=list(na), names=layout.columns, encoding=encoding, skipinitialspace=True,
+            low_memory=False, dtype=kinds, usecols=places, nrows=n_rows,
         )  # fmt: skip
         return with_padded_gaps(frame, {*MISSING, *na})
 
-    if len(below) > len(head):  # which pandas would take for names of rows
-        raise ValueError(_longer_rows(source, encoding, separator))
     frame = read()
-    frame.index = _rows(source, encoding, separator, is_named, len(frame))
-    found = settle(
-        frame, read, decimal=decimal, has_free_comma=separator != ",", as_text=as_text,
-        is_likely=is_likely,
-    )  # fmt: skip
-    notes = [*name_notes(names, is_named), *_zero_notes(frame, read, as_text)]
-    if is_named and head[0] == "" and numbers_rows(found.frame.iloc[:, 0]):
-        found.frame = found.frame.iloc[:, 1:].copy()
-        notes.append("The first column has no name and numbers the rows: dropped.")
-    found.notes = notes + found.notes
+    rows = _rows(source, encoding, layout.separator, layout.is_named, len(frame))
+    frame.index = rows + offset if offset else rows
+    found = settle(frame, read, has_free_comma=layout.separator != ",", as_text=as_text, **how)
+    found.notes = [*_zero_notes(frame, read, as_text), *found.notes]
     return found
 
 
@@ -141,7 +189,7 @@ def _read(
 
 def _records(source: Any, encoding: str, separator: str) -> Iterator[tuple[int, int, list[str]]]:
     """(row, line, cells) of every record, as a spreadsheet numbers the rows: from 1, with gaps."""
-    with _opened(source) as file, io.TextIOWrapper(file, encoding=encoding, newline="") as text:
+    with opened(source) as file, io.TextIOWrapper(file, encoding=encoding, newline="") as text:
         reader = csv.reader(text, delimiter=separator, skipinitialspace=True)
         for row, cells in enumerate(reader, 1):
             if cells and not (len(cells) == 1 and cells[0].isspace()):
@@ -165,7 +213,7 @@ def _rows(source: Any, encoding: str, separator: str, is_named: bool, n_rows: in
 
 def _has_empty_lines(source: Any, encoding: str, n_records: int) -> bool:
     """Whether there may be any: rows are then counted one by one."""
-    with _opened(source) as file:
+    with opened(source) as file:
         content = file.read()
     if encoding.startswith("utf-16"):
         content = content.decode(encoding).encode()
@@ -174,7 +222,7 @@ def _has_empty_lines(source: Any, encoding: str, n_records: int) -> bool:
     return any(mark in content for mark in (b"\n\n", b"\n\r\n", b"\n ")) or content[:1] in b"\r\n"
 
 
-def _unreadable(source: Any, encoding: str, said: str) -> str:
+def unreadable(source: Any, encoding: str, said: str, separator: str | None = None) -> str:
     """Why pandas could not read a file, in words of the file."""
     first, second = _first_records(source, encoding)
     if not first:
@@ -183,7 +231,7 @@ def _unreadable(source: Any, encoding: str, said: str) -> str:
         return "This is not a table: a quote opens and is never closed." + _open_quote(
             source, encoding
         )
-    return _longer_rows(source, encoding, _separator(first, second))
+    return _longer_rows(source, encoding, separator or _separator(first, second))
 
 
 def _longer_rows(source: Any, encoding: str, separator: str) -> str:
@@ -206,7 +254,7 @@ def _longer_rows(source: Any, encoding: str, separator: str) -> str:
 
 def _open_quote(source: Any, encoding: str) -> str:
     """Where the last record with a quote begins that goes on to the end of the file."""
-    with _opened(source) as file, io.TextIOWrapper(file, encoding=encoding, newline="") as text:
+    with opened(source) as file, io.TextIOWrapper(file, encoding=encoding, newline="") as text:
         opened, line = 0, 0
         for line, content in enumerate(text, 1):
             if content.count('"') % 2:
@@ -224,7 +272,7 @@ def plain_names(source: Any, header: str = "auto") -> list[str] | None:
     there is a header.
     """
     with suppress(OSError, EOFError, ValueError, csv.Error):
-        encoding = _encodings(source)[0]
+        encoding = encodings(source)[0]
         first, second = _first_records(source, encoding)
         _refuse_other_layouts(first, second)
         separator = _separator(first, second)
@@ -239,7 +287,7 @@ def plain_names(source: Any, header: str = "auto") -> list[str] | None:
 
 def _first_records(source: Any, encoding: str) -> tuple[str, str]:
     """The first two lines that are not empty, whole where a quoted cell goes over several."""
-    with _opened(source) as file, io.TextIOWrapper(file, encoding=encoding, newline="") as lines:
+    with opened(source) as file, io.TextIOWrapper(file, encoding=encoding, newline="") as lines:
         filled = (line for line in lines if line.strip())
         return _record(filled), _record(filled)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from blockl0.tables.spellings import (
     SAMPLE,
     Cell,
     Column,
+    place_of,
     text_columns,
     to_float,
     undress,
@@ -47,12 +48,33 @@ class Decimals:
     notes : list of str
     doubts : dict of str
         Why a column is refused when it is used.
+    shown : Shown or None
+        What tells the decimal mark; None where nothing does.
+    lone : dict of str
+        Columns that were read with nothing to tell how, and what else they could mean.
+    looked : dict of Column
+        The columns that were converted, as they were written.
     """
 
     frame: Any
     decimal: str = "point"
     notes: list[str] = field(default_factory=list)
     doubts: dict[str, str] = field(default_factory=dict)
+    shown: Shown | None = None
+    lone: dict[str, str] = field(default_factory=dict)
+    looked: dict[str, Column] = field(default_factory=dict)
+
+    def thousands(self, name: str) -> Cell | None:
+        """The first cell of a converted column with a mark or a blank between thousands."""
+        column = self.looked[name]
+        return column.first.get(f"{OTHER[self.decimal]}_group") or column.spaced
+
+
+class Shown(NamedTuple):
+    """A decimal mark, and a cell that can have no other."""
+
+    mark: str
+    cell: Cell
 
 
 def settle(
@@ -63,6 +85,7 @@ def settle(
     has_free_comma: bool = True,
     as_text: Collection[str] = (),
     is_likely: bool = False,
+    shown: Shown | None = None,
 ) -> Decimals:
     """Find out about the comma, and convert the columns that are numbers in another spelling.
 
@@ -79,6 +102,8 @@ def settle(
         Columns to leave alone.
     is_likely : bool
         Whether a file of the same origin had decimal commas.
+    shown : Shown, optional
+        What another part of the same file shows, for "auto".
     """
     left_alone = set(as_text)
     texts = {series.name: Column(series) for series in text_columns(frame, left_alone)}
@@ -87,6 +112,12 @@ def settle(
         found.doubts |= _mixed_groups(texts)
     sure, hint = _commas(texts, has_free_comma)
     numbers = partial(_numbers_as_written, frame, reread, left_alone)
+    if decimal == "auto" and shown is not None:
+        columns = texts | dict(numbers()) if shown.mark == "comma" else texts
+        found.shown = shown
+        _convert(found, columns, shown.mark, shown.cell)
+        return found
+    found.shown = _evidence(frame, reread is not None, texts, sure)
     if decimal == "comma" or (decimal == "auto" and sure is not None):
         _convert(found, texts | dict(numbers()), "comma", None if decimal == "comma" else sure)
         return found
@@ -131,6 +162,24 @@ def _commas(texts: dict[str, Column], has_free_comma: bool) -> tuple[Cell | None
     return sure, hint
 
 
+def _evidence(
+    frame: Any, is_written: bool, texts: dict[str, Column], sure: Cell | None
+) -> Shown | None:
+    """What tells the decimal mark in a table; where numbers were written, among the first rows."""
+    if sure is not None:
+        return Shown("comma", sure)
+    for column in texts.values():
+        if column.share(READ_AS["point"]) == 1.0 and column.has(*SURE["point"]):
+            return Shown("point", next(column.first[s] for s in SURE["point"] if column.has(s)))
+    for j in np.flatnonzero([kind.kind == "f" for kind in frame.dtypes]) if is_written else ():
+        values = frame.iloc[:SAMPLE, j].to_numpy(np.float64)
+        at = np.flatnonzero(are_points(values))
+        if at.size:
+            row = place_of(frame, int(at[0]))
+            return Shown("point", Cell(str(frame.columns[j]), row, f"{values[at[0]]:.10g}"))
+    return None
+
+
 def _point(texts: dict[str, Column], numbers: Numbers) -> Cell | None:
     """A decimal point that cannot be anything else."""
     for column in texts.values():
@@ -142,7 +191,9 @@ def _point(texts: dict[str, Column], numbers: Numbers) -> Cell | None:
 def _mixed_columns(texts: dict[str, Column]) -> Iterator[tuple[str, str]]:
     """Columns of numbers alone that contradict themselves, and how."""
     for name, column in texts.items():
-        said = None if column.has("other") else _two_marks(column) or _two_units(column)
+        said = None
+        if not column.has("other"):
+            said = _two_marks(column) or two_units(name, column.units)
         if said:
             yield name, said
 
@@ -180,15 +231,15 @@ def _two_marks(column: Column) -> str | None:
     )
 
 
-def _two_units(column: Column) -> str | None:
+def two_units(name: str, units: dict[str, Cell]) -> str | None:
     """Two currencies, or numbers with and without a percent sign; 0 needs none."""
-    if len(column.units) < 2 or not ("%" in column.units or len(column.units.keys() - {""}) > 1):
+    if len(units) < 2 or not ("%" in units or len(units.keys() - {""}) > 1):
         return None
-    one, other = list(column.units.values())[:2]
+    one, other = list(units.values())[:2]
     return (
-        f"Column {column.name!r} holds {one.text!r} in {one.row} and {other.text!r} in "
-        f"{other.row}: numbers with different units; write them in one unit, or leave the column "
-        f"out with --drop {column.name!r}."
+        f"Column {name!r} holds {one.text!r} in {one.row} and {other.text!r} in {other.row}: "
+        "numbers with different units; write them in one unit, or leave the column out with "
+        f"--drop {name!r}."
     )
 
 
@@ -211,6 +262,7 @@ def _convert(found: Decimals, columns: dict[str, Column], decimal: str, sure: Ce
             found.doubts[name] = doubt
         elif frame[name].dtype.kind != "f" or column.has(f"{OTHER[decimal]}_group"):
             made[name] = column.values(decimal)
+            found.looked[name] = column
             if column.is_dressed:
                 dressed.append(column.example(decimal))
             elif decimal == "comma" and column.has("comma", "comma_group"):
@@ -230,7 +282,7 @@ def _convert_points(
         point = _point(texts, numbers)
         if point is None:
             for name in open_:
-                found.doubts.setdefault(name, _two_meanings(texts[name].first["comma_group"]))
+                found.doubts.setdefault(name, two_meanings(texts[name].first["comma_group"]))
         _convert(found, _only(texts, "point"), "point", point)
     else:
         _convert(found, _only(texts, "point"), "point", None)
@@ -291,7 +343,7 @@ def _contradiction(column: Column, decimal: str, sure: Cell | None) -> str | Non
     grouped, plain = column.first.get(f"{other}_group"), column.first.get("long")
     if sure is None or column.has(*SURE[decimal]) or grouped is None or plain is None:
         return None
-    return _two_meanings(
+    return two_meanings(
         grouped,
         f" as in a file with decimal {decimal}s ({sure}), but {plain.text!r} in {plain.row} has no "
         f"{other}",
@@ -305,16 +357,20 @@ def _doubt_groups(found: Decimals, numbers: dict[str, Column], hint: Cell | None
     why = ", as in the data of the fit" if hint is None else f", as {hint} suggests"
     for name, column in numbers.items():
         if column.has("point_group"):
-            found.doubts[name] = _two_meanings(column.first["point_group"], why)
+            found.doubts[name] = two_meanings(column.first["point_group"], why)
 
 
 def _shows_points(frame: Any) -> bool:
     """Whether a number among the first rows cannot be 1.660 with a point between thousands."""
     floats = [kind.kind == "f" for kind in frame.dtypes]
-    values = np.abs(frame.iloc[:SAMPLE, floats].to_numpy(np.float64))
-    values = values[np.isfinite(values) & (values != np.rint(values))]
-    rest = np.abs(1e3 * values - np.rint(1e3 * values))
-    return bool(np.any((values < 1.0) | (values >= 1e3) | (rest > 1e-6)))
+    return bool(np.any(are_points(frame.iloc[:SAMPLE, floats].to_numpy(np.float64))))
+
+
+def are_points(values: Any) -> Any:
+    """Where a number with decimals cannot be 1.660 with a point between thousands."""
+    size = np.abs(np.where(np.isfinite(values), values, 0.0))
+    rest = np.abs(1e3 * size - np.rint(1e3 * size))
+    return (size != np.rint(size)) & ((size < 1.0) | (size >= 1e3) | (rest > 1e-6))
 
 
 def _doubt_lone_groups(found: Decimals, texts: dict[str, Column], numbers: Numbers) -> None:
@@ -328,8 +384,9 @@ def _doubt_lone_groups(found: Decimals, texts: dict[str, Column], numbers: Numbe
         cell = column.first["point_group"]
         plain = _long_whole(column)
         if plain is not None:
-            found.doubts.setdefault(name, _two_meanings(cell, f", as {plain!r} beside it suggests"))
+            found.doubts.setdefault(name, two_meanings(cell, f", as {plain!r} beside it suggests"))
         elif name not in found.doubts:
+            found.lone[name] = two_meanings(cell)
             found.notes.append(
                 f"{cell} is read as {_read(cell.text, 'point'):.10g}: nothing tells whether its "
                 f"point is between thousands; --decimal comma reads "
@@ -346,7 +403,7 @@ def _long_whole(column: Column) -> str | None:
     return None
 
 
-def _two_meanings(cell: Cell, why: str = "") -> str:
+def two_meanings(cell: Cell, why: str = "") -> str:
     """Of 1.660 or 1,660: what each is, and the option that reads it so."""
     bare = cell.text
     mark = "point" if "." in bare else "comma"

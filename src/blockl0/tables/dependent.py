@@ -41,10 +41,25 @@ def dependent_notes(
     part = 20 * n + 1000
     if part < m and _are_independent(_factor(X[:part], used)):
         return
-    R = _factor(X, used)
+    yield from _said(_factor(X, used), used, names)
+
+
+def dependent_in_factor(
+    R: Floats, names: Sequence[str], features: Sequence[Feature] | None
+) -> Iterator[str]:
+    """The same from a factor of the centred columns, (k, n), that stands for many rows."""
+    used = _columns(names, features)
+    if 2 <= len(used) <= min(MOST_COLUMNS, len(R)):
+        norms = np.sqrt(np.einsum("ij,ij->j", R[:, used], R[:, used]))
+        unit: Any = np.linalg.qr(R[:, used] / np.where(norms > 0.0, norms, 1.0), mode="r")
+        yield from _said(unit, used, names)
+
+
+def _said(R: Floats, used: list[int], names: Sequence[str]) -> Iterator[str]:
+    """The note, by a triangular factor of columns of length 1."""
     if _are_independent(R):
         return
-    chosen = independent_positions(R)
+    n, chosen = R.shape[1], independent_positions(R)
     said = []
     for j in np.setdiff1d(np.arange(n), chosen).tolist():
         shares = least_squares(R[:, chosen], R[:, j])

@@ -14,7 +14,7 @@ import numpy as np
 
 from blockl0.files import check_exists
 from blockl0.tables.csv_files import PACKED, read_csv
-from blockl0.tables.decimals import Decimals, settle
+from blockl0.tables.decimals import Decimals, Shown, settle
 from blockl0.tables.excel import Sheet, read_excel
 from blockl0.tables.matrix_files import read_libsvm, read_mat
 from blockl0.text import clause, install_hint
@@ -141,7 +141,7 @@ def read_raw(
     check_choice("decimal", decimal, ("auto", "point", "comma"))
     spelled = {"decimal": decimal, "as_text": tuple(as_text)}
     if hasattr(source, "iloc"):
-        return replace(_from_frame(source, **spelled), source="a DataFrame")
+        return replace(from_decimals(from_frame(source, **spelled)), source="a DataFrame")
     if str(source) == "-":
         name, stream = STDIN, io.BytesIO(sys.stdin.buffer.read())
         kind = format or "csv"
@@ -157,7 +157,7 @@ def read_raw(
         how = {"na": tuple(na), "header": header, "sheet": sheet}
         raw = _from_sheet(read_excel(stream, **how), spelled)
     elif kind == "parquet":
-        raw = _from_frame(_read_parquet(stream, tuple(na)), **spelled)
+        raw = from_decimals(from_frame(_read_parquet(stream, tuple(na)), **spelled))
     else:
         raw = _READERS[kind](stream)
     if raw.n_rows == 0 or not raw.names:
@@ -196,17 +196,33 @@ def _pandas() -> Any:
 
 def _read_csv(stream: Any, **how: Any) -> Raw:
     _pandas()
-    return _from_decimals(read_csv(stream, **how))
+    return from_decimals(read_csv(stream, **how))
 
 
-def _from_decimals(read: Decimals) -> Raw:
+def from_decimals(read: Decimals) -> Raw:
+    """What was read, and what was found out about its numbers."""
     names = tuple(str(name) for name in read.frame.columns)
     return Raw(read.frame, names, notes=tuple(read.notes), decimal=read.decimal, doubts=read.doubts)
 
 
 def _from_sheet(read: Sheet, spelled: dict[str, Any]) -> Raw:
-    raw = _from_frame(read.frame, **spelled)
+    raw = from_decimals(from_frame(read.frame, **spelled))
     return replace(raw, notes=(*read.notes, *raw.notes))
+
+
+def pyarrow_parquet(path: Path) -> Any:
+    """A Parquet file to be read in parts, which is to be closed."""
+    try:
+        from pyarrow import ArrowException
+        from pyarrow.parquet import ParquetFile
+    except ImportError as error:
+        raise ModuleNotFoundError(
+            f"Reading Parquet needs pyarrow: {install_hint('pyarrow')}."
+        ) from error
+    try:
+        return ParquetFile(path)
+    except (OSError, ArrowException) as error:
+        raise ValueError(f"{path.name} is not a Parquet file: {clause(error)}.") from error
 
 
 def _read_parquet(stream: Any, na: tuple[str, ...]) -> Any:
@@ -221,15 +237,16 @@ def _read_parquet(stream: Any, na: tuple[str, ...]) -> Any:
     return frame.replace(list(na), np.nan) if na else frame
 
 
-def _from_frame(frame: Any, decimal: str = "auto", as_text: Iterable[str] = ()) -> Raw:
+def from_frame(
+    frame: Any, decimal: str = "auto", as_text: Iterable[str] = (), shown: Shown | None = None
+) -> Decimals:
     """A table whose numbers are numbers already; texts may spell others."""
     names = tuple(str(name) for name in frame.columns)
     if len(set(names)) < len(names):
         twice = next(name for name, count in Counter(names).items() if count > 1)
         raise ValueError(f"Column names must differ, got {twice!r} more than once.")
-    return _from_decimals(
-        settle(frame.set_axis(list(names), axis=1), None, decimal=decimal, as_text=set(as_text))
-    )
+    frame = frame.set_axis(list(names), axis=1)
+    return settle(frame, None, decimal=decimal, as_text=set(as_text), shown=shown)
 
 
 # -- matrices --------------------------------------------------------------------------------------

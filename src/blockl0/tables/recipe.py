@@ -113,6 +113,11 @@ def learn(frame: Any, choices: Choices) -> tuple[tuple[Feature, ...], tuple[str,
     features: list[Feature] = []
     for name in frame.columns:
         features += _learn_column(frame[name], name, choices, found)
+    return tuple(features), judged(found, choices, len(frame))
+
+
+def judged(found: Findings, choices: Choices, n_rows: int) -> tuple[str, ...]:
+    """Notes on what was found in so many rows; what is not to be there is refused."""
     if found.texts and choices.text == "refuse":
         raise ValueError(
             f"Columns of text: {listing(found.texts)}; --text drop leaves them out, --text auto "
@@ -125,8 +130,8 @@ def learn(frame: Any, choices: Choices) -> tuple[tuple[Feature, ...], tuple[str,
         )
     gaps = {name: n for name, n in found.missing.items() if name not in found.coded}
     if gaps and choices.impute is None:
-        raise ValueError(missing_message(gaps, len(frame)))
-    return tuple(features), tuple(_notes(found, choices))
+        raise ValueError(missing_message(gaps, n_rows))
+    return tuple(_notes(found, choices))
 
 
 def _learn_column(series: Any, name: str, choices: Choices, found: Findings) -> list[Feature]:
@@ -168,18 +173,25 @@ def _learn_text(
         found.texts.append(name)
         return []
     texts = as_texts(series).dropna()
-    levels = texts.unique().tolist()
+    return text_features(name, texts.unique().tolist(), len(texts), n_missing, choices, found)
+
+
+def text_features(
+    name: str, levels: list[str], n_texts: int, n_missing: int, choices: Choices, found: Findings
+) -> list[Feature]:
+    """What becomes of a column with these different texts in so many rows."""
+    is_asked = name in choices.as_category
     if not is_asked and all(map(SHORT_YEAR.fullmatch, levels)):
         found.short_years[name] = levels[0]
         return []
-    repeats = len(levels) <= max(2.0, REPEATED * len(texts))
+    repeats = len(levels) <= max(2.0, REPEATED * n_texts)
     if len(levels) > choices.max_levels or not (repeats or is_asked or choices.text == "one-hot"):
-        _sort_out(name, texts, levels, found, is_asked)
+        _sort_out(name, n_texts, levels, found, is_asked)
         return []
-    levels.sort()
+    levels = sorted(levels)
     if n_missing:
         found.missing[name] = n_missing
-        levels.append(MISSING)
+        levels = [*levels, MISSING]
     found.coded[name] = len(levels)
     # of two values one column says it all
     used = levels[1:] if len(levels) == 2 else levels
@@ -191,7 +203,7 @@ def _learn_text(
     ]
 
 
-def _sort_out(name: str, texts: Any, levels: list[str], found: Findings, is_asked: bool) -> None:
+def _sort_out(name: str, n_texts: int, levels: list[str], found: Findings, is_asked: bool) -> None:
     """Say what a text is that is no category."""
     sample = levels[:SAMPLE]
     n_words = sum(len(level.split()) for level in sample) / len(sample)
@@ -201,7 +213,7 @@ def _sort_out(name: str, texts: Any, levels: list[str], found: Findings, is_aske
         found.measured[name] = measured
     elif n_words >= WORDY:
         found.free.append(name)
-    elif len(levels) > UNIQUE * len(texts):
+    elif len(levels) > UNIQUE * n_texts:
         found.identifiers.append(name)
     else:
         found.crowded[name] = len(levels)

@@ -154,9 +154,9 @@ def prepare(
     raw: Raw, *, target: str | int | None = None, drop: Sequence[str] = (), **options: Any
 ) -> Table:
     """The table of a file that is read already; parameters as in `read_table`."""
-    choices = _choices(raw, options)
+    choices = check_choices(raw, options)
     raw, name, y = split_target(with_target(raw, target), target)
-    raw = _without(raw, drop)
+    raw = without_columns(raw, drop)
     raw.refuse_doubts(raw.names)
     if choices.impute == "drop-rows":
         raw, is_whole = without_gaps(raw, _used_columns(raw, choices))
@@ -178,7 +178,7 @@ def prepare(
     return replace(table, notes=(*table.notes, *said), fingerprint=fingerprint(table))
 
 
-def _choices(raw: Raw, options: dict[str, Any]) -> Choices:
+def check_choices(raw: Raw, options: dict[str, Any]) -> Choices:
     """What was asked for, checked."""
     for key in ("as_category", "as_number"):
         options[key] = tuple(options.get(key, ()))
@@ -224,7 +224,8 @@ def apply_recipe(raw: Raw, features: Sequence[Feature]) -> Floats:
     return X
 
 
-def _without(raw: Raw, drop: Sequence[str]) -> Raw:
+def without_columns(raw: Raw, drop: Sequence[str]) -> Raw:
+    """What is left without some columns, which is told."""
     if not drop:
         return raw
     names = list(raw.names)

@@ -1,0 +1,100 @@
+"""Rows that lie in partitions: arrays and data frames of dask, read by rows.
+
+Every partition is worked on where it is, and only what is made of it travels. Nothing of dask is
+imported before there is an object of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+TALL = 4.0
+"""Rows per column from which an array that is cut by rows is read by rows."""
+MOST_COLUMNS = 5000
+"""Of such an array."""
+UNKNOWN = 1 << 40
+"""Rows that a partition of unknown size may have."""
+
+
+def is_partitioned(X: Any) -> bool:
+    """Whether X is an array or a data frame of dask."""
+    return hasattr(X, "dask") and hasattr(X, "npartitions")
+
+
+def is_frame(X: Any) -> bool:
+    """Whether it has names of columns."""
+    return hasattr(X, "columns")
+
+
+def is_cut_by_rows(X: Any) -> bool:
+    """Whether an array is tall, of a number of rows that may not be known, and in several parts."""
+    m, n = X.shape
+    is_known = not np.isnan(m)
+    return X.numblocks[0] > 1 and n <= MOST_COLUMNS and (not is_known or m >= TALL * n)
+
+
+def each_part(
+    begin: Callable[..., Any], X: Any, y: Any, sample_weight: Any, labels: Any
+) -> Iterator[Any]:
+    """begin(start, X, y, weights, labels) of every partition, made by dask, in their order.
+
+    `start` is the number of rows before, or where that is not known, more than there can be.
+    """
+    import dask
+
+    from blockl0.storage.dask_arrays import Held, make_runner
+
+    _check_parts(X, y, sample_weight)
+    sizes = None if is_frame(X) else X.chunks[0]
+    is_known = sizes is not None and not any(np.isnan(size) for size in sizes)
+    starts = np.cumsum([0, *sizes]).astype(int).tolist() if is_known else None
+    begins = starts or [i * UNKNOWN for i in range(X.npartitions)]
+    columns = [_pieces(part, starts, X.npartitions) for part in (X, y, sample_weight, labels)]
+    run, runner = dask.delayed(_begun, pure=False), make_runner()
+    shared = runner.shared(begin)
+    jobs = (
+        (i, run(shared, Held(begins[i]), *(pieces[i] for pieces in columns)))
+        for i in range(X.npartitions)
+    )
+    waiting: dict[int, Any] = {}
+    at = 0
+    for i, made in runner.each(jobs, lambda i: f"partition {i} of {X.npartitions}"):
+        # sums depend on their order in the last digits
+        waiting[i] = made
+        while at in waiting:
+            yield waiting.pop(at)
+            at += 1
+
+
+def _begun(begin: Any, start: Any, *parts: Any) -> Any:
+    return begin.value(start.value, *parts)
+
+
+def _pieces(part: Any, starts: list[int] | None, n: int) -> list[Any]:
+    """What belongs to each partition: delayed, or cut from an array in memory, or nothing."""
+    if part is None:
+        return [None] * n
+    if is_partitioned(part):
+        return np.ravel(part.to_delayed()).tolist()
+    if starts is None:
+        raise ValueError(
+            "`y` and weights must be of dask where the sizes of the partitions of `X` are not "
+            "known; X.compute_chunk_sizes() finds out those of an array."
+        )
+    part = np.asarray(part)
+    return [part[a:b] for a, b in pairwise(starts)]
+
+
+def _check_parts(X: Any, y: Any, sample_weight: Any) -> None:
+    counts = {part.npartitions for part in (X, y, sample_weight) if is_partitioned(part)}
+    if len(counts) != 1 or getattr(X, "numblocks", (0, 1))[-1:] != (1,):
+        raise ValueError(
+            "`X`, `y` and weights of dask must be divided into the same parts of rows, each with "
+            "all columns; use X.rechunk({1: -1}) and y.rechunk(X.chunks[0])."
+        )
+    if not is_partitioned(y) and hasattr(X, "shape") and not is_frame(X) and len(y) != X.shape[0]:
+        raise ValueError(f"`y` must have one entry per row of X, {X.shape[0]}, got {len(y)}.")

@@ -1,0 +1,288 @@
+"""Files that are read some rows at a time: one, or all of a folder, of CSV or Parquet.
+
+Every chunk is read by what reads whole files, so that the same cells mean the same numbers. What
+one chunk alone does not tell, as the decimal mark of 1.660, is known from another one, or refused.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from blockl0.files import check_exists
+from blockl0.tables.csv_files import (
+    PACKED,
+    Layout,
+    encodings,
+    layout_of,
+    name_notes,
+    opened,
+    read_cells,
+    unreadable,
+)
+from blockl0.tables.decimals import Decimals, Shown
+from blockl0.tables.formats import Raw, format_of, from_decimals, from_frame, pyarrow_parquet
+from blockl0.text import listing
+
+CHUNK_BYTES = 1 << 25
+"""Of a CSV file at a time, and of the numbers of a Parquet file."""
+LEAST_ROWS = 1000
+"""Of a Parquet file at a time at least."""
+LONGEST = 16
+"""Chunks that a record may have: a quote that is never closed would take the whole file."""
+PACKING = 5.0
+"""Bytes of text for a byte of a packed file, about."""
+FORMATS = ("csv", "parquet")
+"""Those that can be read in chunks."""
+
+
+class Chunk(NamedTuple):
+    """Some rows, the file they are of, and how much of all files has been read."""
+
+    raw: Raw
+    file: Path
+    share: float
+    found: Decimals | None = None
+
+
+@dataclass
+class Chunks:
+    """The rows of some files, in their order; iterating reads them from the beginning.
+
+    Attributes
+    ----------
+    files : tuple of Path
+        All of one format and with the same columns.
+    format : "csv" or "parquet"
+    na, header, decimal, as_text
+        As of `formats.read_raw`.
+    shown : Shown or None
+        What tells the decimal mark of the files, once it is known.
+    index : str or None
+        The first column, where it has no name.
+    notes : list of str
+        On how the files are read.
+    """
+
+    files: tuple[Path, ...]
+    format: str
+    na: tuple[str, ...] = ()
+    header: str = "auto"
+    decimal: str = "auto"
+    as_text: tuple[str, ...] = ()
+    shown: Shown | None = None
+    index: str | None = None
+    notes: list[str] = field(default_factory=list)
+    _encodings: dict[Path, str] = field(default_factory=dict, repr=False)
+
+    def __iter__(self) -> Iterator[Chunk]:
+        read = _parquet_chunks if self.format == "parquet" else _csv_chunks
+        total = sum(file.stat().st_size for file in self.files)
+        before, names = 0, None
+        for file in self.files:
+            size = file.stat().st_size
+            for chunk in read(self, file):
+                names = names or (chunk.raw.names, file)
+                raw = _aligned(chunk.raw, *names, file)
+                share = (before + chunk.share * size) / max(total, 1)
+                yield chunk._replace(raw=raw, share=share)
+            before += size
+
+    def encoding(self, path: Path) -> str:
+        """The first of the possible encodings in which a whole file can be read; found once."""
+        if path not in self._encodings:
+            self._encodings[path] = _encoding(path)
+        return self._encodings[path]
+
+    def note(self, *texts: str) -> None:
+        """Keep what is to be said, once."""
+        self.notes += [text for text in texts if text not in self.notes]
+
+
+def find_files(source: Any, format: str | None = None) -> tuple[tuple[Path, ...], str]:
+    """(the files of a path, their format): the file itself, or those of a folder by name."""
+    path = Path(source)
+    if not path.is_dir():
+        path = check_exists(path)
+        return (path,), format or format_of(path)
+    kinds: dict[str, list[Path]] = {}
+    for file in sorted(path.rglob("*")):
+        is_hidden = any(part[0] in "._" for part in file.relative_to(path).parts)
+        if file.is_file() and not is_hidden:
+            kinds.setdefault(format or _kind(file), []).append(file)
+    found = [kind for kind in FORMATS if kind in kinds]
+    if len(found) != 1:
+        what = "no CSV or Parquet files" if not found else "CSV and Parquet files"
+        raise ValueError(f"The folder {str(path)!r} holds {what}; give one with files of one kind.")
+    return tuple(kinds[found[0]]), found[0]
+
+
+def _kind(file: Path) -> str:
+    try:
+        return format_of(file)
+    except ValueError:
+        return "other"
+
+
+def _aligned(raw: Raw, names: tuple[str, ...], first: Path, file: Path) -> Raw:
+    """The same columns in the order of the first file; others are refused."""
+    if raw.names == names:
+        return raw
+    odd = sorted({*raw.names} ^ {*names})
+    if odd:
+        where = "lacks" if odd[0] in names else "has"
+        raise ValueError(
+            f"All files must have the same columns: {file.name} {where} {listing(odd)}, unlike "
+            f"{first.name}."
+        )
+    return replace(raw, data=raw.data[list(names)], names=names)
+
+
+# -- Parquet ---------------------------------------------------------------------------------------
+
+
+def _parquet_chunks(chunks: Chunks, path: Path) -> Iterator[Chunk]:
+    with pyarrow_parquet(path) as file:
+        n_rows, n_columns = file.metadata.num_rows, len(file.schema_arrow.names)
+        step, start = max(LEAST_ROWS, CHUNK_BYTES // (8 * max(n_columns, 1))), 0
+        for batch in file.iter_batches(batch_size=step):
+            frame = batch.to_pandas()
+            if len(frame) == 0:
+                continue
+            frame = frame.replace(list(chunks.na), float("nan")) if chunks.na else frame
+            frame.index = frame.index + start if frame.index.dtype.kind == "i" else frame.index
+            start += len(frame)
+            found = from_frame(frame, chunks.decimal, chunks.as_text, chunks.shown)
+            yield Chunk(_sourced(from_decimals(found), path), path, start / n_rows, found)
+
+
+def _sourced(raw: Raw, path: Path) -> Raw:
+    return replace(raw, source=str(path))
+
+
+# -- CSV -------------------------------------------------------------------------------------------
+
+
+def _csv_chunks(chunks: Chunks, path: Path) -> Iterator[Chunk]:
+    """Lines of a file, read as a file of its own; in the first encoding that does for all."""
+    encoding, size = chunks.encoding(path), path.stat().st_size
+    total = size * (PACKING if path.suffix.lower() in PACKED else 1.0)
+    layout, offset, done = layout_of(path, encoding, chunks.header), 0, 0
+    if layout.has_unnamed_first:
+        chunks.index = layout.columns[0]
+    chunks.note(*name_notes(layout.head, layout.is_named))
+    if encoding == "cp1252":
+        chunks.note("The text is not UTF-8; it is read as Windows-1252.")
+    for text in _blocks(path, encoding, CHUNK_BYTES):
+        done += len(text)
+        found = _read_block(chunks, path, text, layout, offset)
+        if len(found.frame):
+            offset = int(found.frame.index[-1])
+            yield Chunk(_sourced(from_decimals(found), path), path, min(done / total, 1.0), found)
+        layout = layout._replace(is_named=False)
+
+
+def _encoding(path: Path) -> str:
+    *tried, last = encodings(path)
+    for encoding in tried:
+        try:
+            with opened(path) as file, io.TextIOWrapper(file, encoding=encoding) as text:
+                while text.read(CHUNK_BYTES):
+                    pass
+            return encoding
+        except UnicodeError:
+            pass
+    return last
+
+
+def _blocks(path: Path, encoding: str, size: int) -> Iterator[str]:
+    """The text in pieces that end with a record."""
+    rest = ""
+    with opened(path) as file, io.TextIOWrapper(file, encoding=encoding, newline="") as text:
+        while part := text.read(size):
+            rest += part
+            cut = _last_end(rest)
+            if cut == 0 and len(rest) > LONGEST * size:
+                raise ValueError(
+                    f"{path.name} holds a quote that is not closed within {len(rest)} letters, or "
+                    "no line ends; it cannot be read in parts."
+                )
+            if cut:
+                yield rest[:cut]
+            rest = rest[cut:]
+    if rest.strip():
+        yield rest
+
+
+def _last_end(text: str) -> int:
+    """The place after the last line break with an even number of quotes before it; 0 if none."""
+    cut = text.rfind("\n") + 1
+    n_quotes = text.count('"', 0, cut)
+    while cut and n_quotes % 2:
+        before = text.rfind("\n", 0, cut - 1) + 1
+        n_quotes -= text.count('"', before, cut)
+        cut = before
+    return cut
+
+
+def _read_block(chunks: Chunks, path: Path, text: str, layout: Layout, offset: int) -> Decimals:
+    import csv
+
+    import pandas
+
+    source = io.BytesIO(text.encode())
+    try:
+        return read_cells(
+            source, "utf-8", layout, chunks.na, as_text=chunks.as_text, offset=offset,
+            decimal=chunks.decimal, shown=chunks.shown,
+        )  # fmt: skip
+    except (pandas.errors.ParserError, pandas.errors.EmptyDataError, csv.Error) as error:
+        said = unreadable(source, "utf-8", str(error), layout.separator)
+        where = f" Rows are counted from row {offset + 1} of {path.name} on." if offset else ""
+        raise ValueError(said + where) from error
+
+
+# -- sizes -----------------------------------------------------------------------------------------
+
+
+def bytes_in_memory(files: tuple[Path, ...], format: str) -> float:
+    """About how much the numbers of some files take in memory."""
+    if format == "parquet":
+        total = 0
+        for path in files:
+            with pyarrow_parquet(path) as file:
+                total += 8 * file.metadata.num_rows * file.metadata.num_columns
+        return float(total)
+    packed = (PACKING if path.suffix.lower() in PACKED else 1.0 for path in files)
+    return sum(path.stat().st_size * factor for path, factor in zip(files, packed, strict=True))
+
+
+def free_memory() -> float | None:
+    """Bytes that the system, and the group of processes that this one is in, have left.
+
+    None where the system does not say.
+    """
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        free = 1024.0 * next(int(x.split()[1]) for x in lines if x.startswith("MemAvailable"))
+    except (OSError, StopIteration, ValueError, IndexError):
+        try:
+            return float(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+        except (AttributeError, OSError, ValueError):
+            return None
+    return min(free, _left_in_group())
+
+
+def _left_in_group() -> float:
+    """Of the limit of a container; infinite where there is none."""
+    group = Path("/sys/fs/cgroup")
+    try:
+        most = (group / "memory.max").read_text().strip()
+        used = (group / "memory.current").read_text()
+        return float("inf") if most == "max" else float(most) - float(used)
+    except (OSError, ValueError):
+        return float("inf")

@@ -1,0 +1,261 @@
+"""Tables read in parts: the same answers as from all rows at once, or a reason why not."""
+
+from __future__ import annotations
+
+import gzip
+import re
+
+import numpy as np
+import pytest
+
+from blockl0.cli import stream
+from blockl0.model_file import load_model
+from blockl0.tables import chunks
+from cli_runner import answer, run
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("pyarrow")
+
+
+def frame(seed=0, m=400):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((m, 8)) * 10.0 ** np.arange(-2, 6) + 1e3 * np.arange(8)
+    made = pd.DataFrame(X, columns=[f"c{j}" for j in range(8)])
+    made["town"] = rng.choice(["Rome", "Oslo", 'a "b"', "x,y"], m)
+    made["flat"] = 7
+    made["y"] = X[:, 1] - 0.01 * X[:, 4] + 2.0 * (made["town"] == "Rome") + rng.standard_normal(m)
+    return made
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A folder in which files of some kilobytes have several parts."""
+    monkeypatch.setattr(chunks, "CHUNK_BYTES", 4000)
+    monkeypatch.setattr(chunks, "LEAST_ROWS", 40)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def both(*arguments):
+    return answer("fit", *arguments), answer("fit", *arguments, "--stream")
+
+
+def check_equal(ours, known):
+    """The same columns, coefficients, scores and choice."""
+    a, b = ours["result"], known["result"]
+    assert [row["name"] for row in a["features"]] == [row["name"] for row in b["features"]]
+    coef = [[row["coef"] for row in r["features"]] for r in (a, b)]
+    np.testing.assert_allclose(*coef, rtol=1e-8)
+    assert a["intercept"] == pytest.approx(b["intercept"], rel=1e-8)
+    assert a["objective"] == pytest.approx(b["objective"], rel=1e-10)
+    assert a["scores"]["train"] == pytest.approx(b["scores"]["train"], rel=1e-10)
+    assert ours["data"]["n_samples"] == known["data"]["n_samples"]
+    assert ours["data"]["n_features"] == known["data"]["n_features"]
+    if b["choice"]:
+        for name in ("mean_scores", "se"):
+            np.testing.assert_allclose(a["choice"][name], b["choice"][name], rtol=1e-8)
+    for row, other in zip(a["features"], b["features"], strict=True):
+        assert row["per_sd"] == pytest.approx(other["per_sd"], rel=1e-8)
+        assert row["drop_one"] == (other["drop_one"] and pytest.approx(other["drop_one"], rel=1e-7))
+
+
+def write(made, name):
+    """The same rows in one of several forms."""
+    if name == "t.parquet":
+        made.to_parquet(name, index=False)
+    elif name == "comma.csv":
+        made.to_csv(name, index=False, sep=";", decimal=",")
+    elif name == "latin.csv":
+        made.assign(town=made["town"] + "é").to_csv(name, index=False, encoding="cp1252")
+    elif name == "packed.csv.gz":
+        with gzip.open(name, "wt") as file:
+            made.to_csv(file, index=False)
+    else:
+        made.to_csv(name, index=name == "numbered.csv")
+
+
+NAMES = ("t.csv", "t.parquet", "comma.csv", "latin.csv", "packed.csv.gz", "numbered.csv")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_in_parts_gives_what_it_gives_at_once(here, name):
+    write(frame(), name)
+    kind = "parquet" if name.endswith("parquet") else "csv"
+    assert sum(1 for _ in chunks.Chunks((here / name,), kind)) > 5
+    known, ours = both(name, "-t", "y", "-k", 3)
+    check_equal(ours, known)
+    said = [text for text in known["notices"] if "half-samples" not in text]
+    assert [text for text in said if text not in ours["notices"]] == []
+
+
+def test_cross_validation_has_the_same_folds(here):
+    write(frame(1), "t.csv")
+    known, ours = both("t.csv", "-t", "y", "--max-k", 5, "--seed", 3)
+    check_equal(ours, known)
+    assert ours["result"]["choice"]["chosen"] == known["result"]["choice"]["chosen"]
+
+
+def test_the_path_is_the_same(here):
+    write(frame(2), "t.parquet")
+    known, ours = (
+        answer("path", "t.parquet", "-t", "y", "-k", 4, *more)["result"]["points"]
+        for more in ((), ("--stream",))
+    )
+    assert [p["columns"] for p in ours] == [p["columns"] for p in known]
+    for name in ("bic", "cv_loss", "cv_explained"):
+        np.testing.assert_allclose([p[name] for p in ours], [p[name] for p in known], rtol=1e-8)
+
+
+def test_a_folder_of_files_is_one_table(here):
+    made = frame(3)
+    made.to_csv("t.csv", index=False)
+    (here / "parts").mkdir()
+    made[:150].to_csv("parts/a.csv", index=False)
+    # the order of columns is that of the first file
+    made[150:][[*made.columns[::-1]]].to_csv("parts/b.csv", index=False)
+    (here / "parts" / "_SUCCESS").write_text("")
+    known, ours = (
+        answer("fit", "t.csv", "-t", "y", "-k", 3),
+        answer("fit", "parts", "-t", "y", "-k", 3),
+    )
+    check_equal(ours, known)
+    assert "parts is read in parts, since it is a folder." in ours["notices"]
+    made.rename(columns={"c1": "other"}).to_csv("parts/c.csv", index=False)
+    done = run("fit", "parts", "-t", "y", "-k", 3, code=3)
+    assert "c.csv lacks c1, other, unlike a.csv" in done.stderr
+
+
+@pytest.mark.parametrize("impute", ["mean", "drop-rows"])
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+def test_missing_values_are_filled_or_left_out_alike(here, name, impute):
+    made = frame(4)
+    made.loc[::7, "c1"] = np.nan
+    made.loc[::11, "town"] = None
+    made.loc[5, "y"] = np.nan
+    write(made, name)
+    known, ours = both(name, "-t", "y", "-k", 3, "--impute", impute)
+    check_equal(ours, known)
+
+
+def test_missing_values_are_refused_by_name(here):
+    made = frame(5)
+    made.loc[300, "c2"] = np.nan
+    write(made, "t.csv")
+    done = run("fit", "t.csv", "-t", "y", "-k", 2, "--stream", code=3)
+    assert "Missing values in 1 column: c2 (1 row)" in done.stderr
+    done = run("fit", "t.csv", "-t", "y", "-k", 2, "--stream", "--impute", "median", code=3)
+    assert "--impute mean" in done.stderr
+
+
+def test_predictions_of_parts_are_those_of_the_file(here):
+    made = frame(6)
+    write(made, "t.csv")
+    run("fit", "t.csv", "-t", "y", "-k", 4, "--stream", "--out", "m.json")
+    known = answer("predict", "m.json", "t.csv")["result"]
+    ours = answer("predict", "m.json", "t.csv", "--stream", "--out", "p.csv")["result"]
+    np.testing.assert_allclose(pd.read_csv("p.csv")["y"], known["predictions"], rtol=1e-12)
+    assert ours["score"]["value"] == pytest.approx(known["score"]["value"], rel=1e-10)
+    assert load_model("m.json").features[0].column == "c1"
+    run("predict", "m.json", "t.csv", "--stream", code=2)
+    # a row that cannot be read leaves no half of a file
+    text = (here / "t.csv").read_text().splitlines()
+    (here / "bad.csv").write_text("\n".join([*text[:-1], text[-1].replace(",", ",x", 2)]))
+    run("predict", "m.json", "bad.csv", "--stream", "--out", "q.csv", code=3)
+    assert not (here / "q.csv").exists()
+
+
+def test_a_model_of_parts_is_certified_in_parts(here):
+    write(frame(7), "t.csv")
+    run("fit", "t.csv", "-t", "y", "-k", 2, "--stream", "--out", "m.json")
+    found = answer("certify", "t.csv", "--model", "m.json", "--stream")
+    assert found["result"]["holds"] and not any("not the data" in n for n in found["notices"])
+    found = answer("certify", "t.csv", "--model", "m.json")
+    assert found["result"]["holds"] and not any("not the data" in n for n in found["notices"])
+
+
+# -- what a part alone does not tell ---------------------------------------------------------------
+
+
+def two_files(here, *columns, m=60):
+    """A folder of two files: a number, and columns that hold one cell in the one, one in the other.
+
+    The same as one file, t.csv.
+    """
+    rng = np.random.default_rng(0)
+    head = ";".join(["y", "x", *(f"z{i}" for i in range(len(columns)))])
+    parts = [
+        [";".join([f"{i % 7}", f"{rng.integers(100)}", *cells]) for i in range(m)]
+        for cells in zip(*columns, strict=True)
+    ]
+    (here / "parts").mkdir()
+    for name, part in zip("ab", parts, strict=True):
+        (here / "parts" / f"{name}.csv").write_text("\n".join([head, *part]))
+    (here / "t.csv").write_text("\n".join([head, *parts[0], *parts[1]]))
+
+
+POINT, COMMA = ("0.25", "0.25"), ("7", "0,5")
+REFUSED = {
+    "numbers, then texts": ([("12", "abc")], "holds a number as .* and a text"),
+    "a decimal point, then a comma": ([("12.5", "12,5")], "decimal comma"),
+    "only 1.660": ([("1.660", "1.660")], "1660 if points are between thousands"),
+    "only 1,660": ([("1,660", "1,660")], "--decimal"),
+    "1,660, then 1660": ([("1,660", "1660"), POINT], "in row 2, .1,660., but not in row 2"),
+    "dates both ways": ([("31/01/2012", "01/31/2012")], "day-first from .* month-first"),
+    "1,660, then 1.660": ([("1,660", "1.660"), POINT], "sets thousands apart"),
+    "1 660, then 1.660": ([("1 660", "1.660"), POINT], "sets thousands apart"),
+    "with and without %": ([("5%", "6")], "different units"),
+    "different currencies": ([("$5", "€6")], "different units"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_parts_do_not_tell_is_refused(here, case):
+    columns, pattern = REFUSED[case]
+    two_files(here, *columns)
+    options = ("-t", "y", "-k", 1, "--dates", "days")
+    done = run("fit", "parts", *options, code=3)
+    assert re.search(pattern, done.stderr), done.stderr
+    run("fit", "parts", *options, "--drop", "z0")
+
+
+def test_a_decimal_mark_that_shows_late_is_for_all_rows(here):
+    # 1.660 is 1660 in a file with decimal commas, wherever these are
+    two_files(here, ("1.660", "2.660"), COMMA)
+    options = ("-t", "y", "-k", 2, "--keep", "z0", "--keep", "z1")
+    known, ours = answer("fit", "t.csv", *options), answer("fit", "parts", *options)
+    check_equal(ours, known)
+    assert ours["data"]["decimal"] == "comma"
+
+
+def test_what_moments_cannot_do_is_refused_with_the_reason(here):
+    made = frame(8)
+    made["label"] = np.where(made["y"] > 0, "up", "down")
+    write(made, "t.csv")
+    cases = {
+        ("-t", "y", "--loss", "huber"): "Loss huber needs the rows",
+        ("-t", "y", "--test", "0.2"): "--test holds rows out",
+        ("-t", "y", "--half-samples", "4"): "--half-samples",
+        (
+            "-t",
+            "label",
+        ): "holds labels, as 'down'|holds labels, as 'up'",
+        (
+            "-t",
+            "flat",
+        ): "There is nothing to explain: 'flat' is 7 in all 400 rows",
+    }
+    for options, pattern in cases.items():
+        done = run("fit", "t.csv", *options, "-k", 2, "--stream", code=3)
+        assert re.search(pattern, done.stderr), done.stderr
+    run("fit", "-", "-t", "y", "--stream", code=3, text="y,x\n1,2\n")
+
+
+def test_large_files_go_by_themselves(here, monkeypatch):
+    write(frame(9, m=60_000), "t.csv")
+    monkeypatch.setattr(chunks, "CHUNK_BYTES", 1 << 20)
+    monkeypatch.setattr(stream, "free_memory", lambda: 1e7)
+    monkeypatch.setattr(stream, "SMALL", 1 << 20)
+    done = run("fit", "t.csv", "-t", "y", "-k", 2)
+    assert "is read in parts, since its numbers take about" in done.stderr
+    done = run("report", "t.csv", "-t", "y", code=3)
+    assert "`report` needs the rows in memory, but its numbers" in done.stderr
