@@ -5,16 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0 import kernels
 from blockl0.certificate.moves import CLEAR
 from blockl0.problem.problem import Problem
 from blockl0.storage.block import Block
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-LEAST_PIVOT = 1e-9
-"""Of a squared length: with a smaller pivot a column is in the span of the support."""
 
 
 def price_columns(
@@ -95,13 +91,4 @@ def kernel_price(
     sq: Floats,
 ) -> tuple[Floats, Floats]:
     """The prices of the columns of a block, and their pivots, (c,) each; V = [X_S, residual]."""
-    U = block.cross(V)
-    U, g = U[:-1], U[-1]
-    W = K @ U
-    M = np.maximum(sq - np.einsum("ij,ij->j", U, W), 0.0)
-    least = LEAST_PIVOT * sq
-    change = price - 0.5 * g * g / np.where(M > least, M, np.inf)
-    # the smallest numbers keep a zero column from dividing zero by zero
-    kernels.price_swaps(W, np.diag(K).copy(), w, free, g, M, least + 1e-300, change)
-    change[sq <= 0.0] = np.inf
-    return change, M
+    return block.prices(V, K, w, free, price, sq)

@@ -10,7 +10,11 @@ from typing import Any
 
 from blockl0.storage.source import Source
 
-OPENERS: dict[str, str] = {}
+OPENERS: dict[str, str] = {
+    "cupy": "blockl0.storage.device",
+    "torch": "blockl0.storage.device",
+    "array_api_strict": "blockl0.storage.device",
+}
 """The module with `open_source(X, memory_limit) -> Source | None`, by the package of X's type.
 
 None says that X is none of those after all, as most arrays of NumPy."""
