@@ -1,4 +1,4 @@
-"""X on a device against X in memory: a strict array API here, CuPy and torch where there is a card."""
+"""X on a device against X in memory: a strict array API, and CuPy and torch where there is a card."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_the_first_bad_entry_is_named(sent, value):
 def test_what_is_refused(sent, monkeypatch):
     with pytest.raises(ValueError, match="two dimensions, got 3"):
         open_source(sent(np.zeros((2, 2, 2))))
-    with pytest.raises(ValueError, match="must hold real numbers, got .*complex"):
+    with pytest.raises(ValueError, match=r"must hold real numbers, got .*complex"):
         DeviceSource(sent(np.zeros((2, 2), dtype=np.complex128)))
     absent = builtins.__import__
 

@@ -38,20 +38,24 @@ class Torch:
         self.rng = torch.Generator(device=device).manual_seed(seed)
 
     def empty(self, m: int, n: int) -> Any:
-        # columns lie in one run each
+        """Room for X (m, n), columns in one run each."""
         return self.xp.empty((n, m), dtype=self.xp.float32, device=self.device).T
 
     def normal(self, m: int, n: int) -> Any:
+        """Standard normal numbers (m, n)."""
         how = {"dtype": self.xp.float32, "device": self.device, "generator": self.rng}
         return self.xp.randn((n, m), **how).T
 
     def repeat(self, A: Any) -> Any:
+        """Every column `FAMILY` times."""
         return A.repeat_interleave(FAMILY, dim=1)
 
     def host(self, A: Any) -> Any:
+        """A as an array of NumPy."""
         return A.cpu().numpy()
 
     def wait(self) -> None:
+        """Until the card is done."""
         if self.device != "cpu":
             self.xp.cuda.synchronize()
 
@@ -65,18 +69,23 @@ class Cupy:
         self.xp, self.rng = cupy, cupy.random.default_rng(seed)
 
     def empty(self, m: int, n: int) -> Any:
+        """Room for X (m, n), columns in one run each."""
         return self.xp.empty((n, m), dtype=self.xp.float32).T
 
     def normal(self, m: int, n: int) -> Any:
+        """Standard normal numbers (m, n)."""
         return self.rng.standard_normal((n, m), dtype=self.xp.float32).T
 
     def repeat(self, A: Any) -> Any:
+        """Every column `FAMILY` times."""
         return self.xp.repeat(A, FAMILY, axis=1)
 
     def host(self, A: Any) -> Any:
+        """A as an array of NumPy."""
         return A.get()
 
     def wait(self) -> None:
+        """Until the card is done."""
         self.xp.cuda.Device().synchronize()
 
 

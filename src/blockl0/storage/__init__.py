@@ -6,8 +6,8 @@
 
 A storage is a `Source`, with an `Engine` of its own where its blocks live elsewhere, and a line in
 `openers.OPENERS`. `blockl0.problem.blocks.Blocks` makes a `Design` of it, with which everything
-else works. Nothing here knows what is minimized, but for the prices of least squares, which are found
-where the columns lie.
+else works. Nothing here knows what is minimized, but for the prices of least squares, which are
+found where the columns lie.
 """
 
 from __future__ import annotations
