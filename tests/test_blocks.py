@@ -212,14 +212,10 @@ def test_what_blocks_do_not_do_is_refused(monkeypatch):
         design.full_gram()
 
 
-@pytest.fixture
-def nothing_is_small(monkeypatch):
-    monkeypatch.setattr(blocks_module, "IN_MEMORY_BYTES", 0)
-
-
-def test_estimators_take_sources(nothing_is_small):
+def test_estimators_take_sources():
     X, y = draw(13, offset=5.0)
     source = Counting(X, CUTS["ragged"])
+    source.held_bytes = 10_000
     model = L0Regressor(K, effort="fast", random_state=0).fit(source, y)
     twin = L0Regressor(K, effort="fast", random_state=0).fit(X, y)
     assert model.support_.tolist() == twin.support_.tolist()

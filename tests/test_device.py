@@ -1,4 +1,4 @@
-"""X on a device against X in memory: a strict array API, and CuPy and torch where there is a card."""
+"""X on a device against X in memory: a strict array API, CuPy and torch where there is a card."""
 
 from __future__ import annotations
 

@@ -191,6 +191,7 @@ def l0_path(
     costs: Any = None,
     random_state: Any = None,
     time_limit: float | None = None,
+    memory_limit: float | None = None,
     callback: Callback | None = None,
     verbose: int | bool = 0,
     effort: str | int = "fast",
@@ -221,6 +222,8 @@ def l0_path(
     time_limit : float, optional
         Seconds for the whole path. Points that were not reached are left out, so that the path is
         shorter; there is always at least one.
+    memory_limit : float, optional
+        Bytes for blocks of an X that is read in them; see `solve`.
     callback : callable, optional
         Called with a `Progress` after every round of every point; returning True stops the path.
     verbose : int or bool
@@ -248,7 +251,7 @@ def l0_path(
     problem = problem_of(
         X, y, alpha=alpha, ridge=ridge, loss=loss, sample_weight=sample_weight, keep=keep,
         feature_groups=feature_groups, bounds=bounds, positive=positive, costs=costs,
-        n_nonzero_coefs=budgets,
+        n_nonzero_coefs=budgets, memory_limit=memory_limit,
     )  # fmt: skip
     name = "n_features" if problem.units is COLUMNS else "n_groups"
     points = check_path(n_nonzero_coefs, alphas, alpha, problem.n_units, problem.keep.size, name)

@@ -39,6 +39,7 @@ def solve(
     init: ArrayLike | None = None,
     random_state: Any = None,
     time_limit: float | None = None,
+    memory_limit: float | None = None,
     callback: Callback | None = None,
     verbose: int | bool = 0,
     **method_options: Any,
@@ -50,10 +51,12 @@ def solve(
 
     Parameters
     ----------
-    X : array-like, scipy.sparse or Moments (m, n)
-        Sparse input is never densified. A float64 array in Fortran order is not copied, unless
-        columns are shorter than 1e-30 or longer than 1e30: all methods then work with these times
-        powers of two, and `coef` is for X as given. `blockl0.Moments` stand for X, y and weights.
+    X : array-like, scipy.sparse, Moments, or what is read in blocks of columns (m, n)
+        Sparse input is never densified. A `numpy.memmap` in Fortran order, the path of such an
+        ``.npy`` file, a zarr array or an HDF5 dataset is not read as a whole, unless it is small.
+        A float64 array in Fortran order is not copied, unless columns are shorter than 1e-30 or
+        longer than 1e30: all methods then work with these times powers of two, and `coef` is for X
+        as given. `blockl0.Moments` stand for X, y and weights.
     y : array-like (m,), or (m, q)
         For "logistic" and "squared_hinge" labels in {-1, 1} or {0, 1}; for "softmax" class codes
         0, ..., C - 1. For "squared" also q responses, which share one support: `coef` is (n, q).
@@ -76,10 +79,10 @@ def solve(
         It takes the squared loss where there are no more columns than rows, and with a `ridge` any
         number of columns and any loss but "softmax"; elsewhere no bound exists, status NO_BOUND.
         Options ``gap=0.01`` to stop as soon as the objective is proven to be within 1 % of the
-        optimum (default: to rounding), ``node_limit``, ``memory_limit`` in bytes (default: 4e9),
-        and ``proof="file.npz"`` for a proof that `blockl0.verify` checks. For comparison, see
-        `blockl0.baselines`: with a budget "pgm" (iterative hard thresholding), "apgm", "qpm",
-        "ssp", "romp", "omp", "cosamp", "cvx-l1", "forward"; with a price "pgm-l0", "apgm-l0",
+        optimum (default: to rounding), ``node_limit``, and ``proof="file.npz"`` for a
+        proof that `blockl0.verify` checks. For comparison, see `blockl0.baselines`: with a budget
+        "pgm" (iterative hard thresholding), "apgm", "qpm", "ssp", "romp", "omp", "cosamp",
+        "cvx-l1", "forward"; with a price "pgm-l0", "apgm-l0",
         "pgm-l1", "pgm-lp".
     keep : array-like, optional
         Columns that always stay, with their groups; they count towards the budget. One that is
@@ -105,6 +108,10 @@ def solve(
     time_limit : float, optional
         Seconds; the best point so far is returned with status TIME_LIMIT, and the lower bound so
         far with method "exact". Ctrl-C likewise, with status INTERRUPTED.
+    memory_limit : float, optional
+        Bytes. Of method "exact", for its tree: 4e9 by default. Of an X that is read in blocks, for
+        these and for what is kept of them, 1 GiB by default; beside it a search takes a few
+        numbers for every column.
     callback : callable, optional
         Called with a `Progress` after every iteration, with `lower_bound` and `gap` from method
         "exact"; returning True stops.
@@ -128,9 +135,12 @@ def solve(
     (array([3, 7]), 'optimal')
     """
     check_method(method, method_options)
+    if memory_limit is not None and "memory_limit" in METHODS[method].defaults:
+        method_options["memory_limit"] = memory_limit
     problem = problem_of(
         X,
         y,
+        memory_limit=memory_limit,
         n_nonzero_coefs=n_nonzero_coefs,
         alpha=alpha,
         ridge=ridge,

@@ -52,7 +52,7 @@ def check_X(X: Any) -> Floats | sp.csc_array:
     if is_sparse(X):
         return _check_sparse_X(X)
     X = as_numeric(X, "X")
-    _check_matrix_shape(X.shape)
+    check_matrix_shape(X.shape)
     X = np.asfortranarray(_as_float64(X))
     _check_entries(X, "X")
     return X
@@ -643,7 +643,7 @@ def check_terms(X: Any, y: Any) -> tuple[Floats, Floats]:
     if is_sparse(X):
         raise TypeError("`X` must be a dense array of library terms, got a sparse matrix.")
     terms, targets = _as_float64(as_numeric(X, "X")), _as_float64(as_numeric(y, "y"))
-    _check_matrix_shape(terms.shape)
+    check_matrix_shape(terms.shape)
     if targets.ndim == 1:
         targets = targets[:, None]
     if targets.ndim != 2 or targets.shape[0] != terms.shape[0] or targets.shape[1] == 0:
@@ -689,8 +689,8 @@ def _check_sparse_X(X: Any) -> sp.csc_array:
     """Return a sparse X as a canonical float64 csc_array, sharing its memory where possible."""
     import scipy.sparse as sp  # imported already, where X is sparse
 
-    _check_kind(X.dtype, "X", None)
-    _check_matrix_shape(X.shape)
+    check_kind(X.dtype, "X", None)
+    check_matrix_shape(X.shape)
     A: Any = sp.csc_array(X, dtype=np.float64)
     if not A.has_canonical_format:
         # sorting and summing duplicates work in place, and the arrays may be the caller's
@@ -711,11 +711,12 @@ def as_numeric(value: ArrayLike, name: str) -> NDArray[Any]:
         array = np.asarray(value)
     except ValueError as error:
         raise ValueError(f"`{name}` must be rectangular; its rows differ in length.") from error
-    _check_kind(array.dtype, name, array.flat[0] if array.size else None)
+    check_kind(array.dtype, name, array.flat[0] if array.size else None)
     return array
 
 
-def _check_kind(dtype: np.dtype[Any], name: str, first: Any) -> None:
+def check_kind(dtype: np.dtype[Any], name: str, first: Any) -> None:
+    """Refuse what is no real number; `first` is an entry to show."""
     if dtype.kind == "c":
         raise TypeError(f"`{name}` must be real, got {dtype}; pass its real part, or split it.")
     if dtype.kind not in "biuf":
@@ -732,7 +733,8 @@ def _as_float64(array: NDArray[Any]) -> Floats:
         return array.astype(np.float64, copy=False)
 
 
-def _check_matrix_shape(shape: tuple[int, ...]) -> None:
+def check_matrix_shape(shape: tuple[int, ...]) -> None:
+    """Refuse what is no matrix, or has no entry."""
     if len(shape) != 2:
         raise ValueError(
             f"`X` must be 2-D (n_samples, n_features), got shape {shape}; reshape it, for example "

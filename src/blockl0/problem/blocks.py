@@ -29,6 +29,7 @@ from blockl0.storage.block import (
     centre,
 )
 from blockl0.storage.cache import ColumnCache
+from blockl0.storage.carried import Bag, Ranking, kernel_carry
 from blockl0.storage.source import Source
 from blockl0.validate import refuse_entry
 
@@ -36,10 +37,10 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-IN_MEMORY_BYTES = 128 << 20
-"""X that is smaller, as float64, is read into memory once."""
 TAKEN_BYTES = 256 << 20
 """Columns up to this size are an array in memory once they are taken; others stay in blocks."""
+CARRIED = 1536
+"""Columns that a pass takes along where single columns are dear: a pool of the usual size."""
 GRAM_COLUMNS = 4096
 """Columns of which X'X is formed at most."""
 
@@ -47,7 +48,7 @@ GRAM_COLUMNS = 4096
 def read_if_small(source: Source) -> Blocks | Floats:
     """The blocks of a source, or where it is small, X in memory, not yet checked."""
     blocks = Blocks(source)
-    if blocks.nbytes > IN_MEMORY_BYTES:
+    if blocks.nbytes > source.held_bytes:
         return blocks
     return source.columns(np.arange(source.shape[1]))
 
@@ -125,6 +126,29 @@ class Blocks(Design):
             self.cache.n_read += self.source.block_nbytes(i) / self.source.nbytes
             yield i, answer
 
+    def scan_for(
+        self, ranking: Ranking, kernel: Callable[..., Any], *shared: Any,
+        split: tuple[Any, ...] = (),
+    ) -> Iterator[tuple[Any, Any]]:  # fmt: skip
+        """A scan after which the columns that it ranks first are likely to be at hand.
+
+        Where reading single columns would cost a good part of a pass they are taken along, and kept
+        in the cache: no answer depends on that.
+        """
+        if not self.source.is_dear or self._idx is not None:
+            yield from self.scan(kernel, *shared, split=split)
+            return
+        most = min(CARRIED, self.cache.most)
+        share, bags = most / self.shape[1], None
+        given = kernel, ranking, share, *shared
+        for part, (answer, best) in self.scan(kernel_carry, *given, split=split):
+            bags = bags or [Bag(most) for _ in best]
+            for bag, (ranks, own, X) in zip(bags, best, strict=True):
+                bag.add(ranks, own + part.start, X)
+            yield part, answer
+        for bag in bags or ():
+            self.cache.keep(*bag.contents())
+
     def _own(self, i: int, part: Any) -> Ints | None:
         """Which columns of a block were taken; None for all."""
         if self._idx is None:
@@ -145,7 +169,7 @@ class Blocks(Design):
         if self._is_known_for(y, weights):
             return
         n, whole, bad = self.shape[1], {}, []
-        for part, found in self.scan(kernel_summary, y, weights):
+        for part, found in self.scan_for(first_gains, kernel_summary, y, weights):
             if found.bad is not None:
                 column, row, value = found.bad
                 bad.append((int(np.arange(n)[part][column]), row, value))
@@ -407,6 +431,14 @@ def kernel_matvec(block: Block, v: Floats) -> Floats:
 def kernel_summary(block: Block, y: Floats | None, weights: Floats | None) -> Summary:
     """What one read tells."""
     return block.summary(y, weights)
+
+
+def first_gains(summary: Summary) -> Floats:
+    """What each column takes off the objective as the first one, with an intercept or not."""
+    pairs = (
+        (summary.centred_products, summary.centred_squares), (summary.products, summary.squares),
+    )  # fmt: skip
+    return np.array([-(p**2) / np.where(q > 0.0, q, np.inf) for p, q in pairs])
 
 
 def _same(a: Floats | None, b: Floats | None) -> bool:

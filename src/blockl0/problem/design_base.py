@@ -121,6 +121,16 @@ class Design(ABC):
         for part in self.parts():
             yield part, kernel(Part(self, part), *shared, *(a[..., part] for a in split))
 
+    def scan_for(
+        self, ranking: Callable[[Any], Floats], kernel: Callable[..., Any], *shared: Any,
+        split: tuple[Any, ...] = (),
+    ) -> Iterator[tuple[Any, Any]]:  # fmt: skip
+        """A scan whose answers rank the columns, (r, c) for a block; the first are wanted next.
+
+        For storages that had better take them along.
+        """
+        return self.scan(kernel, *shared, split=split)
+
     def look(self, y: Floats | None = None, weights: Floats | None = None) -> None:
         """Read X once for all that is asked of it before a search, where reading is what costs."""
         return

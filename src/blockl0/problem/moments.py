@@ -398,14 +398,16 @@ class Moments:
         return f"Moments({self.n_samples} rows, {self.n_features} columns{folds})"
 
 
-def problem_of(X: Any, y: Any, *, sample_weight: Any = None, **given: Any) -> Problem:
+def problem_of(
+    X: Any, y: Any, *, sample_weight: Any = None, memory_limit: Any = None, **given: Any
+) -> Problem:
     """The problem of data, or of moments instead of them; parameters as of `blockl0.solve`."""
     if isinstance(X, Moments):
         X.check_alone(y, sample_weight)
         return X.prepared(fit_intercept=False, **given).problem
     if y is None:
         raise TypeError("`y` is missing; only Moments hold the target themselves.")
-    return as_problem(X, y, sample_weight=sample_weight, **given)
+    return as_problem(X, y, sample_weight=sample_weight, memory_limit=memory_limit, **given)
 
 
 def _names(X: Any) -> tuple[str, ...] | None:

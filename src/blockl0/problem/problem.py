@@ -285,10 +285,11 @@ def as_problem(
     bounds: Any = None,
     positive: Any = None,
     costs: Any = None,
+    memory_limit: Any = None,
 ) -> Problem:
     """Check user input, cast it once, and bind it together; parameters as in `blockl0.solve`."""
     loss = get_loss(loss)
-    design = as_design(X)
+    design = as_design(X, memory_limit)
     m, n = design.shape
     units = check_groups(feature_groups, n)
     name = "n_features" if units is COLUMNS else "n_groups"

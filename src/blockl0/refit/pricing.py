@@ -48,8 +48,8 @@ def price_columns(
     free = ~np.isin(support, problem.keep)
     change, pivots = np.empty(problem.n_features), np.empty(problem.n_features)
     price_of_one = price if support.size < budget else np.inf
-    for part, answer in problem.design.scan(
-        kernel_price, weighted, K, w[support], free, price_of_one, split=(sq_norms,)
+    for part, answer in problem.design.scan_for(
+        by_change, kernel_price, weighted, K, w[support], free, price_of_one, split=(sq_norms,)
     ):
         change[part], pivots[part] = answer
     change[support] = np.inf
@@ -79,6 +79,11 @@ def _inverse(H: Floats) -> Floats:
     scale = np.sqrt(np.where(H.diagonal() > 0.0, H.diagonal(), 1.0))
     K = np.linalg.pinv(H / scale / scale[:, None], hermitian=True).astype(np.float64)
     return K / scale / scale[:, None]
+
+
+def by_change(answer: tuple[Floats, Floats]) -> Floats:
+    """What `kernel_price` ranks columns by, (1, c)."""
+    return answer[0][None]
 
 
 def kernel_price(

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from blockl0.storage.block import ArrayBlock, Block, Summary, View
 from blockl0.storage.engine import Engine, InOrder, ReadAhead
+from blockl0.storage.memmap import by_columns
 from blockl0.storage.openers import opened
 from blockl0.storage.source import ArraySource, Source
 
@@ -27,5 +28,6 @@ __all__ = [
     "Source",
     "Summary",
     "View",
+    "by_columns",
     "opened",
 ]

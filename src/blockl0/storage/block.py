@@ -97,12 +97,20 @@ class Block(ABC):
     def columns(self, idx: Any) -> Floats:
         """X[:, idx] as a new Fortran-ordered array (m, k); idx may be a slice."""
 
+    def stored(self, idx: Any) -> Floats:
+        """The columns before anything was done to them, (m, k), as `columns` otherwise."""
+        return self.columns(idx)
+
+    def seen(self, part: slice) -> Floats:
+        """X[:, part] to read only, (m, k); not copied where that is not needed."""
+        return self.columns(part)
+
     def sq_norms(self, weights: Floats | None = None) -> Floats:
         """Σ_i weights_i x_ij², (c,)."""
         result = np.empty(self.shape[1])
         for part in self.parts():
-            X = self.columns(part)
-            X *= X
+            X = self.seen(part)
+            X = X * X
             result[part] = X.sum(axis=0) if weights is None else weights @ X
         return result
 
@@ -111,7 +119,7 @@ class Block(ABC):
         result = np.zeros(self.shape[0])
         for part in self.parts():
             if v[part].any():
-                result += self.columns(part) @ v[part]
+                result += self.seen(part) @ v[part]
         return result
 
     def summary(self, y: Floats | None, weights: Floats | None) -> Summary:
@@ -156,8 +164,12 @@ class ArrayBlock(Block):
             return V.T @ self.X
         U = np.empty((V.shape[1], self.shape[1]))
         for part in self.parts():
-            U[:, part] = V.T @ self.columns(part)
+            U[:, part] = V.T @ self.seen(part)
         return U
+
+    def seen(self, part: slice) -> Floats:
+        """X[:, part] to read only, (m, k)."""
+        return self.X[:, part] if self.X.dtype == np.float64 else self.columns(part)
 
     def columns(self, idx: Any) -> Floats:
         """X[:, idx] as a new Fortran-ordered array (m, k); idx may be a slice."""
@@ -231,13 +243,17 @@ class Seen(Block):
         """X[:, idx] as a new Fortran-ordered array (m, k); idx may be a slice."""
         return self.view.cut(idx).change(self.block.columns(idx))
 
+    def stored(self, idx: Any) -> Floats:
+        """The columns before anything was done to them, (m, k)."""
+        return self.block.stored(idx)
+
 
 def summarize(block: Block, y: Floats | None, weights: Floats | None) -> Summary:
     """The summary of any block by its columns, some at a time."""
     m = block.shape[0]
     ones = np.ones(m) if weights is None else weights
     both = None if y is None else (ones * y, ones * centre(y, weights)[0])
-    parts = [_summary_of(block.columns(part), ones, both, part.start) for part in block.parts()]
+    parts = [_summary_of(block.seen(part), ones, both, part.start) for part in block.parts()]
     bad = next((part.bad for part in parts if part.bad is not None), None)
     return joined(parts)._replace(bad=bad)
 
@@ -261,11 +277,16 @@ def joined(parts: list[Summary]) -> Summary:
 def _summary_of(
     X: Floats, weights: Floats, both: tuple[Floats, Floats] | None, start: int
 ) -> Summary:
-    """The summary of columns (m, k), which are changed."""
+    """The summary of columns (m, k), which are not changed.
+
+    Where a mean is no more than a spread, a centred sum is a difference that loses a digit of two
+    at most; other columns are centred, by two differences.
+    """
     k, total = X.shape[1], float(weights.sum())
     low, high = X.min(axis=0), X.max(axis=0)
     if is_refused(low, high).any():
         nothing, none = np.zeros(k), np.zeros(k, dtype=np.bool_)
+<<<<<<< HEAD
         return Summary(low, high, *(nothing,) * 6, none, none, first_bad(X, start))
     used_low, used_high = low, high
     if not np.all(weights > 0.0):
@@ -273,17 +294,48 @@ def _summary_of(
         used_low, used_high = used.min(axis=0), used.max(axis=0)
     products = np.zeros(k) if both is None else both[0] @ X
     squares, means = np.einsum("i,ij,ij->j", weights, X, X), weights @ X / total
+=======
+        return Summary(low, high, *(nothing,) * 6, none, none, _first_bad(X, start))
+    lines = np.zeros((3, k))
+    if both is None:
+        lines[0] = weights @ X
+    else:
+        lines[:] = np.stack([weights, *both]) @ X
+    sums, products, centred_products = lines
+    means, rests, squares = sums / total, np.zeros(k), weights @ (X * X)
+    centred = squares - sums * means
+    is_far = np.zeros(k, dtype=np.bool_)
+    is_constant = is_far.copy()
+    some = np.flatnonzero(~(centred > total * means**2))
+    if some.size:
+        own = _centred_sums(X[:, some], weights, total, None if both is None else both[1])
+        for whole, part in zip(
+            (means, rests, centred, centred_products, is_far, is_constant), own, strict=True
+        ):
+            whole[some] = part
+    return Summary(low, high, squares, products, means, rests, centred, centred_products,
+                   is_far, is_constant)  # fmt: skip
+
+
+def _centred_sums(
+    X: Floats, weights: Floats, total: float, target: Floats | None
+) -> tuple[Floats, Floats, Floats, Floats, Bools, Bools]:
+    """Means, rests, centred squares and products, and what is far and constant; X is changed."""
+    used = X if np.all(weights > 0.0) else X[weights > 0.0]
+    is_constant = is_rounding(used.min(axis=0), used.max(axis=0))
+    means = weights @ X / total
+>>>>>>> wip-storage
     X -= means
     rests = weights @ X / total
     X -= rests
-    centred = np.einsum("i,ij,ij->j", weights, X, X)
-    is_far = FAR**2 * centred < total * means**2
-    is_constant = is_far & is_rounding(used_low, used_high)
+    products = np.zeros(means.size) if target is None else target @ X
+    X *= X
+    squares = weights @ X
+    is_far = FAR**2 * squares < total * means**2
+    is_constant &= is_far
     means = np.where(is_far, means, means + rests)
     rests = np.where(is_far & ~is_constant, rests, 0.0)
-    centred_products = np.zeros(k) if both is None else both[1] @ X
-    return Summary(low, high, squares, products, means, rests, centred, centred_products,
-                   is_far, is_constant)  # fmt: skip
+    return means, rests, squares, products, is_far, is_constant
 
 
 def is_refused(low: Floats, high: Floats) -> Bools:

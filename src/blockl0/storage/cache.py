@@ -10,9 +10,6 @@ from blockl0.storage.source import Source
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-CACHED_BYTES = 128 << 20
-"""Columns that are kept, as float64."""
-
 
 class ColumnCache:
     """The columns of a source by number, as stored but in float64; the latest ones are kept.
@@ -22,18 +19,20 @@ class ColumnCache:
     n_read : float
         Bytes that were read of the source so far, in those of all its entries. A scan counts as
         what it reads, which is one unless only some blocks are asked.
+    most : int
+        Columns that are kept.
     """
 
-    def __init__(self, source: Source, size: int = CACHED_BYTES) -> None:
+    def __init__(self, source: Source) -> None:
         self.source = source
         self.n_read = 0.0
-        self._most = max(1, size // (8 * source.shape[0]))
+        self.most = max(1, source.held_bytes // (8 * source.shape[0]))
         self._kept: dict[int, Floats] = {}
 
     def columns(self, idx: Ints) -> Floats:
         """X[:, idx] as a new Fortran-ordered array (m, k); what is not kept is read."""
         missing = np.array([j for j in np.unique(idx) if int(j) not in self._kept], dtype=np.int64)
-        if idx.size > self._most:
+        if idx.size > self.most:
             self._count(idx)
             return self.source.columns(idx)
         if missing.size:
@@ -44,9 +43,20 @@ class ColumnCache:
         for at, j in enumerate(idx.tolist()):
             # what is used again goes to the end, and the first ones go
             X[:, at] = self._kept[j] = self._kept.pop(j)
-        for j in list(self._kept)[: max(0, len(self._kept) - self._most)]:
-            del self._kept[j]
+        self._forget()
         return X
+
+    def keep(self, idx: Ints, columns: list[Floats]) -> None:
+        """Keep columns that were read in passing."""
+        for j, x in zip(idx.tolist(), columns, strict=True):
+            self._kept.pop(j, None)
+            self._kept[j] = x
+        self._forget()
+
+    def _forget(self) -> None:
+        """Let go of the columns that were not used for longest."""
+        for j in list(self._kept)[: max(0, len(self._kept) - self.most)]:
+            del self._kept[j]
 
     def _count(self, idx: Ints) -> None:
         self.n_read += self.source.columns_nbytes(idx) / max(self.source.nbytes, 1)

@@ -10,12 +10,10 @@ from numpy.typing import NDArray
 
 from blockl0.storage.block import ArrayBlock, Block
 from blockl0.storage.engine import Engine, InOrder
+from blockl0.storage.limits import limits_of
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-BLOCK_BYTES = 64 << 20
-"""Stored bytes of a block, unless a limit of memory asks for less."""
 
 
 class Source(ABC):
@@ -30,12 +28,18 @@ class Source(ABC):
         The columns of each block, one behind the other.
     engine : Engine
         Maps over the blocks; in order, in this process, unless a storage knows better.
+    held_bytes : int
+        Float64 entries that are held in memory: X, where it is so small, or columns once read.
+    is_dear : bool
+        Whether single columns cost much more to read than their share of a pass.
     """
 
     shape: tuple[int, int]
     nbytes: int
     parts: tuple[slice, ...]
     engine: Engine = InOrder()
+    held_bytes: int = limits_of().held
+    is_dear: bool = False
 
     @abstractmethod
     def block(self, i: int) -> Block:
@@ -72,7 +76,7 @@ class ArraySource(Source):
     X : ndarray (m, n)
         Of real numbers of any kind.
     ends : sequence of int, optional
-        Where each block ends; else blocks of `BLOCK_BYTES`.
+        Where each block ends; else blocks of 64 MiB.
     """
 
     def __init__(self, X: NDArray[Any], ends: Any = None) -> None:
@@ -92,7 +96,9 @@ class ArraySource(Source):
         return self.nbytes * idx.size / self.shape[1]
 
 
-def even_parts(shape: tuple[int, int], itemsize: int, size: int = BLOCK_BYTES) -> tuple[slice, ...]:
+def even_parts(
+    shape: tuple[int, int], itemsize: int, size: int = limits_of().block
+) -> tuple[slice, ...]:
     """Columns cut into blocks of about `size` stored bytes, at least one column each."""
     step = max(1, size // max(1, shape[0] * itemsize))
     return parts_of([*range(step, shape[1], step), shape[1]])
