@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from blockl0 import L0Classifier, L0Regressor, l0_path, solve
-from blockl0.problem import blocks as blocks_module
 from blockl0.problem.blocks import Blocks
 from blockl0.problem.preprocess import apply
 from blockl0.problem.problem import as_problem
 from blockl0.solve import solve_problem
 from blockl0.storage import device as device_module
+from blockl0.storage import limits
 from blockl0.storage.block import ArrayBlock, View
 from blockl0.storage.device import DeviceBlock, DeviceSource, open_source
 
@@ -47,7 +47,7 @@ def sent(request):
 def small_steps(monkeypatch):
     """Several blocks, several steps in each, and nothing read into memory for being small."""
     monkeypatch.setattr(device_module, "STEP_BYTES", 8 * M * 100)
-    monkeypatch.setattr(blocks_module, "IN_MEMORY_BYTES", 0)
+    monkeypatch.setattr(limits, "DEFAULT_LIMIT", 8 * 40 * 8 * M)
 
 
 def draw(seed=0, dtype=np.float32):
@@ -112,7 +112,7 @@ def test_kernels_of_a_block_through_a_view(sent):
     is_flat, is_far = rng.random((2, N)) < 0.1
     means, rests = rng.standard_normal((2, N))
     view = View(np.exp2(rng.integers(-3, 4, N)), means, rests * is_far, is_flat, is_far)
-    here, there = DeviceBlock(sent(X)).seen(view), ArrayBlock(X).seen(view)
+    here, there = DeviceBlock(sent(X)).through(view), ArrayBlock(X).through(view)
     V, v, weights = rng.standard_normal((M, 3)), rng.standard_normal(N), rng.random(M)
     np.testing.assert_allclose(here.cross(V), there.cross(V), atol=1e-9)
     np.testing.assert_allclose(here.matvec(v), there.matvec(v), atol=1e-9)

@@ -409,7 +409,7 @@ def run_kernel(
     if own is not None:
         block = ArrayBlock(block.columns(own))
     if not view.is_plain:
-        block = block.seen(view)
+        block = block.through(view)
     return kernel(block, *shared, *split)
 
 

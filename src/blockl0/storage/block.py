@@ -135,7 +135,7 @@ class Block(ABC):
         """
         return swap_prices(self.cross(V), K, w, free, price, sq)
 
-    def seen(self, view: View) -> Block:
+    def through(self, view: View) -> Block:
         """These columns through a view that was cut for them."""
         return Seen(self, view)
 
@@ -286,16 +286,7 @@ def _summary_of(
     low, high = X.min(axis=0), X.max(axis=0)
     if is_refused(low, high).any():
         nothing, none = np.zeros(k), np.zeros(k, dtype=np.bool_)
-<<<<<<< HEAD
         return Summary(low, high, *(nothing,) * 6, none, none, first_bad(X, start))
-    used_low, used_high = low, high
-    if not np.all(weights > 0.0):
-        used = X[weights > 0.0]
-        used_low, used_high = used.min(axis=0), used.max(axis=0)
-    products = np.zeros(k) if both is None else both[0] @ X
-    squares, means = np.einsum("i,ij,ij->j", weights, X, X), weights @ X / total
-=======
-        return Summary(low, high, *(nothing,) * 6, none, none, _first_bad(X, start))
     lines = np.zeros((3, k))
     if both is None:
         lines[0] = weights @ X
@@ -324,7 +315,6 @@ def _centred_sums(
     used = X if np.all(weights > 0.0) else X[weights > 0.0]
     is_constant = is_rounding(used.min(axis=0), used.max(axis=0))
     means = weights @ X / total
->>>>>>> wip-storage
     X -= means
     rests = weights @ X / total
     X -= rests

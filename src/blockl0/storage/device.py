@@ -23,6 +23,7 @@ from blockl0.storage.block import (
     first_bad,
     is_refused,
 )
+from blockl0.storage.limits import limits_of
 from blockl0.storage.prices import LEAST_PIVOT, SMALLEST
 from blockl0.storage.source import Source, parts_of
 from blockl0.units import is_rounding
@@ -45,7 +46,7 @@ def open_source(X: Any, memory_limit: float | None = None) -> Source:
     """The source of an array on a device; nothing is copied."""
     if getattr(X, "ndim", 2) != 2:
         raise ValueError(f"X must have two dimensions, got {X.ndim} in an array of {_kind(X)}.")
-    return DeviceSource(X)
+    return DeviceSource(X, held_bytes=limits_of(memory_limit).held)
 
 
 class DeviceSource(Source):
@@ -56,14 +57,17 @@ class DeviceSource(Source):
     X : array of the array API
     columns : int
         Of a block.
+    held_bytes : int
+        Of an X in float64 that is read into memory for being small, and of columns that are kept.
     """
 
-    def __init__(self, X: Any, columns: int = BLOCK_COLUMNS) -> None:
+    def __init__(self, X: Any, columns: int = BLOCK_COLUMNS, held_bytes: int = 0) -> None:
         space = _namespace(X)
         if space.isdtype(X.dtype, ("bool", "complex floating")):
             raise ValueError(f"X must hold real numbers, got {X.dtype} in an array of {_kind(X)}.")
         m, n = X.shape
         self.X, self.shape = X, (int(m), int(n))
+        self.held_bytes = held_bytes or self.held_bytes
         self.nbytes = int(m) * int(n) * _itemsize(X)
         self.parts = parts_of([*range(columns, n, columns), n])
 
@@ -99,7 +103,7 @@ class DeviceBlock(Block):
         m, c = self.X.shape
         return int(m), int(c)
 
-    def seen(self, view: View) -> Block:
+    def through(self, view: View) -> Block:
         """These columns through a view."""
         return DeviceBlock(self.X, view)
 

@@ -13,15 +13,12 @@ from typing import Any
 from blockl0.storage.source import Source
 
 OPENERS: dict[str, str] = {
-<<<<<<< HEAD
-    "cupy": "blockl0.storage.device",
-    "torch": "blockl0.storage.device",
     "array_api_strict": "blockl0.storage.device",
-=======
+    "cupy": "blockl0.storage.device",
     "h5py": "blockl0.storage.chunked",
     "numpy": "blockl0.storage.memmap",
+    "torch": "blockl0.storage.device",
     "zarr": "blockl0.storage.chunked",
->>>>>>> wip-storage
 }
 """The module with `open_source(X, memory_limit) -> Source | None`, by the package of X's type.
 
