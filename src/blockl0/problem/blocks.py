@@ -24,7 +24,6 @@ from blockl0.storage.block import (
     NO_VIEW,
     ArrayBlock,
     Block,
-    Seen,
     Summary,
     View,
     centre,
@@ -411,7 +410,7 @@ def run_kernel(
     if own is not None:
         block = ArrayBlock(block.columns(own))
     if not view.is_plain:
-        block = Seen(block, view)
+        block = block.through(view)
     return kernel(block, *shared, *split)
 
 

@@ -8,16 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0 import kernels
 from blockl0.certificate.moves import CLEAR
 from blockl0.problem.problem import Problem
 from blockl0.storage.block import Block
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-LEAST_PIVOT = 1e-9
-"""Of a squared length: with a smaller pivot a column is in the span of the support."""
 
 
 class Priced(NamedTuple):
@@ -150,28 +146,5 @@ def by_gains(answer: Floats) -> Floats:
 def kernel_price(
     block: Block, V: Floats, tables: tuple[tuple[Floats, Floats, Any], ...], sq: Floats
 ) -> Floats:
-    """Gains, swaps and pivots of the columns of a block at some supports, (k, 3, c).
-
-    V holds [X_S, residual] of each one beside the other, and `tables` K, w_S and what may leave.
-    """
-    U, answer, at = block.cross(V), np.empty((len(tables), 3, sq.size)), 0
-    for (K, w, free), place in zip(tables, answer, strict=True):
-        size = w.size
-        place[:] = _price_part(U[at : at + size], K, w, U[at + size], sq, free)
-        at += size + 1
-    return answer
-
-
-def _price_part(
-    U: Floats, K: Floats, w: Floats, g: Floats, sq: Floats, free: NDArray[np.bool_]
-) -> tuple[Floats, Floats, Floats]:
-    """Gains, swaps and pivots of some columns; U = X_S' X_part, (s, c)."""
-    W = K @ U
-    M = np.maximum(sq - np.einsum("ij,ij->j", U, W), 0.0)
-    least, is_zero = LEAST_PIVOT * sq, sq <= 0.0
-    gains = 0.5 * g * g / np.where(M > least, M, np.inf)
-    swaps = np.full(sq.size, np.inf)
-    # the smallest numbers keep a zero column from dividing zero by zero
-    kernels.price_swaps(W, np.diag(K).copy(), w, free, g, M, least + 1e-300, swaps)
-    gains[is_zero], swaps[is_zero] = -np.inf, np.inf
-    return gains, swaps, M
+    """Gains, swaps and pivots of the columns of a block at some supports, (k, 3, c)."""
+    return block.prices(V, tables, sq)

@@ -1,12 +1,13 @@
 """X that is not one array in memory: blocks of columns, where they lie, and who maps over them.
 
-    Block    some columns over all rows, in memory or on a device: products, columns, a summary
+    Block    some columns over all rows, in memory or on a device: products, prices, a summary
     Source   X as a sequence of blocks, each made when it is asked for; random columns
     Engine   maps a function over the blocks of a source, in any order
 
 A storage is a `Source`, with an `Engine` of its own where its blocks live elsewhere, and a line in
 `openers.OPENERS`. `blockl0.problem.blocks.Blocks` makes a `Design` of it, with which everything
-else works; nothing here knows what is minimized.
+else works. Nothing here knows what is minimized, but for the prices of least squares, which are
+found where the columns lie.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from blockl0.storage.prices import Table, prices_at
 from blockl0.units import is_rounding
 from blockl0.validate import LARGEST_ENTRY
 
@@ -124,6 +125,17 @@ class Block(ABC):
     def summary(self, y: Floats | None, weights: Floats | None) -> Summary:
         """All that is known of columns before a search, from one read of them; O(mc)."""
         return summarize(self, y, weights)
+
+    def prices(self, V: Floats, tables: tuple[Table, ...], sq: Floats) -> Floats:
+        """Gains, swaps and pivots of the columns at some fits, (k, 3, c); see `prices_at`.
+
+        V holds [X_S, residual], weighted, of each fit beside the other.
+        """
+        return prices_at(self.cross(V), tables, sq)
+
+    def through(self, view: View) -> Block:
+        """These columns through a view that was cut for them."""
+        return Seen(self, view)
 
     def parts(self, size: int = CACHE_BYTES) -> Iterator[slice]:
         """The columns, some at a time, so that their float64 entries take `size` bytes."""
@@ -270,9 +282,9 @@ def _summary_of(
     """
     k, total = X.shape[1], float(weights.sum())
     low, high = X.min(axis=0), X.max(axis=0)
-    if not (high.max() <= LARGEST_ENTRY and low.min() >= -LARGEST_ENTRY):
+    if is_refused(low, high).any():
         nothing, none = np.zeros(k), np.zeros(k, dtype=np.bool_)
-        return Summary(low, high, *(nothing,) * 6, none, none, _first_bad(X, start))
+        return Summary(low, high, *(nothing,) * 6, none, none, first_bad(X, start))
     lines = np.zeros((3, k))
     if both is None:
         lines[0] = weights @ X
@@ -314,7 +326,12 @@ def _centred_sums(
     return means, rests, squares, products, is_far, is_constant
 
 
-def _first_bad(X: Floats, start: int) -> tuple[int, int, float]:
+def is_refused(low: Floats, high: Floats) -> Bools:
+    """Whether columns have an entry that is not finite, or whose square overflows, (c,)."""
+    return ~((high <= LARGEST_ENTRY) & (low >= -LARGEST_ENTRY))
+
+
+def first_bad(X: Floats, start: int) -> tuple[int, int, float]:
     """The first column with an entry that is refused, its first such row, and the entry."""
     is_bad = ~np.isfinite(X) | (np.abs(X) > LARGEST_ENTRY)
     column = int(np.argmax(is_bad.any(axis=0)))

@@ -13,10 +13,13 @@ from typing import Any
 from blockl0.storage.source import Source
 
 OPENERS: dict[str, str] = {
+    "array_api_strict": "blockl0.storage.device",
     "bed_reader": "blockl0.storage.bed_files",
+    "cupy": "blockl0.storage.device",
     "dask": "blockl0.storage.dask_arrays",
     "h5py": "blockl0.storage.chunked",
     "numpy": "blockl0.storage.memmap",
+    "torch": "blockl0.storage.device",
     "zarr": "blockl0.storage.chunked",
 }
 """The module with `open_source(X, memory_limit) -> Source | None`, by the package of X's type.

@@ -1,0 +1,1 @@
+"""X on a card, beside the processor."""
