@@ -70,7 +70,9 @@ class Centered(Design):
         self._set_far(np.empty(0, dtype=np.int64))
         sums, norms = base.entry_moments(ones, self.means) or self._moments(ones)
         far = np.flatnonzero(FAR**2 * norms < total * self.means**2)
-        self.means += np.where(np.isin(np.arange(n), far), 0.0, sums / total)
+        correction = sums / total
+        correction[far] = 0.0
+        self.means += correction
         for part in self._parts(far):
             X_B = base.columns(part)
             self.is_constant[part] = _is_constant(X_B, ones)

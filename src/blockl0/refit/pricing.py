@@ -48,7 +48,7 @@ def price_columns(
     H = weighted[:, :-1].T @ X_S
     H.flat[:: support.size + 1] += problem.ridge
     K = _inverse(H)
-    free = ~np.isin(support, problem.keep)
+    free = ~problem.is_kept(support)
     change, pivots = np.empty(problem.n_features), np.empty(problem.n_features)
     for start in range(0, change.size, problem.design.chunk):
         part = slice(start, min(start + problem.design.chunk, change.size))

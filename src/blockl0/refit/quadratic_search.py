@@ -35,6 +35,9 @@ STAGES = 4
 """Parts in which a large X is first asked for its columns, each priced at what the last found."""
 RELATIVE_TOLERANCE = 1e-11
 """Of ½‖y‖²: smaller improvements are rounding."""
+ALONE_CHANCES, ALONE_SHARE = 4.0, 0.05
+"""What a swap must cost, in gains by chance and as a share of the objective, for a support beside
+which there is nothing else."""
 MAX_PRICINGS = 50
 """Rounds of pool, search and price before a search is given up; each lowers the objective."""
 
@@ -72,12 +75,13 @@ class QuadraticSearch(WaveSearch):
         self.tally.n_passes += 2 if like is None else 1
         self._whole = None if like is None else self._like_whole_of(like)
         self._last: Pool | None = None  # the last pool that was not all of X
+        self._fitted: tuple[bytes, Incumbent] | None = None  # the last support, and its fit
 
     def for_sparsity(self, sparsity: Sparsity) -> QuadraticSearch:
         """The search of the same data under another price and budget; it shares what it can."""
         other = copy(self)
         other.problem = replace(self.problem, sparsity=sparsity)
-        other._last = None
+        other._last = other._fitted = None
         other._whole = other._like_whole_of(self)
         return other
 
@@ -192,7 +196,8 @@ class QuadraticSearch(WaveSearch):
             if size <= kick_size(self.problem, self.options):
                 pool.know_all()
         pool.run = run  # a pool of all columns may be older than the run
-        pool.load(must)
+        if not pool.is_at(must):
+            pool.load(must)
         return pool
 
     def _pool_at_hand(self, columns: Ints) -> Pool:
@@ -301,9 +306,25 @@ class QuadraticSearch(WaveSearch):
 
     def fit(self, support: Ints, iteration: int, frontier: Frontier | None = None) -> Incumbent:
         """The incumbent on a support and the kept columns, its objective from the data."""
-        point = fit_with_kept(self.problem, support, self.sq_norms, iteration)
-        point.frontier = frontier
-        return point
+        key = support.tobytes()
+        if self._fitted is None or self._fitted[0] != key:
+            self._fitted = key, fit_with_kept(self.problem, support, self.sq_norms, iteration)
+        point = self._fitted[1]
+        return Incumbent(
+            point.w, point.objective, point.n_nonzero, iteration, frontier=frontier
+        )  # fmt: skip
+
+    def is_alone(self, incumbent: Incumbent) -> bool:
+        """Whether all swaps raise the objective by far more than chance may take off it again.
+
+        Of n columns that mean nothing the best takes about log n of the variance of the residual,
+        as rows and coefficients tell it. At a price nothing is said of other sizes.
+        """
+        n_free, price = self.problem.n_samples - incumbent.n_nonzero, self.problem.sparsity.price
+        if price > 0.0 or n_free <= 0 or not incumbent.is_settled or incumbent.prices is None:
+            return False
+        least = max(ALONE_CHANCES * np.log(self.problem.n_features) / n_free, ALONE_SHARE)
+        return bool(incumbent.prices.min() >= least * incumbent.objective)
 
     def kick_round(
         self, incumbent: Incumbent, run: Run, rng: np.random.Generator, is_narrow: bool = False
