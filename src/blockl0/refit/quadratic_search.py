@@ -20,7 +20,7 @@ from blockl0.refit.frontier import Frontier
 from blockl0.refit.pool import Pool
 from blockl0.refit.pool_kicks import LARGEST_BLOCK, PoolKicks
 from blockl0.refit.pool_sizes import SearchOptions, kick_size, narrow_size, pool_size
-from blockl0.refit.pricing import doubtful_columns, price_columns, price_first
+from blockl0.refit.pricing import doubtful_columns, price_columns, price_first, stands_alone
 from blockl0.refit.search import WaveSearch
 from blockl0.refit.settled import fit_with_kept, prove
 from blockl0.refit.waves import FIRST_WAVES, WAVES, Waves
@@ -35,9 +35,6 @@ STAGES = 4
 """Parts in which a large X is first asked for its columns, each priced at what the last found."""
 RELATIVE_TOLERANCE = 1e-11
 """Of ½‖y‖²: smaller improvements are rounding."""
-ALONE_CHANCES, ALONE_SHARE = 4.0, 0.05
-"""What a swap must cost, in gains by chance and as a share of the objective, for a support beside
-which there is nothing else."""
 MAX_PRICINGS = 50
 """Rounds of pool, search and price before a search is given up; each lowers the objective."""
 
@@ -315,16 +312,11 @@ class QuadraticSearch(WaveSearch):
         )  # fmt: skip
 
     def is_alone(self, incumbent: Incumbent) -> bool:
-        """Whether all swaps raise the objective by far more than chance may take off it again.
-
-        Of n columns that mean nothing the best takes about log n of the variance of the residual,
-        as rows and coefficients tell it. At a price nothing is said of other sizes.
-        """
-        n_free, price = self.problem.n_samples - incumbent.n_nonzero, self.problem.sparsity.price
-        if price > 0.0 or n_free <= 0 or not incumbent.is_settled or incumbent.prices is None:
+        """Whether nothing near a settled point is nearly as good, see `stands_alone`."""
+        if not incumbent.is_settled or incumbent.prices is None:
             return False
-        least = max(ALONE_CHANCES * np.log(self.problem.n_features) / n_free, ALONE_SHARE)
-        return bool(incumbent.prices.min() >= least * incumbent.objective)
+        least = float(incumbent.prices.min())
+        return stands_alone(self.problem, incumbent.support, incumbent.objective, least)
 
     def kick_round(
         self, incumbent: Incumbent, run: Run, rng: np.random.Generator, is_narrow: bool = False
