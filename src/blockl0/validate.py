@@ -298,6 +298,8 @@ def _labels_of_lists(groups: list[Any], n_features: int) -> list[Any]:
 
 def check_bounds(bounds: Any, positive: Any, n_features: int) -> tuple[Floats, Floats] | None:
     """Return (low, high), (n,) each, from the public pair; None where nothing is bounded."""
+    if bounds is None and positive is None:
+        return None
     low, high = np.full(n_features, -np.inf), np.full(n_features, np.inf)
     if bounds is not None:
         if not isinstance(bounds, tuple | list) or len(bounds) != 2:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -76,7 +77,15 @@ def seed_of(random_state: Any) -> int:
     """A number from a seed, a generator or None, the same wherever a seed is given."""
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**31))
+    if type(random_state) is int:
+        return _number_of(random_state)
     return int(check_sklearn_random_state(random_state).randint(2**31 - 1))
+
+
+@lru_cache
+def _number_of(seed: int) -> int:
+    """The first number of scikit-learn's generator with a seed, whose state takes long to make."""
+    return int(check_sklearn_random_state(seed).randint(2**31 - 1))
 
 
 class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
@@ -312,8 +321,10 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
 
     def _check_classes(self, y: Any, n_classes: int) -> None:
         """Refuse a class without a sample of positive weight: its intercept would be infinite."""
+        if not n_classes:
+            return
         seen = np.unique(y)
-        if n_classes and seen.size < 2:
+        if seen.size < 2:
             raise ValueError(
                 f"{type(self).__name__} needs samples of at least 2 classes, but the data (of "
                 "positive weight) contain only one class."

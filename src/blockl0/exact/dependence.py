@@ -33,9 +33,13 @@ def distinct_columns(problem: Problem, H: Floats) -> Ints:
     H (n, n) holds the products of unit columns.
     """
     n, keep = H.shape[0], problem.keep
-    order = np.concatenate([keep, np.setdiff1d(np.arange(n), keep)])
+    is_near = np.abs(H) >= 1.0 - NEAR_COPY
+    # columns that are not zero are near themselves
+    if is_near.diagonal().all() and np.count_nonzero(is_near) == n:
+        return np.arange(n)
+    order = np.concatenate([keep, _without(np.arange(n), keep)])
     order = order[H.diagonal()[order] > 0.0]
-    near = np.triu(np.abs(H[np.ix_(order, order)]) >= 1.0 - NEAR_COPY, 1)
+    near = np.triu(is_near[np.ix_(order, order)], 1)
     is_copy = np.zeros(order.size, dtype=np.bool_)
     for j in np.flatnonzero(near.any(axis=0)):
         others = np.flatnonzero(near[:, j] & ~is_copy)
@@ -60,11 +64,11 @@ def independent_parts(
     the second is out; and so on; or all are in, which is left out where they depend on each other.
     Each such part is taken apart in the same way, unless that makes too many or takes too long.
     """
-    whole = keep, np.setdiff1d(columns, keep)
+    whole = keep, _without(columns, keep)
     waiting, parts = [whole], []
     while waiting:
         forced, free = waiting.pop(0)
-        circuit = np.setdiff1d(dependent_columns(H, np.concatenate([forced, free])), forced)
+        circuit = _without(dependent_columns(H, np.concatenate([forced, free])), forced)
         room = budget - forced.size
         if circuit.size == 0 or room <= 0:
             parts.append((forced, free))
@@ -92,6 +96,11 @@ def dependent_columns(H: Floats, columns: Ints) -> Ints:
         return columns[:0]
     share = _triangular(L[:j, :j], _triangular(L[:j, :j], R[:j, j], 0), 1)
     return columns[np.append(np.flatnonzero(np.abs(share) > NO_SHARE), j)]
+
+
+def _without(columns: Ints, others: Ints) -> Ints:
+    """The columns that are not among others, ascending."""
+    return np.setdiff1d(columns, others) if columns.size and others.size else np.sort(columns)
 
 
 def _triangular(L: Floats, b: Floats, trans: int) -> Floats:

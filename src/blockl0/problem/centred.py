@@ -22,6 +22,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
+MILD = 16.0
+"""A sum of squares of so many times that of the centred entries costs no more than a digit."""
 CHUNK_BYTES = 8 << 20
 """Entries of X that are centred at a time for products with many vectors."""
 CACHE_BYTES = 1 << 20
@@ -70,7 +72,9 @@ class Centered(Design):
         self._set_far(np.empty(0, dtype=np.int64))
         sums, norms = base.entry_moments(ones, self.means) or self._moments(ones)
         far = np.flatnonzero(FAR**2 * norms < total * self.means**2)
-        self.means += np.where(np.isin(np.arange(n), far), 0.0, sums / total)
+        correction = sums / total
+        correction[far] = 0.0
+        self.means += correction
         for part in self._parts(far):
             X_B = base.columns(part)
             self.is_constant[part] = _is_constant(X_B, ones)
@@ -207,7 +211,11 @@ class Centered(Design):
         ones = np.ones(self.shape[0]) if weights is None else weights
         quick = self.base.entry_moments(ones, self.means)
         if quick is None:
-            norms = self._moments(ones, squares_only=True)[1]
+            raw, total = self.base.sq_norms(weights), float(ones.sum())
+            norms = raw - self.means * (2.0 * self.base.rmatvec(ones) - total * self.means)
+            # where the means are most of it, the entries less their means
+            for part in self._parts(np.flatnonzero(~(MILD * norms >= raw))):
+                norms[part] = ones @ self.columns(part) ** 2
         else:
             norms = quick[1]
             # of columns far from zero that is mostly rounding
@@ -238,14 +246,13 @@ class Centered(Design):
         step = max(1, size // (8 * self.shape[0]))
         return [columns[i : i + step] for i in range(0, columns.size, step)]
 
-    def _moments(self, weights: Floats, squares_only: bool = False) -> tuple[Floats, Floats]:
-        """Σ_i weights_i (x_ij − mean_j), unless not asked for, and the same of squares, (n,)."""
+    def _moments(self, weights: Floats) -> tuple[Floats, Floats]:
+        """Σ_i weights_i (x_ij − mean_j), and the same of squares, (n,)."""
         n = self.shape[1]
         sums, norms = np.zeros(n), np.empty(n)
         for part in self._parts(np.arange(n)):
             X_B = self.columns(part)
-            if not squares_only:
-                sums[part] = weights @ X_B
+            sums[part] = weights @ X_B
             X_B *= X_B
             norms[part] = weights @ X_B
         return sums, norms

@@ -73,7 +73,7 @@ class Fits:
         problem, w = self.problem, self.problem.zero()
         if support.size == 0:
             return w
-        is_kept, n_kept = np.isin(support, problem.units.columns(problem.keep)), 0
+        is_kept, n_kept = problem.is_kept(support), 0
         if is_kept.any():
             support = np.concatenate([support[is_kept], support[~is_kept]])
             # of a kept group some columns may depend on others

@@ -93,7 +93,7 @@ def least_squares(A: Floats, b: Floats, n_first: int = 0) -> Floats:
     if A.shape[0] >= A.shape[1]:
         Q, R = np.linalg.qr(A)
         if distances(R).min(initial=1.0) > DEPENDENT:
-            return solve_triangular(R, Q.T @ b, check_finite=False)
+            return _lapack.dtrtrs(R, Q.T @ b)[0]
     chosen = independent_positions(A, n_first)
     v = np.zeros((A.shape[1], *b.shape[1:]))
     if chosen.size:

@@ -104,6 +104,12 @@ class Problem:
         """What a budget may count at most."""
         return self.units.number(self.n_features)
 
+    def is_kept(self, columns: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of some columns belong to units that must stay, (k,)."""
+        if self.keep.size == 0:
+            return np.zeros(columns.size, dtype=np.bool_)
+        return np.isin(columns, self.units.columns(self.keep))
+
     @property
     def is_plain(self) -> bool:
         """Whether columns are chosen one by one, at one price, for any coefficients.

@@ -39,7 +39,7 @@ class Beside:
         It is not used itself, but one like it.
     run : Run
     rng : Generator
-        Copied.
+        Copied when the second search begins.
     rounds : int
         Twice the rounds in a row without improvement that end it.
     frontier : Frontier, optional
@@ -61,7 +61,7 @@ class Beside:
         rounds: int,
         frontier: Frontier | None = None,
     ) -> None:
-        self.run, self.rng, self.rounds = run, deepcopy(rng), rounds
+        self.run, self._given_rng, self.rounds = run, rng, rounds
         self._given = frontier
         self._first = search
         self._search: WaveSearch | None = None
@@ -78,6 +78,7 @@ class Beside:
         self._search = self._first.for_waves()
         if self._search is None:
             return
+        self.rng = deepcopy(self._given_rng)
         start = replace(incumbent, frontier=self._given, walk=None)
         if self._given is None:
             self.point = self._search.cool(start, self.run, self.rng, FIRST_MOVES)

@@ -71,13 +71,15 @@ class LocalSearch(Search):
         self._returns = 0
 
     def is_alone(self, incumbent: Incumbent) -> bool:
-        """Whether no single change came near, and the last kicks came back.
+        """Whether no single change came near, and the last kicks came back; or none in the model.
 
         At a price neither says anything of larger supports.
         """
         verdict = self._checked.get(incumbent.support.tobytes())
-        is_clear = verdict is not None and verdict.is_clear
-        return is_clear and self._n_returns() >= RETURNS and self.problem.sparsity.price == 0.0
+        if verdict is None or not verdict.is_complete or self.problem.sparsity.price > 0.0:
+            return False
+        is_back = verdict.is_clear and self._n_returns() >= RETURNS
+        return is_back or self.models.at(incumbent.w).is_alone()
 
     def _n_returns(self) -> int:
         return self._returns

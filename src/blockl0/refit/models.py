@@ -28,6 +28,7 @@ from blockl0.problem.problem import Problem
 from blockl0.refit.class_trials import ClassTrials
 from blockl0.refit.grouped_search import GroupedSearch
 from blockl0.refit.pairs import best_pairs
+from blockl0.refit.pricing import stands_alone
 from blockl0.refit.quadratic_search import Incumbent, QuadraticSearch, SearchOptions, Tally
 from blockl0.refit.trial_moves import LEAVE, LEAVE_UNCHECKED, Proposal, Trials, safe_curvature
 from blockl0.refit.unit_search import UnitSearch
@@ -131,6 +132,10 @@ class Model(ABC):
         for pair in best_pairs(G, design.cross(weighted, slice(None)).T, support, PAIRS_TRIED):
             yield Proposal(np.sort(np.concatenate([support, pair])), self.w)
 
+    def is_alone(self) -> bool:
+        """Whether nothing near the point is nearly as good in the model, see `stands_alone`."""
+        return False
+
     @abstractmethod
     def settle(self, run: Run, rng: np.random.Generator) -> Proposal:
         """Where the search of the model leads from w."""
@@ -206,6 +211,14 @@ class QuadraticModel(Model):
             self._end = end
         return replace(self._end, walk=None)
 
+    def is_alone(self) -> bool:
+        """Whether nothing near the point is nearly as good in the model, see `stands_alone`."""
+        search, here, support = self.search, self._end, self.support
+        if here is None or not np.array_equal(here.support, support):
+            here = Incumbent(self.w, search.problem.objective(self.w), support.size)
+        least = float(search.prices_at(here).min())
+        return stands_alone(search.problem, support, here.objective, least)
+
     def settle(self, run: Run, rng: np.random.Generator) -> Proposal:
         """Where the search of the model leads from w."""
         return self._propose(self._settled(run, rng))
@@ -264,6 +277,16 @@ class GroupedModel(Model):
         w[support] = V
         shift = self.problem.design.shift_from(self.data.design)[support]
         return Proposal(support, w, self.data.intercept + shift @ V)
+
+    def is_alone(self) -> bool:
+        """Whether nothing near the point is nearly as good in the model, see `stands_alone`."""
+        problem, weights = self.problem, self.data.weights
+        eta = self.models.fits.predictor(self.w)[0]
+        slope = problem.weights[:, None] * problem.loss.gradient(eta, problem.y)
+        # the target of the model is the predictor less slope / curvature
+        objective = 0.5 * float((np.einsum("ij,ij->i", slope, slope) / weights).sum())
+        least = float(self.search.prices(self.support).min())
+        return stands_alone(problem, self.support, objective, least)
 
     def settle(self, run: Run, rng: np.random.Generator) -> Proposal:
         """Where the search of the model leads from w."""
@@ -352,6 +375,10 @@ class UnitModel(GroupedModel):
         gram = models.gram(design, weights, self.is_global)
         models.search = UnitSearch(gram, B, Rules.of(self.problem), models.tolerance)
         return models.search
+
+    def is_alone(self) -> bool:
+        """Not told of units of several columns, nor within bounds."""
+        return False
 
     def changes(self) -> Iterator[Proposal]:
         """Single changes of the support that are worth a re-fit, the likeliest ones."""

@@ -26,6 +26,8 @@ SLICE_WORK = 2e8
 CACHED_BYTES, GRAM_BATCH, MAX_BATCH = 8 << 20, 8, 256
 """Rows of the Gram matrix are made one by one from a pool in cache, otherwise 8 at a time or more:
 the more are known the more are made together, so that a long search makes few large products."""
+LITTLE_WORK = 2e6
+"""Multiplications up to which all of H takes no longer than some of its rows one by one."""
 MAX_REBUILDS = 3
 """Times in one descent that a drifted tableau is built anew."""
 AT_ONCE, CLEAR = 64, 1e-6
@@ -101,7 +103,7 @@ class Pool:
         self.table = kernels.Tableau(
             gram=np.empty((p, p)) if like is None else like.table.gram,
             known=np.zeros(p, dtype=np.bool_) if like is None else like.table.known,
-            kept=np.isin(columns, problem.keep),
+            kept=problem.is_kept(columns),
             rows=np.empty((capacity + 1, p)),
             border=border,
             slot=np.empty(p, dtype=np.int64),
@@ -169,6 +171,13 @@ class Pool:
         if not self._load_at_once(positions):
             # kept columns first: of two dependent ones the other is left out
             self.toggle(positions[np.argsort(~self.table.kept[positions], kind="stable")])
+
+    def is_at(self, support: Ints) -> bool:
+        """Whether it holds this support (columns of X in the pool), without much rounding."""
+        if self.size != support.size or self.table.value[kernels.DRIFT] > kernels.MAX_DRIFT:
+            return False
+        positions = np.searchsorted(self.columns, support)
+        return bool((self.table.slot[positions] >= 0).all())
 
     def _load_at_once(self, positions: Ints) -> bool:
         """Load a large support by products of matrices; False where it is nearly dependent.
@@ -296,6 +305,9 @@ class Pool:
         table = self.table
         missing = positions[~table.known[positions]]
         if missing.size == 0:
+            return
+        if self._problem.n_samples * self.columns.size**2 <= LITTLE_WORK:
+            self.know_all()
             return
         batch = min(max(self._batch, int(table.known.sum()) // 4), MAX_BATCH)
         if weight is not None and missing.size < batch:

@@ -9,12 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.certificate.moves import CLEAR
+from blockl0.problem.orthogonal import smallest_distance
 from blockl0.problem.problem import Problem
 from blockl0.storage.block import Block
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+ALONE_CHANCES, ALONE_SHARE, ALONE_DISTANCE = 4.0, 0.01, 0.5
+"""What a swap must cost, in gains by chance and as a share of the objective, for a support beside
+which there is nothing else, and how far its columns, of length 1, must be from the others."""
 
 class Priced(NamedTuple):
     """What every column would bring to a support, (n,) each, whatever the sparsity.
@@ -36,6 +40,32 @@ class Priced(NamedTuple):
     def change(self, price: float) -> Floats:
         """The better of both, (n,); an addition costs a price, infinity where there is no room."""
         return np.minimum(price - self.gains, self.swaps)
+
+
+def stands_alone(problem: Problem, support: Ints, objective: float, least_price: float) -> bool:
+    """Whether all swaps raise an objective by far more than chance may take off it again.
+
+    Of n columns that mean nothing the best takes about log n of the variance of the residual, as
+    rows and coefficients tell it. Of columns close to each other one alone costs more than both
+    together, so that the support must have none. At a price nothing is said of other sizes.
+
+    Parameters
+    ----------
+    problem : Problem
+        Of which the columns, the sparsity and the weights are read.
+    support : ndarray of int64
+    objective : float
+        Of least squares with these rows.
+    least_price : float
+        What the cheapest addition or swap changes it by.
+    """
+    n_free = problem.n_samples - support.size
+    if problem.sparsity.price > 0.0 or n_free <= 0:
+        return False
+    share = max(ALONE_CHANCES * np.log(problem.n_features) / n_free, ALONE_SHARE)
+    if not least_price >= share * objective:
+        return False
+    return smallest_distance(problem.unit_columns(support)[0]) >= ALONE_DISTANCE
 
 
 def price_columns(
@@ -110,7 +140,7 @@ def _as_asked(problem: Problem, w: Floats, support: Ints) -> _Asked:
     H.flat[:: support.size + 1] += problem.ridge
     K = _inverse(H)
     is_apart = 1.0 / (K.diagonal() * H.diagonal()) > CLEAR
-    free = ~np.isin(support, problem.keep)
+    free = ~problem.is_kept(support)
     return _Asked(weighted, K, w[support], free, bool(is_apart.all()))
 
 

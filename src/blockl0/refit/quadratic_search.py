@@ -34,6 +34,7 @@ from blockl0.refit.pricing import (
     price_first,
     price_of_one,
     price_supports,
+    stands_alone,
 )
 from blockl0.refit.search import WaveSearch
 from blockl0.refit.settled import fit_with_kept, prove
@@ -92,12 +93,13 @@ class QuadraticSearch(WaveSearch):
         # where searches run side by side, they ask for prices together
         self.desk: SideBySide | None = None
         self._memory = PriceMemory(max(LARGEST_POOL, pool_size(problem, options)))
+        self._fitted: tuple[bytes, Incumbent] | None = None  # the last support, and its fit
 
     def for_sparsity(self, sparsity: Sparsity) -> QuadraticSearch:
         """The search of the same data under another price and budget; it shares what it can."""
         other = copy(self)
         other.problem = replace(self.problem, sparsity=sparsity)
-        other._last = None
+        other._last = other._fitted = None
         other._whole = other._like_whole_of(self)
         return other
 
@@ -226,7 +228,8 @@ class QuadraticSearch(WaveSearch):
             if size <= kick_size(self.problem, self.options):
                 pool.know_all()
         pool.run = run  # a pool of all columns may be older than the run
-        pool.load(must)
+        if not pool.is_at(must):
+            pool.load(must)
         return pool
 
     def _pool_at_hand(self, columns: Ints) -> Pool:
@@ -349,9 +352,20 @@ class QuadraticSearch(WaveSearch):
 
     def fit(self, support: Ints, iteration: int, frontier: Frontier | None = None) -> Incumbent:
         """The incumbent on a support and the kept columns, its objective from the data."""
-        point = fit_with_kept(self.problem, support, self.sq_norms, iteration)
-        point.frontier = frontier
-        return point
+        key = support.tobytes()
+        if self._fitted is None or self._fitted[0] != key:
+            self._fitted = key, fit_with_kept(self.problem, support, self.sq_norms, iteration)
+        point = self._fitted[1]
+        return Incumbent(
+            point.w, point.objective, point.n_nonzero, iteration, frontier=frontier
+        )  # fmt: skip
+
+    def is_alone(self, incumbent: Incumbent) -> bool:
+        """Whether nothing near a settled point is nearly as good, see `stands_alone`."""
+        if not incumbent.is_settled or incumbent.prices is None:
+            return False
+        least = float(incumbent.prices.min())
+        return stands_alone(self.problem, incumbent.support, incumbent.objective, least)
 
     def kick_round(
         self, incumbent: Incumbent, run: Run, rng: np.random.Generator, is_narrow: bool = False

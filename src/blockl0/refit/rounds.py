@@ -156,6 +156,7 @@ def improve(
         is_done = given is not None
         if rounds > 0 and not (is_done or incumbent.is_proven):
             incumbent, is_done = search.exhaust(incumbent, run)
+        is_done = is_done or search.is_alone(incumbent)
         if not (is_done or incumbent.is_proven):
             beside.begin(incumbent)
         status = run.record(beside.better(incumbent))
