@@ -10,7 +10,14 @@ import pytest
 from blockl0 import kernels, solve
 from blockl0.problem.fits import least_squares_on
 from blockl0.problem.problem import as_problem
-from blockl0.refit.annealing import anneal, first_price, last_price, most_columns, work_of
+from blockl0.refit.annealing import (
+    anneal,
+    anneal_again,
+    first_price,
+    last_price,
+    most_columns,
+    work_of,
+)
 from blockl0.refit.frontier import Frontier
 from blockl0.refit.quadratic_search import QuadraticSearch
 from blockl0.refit.rounds import refit_options
@@ -45,7 +52,10 @@ def test_what_is_noted_is_the_fit_of_its_support(form, seed):
     X, y = draw(30, 12, seed)
     weights = np.random.default_rng(seed).uniform(0.5, 2.0, 30)
     problem = as_problem(X, y, ridge=0.1, keep=[11], sample_weight=weights, **form)
-    search, _, frontier = annealed(problem, seed)
+    search, pool, frontier = annealed(problem, seed)
+    before = frontier.best(problem.sparsity)
+    anneal_again(pool, frontier, last_price(pool), 12, 1e6, None, np.random.default_rng(seed))
+    assert frontier.best(problem.sparsity) <= before
     sizes = noted(frontier, 12)
     assert sizes
     assert max(sizes) <= problem.sparsity.budget

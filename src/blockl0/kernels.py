@@ -817,31 +817,34 @@ def sweep_rows(table, size, i, j, new, old):
 
     Both changes are made in one pass: rows are long, and reading them is what takes the time.
     """
-    inn, out, p = 0.0, 0.0, table.slot.size
-    if i >= 0:
-        inn = 1.0 / new[i]
-    if j >= 0:
-        out = 1.0 / old[j]
-    for a in range(size):
-        row, factor_out, factor_in = table.rows[a], 0.0, 0.0
-        if j >= 0:
+    rows, p = table.rows, table.slot.size
+    if i >= 0 and j >= 0:
+        inn, out = 1.0 / new[i], 1.0 / old[j]
+        for a in range(size):
+            row = rows[a]
             factor_out = row[j] * out
-        if i >= 0:
             # what row[i] is once j has left, over the pivot
-            factor_in = (row[i] - factor_out * old[i] if j >= 0 else row[i]) * inn
-        if i >= 0 and j >= 0:
+            factor_in = (row[i] - factor_out * old[i]) * inn
             for l in range(p):
                 row[l] -= factor_out * old[l] + factor_in * new[l]
             row[j] = -factor_out - factor_in * new[j]
-        elif i >= 0:
+            row[i] = factor_in
+    elif i >= 0:
+        inn = 1.0 / new[i]
+        for a in range(size):
+            row = rows[a]
+            factor_in = row[i] * inn
             for l in range(p):
                 row[l] -= factor_in * new[l]
-        else:
+            row[i] = factor_in
+    else:
+        out = 1.0 / old[j]
+        for a in range(size):
+            row = rows[a]
+            factor_out = row[j] * out
             for l in range(p):
                 row[l] -= factor_out * old[l]
             row[j] = -factor_out
-        if i >= 0:
-            row[i] = factor_in
 
 
 @wide_inner
@@ -912,23 +915,25 @@ def best_replacement(table, a, low, high, tolerance):
     Dropping j turns the gradient of i into g_i - W_ij w_j / K_jj and its pivot into
     M_ii + W_ij² / K_jj, where K = inv(H_SS); the swap then gains half the square over the pivot.
     """
-    j, row = table.member[a], table.rows[a]
-    slopes, pivots = table.border[SCAN_EDGE], table.border[SCAN_PIVOT]
+    # loops over parts that begin at zero: an index that might be negative is not widened
+    j, row = table.member[a], table.rows[a, low:high]
+    slopes, pivots = table.border[SCAN_EDGE, low:high], table.border[SCAN_PIVOT, low:high]
     inverse, w = -1.0 / table.border[PIVOT, j], -table.border[EDGE, j]
     ratio = w * inverse
     least = w * ratio + 2.0 * tolerance
     # whether any improves is counted without a division or a jump, which the compiler can widen
     count, best = 0, -1
-    for i in range(low, high):
+    for i in range(row.size):
         slope = slopes[i] - row[i] * ratio
         count += slope * slope > least * (pivots[i] + row[i] * row[i] * inverse)
     if count > 0:
-        for i in range(low, high):
+        slot, floor = table.slot[low:high], table.border[LEAST, low:high]
+        for i in range(row.size):
             slope = slopes[i] - row[i] * ratio
             pivot = pivots[i] + row[i] * row[i] * inverse
-            usable = table.slot[i] < 0 and pivots[i] < BARRED and pivot > table.border[LEAST, i]
+            usable = slot[i] < 0 and pivots[i] < BARRED and pivot > floor[i]
             if usable and slope * slope > least * pivot:
-                best, least = i, slope * slope / pivot
+                best, least = low + i, slope * slope / pivot
     return best
 
 
@@ -1054,13 +1059,16 @@ def draw_chance(state):
 @wide_inner
 def best_entry(table, low, high, least_gain):
     """The column among those from `low` to `high` that gains most, -1 if not half of the least."""
-    edge, pivots, least = table.border[EDGE], table.border[PIVOT], table.border[LEAST]
-    best = -1
-    for i in range(low, high):
-        if table.slot[i] < 0 and pivots[i] > least[i]:
-            gain = edge[i] * edge[i] / pivots[i]
-            if gain > least_gain:
-                best, least_gain = i, gain
+    slopes, pivots = table.border[SCAN_EDGE, low:high], table.border[SCAN_PIVOT, low:high]
+    count, best = 0, -1
+    for i in range(slopes.size):
+        count += slopes[i] * slopes[i] > least_gain * pivots[i]
+    if count > 0:
+        slot, floor = table.slot[low:high], table.border[LEAST, low:high]
+        for i in range(slopes.size):
+            usable = slot[i] < 0 and pivots[i] > floor[i] and pivots[i] < BARRED
+            if usable and slopes[i] * slopes[i] > least_gain * pivots[i]:
+                best, least_gain = low + i, slopes[i] * slopes[i] / pivots[i]
     return best
 
 

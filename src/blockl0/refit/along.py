@@ -48,12 +48,12 @@ class Along:
         if self.frontier is not None:
             return True
         is_long = n_left >= FEWEST_POINTS and before.n_nonzero >= SHARED
-        return is_long and self._search.for_waves() is not None
+        return is_long and self._search.for_annealing() is not None
 
     def fill(self, run: Run, rng: np.random.Generator) -> None:
         """Anneal down to the last point of the path."""
         self.frontier = Frontier()
-        search = self._search.for_sparsity(self._last).for_waves()
+        search = self._search.for_sparsity(self._last).for_annealing()
         if search is None:
             return
         point = search.settle(search.start(search.problem.zero(), run), run, rng)

@@ -1,16 +1,20 @@
-"""From nothing down to a price: trials by chance while the price falls, so that supports grow."""
+"""Down to a price by chance: walks while the price falls, so that supports grow."""
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from blockl0 import kernels
+from blockl0.problem.sparsity import Sparsity
 from blockl0.refit.frontier import Frontier
 from blockl0.refit.pool import Pool
 from blockl0.run import Run
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 HEAT = 0.1
 """The temperature, in prices: what a column is worth is the unit in which supports differ."""
@@ -18,10 +22,16 @@ FIRST_SHARE = 0.25
 """Of the best gain of a single column: the price at which an annealing begins."""
 LAST_SHARE = 0.1
 """Of what the least column of a full budget is worth: the price at which an annealing ends."""
-SLICE = 2e8
-"""Operations between two looks at the clock; about a tenth of a second."""
-FIRST_MOVES, LONG_MOVES = 1_200, 16_000
-"""Moves of the first annealing, and of the next, if each were made on the whole support."""
+SPAN, EARLY = 30.0, 0.15
+"""The last prices of an annealing, as multiples of the last one, and the work before them: what a
+walk has met above them is forgotten below."""
+STAGE, WALKS = 3.0, 4
+"""A stage ends at a price that is so many times lower, and has so many walks from one support."""
+SLICE = 1e8
+"""Operations between two looks at the clock; about a twentieth of a second."""
+FIRST_MOVES, LONG_MOVES, AGAIN_MOVES = 1_200, 16_000, 1_000
+"""Moves of the first annealing, of the next, and of a walk that goes up in price and down again, if
+each were made on the whole support."""
 MOST_WORK = 8e9
 """Operations of an annealing, however large the support; a few seconds."""
 SPARE = 1.1, 8
@@ -51,6 +61,69 @@ def last_price(pool: Pool) -> float:
     return max(pool.sparsity.price, cheapest, pool.tolerance)
 
 
+class Walker:
+    """Walks by chance on a pool, and the best support of each size that they meet.
+
+    Parameters
+    ----------
+    pool : Pool
+        Its whole Gram matrix is made. It is left at the end of a walk.
+    most : int
+        Columns in a support, at most; memory is quadratic in them.
+    run : Run or None
+        Its clock ends a walk early.
+    rng : Generator
+        One number is drawn.
+    """
+
+    def __init__(self, pool: Pool, most: int, run: Run | None, rng: np.random.Generator) -> None:
+        pool.know_all()
+        self.pool, self.run = pool, run
+        self.most = min(most, pool.sparsity.budget, pool.columns.size)
+        self._cooling = kernels.Cooling(
+            plan=np.zeros(5),
+            chances=np.array([rng.integers(1, 2**63)], dtype=np.uint64),
+            values=np.full(self.most + 1, np.inf),
+            members=np.empty((self.most + 1, self.most), dtype=np.int32),
+        )
+
+    @property
+    def has_time(self) -> bool:
+        """Whether the run's clock leaves any."""
+        return self.run is None or self.run.seconds_left > 0.0
+
+    def walk(self, first: float, last: float, work: float) -> None:
+        """Trials from where the pool stands, while the price falls, for so many operations.
+
+        A tableau that has drifted is built anew, which is work as well.
+        """
+        pool, cooling, plan = self.pool, self._cooling, self._cooling.plan
+        plan[:] = first, last, HEAT, work, 0.0
+        while plan[kernels.WORK_DONE] < work and self.has_time:
+            until = min(work, plan[kernels.WORK_DONE] + SLICE)
+            if kernels.anneal(pool.table, cooling, pool.equal, self.most, until) == kernels.DRIFTED:
+                plan[kernels.WORK_DONE] += float(pool.columns.size) * pool.size**2
+                pool.refresh()
+
+    def best(self, price: float) -> Ints:
+        """The best support met for a price; the kept columns where none was."""
+        values = self._cooling.values + price * np.arange(self.most + 1)
+        size = int(np.argmin(values))
+        if values[size] == np.inf:
+            return self.pool.columns[self.pool.table.kept]
+        return self._support(size)
+
+    def _support(self, size: int) -> Ints:
+        return np.sort(self.pool.columns[self._cooling.members[size, :size]])
+
+    def tell(self, frontier: Frontier) -> None:
+        """Offer what was met to a frontier."""
+        values = self._cooling.values
+        for size in np.flatnonzero(values < np.inf):
+            if values[size] < frontier.value(size):
+                frontier.offer(float(values[size]), self._support(size))
+
+
 def anneal(
     pool: Pool,
     frontier: Frontier,
@@ -64,52 +137,61 @@ def anneal(
 
     A descent for a low price fills up with columns, of which each alone is worth it. Here the price
     falls slowly from one that few columns are worth, and the support is at every price one of the
-    many that are about as good as any: what is large was grown from what was good when small. The
-    longer it takes the better it ends, and one long walk is better than many short ones.
+    many that are about as good as any: what is large was grown from what was good when small. How
+    well a walk ends is decided while the price falls to a tenth or so, and differs much from one to
+    another; so the last prices are gone through in stages, each by several walks that all begin at
+    the best support which those of the stage before have met.
 
     Parameters
     ----------
-    pool : Pool
-        Its whole Gram matrix is made. It is left at the end of the walk.
+    pool, most, run, rng
+        See `Walker`.
     frontier : Frontier
         All prices from the first to the last are served.
     price : float
         The last price, positive.
-    most : int
-        Columns in a support, at most; memory is quadratic in them.
     work : float
         Operations.
-    run : Run or None
-        Its clock ends the walk early.
-    rng : Generator
-        One number is drawn.
     """
-    first = first_price(pool)
-    seed = int(rng.integers(1, 2**63))
+    first, walker = first_price(pool), Walker(pool, most, run, rng)
     if not price < first:
         return
-    pool.know_all()
-    pool.load(pool.columns[pool.table.kept])
-    most = min(most, pool.sparsity.budget, pool.columns.size)
-    cooling = kernels.Cooling(
-        plan=np.array([first, price, HEAT, work, 0.0]),
-        chances=np.array([seed], dtype=np.uint64),
-        values=np.full(most + 1, np.inf),
-        members=np.empty((most + 1, most), dtype=np.int32),
-    )
-    _walk(pool, cooling, most, run)
-    for size in np.flatnonzero(cooling.values < np.inf):
-        support = np.sort(pool.columns[cooling.members[size, :size]])
-        frontier.offer(float(cooling.values[size]), support)
+    high = min(first, SPAN * price)
+    pool.load(walker.best(first))
+    if high < first:
+        walker.walk(first, high, EARLY * work)
+        work *= 1.0 - EARLY
+    n_stages = max(1, round(np.log(high / price) / np.log(STAGE)))
+    prices = np.geomspace(high, price, n_stages + 1)
+    for above, below in pairwise(prices):
+        start = walker.best(above)
+        for _ in range(WALKS):
+            if not walker.has_time:
+                break
+            pool.load(start)
+            walker.walk(above, below, work / (WALKS * n_stages))
+    walker.tell(frontier)
 
 
-def _walk(pool: Pool, cooling: kernels.Cooling, most: int, run: Run | None) -> None:
-    """All trials, in slices; a tableau that has drifted is built anew, which is work as well."""
-    plan = cooling.plan
-    while plan[kernels.WORK_DONE] < plan[kernels.WORK]:
-        if run is not None and run.seconds_left <= 0.0:
-            break
-        until = min(plan[kernels.WORK], plan[kernels.WORK_DONE] + SLICE)
-        if kernels.anneal(pool.table, cooling, pool.equal, most, until) == kernels.DRIFTED:
-            plan[kernels.WORK_DONE] += float(pool.columns.size) * pool.size**2
-            pool.refresh()
+def anneal_again(
+    pool: Pool,
+    frontier: Frontier,
+    price: float,
+    most: int,
+    work: float,
+    run: Run | None,
+    rng: np.random.Generator,
+) -> None:
+    """From the best support for a higher price, by chance, down to the price; parameters as above.
+
+    The higher the price the more work there is, of that for the highest.
+    """
+    share = float(rng.uniform())
+    above = price * SPAN**share
+    start = frontier.support(frontier.best_size(Sparsity(above, pool.sparsity.budget)))
+    walker = Walker(pool, most, run, rng)
+    if not pool.has(start):
+        return
+    pool.move_to(start)
+    walker.walk(above, price, work * share)
+    walker.tell(frontier)

@@ -1,4 +1,4 @@
-"""A second search beside the rounds of the first: annealings and waves, on large supports."""
+"""A second search beside the rounds of the first: annealings, on large supports."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from blockl0.incumbent import Incumbent
-from blockl0.refit.annealing import FIRST_MOVES, LONG_MOVES
+from blockl0.refit.annealing import AGAIN_MOVES, FIRST_MOVES, LONG_MOVES
 from blockl0.refit.frontier import Frontier
-from blockl0.refit.search import Search, WaveSearch
+from blockl0.refit.search import AnnealingSearch, Search
 from blockl0.run import Run
 
 MEDIUM, LARGE, FULL = 24, 96, 64
@@ -20,13 +20,13 @@ are so."""
 ELSEWHERE, LONGER = 10, 4
 """Fruitless rounds between two long annealings, and how much longer the next one takes."""
 GIVEN_ROUNDS = 4
-"""Twice the rounds in a row without improvement that end waves from a frontier that was given."""
+"""Twice the walks in a row without improvement that end a search from a frontier that was given."""
 SMALL_GAIN = 2e-3
 """Of the objective: a round that brings less takes back but half of the failures before it."""
 
 
 class Beside:
-    """An annealing down to the price, then waves, one round for each of the first search.
+    """An annealing to the price, then walks from higher ones, one for each round of the first.
 
     It sees what the first search finds, which sees nothing of it: the first search goes through the
     same points as without it, so that the better of the two is never worse. The random numbers are
@@ -43,7 +43,7 @@ class Beside:
     rounds : int
         Twice the rounds in a row without improvement that end it.
     frontier : Frontier, optional
-        One that an annealing has filled: there is no other then, and few waves, which add to it.
+        One that an annealing has filled: there is no other then, and few walks, which add to it.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Beside:
         self.run, self._given_rng, self.rounds = run, rng, rounds
         self._given = frontier
         self._first = search
-        self._search: WaveSearch | None = None
+        self._search: AnnealingSearch | None = None
         self.point: Incumbent | None = None
         self.is_alone, self._fruitless = False, -1
         self._next_moves, self._next_cooling = 0, 0
@@ -75,7 +75,7 @@ class Beside:
         fewest = 1 if is_given else MEDIUM if is_priced else FULL
         if incumbent.n_nonzero < fewest or incumbent.objective <= self._first.negligible:
             return
-        self._search = self._first.for_waves()
+        self._search = self._first.for_annealing()
         if self._search is None:
             return
         self.rng = deepcopy(self._given_rng)
@@ -100,19 +100,18 @@ class Beside:
         return 0 if self._given is None else -1
 
     def advance(self, incumbent: Incumbent) -> None:
-        """A round of waves, or a longer annealing, from the better of the two points."""
+        """A walk from a higher price, or a longer annealing, from the better of the two points."""
         if self._search is None or self.point is None or self.is_over:
             return
         before = self.better(incumbent)
         if before is not self.point:
             before = replace(before, frontier=self.point.frontier, walk=None)
-        is_first = self._fruitless < 0
         if self._next_moves and (self._fruitless >= self._next_cooling):
             self.point = self._search.cool(before, self.run, self.rng, self._next_moves)
             self._next_moves *= LONGER
             self._next_cooling += ELSEWHERE
         else:
-            self.point = self._search.wave_round(before, self.run, self.rng, is_first)
+            self.point = self._search.cool(before, self.run, self.rng, AGAIN_MOVES, is_again=True)
         self._fruitless = count_fruitless(
             self._fruitless, before.objective, self.point.objective
         )  # fmt: skip

@@ -16,7 +16,8 @@ from blockl0.incumbent import Incumbent, Tally, Walk
 from blockl0.problem.fits import make_fits
 from blockl0.problem.problem import Problem
 from blockl0.problem.sparsity import Sparsity
-from blockl0.refit.annealing import anneal, last_price, most_columns, work_of
+from blockl0.refit.annealing import anneal, anneal_again, last_price, most_columns, work_of
+from blockl0.refit.around import Around
 from blockl0.refit.frontier import Frontier
 from blockl0.refit.pool import Pool
 from blockl0.refit.pool_kicks import LARGEST_BLOCK, PoolKicks
@@ -36,10 +37,9 @@ from blockl0.refit.pricing import (
     price_supports,
     stands_alone,
 )
-from blockl0.refit.search import WaveSearch
+from blockl0.refit.search import AnnealingSearch
 from blockl0.refit.settled import fit_with_kept, prove
 from blockl0.refit.side_by_side import SideBySide
-from blockl0.refit.waves import FIRST_WAVES, WAVES, Waves
 from blockl0.run import Run
 
 Floats = NDArray[np.float64]
@@ -57,7 +57,7 @@ MAX_PRICINGS = 50
 """Rounds of pool, search and price before a search is given up; each lowers the objective."""
 
 
-class QuadraticSearch(WaveSearch):
+class QuadraticSearch(AnnealingSearch):
     """The squared loss: pools, descents, kicks and pricing.
 
     Attributes
@@ -393,51 +393,47 @@ class QuadraticSearch(WaveSearch):
             return incumbent
         return self._settled_if_better(support, incumbent, run, rng)
 
-    # waves -----------------------------------------------------------------------------------
+    # annealing -------------------------------------------------------------------------------
 
-    def for_waves(self) -> QuadraticSearch:
+    def for_annealing(self) -> QuadraticSearch:
         """One with pools of its own, on the same Gram matrix."""
         return self.for_sparsity(self.problem.sparsity)
 
     def cool(
-        self, incumbent: Incumbent, run: Run, rng: np.random.Generator, moves: float
+        self,
+        incumbent: Incumbent,
+        run: Run,
+        rng: np.random.Generator,
+        moves: float,
+        is_again: bool = False,
     ) -> Incumbent:
-        """From nothing down to the price, in about so many moves; the best, or the incumbent."""
-        pool, size = self._wave_pool(incumbent, run), incumbent.n_nonzero
-        waves = self._waves_at(incumbent, pool)
-        before, price = waves.best, last_price(pool)
-        work = work_of(pool, size, moves)
-        anneal(pool, waves.frontier, price, most_columns(size), work, run, rng)
-        waves.return_to_best()
-        if not waves.best < before - self.tolerance:
+        """Down to the price, from nothing or again, in about so many moves; the best known point.
+
+        That is the incumbent where nothing better was met.
+        """
+        size = incumbent.n_nonzero
+        pool = self.make_pool(incumbent, run, kick_size(self.problem, self.options))
+        around = self._around(incumbent, pool)
+        before, price = around.best, last_price(pool)
+        walk = anneal_again if is_again else anneal
+        walk(
+            pool, around.frontier, price, most_columns(size), work_of(pool, size, moves), run, rng
+        )  # fmt: skip
+        around.return_to_best()
+        if not around.best < before - self.tolerance:
             return incumbent
         return self._settled_if_better(pool.support, incumbent, run, rng)
 
-    def wave_round(
-        self, incumbent: Incumbent, run: Run, rng: np.random.Generator, is_first: bool = False
-    ) -> Incumbent:
-        """Waves from supports of about the size of the incumbent; the best, or the incumbent."""
-        pool = self._wave_pool(incumbent, run)
-        waves = self._waves_at(incumbent, pool)
-        before = waves.best
-        waves.make_round(run, rng, FIRST_WAVES if is_first else WAVES)
-        if not waves.best < before - self.tolerance:
-            return incumbent
-        return self._settled_if_better(pool.support, incumbent, run, rng)
-
-    def _wave_pool(self, incumbent: Incumbent, run: Run) -> Pool:
-        return self.make_pool(incumbent, run, kick_size(self.problem, self.options))
-
-    def _waves_at(self, incumbent: Incumbent, pool: Pool) -> Waves:
-        """Waves on the pool, with the frontier of the incumbent as far as the pool has it."""
-        waves = Waves(pool, incumbent.frontier or Frontier())
-        waves.note()
-        if not pool.has(waves.frontier.support(waves.best_size)):
+    def _around(self, incumbent: Incumbent, pool: Pool) -> Around:
+        """The frontier of the incumbent, as far as the pool has it, and the pool."""
+        around = Around(pool, incumbent.frontier or Frontier())
+        around.note()
+        if not pool.has(around.frontier.support(around.best_size)):
             # rounding: it was not better where it was settled, and has left the pool since
-            waves = Waves(pool, Frontier())
-            waves.note()
-        incumbent.frontier = waves.frontier
-        return waves
+            around = Around(pool, Frontier())
+            around.note()
+        incumbent.frontier = around.frontier
+        return around
 
     def _settled_if_better(
         self, support: Ints, incumbent: Incumbent, run: Run, rng: np.random.Generator

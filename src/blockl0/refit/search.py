@@ -88,8 +88,8 @@ class Search(ABC):
     ) -> Incumbent:
         """A round of changes at random, each settled; the best point, or the incumbent."""
 
-    def for_waves(self) -> WaveSearch | None:
-        """A search like this one that makes waves through sizes; None where there is none."""
+    def for_annealing(self) -> AnnealingSearch | None:
+        """A search like this one that can be annealed; None where there is none."""
         return None
 
     def exhaust(self, incumbent: Incumbent, run: Run) -> tuple[Incumbent, bool]:
@@ -121,17 +121,19 @@ class Search(ABC):
         return incumbent
 
 
-class WaveSearch(Search):
-    """A search that also goes through sizes one by one, up and down."""
+class AnnealingSearch(Search):
+    """A search that also comes down to its price by chance, from higher ones."""
 
     @abstractmethod
     def cool(
-        self, incumbent: Incumbent, run: Run, rng: np.random.Generator, moves: float
+        self,
+        incumbent: Incumbent,
+        run: Run,
+        rng: np.random.Generator,
+        moves: float,
+        is_again: bool = False,
     ) -> Incumbent:
-        """From nothing down to the price, in about so many moves; the best, or the incumbent."""
+        """Down to the price, in about so many moves; the best point, or the incumbent.
 
-    @abstractmethod
-    def wave_round(
-        self, incumbent: Incumbent, run: Run, rng: np.random.Generator, is_first: bool = False
-    ) -> Incumbent:
-        """Waves from supports of about the size of the incumbent; the best, or the incumbent."""
+        From nothing, or again from a support that is good for a higher price.
+        """

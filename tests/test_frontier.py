@@ -1,8 +1,6 @@
-"""Waves through sizes: what the frontier keeps, against enumeration and fits from the data."""
+"""The frontier of best supports, and how a pool goes to them."""
 
 from __future__ import annotations
-
-from itertools import combinations
 
 import numpy as np
 import pytest
@@ -15,8 +13,6 @@ from blockl0.refit.beside import count_fruitless
 from blockl0.refit.frontier import Frontier
 from blockl0.refit.quadratic_search import QuadraticSearch
 from blockl0.refit.rounds import refit_options
-from blockl0.refit.waves import Waves
-from blockl0.run import begin
 
 OPTIONS = refit_options()[0]
 
@@ -27,11 +23,11 @@ def draw(m, n, seed):
     return X, X[:, : n // 3].sum(axis=1) + 2.0 * rng.standard_normal(m)
 
 
-def waves_of(problem):
+def pool_of(problem):
     search = QuadraticSearch(problem, OPTIONS)
     pool = search.make_pool(search.start(problem.zero()))
     pool.clear()
-    return search, Waves(pool, Frontier())
+    return pool
 
 
 def test_frontier_serves_every_price_and_budget():
@@ -50,55 +46,11 @@ def test_frontier_serves_every_price_and_budget():
         assert frontier.support(size).size == size
 
 
-@pytest.mark.parametrize("form", [{"alpha": 0.5}, {"n_nonzero_coefs": 6}, {"alpha": 3.0}])
-@pytest.mark.parametrize("seed", range(4))
-def test_what_a_wave_notes_is_the_fit_of_its_support(form, seed):
-    X, y = draw(30, 12, seed)
-    problem = as_problem(X, y, ridge=0.1, keep=[11], **form)
-    search, waves = waves_of(problem)
-    waves.pool.load(problem.keep)
-    run, rng = begin(problem), np.random.default_rng(seed)
-    waves.note()
-    waves.grow_to(problem.sparsity.budget, run)
-    before = waves.best
-    waves.make_round(run, rng)
-    assert waves.best <= before
-    noted = [k for k in range(13) if k in waves.frontier]
-    assert max(noted) <= problem.sparsity.budget
-    for k in noted:
-        support = waves.frontier.support(k)
-        assert 11 in support
-        value = problem.smooth(least_squares_on(problem, support)) - search.constant
-        assert waves.frontier.value(k) == pytest.approx(value, rel=1e-9)
-    assert waves.pool.objective == pytest.approx(waves.best, rel=1e-12)
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_growing_ends_where_no_swap_helps(seed):
-    X, y = draw(25, 9, seed)
-    problem = as_problem(X, y, alpha=1e-3)
-    search, waves = waves_of(problem)
-    waves.grow_to(9, begin(problem))
-
-    def value(support):
-        return problem.smooth(least_squares_on(problem, np.array(sorted(support))))
-
-    for k in range(1, 9):
-        support = set(waves.frontier.support(k).tolist())
-        others = set(range(9)) - support
-        swaps = [value(support - {j} | {i}) for j in support for i in others]
-        assert waves.frontier.value(k) + search.constant <= min(swaps) * (1 + 1e-9)
-    # of one column the best is the best of all
-    singles = [value(pair) for pair in combinations(range(9), 1)]
-    assert waves.frontier.value(1) + search.constant == pytest.approx(min(singles), rel=1e-9)
-
-
 def test_moving_to_a_support_is_loading_it():
     X, y = draw(40, 60, 1)
     problem = as_problem(X, y, alpha=0.1)
     rng = np.random.default_rng(0)
-    _, waves = waves_of(problem)
-    pool = waves.pool
+    pool = pool_of(problem)
     pool.load(np.arange(0, 30))
     for size in (30, 29, 12, 31):
         support = np.sort(rng.choice(36, size, replace=False))
@@ -142,7 +94,7 @@ def test_a_large_support_is_loaded_at_once_as_column_by_column(units, monkeypatc
     tables = []
     for fewest in (64, 1000):
         monkeypatch.setattr("blockl0.refit.pool.AT_ONCE", fewest)
-        pool = waves_of(problem)[1].pool
+        pool = pool_of(problem)
         pool.load(support)
         table, order = pool.table, np.argsort(pool.members)
         length = np.sqrt(pool.sq_norms)
@@ -165,7 +117,7 @@ def test_a_nearly_dependent_large_support_is_loaded_column_by_column():
     X, y = draw(100, 120, 3)
     X[:, 70] = X[:, :70].sum(axis=1) * (1.0 + 1e-12)
     problem = as_problem(X, y, alpha=1e-9)
-    pool = waves_of(problem)[1].pool
+    pool = pool_of(problem)
     pool.load(np.arange(71))
     assert pool.size == 70
     value = problem.smooth(least_squares_on(problem, pool.support)) - pool_constant(problem)
