@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import lsq_linear
 
-KINDS = ("groups", "bounds", "responses", "costs", "groups+bounds", "groups+responses",
-         "bounds+responses", "groups+costs", "bounds+costs", "all")  # fmt: skip
+KINDS = ("groups", "bounds", "positive", "responses", "costs", "groups+bounds",
+         "groups+responses", "bounds+responses", "groups+costs", "bounds+costs",
+         "responses+costs", "all", "all+costs")  # fmt: skip
 ALL = {"groups", "bounds", "responses"}
 
 
@@ -26,12 +27,23 @@ class Case(NamedTuple):
         return list(range(self.X.shape[1])) if given is None else list(given)
 
     @property
+    def bounds(self):
+        n = self.X.shape[1]
+        low, high = self.given.get("bounds", (-np.inf, np.inf))
+        low, high = np.broadcast_to(low, n).copy(), np.broadcast_to(high, n)
+        positive = self.given.get("positive", [])
+        positive = np.arange(n) if positive is True else np.array(positive, dtype=int)
+        low[positive] = np.maximum(low[positive], 0.0)
+        return low, high
+
+    @property
     def scale(self):
         return max(0.5 * float(np.sum(self.y**2)), 1e-12)
 
 
 def parts(kind):
-    return ALL if kind == "all" else set(kind.split("+"))
+    named = set(kind.split("+"))
+    return (named - {"all"}) | ALL if "all" in named else named
 
 
 def draw(kind, seed):
@@ -44,22 +56,33 @@ def draw(kind, seed):
         X[:, 1] = X[:, 0] - X[:, 2]
     if rng.random() < 0.2:
         X[:, -1] = 0.0
+    if rng.random() < 0.2:
+        X[:, : n // 2 + 1] = levels(rng, m, n // 2 + 1)
+    if n > 3 and rng.random() < 0.1:
+        X[:, n // 2 :] = rng.choice([-1.0, 1.0, 3.0]) * X[:, : n - n // 2]
     truth = np.where(rng.random((n, q)) < 0.5, rng.standard_normal((n, q)), 0.0)
     y = X @ truth + rng.standard_normal((m, q)) * rng.choice([0.0, 0.3, 1.0])
     if q > 1 and rng.random() < 0.2:
         y[:, 0] = 0.0
+    if rng.random() < 0.03:
+        y[:] = 0.0
     y = y if "responses" in of else y[:, 0]
     given: dict = {}
     if "groups" in of:
         given["feature_groups"] = labels(rng, n)
     if "bounds" in of:
         given["bounds"] = limits(rng, truth[:, 0])
+    if "positive" in of:
+        signed = np.flatnonzero(rng.random(n) < 0.7)
+        given["positive"] = True if rng.random() < 0.5 else signed.tolist()
     if rng.random() < 0.3:
         given["ridge"] = 0.5
     case = Case(X, y, given)
     n_units = len(set(case.labels))
     if "costs" in of:
         own = {label: 2.0 * rng.random() for label in dict.fromkeys(case.labels)}
+        if rng.random() < 0.2:
+            own[case.labels[0]] = 0.0
         given["costs"] = np.array([own[label] for label in case.labels])
     if "costs" in of or rng.random() < 0.5:
         given["alpha"] = 0.5 * rng.random()
@@ -68,6 +91,15 @@ def draw(kind, seed):
     if rng.random() < 0.2 and X[:, 0].any() and given.get("n_nonzero_coefs", 0) > 0:
         given["keep"] = [0]
     return case
+
+
+def levels(rng, m, n):
+    """The levels of one or two categories, some of which no row has."""
+    split = int(rng.integers(0, n))
+    parts = [
+        np.eye(size + 1)[rng.integers(0, size + 1, m)][:, :size] for size in (split, n - split)
+    ]
+    return np.hstack(parts)
 
 
 def labels(rng, n):
@@ -114,9 +146,7 @@ def fit_value(case, columns):
     ridge, Y = case.given.get("ridge", 0.0), case.y.reshape(len(case.X), -1)
     A = np.vstack([case.X[:, columns], np.sqrt(ridge) * np.eye(len(columns))])
     B = np.vstack([Y, np.zeros((len(columns), Y.shape[1]))])
-    low, high = case.given.get("bounds", (np.full(case.X.shape[1], -np.inf), np.inf))
-    low = np.broadcast_to(low, case.X.shape[1])[columns]
-    high = np.broadcast_to(high, case.X.shape[1])[columns]
+    low, high = (side[columns] for side in case.bounds)
     free = low < high
     A, low, high = A[:, free], low[free], high[free]
     if A.shape[1] == 0:

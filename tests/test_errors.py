@@ -85,6 +85,8 @@ INPUT = {
     "groups range": ({"feature_groups": [[0, 9]]}, ValueError, r"`feature_groups` must be between 0 and 4, got 9"),
     "groups budget": ({"feature_groups": [0, 0, 1, 1, 1], "n_nonzero_coefs": 3}, ValueError, r"`n_nonzero_coefs` must be between 0 and n_groups=2, got 3"),
     "groups keep": ({"feature_groups": [0, 0, 1, 1, 2], "keep": [0, 2, 4]}, ValueError, r"`keep` must not hold more groups than n_nonzero_coefs=2, got 3"),
+    "groups array": ({"feature_groups": np.zeros((5, 2))}, ValueError, r"one label for each of the 5 columns of X, got an array of shape \(5, 2\)"),
+    "responses": ({"y": np.ones((3, 2)), "loss": "huber"}, ValueError, r"`y` must have shape \(3,\), as this loss takes one response, got shape \(3, 2\)"),
     "bounds number": ({"bounds": 1.0}, TypeError, r"`bounds` must be a pair \(low, high\).*got 1\.0 \(float\)"),
     "bounds shape": ({"bounds": (0, [1, 2])}, ValueError, r"`bounds` must hold numbers or arrays of shape \(5,\).*got shape \(2,\)"),
     "bounds nan": ({"bounds": (np.nan, 1)}, ValueError, r"`bounds` must not hold NaN, got it for column 0; use infinity"),

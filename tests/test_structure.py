@@ -35,10 +35,8 @@ def is_feasible(result, case):
     given = case.given
     assert result.n_nonzero == len({case.labels[j] for j in result.support})
     assert result.n_nonzero <= given.get("n_nonzero_coefs", len(case.labels))
-    if "bounds" in given:
-        low, high = given["bounds"]
-        rows = result.coef.T
-        assert (rows >= low).all() and (rows <= high).all()
+    low, high = case.bounds
+    assert (result.coef.T >= low).all() and (result.coef.T <= high).all()
     if "feature_groups" in given:
         chosen = {case.labels[j] for j in result.support}
         assert set(result.groups) == chosen and len(result.groups) == len(chosen)
@@ -512,3 +510,23 @@ def general_minimum(name, X, y, columns, positive):
     options = {"ftol": 1e-15, "gtol": 1e-9, "maxiter": 5000}
     start = np.zeros(len(columns) * q)
     return minimize(at, start, jac=True, method="L-BFGS-B", bounds=limits, options=options).fun
+
+
+def test_none_is_no_bound():
+    X, y = random_case(2)
+    here = blockl0.solve(X, y, n_nonzero_coefs=4, random_state=0, bounds=(0.0, None))
+    there = blockl0.solve(X, y, n_nonzero_coefs=4, random_state=0, positive=True)
+    assert here.coef.tolist() == there.coef.tolist() and here.coef.min() >= 0.0
+
+
+def test_small_losses_beside_large_targets_are_told_apart():
+    """A target far from zero: what is left is 1e-13 of it, and fits still tell it apart."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.ones(60), rng.standard_normal((60, 6))])
+    y = 1e6 + X[:, 1] - X[:, 4] + 0.1 * rng.standard_normal(60)
+    given = {"n_nonzero_coefs": 3, "random_state": 0}
+    plain = blockl0.solve(X, y, **given)
+    assert plain.support.tolist() == [0, 1, 4]
+    grouped = blockl0.solve(X, y, feature_groups=list("abcdefg"), **given)
+    assert grouped.groups == ("a", "b", "e") and str(grouped.status) == "optimal"
+    assert grouped.objective == pytest.approx(plain.objective, rel=1e-6)

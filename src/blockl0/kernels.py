@@ -2103,6 +2103,7 @@ def unit_gains(layout, own, M, R, T, leaving, E, P, low, high, least, work, gain
 
 FREE, AT_LOW, AT_HIGH, FROZEN = 0, 1, 2, 3  # where a bounded coefficient is
 BOUNDED_PIVOT, BOUNDED_SLOPE = 1e-13, 1e-12  # of unit columns: none; of slopes, relative: none
+BISECTIONS = 40  # of a membership
 
 
 @inner
@@ -2233,3 +2234,70 @@ def sweep_units(H, t, starts, units, is_in, level, low, high, v, g, z):
             z[a] = 0.0
         total += z[a]
     return total
+
+
+@kernel
+def membership(u, steep, ridge, level, low, high):
+    """z in [0, 1] that minimizes ½·steep·‖x − u‖² + ½·ridge·‖x‖²/z + level·z, low ≤ x ≤ high.
+
+    For a z the best x is u·steep·z/(steep·z + ridge) within bounds; without them z is known, with
+    them the slope level − ½·ridge·‖x/z‖², which rises with z, is bisected. O(d) a bisection.
+    """
+    first, full, free, held = 0.0, 0.0, 0.0, False
+    for j in range(u.size):
+        x = min(max(u[j] * steep / (steep + ridge), low[j]), high[j])
+        full += x * x
+        free += u[j] * u[j]
+        if (u[j] > 0.0 and high[j] > 0.0) or (u[j] < 0.0 and low[j] < 0.0):
+            first += u[j] * u[j]
+        if u[j] < low[j] or u[j] > high[j]:
+            held = True
+    if 0.5 * ridge * full >= level:
+        return 1.0
+    if first * steep * steep <= 2.0 * ridge * level:
+        return 0.0
+    if not held:
+        return min((np.sqrt(free * ridge / (2.0 * level)) * steep - ridge) / steep, 1.0)
+    bottom, top = 0.0, 1.0
+    for _ in range(BISECTIONS):
+        z = 0.5 * (bottom + top)
+        total = 0.0
+        for j in range(u.size):
+            x = min(max(u[j] * steep * z / (steep * z + ridge), low[j]), high[j])
+            total += x * x
+        if 0.5 * ridge * total > level * z * z:
+            bottom = z
+        else:
+            top = z
+    return bottom
+
+
+@kernel
+def sweep_model(G, steep, ridge, starts, is_in, level, low, high, v, g, z, work):
+    """One pass of descent on ½v'Gv − c'v + the perspective of a ridge, units one after the other.
+
+    A unit a has the rows from starts[a] on, and `steep[a]` is at least the largest curvature of its
+    block: it takes the best step of a quadratic above, then one for each of its columns by itself.
+    `level` is what a membership costs; g = c − Gv is kept. O(N²).
+    """
+    for a in range(is_in.size):
+        first, last = starts[a], starts[a + 1]
+        for i in range(first, last):
+            work[i] = v[i] + g[i] / steep[a]
+        part, lows, highs = work[first:last], low[first:last], high[first:last]
+        z[a] = 1.0
+        if not is_in[a]:
+            z[a] = membership(part, steep[a], ridge, level[a], lows, highs)
+        share = steep[a] * z[a] / (steep[a] * z[a] + ridge)
+        for turn in range(2 if last - first > 1 and z[a] > 0.0 else 1):
+            for i in range(first, last):
+                x = share * work[i]
+                if turn == 1:
+                    x = (g[i] + G[i, i] * v[i]) / (G[i, i] + ridge / z[a])
+                x = min(max(x, low[i]), high[i])
+                step = x - v[i]
+                if step != 0.0:
+                    v[i] = x
+                    row = G[i]
+                    for k in range(row.size):
+                        g[k] -= row[k] * step

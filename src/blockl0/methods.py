@@ -52,8 +52,6 @@ class Method:
     bounds, costs, responses : bool
         Whether it keeps coefficients within bounds, knows prices of single units, and takes several
         responses.
-    structured : "any" or "quadratic"
-        The losses for which it knows the last four.
     """
 
     name: str
@@ -68,7 +66,6 @@ class Method:
     bounds: bool = False
     costs: bool = False
     responses: bool = False
-    structured: str = "any"
 
     @cached_property
     def defaults(self) -> dict[str, Any]:
@@ -121,8 +118,6 @@ class Method:
             return "has one price for all columns and knows no `costs`"
         if n_responses > 1 and not self.responses:
             return f"takes one response, got `y` with {n_responses}"
-        if not problem.is_plain and self.structured == "quadratic" and not loss.is_quadratic:
-            return f"knows groups, bounds and costs for loss='squared' only, got loss={loss.name!r}"
         return None
 
     def check(self, problem: Problem, init: Any = None) -> None:

@@ -94,8 +94,8 @@ def solve(
         together. Or the columns of each group, others being alone. Budget, price, `keep`, path and
         certificates count groups. See the page on structure.
     bounds : (low, high), optional
-        Numbers, or arrays (n,), with low <= 0 <= high; infinities are allowed. No coefficient is
-        outside, and one that ends at zero is not selected.
+        Numbers, or arrays (n,), with low <= 0 <= high; infinities are allowed, and None is one. No
+        coefficient is outside, and one that ends at zero is not selected.
     positive : bool or array-like, optional
         True, or the columns (or a mask of them) whose coefficients may not be negative.
     costs : array-like (n,) or dict, optional

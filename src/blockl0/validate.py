@@ -64,7 +64,10 @@ def check_y(y: Any, n_samples: int, takes_several: bool = False) -> Floats:
     Several responses (m, q) are returned as they are, where the loss takes them.
     """
     if is_sparse(y):
-        raise TypeError("`y` must be a dense vector, got a sparse matrix; use y.toarray().ravel().")
+        raise TypeError(
+            "`y` must be a dense vector, got a sparse matrix; use y.toarray().ravel(), or "
+            "y.toarray() for several responses."
+        )
     y = as_numeric(y, "y")
     if y.ndim == 2 and y.shape[1] == 1:
         y = y.ravel()
@@ -72,7 +75,9 @@ def check_y(y: Any, n_samples: int, takes_several: bool = False) -> Floats:
         y = np.ascontiguousarray(_as_float64(y))
         _check_entries(y, "y")
     else:
-        y = check_vector(y, "y", n_samples, "one value per row of X")
+        several = y.ndim == 2 and y.shape[1] > 1 and not takes_several
+        what = "as this loss takes one response" if several else "one value per row of X"
+        y = check_vector(y, "y", n_samples, what)
     _check_top(y, "y")
     return y
 
@@ -253,6 +258,11 @@ def check_groups(feature_groups: Any, n_features: int) -> Units:
             f"{_brief(feature_groups)}."
         )
     given: Any = feature_groups
+    if len(getattr(given, "shape", ())) > 1:
+        raise ValueError(
+            f"`feature_groups` must hold one label for each of the {n_features} columns of X, got "
+            f"an array of shape {given.shape}; or give a list of lists of columns."
+        )
     given = list(given.tolist() if hasattr(given, "tolist") else given)
     if given and all(isinstance(part, list | np.ndarray | range) for part in given):
         given = _labels_of_lists(given, n_features)
@@ -307,7 +317,9 @@ def check_bounds(bounds: Any, positive: Any, n_features: int) -> tuple[Floats, F
                 "`bounds` must be a pair (low, high) of numbers or of one number for each column "
                 f"of X, got {_brief(bounds)}."
             )
-        low, high = (_check_side(side, low.shape) for side in bounds)
+        # None is no bound, as scipy writes it
+        low = low if bounds[0] is None else _check_side(bounds[0], low.shape)
+        high = high if bounds[1] is None else _check_side(bounds[1], high.shape)
     for j in check_columns("positive", positive, n_features):
         low[j] = max(low[j], 0.0)
     is_bad = (low > 0.0) | (high < 0.0)

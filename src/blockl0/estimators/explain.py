@@ -25,6 +25,7 @@ AGAIN = (
     "Chosen again: the share of half-samples of the rows that choose the column among as many; it "
     "measures stability, and is neither a probability that the column matters nor a p-value."
 )
+LENGTHS = "Coefficient: the length of the coefficients of a column over all {what}."
 
 
 class SummaryMixin:
@@ -71,6 +72,9 @@ class SummaryMixin:
         est: Any = self
         columns: dict[str, Any] = {"feature": names[self.support_], "coef": _sizes(est)}
         notes, cautions = [INFERENCE], []
+        if est.coef_.ndim == 2 and len(est.coef_) > 1:
+            what = "classes" if hasattr(est, "classes_") else "responses"
+            notes.append(LENGTHS.format(what=what))
         if X is not None:
             if y is None and not isinstance(X, Moments):
                 raise ValueError("`summary` needs the target `y` of the fit beside `X`.")

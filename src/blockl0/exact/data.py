@@ -275,8 +275,14 @@ class DataBounds:
         exponents; b to `blur` times what it adds up, where the columns A are at hand to that of
         stored numbers. Other sums over the samples are exact.
         """
+        tangent = self._tangent(columns, here.eta, A)
+        tangent = tangent._replace(base=tangent.base + self.price * n_in)
+        return tangent.prove(n_in, room, self.price, here.value)
+
+    def _tangent(self, columns: Ints, eta: Floats, A: Floats | None = None) -> Tangent:
+        """The tangent at a predictor, of some columns, without prices; A are these, if at hand."""
         problem = self.problem
-        eta = self._balanced(here.eta) if problem.has_intercept else here.eta
+        eta = self._balanced(eta) if problem.has_intercept else eta
         losses, slope, bend = self._terms(eta)
         scale = (np.abs(slope) + bend) * (1.0 + np.abs(eta))
         if A is not None:
@@ -284,13 +290,12 @@ class DataBounds:
         else:
             b, blur = -problem.design.rmatvec(slope)[columns], self.blur
             self.n_passes += 1
-        base = exact_sum(losses) - exact_sum(slope * eta) + self.price * n_in
+        base = exact_sum(losses) - exact_sum(slope * eta)
         base -= self.box * abs(exact_sum(slope))
         error = blur * self.norms[columns] * float(np.linalg.norm(scale))
         far = np.abs(eta) + self.box
         allowance = 8.0 * EPSILON * float(np.abs(losses).sum() + scale @ far)
-        tangent = Tangent(base, b, np.full(columns.size, self.ridge), error, allowance)
-        return tangent.prove(n_in, room, self.price, here.value)
+        return Tangent(base, b, np.full(columns.size, self.ridge), error, allowance)
 
     def _violators(self, found: Relaxed, is_here: NDArray[np.bool_]) -> Ints:
         """The free columns outside the working set with the largest scores, which should join."""

@@ -51,7 +51,6 @@ BLURRED_NOTE = (
     bounds=True,
     costs=True,
     responses=True,
-    structured="quadratic",
 )
 def solve_exact(
     problem: Problem,

@@ -14,6 +14,7 @@ from blockl0.exact.products import Frame, ProductBounds
 from blockl0.exact.proof import Recorder
 from blockl0.exact.tree import ProofTree
 from blockl0.exact.unit_bounds import UnitBounds
+from blockl0.exact.unit_data import UnitDataBounds
 from blockl0.exact.watch import NEVER, Watch
 from blockl0.incumbent import Incumbent
 from blockl0.problem.orthogonal import Columns
@@ -74,9 +75,7 @@ class UnitProver:
         memory_limit: float = np.inf,
         watch: Watch = NEVER,
     ) -> None:
-        bounds = UnitBounds(problem)
-        if bounds.reason is not None:
-            raise NoBoundError(bounds.reason)
+        bounds = _unit_bounds(problem, incumbent, watch)
         real = problem.units.of(np.flatnonzero(problem.design.sq_norms(problem.sample_weight)))
         free = np.setdiff1d(real, problem.keep)
         n = problem.keep.size + free.size
@@ -85,6 +84,32 @@ class UnitProver:
             problem, incumbent, lambda node: bounds, [root], gap=gap,
             memory_limit=0.5 * memory_limit, is_late=watch,
         )  # fmt: skip
+
+
+def _unit_bounds(problem: Problem, incumbent: Incumbent, watch: Watch) -> Bounds:
+    """Bounds of a problem in units: from products for squares, else from its rows."""
+    if problem.is_quadratic:
+        found = UnitBounds(problem)
+        if found.reason is not None:
+            raise NoBoundError(found.reason)
+        return found
+    reason = obstacle(problem)
+    if reason is not None:
+        raise NoBoundError(reason)
+    bounds = UnitDataBounds(problem, incumbent.objective, watch)
+    check_intercept(problem, bounds.box)
+    return bounds
+
+
+def check_intercept(problem: Problem, box: float) -> None:
+    """Refuse a problem of whose intercept nothing is known."""
+    if problem.has_intercept and not problem.loss.is_nonnegative:
+        raise NoBoundError(
+            f"loss={problem.loss.name!r} does not say `is_nonnegative`, without which "
+            "nothing is known of the intercept"
+        )
+    if not np.isfinite(box):
+        raise NoBoundError("the best intercept may be anywhere, as with one class only")
 
 
 class Prover:
@@ -131,21 +156,12 @@ class Prover:
         self._data: DataBounds | None = None
         if problem.ridge > 0.0:
             self._data = DataBounds(problem, incumbent.objective, self.watch)
-            self._check_intercept(self._data.box)
+            check_intercept(problem, self._data.box)
         roots = self._roots(incumbent)
         self.tree = ProofTree(
             problem, incumbent, self.bounds_of, roots,
             gap=gap, memory_limit=0.5 * memory_limit, is_late=self.watch, recorder=self.recorder,
         )  # fmt: skip
-
-    def _check_intercept(self, box: float) -> None:
-        if self.problem.has_intercept and not self.problem.loss.is_nonnegative:
-            raise NoBoundError(
-                f"loss={self.problem.loss.name!r} does not say `is_nonnegative`, without which "
-                "nothing is known of the intercept"
-            )
-        if not np.isfinite(box):
-            raise NoBoundError("the best intercept may be anywhere, as with one class only")
 
     def bounds_of(self, node: Node) -> Bounds:
         """The bounds for a node, with its curvature and point in their units."""

@@ -28,8 +28,8 @@ there are no more supports than the last."""
 
 def may_prove(problem: Problem) -> bool:
     """Whether a search may prove anything: by bounds, or few columns by enumeration."""
-    if not problem.is_plain:
-        return problem.is_quadratic
+    if not problem.is_plain and problem.is_quadratic:
+        return True
     if problem.n_outputs > 1:
         return False
     is_few = problem.is_quadratic and problem.n_features <= HOPELESS

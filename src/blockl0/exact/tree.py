@@ -99,7 +99,8 @@ class ProofTree:
         support = np.union1d(self.problem.units.support(best.w), self.problem.keep)
         none = np.empty(0, dtype=np.int64)
         bounds = self.bounds_of(Node(support, none, -np.inf, np.zeros(0)))
-        missing = best.objective - bounds.bound_of(support, best.w[support], best.objective)
+        w = best.w[support] if self.problem.is_plain else best.w
+        missing = best.objective - bounds.bound_of(support, w, best.objective)
         most = MOST_UNRESOLVED * abs(best.objective)
         return min(max(2.0 * missing, 0.0), most) if np.isfinite(missing) else most
 

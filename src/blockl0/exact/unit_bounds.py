@@ -22,6 +22,7 @@ from scipy.linalg import lapack
 from blockl0 import kernels
 from blockl0.exact.bounds import EPSILON, Node, Relaxed, Tangent
 from blockl0.exact.last_columns import Finished
+from blockl0.exact.unit_levels import best_level, effective, first_level, paid
 from blockl0.problem.orthogonal import DEPENDENT, project_away
 from blockl0.problem.problem import Problem
 
@@ -38,8 +39,8 @@ NEARLY_ALL = 1.0 - 1e-6
 """Of a unit's curvature, what is taken away at most: something is left to descend by."""
 START_SHARE, START_FALL, TRIALS = 0.95, 0.8, 40
 """Of the largest multiple of the first t: the share tried, the next one, and how many."""
-SWEEPS, LEVELS = 6, 14
-"""Passes at one level, and levels that are tried."""
+SWEEPS = 6
+"""Passes at one level."""
 BARRIER = 0.5
 """Weight of the barrier that keeps H − D definite, in shares of the gap."""
 
@@ -194,46 +195,32 @@ class UnitBounds:
     # -- what the tree asks ------------------------------------------------------------------------
 
     def relax(self, node: Node, cutoff: float, share: float) -> Relaxed:
-        """The perspective relaxation by block coordinate descent, at levels that use up the room.
-
-        The level of memberships is bisected; at each the best bound so far is kept.
-        """
+        """The perspective relaxation by block descent, at levels that use up the room."""
         units = np.concatenate([node.included, node.free])
         n_in, room = node.included.size, self.budget - node.included.size
         t = self.t[units] if node.d is None else node.d
         v, g, z = self._start(units, t)
         is_in, price = np.arange(units.size) < n_in, self.prices[units]
-        low, high, mu, best = 0.0, np.inf, node.theta, None
-        for n_levels in range(LEVELS):
+
+        def settle(mu: float) -> float:
             for _ in range(SWEEPS):
                 total = kernels.sweep_units(
                     self.H, t, self.starts, units, is_in, price + mu, self.low, self.high, v, g, z
                 )
-            found = self._prove(units, n_in, room, t, v, node)
-            if best is None or found.bound > best.bound:
-                best, node.theta, node.z = found, mu, z[n_in:].copy()
-                node.w = self._norms(v, units)
-                self._last = v.copy()
-            is_balanced = total <= room + 1e-3 and (mu == 0.0 or total >= room - 1e-3)
-            if best.bound >= cutoff or (is_balanced and n_levels > 1):
-                break
-            low, high = (mu, high) if total > room else (low, mu)
-            if mu == 0.0 and total <= room:
-                continue
-            if np.isinf(high):
-                mu = max(2.0 * mu, self._first_level(units, n_in, room, t, g))
-            else:
-                mu = 0.5 * (low + high)
-        assert best is not None
-        return best
+            return total
+
+        def keep() -> None:
+            node.z, node.w, self._last = z[n_in:].copy(), self._norms(v, units), v.copy()
+
+        return best_level(
+            node, room, cutoff, settle, lambda: self._prove(units, n_in, room, t, v, node), keep,
+            lambda: self._first_level(units, n_in, room, t, g),
+        )  # fmt: skip
 
     def _first_level(self, units: Ints, n_in: int, room: int, t: Floats, g: Floats) -> float:
         """The gain of the first unit that has no room: a level for its membership."""
         gains = 0.5 * self._norms(g, units)[n_in:] ** 2 / np.maximum(t[n_in:], 1e-300)
-        if room >= gains.size:
-            return 1e-6 * (self.constant + 1e-300)
-        level = float(np.sort(gains)[gains.size - room - 1])
-        return max(0.5 * level, 1e-9 * (self.constant + 1e-300))
+        return first_level(gains, room, self.constant)
 
     def _start(self, units: Ints, t: Floats) -> tuple[Floats, Floats, Floats]:
         """(v, g, z) at the last point, of the units that are here."""
@@ -280,8 +267,8 @@ class UnitBounds:
         norms = np.sqrt(np.where(sizes > 0, sums, 0.0))
         price = self.prices[units]
         tangent = Tangent(
-            base + float(self._paid(node.included).sum()), norms, np.maximum(t, 1e-300), error,
-            allowance,
+            base + paid(self.problem, self.prices, node.included), norms, np.maximum(t, 1e-300),
+            error, allowance,
         )  # fmt: skip
         # a unit without curvature says nothing of what it gains
         flat = (t <= 0.0) & (sizes > 0)
@@ -291,16 +278,7 @@ class UnitBounds:
 
     def _effective(self, b: Floats, rows: Ints, t: Floats) -> Floats:
         """√(2t sup_v bv − ½tv²) within bounds, entry by entry: |b| where there are none."""
-        b = b[rows]
-        v = np.clip(b / np.maximum(t, 1e-300)[:, None], self.low[rows, None], self.high[rows, None])
-        gain = v * (b - 0.5 * t[:, None] * v)
-        return np.sqrt(np.maximum(2.0 * t[:, None] * gain, 0.0))
-
-    def _paid(self, included: Ints) -> Floats:
-        """The prices of what is in; one that is kept may be zero within bounds, and pay nothing."""
-        if self.problem.bounds is None:
-            return self.prices[included]
-        return np.where(np.isin(included, self.problem.keep), 0.0, self.prices[included])
+        return effective(b[rows], t[:, None], self.low[rows, None], self.high[rows, None])
 
     def bound_of(self, support: Ints, w: Floats, cutoff: float) -> float:
         """A fit of squares is what it is."""

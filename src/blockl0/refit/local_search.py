@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from blockl0.certificate.single_moves import SingleMoves, Verdict
 from blockl0.certificate.unit_moves import UnitMoves
 from blockl0.problem.fits import make_fits
+from blockl0.problem.orthogonal import rounding_of
 from blockl0.problem.problem import Problem
 from blockl0.problem.sparsity import Sparsity
 from blockl0.refit.few_columns import MOST_COLUMNS, Subsets
@@ -54,6 +55,8 @@ class LocalSearch(Search):
         # not of the incumbent's objective: on separable data that goes to zero
         at_zero = problem.smooth(problem.zero())
         self.tolerance, self.negligible = RELATIVE_TOLERANCE * at_zero, NEGLIGIBLE * at_zero
+        if problem.is_quadratic:
+            self.negligible = self.tolerance
         self.models = Models(problem, options, self.tally, self.fits, self.tolerance)
         # what is left of all columns, by how many; of all budgets
         self._above: dict[int, Floats] = {}
@@ -205,10 +208,14 @@ class LocalSearch(Search):
 
     def exhaust(self, incumbent: Incumbent, run: Run) -> tuple[Incumbent, bool]:
         """The best of all subsets, where there are few, and whether all were searched."""
-        is_open = incumbent.objective > self.negligible
+        is_open = incumbent.objective > self.negligible or self.problem.is_quadratic
         if not is_open or self.problem.n_units > MOST_COLUMNS:
             return incumbent, False
-        subsets = Subsets(self.problem, self.fits, incumbent.w, incumbent.objective, self.tolerance)
+        tolerance = self.tolerance
+        if self.problem.is_quadratic:
+            # fits of squares are as exact as the data: what is called the best is that, too
+            tolerance = min(tolerance, rounding_of(self.problem, incumbent.w))
+        subsets = Subsets(self.problem, self.fits, incumbent.w, incumbent.objective, tolerance)
         subsets.search(run)
         if subsets.objective < incumbent.objective:
             found = self._at(subsets.best, incumbent.iteration)

@@ -1,0 +1,214 @@
+"""Bounds for units and bounded coefficients of any loss with one predictor, with a ridge.
+
+As in `exact.data` the tangent of the loss at a predictor is a bound, with b = −X'u for slopes u. A
+column within bounds counts sup bv − ½·ridge·v² over these, and a unit the sum over its columns less
+its price. Any predictor is as true as another; a good one comes from the perspective relaxation, by
+quadratic models of the loss, each descended unit by unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockl0 import kernels
+from blockl0.exact.bounds import EPSILON, Node, Relaxed, Tangent
+from blockl0.exact.data import FLATTEST, LEAF_STEPS, DataBounds
+from blockl0.exact.unit_levels import best_level, effective, first_level, paid
+from blockl0.problem.bounded import bounded_minimum
+from blockl0.problem.problem import Problem
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+MODELS, SWEEPS, HALVINGS = 3, 8, 6
+"""Quadratic models of the loss at one level, passes over each, and halvings of a step."""
+ENOUGH = 1e-7
+"""Share of the value that a model must bring for another one."""
+
+
+class Part(NamedTuple):
+    """The columns of some units, unit by unit.
+
+    Attributes
+    ----------
+    columns : ndarray of int64 (N,)
+    starts : ndarray of int64 (units + 1,)
+    A : ndarray (m, N)
+    low, high : ndarray (N,)
+    """
+
+    columns: Ints
+    starts: Ints
+    A: Floats
+    low: Floats
+    high: Floats
+
+    def sums(self, entries: Floats) -> Floats:
+        """The sums over the columns of each unit."""
+        return np.add.reduceat(np.append(entries, 0.0), self.starts[:-1])
+
+    @property
+    def sizes(self) -> Ints:
+        """The columns of each unit, counted."""
+        return np.diff(self.starts)
+
+
+class UnitDataBounds(DataBounds):
+    """Bounds of nodes in units, from passes over their columns.
+
+    Parameters
+    ----------
+    problem : Problem
+        With a ridge, of one output.
+    ceiling, is_late
+        As in `DataBounds`.
+    """
+
+    def __init__(
+        self, problem: Problem, ceiling: float, is_late: Callable[[], bool] = lambda: False
+    ) -> None:
+        super().__init__(problem, ceiling, is_late)
+        costs = np.ones(problem.n_units) if problem.costs is None else problem.costs
+        self.prices = self.price * costs
+        self._last = problem.zero()
+
+    def _part(self, units: Ints) -> Part:
+        """The columns of some units, their places and bounds."""
+        problem = self.problem
+        members = [problem.units.members(int(unit)) for unit in units]
+        sizes = np.array([part.size for part in members], dtype=np.int64)
+        columns = np.concatenate([np.empty(0, dtype=np.int64), *members])
+        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        n = problem.n_features
+        low, high = problem.bounds or (np.full(n, -np.inf), np.full(n, np.inf))
+        A = np.ascontiguousarray(problem.design.columns(columns))
+        return Part(columns, starts, A, low[columns], high[columns])
+
+    def relax(self, node: Node, cutoff: float, share: float) -> Relaxed:
+        """The perspective relaxation, at levels of memberships that use up the room."""
+        units, n_in = np.concatenate([node.included, node.free]), node.included.size
+        part, room = self._part(units), self.budget - n_in
+        is_in, price = np.arange(units.size) < n_in, self.prices[units]
+        v, z = self._last[part.columns], np.zeros(units.size)
+
+        def settle(mu: float) -> float:
+            v[:], z[:] = self._descended(part, v, is_in, price + mu)
+            return float(z[n_in:].sum())
+
+        def prove() -> Relaxed:
+            return self._bound(part, units, n_in, room, v)
+
+        def keep() -> None:
+            node.z, node.w = z[n_in:].copy(), np.sqrt(part.sums(v * v))
+            self._last[part.columns] = v
+
+        def first() -> float:
+            slope = self._terms(self._predictor(part, v))[1] @ part.A
+            gains = 0.5 * part.sums(slope * slope)[n_in:] / self.ridge
+            return first_level(gains, room, abs(cutoff))
+
+        return best_level(node, room, cutoff, settle, prove, keep, first)
+
+    def _predictor(self, part: Part, v: Floats) -> Floats:
+        """Xv, with the best intercept where there is one."""
+        eta = part.A @ v
+        return eta + self.problem.best_intercept(eta) if self.problem.has_intercept else eta
+
+    def _value(self, part: Part, v: Floats, is_in: Bools, level: Floats) -> float:
+        """The relaxed objective where a membership costs a level."""
+        losses = self._terms(self._predictor(part, v))[0]
+        squares, root = self.ridge * part.sums(v * v), np.sqrt(2.0 * level)
+        sizes = np.sqrt(squares)
+        free = np.where(sizes >= root, 0.5 * squares + level, sizes * root)
+        return float(losses.sum() + np.where(is_in, 0.5 * squares, free).sum())
+
+    def _unit_model(self, part: Part, v: Floats) -> tuple[Floats, Floats]:
+        """(G, c) with ½v'Gv − c'v the loss near a point, without the ridge."""
+        eta = self._predictor(part, v)
+        _, slope, bend = self._terms(eta)
+        bend = np.maximum(bend, FLATTEST * bend.max(initial=1e-300))
+        G = (part.A * bend[:, None]).T @ part.A
+        own, total = part.A.T @ bend, float(bend.sum())
+        if self.problem.has_intercept:
+            G -= np.outer(own, own / total)
+        # the slope at v is that of the loss with its best intercept
+        return np.ascontiguousarray(G), G @ v - slope @ part.A
+
+    def _descended(
+        self, part: Part, v: Floats, is_in: Bools, level: Floats
+    ) -> tuple[Floats, Floats]:
+        """(v, memberships) after some models of the loss, each as far as it helps."""
+        here, z = self._value(part, v, is_in, level), np.zeros(is_in.size)
+        for _ in range(MODELS):
+            G, c = self._unit_model(part, v)
+            steep = _steepest(G, part.starts)
+            there, g, work = v.copy(), c - G @ v, np.empty(v.size)
+            for _ in range(SWEEPS):
+                kernels.sweep_model(
+                    G, steep, self.ridge, part.starts, is_in, level, part.low, part.high, there, g,
+                    z, work,
+                )  # fmt: skip
+            found, value = self._line_to(part, v, there, here, is_in, level)
+            is_done = not value < here - ENOUGH * abs(here)
+            v, here = (found, value) if value < here else (v, here)
+            if is_done or self.is_late():
+                break
+        sizes = np.sqrt(self.ridge * part.sums(v * v))
+        root = np.sqrt(2.0 * level)
+        is_whole = is_in | ((sizes >= root) & (sizes > 0.0))
+        return v, np.where(is_whole, 1.0, sizes / np.maximum(root, 1e-300))
+
+    def _line_to(
+        self, part: Part, v: Floats, there: Floats, here: float, is_in: Bools, level: Floats
+    ) -> tuple[Floats, float]:
+        """The first point on the way back from `there` that is lower, and its value."""
+        found, value = there, self._value(part, there, is_in, level)
+        for _ in range(HALVINGS):
+            if value < here:
+                break
+            found = 0.5 * (v + found)
+            value = self._value(part, found, is_in, level)
+        return found, value
+
+    def _bound(self, part: Part, units: Ints, n_in: int, room: int, v: Floats) -> Relaxed:
+        """What the tangent at v proves, less all that rounding may have added.
+
+        The root of a unit's gain changes by no more than the length of the change of its slopes.
+        """
+        tangent = self._tangent(part.columns, self._predictor(part, v), part.A)
+        gains = effective(tangent.b, tangent.d, part.low, part.high) ** 2
+        # sums of so many squares, each rounded a few times
+        norms = np.sqrt(part.sums(gains)) * (1.0 + EPSILON * (part.sizes + 8.0))
+        error = np.sqrt(part.sums(tangent.error**2))
+        base = tangent.base + paid(self.problem, self.prices, units[:n_in])
+        found = Tangent(base, norms, np.full(units.size, self.ridge), error, tangent.allowance)
+        return found.prove(n_in, room, self.prices[units[n_in:]], base)
+
+    def bound_of(self, support: Ints, w: Floats, cutoff: float) -> float:
+        """What is proven of one support near its fit w, (n,), after some more steps of it."""
+        part, best = self._part(support), -np.inf
+        v = w[part.columns]
+        for _ in range(LEAF_STEPS):
+            found = self._bound(part, support, support.size, 0, v).bound
+            if not found > best:
+                break
+            best = found
+            if best >= cutoff:
+                break
+            G, c = self._unit_model(part, v)
+            G.flat[:: v.size + 1] += self.ridge
+            v = bounded_minimum(G, c[:, None], part.low, part.high, v[:, None])[0][:, 0]
+        return best
+
+
+def _steepest(G: Floats, starts: Ints) -> Floats:
+    """For every unit at least the largest eigenvalue of its block, and not zero."""
+    blocks = [G[a:b, a:b] for a, b in pairwise(starts.tolist())]
+    found = np.array([float(np.linalg.norm(block)) for block in blocks])
+    return np.maximum(found, 1e-12 * found.max(initial=0.0) + 1e-300)

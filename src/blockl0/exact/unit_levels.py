@@ -1,0 +1,85 @@
+"""What bounds of units share: the level that memberships cost, conjugates within bounds, prices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockl0.exact.bounds import Node, Relaxed
+from blockl0.problem.problem import Problem
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+LEVELS = 14
+"""Levels that are tried."""
+SLACK = 1e-3
+"""Of the room, in memberships, that may be left or used too much."""
+
+
+def best_level(
+    node: Node,
+    room: int,
+    cutoff: float,
+    settle: Callable[[float], float],
+    prove: Callable[[], Relaxed],
+    keep: Callable[[], None],
+    first: Callable[[], float],
+) -> Relaxed:
+    """The best bound at levels of memberships that are bisected until these use up the room.
+
+    Parameters
+    ----------
+    node : Node
+        Its `theta` is the first level, and the best one afterwards.
+    room : int
+    cutoff : float
+        A bound that suffices.
+    settle : callable
+        Descends at a level; returns the sum of the free memberships.
+    prove : callable
+        What the point that it came to proves.
+    keep : callable
+        Called where that is the best so far.
+    first : callable
+        A level to try where none is known that is too high.
+    """
+    low, high, mu, best = 0.0, np.inf, node.theta, None
+    for n_levels in range(LEVELS):
+        total, found = settle(mu), prove()
+        if best is None or found.bound > best.bound:
+            best, node.theta = found, mu
+            keep()
+        is_balanced = total <= room + SLACK and (mu == 0.0 or total >= room - SLACK)
+        if best.bound >= cutoff or (is_balanced and n_levels > 1):
+            break
+        low, high = (mu, high) if total > room else (low, mu)
+        if mu == 0.0 and total <= room:
+            continue
+        mu = max(2.0 * mu, first()) if np.isinf(high) else 0.5 * (low + high)
+    assert best is not None
+    return best
+
+
+def first_level(gains: Floats, room: int, scale: float) -> float:
+    """Half the gain of the first unit that has no room: a level for its membership."""
+    if room >= gains.size:
+        return 1e-6 * (scale + 1e-300)
+    level = float(np.sort(gains)[gains.size - room - 1])
+    return max(0.5 * level, 1e-9 * (scale + 1e-300))
+
+
+def effective(b: Floats, t: Floats, low: Floats, high: Floats) -> Floats:
+    """√(2t sup_v bv − ½tv²) within bounds, entry by entry: |b| where there are none."""
+    v = np.clip(b / np.maximum(t, 1e-300), low, high)
+    return np.sqrt(np.maximum(2.0 * t * v * (b - 0.5 * t * v), 0.0))
+
+
+def paid(problem: Problem, prices: Floats, included: Ints) -> float:
+    """The prices of what is in; one that is kept may be zero within bounds, and pay nothing."""
+    own = prices[included]
+    if problem.bounds is not None:
+        own = np.where(np.isin(included, problem.keep), 0.0, own)
+    return float(own.sum())
