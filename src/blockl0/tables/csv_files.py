@@ -237,6 +237,19 @@ def plain_names(source: Any, header: str = "auto") -> list[str] | None:
     return None
 
 
+def plain_records(source: Any) -> list[list[str]]:
+    """The cells of all records of a file in ASCII, whose names are sure; blank ones are empty."""
+    separator = _separator(*_first_records(source, "ascii"))
+    with _opened(source) as file, io.TextIOWrapper(file, encoding="ascii", newline="") as text:
+        rows = csv.reader(text, delimiter=separator, skipinitialspace=True)
+        return [[cell.strip() for cell in cells] if any(cells) else [] for cells in rows]
+
+
+def longer_rows(source: Any) -> str:
+    """Which row of a file in ASCII holds more values than the first one."""
+    return _longer_rows(source, "ascii", _separator(*_first_records(source, "ascii")))
+
+
 def _first_records(source: Any, encoding: str) -> tuple[str, str]:
     """The first two lines that are not empty, whole where a quoted cell goes over several."""
     with _opened(source) as file, io.TextIOWrapper(file, encoding=encoding, newline="") as lines:
