@@ -12,6 +12,7 @@ from blockl0.losses.softmax import softmax_terms
 from blockl0.path import solve_path
 from blockl0.problem.fits import make_fits
 from blockl0.problem.problem import as_problem
+from blockl0.refit.all_sizes import AllSizes
 from blockl0.refit.few_columns import Subsets
 from blockl0.refit.pairs import best_pairs
 from blockl0.run import Run
@@ -147,3 +148,60 @@ def test_a_path_that_is_not_checked_claims_nothing_and_finds_strong_columns(are_
     assert all(result.certificate is not None for result in checked)
     assert quick[2].support.tolist() == [1, 4, 6]
     assert np.all(quick.objective >= checked.objective * (1.0 - 1e-9))
+
+
+@pytest.mark.parametrize("loss", ["logistic", "softmax", "poisson", "huber"])
+@pytest.mark.parametrize("keep", [None, [2]])
+def test_a_path_of_few_columns_has_the_best_subset_of_every_size(loss, keep):
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((90, 6)) @ (np.eye(6) + 0.4 * rng.standard_normal((6, 6)))
+    X[:, 5] = X[:, 0] - X[:, 1] + 0.05 * rng.standard_normal(90)
+    eta = X[:, 0] + X[:, 3]
+    y = {
+        "logistic": np.where(eta + rng.logistic(size=90) > 0.0, 1.0, -1.0),
+        "softmax": np.digitize(eta + rng.logistic(size=90), [-1.0, 1.0]).astype(float),
+        "poisson": rng.poisson(np.exp(0.3 * eta)).astype(float),
+        "huber": eta + rng.standard_t(2.0, 90),
+    }[loss]
+    options = {"ridge": 1e-3, "loss": loss, "keep": keep}
+    path = blockl0.l0_path(X, y, n_nonzero_coefs=6, random_state=0, **options)
+    fits = make_fits(as_problem(X, y, n_nonzero_coefs=6, **options))
+    masks = [m for m in range(1, 1 << 6) if keep is None or m & 4]
+    values = {m: fits.on(np.flatnonzero([m >> j & 1 for j in range(6)])).value for m in masks}
+    for result, budget in zip(path, path.n_nonzero_coefs, strict=True):
+        best = min(v for m, v in values.items() if m.bit_count() <= budget)
+        assert result.objective == pytest.approx(best, rel=1e-9)
+        assert result.n_nonzero <= budget and (keep is None or 2 in result.support)
+        # the best of all has no better one beside it
+        assert result.certificate is not None and result.certificate.holds
+
+
+def test_all_sizes_are_given_up_where_the_time_is_over_and_the_path_is_made_as_usual():
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((60, 5))
+    y = np.where(X[:, 0] + rng.logistic(size=60) > 0.0, 1.0, -1.0)
+    problem = as_problem(X, y, loss="logistic", ridge=1e-3, n_nonzero_coefs=5)
+    sizes = AllSizes(problem, make_fits(problem), 5, 1e-11, 1e-7)
+    assert not sizes.search(Run(problem, 0.0))
+    path = blockl0.l0_path(X, y, loss="logistic", ridge=1e-3, n_nonzero_coefs=5, time_limit=1e-9)
+    assert len(path) >= 1 and path[-1].status is blockl0.Status.TIME_LIMIT
+
+
+def test_the_logistic_loss_is_fitted_as_the_softmax_loss_of_two_classes():
+    class Plain(Logistic):
+        """The same without compiled steps."""
+
+        takes_many_classes = False
+
+    rng = np.random.default_rng(7)
+    X = rng.standard_normal((80, 5)) * [1.0, 1e3, 1e-3, 1.0, 1.0]
+    X[:, 4] = X[:, 0]
+    for spread, ridge in ((1.0, 0.0), (1.0, 1e-3), (20.0, 1e-3), (20.0, 1.0)):
+        y = np.where(spread * X[:, 0] + rng.logistic(size=80) > 0.0, 1.0, -1.0)
+        for support in ([0], [0, 1, 2], [0, 1, 2, 3, 4]):
+            S = np.array(support)
+            values = [
+                make_fits(as_problem(X, y, loss=loss, ridge=ridge, n_nonzero_coefs=5)).on(S).value
+                for loss in (Logistic(), Plain())
+            ]
+            assert values[0] == pytest.approx(values[1], rel=1e-10)

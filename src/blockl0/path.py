@@ -299,13 +299,14 @@ def solve_path(
         rounds = -1
     search = make_search(reduced(problem, clock), options)
     along = Along(search, Sparsity(*points[-1])) if are_linked and rounds > 0 else None
-    shared = search.n_passes
-    path = _solve_each(
-        search, [Sparsity(*p) for p in points], clock, seed, rounds, along,
-        asks_last=is_quick and not (are_linked or is_wide),
-    )  # fmt: skip
+    shared, sparsities = search.n_passes, [Sparsity(*p) for p in points]
+    path = _search_all(search, sparsities, clock, seed)
+    is_known = path is not None
+    if path is None:
+        asks_last = is_quick and not (are_linked or is_wide)
+        path = _solve_each(search, sparsities, clock, seed, rounds, along, asks_last)
     path[0].n_passes += shared
-    if are_linked:
+    if are_linked and not is_known:
         if not any(point.is_cut for point in path):
             _ask_neighbours(path, clock)
         _carry_forward(path)
@@ -372,6 +373,32 @@ class _Point:
         self.incumbent = found
         self.status = self.run.record(found) or self.status
         return True
+
+
+def _search_all(
+    search: Search, points: Sequence[Sparsity], clock: Run, seed: Any
+) -> list[_Point] | None:
+    """The points of all budgets by one search of all subsets; None where there are too many."""
+    if any(point.price > 0.0 for point in points):
+        return None
+    passes = search.n_passes
+    try:
+        found = search.best_of_sizes(points[-1].budget, clock)
+    except KeyboardInterrupt:
+        clock.interrupt()
+        return None
+    path: list[_Point] = []
+    for sparsity in points if found is not None else ():
+        at = search.for_sparsity(sparsity)
+        incumbent = at.start(found[sparsity.budget])
+        incumbent.is_settled = search.options.is_checked and incumbent.objective > search.negligible
+        run = clock.part(replace(clock.problem, sparsity=sparsity), is_shown=True)
+        status = run.record(incumbent) or Status.CONVERGED
+        n_passes, passes = search.n_passes - passes, search.n_passes
+        path.append(_Point(at, incumbent, status, run, check_random_state(seed), 0.0, n_passes))
+        if path[-1].is_cut:
+            break
+    return path or None
 
 
 def _solve_each(

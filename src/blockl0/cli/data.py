@@ -17,6 +17,7 @@ from blockl0.losses import get_loss
 from blockl0.tables import Table, apply_recipe, prepare, whole_rows, with_target
 from blockl0.tables.column_kinds import FEW_CODES, MANY_ROWS
 from blockl0.tables.csv_files import plain_names
+from blockl0.tables.first_look import refusal
 from blockl0.tables.formats import USUAL_TARGETS, Raw, format_of, read_raw
 from blockl0.tables.targets import clean_target, no_such_column, no_target, split_target
 from blockl0.text import clause, did_you_mean, listing
@@ -105,7 +106,7 @@ def decimal_of(model: Any) -> str | None:
 
 
 def _refuse_unknown(options: dict[str, Any]) -> None:
-    """Names that the first line does not hold, before pandas is imported and the file is read."""
+    """What is certainly wrong, as names that do not exist, before pandas is imported."""
     source = options["data"]
     if source == "-" or Path(source).is_dir():
         return
@@ -127,6 +128,8 @@ def _refuse_unknown(options: dict[str, Any]) -> None:
         if name.strip() not in known and "=" not in name:
             hint = did_you_mean(name, names)
             raise Refused(f"--keep {name}: there is no such column for the fit.{hint}", DATA)
+    if (error := refusal(source, options)) is not None:
+        raise error
 
 
 def load(job: Job, options: dict[str, Any]) -> Data:

@@ -95,6 +95,9 @@ class Loss:
         Whether y may be (m, q), several responses, each with a predictor of its own.
     takes_bounds : bool
         Whether coefficients may be bounded one by one.
+    is_softmax_of_two : bool
+        Whether it is the softmax loss of two classes with the predictors ±eta/2, the first for
+        y = 1: then compiled steps of that loss serve it.
     needs_ridge : bool
         Whether coefficients may go to infinity without one, as of separable classes.
     shifts_with_target : bool
@@ -119,6 +122,7 @@ class Loss:
     n_outputs: int = 1
     takes_responses: bool = False
     takes_bounds: bool = True
+    is_softmax_of_two: bool = False
     needs_ridge: bool = False
     shifts_with_target: bool = False
     has_scale: bool = False

@@ -21,7 +21,7 @@ from blockl0.problem.descent import (
     weighted_total,
 )
 from blockl0.problem.problem import Problem
-from blockl0.problem.softmax_newton import SoftmaxPart
+from blockl0.problem.softmax_newton import SoftmaxPart, begin_mixed
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -31,6 +31,8 @@ FIRST_STEPS = 30
 EXTRA_RIDGES = 10.0 ** -np.arange(1.0, 15.0)
 """The ridges added along that path, of unit columns: where few samples bend a loss with kinks, as
 of separable classes with next to no ridge, those that do hardly change from each to the next."""
+HALVES = np.array([[0.5], [-0.5]])
+"""The predictors of two classes, whose difference is that of the logistic loss."""
 STEADY = 1e-3
 """Share of the largest curvature that a last step may change: beyond it there was a kink."""
 
@@ -115,6 +117,13 @@ class Restricted(Part):
         self.has_majorizer = bool(np.isfinite(loss.curvature_bound))
         typical = loss.curvature_bound if self.has_majorizer else 1.0
         super().__init__(loss, A, y, weights, ridge, typical)
+
+    def begin(self, local: Any, target: float, max_steps: int) -> Descent | None:
+        """The steps of the logistic loss by compiled code, as the softmax loss of two classes."""
+        if not self.loss.is_softmax_of_two:
+            return None
+        is_second = (self.y < 0.0).astype(np.int64)
+        return begin_mixed(self, HALVES, is_second, self.ridge, local, target, max_steps)
 
     def at(self, v: Floats, eta: Floats | None = None) -> Bent:
         """The point with its value, slope and curvatures."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,24 +85,50 @@ class SoftmaxPart(Part):
 
     def begin(self, local: Mixed, target: float, max_steps: int) -> Descent | None:
         """The steps from a point by compiled code, where there is little to compute in each."""
-        (m, a), (n_classes, q) = self.A.shape, self.Q.shape
-        is_little = m * (a * n_classes) ** 2 <= LITTLE
-        if not is_little or (np.ndim(self.offset) and target < np.inf):
+        if np.ndim(self.offset) and target < np.inf:
             return None
-        from blockl0 import kernels  # only a search needs the compiler
+        return begin_mixed(self, self.Q, self.y, self.ridge[:, 0], local, target, max_steps)
 
-        mixture = kernels.Mixture(
-            np.ascontiguousarray(self.A.T), np.require(self.y, np.int64, ["C", "W"]),
-            np.require(self.weights, np.float64, ["C", "W"]),
-            np.ascontiguousarray(self.ridge[:, 0]), self.Q,
-            np.empty((2, 3, n_classes, m)), np.empty((n_classes, m)), np.empty((2, m)),
-            np.empty((a * q, a * q)), np.empty((5, a * q)),
-        )  # fmt: skip
-        mixture.states[kernels.HERE, kernels.ETA] = local.eta.T
-        mixture.points[kernels.HERE] = local.v.ravel()
-        why, value, least = kernels.mix(mixture, self.at_zero, target, max_steps)
-        v = mixture.points[kernels.HERE].reshape(a, q)
-        return Descent(v, value, least, why != kernels.HANDED_OVER)
+
+def begin_mixed(
+    part: Part, Q: Floats, y: Any, ridge: Floats, local: Local, target: float, max_steps: int
+) -> Descent | None:
+    """Steps of the softmax loss by compiled code; None where there is much to compute in each.
+
+    Parameters
+    ----------
+    part : Part
+        Its columns A, (m, a).
+    Q : ndarray (C, q)
+        The predictors of the classes are Q times those of the contrasts, which those of `local`
+        are where it has one for each sample.
+    y : ndarray of int (m,)
+        The class of each sample.
+    ridge : ndarray (a,)
+    local : Local
+        Where it starts.
+    target : float
+        Once it is out of reach, the point is given up.
+    max_steps : int
+    """
+    (m, a), (n_classes, q) = part.A.shape, Q.shape
+    if m * (a * n_classes) ** 2 > LITTLE:
+        return None
+    from blockl0 import kernels  # only a search needs the compiler
+
+    mixture = kernels.Mixture(
+        np.ascontiguousarray(part.A.T), np.require(y, np.int64, ["C", "W"]),
+        np.require(part.weights, np.float64, ["C", "W"]), np.ascontiguousarray(ridge), Q,
+        np.empty((2, 3, n_classes, m)), np.empty((n_classes, m)), np.empty((2, m)),
+        np.empty((a * q, a * q)), np.empty((5, a * q)),
+    )  # fmt: skip
+    mixture.states[kernels.HERE, kernels.ETA] = (
+        local.eta.T if local.eta.ndim == 2 else Q * local.eta
+    )
+    mixture.points[kernels.HERE] = local.v.ravel()
+    why, value, least = kernels.mix(mixture, part.at_zero, target, max_steps)
+    v = mixture.points[kernels.HERE].reshape(local.v.shape)
+    return Descent(v, value, least, why != kernels.HANDED_OVER)
 
 
 class Mixed(Local):

@@ -17,6 +17,7 @@ from blockl0.problem.fits import make_fits
 from blockl0.problem.orthogonal import rounding_of
 from blockl0.problem.problem import Problem
 from blockl0.problem.sparsity import Sparsity
+from blockl0.refit.all_sizes import AllSizes, is_for_all_sizes
 from blockl0.refit.few_columns import MOST_COLUMNS, Subsets
 from blockl0.refit.models import Models
 from blockl0.refit.quadratic_search import RELATIVE_TOLERANCE, Incumbent, SearchOptions, Tally
@@ -225,6 +226,16 @@ class LocalSearch(Search):
         incumbent.is_settled |= subsets.is_complete
         incumbent.is_proven |= subsets.is_complete and self.problem.is_quadratic
         return incumbent, subsets.is_complete
+
+    def best_of_sizes(self, largest: int, run: Run) -> list[Floats] | None:
+        """The best points with at most 0, 1, …, `largest` columns, where there are few; else None.
+
+        Where the fits or the time do not suffice, there is none either.
+        """
+        if not is_for_all_sizes(self.problem):
+            return None
+        sizes = AllSizes(self.problem, self.fits, largest, self.tolerance, self.negligible)
+        return sizes.points() if sizes.search(run) else None
 
     def kick_round(
         self, incumbent: Incumbent, run: Run, rng: np.random.Generator, is_narrow: bool = False

@@ -32,6 +32,7 @@ from blockl0.refit.pricing import stands_alone
 from blockl0.refit.quadratic_search import Incumbent, QuadraticSearch, SearchOptions, Tally
 from blockl0.refit.trial_moves import LEAVE, LEAVE_UNCHECKED, Proposal, Trials, safe_curvature
 from blockl0.refit.unit_search import UnitSearch
+from blockl0.refit.whole_model import MOST_COLUMNS, WholeModel
 from blockl0.run import Run
 
 Floats = NDArray[np.float64]
@@ -186,6 +187,16 @@ class QuadraticModel(Model):
     _end: Incumbent | None = None
 
     @cached_property
+    def best(self) -> Floats | None:
+        """Its best point of all, where there are few columns and none is kept; else None."""
+        problem = self.problem
+        if problem.n_features > MOST_COLUMNS or problem.keep.size:
+            return None
+        design, target, weights, _ = self.data
+        self.models.tally.n_passes += 1
+        return WholeModel(design, target, weights, problem.ridge).best(self.w, problem.sparsity)
+
+    @cached_property
     def search(self) -> QuadraticSearch:
         """The search of the model as a problem of its own."""
         design, target, weights, _ = self.data
@@ -220,12 +231,14 @@ class QuadraticModel(Model):
         return stands_alone(search.problem, support, here.objective, least)
 
     def settle(self, run: Run, rng: np.random.Generator) -> Proposal:
-        """Where the search of the model leads from w."""
-        return self._propose(self._settled(run, rng))
+        """Where the search of the model leads from w: to its best point, where that is known."""
+        if self.best is not None:
+            return self._propose(self.best)
+        return self._propose(self._settled(run, rng).w)
 
     def scatter(self, rng: np.random.Generator) -> Proposal:
         """A start elsewhere: additions ranked by gains times random numbers."""
-        return self._propose(self.search.scatter(rng))
+        return self._propose(self.search.scatter(rng).w)
 
     def shrink(self, size: int) -> Proposal:
         """The support without its least missed columns, until `size` are left."""
@@ -242,16 +255,19 @@ class QuadraticModel(Model):
         return self.models.trials.changes(self.w)
 
     def kick_round(self, run: Run, rng: np.random.Generator, is_narrow: bool) -> Proposal | None:
-        """Where kicks on the model lead."""
+        """Where kicks on the model lead; nowhere from its best point."""
+        if self.best is not None:
+            return None
         here = self._settled(run, rng)
-        return self._propose(self.search.kick_round(here, run, rng, is_narrow))
+        return self._propose(self.search.kick_round(here, run, rng, is_narrow).w)
 
-    def _propose(self, found: Incumbent) -> Proposal:
+    def _propose(self, w: Floats) -> Proposal:
         """A point of the model, with its intercept."""
+        support = self.problem.units.support(w)
         if not self.problem.has_intercept:
-            return Proposal(found.support, found.w)
+            return Proposal(support, w)
         shift = self.problem.design.shift_from(self.data.design)
-        return Proposal(found.support, found.w, float(self.data.intercept + shift @ found.w))
+        return Proposal(support, w, float(self.data.intercept + shift @ w))
 
 
 class GroupedModel(Model):

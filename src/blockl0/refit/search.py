@@ -99,6 +99,13 @@ class Search(ABC):
         """
         return incumbent, False
 
+    def best_of_sizes(self, largest: int, run: Run) -> list[Floats] | None:
+        """The best points with at most 0, 1, …, `largest` columns, where there are few; else None.
+
+        Not asked where settling does so already, as for the squared loss.
+        """
+        return None
+
     def is_alone(self, incumbent: Incumbent) -> bool:
         """Whether nothing near the incumbent is nearly as good: more rounds will hardly help."""
         return False

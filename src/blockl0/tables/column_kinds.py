@@ -88,14 +88,9 @@ def _refuse_dirty_numbers(series: Any, counts: Any, is_plain: Any) -> None:
         return
     if not is_number.all():
         others = list(counts.index[~is_number])
-        shown = ", ".join(repr(cut(text)) for text in others[:3])
+        n_others = int(counts[~is_number].sum())
         where = _place(series, others[0])
-        raise ValueError(
-            f"Column {series.name!r} holds numbers, but also {shown} in "
-            f"{int(counts[~is_number].sum())} of {n_cells} rows (the first is {where}); correct "
-            f"them, or call them missing with --na {others[0]!r}, or leave the column out with "
-            f"--drop {series.name!r}."
-        )
+        raise ValueError(dirty_message(series.name, others, n_others, n_cells, where))
     shown = next((t for t in counts.index if undress(t) is None), counts.index[~is_plain][0])
     hint = " --decimal comma reads commas as decimal, --decimal point takes them for thousands."
     raise ValueError(
@@ -103,6 +98,16 @@ def _refuse_dirty_numbers(series: Any, counts: Any, is_plain: Any) -> None:
         f"{_place(series, shown)}; write them without separated thousands and with a decimal "
         f"point, as -1660.5, or leave the column out with --drop {series.name!r}."
         f"{hint if {*',.'} & {*shown} else ''}"
+    )
+
+
+def dirty_message(name: Any, others: list[str], n_others: int, n_cells: int, where: str) -> str:
+    """Which texts a column of numbers holds besides, and what to do."""
+    shown = ", ".join(repr(cut(text)) for text in others[:3])
+    return (
+        f"Column {name!r} holds numbers, but also {shown} in {n_others} of {n_cells} rows (the "
+        f"first is {where}); correct them, or call them missing with --na {others[0]!r}, or leave "
+        f"the column out with --drop {name!r}."
     )
 
 

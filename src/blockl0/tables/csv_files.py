@@ -255,11 +255,11 @@ def _longer_rows(source: Any, encoding: str, separator: str) -> str:
 def _open_quote(source: Any, encoding: str) -> str:
     """Where the last record with a quote begins that goes on to the end of the file."""
     with opened(source) as file, io.TextIOWrapper(file, encoding=encoding, newline="") as text:
-        opened, line = 0, 0
+        start, line = 0, 0
         for line, content in enumerate(text, 1):
             if content.count('"') % 2:
-                opened = 0 if opened else line
-    return f" It opens in line {opened} of {line}." if opened else ""
+                start = 0 if start else line
+    return f" It opens in line {start} of {line}." if start else ""
 
 
 # -- the first lines -------------------------------------------------------------------------------
@@ -283,6 +283,19 @@ def plain_names(source: Any, header: str = "auto") -> list[str] | None:
         if is_named and first.isascii() and len(_cells(second, separator)) == len(head):
             return unique_names(head)
     return None
+
+
+def plain_records(source: Any) -> list[list[str]]:
+    """The cells of all records of a file in ASCII, whose names are sure; blank ones are empty."""
+    separator = _separator(*_first_records(source, "ascii"))
+    with opened(source) as file, io.TextIOWrapper(file, encoding="ascii", newline="") as text:
+        rows = csv.reader(text, delimiter=separator, skipinitialspace=True)
+        return [[cell.strip() for cell in cells] if any(cells) else [] for cells in rows]
+
+
+def longer_rows(source: Any) -> str:
+    """Which row of a file in ASCII holds more values than the first one."""
+    return _longer_rows(source, "ascii", _separator(*_first_records(source, "ascii")))
 
 
 def _first_records(source: Any, encoding: str) -> tuple[str, str]:

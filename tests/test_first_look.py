@@ -1,0 +1,106 @@
+"""What is refused before pandas is imported is what the reader refuses, in the same words."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from blockl0.tables import prepare
+from blockl0.tables.first_look import refusal
+from blockl0.tables.formats import read_raw
+
+OPTIONS = {
+    "target": "y", "header": "auto", "na": (), "text": "auto", "impute": None, "drop": (),
+    "as_category": (), "as_number": (), "test": None, "format": None,
+}  # fmt: skip
+CELLS = {
+    "whole": lambda rng: str(rng.integers(-50, 50)),
+    "code": lambda rng: str(rng.integers(0, 3)),
+    "decimal": lambda rng: f"{rng.normal():.3f}",
+    "large": lambda rng: str(rng.integers(10**6, 10**9)),
+    "date": lambda rng: str(20120101 + rng.integers(0, 28)),
+    "exponent": lambda rng: f"{rng.normal():.2e}",
+    "word": lambda rng: str(rng.choice(["red", "green", "blue", "May"])),
+    "name": lambda rng: "".join(rng.choice(list("abcdefgh"), 6)),
+    "truth": lambda rng: str(rng.choice(["True", "False"])),
+    "mixed": lambda rng: str(rng.choice(["1.5", "2", "x", "y"])),
+    "price": lambda rng: f"${rng.integers(1, 9)}",
+    "empty": lambda rng: "",
+}
+ODD = ["", "NA", "abc", "?", "1,5", "inf", "nan", "true", " 3 ", "1.660", "n/a", "-"]
+
+
+def make(rng):
+    """A table of few rows as text, most cells plain."""
+    n, m = int(rng.integers(1, 5)), int(rng.integers(3, 30))
+    kinds = rng.choice(list(CELLS), n, p=[0.2, 0.15, 0.2] + [0.05] * 9)
+    names = [f"c{j}" if rng.random() < 0.9 else "Id" for j in range(n)]
+    rows = [[CELLS[kind](rng) for kind in kinds] for _ in range(m)]
+    y = [CELLS[str(rng.choice(["decimal", "word"]))](rng) for _ in range(m)]
+    if rng.random() < 0.8:
+        y = [CELLS["decimal"](rng) for _ in range(m)]
+    for _ in range(int(rng.integers(0, 4))):
+        rows[int(rng.integers(m))][int(rng.integers(n))] = str(rng.choice(ODD))
+    if rng.random() < 0.1:
+        y[int(rng.integers(m))] = str(rng.choice(ODD))
+    if rng.random() < 0.1:
+        rows[int(rng.integers(m))].append("7")
+    if rng.random() < 0.1:
+        rows[int(rng.integers(m))] = rows[0][:1]
+    sep = str(rng.choice([",", ";", "\t"]))
+    quoted = [
+        [f'"{c}"' if sep in c else c for c in (*row, end)] for row, end in zip(rows, y, strict=True)
+    ]
+    return "\n".join(sep.join(row) for row in [[*names, "y"], *quoted]) + "\n"
+
+
+def slow_error(path):
+    """What the reader says, None where it reads the file."""
+    try:
+        prepare(read_raw(path), target="y")
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def test_what_is_refused_at_once_is_refused_in_the_same_words(tmp_path):
+    path, rng, n_refused = tmp_path / "table.csv", np.random.default_rng(0), 0
+    for _ in range(250):
+        path.write_text(make(rng))
+        error = refusal(path, OPTIONS)
+        if error is not None:
+            n_refused += 1
+            assert str(error) == slow_error(path), path.read_text()
+    assert n_refused > 25
+
+
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        ("1,2\n3,\n1,4\n2,4\n", "Missing values in 1 column: b (1 row)"),
+        ("1,2\n3,4\n1,x\n2,4\n5,6\n7,8\n", "'b' holds numbers, but also 'x' in 1 of 6 rows"),
+        ("1,2\n3,4,5\n", "row 3 holds 3 values, but the first row 2"),
+    ],
+)
+def test_errors_that_need_the_cells_do_not_wait_for_pandas(tmp_path, cells, said):
+    path = tmp_path / "table.csv"
+    path.write_text("a,b\n" + cells)
+    code = (
+        "import sys; from blockl0.cli import main\n"
+        f"try: main(['fit', {str(path)!r}, '--target', 'a'])\n"
+        "finally: print('pandas' in sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert said in run.stderr and run.stdout.split() == ["False"]
+
+
+def test_a_file_with_anything_to_interpret_is_left_to_the_reader(tmp_path):
+    path = Path(tmp_path / "table.csv")
+    for content in ("y,a\n1,2\n2,\n3,4\n", "y;a\n1,5;2\n2,5;\n3,1;2\n", "y,a\n1,é\n2,\n"):
+        path.write_text(content, encoding="utf-8")
+        for more in ({"impute": "median"}, {"as_category": ("a",)}, {"test": 0.5}):
+            assert refusal(path, {**OPTIONS, **more}) is None
