@@ -219,7 +219,7 @@ def test_certify_after_a_fit(folder):
     base = ("certify", "data.csv", "-t", "kind", "-k", 2, "--drop", "y")
     assert [c["claim"] for c in answer(*base)["result"]["claims"]] == ["basic", "block-2"]
     done = run(*base, "--exact", code=3)
-    assert "with --levels separate it may" in done.stderr
+    assert "--levels separate takes categories apart" in done.stderr
     result = answer(*base, "--levels", "separate")["result"]
     assert [claim["claim"] for claim in result["claims"]] == ["basic", "block-2", "optimal"]
     assert result["holds"] and result["claims"][-1]["complete"]

@@ -212,6 +212,15 @@ def test_a_category_is_chosen_again_where_a_half_lacks_a_level(tmp_path, monkeyp
     assert (row["name"], row["again"]) == ("shop", 1.0)
 
 
+def test_a_level_that_only_rows_held_out_have_is_told(table):
+    table.assign(shop=[f"s{i % 30}" if i < 30 else "A" for i in range(len(table))]).to_csv(
+        "shops.csv", index=False
+    )
+    notes = fit("-k", 1, "--test", 0.3)["notices"]
+    told = [note for note in notes if note.startswith("Rows held out: column 'shop' holds texts")]
+    assert told and "they count as 'A'." in told[0]
+
+
 def test_labels_and_categories(table):
     labels = np.where(table["y"] > table["y"].median(), "high", "low")
     table.assign(y=labels).to_csv("shops.csv", index=False)
@@ -221,6 +230,8 @@ def test_labels_and_categories(table):
     table.assign(y=np.array(["s", "m", "l"])[np.digitize(table["y"], cuts)]).to_csv(
         "shops.csv", index=False
     )
+    refused = run("fit", "shops.csv", "-t", "y", "-k", 2, "--positive", "all", code=3)
+    assert "for numbers and for two classes" in refused.output
     shop = next(r for r in fit("-k", 2)["result"]["features"] if r["name"] == "shop")
     assert all(len(one["coef"]) == 3 for one in shop["levels"])
 
@@ -235,7 +246,8 @@ def test_methods_that_know_no_categories_are_left_out_of_a_comparison(table):
     )  # fmt: skip
     assert any("--levels separate: dec, forward" in note for note in done["notices"])
     asked = ["compare", "shops.csv", "-t", "y", "-k", 2, "-m", "omp"]
-    assert "omp chooses columns one by one" in run(*asked, code=3).output
+    said = run(*asked, code=3).output
+    assert "omp chooses columns one by one" in said and "; compare refit, exact, or give" in said
     run(*asked, "--levels", "separate")
 
 
@@ -316,6 +328,9 @@ def test_bounds_are_saved_certified_and_told(table):
         (["--bounds", "size"], 2, "is not NAME=LOW:HIGH"),
         (["--positive", "size", "--bounds", "size=:0"], 3, "nothing but zero for 'size'"),
         (["--bounds", "shop=A=0:1"], 3, "'A' is what the other values"),
+        (["-t", "shop", "--positive", "all"], 3, "Several targets must hold numbers"),
+        (["--proof", "p.npz"], 3, "give it with --levels separate."),
+        (["--positive", "age", "--proof", "p.npz"], 3, "give it without --positive and --bounds"),
     ],
 )
 def test_wrong_bounds_are_explained(table, options, code, said):

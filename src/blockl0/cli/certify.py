@@ -73,7 +73,7 @@ def command(**options: Any) -> None:
 
 def _point(job: Job, options: dict[str, Any]) -> tuple[Any, Any, Any, bool]:
     """(the data, the problem, the coefficients to be judged, whether Ctrl-C cut their search)."""
-    from blockl0.cli.data import bind, check_size, load
+    from blockl0.cli.data import bind, check_names, check_size, load
     from blockl0.cli.fit import fit_k
 
     if options["model"] is not None:
@@ -82,6 +82,7 @@ def _point(job: Job, options: dict[str, Any]) -> tuple[Any, Any, Any, bool]:
         raise click.UsageError("Give --model FILE, or -k for the number of columns.")
     data = load(job, options)
     check_size(data, options["columns"])
+    check_names(data, options)
     with job.timed("fit"):
         model = fit_k(job, data, options).model
     is_cut = str(model.status_) == "interrupted"
@@ -157,7 +158,8 @@ def _claims(job: Job, data: Any, problem: Any, w: Any, options: dict[str, Any]) 
             claims.append(_stationary(data, problem, w, level, options))
     refusal, wanted = METHODS["exact"].refusal(problem), options["exact"]
     if wanted and refusal is not None:
-        ways = "; with --levels separate it may" if data.table.groups is not None else ""
+        has_groups = data.table.groups is not None
+        ways = "; --levels separate takes categories apart" if has_groups else ""
         raise Refused(f"--exact {refusal}{ways}.", DATA)
     # at the highest level the last claim is about the optimum already
     is_known = options["level"] >= problem.n_units and claims[-1]["holds"] is not None

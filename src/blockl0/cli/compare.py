@@ -103,7 +103,7 @@ def _able(job: Job, problem: Any, asked: Sequence[str], usual: Sequence[str]) ->
     }
     need = " and ".join(way for way, is_needed in ways.items() if is_needed)
     if asked:
-        able = ", ".join(m for m in usual if m not in unable)
+        able = ", ".join(m for m in usual if ALL[m].refusal(problem) is None)
         raise Refused(f"{method} {reason}; compare {able}, or give {need}.", DATA)
     job.notice(f"Left out, since they need {need}: {', '.join(unable)}.")
     return [m for m in usual if m not in unable]

@@ -18,6 +18,7 @@ from blockl0.tables import Table, apply_recipe, prepare, whole_rows, with_target
 from blockl0.tables.column_kinds import FEW_CODES, MANY_ROWS
 from blockl0.tables.csv_files import plain_names
 from blockl0.tables.formats import USUAL_TARGETS, Raw, format_of, read_raw
+from blockl0.tables.recipe import unseen
 from blockl0.tables.targets import (
     clean_targets,
     no_such_column,
@@ -245,6 +246,8 @@ def _held_out(job: Job, raw: Raw, table: Table, options: dict[str, Any]) -> tupl
         if not whole.all():
             job.notice(f"{int((~whole).sum())} of the rows held out have missing values: left out.")
     y = clean_targets(values, names)
+    for note in unseen(raw.data, features) if raw.is_frame else ():
+        job.notice(f"Rows held out: {note[0].lower()}{note[1:]}")
     if raw.is_frame or table.features is not None:
         return apply_recipe(raw, features), y
     place = {column: j for j, column in enumerate(raw.names)}
@@ -365,7 +368,31 @@ def make_estimator(data: Data, options: dict[str, Any], **more: Any) -> Any:
 def check_names(data: Data, options: dict[str, Any]) -> None:
     """Refuse columns to keep or to bound that are not there, before anything slow is imported."""
     kept_columns(data.table, options["keep"])
-    bounds_of(data.table, options)
+    bounds = bounds_of(data.table, options)
+    if bounds is not None and data.is_classification and len(np.unique(data.y)) > 2:
+        raise Refused(
+            "--positive and --bounds are for numbers and for two classes: the coefficients of "
+            "more classes mean something only beside each other.",
+            DATA,
+        )
+    if options.get("proof") is not None:
+        _check_provable(data, bounds)
+
+
+def _check_provable(data: Data, bounds: Any) -> None:
+    """Refuse a file with a proof, before the fit, where none can be written."""
+    ways = {
+        "without --positive and --bounds": bounds is not None,
+        "for one --target": len(data.table.targets) > 1,
+        "with --levels separate": data.table.groups is not None,
+    }
+    need = [way for way, is_needed in ways.items() if is_needed]
+    if need:
+        raise Refused(
+            "--proof writes proofs about columns that are chosen one by one, so far; give it "
+            f"{', '.join(need)}. What fit says of the optimum holds without a file as well.",
+            DATA,
+        )
 
 
 def check_folds(data: Data, n_folds: int) -> None:
