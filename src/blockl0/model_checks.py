@@ -137,7 +137,7 @@ def check_reading(metadata: dict[str, Any]) -> dict[str, Any]:
         if reading.get(key, least) not in known:
             expected = ", ".join("null" if value is None else value for value in known)
             raise _wrong(f"metadata.reading.{key}", reading[key], f"one of {expected}")
-    names = reading.get("target")
+    names: Any = reading.get("target")
     is_several = isinstance(names, list) and len(names) > 1
     for target in names if is_several else [names]:
         _check_name("target", target)

@@ -233,7 +233,7 @@ def _document(
     }
 
 
-def _targets(est: Any, target: str | Sequence[str]) -> list[str]:
+def _targets(est: Any, target: Any) -> list[str]:
     """The name of every target; a regression with coefficients of two dimensions has several."""
     is_several = not hasattr(est, "classes_") and np.ndim(est.coef_) == 2
     n = np.shape(est.coef_)[0] if is_several else 1

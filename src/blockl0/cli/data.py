@@ -104,7 +104,7 @@ class Data:
 
     def _scores(self, name: str, model: Any, X: Any, y: Any) -> dict[str, Any]:
         """The score on some rows; of several targets the mean, and that of each."""
-        scores = {name: float(model.score(X, y))}
+        scores: dict[str, Any] = {name: float(model.score(X, y))}
         if np.ndim(y) == 2:
             each = self.scores_of_each(y, model.predict(X))
             scores[f"{name}_of_each"] = dict(zip(self.table.targets, each, strict=True))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,16 +49,16 @@ class Listed(NamedTuple):
         return compact(np.sqrt(np.sum(np.var(added, axis=0))))
 
 
-def listed(units: Any, names: Sequence[str], references: Mapping[str, str] | None) -> list[Listed]:
+def listed(units: Any, names: list[str], references: Mapping[str, str] | None) -> list[Listed]:
     """Every unit of a problem, by the names of the columns of X."""
     known = {} if references is None else {str(k): str(v) for k, v in references.items()}
     found = []
     for unit in range(units.number(len(names))):
         columns = units.members(unit)
-        name = names[columns[0]]
+        name = names[int(columns[0])]
         parts: list[str] = []
         if columns.size > 1:
             name = str(units.labels[unit])
-            parts = [names[j].removeprefix(f"{name}=") for j in columns]
+            parts = [names[int(j)].removeprefix(f"{name}=") for j in columns]
         found.append(Listed(name, columns, parts, known.get(name)))
     return found
