@@ -21,9 +21,9 @@ __all__ = ["folder"]
 
 def test_the_question_is_answered_in_one_command(folder):
     done = run("fit", "data.csv", "--target", "y", "-k", 3, "--test", 0.25, "--out", "m.json")
-    for word in ("3 of 17 columns explain 'y'", "c1", "c4", "c9", "held out", "Proven: no other"):
+    for word in ("3 of 15 columns explain 'y'", "c1", "c4", "c9", "held out", "Proven: no other"):
         assert word in done.stdout, word
-    assert "0 and 1: city (2 values), kind (2 values), size (3 values)." in done.stderr
+    assert "as a whole: city (2 values), kind (2 values), size (3 values);" in done.stderr
     assert "half-samples of the rows: 3 of 3 columns" in " ".join(done.stdout.split())
     model = load_model("m.json")
     assert model.feature_names == ("c1", "c4", "c9") and model.target == "y"
@@ -44,13 +44,13 @@ def test_the_numbers_of_a_fit_are_right(folder):
 
 def test_the_document_holds_what_it_promises(folder):
     document = fit_json("-t", "y", "-k", 3, "--seed", 7, *QUICK)
-    assert document["schema"] == "blockl0-result" and document["schema_version"] == 2
+    assert document["schema"] == "blockl0-result" and document["schema_version"] == 3
     assert document["command"] == "fit" and document["status"] == "done"
     assert document["seed"] == 7 and document["options"]["columns"] == 3
     assert document["data"]["fingerprint"].startswith("sha256:")
     assert document["data"]["n_samples"] == 80 and document["data"]["n_features"] == 13
     assert set(document["timings"]) >= {"read", "fit"}
-    assert any("Text made into columns" in notice for notice in document["notices"])
+    assert any("each in or out as a whole: city" in notice for notice in document["notices"])
 
 
 def test_rows_held_out_are_not_used(folder):
@@ -115,8 +115,11 @@ def test_kept_columns_and_text(folder):
     options = ("-t", "y", "-k", 4, "--text", "one-hot", "--keep", "city=Rome", *QUICK)
     names = [row["name"] for row in fit_json(*options)["result"]["features"]]
     assert set(names) == {"c1", "c4", "c9", "city=Rome"}
-    done = run("fit", "data.csv", "-t", "y", "-k", 4, "--keep", "city", *QUICK, code=3)
-    assert "'city' is a category; give its values, as --keep city=Rome." in done.stderr
+    given = ("-t", "y", "-k", 4, "--keep", "size", "--levels", "separate", *QUICK)
+    done = run("fit", "data.csv", *given, code=3)
+    assert "'size' is a category; give its values, as --keep size=l --keep size=m" in done.stderr
+    kept = fit_json("-t", "y", "-k", 4, "--keep", "city", *QUICK)["result"]["features"]
+    assert {row["name"] for row in kept} == {"c1", "c4", "c9", "city=Rome"}
     options = ("-t", "y", "-k", 4, "--keep", "city", "--text", "drop", *QUICK)
     done = run("fit", "data.csv", *options, code=3)
     assert "--keep city: there is no such column" in done.stderr
@@ -192,7 +195,7 @@ def test_path_shows_every_k(folder):
     done = run("path", "data.csv", "-t", "y", "-k", 4, "--rule", "one_se", "--csv", "path.csv")
     assert "3*" in done.stdout and "CV R²" in done.stdout and "+c4" in done.stdout
     table = pd.read_csv("path.csv")
-    assert table["k"].tolist() == [0, 1, 2, 3, 4] and table["columns"][1] == "c4"
+    assert table["k"].tolist() == [0, 1, 2, 3, 4] and table["columns"][1] == "size"
 
 
 def test_certify_a_saved_model(folder):
@@ -200,7 +203,7 @@ def test_certify_a_saved_model(folder):
     done = run("certify", "data.csv", "--model", "m.json")
     text = " ".join(done.stdout.split())
     assert "best coefficients for the chosen columns" in text
-    assert "none of the 136 ways to pick 2 of the 17 columns" in text
+    assert "none of the 105 ways to pick 2 of the 15 columns" in text
     assert "Proven: the global optimum" in text
     frame = pd.read_csv("data.csv")
     frame["y"] = frame["c0"]
@@ -213,14 +216,21 @@ def test_certify_a_saved_model(folder):
 
 
 def test_certify_after_a_fit(folder):
-    result = answer("certify", "data.csv", "-t", "kind", "-k", 2, "--drop", "y")["result"]
+    base = ("certify", "data.csv", "-t", "kind", "-k", 2, "--drop", "y")
+    assert [c["claim"] for c in answer(*base)["result"]["claims"]] == ["basic", "block-2"]
+    done = run(*base, "--exact", code=3)
+    assert "--levels separate takes categories apart" in done.stderr
+    result = answer(*base, "--levels", "separate")["result"]
     assert [claim["claim"] for claim in result["claims"]] == ["basic", "block-2", "optimal"]
     assert result["holds"] and result["claims"][-1]["complete"]
     options = ("-t", "y", "-k", 3, "--level", 4, "--samples", 50, "--no-exact")
+    said = answer("certify", "data.csv", *options)["result"]["claims"][-1]["words"]
+    assert "--samples is for columns that are chosen one by one" in said
+    options = (*options, "--levels", "separate")
     claim = answer("certify", "data.csv", *options)["result"]["claims"][-1]
     assert claim["complete"] is False and 0.9 < claim["confidence"] < 1.0
     assert "Give --model FILE, or -k" in run("certify", "data.csv", "-t", "y", code=2).stderr
-    options = ("-t", "kind", "-k", 2, "--drop", "y", "--ridge", 0, "--exact")
+    options = ("-t", "kind", "-k", 2, "--drop", "y", "--ridge", 0, "--exact", "--drop", "size")
     done = run("certify", "data.csv", *options, code=5)
     assert "Not known. No bound exists, as loss='logistic' has a bound only with" in done.stdout
 
@@ -280,6 +290,7 @@ def test_a_level_out_of_reach_is_not_known(folder, monkeypatch):
     monkeypatch.setattr(stationarity, "GLOBAL_COLUMNS", 0)
     monkeypatch.setattr(move_search, "WORK_LIMIT", 1)
     options = ("certify", "data.csv", "-t", "y", "-k", 3, "--level", 4, "--no-exact")
+    options = (*options, "--levels", "separate")
     claim = answer(*options)["result"]["claims"][-1]
     assert claim["holds"] is None and "--samples" in claim["words"]
     monkeypatch.setattr(stationarity, "NODE_LIMIT", 0)
@@ -298,7 +309,8 @@ def test_certify_judges_the_problem_that_was_fitted(folder):
 
 
 def test_compare_ranks_the_methods(folder):
-    document = answer("compare", "data.csv", "-t", "y", "-k", 3, "--test", 0.25)
+    separate = ("--levels", "separate")
+    document = answer("compare", "data.csv", "-t", "y", "-k", 3, "--test", 0.25, *separate)
     rows = document["result"]["methods"]
     objectives = [row["objective"] for row in rows]
     assert objectives == sorted(objectives)
@@ -307,7 +319,7 @@ def test_compare_ranks_the_methods(folder):
     assert methods["exact"]["objective"] == pytest.approx(objectives[0])
     assert all(0 <= row["same_as_best"] <= 3 and row["n_nonzero"] <= 3 for row in rows)
     assert methods["refit"]["r2_test"] > 0.8
-    done = run("compare", "data.csv", "-t", "y", "-k", 3, "-m", "omp", "-m", "refit")
+    done = run("compare", "data.csv", "-t", "y", "-k", 3, "-m", "omp", "-m", "refit", *separate)
     assert "omp" in done.stdout and "pgm" not in done.stdout
     done = run("compare", "data.csv", "-t", "kind", "-k", 3, code=3)
     assert "needs a target of numbers" in done.stderr
@@ -350,7 +362,7 @@ def test_a_perfect_fit_is_not_judged_by_rounding(folder):
 
 def test_a_path_ends_where_the_columns_do(folder):
     done = run("path", "data.csv", "-t", "y", "-k", 50, "--rule", "bic")
-    assert "There are 17 columns" in done.stderr and "\n  17  " in done.stdout
+    assert "There are 15 columns" in done.stderr and "\n  15  " in done.stdout
 
 
 # -- losses with a log link and with a parameter ---------------------------------------------------

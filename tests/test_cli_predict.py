@@ -41,7 +41,8 @@ def coded(folder):
     frame["code"] = np.array(["01", "02", "A3"])[np.arange(80) % 3]
     frame["y"] += 5.0 * (frame["code"] == "01")
     frame.to_csv("coded.csv", index=False)
-    run("fit", "coded.csv", "-t", "y", "-k", 4, "--text", "one-hot", *QUICK, "-o", "m.json")
+    options = ("--text", "one-hot", "--levels", "separate")
+    run("fit", "coded.csv", "-t", "y", "-k", 4, *options, *QUICK, "-o", "m.json")
     assert "code=01" in load_model("m.json").feature_names
     return frame
 
@@ -105,7 +106,7 @@ def test_dates_and_codes_of_new_rows_mean_what_they_did(folder, rng):
     frame.to_csv("dated.csv", index=False)
     options = ("dated.csv", "-t", "y", "-k", 2, "--dates", "days", "--as-category", "shop", *QUICK)
     run("fit", *options, "-o", "m.json")
-    assert set(load_model("m.json").feature_names) == {"when", "shop=2"}
+    assert set(load_model("m.json").feature_names) == {"when", "shop=2", "shop=3"}
     whole = answer("predict", "m.json", "dated.csv")["result"]
     assert whole["score"]["value"] > 0.99
     frame.iloc[[31]].drop(columns="y").to_csv("one.csv", index=False)  # 01/02/2012

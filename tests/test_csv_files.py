@@ -283,7 +283,8 @@ def test_zeros_before_numbers_are_told(tmp_path):
     assert table.X[:, 0].tolist() == [7.0, 11.0, 107.0]
     assert "'007', read as the number 7; --as-category code" in notes_of(table)
     coded = read(tmp_path, content, target="y", as_category=["code"])
-    assert "code=007" in coded.feature_names and "as the number" not in notes_of(coded)
+    assert "code=011" in coded.feature_names and coded.units[0].reference == "007"
+    assert "as the number" not in notes_of(coded)
 
 
 def test_years_of_two_digits_are_left_out_by_name(tmp_path):

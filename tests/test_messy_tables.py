@@ -76,15 +76,29 @@ LEFT_OUT = {
 
 
 def by_pandas(name):
-    """(X with all columns of 0 and 1, y) from the clean table, in two lines of pandas each."""
+    """(X with columns of 0 and 1 for all values but the first, y) from the clean table."""
     clean = clean_tables()[name].dropna(subset=[TARGETS[name]]).drop(columns=LEFT_OUT[name])
     y, X = clean[TARGETS[name]], clean.drop(columns=TARGETS[name])
     if name == "wines.csv":
         X["tank"] = X["tank"].astype(str)
     if name == "tumours.txt":
         X["taken"] = (X["taken"] - pd.Timestamp("1970-01-01")).dt.days
-    X = pd.get_dummies(X, prefix_sep="=", dtype=float)
+    X = pd.get_dummies(X, prefix_sep="=", dtype=float, drop_first=True)
     return X.fillna(X.median()), y
+
+
+def choices(X):
+    """The columns of X by what is in or out as a whole: a category, or a number."""
+    found = {}
+    for column in X:
+        found.setdefault(column.partition("=")[0], []).append(column)
+    return found
+
+
+def columns_of(rows):
+    """(the columns of X, their coefficients) of the features of an answer."""
+    parts = [part for row in rows for part in row.get("levels", [row])]
+    return [part["name"] for part in parts], [part["coef"] for part in parts]
 
 
 @pytest.fixture
@@ -119,10 +133,9 @@ def test_fit_and_predict_give_the_numbers_of_statsmodels(folder, name):
     assert document["data"]["n_samples"] == len(y)
     assert document["data"]["n_features"] == X.shape[1]
     result = document["result"]
-    names = [row["name"] for row in result["features"]]
-    assert len(names) == 3 and set(names) <= set(X.columns)
+    names, coef = columns_of(result["features"])
+    assert len(result["features"]) == 3 and set(names) <= set(X.columns)
     truth = fitted(name, names)
-    coef = [row["coef"] for row in result["features"]]
     np.testing.assert_allclose(coef, truth.params[names], rtol=2e-5)
     predicted = answer("predict", model, name)["result"]
     assert predicted["n_samples"] == len(clean_tables()[name])
@@ -136,20 +149,21 @@ def test_fit_and_predict_give_the_numbers_of_statsmodels(folder, name):
 
 
 def test_the_subset_is_the_best_of_all(folder):
-    """By enumeration of all pairs of columns of the clean table."""
+    """By enumeration of all pairs of columns of the clean table, a category being one."""
     from itertools import combinations
 
     from cli_runner import QUICK, answer
 
     found = answer("fit", *options_of("wines.csv", 2), *QUICK)["result"]
     X, y = by_pandas("wines.csv")
+    units, total = choices(X), float(((y - y.mean()) ** 2).sum())
     scores = {
-        pair: 1.0 - _residual(X[list(pair)].to_numpy(), y) / float(((y - y.mean()) ** 2).sum())
-        for pair in combinations(X.columns, 2)
+        (one, other): 1.0 - _residual(X[units[one] + units[other]].to_numpy(), y) / total
+        for one, other in combinations(units, 2)
     }
-    best = max(scores.values())
-    assert found["scores"]["train"] == pytest.approx(best, rel=1e-10)
-    assert any(row["name"].startswith("cultivar=") for row in found["features"])
+    best = max(scores, key=scores.__getitem__)
+    assert found["scores"]["train"] == pytest.approx(scores[best], rel=1e-10)
+    assert {row["name"] for row in found["features"]} == set(best) and "cultivar" in best
 
 
 def _residual(X, y):
@@ -163,8 +177,10 @@ def test_path_gives_the_numbers_of_statsmodels(folder, name):
 
     points = answer("path", *options_of(name, 4), "--rule", "bic")["result"]["points"]
     assert [point["k"] for point in points] == [0, 1, 2, 3, 4]
+    units = choices(by_pandas(name)[0])
     for point in points[1:]:
-        truth = fitted(name, point["columns"])
+        chosen = [c for unit in point["columns"] for c in units.get(unit.partition("=")[0])]
+        truth = fitted(name, chosen)
         assert 2.0 * point["loss"] == pytest.approx(truth.ssr, rel=1e-8)
 
 
@@ -176,7 +192,7 @@ def test_report_of_a_messy_table(folder, monkeypatch):
     monkeypatch.setattr("sys.argv", ["blockl0", *map(str, arguments)])
     document = answer(*arguments, "--force")
     page = (folder / "page.html").read_text(encoding="utf-8")
-    assert "cultivar=Barolo" in page and "of free text left out" in page
+    assert "Barbera (reference)" in page and "of free text left out" in page
     notes = " ".join(document["data"]["notes"])
     for said in ("price ($1,128.00 is 1128)", "(lot) with another value", "tank (6 values)"):
         assert said in notes

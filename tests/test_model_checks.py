@@ -107,6 +107,10 @@ FLAWS = {
     "no list": ("numbers", put(features={"a": 1}), "features is an object, and should be a list"),
     "no feature": ("numbers", put(features=[3]), "features[0] is 3, and should be an object"),
     "target": ("numbers", put(target=None), "target is null, and should be a text"),
+    "targets": ("numbers", put(targets=["y"]), "targets is a list of 1, and should be left out"),
+    "one name": ("numbers", put(targets=["y", "y"]), "the name 'y' occurs twice in targets"),
+    "no rows": ("numbers", put(targets=["y", "z"]), "and should be a list of 2 numbers"),
+    "labels": ("three", put(targets=["y", "z"]), "targets is a list of 2, and should be left"),
     "metadata": ("numbers", put(metadata=[]), "metadata is [], and should be an object"),
     "version": ("numbers", put(format_version=True), "its format version is true"),
 }
@@ -174,6 +178,7 @@ READING = {
     "header": ("maybe", "header is 'maybe', and should be one of auto, yes, no"),
     "impute": ("mode", "impute is 'mode', and should be one of null, median"),
     "target": ([], "target is [], and should be a name or a number"),
+    "levels": ("some", "levels is 'some', and should be one of together, separate"),
     "sheet": ({}, "sheet is {}, and should be a name or a number"),
     "text": ("some", "text is 'some', and should be one of auto, one-hot, drop, refuse"),
     "date_order": ("year", "date_order is 'year', and should be one of auto, day-first, month-fi"),
@@ -198,6 +203,8 @@ PROBLEM = {
     "n_nonzero_coefs": (7, "is 7, and should be a whole number between 0 and 6"),
     "ridge": (-0.5, "is -0.5, and should be at least 0"),
     "keep": ([None], "is null, and should be a text"),
+    "positive": ("all", "is 'all', and should be a list"),
+    "bounds": ([3], "is 3, and should be a text"),
 }
 
 

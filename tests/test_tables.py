@@ -47,8 +47,9 @@ def test_tables_of_every_format_are_the_same(tmp_path, frame, name):
     else:
         separator = {"t.tsv": "\t", "t.txt": ";"}.get(name, ",")
         frame.to_csv(tmp_path / name, sep=separator, index=False)
-    table = read_table(tmp_path / name, target="y", text="one-hot", dates="days")
-    direct = read_table(frame, target="y", text="one-hot", dates="days")
+    coded = {"text": "one-hot", "dates": "days", "levels": "separate"}
+    table = read_table(tmp_path / name, target="y", **coded)
+    direct = read_table(frame, target="y", **coded)
     assert table.feature_names == ("a", "b", "city=Oslo", "city=Paris", "city=Rome", "when", "flag")
     # numbers are written in full and read back to the last bit
     np.testing.assert_array_equal(table.X, direct.X)
@@ -184,7 +185,9 @@ def test_missing_values_of_matrices(tmp_path, rng):
 
 def test_new_rows_are_prepared_like_the_first_ones(frame):
     frame.loc[0, "a"] = np.nan
-    table = read_table(frame, target="y", text="one-hot", dates="days", impute="median")
+    table = read_table(
+        frame, target="y", text="one-hot", dates="days", impute="median", levels="separate"
+    )
     recipe = table.recipe(range(table.X.shape[1]))
     new = frame.iloc[::-1].assign(extra="ignored")[["extra", *frame.columns[::-1]]]
     np.testing.assert_array_equal(apply_recipe(read_raw(new), recipe), table.X[::-1])
@@ -311,7 +314,9 @@ def test_texts_that_are_no_categories_are_left_out(frame):
         remark=[f"said no {i % 150} times" for i in rows], short=[f"s{i % 30}" for i in rows],
     )  # fmt: skip
     table = read_table(frame, target="y")
-    assert "columns of 0 and 1: city (3 values), short (30 values)." in notes_of(table)
+    assert "as a whole: city (3 values), short (30 values); --levels" in notes_of(table)
+    apart = read_table(frame, target="y", levels="separate")
+    assert "columns of 0 and 1: city (3 values), short (30 values)." in notes_of(apart)
     assert "1 column (remark) of free text left out." in notes_of(table)
     assert "1 column (name) with another value in every row left out, as" in notes_of(table)
     assert "too many different values left out: town (50 values) (--max-levels 50 makes" in (
@@ -335,13 +340,13 @@ def test_numbers_that_may_be_codes_are_told_with_both_options(frame):
     numbered = read_table(frame.rename(columns={"sample_id": "rowid"}), target="y")
     assert "(rowid) with another value in every row left out, as" in notes_of(numbered)
     assert "taken as numbers: b (5 values), shop (4 values)." in notes_of(table)
-    assert "--as-category b makes a column of 0 and 1" in notes_of(table)
+    assert "--as-category b makes a category of them" in notes_of(table)
     assert "(sample_id) with another value in every row left out, as" in notes_of(table)
     assert "sample_id" not in table.feature_names
     both = read_table(
         frame, target="y", as_category=["shop"], as_number=["b", "sample_id"], dates="days"
     )
-    assert {"shop=1", "shop=4", "b", "sample_id"} < set(both.feature_names)
+    assert {"shop=2", "shop=4", "b", "sample_id"} < set(both.feature_names)
     assert "codes" not in notes_of(both) and "shop (4 values)" in notes_of(both)
     recipe = both.recipe(range(both.X.shape[1]))
     np.testing.assert_array_equal(apply_recipe(read_raw(frame[::-1]), recipe), both.X[::-1])
@@ -361,8 +366,9 @@ def test_declared_categories_are_categories(tmp_path, frame):
     frame["b"] = frame["b"].astype("category")
     table = read_table(frame, target="y")
     assert [name for name in table.feature_names if name.startswith("b")] == [
-        f"b={i}" for i in range(5)
+        f"b={i}" for i in range(1, 5)
     ]
+    assert table.units[1][:2] == ("b", "b") and table.units[1].reference == "0"
     np.testing.assert_array_equal(table.X[:, table.feature_names.index("b=3")], frame["b"] == 3)
     recipe = table.recipe(range(table.X.shape[1]))
     np.testing.assert_array_equal(apply_recipe(read_raw(frame[::-1]), recipe), table.X[::-1])
@@ -394,7 +400,7 @@ def test_markers_of_missing_values(tmp_path, frame):
     with pytest.raises(ValueError, match="'unknown' in 1 of 40 rows"):
         read_table(tmp_path / "t.csv", target="y")
     table = read_table(tmp_path / "t.csv", target="y", na=["unknown"], impute="median")
-    assert table.X.shape[1] == 6
+    assert table.X.shape[1] == 5 and len(table.units) == 4
 
 
 def test_names_tell_formats(tmp_path):

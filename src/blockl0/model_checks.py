@@ -38,6 +38,8 @@ def check_document(document: dict[str, Any], loss: Loss) -> None:
     if document["loss"] != loss.name:
         raise _wrong("loss", document["loss"], f"{loss.name!r}, the name of its class")
     n_rows = _check_classes(loss, _get(document, "classes"))
+    if "targets" in document:
+        n_rows = _check_targets(loss, document)
     _check_numbers("intercept", _get(document, "intercept"), n_rows)
     n = _check_whole("n_features_in", _get(document, "n_features_in"), 0, LARGEST_INDEX)
     features = _check_list("features", _get(document, "features"))
@@ -75,6 +77,19 @@ def _check_classes(loss: Loss, classes: Any) -> int:
     return 1 if len(classes) == 2 else len(classes)
 
 
+def _check_targets(loss: Loss, document: dict[str, Any]) -> int:
+    """The rows of coefficients of several targets: one for each."""
+    targets = _check_list("targets", document["targets"])
+    if not loss.takes_responses or len(targets) < 2:
+        raise _wrong("targets", targets, f"left out, or two or more for loss {loss.name!r}")
+    for name in targets:
+        _check_text("targets", name)
+    twice = _repeated(targets)
+    if twice is not None:
+        raise ValueError(f"the name {brief(twice)} occurs twice in targets")
+    return len(targets)
+
+
 def _check_feature(where: str, entry: Any, n_rows: int, n: int) -> None:
     if not isinstance(entry, dict):
         raise _wrong(where, entry, "an object")
@@ -90,8 +105,9 @@ def _check_feature(where: str, entry: Any, n_rows: int, n: int) -> None:
     if entry.get("order") is not None and (kind != "date" or entry["order"] not in ORDERS):
         raise _wrong(f"{where}.order", entry["order"], f"one of {', '.join(ORDERS)}, for a date")
     if kind != "level":
-        if level is not None or levels is not None:
-            raise _wrong(f"{where}.level", level or levels, f"left out for the kind {kind}")
+        if level is not None or levels is not None or entry.get("reference") is not None:
+            value = level or levels or entry["reference"]
+            raise _wrong(f"{where}.level", value, f"left out for the kind {kind}")
         return
     texts = _check_list(f"{where}.levels", levels)
     for text in texts:
@@ -101,6 +117,9 @@ def _check_feature(where: str, entry: Any, n_rows: int, n: int) -> None:
     twice = _repeated(texts)
     if twice is not None:
         raise ValueError(f"the level {brief(twice)} occurs twice in {where}.levels")
+    reference = entry.get("reference")
+    if reference is not None and (reference not in texts or reference == level):
+        raise _wrong(f"{where}.reference", reference, "another one of its levels")
 
 
 # -- what the command line stores ------------------------------------------------------------------
@@ -118,9 +137,11 @@ def check_reading(metadata: dict[str, Any]) -> dict[str, Any]:
         if reading.get(key, least) not in known:
             expected = ", ".join("null" if value is None else value for value in known)
             raise _wrong(f"metadata.reading.{key}", reading[key], f"one of {expected}")
-    for key in ("target", "sheet"):
-        if not isinstance(reading.get(key), str | int | None):
-            raise _wrong(f"metadata.reading.{key}", reading[key], "a name or a number")
+    names: Any = reading.get("target")
+    is_several = isinstance(names, list) and len(names) > 1
+    for target in names if is_several else [names]:
+        _check_name("target", target)
+    _check_name("sheet", reading.get("sheet"))
     _check_whole("metadata.reading.max_levels", reading.get("max_levels", 30), 2, LARGEST_INDEX)
     share = _check_number("metadata.reading.test", reading.get("test", 0.0))
     if not 0.0 <= share < 1.0:
@@ -129,8 +150,14 @@ def check_reading(metadata: dict[str, Any]) -> dict[str, Any]:
     return reading
 
 
+def _check_name(key: str, value: Any) -> None:
+    if not isinstance(value, str | int | None):
+        raise _wrong(f"metadata.reading.{key}", value, "a name or a number")
+
+
 _READING: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "text": ("drop", ("auto", "one-hot", "drop", "refuse")),
+    "levels": ("separate", ("together", "separate")),
     "impute": (None, (None, "median", "mean", "drop-rows")),
     "dates": ("drop", ("drop", "days", "refuse")),
     "date_order": ("auto", ("auto", *ORDERS)),
@@ -154,8 +181,10 @@ def check_problem(metadata: dict[str, Any], n_features: int) -> dict[str, Any] |
         ridge = _check_number(f"{where}.ridge", problem["ridge"])
         if ridge < 0.0:
             raise _wrong(f"{where}.ridge", ridge, "at least 0")
-    for name in _check_list(f"{where}.keep", _get(problem, "keep", where)):
-        _check_text(f"{where}.keep", name)
+    _get(problem, "keep", where)
+    for key in ("keep", "positive", "bounds"):
+        for name in _check_list(f"{where}.{key}", problem.get(key, [])):
+            _check_text(f"{where}.{key}", name)
     return problem
 
 

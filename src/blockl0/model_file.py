@@ -28,8 +28,8 @@ from blockl0.validate import as_numeric, check_column_entries
 Floats = NDArray[np.float64]
 
 FORMAT = "blockl0-model"
-FORMAT_VERSION = 1
-"""Raised when a file can no longer be read by older versions."""
+FORMAT_VERSION = 2
+"""Raised when a file can no longer be read by older versions; a file has the lowest that does."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +41,8 @@ class LinearModel:
     loss : str
         Its name, with its parameter where that is another than by default, as "huber:0.5";
         "logistic" is the softmax loss for more than two classes.
-    coef : ndarray (k,), or (n_classes, k) for more than two classes
-    intercept : ndarray (1,), or (n_classes,)
+    coef : ndarray (k,), or (n_classes, k) for more than two classes, (q, k) for q targets
+    intercept : ndarray (1,), or (n_classes,), or (q,)
     features : tuple of Feature
         The chosen columns, in the order of `coef`, and how each is made from a table.
     index : ndarray of int (k,)
@@ -51,6 +51,8 @@ class LinearModel:
         Columns of that X.
     classes : ndarray or None
     target : str
+        All names, of several targets.
+    targets : tuple of str
     metadata : dict
         What else the file holds: options, scores, data fingerprint, certificate, notes.
     own_loss : Loss or None
@@ -67,6 +69,11 @@ class LinearModel:
     target: str = "y"
     metadata: dict[str, Any] = field(default_factory=dict)
     own_loss: Loss | None = None
+    targets: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.targets:
+            object.__setattr__(self, "targets", (self.target,))
 
     @property
     def loss_object(self) -> Loss:
@@ -91,7 +98,7 @@ class LinearModel:
         return (sp.csc_array(X) if sp.issparse(X) else X)[:, self.index].astype(np.float64)
 
     def decision_function(self, X: Any) -> Floats:
-        """x'w + b: (m,), or (m, n_classes) for more than two classes."""
+        """x'w + b: (m,), or (m, n_classes) for more than two classes, (m, q) for q targets."""
         return self.decide(self.columns_of(X))
 
     def decide(self, X_S: Any) -> Floats:
@@ -132,7 +139,8 @@ class LinearModel:
         loss = self.loss if self.own_loss is None else original(self.own_loss)
         est: Any = (blockl0.L0Classifier if is_labels else blockl0.L0Regressor)(loss=loss)
         est.coef_ = np.atleast_2d(self.coef) if is_labels else self.coef
-        est.intercept_ = self.intercept if is_labels else float(self.intercept[0])
+        is_single = not is_labels and self.coef.ndim == 1
+        est.intercept_ = float(self.intercept[0]) if is_single else self.intercept
         est.n_features_in_, est.n_iter_ = len(self.features), 1
         est.feature_names_in_ = np.array(self.feature_names, dtype=object)
         if is_labels:
@@ -146,7 +154,7 @@ def save_model(
     *,
     feature_names: Sequence[str] | None = None,
     features: Sequence[Feature] | None = None,
-    target: str = "y",
+    target: str | Sequence[str] = "y",
     metadata: dict[str, Any] | None = None,
     force: bool = False,
 ) -> Path:
@@ -163,7 +171,8 @@ def save_model(
         Of the columns of X; by default those the estimator has seen, or x0, x1, …
     features : sequence of Feature, optional
         How each chosen column is made from a table (`Table.recipe`); by default as it is.
-    target : str
+    target : str or sequence of str
+        Several targets have as many names; by default y0, y1, …
     metadata : dict, optional
         Anything that JSON can hold.
     force : bool
@@ -194,7 +203,7 @@ def save_model(
 
 
 def _document(
-    estimator: Any, names: Any, features: Any, target: str, metadata: dict[str, Any]
+    estimator: Any, names: Any, features: Any, target: Any, metadata: dict[str, Any]
 ) -> dict[str, Any]:
     est, n = estimator, int(estimator.n_features_in_)
     if names is None:
@@ -203,12 +212,15 @@ def _document(
     if features is None:
         features = [Feature(str(names[j]), str(names[j])) for j in support]
     coef = np.atleast_2d(est.coef_)[:, support]
+    targets = _targets(est, target)
+    has_groups = any(f.reference is not None for f in features)
     return {
         "format": FORMAT,
-        "format_version": FORMAT_VERSION,
+        "format_version": FORMAT_VERSION if has_groups or len(targets) > 1 else 1,
         "blockl0_version": blockl0.__version__,
         **to_json(est._loss(), LOSSES),
-        "target": target,
+        "target": targets[0] if len(targets) == 1 else ", ".join(map(str, targets)),
+        **({"targets": targets} if len(targets) > 1 else {}),
         "classes": _plain(est.classes_) if hasattr(est, "classes_") else None,
         "intercept": _plain(np.atleast_1d(est.intercept_)),
         "n_features_in": n,
@@ -219,6 +231,18 @@ def _document(
         ],
         "metadata": metadata,
     }
+
+
+def _targets(est: Any, target: Any) -> list[str]:
+    """The name of every target; a regression with coefficients of two dimensions has several."""
+    is_several = not hasattr(est, "classes_") and np.ndim(est.coef_) == 2
+    n = np.shape(est.coef_)[0] if is_several else 1
+    names = list(target) if isinstance(target, list | tuple) else [target]
+    if is_several and names == ["y"]:
+        names = [f"y{i}" for i in range(n)]
+    if len(names) != n:
+        raise ValueError(f"`target` must name {n} target{'s' * (n > 1)}, got {names!r}")
+    return names
 
 
 def load_model(path: Any, *, losses: Sequence[Any] = (), trust: bool = False) -> LinearModel:
@@ -299,6 +323,7 @@ def _model(document: dict[str, Any], loss: Loss) -> LinearModel:
     return LinearModel(
         loss=label_of(loss),
         coef=coef[0] if n_rows == 1 else coef,
+        targets=tuple(document.get("targets", ())),
         intercept=np.array(document["intercept"], dtype=np.float64),
         features=tuple(map(_feature, entries)),
         index=np.array([entry["index"] for entry in entries], dtype=np.int64),

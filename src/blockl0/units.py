@@ -46,6 +46,10 @@ class Units(Protocol):
         """The units that some columns belong to, ascending, each once."""
         ...
 
+    def each(self, columns: Ints) -> Ints:
+        """The unit of each of some columns."""
+        ...
+
     def take(self, units: Ints) -> Units:
         """The units of the columns of some units alone, in this order."""
         ...
@@ -75,6 +79,10 @@ class Columns:
         return units
 
     def of(self, columns: Ints) -> Ints:
+        """The columns themselves."""
+        return columns
+
+    def each(self, columns: Ints) -> Ints:
         """The columns themselves."""
         return columns
 
@@ -142,6 +150,10 @@ class Groups:
     def of(self, columns: Ints) -> Ints:
         """The groups that some columns belong to, ascending, each once."""
         return np.unique(self.codes[columns])
+
+    def each(self, columns: Ints) -> Ints:
+        """The group of each of some columns."""
+        return self.codes[columns]
 
     def take(self, units: Ints) -> Groups:
         """The groups of the columns of some groups alone, in this order."""

@@ -101,6 +101,16 @@ def unknown_claim(level: int | str, is_sampled: bool) -> str:
     return f"Not known: all changes of {level} columns are too many; try --samples 10000."
 
 
+def one_by_one(level: int | str, is_sampled: bool) -> str:
+    """What is said where only columns one by one, without bounds, could be answered for."""
+    what = "--samples is" if is_sampled else f"changes of {level} columns at once are"
+    return (
+        f"Not known: {what} for columns that are chosen one by one, without bounds and for one "
+        "target; --level 2 is the most here, "
+        "and --levels separate takes categories apart."
+    )
+
+
 def _refutation(found: Certificate, columns: str) -> str:
     return (
         f"changing {columns} lowers the objective from {found.objective:.8g} to "
@@ -250,16 +260,17 @@ def left_open(proof: Proof, choice: Choice) -> str:
 
 
 def of_search(
-    proof: Proof, choice: Choice, here: float, found: Result, gap: float, names: Sequence[str],
+    proof: Proof, choice: Choice, here: float, found: Result, gap: float, chosen: Sequence[str],
     seconds: float,
 ) -> str:  # fmt: skip
     """What an exact search of so many seconds says of a point: its objective, and how far it is.
 
-    Its own note says why there is no bound.
+    `chosen` are the names of the columns that it has found. Its own note says why there is no
+    bound.
     """
     if proof.kind == "refuted":
-        chosen = ", ".join(names[int(j)] for j in found.support)
-        return f"Refuted: {chosen} lower the objective from {here:.8g} to {found.objective:.8g}."
+        better = f"{here:.8g} to {found.objective:.8g}"
+        return f"Refuted: {', '.join(chosen)} lower the objective from {better}."
     if proof.is_optimal:
         return f"Proven: {supposing(choice.n_kept)}the global optimum. {short(proof, choice)}"
     if found.note is not None:

@@ -10,6 +10,8 @@ import click
 from blockl0.cli import options as shared
 from blockl0.cli.output import DATA, INTERRUPTED, NOT_PROVEN, Job, Refused, bullet, names_line
 
+PROBLEM = ("ridge", "keep", "positive", "bounds")
+"""Options of the problem that a model file knows."""
 SECONDS = 60.0
 """For the exact search, where no limit is given."""
 
@@ -58,7 +60,7 @@ def command(**options: Any) -> None:
         result = {
             "objective": problem.objective(problem.from_given(w)),
             "n_nonzero": problem.units.count(w),
-            "features": [data.table.feature_names[j] for j in problem.units.support(w)],
+            "features": [data.unit_names[unit] for unit in problem.units.support(w)],
             "claims": claims,
             "holds": not failed,
         }
@@ -72,7 +74,7 @@ def command(**options: Any) -> None:
 
 def _point(job: Job, options: dict[str, Any]) -> tuple[Any, Any, Any, bool]:
     """(the data, the problem, the coefficients to be judged, whether Ctrl-C cut their search)."""
-    from blockl0.cli.data import bind, check_size, load
+    from blockl0.cli.data import bind, check_names, check_size, load
     from blockl0.cli.fit import fit_k
 
     if options["model"] is not None:
@@ -81,6 +83,7 @@ def _point(job: Job, options: dict[str, Any]) -> tuple[Any, Any, Any, bool]:
         raise click.UsageError("Give --model FILE, or -k for the number of columns.")
     data = load(job, options)
     check_size(data, options["columns"])
+    check_names(data, options)
     with job.timed("fit"):
         model = fit_k(job, data, options).model
     is_cut = str(model.status_) == "interrupted"
@@ -106,9 +109,12 @@ def _saved_point(job: Job, options: dict[str, Any]) -> tuple[Any, Any, Any, bool
     reading = stored(options["model"], check_reading, model.metadata)
     if known is None or not reading:
         raise Refused(f"{options['model']} does not tell the problem it solves; fit it here.", DATA)
+    # files from before there were bounds, and before categories were chosen as a whole
+    known = {"positive": [], "bounds": [], **known}
+    reading = {"levels": "separate", **reading}
     _refuse_others(
         {**reading, "loss": model.loss, "columns": known["n_nonzero_coefs"],
-         "ridge": known["ridge"], "keep": known["keep"]}, options,
+         **{name: known[name] for name in PROBLEM}}, options,
     )  # fmt: skip
     format = options["format"] or reading.get("format")
     known_by = {"loss": model.loss, "format": format, "likely_decimal": decimal_of(model)}
@@ -123,11 +129,11 @@ def _saved_point(job: Job, options: dict[str, Any]) -> tuple[Any, Any, Any, bool
     absent = [name for name in model.feature_names if name not in place]
     if absent:
         raise Refused(f"The data lack columns of the model: {', '.join(absent)}.", DATA)
-    asked = {**options, "ridge": known["ridge"], "keep": known["keep"]}
-    estimator = make_estimator(job, data, asked, n_nonzero_coefs=known["n_nonzero_coefs"])
+    asked = {**options, **{name: known[name] for name in PROBLEM}}
+    estimator = make_estimator(data, asked, n_nonzero_coefs=known["n_nonzero_coefs"])
     problem = bind(estimator, data).problem
     w = problem.zero()
-    w[[place[name] for name in model.feature_names]] = model.coef.T
+    w[[place[name] for name in model.feature_names]] = model.coef.T.reshape(-1, *w.shape[1:])
     return data, problem, w, False
 
 
@@ -161,9 +167,11 @@ def _claims(job: Job, data: Any, problem: Any, w: Any, options: dict[str, Any]) 
             claims.append(_stationary(data, problem, w, level, options))
     refusal, wanted = METHODS["exact"].refusal(problem), options["exact"]
     if wanted and refusal is not None:
-        raise Refused(f"--exact {refusal}.", DATA)
+        has_groups = data.table.groups is not None
+        ways = "; --levels separate takes categories apart" if has_groups else ""
+        raise Refused(f"--exact {refusal}{ways}.", DATA)
     # at the highest level the last claim is about the optimum already
-    is_known = options["level"] >= problem.n_features and claims[-1]["holds"] is not None
+    is_known = options["level"] >= problem.n_units and claims[-1]["holds"] is not None
     if is_promising(problem) and not is_known if wanted is None else wanted:
         with job.timed("exact"):
             claims.append(_optimal(job, data, problem, w, options))
@@ -176,6 +184,8 @@ def _stationary(data: Any, problem: Any, w: Any, level: Any, options: dict[str, 
     from blockl0.errors import OutOfReachError
 
     n_samples = None if level == "basic" else options["samples"]
+    if not problem.is_plain and (level not in ("basic", 1, 2, problem.n_units) or n_samples):
+        return _out_of_reach(level, words.one_by_one(level, n_samples is not None))
     try:
         found = certify_problem(
             problem, w, level=level, outside=options["outside"], random_state=options["seed"],
@@ -185,8 +195,8 @@ def _stationary(data: Any, problem: Any, w: Any, level: Any, options: dict[str, 
         # where only the loss itself can tell, samples cannot be asked for
         is_model = not on_the_loss.applies(problem)
         said = words.unknown_claim(level, n_samples is not None) if is_model else f"{error}"
-        return {"claim": f"block-{level}", "holds": None, "complete": False, "words": said}
-    names = data.table.feature_names
+        return _out_of_reach(level, said)
+    names = data.unit_names
     is_exact = problem.is_quadratic or on_the_loss.applies(problem)
     return {
         "claim": level if level == "basic" else f"block-{level}",
@@ -200,6 +210,11 @@ def _stationary(data: Any, problem: Any, w: Any, level: Any, options: dict[str, 
     }
 
 
+def _out_of_reach(level: Any, said: str) -> dict[str, Any]:
+    """The record of a claim that is not known."""
+    return {"claim": f"block-{level}", "holds": None, "complete": False, "words": said}
+
+
 def _optimal(job: Job, data: Any, problem: Any, w: Any, options: dict[str, Any]) -> dict[str, Any]:
     """Whether any other choice is better; a lower bound where time runs out."""
     from blockl0.certificate import words
@@ -211,11 +226,11 @@ def _optimal(job: Job, data: Any, problem: Any, w: Any, options: dict[str, Any])
     seconds = options["time_limit"] or SECONDS
     with progress("Proving (seconds)", job.quiet) as shown, watching(ProofWatch(shown, seconds)):
         found = prove(problem, options["seed"], seconds, options["gap"])
-    here, names = problem.objective(problem.from_given(w)), data.table.feature_names
-    known, gap = _judge(problem, w.nonzero()[0], here, found)
+    here, better = problem.objective(problem.from_given(w)), data.names_of(found.support)
+    known, gap = _judge(problem, problem.units.support(w), here, found)
     is_better = known.kind == "refuted"
     choice = Choice(
-        int((w != 0).sum()), problem.sparsity.budget, len(names), int(problem.keep.size)
+        problem.units.count(w), problem.sparsity.budget, data.n_units, int(problem.keep.size)
     )
     holds = False if is_better else True if known.is_optimal else None
     if holds is None and options["exact"] and str(found.status) != "gap_reached":
@@ -224,8 +239,8 @@ def _optimal(job: Job, data: Any, problem: Any, w: Any, options: dict[str, Any])
         "claim": "optimal", "holds": holds, "complete": gap == 0.0, "gap": gap,
         "lower_bound": found.lower_bound, "status": str(found.status),
         "better_objective": found.objective if is_better else None,
-        "better_features": [names[j] for j in found.support] if is_better else None,
-        "words": words.of_search(known, choice, here, found, gap, names, seconds),
+        "better_features": better if is_better else None,
+        "words": words.of_search(known, choice, here, found, gap, better, seconds),
     }  # fmt: skip
 
 
@@ -235,7 +250,8 @@ def _judge(problem: Any, support: Any, here: float, found: Any) -> tuple[Any, fl
 
     at_zero = objective_at_zero(problem)
     if is_better(found.objective, here, at_zero):
-        known = Proof("none").refuted(support, here, found.support, found.objective)
+        better = problem.units.of(found.support)
+        known = Proof("none").refuted(support, here, better, found.objective)
         return known, (here - found.lower_bound) / here
     # a bound that is not better by more than rounding is no bound above it
     gap = (here - found.lower_bound) / here if is_better(found.lower_bound, here, at_zero) else 0.0
@@ -245,7 +261,7 @@ def _judge(problem: Any, support: Any, here: float, found: Any) -> tuple[Any, fl
 def _lines(data: Any, result: dict[str, Any]) -> list[str]:
     chosen = names_line(result["features"])
     return [
-        f"{data.table.source}: {result['n_nonzero']} of {data.X.shape[1]} columns, objective "
+        f"{data.table.source}: {result['n_nonzero']} of {data.n_units} columns, objective "
         f"{result['objective']:.8g}",
         f"  {chosen}",
         "",

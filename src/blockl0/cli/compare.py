@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -36,6 +37,7 @@ LARGEST_EXACT = 200
 )
 @click.option("--ridge", type=click.FloatRange(min=0.0), help="Ridge penalty.")
 @click.option("--keep", multiple=True, metavar="NAME", help="A column that must be chosen.")
+@shared.bound_options
 @click.option("--effort", type=shared.Effort(), help="Of refit: fast, balanced, thorough, rounds.")
 @click.option(
     "--time-limit",
@@ -56,7 +58,7 @@ def command(**options: Any) -> None:
     the methods that are done.
     """
     with Job("compare", options) as job:
-        from blockl0.cli.data import bind, check_size, load, make_estimator
+        from blockl0.cli.data import bind, check_names, check_size, load, make_estimator
 
         data = load(job, options)
         if not data.is_quadratic:
@@ -67,13 +69,15 @@ def command(**options: Any) -> None:
             )
         n = data.X.shape[1]
         check_size(data, options["columns"])
+        check_names(data, options)
         from blockl0.certificate.proof import PERFECT, objective_at_zero
 
-        model = make_estimator(job, data, options, n_nonzero_coefs=options["columns"])
+        model = make_estimator(data, options, n_nonzero_coefs=options["columns"])
         bound = bind(model, data)
         is_small = n <= LARGEST_EXACT and n < data.X.shape[0]
         usual = [name for name in USUAL if name != "exact" or is_small]
-        rows, is_cut = _run_all(job, data, bound, options["methods"] or usual, options)
+        methods = _able(job, bound.problem, options["methods"], usual)
+        rows, is_cut = _run_all(job, data, bound, methods, options)
         if not rows:
             raise KeyboardInterrupt
         least = PERFECT * objective_at_zero(bound.problem)
@@ -81,6 +85,28 @@ def command(**options: Any) -> None:
         job.answer(result, _lines(data, result, least), "interrupted" if is_cut else "done")
         if is_cut:
             raise SystemExit(INTERRUPTED)
+
+
+def _able(job: Job, problem: Any, asked: Sequence[str], usual: Sequence[str]) -> list[str]:
+    """The methods to run: those asked for, or the usual ones that know such a problem."""
+    from blockl0.solve import METHODS as ALL
+    from blockl0.units import COLUMNS
+
+    unable = {m: reason for m in asked or usual if (reason := ALL[m].refusal(problem)) is not None}
+    if not unable:
+        return list(asked or usual)
+    method, reason = next(iter(unable.items()))
+    ways = {
+        "--levels separate": problem.units is not COLUMNS,
+        "no --positive and no --bounds": problem.bounds is not None,
+        "one --target": problem.y.ndim == 2,
+    }
+    need = " and ".join(way for way, is_needed in ways.items() if is_needed)
+    if asked:
+        able = ", ".join(m for m in usual if ALL[m].refusal(problem) is None)
+        raise Refused(f"{method} {reason}; compare {able}, or give {need}.", DATA)
+    job.notice(f"Left out, since they need {need}: {', '.join(unable)}.")
+    return [m for m in usual if m not in unable]
 
 
 def _run_all(
@@ -109,12 +135,13 @@ def _run(
     from sklearn.metrics import r2_score
 
     from blockl0.cli.data import run_method
+    from blockl0.units import COLUMNS
 
     result = run_method(
         bound.problem, method, seed=options["seed"], time_limit=options["time_limit"], **given
     )
     coef, intercept = bound.invert(result.coef)
-    support = result.support
+    support = COLUMNS.support(coef)
 
     def r2(X: Any, y: Any) -> float:
         return float(r2_score(y, X[:, support] @ coef[support] + intercept))
@@ -128,7 +155,7 @@ def _run(
         "r2_test": None if data.X_test is None else r2(data.X_test, data.y_test),
         "status": str(result.status),
         "gap": result.gap,
-        "columns": [data.table.feature_names[j] for j in support],
+        "columns": data.names_of(support),
     }
 
 
@@ -154,7 +181,7 @@ def _lines(data: Any, result: dict[str, Any], least: float) -> list[str]:
             short(row["r2"]), *([short(row["r2_test"])] if has_test else []),
             f"{row['seconds']:.3g}", status,
         ])  # fmt: skip
-    n_rows, n = data.X.shape
+    n_rows, n = data.X.shape[0], data.n_units
     lines = [
         f"{data.table.source}: {n_rows} rows, {n} columns, at most {result['k']} chosen",
         "",

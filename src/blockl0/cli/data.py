@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from shlex import quote
 from typing import Any, ClassVar
 
 import numpy as np
 
 from blockl0.cli.output import DATA, Job, Refused
+from blockl0.cli.structure import ALL, bounds_of, kept_columns
 from blockl0.files import check_exists
 from blockl0.losses import get_loss
 from blockl0.tables import Table, apply_recipe, prepare, whole_rows, with_target
@@ -19,18 +19,28 @@ from blockl0.tables.column_kinds import FEW_CODES, MANY_ROWS
 from blockl0.tables.csv_files import plain_names
 from blockl0.tables.first_look import refusal
 from blockl0.tables.formats import USUAL_TARGETS, Raw, format_of, read_raw
-from blockl0.tables.targets import clean_target, no_such_column, no_target, split_target
+from blockl0.tables.recipe import unseen
+from blockl0.tables.targets import (
+    clean_targets,
+    no_such_column,
+    no_target,
+    split_targets,
+)
 from blockl0.text import clause, did_you_mean, listing
 
 NUMBERS, LABELS = "squared", "logistic"
 """The losses that are taken where none is given."""
 COLUMNS = (
     "target", "text", "impute", "dates", "drop", "max_levels", "date_order", "as_category",
-    "as_number",
+    "as_number", "levels",
 )  # fmt: skip
 """The options that say what is done with columns."""
 READING = (*COLUMNS, "na", "header", "decimal", "format", "sheet", "test", "seed")
 """The options that decide which rows and columns a fit sees; a model file remembers them."""
+BOUNDS = ("positive", "bounds")
+"""The options that bound coefficients; a model file remembers them with its problem."""
+MUCH_WIDER = 3.0
+"""Ratio of standard deviations of targets from which the widest decides nearly alone."""
 MOST_LABELS = 20
 """Labels that are always taken for classes; more may be half as many as rows."""
 
@@ -56,6 +66,21 @@ class Data:
         return self._coded(self.table.y)
 
     @property
+    def n_units(self) -> int:
+        """Columns of the table to choose from; a category is one, however many columns of X."""
+        return len(self.table.units)
+
+    @property
+    def unit_names(self) -> list[str]:
+        """Of these."""
+        return [unit.name for unit in self.table.units]
+
+    def names_of(self, columns: Any) -> list[str]:
+        """What some columns of X are called: the category in place of its values."""
+        chosen = np.unique(self.table.unit_of[np.asarray(columns, dtype=np.int64)])
+        return [self.table.units[int(unit)].name for unit in chosen]
+
+    @property
     def is_classification(self) -> bool:
         """Whether y holds labels."""
         return is_for_labels(self.loss)
@@ -72,12 +97,25 @@ class Data:
 
     def scores(self, model: Any) -> dict[str, Any]:
         """The scores of an estimator on its own rows and on those held out."""
-        scores = {"metric": self.metric, "train": float(model.score(self.X, self.y))}
+        scores = {"metric": self.metric, **self._scores("train", model, self.X, self.y)}
         scores["n_train"] = self.table.X.shape[0]
         if self.X_test is not None:
-            scores["test"] = float(model.score(self.X_test, self._coded(self.y_test)))
+            scores |= self._scores("test", model, self.X_test, self._coded(self.y_test))
             scores["n_test"] = len(self.y_test)
         return scores
+
+    def _scores(self, name: str, model: Any, X: Any, y: Any) -> dict[str, Any]:
+        """The score on some rows; of several targets the mean, and that of each."""
+        scores: dict[str, Any] = {name: float(model.score(X, y))}
+        if np.ndim(y) == 2:
+            each = self.scores_of_each(y, model.predict(X))
+            scores[f"{name}_of_each"] = dict(zip(self.table.targets, each, strict=True))
+        return scores
+
+    def scores_of_each(self, y: Any, prediction: Any) -> list[float]:
+        """Of every target, for losses whose predictor is the prediction itself."""
+        loss = get_loss(self.loss)
+        return [float(loss.score(prediction[:, j], y[:, j])) for j in range(y.shape[1])]
 
     def _coded(self, y: Any) -> Any:
         whole = self.is_classification and y.dtype.kind == "f" and np.all(y == np.round(y))
@@ -118,18 +156,25 @@ def _refuse_unknown(options: dict[str, Any]) -> None:
     known, target = {name.strip() for name in names}, options["target"]
     if target is None and not known & set(USUAL_TARGETS):
         raise no_target(names)
-    given = [*options["drop"], *options["as_category"], *options["as_number"]]
-    if target is not None and re.fullmatch(r"[-+]?\d+", str(target).strip()) is None:
-        given.insert(0, target)
-    for name in given:
+    targets = target if isinstance(target, list) else [] if target is None else [target]
+    targets = [one for one in targets if re.fullmatch(r"[-+]?\d+", str(one).strip()) is None]
+    for name in [*targets, *options["drop"], *options["as_category"], *options["as_number"]]:
         if name.strip() not in known:
             raise no_such_column(name, names)
-    for name in options.get("keep", ()):
+    for option, name in _named(options):
         if name.strip() not in known and "=" not in name:
             hint = did_you_mean(name, names)
-            raise Refused(f"--keep {name}: there is no such column for the fit.{hint}", DATA)
+            raise Refused(f"{option} {name}: there is no such column for the fit.{hint}", DATA)
     if (error := refusal(source, options)) is not None:
         raise error
+
+
+def _named(options: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Columns that options of the fit name, each with its option."""
+    yield from (("--keep", name) for name in options.get("keep", ()))
+    yield from (("--bounds", name.rpartition("=")[0]) for name in options.get("bounds", ()))
+    signed = (name for name in options.get("positive", ()) if name != ALL and "," not in name)
+    yield from (("--positive", name) for name in signed)
 
 
 def load(job: Job, options: dict[str, Any]) -> Data:
@@ -147,6 +192,7 @@ def load(job: Job, options: dict[str, Any]) -> Data:
         "fingerprint": table.fingerprint,
         "n_samples": table.X.shape[0],
         "n_features": table.X.shape[1],
+        "n_columns": len(table.units),
         "n_held_out": 0 if data.y_test is None else len(data.y_test),
         "target": table.target,
         "loss": data.loss,
@@ -182,8 +228,8 @@ def _split(raw: Raw, options: dict[str, Any]) -> Any:
     """(rows of the fit, rows held out), in their order; classes in the same proportions."""
     from sklearn.model_selection import train_test_split
 
-    _, name, y = split_target(raw, options["target"])
-    y = clean_target(y, name)
+    _, names, values = split_targets(raw, options["target"])
+    y = clean_targets(values, names)
     is_labels = is_for_labels(options.get("loss")) or y.dtype.kind not in "iuf"
     try:
         rows, held_out = train_test_split(
@@ -208,17 +254,20 @@ def _no_split(y: Any, share: float, is_labels: bool) -> str:
 
 def _held_out(job: Job, raw: Raw, table: Table, options: dict[str, Any]) -> tuple[Any, Any]:
     """X and y of the rows held out, made as the fit's rows were; drop-rows is for them as well."""
-    raw, name, y = split_target(raw, options["target"])
+    raw, names, values = split_targets(raw, options["target"])
     features = table.recipe(range(len(table.feature_names)))
     if options["impute"] == "drop-rows":
         whole = whole_rows(raw, {f.column for f in features})
-        raw, y = raw.take(np.flatnonzero(whole)), y[whole]
+        raw, values = raw.take(np.flatnonzero(whole)), [y[whole] for y in values]
         if not whole.all():
             job.notice(f"{int((~whole).sum())} of the rows held out have missing values: left out.")
+    y = clean_targets(values, names)
+    for note in unseen(raw.data, features) if raw.is_frame else ():
+        job.notice(f"Rows held out: {note[0].lower()}{note[1:]}")
     if raw.is_frame or table.features is not None:
-        return apply_recipe(raw, features), clean_target(y, name)
+        return apply_recipe(raw, features), y
     place = {column: j for j, column in enumerate(raw.names)}
-    return raw.data[:, [place[f.column] for f in features]], clean_target(y, name)
+    return raw.data[:, [place[f.column] for f in features]], y
 
 
 def choose_loss(job: Job, table: Table, loss: str | None, is_open: bool = True) -> str:
@@ -226,6 +275,8 @@ def choose_loss(job: Job, table: Table, loss: str | None, is_open: bool = True) 
 
     `is_open` where the command has an option for it, which is then told.
     """
+    if len(table.targets) > 1:
+        return _several_loss(job, table, loss)
     n_values = len(np.unique(table.y))
     if n_values == 1:
         only = f"{table.y[0]:g}" if table.y.dtype.kind == "f" else repr(str(table.y[0]))
@@ -265,6 +316,29 @@ def few_numbers_note(job: Job, target: str, values: Any, n_rows: int) -> None:
         )
 
 
+def _several_loss(job: Job, table: Table, loss: str | None) -> str:
+    """The loss of several targets, none of which may be constant."""
+    if loss is not None and not get_loss(loss).takes_responses:
+        raise Refused(
+            f"loss {loss} takes one --target, got {len(table.targets)} ({listing(table.targets)}); "
+            f"several are for the loss {NUMBERS}, or explain each by itself.",
+            DATA,
+        )
+    for j, name in enumerate(table.targets):
+        if np.ptp(table.y[:, j]) == 0.0:
+            raise nothing_to_explain(name, f"{table.y[0, j]:g}", len(table.y))
+    spread = table.y.std(axis=0)
+    most, least = int(np.argmax(spread)), int(np.argmin(spread))
+    if spread[most] > MUCH_WIDER * spread[least]:
+        job.notice(
+            "The squared errors of the targets are added up: "
+            f"{table.targets[most]!r} varies {spread[most] / spread[least]:.2g} times as much as "
+            f"{table.targets[least]!r}, and decides most. Write them in units of like size if they "
+            "are to count alike."
+        )
+    return loss or NUMBERS
+
+
 def _refuse_many_labels(table: Table, loss: str | None, n_values: int) -> None:
     """Texts that hardly repeat are names, dates or something else, but no classes."""
     if not table.has_labels and not is_for_labels(loss):
@@ -280,47 +354,20 @@ def _refuse_many_labels(table: Table, loss: str | None, n_values: int) -> None:
 
 def check_size(data: Data, k: int | None, name: str = "-k") -> None:
     """Refuse more columns than there are."""
-    n = data.X.shape[1]
+    n = data.n_units
     if k is not None and k > n:
         raise Refused(f"{name} must be at most {n}, the number of columns, got {k}.", DATA)
 
 
 def largest_size(job: Job, data: Data, k: int | None) -> int | None:
     """The end of a path: what was asked for, or all columns."""
-    n = data.X.shape[1]
+    n = data.n_units
     if k is not None and k > n:
         job.notice(f"There are {n} columns to choose from: the path ends there.")
     return None if k is None else min(k, n)
 
 
-def kept_columns(job: Job, table: Table, keep: Any) -> list[int] | None:
-    """The numbers of the columns that must stay; a name that is not there is explained."""
-    place = {name: j for j, name in enumerate(table.feature_names)}
-    for name in keep:
-        if name not in place:
-            raise Refused(_no_such_keep(name, table), DATA)
-    return [place[name] for name in keep] or None
-
-
-def _no_such_keep(name: str, table: Table) -> str:
-    """Why a column cannot stay: it is a category, it was left out, or its name is another one."""
-    made = [f.name for f in table.features or () if f.column == name]
-    if made:
-        options = " ".join(f"--keep {quote(value)}" for value in made[:3])
-        more = f" (and {len(made) - 3} more)" if len(made) > 3 else ""
-        return f"--keep {name}: {name!r} is a category; give its values, as {options}{more}."
-    column, has_value, _ = name.partition("=")
-    if has_value and column in table.feature_names:
-        return (
-            f"--keep {name}: {column!r} holds numbers; --as-category {quote(column)} makes columns "
-            "of its values."
-        )
-    hint = did_you_mean(name, table.feature_names)
-    notes = [note for note in table.notes if re.search(rf"\b{re.escape(name)}\b", note)]
-    return " ".join([f"--keep {name}: there is no such column for the fit.{hint}", *notes])
-
-
-def make_estimator(job: Job, data: Data, options: dict[str, Any], **more: Any) -> Any:
+def make_estimator(data: Data, options: dict[str, Any], **more: Any) -> Any:
     """An estimator for the options; with `rule` one that chooses the number of columns."""
     import blockl0
 
@@ -331,9 +378,40 @@ def make_estimator(job: Job, data: Data, options: dict[str, Any], **more: Any) -
     if data.is_streamed:
         more.pop("cv", None)  # moments have their folds
     return getattr(blockl0, kind)(
-        loss=data.loss, keep=kept_columns(job, data.table, options.get("keep", ())),
+        loss=data.loss, keep=kept_columns(data.table, options.get("keep", ())),
+        feature_groups=data.table.groups, bounds=bounds_of(data.table, options),
         random_state=options["seed"], **given, **more,
     )  # fmt: skip
+
+
+def check_names(data: Data, options: dict[str, Any]) -> None:
+    """Refuse columns to keep or to bound that are not there, before anything slow is imported."""
+    kept_columns(data.table, options["keep"])
+    bounds = bounds_of(data.table, options)
+    if bounds is not None and data.is_classification and len(np.unique(data.y)) > 2:
+        raise Refused(
+            "--positive and --bounds are for numbers and for two classes: the coefficients of "
+            "more classes mean something only beside each other.",
+            DATA,
+        )
+    if options.get("proof") is not None:
+        _check_provable(data, bounds)
+
+
+def _check_provable(data: Data, bounds: Any) -> None:
+    """Refuse a file with a proof, before the fit, where none can be written."""
+    ways = {
+        "without --positive and --bounds": bounds is not None,
+        "for one --target": len(data.table.targets) > 1,
+        "with --levels separate": data.table.groups is not None,
+    }
+    need = [way for way, is_needed in ways.items() if is_needed]
+    if need:
+        raise Refused(
+            "--proof writes proofs about columns that are chosen one by one, so far; give it "
+            f"{', '.join(need)}. What fit says of the optimum holds without a file as well.",
+            DATA,
+        )
 
 
 def check_folds(data: Data, n_folds: int) -> None:

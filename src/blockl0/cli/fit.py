@@ -12,6 +12,9 @@ from blockl0.cli.fit_text import describe
 from blockl0.cli.output import INTERRUPTED, Interrupted, Job, Refused, check_outputs, plain
 from blockl0.cli.verify import write_proof
 
+EXPLAINED = ("per_sd", "entry", "drop_one", "again")
+"""What `summary` knows of a column besides its coefficient."""
+
 
 @dataclass
 class Fitted:
@@ -66,11 +69,11 @@ def command(**options: Any) -> None:
     """
     with Job("fit", options) as job:
         check_outputs(options, "out", "proof")
-        from blockl0.cli.data import check_size, kept_columns, load
+        from blockl0.cli.data import check_names, check_size, load
 
         data = load(job, options)
         check_size(data, options["columns"])
-        kept_columns(job, data.table, options["keep"])  # before anything slow is imported
+        check_names(data, options)
         fitted = fit_model(job, data, options)
         rows = explain(job, data, fitted, options)
         result = _result(data, fitted, rows, list(options["keep"]))
@@ -104,7 +107,7 @@ def fit_k(job: Job, data: Any, options: dict[str, Any]) -> Fitted:
     from blockl0.refit.rounds import EFFORTS
     from blockl0.run import watching
 
-    model = make_estimator(job, data, options, n_nonzero_coefs=options["columns"])
+    model = make_estimator(data, options, n_nonzero_coefs=options["columns"])
     rounds = EFFORTS[model.effort] if isinstance(model.effort, str) else model.effort
     with progress("Searching", job.quiet) as shown, watching(SearchWatch(shown, rounds)):
         return Fitted(model.fit(data.X, data.y))
@@ -122,13 +125,13 @@ def fit_choosing(job: Job, data: Any, options: dict[str, Any]) -> Fitted:
         check_folds(data, folds)
     most = largest_size(job, data, options["max_k"])
     more = {"n_nonzero_coefs": most, "cv": folds, "n_jobs": options["jobs"]}
-    first = make_estimator(job, data, options, rule="bic" if by_folds else rule, **more)
-    n_points = (most or min(20, data.X.shape[1])) + 1
+    first = make_estimator(data, options, rule="bic" if by_folds else rule, **more)
+    n_points = (most or min(20, data.n_units)) + 1
     with progress("Path", job.quiet) as shown, watching(PathWatch(shown, n_points)):
         first.fit(data.X, data.y)
     if not by_folds or str(first.path_[-1].status) == "interrupted":
         return Fitted(first, _choice(job, first), str(first.path_[-1].status) == "interrupted")
-    model = make_estimator(job, data, options, rule=rule, **more)
+    model = make_estimator(data, options, rule=rule, **more)
     watch_points = len(first.path_) * (folds + 1)
     try:
         with (
@@ -145,7 +148,7 @@ def fit_choosing(job: Job, data: Any, options: dict[str, Any]) -> Fitted:
 def _choice(job: Job, model: Any) -> dict[str, Any]:
     chosen, most = model.best_n_nonzero_coefs_, int(model.path_.n_nonzero_coefs[-1])
     is_cut = str(model.path_[-1].status) == "interrupted"
-    if chosen == most < model.n_features_in_ and not is_cut:
+    if chosen == most < model.result_.n_units and not is_cut:
         job.notice(f"The rule chose the most columns it could, {most}; more may be better.")
     choice = {
         "rule": model.rule,
@@ -174,9 +177,9 @@ def _try_to_prove(job: Job, data: Any, fitted: Fitted, options: dict[str, Any]) 
     from blockl0.run import watching
 
     k, seconds = int(fitted.model.n_nonzero_), options["prove"]
-    if not (seconds and k and k < data.X.shape[1]):
+    if not (seconds and k and k < data.n_units):
         return
-    model = make_estimator(job, data, options, n_nonzero_coefs=budget_of(fitted.model))
+    model = make_estimator(data, options, n_nonzero_coefs=budget_of(fitted.model))
     prepared = bind(model, data)
     problem = prepared.problem
     fitted.has_bound = obstacle(problem) is None
@@ -226,20 +229,58 @@ def explain(job: Job, data: Any, fitted: Fitted, options: dict[str, Any]) -> lis
             fitted.interrupted = True
             job.notice("Interrupted: what the columns are worth is not worked out.")
     summary = summary or model.summary()
-    fitted.cautions = list(summary.cautions)
-    columns = summary.columns
-    coef = model.coef_.reshape(-1, len(names))
-    rows = []
+    fitted.cautions = [*summary.cautions, *at_bounds(data, model, options)]
+    return _rows(data, model.coef_.reshape(-1, len(names)), summary)
+
+
+def _rows(data: Any, coef: Any, summary: Any) -> list[dict[str, Any]]:
+    """One record for each chosen column; a category has one with its values."""
+    table, columns = data.table, summary.columns
+    rows: dict[int, dict[str, Any]] = {}
     for i, j in enumerate(summary.index.tolist()):
-        values = coef[:, j].tolist()
-        row = {"name": names[j], "coef": values[0] if len(values) == 1 else values}
-        extra = {
-            key: columns[key][i]
-            for key in ("per_sd", "entry", "drop_one", "again")
-            if key in columns
-        }
-        rows.append(row | extra)
-    return rows
+        at = int(table.unit_of[j])
+        if at in rows:
+            continue
+        unit = table.units[at]
+        row = {"name": unit.name, "coef": None if unit.levels else _values(coef, j)}
+        if unit.reference is not None:
+            row["reference"] = unit.reference
+        if unit.levels:
+            row["levels"] = [
+                {"level": level, "name": table.feature_names[c], "coef": _values(coef, c)}
+                for level, c in zip(unit.levels, unit.columns, strict=True)
+            ]
+        keys = [
+            key for key in EXPLAINED if key in columns and not (key == "per_sd" and unit.levels)
+        ]
+        rows[at] = row | {key: columns[key][i] for key in keys}
+    return list(rows.values())
+
+
+def _values(coef: Any, column: int) -> Any:
+    """The coefficient of a column of X; of several classes or targets a list."""
+    values = coef[:, column].tolist()
+    return values[0] if len(values) == 1 else values
+
+
+def at_bounds(data: Any, model: Any, options: dict[str, Any]) -> list[str]:
+    """Which of the chosen columns would have larger coefficients without their bounds."""
+    import numpy as np
+
+    from blockl0.cli.structure import bounds_of
+    from blockl0.text import listing
+
+    bounds = bounds_of(data.table, options)
+    if bounds is None:
+        return []
+    low, high = bounds
+    coef = model.coef_.reshape(-1, len(low))
+    held = ((coef == low) | (coef == high)) & (coef != 0.0)
+    names = [data.table.feature_names[j] for j in np.flatnonzero(held.any(axis=0))]
+    if not names:
+        return []
+    what = "The coefficient is" if len(names) == 1 else "The coefficients are"
+    return [f"{what} at a bound that was given: {listing(names)}."]
 
 
 def _result(data: Any, fitted: Fitted, rows: list[Any], keep: list[str]) -> dict[str, Any]:
@@ -250,12 +291,13 @@ def _result(data: Any, fitted: Fitted, rows: list[Any], keep: list[str]) -> dict
     model = fitted.model
     # of the columns that were asked to stay, those that add nothing are up for choice
     n_kept = bind(model._plain(), data).problem.keep.size if keep else 0
-    choice = Choice(int(model.n_nonzero_), budget_of(model), data.X.shape[1], n_kept)
+    choice = Choice(int(model.n_nonzero_), budget_of(model), data.n_units, n_kept)
     return {
         "n_nonzero": int(model.n_nonzero_),
         "features": rows,
         "intercept": model.intercept_,
         "classes": getattr(model, "classes_", None),
+        "targets": list(data.table.targets),
         "objective": model.objective_,
         "solver_status": str(model.status_),
         "scores": data.scores(model) | guesses(data),
@@ -284,20 +326,27 @@ def _save(job: Job, data: Any, model: Any, result: dict[str, Any], options: dict
     """Write the model file, with all that `predict` and `certify` need to know."""
     if options["out"] is None:
         return
-    from blockl0.cli.data import READING
+    from blockl0.cli.data import BOUNDS, READING
     from blockl0.model_file import save_model
 
     budget = budget_of(model)
     metadata = {
         "data": job.data,
         "reading": {name: options[name] for name in READING},
-        "problem": {"n_nonzero_coefs": budget, "ridge": result["ridge"], "keep": result["keep"]},
+        "problem": {
+            "n_nonzero_coefs": budget,
+            "ridge": result["ridge"],
+            "keep": result["keep"],
+            **{name: list(options[name]) for name in BOUNDS if options[name]},
+        },
         "result": {k: result[k] for k in ("objective", "solver_status", "scores", "certificate")},
     }
     try:
         save_model(
             model, options["out"], feature_names=data.table.feature_names,
-            features=data.table.recipe(model.support_), target=data.table.target,
+            features=data.table.recipe(model.support_),
+            target=data.table.target if model.coef_.ndim == 1 or data.is_classification
+            else data.table.targets,
             metadata=plain(metadata), force=options["force"],
         )  # fmt: skip
     except FileExistsError:

@@ -23,13 +23,14 @@ def describe(data: Any, result: dict[str, Any], options: dict[str, Any]) -> list
     """The answer for people, line by line."""
     from blockl0.certificate.words import INFERENCE
 
-    name, n = data.table.target, data.X.shape[1]
+    n = data.n_units
+    name = ", ".join(map(repr, data.table.targets))
     lines = [f"{data.table.source}: {data.X.shape[0]} rows, {n} columns to choose from"]
     if result["choice"]:
         lines.append(_choice_line(result["choice"], options))
     k = result["n_nonzero"]
     verb = "explains" if k == 1 else "explain"
-    lines += ["", f"{k} of {n} columns {verb} {name!r} ({data.loss} loss):", ""]
+    lines += ["", f"{k} of {n} columns {verb} {name} ({data.loss} loss):", ""]
     lines += [_table_of(result), *_legend(result), ""]
     scores = result["scores"]
     lines += [_score_line(scores), "", "Can it be trusted?"]
@@ -53,10 +54,16 @@ def _score_line(scores: dict[str, Any]) -> str:
     def beside(name: str) -> str:
         return f" (guessing: {scores[name]:.4g})" if name in scores else ""
 
-    line = f"{scores['metric']} {scores['train']:.4g}{beside('guess')} on the "
+    def of_each(name: str) -> str:
+        each = scores.get(f"{name}_of_each", {})
+        parts = ", ".join(f"{target} {value:.4g}" for target, value in each.items())
+        return f" ({parts})" if parts else ""
+
+    line = f"{scores['metric']} {scores['train']:.4g}{beside('guess')}{of_each('train')} on the "
     line += f"{scores['n_train']} rows of the fit"
     if "test" in scores:
-        line += f", {scores['test']:.4g}{beside('guess_test')} on {scores['n_test']} rows held out"
+        line += f", {scores['test']:.4g}{beside('guess_test')}{of_each('test')} on "
+        line += f"{scores['n_test']} rows held out"
     return f"{line}."
 
 
@@ -73,19 +80,40 @@ def _table_of(result: dict[str, Any]) -> str:
     """The chosen columns; a missing drop-one loss means that the column was kept as asked."""
     import numpy as np
 
-    classes = [] if result["classes"] is None else list(result["classes"])
-    many = len(classes) > 2
-    titles = ["column", *([f"coef {c}" for c in _brief(classes)] if many else ["coefficient"])]
+    heads = _heads(result)
+    titles = ["column", *([f"coef {head}" for head in _brief(heads)] or ["coefficient"])]
     known = result["features"][0] if result["features"] else {}
-    keys = [key for key in KEYS if key in known and (key != "per_sd" or _has_effects(result))]
+    keys = [key for key in KEYS if key in known and key != "per_sd"]
+    if known and "entry" in known and _has_effects(result):
+        keys.insert(0, "per_sd")
     rows = []
     for row in result["features"]:
-        values = row["coef"] if many else [row["coef"]]
-        cells = [row["name"], *(short(float(value)) for value in values)]
-        rows.append(cells + [_cell(key, row[key], result["objective"]) for key in keys])
+        values = [""] * (len(titles) - 1) if "levels" in row else _numbers(row["coef"])
+        known = [_cell(key, row.get(key), result["objective"]) for key in keys]
+        rows.append([row["name"], *values, *known])
+        rows += [[*cells, *[""] * len(keys)] for cells in _level_cells(row, len(values))]
     intercepts = [short(float(b)) for b in np.ravel(result["intercept"])]
     rows.append(["(intercept)", *intercepts, *[""] * len(keys)])
     return table([*titles, *(KEYS[key] for key in keys)], rows)
+
+
+def _heads(result: dict[str, Any]) -> list[Any]:
+    """Of the coefficients of a column, where there are several: classes or targets."""
+    if result["classes"] is not None:
+        return list(result["classes"]) if len(result["classes"]) > 2 else []
+    return result["targets"] if len(result["targets"]) > 1 else []
+
+
+def _level_cells(row: dict[str, Any], n_values: int) -> list[list[str]]:
+    """The values of a category below its name, the one they are compared with first."""
+    if "levels" not in row:
+        return []
+    zero = [f"  {row['reference']} (reference)", *["0"] * n_values]
+    return [zero, *([f"  {one['level']}", *_numbers(one["coef"])] for one in row["levels"])]
+
+
+def _numbers(coef: Any) -> list[str]:
+    return [short(float(value)) for value in (coef if isinstance(coef, list) else [coef])]
 
 
 def _brief(classes: list[Any]) -> list[str]:
@@ -101,8 +129,8 @@ def _has_effects(result: dict[str, Any]) -> bool:
     """
     from blockl0.estimators.reading import units_differ
 
-    rows = result["features"]
-    if isinstance(rows[0]["coef"], list):
+    rows = [row for row in result["features"] if "levels" not in row]
+    if not rows or isinstance(rows[0]["coef"], list):
         return False
     return units_differ([row["per_sd"] / row["coef"] if row["coef"] else 0.0 for row in rows])
 
@@ -130,7 +158,7 @@ def _cell(key: str, value: Any, objective: float) -> str:
     if key == "again":
         return f"{value:.0%}"
     if key == "per_sd":
-        return short(float(value))
+        return "" if value is None else short(float(value))
     if value != value:
         return "kept"
     return f"+{value / objective:.1%}" if value < MOST * objective else f"> +{MOST:.0%}"

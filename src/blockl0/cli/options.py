@@ -63,6 +63,27 @@ class Share(click.ParamType):
         return share
 
 
+class Bounds(click.ParamType):
+    """The bounds of the coefficient of a column, as they are written: NAME=LOW:HIGH."""
+
+    name = "NAME=LOW:HIGH"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """The same text, if it can be read."""
+        from blockl0.cli.structure import parse_bounds
+
+        try:
+            parse_bounds(value)
+        except ValueError as error:
+            return self.fail(str(error))
+        return value
+
+
+def _one_or_several(ctx: Any, param: Any, value: tuple[str, ...]) -> Any:
+    """None, a name, or a list of names."""
+    return None if not value else value[0] if len(value) == 1 else list(value)
+
+
 def _all(*decorators: Callable[[Command], Command]) -> Callable[[Command], Command]:
     def decorate(command: Command) -> Command:
         for decorator in reversed(decorators):
@@ -97,14 +118,28 @@ format_options = _all(
 )
 data_options = _all(
     click.argument("data", metavar="DATA"),
-    click.option("-t", "--target", metavar="NAME|NUMBER", help="The column to explain."),
+    click.option(
+        "-t",
+        "--target",
+        metavar="NAME|NUMBER",
+        multiple=True,
+        callback=_one_or_several,
+        help="The column to explain; several, of numbers, are explained by the same columns.",
+    ),
     click.option(
         "--text",
         type=click.Choice(["auto", "one-hot", "drop", "refuse"]),
         default="auto",
         show_default=True,
-        help="What to do with columns of text; auto makes columns of categories, and leaves free "
-        "text and identifiers out.",
+        help="What to do with columns of text; auto takes categories, and leaves free text and "
+        "identifiers out.",
+    ),
+    click.option(
+        "--levels",
+        type=click.Choice(["together", "separate"]),
+        default="together",
+        show_default=True,
+        help="Whether a category is in or out with all its values, or each value by itself.",
     ),
     click.option(
         "--max-levels",
@@ -141,6 +176,20 @@ data_options = _all(
     click.option("--drop", multiple=True, metavar="NAME", help="Leave a column out."),
     format_options,
 )
+bound_options = _all(
+    click.option(
+        "--positive",
+        multiple=True,
+        metavar="NAMES",
+        help="Columns whose coefficients may not be negative; all: of every column.",
+    ),
+    click.option(
+        "--bounds",
+        type=Bounds(),
+        multiple=True,
+        help="Bounds of a coefficient, in the units of the table; a side may be empty.",
+    ),
+)
 columns_option = click.option(
     "-k", "--columns", type=click.IntRange(min=0), help="At most so many columns."
 )
@@ -172,6 +221,7 @@ search_options = _all(
     ),
     click.option("--ridge", type=click.FloatRange(min=0.0), help="Ridge penalty."),
     click.option("--keep", multiple=True, metavar="NAME", help="A column that must be chosen."),
+    bound_options,
     click.option("--effort", type=Effort(), help="fast, balanced, thorough, or rounds."),
     click.option(
         "--time-limit",

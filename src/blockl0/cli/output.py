@@ -24,7 +24,7 @@ FAILED, DATA, MODEL, NOT_PROVEN, EXISTS, INTERRUPTED = 1, 3, 4, 5, 6, 130
 """Exit codes; 0 is success, 2 wrong usage (click's), 130 Ctrl-C by convention."""
 CHECKING, RAISE = ("blockl0", "sklearn"), opmap["RAISE_VARARGS"]
 """The packages whose checks speak to users, and what they do then."""
-SCHEMA, SCHEMA_VERSION = "blockl0-result", 2
+SCHEMA, SCHEMA_VERSION = "blockl0-result", 3
 
 
 class Refused(click.ClickException):

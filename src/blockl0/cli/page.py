@@ -7,12 +7,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from blockl0.cli.output import Job, save
+from blockl0.cli.output import DATA, Job, Refused, save
+from blockl0.text import listing
 
 
 def write_report(job: Job, data: Any, options: dict[str, Any], file: Path, k: int | None) -> Any:
     """Make the report page of the data, and write it."""
-    from blockl0.cli.data import kept_columns, largest_size
+    from blockl0.cli.data import bounds_of, kept_columns, largest_size
     from blockl0.cli.progress import aborting, progress
     from blockl0.report import make_report
 
@@ -21,7 +22,9 @@ def write_report(job: Job, data: Any, options: dict[str, Any], file: Path, k: in
         report = make_report(
             data.X, data.y, feature_names=table_.feature_names, target=table_.target,
             loss=data.loss, n_nonzero_coefs=largest_size(job, data, k), ridge=options["ridge"],
-            keep=kept_columns(job, table_, options["keep"]), random_state=options["seed"],
+            keep=kept_columns(table_, options["keep"]), random_state=options["seed"],
+            feature_groups=table_.groups, bounds=bounds_of(table_, options),
+            references={u.name: u.reference for u in table_.units if u.reference is not None},
             time_limit=options["time_limit"], n_jobs=options["jobs"],
             half_samples=options["half_samples"], source=table_.source,
             fingerprint=table_.fingerprint, notes=table_.notes, command=command_line(),
@@ -30,6 +33,19 @@ def write_report(job: Job, data: Any, options: dict[str, Any], file: Path, k: in
         html = report.to_html()
     save(file, html, options["force"])
     return report
+
+
+def refuse_several(data: Any) -> None:
+    """The page is about one target: refuse more before any work is done."""
+    names = data.table.targets
+    if len(names) > 1:
+        given = [f"--target {shlex.quote(name)}" for name in names]
+        raise Refused(
+            "A page is about one target: its scores, pictures and sentences are those of one. Make "
+            f"one for each ({listing(given)}); fit and path show the columns that suit them "
+            "together.",
+            DATA,
+        )
 
 
 def command_line() -> str:

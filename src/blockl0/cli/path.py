@@ -17,6 +17,7 @@ from blockl0.cli.output import (
     save,
     table,
 )
+from blockl0.cli.page import refuse_several
 from blockl0.text import as_csv, short
 
 
@@ -45,10 +46,12 @@ def command(**options: Any) -> None:
     """
     with Job("path", options) as job:
         check_outputs(options, "csv", "html")
-        from blockl0.cli.data import kept_columns, load
+        from blockl0.cli.data import check_names, load
 
         data = load(job, options)
-        kept_columns(job, data.table, options["keep"])  # before anything slow is imported
+        check_names(data, options)
+        if options["html"] is not None:
+            refuse_several(data)
         with job.timed("fit"):
             fitted = fit_choosing(job, data, options)
         result = _result(data, fitted.model)
@@ -77,13 +80,14 @@ def _write_page(job: Job, data: Any, options: dict[str, Any], k: int) -> bool:
 def _result(data: Any, model: Any) -> dict[str, Any]:
     from blockl0.selection import readable_scores
 
-    path, names = model.path_, data.table.feature_names
+    path = model.path_
     criteria = {name: path.criterion(name) for name in ("aic", "bic", "ebic", "gic")}
     shares = readable_scores(model)
     points, before = [], set()
-    place = {name: j for j, name in enumerate(names)}
+    place = {name: j for j, name in enumerate(data.unit_names)}
     for i, result in enumerate(path):
-        chosen = {names[j] for j in result.support}
+        columns = data.names_of(result.support)
+        chosen = set(columns)
         point: dict[str, Any] = {
             "k": int(path.n_nonzero_coefs[i]),
             "n_nonzero": result.n_nonzero,
@@ -96,7 +100,7 @@ def _result(data: Any, model: Any) -> dict[str, Any]:
         for name, (mean, error) in shares.items():
             point |= {f"cv_{name}": mean[i], f"cv_{name}_se": error[i]}
         point |= {
-            "columns": [names[j] for j in result.support],
+            "columns": columns,
             "enter": sorted(chosen - before, key=place.__getitem__),
             "leave": sorted(before - chosen, key=place.__getitem__),
             "status": str(result.status),
@@ -121,7 +125,7 @@ def _lines(data: Any, result: dict[str, Any]) -> list[str]:
         changes = [f"+{name}" for name in point["enter"]] + [f"-{name}" for name in point["leave"]]
         numbers = [short(float(point[name])) for name in measures]
         rows.append([f"{point['k']}{star}", *numbers, "  ".join(changes)])
-    n_rows, n = data.X.shape
+    n_rows, n = data.X.shape[0], data.n_units
     best = next(point for point in points if point["k"] == result["chosen"])
     guess = (
         ["", f"Guessing the commonest class: {result['guess']:.4g}"] if "guess" in result else []

@@ -49,6 +49,7 @@ def command(**options: Any) -> None:
             shares = model.probabilities(eta) if options["proba"] else None
         result = {
             "target": model.target,
+            "targets": list(model.targets),
             "n_samples": raw.n_rows,
             "predictions": prediction,
             "classes": model.classes,
@@ -98,18 +99,28 @@ def reading_of(model: Any, options: dict[str, Any]) -> dict[str, Any]:
 
 def _score(job: Job, model: Any, raw: Any, eta: Any) -> dict[str, Any] | None:
     """How good the predictions are, on the rows that have a target."""
+    if len(model.targets) == 1:
+        return _score_of(job, model, model.target, raw, eta)
+    each = {
+        name: _score_of(job, model, name, raw, eta[:, j]) for j, name in enumerate(model.targets)
+    }
+    return each if any(found is not None for found in each.values()) else None
+
+
+def _score_of(job: Job, model: Any, target: str, raw: Any, eta: Any) -> dict[str, Any] | None:
+    """The same for one target."""
     from sklearn.metrics import accuracy_score
 
     from blockl0.tables.targets import clean_target, is_missing, split_target
 
-    if model.target not in raw.names and raw.y is None:
+    if target not in raw.names and raw.y is None:
         return None
     try:
-        y = split_target(raw, model.target)[2]
+        y = split_target(raw, target)[2]
         is_known = ~is_missing(y)
         if not is_known.any():
             return None
-        y, eta = clean_target(y[is_known], model.target), eta[is_known]
+        y, eta = clean_target(y[is_known], target), eta[is_known]
         if model.classes is not None:
             value = accuracy_score(*_comparable(y, model.answer(eta)))
         else:
@@ -119,7 +130,7 @@ def _score(job: Job, model: Any, raw: Any, eta: Any) -> dict[str, Any] | None:
         return None
     metric = model.loss_object.words.score
     where = "" if len(y) == raw.n_rows else f" in {len(y)} of {raw.n_rows} rows"
-    job.notice(f"{metric} {value:.4g}: the data hold {model.target!r} as well{where}.")
+    job.notice(f"{metric} {value:.4g}: the data hold {target!r} as well{where}.")
     return {"metric": metric, "value": float(value), "n_samples": len(y)}
 
 
@@ -133,7 +144,7 @@ def _comparable(y: Any, prediction: Any) -> tuple[Any, Any]:
 def as_lines(model: Any, prediction: Any, shares: Any) -> str:
     """The predictions as CSV."""
     if shares is None:
-        return as_csv([model.target], ([value] for value in prediction.tolist()))
+        return as_csv(model.targets, prediction.reshape(len(prediction), -1).tolist())
     names = [f"P({label})" for label in model.classes]
     rows = zip(prediction.tolist(), shares.tolist(), strict=True)
     return as_csv([model.target, *names], ([value, *row] for value, row in rows))

@@ -35,11 +35,12 @@ def command(**options: Any) -> None:
     """
     with Job("report", options) as job:
         check_outputs(options, "out")
-        from blockl0.cli.data import check_folds, kept_columns, load
-        from blockl0.cli.page import write_report
+        from blockl0.cli.data import check_folds, check_names, load
+        from blockl0.cli.page import refuse_several, write_report
 
         data = load(job, options)
-        kept_columns(job, data.table, options["keep"])  # before anything slow is imported
+        refuse_several(data)
+        check_names(data, options)
         check_folds(data, options["folds"])
         report = write_report(job, data, options, options["out"], options["max_k"])
         result = {"page": str(options["out"]), **report.to_dict()} if job.as_json else {}

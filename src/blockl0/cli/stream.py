@@ -116,6 +116,12 @@ def _refuse(job: Job, options: dict[str, Any], why: str) -> None:
     for name, reason in NOT_IN_PARTS.items():
         if options.get(name):
             raise Refused(f"{reason}, which needs {needs} {why}.", DATA)
+    if isinstance(options["target"], list):
+        raise Refused(
+            f"Several --target need {needs} {why}; explain each by itself, or give a sample of the "
+            "rows.",
+            DATA,
+        )
     loss = options.get("loss")
     if loss is not None and not get_loss(loss).is_quadratic:
         raise Refused(

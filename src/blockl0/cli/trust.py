@@ -20,10 +20,12 @@ def prove(problem: Any, seed: int, seconds: float, gap: float = 0.0) -> Any:
 def is_promising(problem: Any) -> bool:
     """Whether to try a proof without being asked: a bound exists, and the data are not large."""
     from blockl0.exact import obstacle
+    from blockl0.methods import METHODS
 
     m, n = problem.n_samples, problem.n_features
     is_small = n <= LARGEST_PROOF and m * n <= MOST_ENTRIES
-    return is_small and problem.n_outputs == 1 and obstacle(problem) is None
+    is_taken = METHODS["exact"].refusal(problem) is None
+    return is_small and is_taken and obstacle(problem) is None
 
 
 def claim(model: Any, search: Any, choice: Any, has_bound: bool = True) -> dict[str, Any]:

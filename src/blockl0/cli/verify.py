@@ -41,7 +41,8 @@ def command(**options: Any) -> None:
 
         try:
             claim, _ = read_proof(options["file"])
-            data = load(job, {**options, "loss": claim["loss"]})
+            # proofs are about columns one by one
+            data = load(job, {**options, "loss": claim["loss"], "levels": "separate"})
             with job.timed("verify"):
                 found = verify(options["file"], *_as_given(job, data, options))
         except ProofError as error:
@@ -61,7 +62,7 @@ def _as_given(job: Job, data: Any, options: dict[str, Any]) -> tuple[Any, Any]:
     """X and the target, coded for the loss."""
     from blockl0.cli.data import make_estimator
 
-    read = make_estimator(job, data, options)._read(data.X, data.y)
+    read = make_estimator(data, options)._read(data.X, data.y)
     return read.X, read.target
 
 
@@ -89,7 +90,7 @@ def write_proof(job: Job, data: Any, model: Any, options: dict[str, Any]) -> Non
     from blockl0.run import watching
     from blockl0.solve import solve_problem
 
-    given = make_estimator(job, data, options, n_nonzero_coefs=budget_of(model))
+    given = make_estimator(data, options, n_nonzero_coefs=budget_of(model))
     problem, seconds = bind(given, data).problem, options["time_limit"] or SECONDS
     try:
         with (

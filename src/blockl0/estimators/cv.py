@@ -22,7 +22,8 @@ class L0RegressorCV(L0LinearCV, L0Regressor):
         The budgets 0..K, or those given. By default K is 20, but no more than there are columns, or
         half as many as distinct rows.
     alpha, ridge, loss, fit_intercept, keep, feature_groups, bounds, positive, random_state, verbose
-        As in `L0Regressor`.
+        As in `L0Regressor`. There are no `costs`: the path is one of budgets, which count all
+        columns alike; a grid of prices with costs is for `l0_path` or `GridSearchCV`.
     cv : int, splitter or iterable, optional
         A number, 5 by default, is of folds shuffled by `random_state`, or by seed 0 where there is
         none: the same folds as of the command line. Others as in scikit-learn; `fit` takes `groups`

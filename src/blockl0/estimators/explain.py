@@ -133,9 +133,9 @@ def _entries(est: Any, problem: Any) -> NDArray[np.int64]:
         sizes = range(max(1, problem.keep.size), est.n_nonzero_)
         points = [(0.0, size) for size in sizes]
         path = solve_path(problem, points, random_state=0) if points else ()
-    entry = np.full(support.size, est.n_nonzero_, dtype=np.int64)
+    entry, units = np.full(support.size, est.n_nonzero_, dtype=np.int64), problem.units
     for result in reversed([r for r in path if r.n_nonzero <= est.n_nonzero_]):
-        entry[np.isin(support, result.support)] = result.n_nonzero
+        entry[np.isin(support, units.columns(units.of(result.support)))] = result.n_nonzero
     return entry
 
 
@@ -195,7 +195,9 @@ def _cautions(est: Any, data: Data, names: list[str]) -> list[str]:
     """What to know before the coefficients are read."""
     chosen = [names[j] for j in est.support_]
     coef = np.atleast_2d(est.coef_)[:, est.support_].T
-    notes = [pair.sentence(chosen) for pair in opposed_pairs(rows_like(data.X, est.support_), coef)]
+    groups = est._units(len(names)).each(est.support_)
+    pairs = opposed_pairs(rows_like(data.X, est.support_), coef, groups)
+    notes = [pair.sentence(chosen) for pair in pairs]
     if data.n_classes and est.support_.size:
         eta = np.asarray(columns_of(data.X, est.support_) @ coef) + np.asarray(est.intercept_)
         codes = np.argmax(eta, axis=1) if eta.shape[1] > 1 else (eta[:, 0] > 0) * 1

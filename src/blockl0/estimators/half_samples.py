@@ -117,7 +117,9 @@ def _supports(est: Any, half: Data, budgets: Sequence[int], seed: int) -> Suppor
     if path[-1].status is Status.INTERRUPTED:
         raise KeyboardInterrupt
     found = dict(zip(steps, path.supports, strict=False))
-    return [found[int(budget)] for budget in budgets if int(budget) in found]
+    # a group is chosen also where a half lacks some of its levels
+    whole = problem.units
+    return [whole.columns(whole.of(found[int(b)])) for b in budgets if int(b) in found]
 
 
 def _all_up_to(problem: Any, budgets: Sequence[int]) -> Sequence[int]:

@@ -82,8 +82,11 @@ def units_differ(spread: ArrayLike) -> bool:
     return bool(known.size) and float(known.max() / known.min()) > UNITS_DIFFER
 
 
-def opposed_pairs(X: Any, coef: Any) -> list[Opposed]:
-    """The pairs of the chosen columns X (m, k) that are opposed by coef (k,) or (k, n_classes)."""
+def opposed_pairs(X: Any, coef: Any, groups: Any = None) -> list[Opposed]:
+    """The pairs of the chosen columns X (m, k) that are opposed by coef (k,) or (k, n_classes).
+
+    Columns of one of the `groups` (k,), as values of a category, are read together anyway.
+    """
     if not 2 <= X.shape[1] <= MOST_COMPARED:
         return []
     X = X.toarray() if sp.issparse(X) else np.asarray(X, dtype=np.float64)
@@ -95,7 +98,7 @@ def opposed_pairs(X: Any, coef: Any) -> list[Opposed]:
     found = []
     for i, j in combinations(range(X.shape[1]), 2):
         r = float(correlation[i, j])
-        if abs(r) < CORRELATED:
+        if abs(r) < CORRELATED or (groups is not None and groups[i] == groups[j]):
             continue
         effects = coef[[i, j]] * spread[[i, j], None]
         together = np.sqrt(np.maximum((effects**2).sum(0) + 2.0 * r * effects.prod(0), 0.0))

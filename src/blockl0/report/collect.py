@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,13 +15,16 @@ from blockl0.estimators.explain import drop_one
 from blockl0.estimators.folds import FittedPath
 from blockl0.estimators.half_samples import ChosenAgain, default_half_samples
 from blockl0.estimators.reading import factors_of, opposed_pairs, separation, spreads
+from blockl0.estimators.structure import bound_arrays, group_labels, positive_columns
 from blockl0.losses import get_loss
 from blockl0.problem.sparsity import Sparsity
 from blockl0.report import claims, proof, recipes, words
 from blockl0.report.about import about
 from blockl0.report.folds import Folds, Task, cross_validate, splits_of
+from blockl0.report.listed import Listed, listed
 from blockl0.report.plain import clean, compact, ratio
 from blockl0.selection import CRITERIA, best_point, choose_by_score
+from blockl0.text import listing
 from blockl0.validate import (
     as_numeric,
     check_column_entries,
@@ -32,7 +35,7 @@ from blockl0.validate import (
 
 PAIRS = 3
 """Pairs of columns that are pointed out at one size."""
-FORMAT = 2
+FORMAT = 3
 """Version of `Report.to_dict`."""
 
 Progress = Callable[[int, int, str], Any]
@@ -71,6 +74,10 @@ def make_report(
     n_nonzero_coefs: Any = None,
     ridge: float | None = None,
     keep: Any = None,
+    feature_groups: Any = None,
+    references: Mapping[str, str] | None = None,
+    bounds: Any = None,
+    positive: Any = None,
     cv: Any = 5,
     effort: str | int = "fast",
     random_state: int = 0,
@@ -103,6 +110,11 @@ def make_report(
         By default the estimator's: 0 for a regression, 1e-3 for a classification.
     keep : array-like, optional
         Columns that always stay, as numbers, names or a mask.
+    feature_groups, bounds, positive : optional
+        As in `L0Regressor`, columns by number or name. A group is shown as one, under its label,
+        with its columns below; the label and "=" before the name of a column are left out there.
+    references : dict, optional
+        {label, or name of a column: value} that the columns of a category are compared with.
     cv : int, splitter or None
         Folds; a number is of the folds of `L0RegressorCV`: shuffled by `random_state`, stratified
         for labels. None leaves them out.
@@ -146,13 +158,14 @@ def make_report(
     n_halves = check_integer("half_samples", n_halves, low=0)
     n_paths = 1 + len(splits) + n_halves
     share = None if time_limit is None else seconds / (n_paths + 1)
-    task = Task(X, y, loss, n_nonzero_coefs, ridge, keep, effort, random_state, share)
+    structure = _structure(names, feature_groups, bounds, positive)
+    task = Task(X, y, loss, n_nonzero_coefs, ridge, keep, effort, random_state, share, structure)
     tell = _teller(progress, n_paths + 2)
     tell(0, "the path on all rows")
     model = task.fit()
     folds = cross_validate(task, model, splits, n_jobs, lambda i, text: tell(1 + i, text))
     again = task.again(model, n_halves, n_jobs, lambda i, text: tell(1 + len(splits) + i, text))
-    facts = _facts(task, model, folds, again, names, target)
+    facts = _facts(task, model, folds, again, names, target, references)
     tell(n_paths, "losses without each column")
     points = _points(facts)
     tell(n_paths + 1, "proofs")
@@ -170,7 +183,11 @@ def make_report(
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """What the parts of the report are made from; `used` are the columns that are ever chosen."""
+    """What the parts of the report are made from.
+
+    `listed` are all units of the problem, columns or groups of them, and `used` the numbers of
+    those that are ever chosen.
+    """
 
     task: Task
     model: Any
@@ -181,6 +198,12 @@ class Facts:
     null: float
     used: NDArray[np.int64]
     prepared: Any
+    listed: list[Listed]
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether several columns are listed as one."""
+        return any(self.listed[unit].parts for unit in self.used)
 
     @property
     def classes(self) -> list[str] | None:
@@ -190,16 +213,31 @@ class Facts:
 
 
 def _facts(
-    task: Task, model: Any, folds: Folds, again: ChosenAgain, names: list[str], target: str
-) -> Facts:
-    used = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *model.path_.supports]))
+    task: Task, model: Any, folds: Folds, again: ChosenAgain, names: list[str], target: str,
+    references: Mapping[str, str] | None,
+) -> Facts:  # fmt: skip
     data = task.data(model)
     prepared = model._problem_for(data)
     # room for every point of the path: the estimator's own budget is that of one of them
-    sparsity = Sparsity(0.0, task.X.shape[1])
+    sparsity = Sparsity(0.0, prepared.problem.n_units)
     prepared = replace(prepared, problem=replace(prepared.problem, sparsity=sparsity))
     null = FittedPath(prepared, model.path_).null_loss(data)
-    return Facts(task, model, folds, again, names, clean(target), null, used, prepared)
+    chosen = np.concatenate([np.empty(0, dtype=np.int64), *model.path_.supports])
+    units = prepared.problem.units
+    return Facts(
+        task, model, folds, again, names, clean(target), null, units.of(np.unique(chosen)),
+        prepared, listed(units, names, references),
+    )  # fmt: skip
+
+
+def _structure(names: list[str], feature_groups: Any, bounds: Any, positive: Any) -> dict[str, Any]:
+    """Groups and bounds as the estimators take them where X has no names."""
+    n = len(names)
+    return {
+        "feature_groups": group_labels(feature_groups, names, n),
+        "bounds": bound_arrays(bounds, names, n),
+        "positive": positive_columns(positive, names, n),
+    }
 
 
 def _read(X: Any, y: Any, feature_names: Any) -> tuple[Any, Any, list[str]]:
@@ -250,31 +288,52 @@ def _points(facts: Facts) -> list[dict[str, Any]]:
     accuracy = FittedPath(facts.prepared, path).accuracies(task.data(facts.model))
     points = []
     for i, result in enumerate(path):
-        support = result.support
-        drop = drop_one(facts.prepared.problem, result.coef, support)
-        # the most useful first; a kept column has no loss without it, and comes last
-        order = np.argsort(-drop, kind="stable")
-        support, drop = support[order], drop[order]
+        support, drop = _by_use(facts.prepared.problem, result)
+        entries = [facts.listed[unit] for unit in support]
+        # a group is judged by any of its columns
+        columns = np.array([entry.columns[0] for entry in entries], dtype=np.int64)
         mean_loss = float(path.losses[i] / path.n_samples)
         points.append(
             {
                 "k": int(path.n_nonzero_coefs[i]),
                 "support": [place[int(j)] for j in support],
-                "coef": compact(result.coef[support]),
+                "coef": [entry.coefs(result.coef) for entry in entries],
+                **_of_groups(facts, entries, result.coef),
                 "intercept": compact(np.asarray(path.intercepts[i])),
                 "drop": compact(drop / path.n_samples / (facts.null or np.nan)),
                 "rise": compact(drop),
-                "again": _shares(facts.again, int(path.n_nonzero_coefs[i]), support),
+                "again": _shares(facts.again, int(path.n_nonzero_coefs[i]), columns),
                 "objective": compact(result.objective),
                 "loss": compact(mean_loss),
                 "explained": compact(1.0 - ratio(mean_loss, facts.null)),
                 "accuracy": compact(accuracy[i]),
                 "cv": folds.at(i),
                 "status": str(result.status),
-                "cautions": _cautions(facts, result.coef, support, accuracy[i]),
+                "cautions": _cautions(facts, result.coef, result.support, accuracy[i]),
             }
         )
     return points
+
+
+def _by_use(problem: Any, result: Any) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """(units of a point, by how much the objective rises without each), the most useful first.
+
+    A kept one has no loss without it, and comes last.
+    """
+    rises = drop_one(problem, result.coef, result.support)
+    support, first = np.unique(problem.units.each(result.support), return_index=True)
+    order = np.argsort(-rises[first], kind="stable")
+    return support[order], rises[first][order]
+
+
+def _of_groups(facts: Facts, entries: list[Listed], coef: Any) -> dict[str, Any]:
+    """The coefficients inside each group, and how far it moves the prediction."""
+    if not facts.has_groups:
+        return {}
+    return {
+        "parts": [entry.part_coefs(coef) for entry in entries],
+        "effect": [entry.effect(facts.task.X, coef) for entry in entries],
+    }
 
 
 def _cautions(
@@ -282,7 +341,8 @@ def _cautions(
 ) -> list[Any]:
     """Sentences about coefficients that are not to be taken at their word."""
     names = [facts.names[j] for j in support]
-    pairs = opposed_pairs(facts.task.X[:, support], coef[support])
+    groups = facts.prepared.problem.units.each(support)
+    pairs = opposed_pairs(facts.task.X[:, support], coef[support], groups)
     found: list[Any] = [pair.parts(names) for pair in pairs[:PAIRS]]
     note = separation(accuracy, float(facts.model.ridge)) if support.size else None
     return found if note is None else [*found, [note]]
@@ -291,6 +351,18 @@ def _cautions(
 def _shares(again: ChosenAgain, budget: int, support: NDArray[np.int64]) -> list[float] | None:
     shares = again.shares(budget, support)
     return None if shares is None else compact(shares)
+
+
+def _bounds_text(facts: Facts) -> str | None:
+    """Which coefficients were bounded, in words; None where none was."""
+    bounds = facts.prepared.problem.bounds
+    if bounds is None:
+        return None
+    low, high = (np.ravel(side) for side in bounds)
+    if np.all(low == 0.0) and np.all(high == np.inf):
+        return "No coefficient may be negative"
+    held = np.flatnonzero((low > -np.inf) | (high < np.inf))
+    return f"Bounds were given for the coefficients of {listing([facts.names[j] for j in held])}"
 
 
 def _choices(facts: Facts) -> dict[str, int]:
@@ -311,20 +383,24 @@ def _assemble(
 ) -> dict[str, Any]:
     """All of it, with the sentences that the page shows."""
     task, path = facts.task, facts.model.path_
-    used = task.X[:, facts.used]
+    used = [facts.listed[unit] for unit in facts.used]
+    spread = spreads(task.X[:, [entry.columns[0] for entry in used]])
     known = set(facts.names)
     data: dict[str, Any] = {
         "format": FORMAT,
         "target": facts.target,
         "loss": task.loss_name,
         "rows": int(task.X.shape[0]),
-        "columns": int(task.X.shape[1]),
+        "columns": len(facts.listed),
         "classes": facts.classes,
-        "features": [facts.names[j].strip() or f"(column {j})" for j in facts.used],
-        "numbers": [int(j) for j in facts.used],
+        "features": [entry.name.strip() or f"(column {entry.columns[0]})" for entry in used],
+        "numbers": [int(entry.columns[0]) for entry in used],
+        "parts": [entry.parts or None for entry in used],
+        "references": [entry.reference for entry in used],
         "kept": [i for i, j in enumerate(facts.used) if j in facts.prepared.problem.keep],
-        "spread": compact(spreads(used)),
-        "factors": [list(factors_of(facts.names[j], known)) for j in facts.used],
+        "spread": compact(spread),
+        "factors": [list(factors_of(entry.name, known)) for entry in used],
+        "bounds": _bounds_text(facts),
         "null": compact(facts.null),
         "guess": task.commonest,
         "folds": facts.folds.n_scored,
@@ -335,7 +411,8 @@ def _assemble(
         "start": start,
     }
     spoken = get_loss(task.loss).words
+    names = [entry.name for entry in facts.listed]
     for point, found in zip(points, proofs, strict=True):
-        point["certificate"] = claims.certificate(found, point, data, facts.names)
+        point["certificate"] = claims.certificate(found, point, data, names)
         point["words"] = words.of_point(point, data, spoken)
     return data | words.of_report(data, spoken)

@@ -211,10 +211,17 @@ function drawCriteria(box, data, now) {
   frame.finish(now, i => `k = ${data.points[i].k}\n` + names.map((name, n) => `${name.toUpperCase()}: ${number(data.criteria[name][i], 6)} (best + ${number(rows[n][i], 3)})`).join('\n'));
 }
 
-// The effect of a column at a size: its coefficient, or the norm over the classes.
+// The effect of a column at a size: its coefficient, or the norm over the classes. Of a category the spread of what
+// it adds to the prediction, or how far its values are apart.
 function effect(data, i, f, unit) {
   const at = data.points[i].support.indexOf(f);
   if (at < 0) return null;
+  if (data.points[i].coef[at] === null) {
+    if (unit === 'spread') return data.points[i].effect[at];
+    const zero = data.references[f] === null ? [] : [0], parts = data.points[i].parts[at].map(c => [].concat(c));
+    const range = values => Math.max(...values) - Math.min(...values);
+    return Math.hypot(...parts[0].map((_, c) => range([...zero, ...parts.map(part => part[c])])));
+  }
   const coef = data.points[i].coef[at];
   const value = Array.isArray(coef) ? Math.hypot(...coef) : coef;
   return unit === 'spread' ? value * data.spread[f] : value;

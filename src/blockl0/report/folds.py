@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,7 @@ class Task:
     effort: str | int
     random_state: int
     time_limit: float | None
+    structure: dict[str, Any] = field(default_factory=dict)
 
     @property
     def has_labels(self) -> bool:
@@ -77,6 +78,7 @@ class Task:
             effort=self.effort,
             random_state=self.random_state,
             time_limit=self.time_limit,
+            **self.structure,
             **options,
         )
 

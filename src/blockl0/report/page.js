@@ -30,12 +30,15 @@ const barCell = (text, value, largest, signed) =>
   element('td', { class: 'bar' }, element('div', {}, bar(value, largest, signed), element('span', {}, text)));
 
 function fillRows(point) {
-  const effects = point.support.map((f, at) => [].concat(point.coef[at]).map(c => c * data.spread[f]));
+  const effects = point.support.map((f, at) => (point.coef[at] === null ? [point.effect[at]] : [].concat(point.coef[at]).map(c => c * data.spread[f])));
+  const many = data.classes && data.classes.length > 2 ? data.classes.length : 0;
   const largest = Math.max(0, ...effects.flat().map(Math.abs)), worth = Math.max(0, ...point.drop.map(d => d ?? 0));
-  get('rows').replaceChildren(...point.support.map((f, at) => {
+  get('rows').replaceChildren(...point.support.flatMap((f, at) => {
     const row = element('tr', {}, element('th', { scope: 'row', class: 'name' }, data.features[f]));
     const coefs = [].concat(point.coef[at]);
-    if (coefs.length === 1) {
+    if (point.coef[at] === null) {
+      row.append(...(many ? Array.from({ length: many }, () => element('td')) : [element('td'), barCell(number(effects[at][0], 3), effects[at][0], largest, true)]));
+    } else if (coefs.length === 1) {
       row.append(element('td', {}, number(coefs[0])), barCell(number(effects[at][0], 3), effects[at][0], largest, true));
     } else {
       row.append(...coefs.map(c => element('td', {}, number(c))));
@@ -49,8 +52,21 @@ function fillRows(point) {
     }
     const entry = points.find(p => p.support.includes(f));
     row.append(element('td', {}, String(entry.k)));
-    return row;
+    return [row, ...partRows(point, f, at, row.children.length - 1)];
   }));
+}
+
+// The values of a category, [name, coefficients]; the one that others are compared with first.
+function partsOf(point, f, at) {
+  const parts = data.parts[f].map((name, i) => [name, [].concat(point.parts[at][i])]);
+  const reference = data.references[f];
+  return reference === null ? parts : [[`${reference} (reference)`, parts[0][1].map(() => 0)], ...parts];
+}
+
+function partRows(point, f, at, cells) {
+  if (point.coef[at] !== null) return [];
+  return partsOf(point, f, at).map(([name, coefs]) => element('tr', { class: 'part' }, element('th', { scope: 'row', class: 'name' }, name),
+    ...Array.from({ length: cells }, (_, i) => element('td', {}, i < coefs.length ? number(coefs[i]) : ''))));
 }
 
 function sizeText(point) {
@@ -152,10 +168,14 @@ function fillStrip() {
 // Written when it is unfolded: hundreds of columns by dozens of sizes are many cells.
 function fillCoefficients() {
   const heads = ['Column', ...points.map(p => p.k)].map(text => element('th', { scope: 'col' }, String(text)));
-  const rows = data.features.map((name, f) => element('tr', {}, element('th', { scope: 'row', class: 'name' }, name), ...points.map(p => {
-    const at = p.support.indexOf(f);
-    return element('td', {}, at < 0 ? '' : [].concat(p.coef[at]).map(c => number(c)).join(' / '));
-  })));
+  const line = (name, part, cell) => element('tr', part ? { class: 'part' } : {}, element('th', { scope: 'row', class: 'name' }, name), ...points.map(p => element('td', {}, cell(p))));
+  const all = coefs => [].concat(coefs).map(c => number(c)).join(' / ');
+  const rows = data.features.flatMap((name, f) => {
+    const at = p => p.support.indexOf(f);
+    if (!data.parts[f]) return [line(name, false, p => (at(p) < 0 ? '' : all(p.coef[at(p)])))];
+    const head = data.references[f] === null ? name : `${name} (reference ${data.references[f]})`;
+    return [line(head, false, () => ''), ...data.parts[f].map((part, i) => line(part, true, p => (at(p) < 0 ? '' : all(p.parts[at(p)][i]))))];
+  });
   get('coefficient-table').replaceChildren(element('thead', {}, element('tr', {}, ...heads)), element('tbody', {}, ...rows));
 }
 

@@ -20,6 +20,10 @@ POLICY = (
 )
 """Only the page's own script may run: text from the data could not, even if it were not escaped."""
 RULES = {"one_se": "one SE", "min": "best CV"}
+CATEGORY_LINES = (
+    " Of a category: the spread of what it adds to the prediction, or, per unit, how far its "
+    "values are apart."
+)
 SCORE_HEADS = ("fitted rows", "unseen rows", "± SE")
 
 
@@ -108,10 +112,10 @@ def _columns(data: dict[str, Any], point: dict[str, Any]) -> dict[str, str]:
         heads.append("Chosen again")
     heads.append("Enters at")
     rows = []
+    n_coefs = len(classes) if is_many else 2
     for at, f in enumerate(point["support"]):
-        coef = point["coef"][at]
-        cells = coef if is_many else [coef, coef * data["spread"][f]]
-        texts = [figure(value) for value in cells]
+        texts = _coefficients(data, point, at, is_many)
+        n_rest = len(heads) - 1 - n_coefs
         texts.append("kept" if point["drop"][at] is None else share(point["drop"][at]))
         if point["again"] is not None:
             texts.append(
@@ -120,6 +124,7 @@ def _columns(data: dict[str, Any], point: dict[str, Any]) -> dict[str, str]:
         texts.append(str(next(p["k"] for p in data["points"] if f in p["support"])))
         name = f'<th scope="row" class="name">{escape(data["features"][f])}</th>'
         rows.append(f"<tr>{name}{''.join(f'<td>{text}</td>' for text in texts)}</tr>")
+        rows += _parts(data, point, at, n_coefs, n_rest)
     intercept = point["intercept"] if is_many else [point["intercept"]]
     return {
         "meaning": _sentence(point["words"]["meaning"]),
@@ -131,9 +136,42 @@ def _columns(data: dict[str, Any], point: dict[str, Any]) -> dict[str, str]:
     }
 
 
+def _coefficients(data: dict[str, Any], point: dict[str, Any], at: int, is_many: bool) -> list[str]:
+    """Of a chosen column; of a group only how far it moves the prediction."""
+    coef, f = point["coef"][at], point["support"][at]
+    if coef is None:
+        return [""] * len(data["classes"]) if is_many else ["", figure(point["effect"][at])]
+    return [figure(value) for value in (coef if is_many else [coef, coef * data["spread"][f]])]
+
+
+def _parts(
+    data: dict[str, Any], point: dict[str, Any], at: int, n_coefs: int, n_rest: int
+) -> list[str]:
+    """A row for every value of a category, the one that others are compared with first."""
+    f = point["support"][at]
+    if point["coef"][at] is not None:
+        return []
+    reference, n_values = data["references"][f], n_coefs if data["classes"] else 1
+    rows = [] if reference is None else [(reference, [0.0] * max(1, n_values), True)]
+    for name, coef in zip(data["parts"][f], point["parts"][at], strict=True):
+        rows.append((name, coef if isinstance(coef, list) else [coef], False))
+    return [_part(*row, n_coefs + n_rest) for row in rows]
+
+
+def _part(name: str, coefs: list[float], is_reference: bool, n_cells: int) -> str:
+    texts = [figure(value) for value in coefs] + [""] * n_cells
+    head = escape(name) + (" (reference)" if is_reference else "")
+    cells = "".join(f"<td>{text}</td>" for text in texts[:n_cells])
+    return f'<tr class="part"><th scope="row" class="name">{head}</th>{cells}</tr>'
+
+
 def _captions(data: dict[str, Any]) -> dict[str, str]:
     folds, halves, score = data["folds"], data["half_samples"], data["score"]
     legend = (
+        "Of a category, “per standard deviation” is the standard deviation of what it adds to the "
+        "prediction. " if any(data["parts"]) and len(data["classes"] or ()) < 3 else ""
+    )  # fmt: skip
+    legend += (
         f"“Lost without it”: the fall of {'' if len(score) < 3 else 'the '}{score} on the fitted "
         "rows when the column is left out and the others are fitted anew."
     )
@@ -156,6 +194,7 @@ def _captions(data: dict[str, Any]) -> dict[str, str]:
         "legend": escape(legend),
         "curve_caption": escape(curve),
         "map_caption": escape(weak),
+        "lines_caption": CATEGORY_LINES if any(data["parts"]) else "",
         "unsteady": _sentence(data["unsteady"]),
         "objective": escape(_objective(data)),
     }
@@ -165,7 +204,11 @@ def _objective(data: dict[str, Any]) -> str:
     ridge = data["about"]["settings"]["ridge"]
     plus = f", plus ½·{figure(ridge)} times the sum of squared coefficients" if ridge else ""
     total = f"{data['total']}, summed over the rows{plus}"
-    return f"The objective is {total}, at most k coefficients nonzero."
+    what = "columns chosen, a category with all its values" if any(data["parts"]) else (
+        "coefficients nonzero"
+    )  # fmt: skip
+    bounds = f". {data['bounds']}" if data["bounds"] else ""
+    return f"The objective is {total}, at most k {what}{bounds}."
 
 
 def _proof(point: dict[str, Any]) -> dict[str, str]:

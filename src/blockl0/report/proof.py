@@ -37,7 +37,7 @@ def prove(problem: Any, path: Any, start: int, time_limit: float | None) -> list
     """A proof for every point; the time goes to the chosen one first, then to those around it."""
     deadline = time.perf_counter() + (SECONDS if time_limit is None else time_limit)
     choices = [
-        Choice(result.n_nonzero, int(budget), problem.n_features, problem.keep.size)
+        Choice(result.n_nonzero, int(budget), problem.n_units, problem.keep.size)
         for result, budget in zip(path, path.n_nonzero_coefs, strict=True)
     ]
     proofs = [
@@ -87,7 +87,7 @@ class _Prover:
             time_limit=max(min(SECONDS_EACH, left), LEAST_SECONDS),
         )  # fmt: skip
         if is_better(exact.objective, result.objective, self.at_zero):
-            return proof.refuted(result.support, result.objective, exact.support, exact.objective)
+            return self.refuted(proof, result, exact.coef, exact.objective)
         if exact.status is Status.OPTIMAL:
             return replace(proof, kind="optimal")
         proof = proof.bounded(exact.gap)
@@ -97,6 +97,12 @@ class _Prover:
             # the time is for changes of single columns, which are slow to try
             self.failed_at = choice.budget
         return proof
+
+    def refuted(self, proof: Proof, result: Result, better: Any, objective: float) -> Proof:
+        """That a point is not the best: what enters and leaves, in units."""
+        units = self.problem.units
+        here = units.of(result.support)
+        return proof.refuted(here, result.objective, units.support(better), objective)
 
     def try_changes(self, proof: Proof, result: Result, choice: Choice, deadline: float) -> Proof:
         """Which changes of a point do not help."""
@@ -108,7 +114,8 @@ class _Quadratic(_Prover):
 
     def __init__(self, problem: Any, at_zero: float) -> None:
         super().__init__(problem, at_zero)
-        self.has_pairs = problem.n_samples * problem.n_features <= MOST_ENTRIES
+        is_small = problem.n_samples * problem.n_features <= MOST_ENTRIES
+        self.has_pairs = is_small and problem.is_plain
 
     def try_changes(self, proof: Proof, result: Result, choice: Choice, deadline: float) -> Proof:
         """Exchanges of two columns."""
@@ -126,8 +133,7 @@ class _Quadratic(_Prover):
         if pairs.better_coef is None or pairs.better_objective is None:
             # one or two columns to choose: all subsets are an exchange of two away
             return replace(proof, kind="optimal" if choice.is_settled_by(2) else "pairs")
-        better = problem.units.support(pairs.better_coef)
-        return proof.refuted(result.support, result.objective, better, pairs.better_objective)
+        return self.refuted(proof, result, pairs.better_coef, pairs.better_objective)
 
 
 class _Trials(_Prover):
@@ -138,7 +144,9 @@ class _Trials(_Prover):
         self.fits = make_fits(problem)  # they depend on neither price nor budget
 
     def try_changes(self, proof: Proof, result: Result, choice: Choice, deadline: float) -> Proof:
-        """Exchanges of one column."""
+        """Exchanges of one column; of groups and within bounds the search has tried them."""
+        if not self.problem.is_plain:
+            return proof
         # without room and without a price exchanges are all the changes that can help
         problem = replace(self.problem, sparsity=Sparsity(0.0, choice.n_chosen))
         seconds = max(deadline - time.perf_counter(), LEAST_SECONDS)
@@ -147,8 +155,8 @@ class _Trials(_Prover):
         moves = SingleMoves(problem, self.fits)
         verdict = moves.check(w, result.objective, least, run)
         if verdict.better is not None:
-            better, there = problem.units.support(verdict.better), problem.objective(verdict.better)
-            return proof.refuted(result.support, result.objective, better, there)
+            there = problem.objective(verdict.better)
+            return self.refuted(proof, result, verdict.better, there)
         if not verdict.is_complete:
             kind = "tried" if moves.n_tried else proof.kind
             return replace(proof, kind=kind, n_tried=moves.n_tried)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import shlex
 from collections.abc import Sequence
 from pathlib import PurePath
@@ -15,6 +16,7 @@ from blockl0.losses import LOSSES, Loss, get_loss, label_of
 from blockl0.losses.stored import original
 from blockl0.report.plain import clean
 from blockl0.tables.formats import STDIN
+from blockl0.validate import check_bounds
 
 if TYPE_CHECKING:
     from blockl0.report.collect import Facts
@@ -23,11 +25,13 @@ DATA_OPTIONS = {
     "--text": "text", "--impute": "impute", "--dates": "dates", "--drop": "drop", "--na": "na",
     "--header": "header", "--decimal": "decimal", "--format": "format", "--sheet": "sheet",
     "--max-levels": "max_levels", "--date-order": "date_order", "--as-category": "as_category",
-    "--as-number": "as_number",
+    "--as-number": "as_number", "--levels": "levels",
 }  # fmt: skip
 """Options of the command line that say how a file is read, and their names in `read_table`."""
 REPEATED = ("--drop", "--na", "--as-category", "--as-number")
 PLAIN_FILES = {".csv": "pd.read_csv({})", ".parquet": "pd.read_parquet({})"}
+BOUNDS = ("--positive", "--bounds")
+"""Options that bound coefficients."""
 UNNAMED = "data.csv"
 
 
@@ -39,16 +43,16 @@ def recipes(
     time_limit: float | None,
 ) -> dict[str, list[str]]:
     """{"python": [before k, after k], "command": [before k, after k]}."""
-    options = _data_options(command)
+    options = _given(command, tuple(DATA_OPTIONS))
     path = clean(source) if source and source not in ("-", STDIN) else UNNAMED
     return {
         "python": _python(facts, path, options, bool(notes), time_limit),
-        "command": _command(facts, path, options),
+        "command": _command(facts, path, [*options, *_given(command, BOUNDS)]),
     }
 
 
-def _data_options(command: str | None) -> list[tuple[str, str]]:
-    """The options of a command line that say how the file is read, in order."""
+def _given(command: str | None, names: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Some options of a command line and their values, in order."""
     try:
         tokens = shlex.split(command or "")
     except ValueError:
@@ -56,9 +60,9 @@ def _data_options(command: str | None) -> list[tuple[str, str]]:
     found = []
     for i, token in enumerate(tokens):
         name, has_value, value = token.partition("=")
-        if name in DATA_OPTIONS and has_value:
+        if name in names and has_value:
             found.append((name, value))
-        elif name in DATA_OPTIONS and i + 1 < len(tokens):
+        elif name in names and i + 1 < len(tokens):
             found.append((name, tokens[i + 1]))
     return found
 
@@ -73,17 +77,19 @@ def _python(
     search = [*common, 'rule="bic"', f"effort={_literal(task.effort)}"]
     search += [f"random_state={_literal(task.random_state)}"]
     if task.keep is not None:
-        search.append(f"keep={_literal([facts.names[j] for j in facts.prepared.problem.keep])}")
+        search.append(f"keep={_literal([facts.names[j] for j in _kept(facts)])}")
     if time_limit is not None:
         search.append(f"time_limit={time_limit:.6g}")
     budgets = [int(k) for k in facts.model.path_.n_nonzero_coefs]
     grid = f"range({budgets[0]}, {budgets[-1] + 1})"
     grid = grid if budgets == list(range(budgets[0], budgets[-1] + 1)) else str(budgets)
+    reading = _reading(facts, path, options, is_prepared)
+    search += _groups(facts, any("read_table(" in line for line in reading))
     before = [
         "import pandas as pd",
         f"from blockl0 import {kind}, {kind}CV",
         *_importing(task.loss),
-        *_reading(facts, path, options, is_prepared),
+        *reading,
         "",
         "# the path of the report, then the model at one k",
         f"model = {kind}CV(",
@@ -100,6 +106,38 @@ def _python(
     return ["\n".join(before), "\n".join(after) + "\n"]
 
 
+def _kept(facts: Facts) -> list[int]:
+    """The columns of X that always stay."""
+    units = facts.prepared.problem.units
+    return units.columns(facts.prepared.problem.keep).tolist()
+
+
+def _groups(facts: Facts, has_table: bool) -> list[str]:
+    """The groups of the search: a table knows them."""
+    if facts.task.structure.get("feature_groups") is None:
+        return []
+    if has_table:
+        return ["feature_groups=table.groups"]
+    groups = {e.name: [facts.names[j] for j in e.columns] for e in facts.listed if e.parts}
+    return [f"feature_groups={_literal(groups)}"]
+
+
+def _bounds(facts: Facts) -> list[str]:
+    """The bounds of coefficients, by name."""
+    if facts.prepared.problem.bounds is None:
+        return []
+    n, given = len(facts.names), facts.task.structure
+    low, high = check_bounds(given["bounds"], given["positive"], n) or ((), ())
+    held = {
+        name: (None if least == -math.inf else least, None if most == math.inf else most)
+        for name, least, most in zip(facts.names, low, high, strict=True)
+    }
+    held = {name: pair for name, pair in held.items() if pair != (None, None)}
+    if len(held) == n and set(held.values()) == {(0.0, None)}:
+        return ["positive=True"]
+    return [f"bounds={_literal(held)}"]
+
+
 def _fit_options(facts: Facts) -> list[str]:
     """What differs from the defaults of the estimator."""
     task = facts.task
@@ -108,6 +146,7 @@ def _fit_options(facts: Facts) -> list[str]:
         options.append(f"loss={_loss_source(task.loss)}")
     if task.ridge is not None:
         options.append(f"ridge={_literal(float(task.ridge))}")
+    options += _bounds(facts)
     return options
 
 
@@ -188,6 +227,12 @@ def _literal(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, list):
         return f"[{', '.join(map(_literal, value))}]"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_literal, value))})"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{_literal(k)}: {_literal(v)}' for k, v in value.items())}}}"
+    if isinstance(value, float):
+        value = float(value)  # NumPy's have another name
     return repr(value)
 
 
@@ -202,8 +247,8 @@ def _command(facts: Facts, path: str, options: list[tuple[str, str]]) -> list[st
         after += ["--loss", task.loss_name]
     if task.ridge is not None:
         after += ["--ridge", f"{float(task.ridge):g}"]
-    for j in facts.prepared.problem.keep:
-        after += ["--keep", facts.names[j]]
+    for unit in facts.prepared.problem.keep:
+        after += ["--keep", facts.listed[unit].name]
     if task.effort != "fast":
         after += ["--effort", str(task.effort)]
     if task.random_state:

@@ -17,6 +17,8 @@ NAMED, NAMED_CHARACTERS = 10, 180
 """Columns spelled out in the headline, and their length together."""
 PRODUCTS = 3
 """Products of columns that are named where they are explained."""
+CATEGORIES = 4
+"""Categories whose reference value is named."""
 UNSTEADY = 8
 """Columns that come and go which are named."""
 OVERFIT = 0.1
@@ -197,9 +199,9 @@ def _why(data: dict[str, Any]) -> str:
 def _meaning(point: dict[str, Any], data: dict[str, Any], words: Words) -> Sentence:
     """How to read a coefficient of the chosen columns."""
     target = [data["target"]]
-    products = _products(point, data)
+    products = [*_categories(point, data), *_products(point, data)]
     if not data["classes"]:
-        effect = words.effect.replace(UNCHANGED, "") if products else words.effect
+        effect = words.effect.replace(UNCHANGED, "") if _products(point, data) else words.effect
         before, _, after = effect.partition("{}")
         return [before, target, after, *products]
     if len(data["classes"]) > 2:
@@ -208,6 +210,18 @@ def _meaning(point: dict[str, Any], data: dict[str, Any], words: Words) -> Sente
     return ["A positive coefficient speaks for ", target, " = ", [data["classes"][1]],
             f"{words.odds}, a negative one for ", [data["classes"][0]], ".",
             *products]  # fmt: skip
+
+
+def _categories(point: dict[str, Any], data: dict[str, Any]) -> Sentence:
+    """With what the values of the chosen categories are compared, where there are any."""
+    chosen = [f for f in point["support"] if data["references"][f] is not None]
+    if not chosen:
+        return []
+    out: Sentence = [" Values of a category are compared with one of them: "]
+    for i, f in enumerate(chosen[:CATEGORIES]):
+        out += [", " if i else "", [data["features"][f]], " with ", [data["references"][f]]]
+    more = len(chosen) - CATEGORIES
+    return [*out, f" and {more} more." if more > 0 else "."]
 
 
 def _products(point: dict[str, Any], data: dict[str, Any]) -> Sentence:

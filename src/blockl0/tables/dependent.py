@@ -72,11 +72,11 @@ def _said(R: Floats, used: list[int], names: Sequence[str]) -> Iterator[str]:
 
 
 def _columns(names: Sequence[str], features: Sequence[Feature] | None) -> list[int]:
-    """All but one value of each category."""
+    """All but one value of each category; of some, one has no column anyway."""
     last = {
         f.column: j
         for j, f in enumerate(features or ())
-        if f.levels is not None and len(f.levels) > 2
+        if f.levels is not None and len(f.levels) > 2 and f.reference is None
     }
     return [j for j in range(len(names)) if j not in set(last.values())]
 

@@ -11,20 +11,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.tables.formats import Raw
-from blockl0.tables.targets import is_missing, split_target
+from blockl0.tables.targets import is_missing, split_targets
 from blockl0.text import count, listing
 from blockl0.validate import is_sparse
 
 
-def with_target(raw: Raw, target: str | int | None) -> Raw:
-    """The rows that have a target, whatever they lack besides; those left out are told."""
-    _, name, y = split_target(raw, target)
-    missing = is_missing(y)
+def with_target(raw: Raw, target: Any) -> Raw:
+    """The rows that have all targets, whatever they lack besides; those left out are told."""
+    _, names, values = split_targets(raw, target)
+    lacks = [is_missing(y) for y in values]
+    empty = [name for name, gaps in zip(names, lacks, strict=True) if gaps.all()]
+    if empty:
+        raise ValueError(f"The target {empty[0]!r} has no value at all; give another --target.")
+    missing = np.logical_or.reduce(lacks)
+    name = ", ".join(names)
     n_missing = int(missing.sum())
     if n_missing == 0:
         return raw
     if n_missing == len(missing):
-        raise ValueError(f"The target {name!r} has no value at all; give another --target.")
+        raise ValueError(f"No row has all targets ({name}); give fewer of them.")
     left = raw.take(np.flatnonzero(~missing))
     said = f"{count(n_missing, 'row')} of {len(missing)} without a target ({name}) left out."
     return replace(left, notes=(*raw.notes, said))

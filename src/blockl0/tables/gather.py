@@ -230,7 +230,7 @@ def gather(
     notes = [*learned.notes, *dependent_in_factor(R[1:, 1:-1], names, features)]
     return Table(
         moments, None, names, learned.target, tuple(notes), f"rows-sha256:{digest.hexdigest()}",
-        source, features, chunks.shown.mark if chunks.shown else "point",
+        source, features, chunks.shown.mark if chunks.shown else "point", (learned.target,),
     )  # fmt: skip
 
 

@@ -58,6 +58,9 @@ class Feature(NamedTuple):
         For a level, all texts that the column held.
     order : "day-first", "month-first" or None
         For a date, where the spelling leaves that open.
+    reference : str or None
+        For a level of a category that is chosen as a whole: the text without a column of its own,
+        which the others are compared with.
     """
 
     name: str
@@ -67,6 +70,7 @@ class Feature(NamedTuple):
     fill: float | None = None
     levels: tuple[str, ...] | None = None
     order: str | None = None
+    reference: str | None = None
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,7 @@ class Choices:
     date_order: str = "auto"
     as_category: tuple[str, ...] = ()
     as_number: tuple[str, ...] = ()
+    levels: str = "together"
 
     def kind_of(self, series: Any) -> str:
         """What a column is taken for: as asked, or by what it holds."""
@@ -193,12 +198,21 @@ def text_features(
         found.missing[name] = n_missing
         levels = [*levels, MISSING]
     found.coded[name] = len(levels)
-    # of two values one column says it all
-    used = levels[1:] if len(levels) == 2 else levels
+    # beside an intercept all values but one say it all: the first is what others are compared with
+    is_whole = choices.levels == "together" and len(levels) > 1
+    used = levels[1:] if is_whole or len(levels) == 2 else levels
     is_filled = choices.impute is not None or n_missing
     fills = {level: float(level == MISSING) for level in used} if is_filled else {}
     return [
-        Feature(f"{name}={level}", name, "level", level, fills.get(level), tuple(levels))
+        Feature(
+            f"{name}={level}",
+            name,
+            "level",
+            level,
+            fills.get(level),
+            tuple(levels),
+            reference=levels[0] if is_whole else None,
+        )
         for level in used
     ]
 
@@ -232,7 +246,7 @@ def _notes(found: Findings, choices: Choices) -> Iterable[str]:
     if found.texts:
         yield f"{counted(found.texts, 'column')} of text dropped (--text auto codes categories)."
     if found.coded:
-        yield f"Text made into columns of 0 and 1: {listing(with_counts(found.coded, 'value'))}."
+        yield _categories_note(found.coded, choices.levels)
     if found.free:
         yield f"{counted(found.free, 'column')} of free text left out."
     yield from _identifier_notes(found)
@@ -263,6 +277,15 @@ def _notes(found: Findings, choices: Choices) -> Iterable[str]:
         yield from _gap_notes(found, choices.impute)
 
 
+def _categories_note(coded: dict[str, int], levels: str) -> str:
+    shown = listing(with_counts(coded, "value"))
+    if levels == "separate":
+        return f"Text made into columns of 0 and 1: {shown}."
+    many = max(coded.values()) > 2
+    more = "; --levels separate chooses among their values" if many else ""
+    return f"Categories, each in or out as a whole: {shown}{more}."
+
+
 def _identifier_notes(found: Findings) -> Iterable[str]:
     if found.identifiers:
         yield (
@@ -285,8 +308,8 @@ def _codes_note(codes: dict[str, int]) -> str:
     name = quote(next(iter(codes)))
     return (
         f"Few different whole numbers, taken as numbers: {listing(with_counts(codes, 'value'))}. "
-        f"If they are codes, --as-category {name} makes a column of 0 and 1 of each; --as-number "
-        f"{name} says that they are numbers."
+        f"If they are codes, --as-category {name} makes a category of them; --as-number {name} "
+        "says that they are numbers."
     )
 
 
@@ -361,14 +384,17 @@ def apply(frame: Any, features: Sequence[Feature]) -> Floats:
 def unseen(frame: Any, features: Sequence[Feature]) -> list[str]:
     """Notes on texts that the fit did not know: they count as none of the known ones."""
     known = {f.column: {*(f.levels or ()), MISSING} for f in features if f.levels is not None}
+    references = {f.column: f.reference for f in features}
     notes = []
     for column, levels in known.items():
         texts = as_texts(frame[column]).dropna()
         other = texts[~texts.isin(levels)]
         if len(other):
             shown = listing([repr(text) for text in dict.fromkeys(other)])
+            reference = references[column]
+            counts = "none of the known ones" if reference is None else repr(reference)
             notes.append(
                 f"Column {column!r} holds texts that the fit has not seen, in {len(other)} of "
-                f"{len(frame)} rows: {shown}; they count as none of the known ones."
+                f"{len(frame)} rows: {shown}; they count as {counts}."
             )
     return notes

@@ -5,16 +5,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.tables import recipe
+from blockl0.tables.categories import Unit, labels_of, units_of
 from blockl0.tables.formats import Raw, read_raw
 from blockl0.tables.gaps import imputed_note, missing_message, with_target, without_gaps
 from blockl0.tables.recipe import MAX_LEVELS, Choices, Feature
-from blockl0.tables.targets import clean_target, no_such_column, split_target
+from blockl0.tables.targets import clean_targets, no_such_column, split_targets
 from blockl0.text import counted
 from blockl0.units import is_rounding
 from blockl0.validate import check_choice, check_integer, is_sparse
@@ -30,12 +32,12 @@ class Table:
     ----------
     X : ndarray (m, n) in Fortran order, or csc_array
         Sparse files stay sparse.
-    y : ndarray (m,)
+    y : ndarray (m,), or (m, q) for several targets
         Numbers; or labels, as text or truth values.
     feature_names : tuple of str
         Of the columns of X.
     target : str
-        The name of y.
+        The name of y; of several targets all names.
     notes : tuple of str
         What was done with columns of text, missing values, constant columns and dates.
     fingerprint : str
@@ -45,6 +47,13 @@ class Table:
         How each column of X was made; `Feature.column` is where it comes from.
     decimal : "point" or "comma"
         How a text file writes its numbers.
+    targets : tuple of str
+        The name of every target.
+    units : tuple of Unit
+        What is chosen as a whole: a column of X, or a category with all its values.
+    groups : list of str or None
+        The same as a label for every column of X, for `feature_groups`; None where each column is
+        by itself.
     """
 
     X: Any
@@ -56,6 +65,22 @@ class Table:
     source: str
     features: tuple[Feature, ...] | None = None
     decimal: str = "point"
+    targets: tuple[str, ...] = ()
+
+    @cached_property
+    def units(self) -> tuple[Unit, ...]:
+        """What is chosen as a whole, in the order of the columns."""
+        return units_of(self.feature_names, self.features)
+
+    @cached_property
+    def unit_of(self) -> NDArray[np.int64]:
+        """The number of the unit of every column of X."""
+        return np.repeat(np.arange(len(self.units)), [len(unit.columns) for unit in self.units])
+
+    @property
+    def groups(self) -> list[str] | None:
+        """The label of every column of X, for `feature_groups`."""
+        return labels_of(self.units)
 
     @property
     def has_labels(self) -> bool:
@@ -72,7 +97,7 @@ class Table:
 def read_table(
     source: Any,
     *,
-    target: str | int | None = None,
+    target: str | int | Sequence[str | int] | None = None,
     text: str = "auto",
     impute: str | None = None,
     dates: str = "drop",
@@ -86,6 +111,7 @@ def read_table(
     as_category: Sequence[str] = (),
     as_number: Sequence[str] = (),
     sheet: str | int | None = None,
+    levels: str = "together",
 ) -> Table:
     """Read a file and make numbers of its columns, saying what was done.
 
@@ -94,9 +120,9 @@ def read_table(
     source : path-like, "-" for standard input, or DataFrame
         CSV (comma, tab, semicolon or bar; also .gz, .bz2, .xz), Excel (.xlsx), Parquet, LIBSVM,
         NPZ or MAT. Rows without a target are left out.
-    target : str or int, optional
-        The column to explain, by name or number (negative from the end). By default what a LIBSVM,
-        NPZ or MAT file holds as target, or the column "y" or "target".
+    target : str, int or list, optional
+        The column to explain, by name or number (negative from the end), or several of numbers. By
+        default what a LIBSVM, NPZ or MAT file holds as target, or the column "y" or "target".
     text : "auto" (default), "one-hot", "drop" or "refuse"
         What to do with columns of text: make columns of 0 and 1 of categories, and leave free text
         and identifiers out; make columns of all of them; leave all of them out; refuse them.
@@ -125,6 +151,10 @@ def read_table(
         Columns to be taken for categories, or for numbers, whatever they look like.
     sheet : str or int, optional
         Of an Excel file, by name or number (1 the first, which is the default).
+    levels : "together" (default) or "separate"
+        Whether the values of a category are in or out as a whole: all but the first, which the
+        others are compared with, have a column, and `Table.groups` has their label. Or each value
+        is a column by itself, the first of more than two as well.
 
     Returns
     -------
@@ -137,7 +167,7 @@ def read_table(
     >>> frame = pd.DataFrame({"a": [1, 2, 4], "b": ["u", "v", "u"], "y": [0.5, 1.0, 2.0]})
     >>> table = read_table(frame, target="y")
     >>> table.feature_names, table.notes
-    (('a', 'b=v'), ('Text made into columns of 0 and 1: b (2 values).',))
+    (('a', 'b=v'), ('Categories, each in or out as a whole: b (2 values).',))
     """
     raw = read_raw(
         source, format=format, na=na, header=header, decimal=decimal, as_text=as_category,
@@ -146,22 +176,20 @@ def read_table(
     return prepare(
         raw, target=target, text=text, impute=impute, dates=dates, drop=drop,
         max_levels=max_levels, date_order=date_order, as_category=as_category,
-        as_number=as_number,
+        as_number=as_number, levels=levels,
     )  # fmt: skip
 
 
-def prepare(
-    raw: Raw, *, target: str | int | None = None, drop: Sequence[str] = (), **options: Any
-) -> Table:
+def prepare(raw: Raw, *, target: Any = None, drop: Sequence[str] = (), **options: Any) -> Table:
     """The table of a file that is read already; parameters as in `read_table`."""
     choices = check_choices(raw, options)
-    raw, name, y = split_target(with_target(raw, target), target)
+    raw, targets, values = split_targets(with_target(raw, target), target)
     raw = without_columns(raw, drop)
     raw.refuse_doubts(raw.names)
     if choices.impute == "drop-rows":
         raw, is_whole = without_gaps(raw, _used_columns(raw, choices))
-        y = y[is_whole]
-    y = clean_target(y, name)
+        values = [y[is_whole] for y in values]
+    y = clean_targets(values, targets)
     if raw.is_frame:
         features, said = recipe.learn(raw.data, choices)
         X: Any = recipe.build(raw.data, features)
@@ -169,7 +197,10 @@ def prepare(
         X, features, said = _fill_matrix(raw, choices.impute)
     notes = [*raw.notes, *said]
     names = raw.names if features is None else tuple(feature.name for feature in features)
-    table = Table(X, y, names, name, tuple(notes), "", raw.source, features, raw.decimal)
+    table = Table(
+        X, y, names, ", ".join(targets), tuple(notes), "", raw.source, features, raw.decimal,
+        targets,
+    )  # fmt: skip
     table = _without_constants(table, raw.is_open)
     _check_usable(table)
     from blockl0.tables.dependent import dependent_notes  # with LAPACK, as above
@@ -189,6 +220,7 @@ def check_choices(raw: Raw, options: dict[str, Any]) -> Choices:
     both = sorted(set(choices.as_category) & set(choices.as_number))
     if both:
         raise ValueError(f"Column {both[0]!r} is to be a category and a number; give one of them.")
+    check_choice("levels", choices.levels, ("together", "separate"))
     check_choice("text", choices.text, ("auto", "one-hot", "drop", "refuse"))
     check_choice("dates", choices.dates, ("drop", "refuse", "days"))
     check_choice("date_order", choices.date_order, ("auto", "day-first", "month-first"))

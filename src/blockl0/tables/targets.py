@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -38,6 +39,37 @@ def split_target(raw: Raw, target: str | int | None) -> tuple[Raw, str, Any]:
         y = (column.toarray() if is_sparse(column) else column)[:, 0]
         data = raw.data[:, others]
     return replace(raw, data=data, names=tuple(names[i] for i in others), y=None), names[j], y
+
+
+def split_targets(raw: Raw, target: Any) -> tuple[Raw, tuple[str, ...], list[Any]]:
+    """The same for one target or a list of them: (the other columns, their names, their values)."""
+    if not isinstance(target, list | tuple):
+        rest, name, y = split_target(raw, target)
+        return rest, (name,), [y]
+    names = list(raw.names)
+    found = tuple(names[column_number(one, names)] for one in target)
+    if len(set(found)) < len(found):
+        twice = next(name for name in found if found.count(name) > 1)
+        raise ValueError(f"The target {twice!r} is given more than once.")
+    values = []
+    for name in found:
+        raw, _, y = split_target(raw, name)
+        values.append(y)
+    return raw, found, values
+
+
+def clean_targets(values: list[Any], names: Sequence[str]) -> NDArray[Any]:
+    """Numbers or labels (m,) of one target, numbers (m, q) of several."""
+    cleaned = [clean_target(y, name) for y, name in zip(values, names, strict=True)]
+    if len(cleaned) == 1:
+        return cleaned[0]
+    for y, name in zip(cleaned, names, strict=True):
+        if y.dtype.kind not in "iuf":
+            raise ValueError(
+                f"Several targets must hold numbers, but {name!r} holds labels; explain it by "
+                "itself."
+            )
+    return np.column_stack(cleaned)
 
 
 def column_number(target: str | int, names: list[str]) -> int:

@@ -1,0 +1,64 @@
+"""What the page lists as one: a column, or a category with its values below it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockl0.report.plain import compact
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class Listed(NamedTuple):
+    """A unit of the problem as the page shows it.
+
+    Attributes
+    ----------
+    name : str
+    columns : ndarray of int
+        Of X.
+    parts : list of str
+        What its columns are called below its name; empty for one column.
+    reference : str or None
+        The value that the others are compared with.
+    """
+
+    name: str
+    columns: Ints
+    parts: list[str]
+    reference: str | None
+
+    def coefs(self, coef: Floats) -> Any:
+        """Its coefficients: a number, or one for each class; of a group None."""
+        return None if self.parts else compact(coef[self.columns[0]])
+
+    def part_coefs(self, coef: Floats) -> list[Any] | None:
+        """The same for each column of a group; None of one column."""
+        return compact(coef[self.columns]) if self.parts else None
+
+    def effect(self, X: Any, coef: Floats) -> float | None:
+        """The standard deviation of what a group adds to the prediction, over all classes."""
+        if not self.parts:
+            return None
+        added = np.asarray(X[:, self.columns] @ coef[self.columns])
+        return compact(np.sqrt(np.sum(np.var(added, axis=0))))
+
+
+def listed(units: Any, names: list[str], references: Mapping[str, str] | None) -> list[Listed]:
+    """Every unit of a problem, by the names of the columns of X."""
+    known = {} if references is None else {str(k): str(v) for k, v in references.items()}
+    found = []
+    for unit in range(units.number(len(names))):
+        columns = units.members(unit)
+        name = names[int(columns[0])]
+        parts: list[str] = []
+        if columns.size > 1:
+            name = str(units.labels[unit])
+            parts = [names[int(j)].removeprefix(f"{name}=") for j in columns]
+        found.append(Listed(name, columns, parts, known.get(name)))
+    return found
