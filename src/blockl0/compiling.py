@@ -35,7 +35,7 @@ def cached(**options: Any) -> Callable[[Any], Any]:
             return dispatcher  # NUMBA_DISABLE_JIT: the function itself
         dispatcher.compile = on_a_long_stack(counted(dispatcher.compile))
         try:
-            dispatcher._cache = CheckedCache(function)
+            dispatcher._cache = CheckedCache(function, needs_runtime=options.get("_nrt", True))
         except (RuntimeError, OSError) as error:  # numba found no folder that it can write
             _warn_once(error)
         return dispatcher
@@ -125,15 +125,28 @@ class CheckedFile(IndexDataCacheFile):
 
 
 class CheckedCache(FunctionCache):
-    """A cache whose entries are compiled again when they are damaged or cannot be written."""
+    """A cache whose entries are compiled again when they are damaged or cannot be written.
 
-    def __init__(self, function: Any) -> None:
+    Machine code that needs nothing of numba's runtime, which counts references to arrays, is loaded
+    without what only compiling needs: numba would first import and register all that it can
+    compile, which takes longer than everything else in a process that compiles nothing.
+    """
+
+    def __init__(self, function: Any, needs_runtime: bool = True) -> None:
         super().__init__(function)
+        self._needs_runtime = needs_runtime
         self._cache_file = CheckedFile(
             cache_path=self._cache_path,
             filename_base=self._impl.filename_base,
             source_stamp=self._impl.locator.get_source_stamp(),
         )
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """The compiled function of a signature; None where there is none."""
+        if self._needs_runtime:
+            return super().load_overload(sig, target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
 
     def _load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
