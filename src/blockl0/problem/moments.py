@@ -249,7 +249,8 @@ class Moments:
             return
         # rows of a fold behind each other: gathered once, not once for each fold
         order = np.argsort(label, kind="stable")
-        X, y = X.take(order, axis=0), y[order]
+        by_rows = X.flags.c_contiguous
+        X, y = X.take(order, axis=0) if by_rows else X.T.take(order, axis=1).T, y[order]
         ends = np.cumsum(np.bincount(label, minlength=self.n_folds))
         for factor, start, stop in zip(self._factors, [0, *ends[:-1]], ends, strict=True):
             own = None if weights is None else weights[order[start:stop]]
