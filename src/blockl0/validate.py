@@ -51,9 +51,14 @@ def check_X(X: Any) -> Floats | sp.csc_array:
     """
     if is_sparse(X):
         return _check_sparse_X(X)
+    return check_rows(X, "F")
+
+
+def check_rows(X: Any, order: str = "K") -> Floats:
+    """A dense X (m, n) as float64, in the order that it has or in another one."""
     X = as_numeric(X, "X")
     check_matrix_shape(X.shape)
-    X = np.asfortranarray(_as_float64(X))
+    X = np.asarray(_as_float64(X), order=order)
     _check_entries(X, "X")
     return X
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from blockl0.problem.design_base import Design
 from blockl0.problem.preprocess import Prepared, exact_products
 from blockl0.problem.problem import as_problem
-from blockl0.problem.reduction import Factored, Triangle, chunk_rows
+from blockl0.problem.reduction import Factored, Triangle, many_rows
 from blockl0.units import is_rounding
 
 Floats = NDArray[np.float64]
@@ -72,7 +72,7 @@ class Factor:
         block[:, -1] = y - self.shift[-1]
         if weights is not None:
             block *= np.sqrt(weights)[:, None]
-        self.triangle.add(block)
+        self.triangle.add_many(block)
         self.n_rows += y.size
 
     def _widen(self, low: Floats, high: Floats) -> None:
@@ -158,7 +158,7 @@ def factor_parts(
 ) -> list[Factor]:
     """A factor of the rows of each label 0, …, n_parts − 1; others are left out. O(m n²)."""
     shift = np.append(design.rmatvec(np.ones(y.size)) / y.size, y.mean())
-    factors, step = [], chunk_rows(shift.size + 1)
+    factors, step = [], many_rows(shift.size + 1)
     for part in range(n_parts):
         factor, rows, start = Factor(shift), np.flatnonzero(label == part), 0
         for X in design.row_chunks(step, rows):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import io
 import zipfile
+from collections.abc import Iterator
 from copy import copy
 from functools import partial
 from typing import Any, Self
@@ -25,11 +26,12 @@ from blockl0.problem.factors import Factor, merged
 from blockl0.problem.partitions import each_part, is_cut_by_rows, is_frame, is_partitioned
 from blockl0.problem.preprocess import Prepared
 from blockl0.problem.problem import Problem, as_problem
-from blockl0.problem.reduction import chunk_rows
+from blockl0.problem.reduction import many_rows
 from blockl0.validate import (
     check_folds,
     check_gram,
     check_integer,
+    check_rows,
     check_sample_weight,
     check_y,
 )
@@ -223,18 +225,18 @@ class Moments:
             The fold of every row; at random where there are several and none are given.
         """
         names = _names(X)
-        design = as_design(X)
-        (k, n), y = design.shape, check_y(y, design.shape[0])
+        parts = _row_parts(X)
+        (k, n), y = parts.shape, check_y(y, parts.shape[0])
         weights = check_sample_weight(sample_weight, k)
         self._check_width(n, names)
         label = self._labels(folds, k)
         if self.feature_names is None:
             self.feature_names = names
         if not self._factors:
-            shift = np.append(design.rmatvec(np.ones(k)), y.sum()) / max(k, 1)
+            shift = np.append(parts.rmatvec(np.ones(k)), y.sum()) / max(k, 1)
             self._factors = [Factor(shift) for _ in range(self.n_folds)]
         start = 0
-        for part in design.row_chunks(chunk_rows(n + 2)):
+        for part in parts.row_chunks(many_rows(n + 2, self.n_folds)):
             rows = slice(start, start + len(part))
             self._add(part, y[rows], None if weights is None else weights[rows], label[rows])
             start = rows.stop
@@ -242,12 +244,17 @@ class Moments:
         return self
 
     def _add(self, X: Floats, y: Floats, weights: Floats | None, label: NDArray[np.int64]) -> None:
-        for fold, factor in enumerate(self._factors):
-            here = label == fold
-            if here.all():
-                factor.add(X, y, weights)
-            elif here.any():
-                factor.add(X[here], y[here], None if weights is None else weights[here])
+        if self.n_folds == 1:
+            self._factors[0].add(X, y, weights)
+            return
+        # rows of a fold behind each other: gathered once, not once for each fold
+        order = np.argsort(label, kind="stable")
+        by_rows = X.flags.c_contiguous
+        X, y = X.take(order, axis=0) if by_rows else X.T.take(order, axis=1).T, y[order]
+        ends = np.cumsum(np.bincount(label, minlength=self.n_folds))
+        for factor, start, stop in zip(self._factors, [0, *ends[:-1]], ends, strict=True):
+            own = None if weights is None else weights[order[start:stop]]
+            factor.add(X[start:stop], y[start:stop], own)
 
     def copy(self) -> Self:
         """Moments of the same rows, which changes of these do not change."""
@@ -435,6 +442,26 @@ def tall_moments(
         return None
     Moments().check_for(loss, False)
     return Moments.from_data(X, y, sample_weight, folds=folds, random_state=seed)
+
+
+class _ByRows:
+    """An array (m, n) that lies by rows, which need not be copied to be read by rows."""
+
+    def __init__(self, X: Floats) -> None:
+        self.X, self.shape = check_rows(X), X.shape
+
+    def rmatvec(self, r: Floats) -> Floats:
+        return r @ self.X
+
+    def row_chunks(self, step: int) -> Iterator[Floats]:
+        for start in range(0, self.shape[0], step):
+            yield self.X[start : start + step]
+
+
+def _row_parts(X: Any) -> Any:
+    """X to be read by rows."""
+    is_by_rows = isinstance(X, np.ndarray) and X.ndim == 2 and X.flags.c_contiguous
+    return _ByRows(X) if is_by_rows else as_design(X)
 
 
 def _names(X: Any) -> tuple[str, ...] | None:
