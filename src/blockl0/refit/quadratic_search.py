@@ -92,6 +92,8 @@ class QuadraticSearch(WaveSearch):
         # where searches run side by side, they ask for prices together
         self.desk: SideBySide | None = None
         self._memory = PriceMemory(max(LARGEST_POOL, pool_size(problem, options)))
+        if (checkpoint := problem.shared.get("checkpoint")) is not None:
+            checkpoint.fill(self._memory)
 
     def for_sparsity(self, sparsity: Sparsity) -> QuadraticSearch:
         """The search of the same data under another price and budget; it shares what it can."""
