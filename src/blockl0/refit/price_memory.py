@@ -6,6 +6,7 @@ began. Of every support the columns that matter are kept, which are few.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -43,10 +44,19 @@ class PriceMemory:
     ----------
     size : int
         Columns of the largest pool that is made of prices.
+
+    Attributes
+    ----------
+    most : float
+        Supports that are remembered.
+    notify : callable or None
+        Called after each that is put in.
     """
 
     def __init__(self, size: int) -> None:
         self.size = size
+        self.most: float = MOST
+        self.notify: Callable[[], None] | None = None
         self._short: dict[bytes, Short] = {}
 
     def put(self, support: Ints, priced: Priced) -> None:
@@ -57,8 +67,18 @@ class PriceMemory:
         self._short[support.tobytes()] = Short(
             columns, priced.gains[columns], priced.swaps[columns], priced.doubtful
         )
-        if len(self._short) > MOST:
+        if len(self._short) > self.most:
             del self._short[next(iter(self._short))]
+        if self.notify is not None:
+            self.notify()
+
+    def recall(self, support: Ints, short: Short) -> None:
+        """Put in what another memory had."""
+        self._short[support.tobytes()] = short
+
+    def contents(self) -> list[tuple[Ints, Short]]:
+        """All supports, with what is remembered of each."""
+        return [(np.frombuffer(key, dtype=np.int64), short) for key, short in self._short.items()]
 
     def get(self, support: Ints, n: int) -> Priced | None:
         """What is remembered of a support, of n columns; None where nothing is."""

@@ -94,6 +94,8 @@ class QuadraticSearch(AnnealingSearch):
         self.desk: SideBySide | None = None
         self._memory = PriceMemory(max(LARGEST_POOL, pool_size(problem, options)))
         self._fitted: tuple[bytes, Incumbent] | None = None  # the last support, and its fit
+        if (checkpoint := problem.shared.get("checkpoint")) is not None:
+            checkpoint.fill(self._memory)
 
     def for_sparsity(self, sparsity: Sparsity) -> QuadraticSearch:
         """The search of the same data under another price and budget; it shares what it can."""
