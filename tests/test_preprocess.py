@@ -11,8 +11,9 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 
 from blockl0.losses import LOSSES, best_intercept
+from blockl0.problem.centred import Centered
 from blockl0.problem.design import as_design
-from blockl0.problem.preprocess import Centered, apply, drop_unweighted
+from blockl0.problem.preprocess import apply, drop_unweighted
 from blockl0.problem.problem import as_problem
 from blockl0.refit.rounds import solve_refit
 from blockl0.run import Run

@@ -228,7 +228,8 @@ class QuadraticModel(Model):
         if here is None or not np.array_equal(here.support, support):
             here = Incumbent(self.w, search.problem.objective(self.w), support.size)
         least = float(search.prices_at(here).min())
-        return stands_alone(search.problem, support, here.objective, least)
+        total = self.problem.total_weight
+        return stands_alone(search.problem, total, support, here.objective, least)
 
     def settle(self, run: Run, rng: np.random.Generator) -> Proposal:
         """Where the search of the model leads from w: to its best point, where that is known."""
@@ -302,7 +303,7 @@ class GroupedModel(Model):
         # the target of the model is the predictor less slope / curvature
         objective = 0.5 * float((np.einsum("ij,ij->i", slope, slope) / weights).sum())
         least = float(self.search.prices(self.support).min())
-        return stands_alone(problem, self.support, objective, least)
+        return stands_alone(problem, problem.total_weight, self.support, objective, least)
 
     def settle(self, run: Run, rng: np.random.Generator) -> Proposal:
         """Where the search of the model leads from w."""

@@ -42,7 +42,9 @@ class Priced(NamedTuple):
         return np.minimum(price - self.gains, self.swaps)
 
 
-def stands_alone(problem: Problem, support: Ints, objective: float, least_price: float) -> bool:
+def stands_alone(
+    problem: Problem, total: float, support: Ints, objective: float, least_price: float
+) -> bool:
     """Whether all swaps raise an objective by far more than chance may take off it again.
 
     Of n columns that mean nothing the best takes about log n of the variance of the residual, as
@@ -52,14 +54,16 @@ def stands_alone(problem: Problem, support: Ints, objective: float, least_price:
     Parameters
     ----------
     problem : Problem
-        Of which the columns, the sparsity and the weights are read.
+        Of which the columns and the sparsity are read.
+    total : float
+        The sum of the weights of the samples, so that one of weight two says as much as two.
     support : ndarray of int64
     objective : float
         Of least squares with these rows.
     least_price : float
         What the cheapest addition or swap changes it by.
     """
-    n_free = problem.n_samples - support.size
+    n_free = total - support.size
     if problem.sparsity.price > 0.0 or n_free <= 0:
         return False
     share = max(ALONE_CHANCES * np.log(problem.n_features) / n_free, ALONE_SHARE)

@@ -367,7 +367,8 @@ class QuadraticSearch(AnnealingSearch):
         if not incumbent.is_settled or incumbent.prices is None:
             return False
         least = float(incumbent.prices.min())
-        return stands_alone(self.problem, incumbent.support, incumbent.objective, least)
+        total = self.problem.total_weight
+        return stands_alone(self.problem, total, incumbent.support, incumbent.objective, least)
 
     def kick_round(
         self, incumbent: Incumbent, run: Run, rng: np.random.Generator, is_narrow: bool = False
