@@ -22,6 +22,7 @@ from blockl0.storage.block import (
     centre,
     first_bad,
     is_refused,
+    refused_summary,
 )
 from blockl0.storage.limits import limits_of
 from blockl0.storage.prices import LEAST_PIVOT, SMALLEST, Table
@@ -187,8 +188,7 @@ class DeviceBlock(Block):
         low, high, used_low, used_high, squares, products, means, rests = lines[:8]
         centred, centred_products = lines[8:]
         if is_refused(low, high).any():
-            nothing, none = np.zeros(low.size), np.zeros(low.size, dtype=np.bool_)
-            return Summary(low, high, *(nothing,) * 6, none, none, self._first_bad(low, high))
+            return refused_summary(low, high, self._first_bad(low, high))
         is_far = FAR**2 * centred < total * means**2
         is_constant = is_far & is_rounding(used_low, used_high)
         return Summary(
