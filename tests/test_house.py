@@ -16,6 +16,7 @@ ROOT = Path(blockl0.__file__).parent
 FLOORS = (
     (
         "_version",
+        "archives",
         "compile_time",
         "compiling",
         "errors",

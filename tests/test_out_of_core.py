@@ -20,7 +20,7 @@ LIMIT = 1e6
 
 def draw(dtype="float64"):
     rng = np.random.default_rng(0)
-    X = np.round(8 * rng.standard_normal((M, N))) + 20
+    X = np.round(8 * rng.standard_normal((M, N)))
     y = X[:, 5:300:75].sum(axis=1) + 2.0 * rng.standard_normal(M)
     return np.asfortranarray(X.astype(dtype)), y
 
@@ -96,12 +96,12 @@ def test_the_same_answer_as_in_memory(make, dtype, tmp_path):
     stored = make(X, tmp_path)
     assert isinstance(as_design(stored, LIMIT), Blocks)
     assert isinstance(as_design(stored), Dense)
-    given = {"n_nonzero_coefs": K, "random_state": 0, "effort": "fast"}
+    given = {"n_nonzero_coefs": K, "random_state": 0, "effort": "fast", "pool": 60}
     here = solve(stored, y, memory_limit=LIMIT, **given)
     there = solve(X.astype(float), y, **given)
     assert here.support.tolist() == there.support.tolist()
     assert here.objective == pytest.approx(there.objective, rel=1e-10)
-    assert here.certificate == there.certificate
+    assert here.certificate is not None and str(here.certificate) == str(there.certificate)
     assert here.n_passes <= there.n_passes
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -31,6 +32,8 @@ Floats = NDArray[np.float64]
 
 MAX_SWEEPS = 4
 """Times that neighbours are asked, forth and back; it ends earlier when nothing changes."""
+TOGETHER_BYTES = 256 << 20
+"""Pools of the points that are made side by side."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -296,12 +299,14 @@ def solve_path(
         rounds = -1
     search = make_search(reduced(problem, clock), options)
     along = Along(search, Sparsity(*points[-1])) if are_linked and rounds > 0 else None
+    shared = search.n_passes
     path = _solve_each(
         search, [Sparsity(*p) for p in points], clock, seed, rounds, along,
         asks_last=is_quick and not (are_linked or is_wide),
     )  # fmt: skip
+    path[0].n_passes += shared
     if are_linked:
-        if not path[-1].is_cut:
+        if not any(point.is_cut for point in path):
             _ask_neighbours(path, clock)
         _carry_forward(path)
     results = tuple(point.result() for point in path)
@@ -383,6 +388,10 @@ def _solve_each(
     Where the last one is asked, each is started from the one before as well. Ends with the first
     that is cut.
     """
+    several, width = search.for_sparsity(points[-1]).together(TOGETHER_BYTES)
+    are_alone = along is None or not along.may_serve(points)
+    if width > 1 and are_alone and not asks_last:
+        return _solve_together(several, width, points, clock, seed, rounds)
     path = [_solve_point(search, points[0], clock, seed, rounds)]
     for i, sparsity in enumerate(points[1:], start=1):
         if path[-1].is_cut:
@@ -395,6 +404,32 @@ def _solve_each(
         path.append(_solve_point(search, sparsity, clock, seed, rounds, init, frontier))
         if asks_last and not path[-1].is_cut:
             path[-1].try_from(before, must_replace=False)
+    return path
+
+
+def _solve_together(
+    search: Any, width: int, points: Sequence[Sparsity], clock: Run, seed: Any, rounds: int
+) -> list[_Point]:
+    """The points alone, `width` of them side by side: they share passes over X, and nothing else.
+
+    The first counts the passes, and each the same share of the time. Ends where one is cut.
+    """
+    path: list[_Point] = []
+    for start in range(0, len(points), width):
+        here, passes, begun = points[start : start + width], search.n_passes, clock.seconds
+        runs = [clock.part(replace(clock.problem, sparsity=s), is_shown=True) for s in here]
+        tasks = [
+            partial(_solve_point, search, sparsity, clock, seed, rounds, run=run)
+            for sparsity, run in zip(here, runs, strict=True)
+        ]
+        some = search.desk.run(tasks, lambda runs=runs: [run.interrupt() for run in runs])
+        for point in some:
+            point.n_passes, point.seconds = 0, (clock.seconds - begun) / len(some)
+            point.incumbent.prices = None  # they are remembered
+        some[0].n_passes = search.n_passes - passes
+        path += some
+        if any(point.is_cut for point in some):
+            break
     return path
 
 
@@ -418,11 +453,13 @@ def _solve_point(
     rounds: int,
     init: Floats | None = None,
     frontier: Frontier | None = None,
+    run: Run | None = None,
 ) -> _Point:
     """A point as `solve` finds it, or from a start and the frontier it comes from."""
     passes = search.n_passes
     search = search.for_sparsity(sparsity)
-    run = clock.part(replace(clock.problem, sparsity=sparsity), is_shown=True)
+    if run is None:
+        run = clock.part(replace(clock.problem, sparsity=sparsity), is_shown=True)
     rng = check_random_state(seed)
     incumbent, status = improve(search, init, run, rng, rounds, frontier)
     n_passes = search.n_passes - passes

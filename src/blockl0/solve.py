@@ -12,9 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 # methods register when they are imported
 from blockl0 import baselines, dec, exact, refit  # noqa: F401
 from blockl0.methods import METHODS
+from blockl0.problem.design import as_design
 from blockl0.problem.moments import Moments, problem_of
 from blockl0.problem.problem import Problem
 from blockl0.problem.reduction import reduced
+from blockl0.refit.checkpoint import Checkpoint
 from blockl0.refit.rounds import make_search, refit_options, run_search
 from blockl0.result import Result
 from blockl0.run import Callback, Run, begin, logger
@@ -40,6 +42,7 @@ def solve(
     random_state: Any = None,
     time_limit: float | None = None,
     memory_limit: float | None = None,
+    checkpoint: Any = None,
     callback: Callback | None = None,
     verbose: int | bool = 0,
     **method_options: Any,
@@ -112,6 +115,10 @@ def solve(
         Bytes. Of method "exact", for its tree: 4e9 by default. Of an X that is read in blocks, for
         these and for what is kept of them, 1 GiB by default; beside it a search takes a few
         numbers for every column.
+    checkpoint : str or Path, optional
+        A file that keeps the passes over X, for method "refit" and the squared loss. A run that was
+        killed and is begun again with the same data and options makes none of them twice and comes
+        to the same answer; one of other data or options is refused. See the page on scale.
     callback : callable, optional
         Called with a `Progress` after every iteration, with `lower_bound` and `gap` from method
         "exact"; returning True stops.
@@ -137,6 +144,9 @@ def solve(
     check_method(method, method_options)
     if memory_limit is not None and "memory_limit" in METHODS[method].defaults:
         method_options["memory_limit"] = memory_limit
+    kept = None if checkpoint is None else Checkpoint(checkpoint, method, random_state)
+    if kept is not None:
+        X, random_state = kept.tell(X if isinstance(X, Moments) else as_design(X, memory_limit))
     problem = problem_of(
         X,
         y,
@@ -152,6 +162,8 @@ def solve(
         positive=positive,
         costs=costs,
     )
+    if kept is not None:
+        kept.bind(problem, init, {"random_state": random_state, **method_options})
     result = solve_problem(
         problem,
         method,
@@ -162,6 +174,8 @@ def solve(
         verbose=verbose,
         **method_options,
     )
+    if kept is not None:
+        kept.write(is_last=True)
     if result.note is not None:
         logger.warning(result.note)
     return result

@@ -40,8 +40,9 @@ Bools = NDArray[np.bool_]
 
 TAKEN_BYTES = 256 << 20
 """Columns up to this size are an array in memory once they are taken; others stay in blocks."""
-CARRIED = 1536
-"""Columns that a pass takes along where single columns are dear: a pool of the usual size."""
+CARRIED = 2560
+"""Columns that a pass takes along where single columns are dear, shared by its rankings: two of
+them, of additions and of swaps, for pools of the usual size."""
 GRAM_COLUMNS = 4096
 """Columns of which X'X is formed at most."""
 
@@ -143,7 +144,7 @@ class Blocks(Design):
         share, bags = most / self.shape[1], None
         given = kernel, ranking, share, *shared
         for part, (answer, best) in self.scan(kernel_carry, *given, split=split):
-            bags = bags or [Bag(most) for _ in best]
+            bags = bags or [Bag(-(-most // len(best))) for _ in best]
             for bag, (ranks, own, X) in zip(bags, best, strict=True):
                 bag.add(ranks, own + part.start, X)
             yield part, answer
@@ -180,6 +181,22 @@ class Blocks(Design):
             column, row, value = min(bad)
             refuse_entry("X", value, f"column {column}, row {row}")
         self._known = Known(Summary(**whole), y, weights)
+
+    def told(self) -> dict[str, Floats]:
+        """The summary, its target and its weights by name."""
+        if self._known is None:
+            return {}
+        summary, y, weights = self._known
+        content: dict[str, Any] = summary._asdict()
+        content |= {"y": y, "weights": weights}
+        return {name: a for name, a in content.items() if a is not None}
+
+    def remember(self, told: dict[str, Floats]) -> None:
+        """Know a summary, its target and its weights; nothing where it is of another shape."""
+        if told["low"].shape != (self.shape[1],):
+            return
+        fields: Any = {name: told[name] for name in Summary._fields[:-1]}
+        self._known = Known(Summary(**fields), told.get("y"), told.get("weights"))
 
     def _is_known_for(self, y: Floats | None, weights: Floats | None) -> bool:
         known = self._known

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -36,6 +38,10 @@ class Along:
     def __init__(self, search: Search, last: Sparsity) -> None:
         self._search, self._last = search, last
         self.frontier: Frontier | None = None
+
+    def may_serve(self, points: Sequence[Sparsity]) -> bool:
+        """Whether any point of a path may come to have a large support."""
+        return max(budget for _, budget in points) >= SHARED
 
     def serves(self, before: Incumbent, n_left: int) -> bool:
         """Whether the next point is one of many with a large support, as the one before has."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,16 +20,53 @@ LEAST_PIVOT = 1e-9
 """Of a squared length: with a smaller pivot a column is in the span of the support."""
 
 
+class Priced(NamedTuple):
+    """What every column would bring to a support, (n,) each, whatever the sparsity.
+
+    Attributes
+    ----------
+    gains : ndarray (n,)
+        By how much its addition lowers the smooth part; −inf where it is zero, or in the support.
+    swaps : ndarray (n,)
+        Change of the objective by its best swap; infinite likewise.
+    doubtful : ndarray of int64
+        The columns outside the support for which that is rounding.
+    """
+
+    gains: Floats
+    swaps: Floats
+    doubtful: Ints
+
+    def change(self, price: float) -> Floats:
+        """The better of both, (n,); an addition costs a price, infinity where there is no room."""
+        return np.minimum(price - self.gains, self.swaps)
+
+
 def price_columns(
     problem: Problem, sq_norms: Floats, w: Floats, support: Ints
 ) -> tuple[Floats, Ints]:
     """Change of the objective by the best addition or swap that brings in each column, (n,).
 
-    And the columns outside the support for which that is rounding.
+    And the columns outside the support for which that is rounding; see `price_supports`.
+    """
+    priced = price_supports(problem, sq_norms, [(w, support)])[0]
+    return priced.change(price_of_one(problem, support.size)), priced.doubtful
+
+
+def price_of_one(problem: Problem, size: int) -> float:
+    """What an addition to a support of a size costs; infinity where there is no room for one."""
+    price, budget = problem.sparsity
+    return price if size < budget else np.inf
+
+
+def price_supports(
+    problem: Problem, sq_norms: Floats, points: Sequence[tuple[Floats, Ints]]
+) -> list[Priced]:
+    """What every column would bring to each of some supports; one pass over X for all of them.
 
     With u = X_S'x_i, K = inv(X_S'X_S + ridge) and W = K u, the pivot of column i is
     M_ii = ‖x_i‖² − u'W; swapping it for j changes the minimum by
-    w_j²/2K_jj − (g_i − W_j w_j/K_jj)² / 2(M_ii + W_j²/K_jj). O(mns), one pass over X.
+    w_j²/2K_jj − (g_i − W_j w_j/K_jj)² / 2(M_ii + W_j²/K_jj). O(mns) for each.
 
     Parameters
     ----------
@@ -34,12 +74,36 @@ def price_columns(
         With a squared loss.
     sq_norms : ndarray (n,)
         Squared lengths of the columns, weights and ridge included.
-    w : ndarray (n,)
-        The fit on `support`.
-    support : ndarray of int64
-        Not empty.
+    points : sequence of (w (n,), support)
+        The fits on supports, none of them empty.
     """
-    budget, price = problem.sparsity.budget, problem.sparsity.price
+    n, asked = problem.n_features, [_as_asked(problem, *point) for point in points]
+    found = np.empty((len(points), 3, n))
+    V = np.hstack([one.V for one in asked])
+    tables = tuple((one.K, one.w, one.free) for one in asked)
+    for part, answer in problem.design.scan_for(
+        by_gains, kernel_price, V, tables, split=(sq_norms,)
+    ):
+        found[..., part] = answer
+    result = []
+    for (gains, swaps, pivots), one, (_, support) in zip(found, asked, points, strict=True):
+        gains[support], swaps[support] = -np.inf, np.inf
+        doubtful = doubtful_columns(sq_norms, pivots, support, one.is_apart)
+        result.append(Priced(gains, swaps, doubtful))
+    return result
+
+
+class _Asked(NamedTuple):
+    """A support in the words of `kernel_price`: V = [X_S, residual], weighted, and K = inv(H)."""
+
+    V: Floats
+    K: Floats
+    w: Floats
+    free: NDArray[np.bool_]
+    is_apart: bool
+
+
+def _as_asked(problem: Problem, w: Floats, support: Ints) -> _Asked:
     X_S = problem.design.columns(support)
     # the residual rides along, so that gradient and regressions take one pass
     eta = X_S @ w[support]
@@ -49,16 +113,9 @@ def price_columns(
     H = weighted[:, :-1].T @ X_S
     H.flat[:: support.size + 1] += problem.ridge
     K = _inverse(H)
-    free = ~np.isin(support, problem.keep)
-    change, pivots = np.empty(problem.n_features), np.empty(problem.n_features)
-    price_of_one = price if support.size < budget else np.inf
-    for part, answer in problem.design.scan_for(
-        by_change, kernel_price, weighted, K, w[support], free, price_of_one, split=(sq_norms,)
-    ):
-        change[part], pivots[part] = answer
-    change[support] = np.inf
     is_apart = 1.0 / (K.diagonal() * H.diagonal()) > CLEAR
-    return change, doubtful_columns(sq_norms, pivots, support, bool(is_apart.all()))
+    free = ~np.isin(support, problem.keep)
+    return _Asked(weighted, K, w[support], free, bool(is_apart.all()))
 
 
 def price_first(sq_norms: Floats, target: Floats, price: float, budget: int) -> Floats:
@@ -85,28 +142,36 @@ def _inverse(H: Floats) -> Floats:
     return K / scale / scale[:, None]
 
 
-def by_change(answer: tuple[Floats, Floats]) -> Floats:
-    """What `kernel_price` ranks columns by, (1, c)."""
-    return answer[0][None]
+def by_gains(answer: Floats) -> Floats:
+    """What `kernel_price` ranks columns by, additions and swaps of each support apart, (2k, c)."""
+    return np.concatenate([-answer[:, 0], answer[:, 1]])
 
 
 def kernel_price(
-    block: Block,
-    V: Floats,
-    K: Floats,
-    w: Floats,
-    free: NDArray[np.bool_],
-    price: float,
-    sq: Floats,
-) -> tuple[Floats, Floats]:
-    """The prices of the columns of a block, and their pivots, (c,) each; V = [X_S, residual]."""
-    U = block.cross(V)
-    U, g = U[:-1], U[-1]
+    block: Block, V: Floats, tables: tuple[tuple[Floats, Floats, Any], ...], sq: Floats
+) -> Floats:
+    """Gains, swaps and pivots of the columns of a block at some supports, (k, 3, c).
+
+    V holds [X_S, residual] of each one beside the other, and `tables` K, w_S and what may leave.
+    """
+    U, answer, at = block.cross(V), np.empty((len(tables), 3, sq.size)), 0
+    for (K, w, free), place in zip(tables, answer, strict=True):
+        size = w.size
+        place[:] = _price_part(U[at : at + size], K, w, U[at + size], sq, free)
+        at += size + 1
+    return answer
+
+
+def _price_part(
+    U: Floats, K: Floats, w: Floats, g: Floats, sq: Floats, free: NDArray[np.bool_]
+) -> tuple[Floats, Floats, Floats]:
+    """Gains, swaps and pivots of some columns; U = X_S' X_part, (s, c)."""
     W = K @ U
     M = np.maximum(sq - np.einsum("ij,ij->j", U, W), 0.0)
-    least = LEAST_PIVOT * sq
-    change = price - 0.5 * g * g / np.where(M > least, M, np.inf)
+    least, is_zero = LEAST_PIVOT * sq, sq <= 0.0
+    gains = 0.5 * g * g / np.where(M > least, M, np.inf)
+    swaps = np.full(sq.size, np.inf)
     # the smallest numbers keep a zero column from dividing zero by zero
-    kernels.price_swaps(W, np.diag(K).copy(), w, free, g, M, least + 1e-300, change)
-    change[sq <= 0.0] = np.inf
-    return change, M
+    kernels.price_swaps(W, np.diag(K).copy(), w, free, g, M, least + 1e-300, swaps)
+    gains[is_zero], swaps[is_zero] = -np.inf, np.inf
+    return gains, swaps, M

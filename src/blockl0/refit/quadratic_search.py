@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 
@@ -19,10 +20,24 @@ from blockl0.refit.annealing import anneal, last_price, most_columns, work_of
 from blockl0.refit.frontier import Frontier
 from blockl0.refit.pool import Pool
 from blockl0.refit.pool_kicks import LARGEST_BLOCK, PoolKicks
-from blockl0.refit.pool_sizes import SearchOptions, kick_size, narrow_size, pool_size
-from blockl0.refit.pricing import doubtful_columns, price_columns, price_first
+from blockl0.refit.pool_sizes import (
+    LARGEST_POOL,
+    SearchOptions,
+    kick_size,
+    narrow_size,
+    pool_size,
+)
+from blockl0.refit.price_memory import PriceMemory
+from blockl0.refit.pricing import (
+    Priced,
+    doubtful_columns,
+    price_first,
+    price_of_one,
+    price_supports,
+)
 from blockl0.refit.search import WaveSearch
 from blockl0.refit.settled import fit_with_kept, prove
+from blockl0.refit.side_by_side import SideBySide
 from blockl0.refit.waves import FIRST_WAVES, WAVES, Waves
 from blockl0.run import Run
 
@@ -35,6 +50,8 @@ STAGES = 4
 """Parts in which a large X is first asked for its columns, each priced at what the last found."""
 RELATIVE_TOLERANCE = 1e-11
 """Of ½‖y‖²: smaller improvements are rounding."""
+MOST_TOGETHER = 32
+"""Searches that run side by side at most."""
 MAX_PRICINGS = 50
 """Rounds of pool, search and price before a search is given up; each lowers the objective."""
 
@@ -72,6 +89,11 @@ class QuadraticSearch(WaveSearch):
         self.tally.n_passes += 2 if like is None else 1
         self._whole = None if like is None else self._like_whole_of(like)
         self._last: Pool | None = None  # the last pool that was not all of X
+        # where searches run side by side, they ask for prices together
+        self.desk: SideBySide | None = None
+        self._memory = PriceMemory(max(LARGEST_POOL, pool_size(problem, options)))
+        if (checkpoint := problem.shared.get("checkpoint")) is not None:
+            checkpoint.fill(self._memory)
 
     def for_sparsity(self, sparsity: Sparsity) -> QuadraticSearch:
         """The search of the same data under another price and budget; it shares what it can."""
@@ -87,10 +109,24 @@ class QuadraticSearch(WaveSearch):
         What is known of the Gram matrix of all columns is copied.
         """
         other = self.for_sparsity(self.problem.sparsity)
-        other.tally = Tally()
+        other.tally, other.desk = Tally(), None
+        other._memory = PriceMemory(self._memory.size)
         if other._whole is not None:
             other._whole.part_from_others()
         return other
+
+    def together(self, most_bytes: float) -> tuple[QuadraticSearch, int]:
+        """A search that asks for prices with others, and how many of them have room in memory.
+
+        Where X is read, a pass is worth more than the time that the products of one take.
+        """
+        if self.problem.design.n_read is None:
+            return self, 1
+        other = copy(self)
+        other.desk = SideBySide(self.price)
+        p = pool_size(self.problem, self.options)
+        each = 8.0 * p * (self.problem.n_samples + 2 * p)
+        return other, max(1, min(MOST_TOGETHER, int(most_bytes / each)))
 
     def for_target(self, y: Floats) -> QuadraticSearch:
         """The search of the same columns for another target, with a tally of its own.
@@ -217,14 +253,28 @@ class QuadraticSearch(WaveSearch):
         if incumbent.prices is None:
             incumbent.doubtful = np.empty(0, dtype=np.int64)
             if incumbent.support.size:
-                self.tally.n_passes += 1
-                incumbent.prices, incumbent.doubtful = price_columns(
-                    self.problem, self.sq_norms, incumbent.w, incumbent.support
-                )
+                priced = self._priced(incumbent)
+                of_one = price_of_one(self.problem, incumbent.support.size)
+                incumbent.prices, incumbent.doubtful = priced.change(of_one), priced.doubtful
             else:
                 price, budget = self.problem.sparsity
                 incumbent.prices = price_first(self.sq_norms, self.target, price, budget)
         return incumbent.prices
+
+    def _priced(self, incumbent: Incumbent) -> Priced:
+        """What columns would bring to a support; by a pass, unless that is remembered."""
+        support = incumbent.support
+        found = self._memory.get(support, self.problem.n_features)
+        if found is None:
+            point = incumbent.w, support
+            found = self.price([point])[0] if self.desk is None else self.desk.ask(point)
+            self._memory.put(support, found)
+        return found
+
+    def price(self, points: Sequence[tuple[Floats, Ints]]) -> list[Priced]:
+        """What columns would bring to some supports, by one pass."""
+        self.tally.n_passes += 1
+        return price_supports(self.problem, self.sq_norms, points)
 
     def settle(
         self, incumbent: Incumbent, run: Run, rng: np.random.Generator, ceiling: float = np.inf

@@ -43,6 +43,10 @@ class Search(ABC):
         # of an X that is read, what was read before this problem was made does not count
         self._read_before = problem.shared.pop("n_read", problem.design.n_read)
 
+    def together(self, most_bytes: float) -> tuple[Self, int]:
+        """A search that asks for passes over X with others, and how many can do so at a time."""
+        return self, 1
+
     @property
     def n_passes(self) -> int:
         """Passes over X so far: those of the search, or of an X that is read, all reads of it."""

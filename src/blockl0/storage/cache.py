@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from threading import RLock
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,9 +30,15 @@ class ColumnCache:
         self.n_read = 0.0
         self.most = max(1, source.held_bytes // (8 * source.shape[0]))
         self._kept: dict[int, Floats] = {}
+        # two searches of one run may ask at the same time
+        self._lock = RLock()
 
     def columns(self, idx: Ints) -> Floats:
         """X[:, idx] as a new Fortran-ordered array (m, k); what is not kept is read."""
+        with self._lock:
+            return self._columns(idx)
+
+    def _columns(self, idx: Ints) -> Floats:
         missing = np.array([j for j in np.unique(idx) if int(j) not in self._kept], dtype=np.int64)
         if idx.size > self.most:
             self._count(idx)
@@ -48,10 +56,11 @@ class ColumnCache:
 
     def keep(self, idx: Ints, columns: list[Floats]) -> None:
         """Keep columns that were read in passing."""
-        for j, x in zip(idx.tolist(), columns, strict=True):
-            self._kept.pop(j, None)
-            self._kept[j] = x
-        self._forget()
+        with self._lock:
+            for j, x in zip(idx.tolist(), columns, strict=True):
+                self._kept.pop(j, None)
+                self._kept[j] = x
+            self._forget()
 
     def _forget(self) -> None:
         """Let go of the columns that were not used for longest."""

@@ -31,11 +31,11 @@ def kernel_carry(
 
     `share` is that of the columns that are wanted of all.
     """
-    answer = kernel(block, *given)
-    best = []
-    for ranks in ranking(answer):
-        count = min(ranks.size, int(np.ceil(SHARE * share * ranks.size)) + MORE)
-        own = np.argpartition(ranks, count - 1)[:count]
+    answer, best = kernel(block, *given), []
+    rankings = ranking(answer)
+    for ranks in rankings:
+        count = int(np.ceil(SHARE * share / len(rankings) * ranks.size)) + MORE
+        own = np.argpartition(ranks, min(count, ranks.size) - 1)[:count]
         best.append((ranks[own], own, block.stored(own)))
     return answer, best
 
