@@ -44,9 +44,7 @@ def each_part(
 
     `start` is the number of rows before, or where that is not known, more than there can be.
     """
-    import dask
-
-    from blockl0.storage.dask_arrays import Held, make_runner
+    from blockl0.storage.dask_arrays import Held, get_dask, make_runner
 
     _check_parts(X, y, sample_weight)
     sizes = None if is_frame(X) else X.chunks[0]
@@ -54,7 +52,7 @@ def each_part(
     starts = np.cumsum([0, *sizes]).astype(int).tolist() if is_known else None
     begins = starts or [i * UNKNOWN for i in range(X.npartitions)]
     columns = [_pieces(part, starts, X.npartitions) for part in (X, y, sample_weight, labels)]
-    run, runner = dask.delayed(_begun, pure=False), make_runner()
+    run, runner = get_dask().delayed(_begun, pure=False), make_runner()
     shared = runner.shared(begin)
     jobs = (
         (i, run(shared, Held(begins[i]), *(pieces[i] for pieces in columns)))
