@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from blockl0 import L0Classifier, L0Regressor, solve
+from blockl0 import L0Classifier, L0Regressor, L0RegressorCV, certify, solve
 from blockl0.problem import blocks as blocks_module
 from blockl0.problem.blocks import Blocks
 from blockl0.problem.preprocess import apply
@@ -241,3 +241,36 @@ def test_a_block_of_integers_does_not_wrap():
     X = np.full((300, 2), 100, dtype=np.int8)
     assert ArrayBlock(X).cross(np.ones((300, 1))).tolist() == [[30000.0, 30000.0]]
     assert ArrayBlock(X).sq_norms().tolist() == [3e6, 3e6]
+
+
+@pytest.mark.parametrize("level", ["basic", "L", 1, 2])
+def test_certificates_of_blocks(make, level):
+    X, y = draw(15)
+    w = np.zeros(N)
+    for support in (np.arange(K), np.arange(2, K + 2)):
+        w[:] = 0.0
+        w[support] = np.linalg.lstsq(X[:, support], y, rcond=None)[0]
+        here, there = (
+            certify(stored, y, w, n_nonzero_coefs=K, level=level) for stored in (Blocks(make(X)), X)
+        )
+        assert here.holds == there.holds
+        if not here.holds:
+            assert here.better_objective == pytest.approx(there.better_objective, rel=1e-9)
+
+
+@pytest.mark.parametrize("method", ["omp", "pgm", "forward", "cosamp"])
+def test_other_methods_on_blocks(method):
+    X, y = draw(16)
+    given = {"n_nonzero_coefs": K, "method": method, "random_state": 0}
+    assert_same(solve(Blocks(Counting(X, CUTS["ragged"])), y, **given), solve(X, y, **given))
+
+
+def test_cross_validation_is_refused_and_a_criterion_is_not():
+    X, y = draw(17)
+    source = Counting(X, CUTS["ragged"])
+    source.held_bytes = 10_000
+    with pytest.raises(ValueError, match="cross-validation cannot take rows"):
+        L0RegressorCV(3).fit(source, y)
+    model = L0RegressorCV(6, rule="ebic", random_state=0).fit(source, y)
+    twin = L0RegressorCV(6, rule="ebic", random_state=0).fit(X, y)
+    assert model.support_.tolist() == twin.support_.tolist()

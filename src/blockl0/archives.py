@@ -14,7 +14,9 @@ from blockl0.files import check_exists, write_whole
 
 def write_archive(path: Any, form: str, content: dict[str, Any], force: bool = False) -> None:
     """Write named arrays as an archive (.npz) with the name of their form and a checksum."""
-    arrays = {name: np.asarray(value) for name, value in content.items()} | {"form": np.array(form)}
+    arrays: dict[str, Any] = {name: np.asarray(value) for name, value in content.items()} | {
+        "form": np.array(form)
+    }
     buffer = io.BytesIO()
     np.savez(buffer, **arrays, checksum=np.array(digest(arrays)))
     write_whole(path, buffer.getbuffer(), force)  # type: ignore[arg-type]

@@ -104,7 +104,7 @@ class Result:
         columns do not depend on each other, see `blockl0.problem.orthogonal`.
     n_passes : int or None
         Full passes over X, where they are counted; of tall data with the squared loss, over the
-        triangular factor that stands for X.
+        triangular factor that stands for X; of an X that is read in blocks, all reads of it.
     drift : float or None
         Largest rounding seen in a pivot of the search, relative to its column's squared norm, where
         it is measured. It touches only the ranking of moves: `coef` and `objective` come from X.

@@ -36,15 +36,19 @@ class Data(NamedTuple):
 
     def rows(self, where: Any) -> Data:
         """Some of the rows."""
+        self.check_rows()
+        X = sp.csc_array(self.X.tocsr()[where]) if sp.issparse(self.X) else self.X[where]
+        weights = None if self.weights is None else self.weights[where]
+        given = _check_method_params(self.X, self.for_scorer or {}, indices=where)
+        return Data(X, self.y[where], self.target[where], self.n_classes, weights, given)
+
+    def check_rows(self) -> None:
+        """Refuse X of which there are no rows to take."""
         if isinstance(self.X, Design):
             raise ValueError(
                 "X is stored in blocks of columns, of which cross-validation cannot take rows; "
                 "give a criterion, as rule='ebic', or fit one budget by an estimator without it."
             )
-        X = sp.csc_array(self.X.tocsr()[where]) if sp.issparse(self.X) else self.X[where]
-        weights = None if self.weights is None else self.weights[where]
-        given = _check_method_params(self.X, self.for_scorer or {}, indices=where)
-        return Data(X, self.y[where], self.target[where], self.n_classes, weights, given)
 
     @property
     def is_empty(self) -> bool:

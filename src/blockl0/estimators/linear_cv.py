@@ -154,6 +154,7 @@ class L0LinearCV(L0Linear):
                 )
             return moment_splits(data.X)
         seed = self._row_seed(seed)
+        data.check_rows()
         return make_splits(self.cv, data.X, data.y, is_classifier(self), seed, **metadata)
 
     def _score_folds(

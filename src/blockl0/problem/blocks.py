@@ -320,8 +320,8 @@ class Blocks(Design):
         """X diag(scale), as a view; exact for powers of two."""
         other, view = copy(self), self.view
         own = scale if view.scale is None else view.scale * scale
-        shifts = (None if a is None else a * scale for a in (view.means, view.rests))
-        other.view, other._known = View(own, *shifts, view.is_flat, view.is_far), None
+        means, rests = (None if a is None else a * scale for a in (view.means, view.rests))
+        other.view, other._known = View(own, means, rests, view.is_flat, view.is_far), None
         return other
 
     def as_centred(self, weights: Floats | None = None) -> CentredBlocks:
@@ -361,7 +361,7 @@ class CentredBlocks(Blocks):
     blur = 2.0 * (FAR + 1.0)
 
     def __init__(self, base: Blocks) -> None:
-        self.__dict__.update(base.__dict__)
+        vars(self).update(vars(base))
         known = base._known
         assert known is not None
         summary = known.summary
@@ -385,7 +385,7 @@ class CentredBlocks(Blocks):
 
     def recentred(self, weights: Floats) -> CentredBlocks:
         """The same X with means of other weights taken away; one pass."""
-        other, is_far = copy(self), self.view.is_far
+        other, is_far = copy(self), np.asarray(self.view.is_far)
         shift = self.rmatvec(weights) / float(weights.sum())
         other.view = self.view._replace(
             means=np.where(is_far, self.means, self.means + shift),

@@ -182,7 +182,8 @@ class View(NamedTuple):
 
     def cut(self, part: Any) -> View:
         """Of some columns."""
-        return View(*(None if a is None else a[part] for a in self))
+        own: list[Any] = [None if a is None else a[part] for a in self]
+        return View(*own)
 
     def change(self, X: Floats) -> Floats:
         """Stored columns (m, c) turned into those that are meant, in place."""
@@ -190,8 +191,8 @@ class View(NamedTuple):
             X *= self.scale
         if self.means is not None:
             X -= self.means
-            if self.is_far.any():  # type: ignore[union-attr]
-                # one after the other: the sum of the two would be rounded to the digits of the mean
+            # one after the other: the sum of the two would be rounded to the digits of the mean
+            if self.rests is not None and np.any(self.is_far):  # type: ignore[arg-type]
                 X -= self.rests
             X[:, self.is_flat] = 0.0
         return X
@@ -257,7 +258,8 @@ def centre(y: Floats, weights: Floats | None) -> tuple[Floats, float, float]:
 
 def joined(parts: list[Summary]) -> Summary:
     """Summaries of consecutive columns as one, without what is bad."""
-    return Summary(*(np.concatenate(part) for part in zip(*(p[:-1] for p in parts), strict=True)))
+    fields: list[Any] = list(zip(*(part[:-1] for part in parts), strict=True))
+    return Summary(*(np.concatenate(field) for field in fields))  # pyright: ignore[reportArgumentType]
 
 
 def _summary_of(
@@ -271,8 +273,8 @@ def _summary_of(
     k, total = X.shape[1], float(weights.sum())
     low, high = X.min(axis=0), X.max(axis=0)
     if not (high.max() <= LARGEST_ENTRY and low.min() >= -LARGEST_ENTRY):
-        nothing, none = np.zeros(k), np.zeros(k, dtype=np.bool_)
-        return Summary(low, high, *(nothing,) * 6, none, none, _first_bad(X, start))
+        rest: list[Any] = [np.zeros(k)] * 6 + [np.zeros(k, dtype=np.bool_)] * 2
+        return Summary(low, high, *rest)._replace(bad=_first_bad(X, start))
     lines = np.zeros((3, k))
     if both is None:
         lines[0] = weights @ X

@@ -91,7 +91,7 @@ class MapSource(Source):
         raw = np.empty(m * (stop - start) * size, dtype=np.uint8)
         with open(name, "rb", buffering=0) as file:
             file.seek(begin + start * m * size)
-            at = memoryview(raw)
+            at = memoryview(raw)  # type: ignore[arg-type]
             while at.nbytes:
                 got = file.readinto(at)
                 if not got:
