@@ -163,12 +163,17 @@ def test_tall_arrays_and_frames_are_read_by_rows(scheduler):
     for target in (y, d):
         ours = L0Regressor(2, random_state=0).fit(D, target)
         assert ours.support_.tolist() == [1, 5]
+        np.testing.assert_allclose(ours.predict(D), ours.predict(X), rtol=1e-12)
     ours = L0RegressorCV(5, random_state=0, cv=4).fit(D, d)
     assert ours.support_.tolist() == known.support_.tolist() and len(ours.cv_scores_) == 4
     frame = pd.DataFrame(X, columns=[*"abcdefgh"]).assign(y=y)
     parts = dd.from_pandas(frame, npartitions=3)
     ours = L0Regressor(2, random_state=0).fit(parts[[*"abcdefgh"]], parts["y"])
     assert ours.feature_names_in_[ours.support_].tolist() == ["b", "f"]
+    predicted = ours.predict(frame[[*"abcdefgh"]])
+    np.testing.assert_allclose(ours.predict(parts[[*"abcdefgh"]]), predicted, rtol=1e-12)
+    with pytest.raises(ValueError, match="in their order"):
+        ours.predict(parts[[*"hbcdefga"]])
     with pytest.raises(ValueError, match="squared loss"):
         L0Regressor(2, loss="huber").fit(parts[[*"abcdefgh"]], parts["y"])
     with pytest.raises(ValueError, match="must be of dask"):

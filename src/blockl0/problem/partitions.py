@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from blockl0.text import listing
+
 TALL = 4.0
 """Rows per column from which an array that is cut by rows is read by rows."""
 MOST_COLUMNS = 5000
@@ -66,6 +68,22 @@ def each_part(
         while at in waiting:
             yield waiting.pop(at)
             at += 1
+
+
+def chosen_columns(X: Any, columns: Any, names: Any = None) -> Any:
+    """Some columns of X, computed and brought here, (m, k).
+
+    Those of a frame by the names of all that it should have, in their order.
+    """
+    if not is_frame(X):
+        return np.asarray(X[:, columns].compute())
+    here = list(map(str, X.columns))
+    if names is not None and here != list(names):
+        raise ValueError(
+            f"The columns of the data frame must be those of the fit, {listing(list(names))}, in "
+            f"their order; got {listing(here)}."
+        )
+    return X[[X.columns[j] for j in columns]].compute().to_numpy(np.float64)
 
 
 def _begun(begin: Any, start: Any, *parts: Any) -> Any:
