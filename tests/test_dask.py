@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -161,12 +163,17 @@ def test_tall_arrays_and_frames_are_read_by_rows(scheduler):
     for target in (y, d):
         ours = L0Regressor(2, random_state=0).fit(D, target)
         assert ours.support_.tolist() == [1, 5]
+        np.testing.assert_allclose(ours.predict(D), ours.predict(X), rtol=1e-12)
     ours = L0RegressorCV(5, random_state=0, cv=4).fit(D, d)
     assert ours.support_.tolist() == known.support_.tolist() and len(ours.cv_scores_) == 4
     frame = pd.DataFrame(X, columns=[*"abcdefgh"]).assign(y=y)
     parts = dd.from_pandas(frame, npartitions=3)
     ours = L0Regressor(2, random_state=0).fit(parts[[*"abcdefgh"]], parts["y"])
     assert ours.feature_names_in_[ours.support_].tolist() == ["b", "f"]
+    predicted = ours.predict(frame[[*"abcdefgh"]])
+    np.testing.assert_allclose(ours.predict(parts[[*"abcdefgh"]]), predicted, rtol=1e-12)
+    with pytest.raises(ValueError, match="in their order"):
+        ours.predict(parts[[*"hbcdefga"]])
     with pytest.raises(ValueError, match="squared loss"):
         L0Regressor(2, loss="huber").fit(parts[[*"abcdefgh"]], parts["y"])
     with pytest.raises(ValueError, match="must be of dask"):
@@ -249,3 +256,38 @@ def test_a_cluster_without_workers_does_not_hang(monkeypatch):
         pytest.raises(RuntimeError, match="no worker for 2 seconds"),
     ):
         solve(da.from_array(X, chunks=(M, 10)), y, n_nonzero_coefs=2)
+
+
+SCRIPT = """
+import os, signal, sys
+sys.path.insert(0, {tests!r})
+import pytest
+import test_dask as t
+from blockl0.refit import checkpoint
+
+if __name__ == "__main__":
+    checkpoint.PATIENCE = 0.0
+    X, y = t.draw(11)
+    with pytest.MonkeyPatch.context() as patch, t.workers(2) as made, t.distributed.Client(made):
+        D = t.many_blocks(X, patch)
+        end = lambda: os.kill(os.getpid(), signal.SIGKILL)
+        patch.setattr(t.dask_arrays.DaskEngine, "map", t.after_some(30, end))
+        t.solve(D, y, checkpoint={path!r}, **t.KEPT)
+"""
+KEPT = {"n_nonzero_coefs": 4, "pool": 20, "effort": "fast", "random_state": 0}
+
+
+@pytest.mark.slow
+def test_a_client_that_is_killed_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
+    path = tmp_path / "run.npz"
+    script = tmp_path / "run.py"
+    script.write_text(SCRIPT.format(tests=os.path.dirname(__file__), path=str(path)))
+    done = subprocess.run([sys.executable, str(script)], check=False, timeout=300)
+    assert done.returncode == -signal.SIGKILL and path.exists()
+    X, y = draw(11)
+    D = many_blocks(X, monkeypatch)
+    whole, again = opened(D), opened(D)
+    known = solve(whole, y, **KEPT)
+    ours = solve(again, y, checkpoint=path, **KEPT)
+    np.testing.assert_array_equal(ours.coef, known.coef)
+    assert again.engine.traffic.n_maps < whole.engine.traffic.n_maps

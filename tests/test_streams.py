@@ -259,3 +259,11 @@ def test_large_files_go_by_themselves(here, monkeypatch):
     assert "is read in parts, since its numbers take about" in done.stderr
     done = run("report", "t.csv", "-t", "y", code=3)
     assert "`report` needs the rows in memory, but its numbers" in done.stderr
+
+
+def test_a_quote_that_is_never_closed_is_placed(here):
+    (here / "t.csv").write_text('y,x\n1,"a\n2,b\n3,c\n')
+    done = run("fit", "t.csv", "-t", "y", "-k", 1, code=3)
+    assert "a quote opens and is never closed. It opens in line 2 of 4" in done.stderr
+    done = run("fit", "t.csv", "-t", "y", "-k", 1, "--stream", code=3)
+    assert "in line 1 of 3. Lines are counted from row 2 of t.csv on." in done.stderr

@@ -33,6 +33,7 @@ from blockl0.losses import Loss, get_loss, label_of, names_of
 from blockl0.problem.blocks import stored
 from blockl0.problem.design_base import Design
 from blockl0.problem.moments import Moments, tall_moments
+from blockl0.problem.partitions import chosen_columns, is_partitioned
 from blockl0.problem.preprocess import (
     ConstantColumnWarning,
     Prepared,
@@ -438,13 +439,20 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
     def _predictor(self, X: Any) -> Floats:
         check_is_fitted(self)
         # only the chosen columns are read, so that others may hold anything
+        chosen = self.support_
+        if is_partitioned(X):
+            self._check_width(X, reset=False)
+            names = getattr(self, "feature_names_in_", None)
+            part = chosen_columns(X, chosen, names)
+            part = check_X(part) if chosen.size else part
+            return np.asarray(part @ self.coef_.T[chosen]) + self.intercept_
         X = stored(X)
         if isinstance(X, Design):
             self._check_width(X, reset=False)
-            part = check_X(X.columns(self.support_)) if self.support_.size else X.columns([])
+            part = check_X(X.columns(chosen)) if chosen.size else X.columns([])
         else:
-            part = self._read_X(X, used=self.support_, reset=False)[:, self.support_]
-        return np.asarray(part @ self.coef_.T[self.support_]) + self.intercept_
+            part = self._read_X(X, used=chosen, reset=False)[:, chosen]
+        return np.asarray(part @ self.coef_.T[chosen]) + self.intercept_
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

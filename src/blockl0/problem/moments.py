@@ -8,9 +8,6 @@ proof. Factors keep distances between columns, which products X'X square and los
 
 from __future__ import annotations
 
-import hashlib
-import io
-import zipfile
 from collections.abc import Iterator
 from copy import copy
 from functools import partial
@@ -19,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.files import check_exists, write_whole
+from blockl0.archives import read_archive, write_archive
 from blockl0.losses import Loss, get_loss
 from blockl0.problem.design import as_design
 from blockl0.problem.factors import Factor, merged
@@ -326,32 +323,16 @@ class Moments:
 
     def save(self, path: Any, force: bool = False) -> None:
         """Write a NumPy archive (.npz), whole or not at all, with a checksum and no pickles."""
-        content = self._content()
-        buffer = io.BytesIO()
-        np.savez(buffer, **content, checksum=np.array(_checksum(content)))
-        write_whole(path, buffer.getvalue(), force)
+        write_archive(path, FORMAT, self._content(), force)
 
     @classmethod
     def load(cls, path: Any) -> Self:
         """Read what `save` wrote; a file that was changed or cut is refused."""
-        path = check_exists(path)
-        try:
-            with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as archive:
-                content = {name: archive[name] for name in archive.files}
-        except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-            raise ValueError(f"{str(path)!r} is not a file of moments: {error}.") from error
-        checksum = str(content.pop("checksum", ""))
-        if str(content.get("format", "")) != FORMAT or checksum != _checksum(content):
-            raise ValueError(
-                f"{str(path)!r} is not a whole file of moments of this version: its "
-                "checksum or its format differs; save it anew."
-            )
-        return cls._from_content(content)
+        return cls._from_content(read_archive(path, FORMAT, "a file of moments"))
 
     def _content(self) -> dict[str, Any]:
         factors = self._checked()
         return {
-            "format": np.array(FORMAT),
             "names": np.array(self.feature_names or (), dtype=np.str_),
             "has_means": np.array(self.has_means),
             "seed": np.array(self.random_state),
@@ -496,12 +477,3 @@ def _root(G: Floats) -> Floats:
     rows = np.sqrt(np.maximum(values, 0.0))[:, None] * axes.T * scale
     R: Any = np.linalg.qr(rows, mode="r")
     return R
-
-
-def _checksum(content: dict[str, Any]) -> str:
-    digest = hashlib.sha256()
-    for name in sorted(content):
-        array = np.ascontiguousarray(content[name])
-        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
-        digest.update(array.tobytes())
-    return digest.hexdigest()

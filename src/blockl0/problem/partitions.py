@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from blockl0.text import listing
+
 TALL = 4.0
 """Rows per column from which an array that is cut by rows is read by rows."""
 MOST_COLUMNS = 5000
@@ -44,9 +46,7 @@ def each_part(
 
     `start` is the number of rows before, or where that is not known, more than there can be.
     """
-    import dask
-
-    from blockl0.storage.dask_arrays import Held, make_runner
+    from blockl0.storage.dask_arrays import Held, get_dask, make_runner
 
     _check_parts(X, y, sample_weight)
     sizes = None if is_frame(X) else X.chunks[0]
@@ -54,7 +54,7 @@ def each_part(
     starts = np.cumsum([0, *sizes]).astype(int).tolist() if is_known else None
     begins = starts or [i * UNKNOWN for i in range(X.npartitions)]
     columns = [_pieces(part, starts, X.npartitions) for part in (X, y, sample_weight, labels)]
-    run, runner = dask.delayed(_begun, pure=False), make_runner()
+    run, runner = get_dask().delayed(_begun, pure=False), make_runner()
     shared = runner.shared(begin)
     jobs = (
         (i, run(shared, Held(begins[i]), *(pieces[i] for pieces in columns)))
@@ -68,6 +68,22 @@ def each_part(
         while at in waiting:
             yield waiting.pop(at)
             at += 1
+
+
+def chosen_columns(X: Any, columns: Any, names: Any = None) -> Any:
+    """Some columns of X, computed and brought here, (m, k).
+
+    Those of a frame by the names of all that it should have, in their order.
+    """
+    if not is_frame(X):
+        return np.asarray(X[:, columns].compute())
+    here = list(map(str, X.columns))
+    if names is not None and here != list(names):
+        raise ValueError(
+            f"The columns of the data frame must be those of the fit, {listing(list(names))}, in "
+            f"their order; got {listing(here)}."
+        )
+    return X[[X.columns[j] for j in columns]].compute().to_numpy(np.float64)
 
 
 def _begun(begin: Any, start: Any, *parts: Any) -> Any:

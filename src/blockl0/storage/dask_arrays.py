@@ -9,6 +9,8 @@ does not depend on who gave it.
 from __future__ import annotations
 
 import logging
+import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -81,9 +83,7 @@ class DaskArray(Source):
 
     def block(self, i: int) -> Block:
         """Block i, computed and brought here."""
-        import dask
-
-        return _as_block(list(dask.compute(*self.pieces(i))))
+        return _as_block(list(get_dask().compute(*self.pieces(i))))
 
     def columns(self, idx: Ints) -> Floats:
         """X[:, idx] as a new Fortran-ordered array (m, k); only these columns travel."""
@@ -161,10 +161,8 @@ class DaskEngine:
         self, task: Callable[..., Any], source: Any, calls: Sequence[Call]
     ) -> Iterator[tuple[int, Any]]:
         """(i, task(block i, *arguments)) for every call (i, arguments), as they are ready."""
-        import dask
-
         runner, (common, own) = make_runner(), _divided(calls)
-        shared, run = runner.shared((task, common)), dask.delayed(_on_block, pure=False)
+        shared, run = runner.shared((task, common)), get_dask().delayed(_on_block, pure=False)
         jobs = ((i, run(source.pieces(i), shared, Held(rest))) for i, rest in own)
         sent = runner.n_workers * _nbytes(common) + sum(_nbytes(rest) for _, rest in own)
         received = 0
@@ -228,19 +226,15 @@ class Threads(NamedTuple):
 
     def shared(self, value: Any) -> Any:
         """What all tasks are given."""
-        import dask
-
-        return dask.delayed(Held(value), traverse=False)
+        return get_dask().delayed(Held(value), traverse=False)
 
     def each(
         self, jobs: Iterable[tuple[int, Any]], words: Callable[[int], str]
     ) -> Iterator[tuple[int, Any]]:
         """(key, value) of delayed jobs, some at a time."""
-        import dask
-
         jobs = iter(jobs)
         while wave := list(islice(jobs, self.n_threads)):
-            values = dask.compute(*(job for _, job in wave))
+            values = get_dask().compute(*(job for _, job in wave))
             yield from ((key, value) for (key, _), value in zip(wave, values, strict=True))
 
 
@@ -282,7 +276,8 @@ class Cluster:
         alone_since = None
         while True:
             try:
-                return list(wait(futures, timeout=POLL, return_when="FIRST_COMPLETED").done)
+                ended: Any = wait(futures, timeout=POLL, return_when="FIRST_COMPLETED")
+                return list(ended.done)
             except TimeoutError:
                 has_workers = self.client.status == "running" and bool(self.client.nthreads())
                 alone_since = None if has_workers else alone_since or monotonic()
@@ -322,8 +317,6 @@ def _same(held: Held) -> Held:
 
 def make_runner() -> Threads | Cluster:
     """The client that is in charge here, or threads."""
-    import sys
-
     distributed = sys.modules.get("distributed")  # nobody has a client who has not imported it
     if distributed is not None:
         try:
@@ -332,8 +325,11 @@ def make_runner() -> Threads | Cluster:
             client = None
         if client is not None and client.asynchronous is False:
             return Cluster(client)
-    import os
+    return Threads(get_dask().config.get("num_workers", None) or os.cpu_count() or 1)
 
+
+def get_dask() -> Any:
+    """The package, which is there where there is an object of it."""
     import dask
 
-    return Threads(dask.config.get("num_workers", None) or os.cpu_count() or 1)
+    return dask

@@ -180,8 +180,8 @@ def _csv_chunks(chunks: Chunks, path: Path) -> Iterator[Chunk]:
     for text in _blocks(path, encoding, CHUNK_BYTES):
         done += len(text)
         found = _read_block(chunks, path, text, layout, offset)
+        offset = int(found.frame.index[-1]) if len(found.frame) else offset + layout.is_named
         if len(found.frame):
-            offset = int(found.frame.index[-1])
             yield Chunk(_sourced(from_decimals(found), path), path, min(done / total, 1.0), found)
         layout = layout._replace(is_named=False)
 
@@ -242,7 +242,7 @@ def _read_block(chunks: Chunks, path: Path, text: str, layout: Layout, offset: i
         )  # fmt: skip
     except (pandas.errors.ParserError, pandas.errors.EmptyDataError, csv.Error) as error:
         said = unreadable(source, "utf-8", str(error), layout.separator)
-        where = f" Rows are counted from row {offset + 1} of {path.name} on." if offset else ""
+        where = f" Lines are counted from row {offset + 1} of {path.name} on." if offset else ""
         raise ValueError(said + where) from error
 
 

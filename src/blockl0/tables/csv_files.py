@@ -255,11 +255,11 @@ def _longer_rows(source: Any, encoding: str, separator: str) -> str:
 def _open_quote(source: Any, encoding: str) -> str:
     """Where the last record with a quote begins that goes on to the end of the file."""
     with opened(source) as file, io.TextIOWrapper(file, encoding=encoding, newline="") as text:
-        start, line = 0, 0
+        begin, line = 0, 0
         for line, content in enumerate(text, 1):
             if content.count('"') % 2:
-                start = 0 if start else line
-    return f" It opens in line {start} of {line}." if start else ""
+                begin = 0 if begin else line
+    return f" It opens in line {begin} of {line}." if begin else ""
 
 
 # -- the first lines -------------------------------------------------------------------------------
