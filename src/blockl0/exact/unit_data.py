@@ -184,7 +184,7 @@ class UnitDataBounds(DataBounds):
         tangent = self._tangent(part.columns, self._predictor(part, v), part.A)
         gains = effective(tangent.b, tangent.d, part.low, part.high) ** 2
         # sums of so many squares, each rounded a few times
-        norms = np.sqrt(part.sums(gains)) * (1.0 + EPSILON * (part.sizes + 8.0))
+        norms: Floats = np.sqrt(part.sums(gains)) * (1.0 + EPSILON * (part.sizes + 8.0))
         error = np.sqrt(part.sums(tangent.error**2))
         base = tangent.base + paid(self.problem, self.prices, units[:n_in])
         found = Tangent(base, norms, np.full(units.size, self.ridge), error, tangent.allowance)
