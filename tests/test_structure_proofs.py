@@ -141,7 +141,7 @@ def test_an_intercept_is_outside_bounds_and_groups(name):
 
 
 def test_without_a_ridge_nothing_is_proven():
-    X, y, groups, given = draw("logistic", "groups", 0)
+    X, y, _, given = draw("logistic", "groups", 0)
     given["ridge"] = 0.0
     result = blockl0.solve(X, y, method="exact", random_state=0, **given)
     assert str(result.status) == "no_bound" and "ridge" in result.note
