@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations as choices
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -440,6 +441,29 @@ def test_the_table_has_everything():
     # no other method knows any of them
     others = {method for structures, _, method in taken if structures} - {"refit", "exact"}
     assert not others
+
+
+def test_the_page_shows_the_table():
+    """The cells of "What goes with what" are what the methods declare."""
+    page = Path(__file__).parents[1] / "docs" / "structure.md"
+    lines = page.read_text(encoding="utf-8").split("## What goes with what")[1].splitlines()
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if "|" in line]
+    shown = {row[0]: row[1:] for row in cells[2:]}
+    said = {
+        "–": set(),
+        "squared": {"squared"},
+        "every loss": set(TARGETS),
+        "every loss but softmax": set(TARGETS) - {"softmax"},
+    }
+    for title, method in (('`"refit"`, `l0_path`', "refit"), ('`"exact"`', "exact")):
+        for structure, cell in zip(STRUCTURES, shown[title], strict=True):
+            taken = {
+                row.loss
+                for row in TABLE
+                if (row.method, row.structures, row.reason) == (method, (structure,), None)
+            }
+            assert said[cell] == taken, (method, structure)
+    assert shown["all other methods"] == ["–"] * len(STRUCTURES)
 
 
 @pytest.mark.parametrize("storage", STORAGES)
