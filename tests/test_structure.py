@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations as choices
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -442,6 +443,29 @@ def test_the_table_has_everything():
     assert not others
 
 
+def test_the_page_shows_the_table():
+    """The cells of "What goes with what" are what the methods declare."""
+    page = Path(__file__).parents[1] / "docs" / "structure.md"
+    lines = page.read_text(encoding="utf-8").split("## What goes with what")[1].splitlines()
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if "|" in line]
+    shown = {row[0]: row[1:] for row in cells[2:]}
+    said = {
+        "–": set(),
+        "squared": {"squared"},
+        "every loss": set(TARGETS),
+        "every loss but softmax": set(TARGETS) - {"softmax"},
+    }
+    for title, method in (('`"refit"`, `l0_path`', "refit"), ('`"exact"`', "exact")):
+        for structure, cell in zip(STRUCTURES, shown[title], strict=True):
+            taken = {
+                row.loss
+                for row in TABLE
+                if (row.method, row.structures, row.reason) == (method, (structure,), None)
+            }
+            assert said[cell] == taken, (method, structure)
+    assert shown["all other methods"] == ["–"] * len(STRUCTURES)
+
+
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("method", ["refit", "exact"])
 def test_what_the_table_takes_works(method, storage):
@@ -530,3 +554,38 @@ def test_small_losses_beside_large_targets_are_told_apart():
     grouped = blockl0.solve(X, y, feature_groups=list("abcdefg"), **given)
     assert grouped.groups == ("a", "b", "e") and str(grouped.status) == "optimal"
     assert grouped.objective == pytest.approx(plain.objective, rel=1e-6)
+
+
+def nearly_dependent(seed):
+    """Columns 1e-10 from each other beside others 1e-5 apart, in groups, for one or two targets."""
+    rng = np.random.default_rng(seed)
+    m, n, q = int(rng.integers(8, 20)), int(rng.integers(3, 8)), int(rng.integers(1, 3))
+    X = rng.standard_normal((m, n))
+    for j in range(1, n):
+        if rng.random() < 0.6:
+            near = X[:, rng.integers(j)]
+            apart = 10.0 ** rng.choice([-12, -11, -10, -9.0, -6, -5, -4])
+            X[:, j] = near + apart * rng.standard_normal(m)
+    groups = rng.integers(0, int(rng.integers(2, 5)), n)
+    Y = rng.standard_normal((m, q))
+    k = int(rng.integers(1, len(set(groups)) + 1))
+    return X, Y if Y.shape[1] > 1 else Y[:, 0], groups, k
+
+
+@pytest.mark.parametrize("seed", [34, 79, 146, 316, 369, 376, 430, 456])
+def test_bounds_hold_whichever_column_of_nearly_dependent_ones_a_fit_keeps(seed, no_enumeration):
+    from blockl0.problem.fits import make_fits
+    from blockl0.problem.problem import as_problem
+
+    X, y, groups, k = nearly_dependent(seed)
+    fits = make_fits(as_problem(X, y, n_nonzero_coefs=k, feature_groups=groups))
+    units = sorted(set(groups.tolist()))
+    truth = min(
+        fits.minimum(np.flatnonzero(np.isin(groups, chosen))).value
+        for size in range(k + 1)
+        for chosen in choices(units, size)
+    )
+    for limit in (1, 1000):
+        given = {"n_nonzero_coefs": k, "feature_groups": groups, "node_limit": limit}
+        result = blockl0.solve(X, y, method="exact", random_state=0, **given)
+        assert result.lower_bound <= truth + 1e-10 * np.sum(y**2)

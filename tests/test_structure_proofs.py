@@ -145,3 +145,24 @@ def test_without_a_ridge_nothing_is_proven():
     given["ridge"] = 0.0
     result = blockl0.solve(X, y, method="exact", random_state=0, **given)
     assert str(result.status) == "no_bound" and "ridge" in result.note
+
+
+class Shifted(type(LOSSES["logistic"])):
+    """The logistic loss less a number: it may be negative, and does not say otherwise."""
+
+    name = "shifted"
+    is_nonnegative = takes_many_classes = False
+
+    def value(self, eta, y):
+        return super().value(eta, y) - 5.0
+
+    def terms(self, eta, y):
+        return self.value(eta, y), self.gradient(eta, y), self.curvature(eta, y)
+
+
+def test_losses_below_zero_are_not_bounded_by_zero():
+    X, y, _, given = draw("logistic", "groups+bounds", 1)
+    here = blockl0.solve(X, y, method="exact", random_state=0, **given)
+    low = blockl0.solve(X, y, method="exact", random_state=0, **given | {"loss": Shifted()})
+    assert low.objective == pytest.approx(here.objective - 5.0 * len(y), rel=1e-9)
+    assert low.lower_bound <= low.objective and str(low.status) == "optimal"

@@ -79,7 +79,8 @@ class UnitProver:
         real = problem.units.of(np.flatnonzero(problem.design.sq_norms(problem.sample_weight)))
         free = np.setdiff1d(real, problem.keep)
         n = problem.keep.size + free.size
-        root = Node(problem.keep, free, 0.0, np.zeros(free.size), w=np.zeros(n))
+        lowest = least(problem, problem.keep.size)
+        root = Node(problem.keep, free, lowest, np.zeros(free.size), w=np.zeros(n))
         self.tree = ProofTree(
             problem, incumbent, lambda node: bounds, [root], gap=gap,
             memory_limit=0.5 * memory_limit, is_late=watch,

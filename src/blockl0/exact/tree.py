@@ -19,7 +19,7 @@ from blockl0.exact.proof import Recorder
 from blockl0.exact.search import TIE
 from blockl0.incumbent import Incumbent
 from blockl0.problem.fits import make_fits
-from blockl0.problem.orthogonal import DEPENDENT, rounding_of, smallest_distance
+from blockl0.problem.orthogonal import DEPENDENT, is_resolved, rounding_of, smallest_distance
 from blockl0.problem.problem import Problem
 
 Floats = NDArray[np.float64]
@@ -270,7 +270,7 @@ class ProofTree:
         support = np.concatenate([node.included, node.free]) if is_free else node.included
         if is_free and not self._are_independent(support):
             # the fit leaves some of them out; that others had stayed instead may be better
-            return not self._are_independent(node.included)
+            return self.problem.is_plain and not self._are_independent(node.included)
         self._judge(support)
         fit = self.fits.minimum(self.problem.units.columns(np.sort(support)))
         w = fit.w[support] if self.problem.is_plain else fit.w
@@ -280,10 +280,12 @@ class ProofTree:
         return True
 
     def _are_independent(self, support: Ints) -> bool:
-        """Whether no fit has to leave a column out; of units any fit is as good as the best."""
+        """Whether no fit has to leave a column out; of units, one that others do not replace."""
         problem = self.problem
-        if not problem.is_quadratic or not problem.is_plain or support.size == 0:
+        if not problem.is_quadratic or support.size == 0:
             return True
+        if not problem.is_plain:
+            return is_resolved(problem.unit_columns(problem.units.columns(support))[0])
         return smallest_distance(problem.unit_columns(support)[0]) > DEPENDENT
 
     def _try_rounded(self, node: Node) -> None:

@@ -23,7 +23,7 @@ from blockl0 import kernels
 from blockl0.exact.bounds import EPSILON, Node, Relaxed, Tangent
 from blockl0.exact.last_columns import Finished
 from blockl0.exact.unit_levels import best_level, effective, first_level, paid
-from blockl0.problem.orthogonal import DEPENDENT, project_away
+from blockl0.problem.orthogonal import DEPENDENT, ROUNDED, project_away
 from blockl0.problem.problem import Problem
 
 Floats = NDArray[np.float64]
@@ -326,14 +326,18 @@ def _offsets(sizes: Ints) -> Ints:
 
 
 def _orthonormal(A: Floats) -> Floats:
-    """Orthonormal columns that span those of A, as far as these do not depend on each other."""
+    """Orthonormal columns that span those of A, to rounding.
+
+    A fit leaves out columns that are nearly, and not wholly, combinations of others; which of them
+    is its own affair, and so a bound is that of all.
+    """
     if A.shape[1] == 0:
         return A
     lengths = np.linalg.norm(A, axis=0)
     if A.shape[1] == 1:
-        return A / lengths if lengths[0] > DEPENDENT else A[:, :0]
+        return A / lengths if lengths[0] > ROUNDED else A[:, :0]
     U, values, _ = np.linalg.svd(A, full_matrices=False)
-    return U[:, values > DEPENDENT * max(1.0, float(values[0]))]
+    return U[:, values > ROUNDED * max(1.0, float(values[0]))]
 
 
 def _shared(parts: list[Floats], null: Floats) -> Floats:

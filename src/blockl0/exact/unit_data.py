@@ -53,11 +53,6 @@ class Part(NamedTuple):
         """The sums over the columns of each unit."""
         return np.add.reduceat(np.append(entries, 0.0), self.starts[:-1])
 
-    @property
-    def sizes(self) -> Ints:
-        """The columns of each unit, counted."""
-        return np.diff(self.starts)
-
 
 class UnitDataBounds(DataBounds):
     """Bounds of nodes in units, from passes over their columns.
@@ -184,7 +179,8 @@ class UnitDataBounds(DataBounds):
         tangent = self._tangent(part.columns, self._predictor(part, v), part.A)
         gains = effective(tangent.b, tangent.d, part.low, part.high) ** 2
         # sums of so many squares, each rounded a few times
-        norms = np.sqrt(part.sums(gains)) * (1.0 + EPSILON * (part.sizes + 8.0))
+        most = float(np.diff(part.starts).max(initial=0))
+        norms = np.sqrt(part.sums(gains)) * (1.0 + EPSILON * (most + 8.0))
         error = np.sqrt(part.sums(tangent.error**2))
         base = tangent.base + paid(self.problem, self.prices, units[:n_in])
         found = Tangent(base, norms, np.full(units.size, self.ridge), error, tangent.allowance)

@@ -12,7 +12,7 @@ from blockl0.kernels import FREE
 from blockl0.problem.bounded import bounded_minimum, minimize_within, within
 from blockl0.problem.growing_fit import GrowingFit
 from blockl0.problem.newton import Fit, minimize_on
-from blockl0.problem.orthogonal import least_squares
+from blockl0.problem.orthogonal import is_resolved, least_squares
 from blockl0.problem.problem import Problem
 from blockl0.units import COLUMNS
 
@@ -81,6 +81,15 @@ class Fits:
         A, b, scale = problem.unit_columns(support)
         w[support] = (least_squares(A, b, n_kept).T / scale).T
         return w
+
+    def is_resolved(self, support: Ints, w: Floats) -> bool:
+        """Whether the fit w on a support is as good as that on any part of it.
+
+        See `orthogonal.is_resolved`; of other losses than squares nobody knows better.
+        """
+        if not self.problem.is_quadratic or COLUMNS.count(w) == support.size:
+            return True
+        return is_resolved(self.problem.unit_columns(support)[0])
 
     def shortest_on(self, support: Ints) -> Floats:
         """The coefficients by normal equations, (n,), squared loss only; O(m|S|² + |S|³).

@@ -26,6 +26,8 @@ DEPENDENT = 1e-8
 """Columns depend on each other when one of them, scaled to length 1 (with the weights and the ridge
 of the problem), is at most this far from the span of the others. No support of a result holds such
 columns, and "optimal" is said of all supports that hold none."""
+ROUNDED = 1e-13
+"""Distance of a unit column from others below which it is a combination of these, to rounding."""
 OPERATIONS = 8.0
 """Roundings of one entry that a fit and its objective accumulate, in units of the precision."""
 EPSILON = float(np.finfo(np.float64).eps)
@@ -83,6 +85,20 @@ def independent_positions(A: Floats, n_first: int = 0) -> Ints:
     while chosen.size > n_first and smallest_distance(A[:, chosen]) <= DEPENDENT:
         chosen = chosen[:-1]
     return np.sort(chosen)
+
+
+def is_resolved(A: Floats) -> bool:
+    """Whether unit columns of A (m, k) that a fit leaves out are combinations of those it keeps.
+
+    Between that and independence there is a choice which of them to keep, and another one may be
+    better: the fit on more columns is then no bound of that on fewer.
+    """
+    if smallest_distance(A) > DEPENDENT:
+        return True
+    chosen = independent_positions(A)
+    others = np.setdiff1d(np.arange(A.shape[1]), chosen)
+    rest = project_away(np.linalg.qr(A[:, chosen])[0], A[:, others])[0]
+    return bool(np.linalg.norm(rest, axis=0).max(initial=0.0) <= ROUNDED)
 
 
 def least_squares(A: Floats, b: Floats, n_first: int = 0) -> Floats:

@@ -89,6 +89,7 @@ class Subsets:
         n_unknown = support.size * problem.loss.n_directions
         self._work += FIT + STEPS * problem.n_samples * n_unknown**2
         fit = self.fits.on(support, start, ceiling)
+        self.is_complete &= self.fits.is_resolved(support, fit.w)
         found = problem.units.support(fit.w)
         objective = fit.value + problem.cost(found)
         n_places = np.union1d(found, problem.keep).size if problem.keep.size else found.size

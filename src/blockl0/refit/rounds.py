@@ -208,11 +208,12 @@ def _without_choice(search: Search) -> Incumbent | None:
     else:
         return None
     columns = problem.units.columns(support)
-    point = Incumbent.at(problem, make_fits(problem).coef_on(columns), iteration=1)
+    fits = make_fits(problem)
+    point = Incumbent.at(problem, fits.coef_on(columns), iteration=1)
     if point.objective <= search.negligible:
         return None
     # of columns that depend on others there is a choice which to leave out
-    point.is_settled = point.n_nonzero == support.size
+    point.is_settled = point.n_nonzero == support.size and fits.is_resolved(columns, point.w)
     point.is_proven = point.is_settled and problem.is_quadratic
     return point
 
