@@ -11,6 +11,10 @@ from blockl0 import kernels, solve
 from blockl0.problem.fits import least_squares_on
 from blockl0.problem.problem import as_problem
 from blockl0.refit.annealing import (
+    AGAIN,
+    FIRST,
+    LONG,
+    Walker,
     anneal,
     anneal_again,
     first_price,
@@ -38,7 +42,8 @@ def annealed(problem, seed=0, work=2e6, most=None, run=None):
     pool = search.make_pool(search.start(problem.zero()), run)
     most = problem.n_features if most is None else most
     rng = np.random.default_rng(seed)
-    anneal(pool, frontier, last_price(pool), most, work, run, rng)
+    walker = Walker(pool, most, run, rng)
+    anneal(walker, frontier, last_price(pool), work, LONG if seed % 2 else FIRST)
     return search, pool, frontier
 
 
@@ -54,7 +59,8 @@ def test_what_is_noted_is_the_fit_of_its_support(form, seed):
     problem = as_problem(X, y, ridge=0.1, keep=[11], sample_weight=weights, **form)
     search, pool, frontier = annealed(problem, seed)
     before = frontier.best(problem.sparsity)
-    anneal_again(pool, frontier, last_price(pool), 12, 1e6, None, np.random.default_rng(seed))
+    walker = Walker(pool, 12, None, np.random.default_rng(seed))
+    anneal_again(walker, frontier, last_price(pool), 1e6, AGAIN)
     assert frontier.best(problem.sparsity) <= before
     sizes = noted(frontier, 12)
     assert sizes

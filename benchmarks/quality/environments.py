@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import venv
@@ -12,6 +13,8 @@ from .peers import Peer
 
 ENVIRONMENTS = HERE / ".envs"
 INSTALL_SECONDS = 900
+GIVEN = "BLOCKL0_PEERS_PYTHON"
+"""The variable that names an interpreter with the peers, where nothing is to be installed."""
 
 
 class Unavailable(RuntimeError):
@@ -28,6 +31,8 @@ def python_of(peer: Peer) -> Path:
     """
     if not peer.requirements:
         return Path(sys.executable)
+    if given := os.environ.get(GIVEN):
+        return Path(given)
     folder = ENVIRONMENTS / peer.name
     python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     stamp = folder / "installed.txt"

@@ -110,8 +110,7 @@ PRICE_PEERS: tuple[Peer, ...] = (
     Peer(
         "fastsparsegams_priced",
         ("fastsparsegams-cd-prices", "fastsparsegams-cdpsi-prices"),
-        ("fastsparsegams==0.2.0",),
-        order="C",
+        ("fastsparsegams==0.2.0",),  # on these grids it crashes in C order (segmentation fault)
     ),
     Peer("skglm_priced", ("skglm-mcp-prices", "skglm-l05-prices"), ("skglm==0.5",)),
 )

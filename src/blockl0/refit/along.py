@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from blockl0.incumbent import Incumbent
 from blockl0.problem.sparsity import Sparsity
-from blockl0.refit.annealing import LONG_MOVES
+from blockl0.refit.annealing import LONG
 from blockl0.refit.frontier import Frontier
 from blockl0.refit.search import Search
 from blockl0.run import Run
@@ -20,8 +20,8 @@ SHARED = 48
 """Columns in a support from which on the next points of a path share what they find."""
 FEWEST_POINTS = 4
 """Points of a path that are still to be made, from which on an annealing for all of them pays."""
-WALKS, MOVES = 3, 4 * LONG_MOVES
-"""Annealings down to the last point, and moves of each."""
+ANNEALINGS, LONGER = 3, 4
+"""Annealings down to the last point, and how many times more moves than for a single one."""
 
 
 class Along:
@@ -58,8 +58,8 @@ class Along:
             return
         point = search.settle(search.start(search.problem.zero(), run), run, rng)
         point.frontier = self.frontier
-        for _ in range(WALKS if point.objective > search.negligible else 0):
-            point = search.cool(point, run, rng, MOVES)
+        for _ in range(ANNEALINGS if point.objective > search.negligible else 0):
+            point = search.cool(point, run, rng, LONG._replace(moves=LONGER * LONG.moves))
         self.frontier = point.frontier
 
     def start_for(self, sparsity: Sparsity, before: Incumbent) -> Floats:

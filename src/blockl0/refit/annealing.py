@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +17,6 @@ from blockl0.run import Run
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-HEAT = 0.1
-"""The temperature, in prices: what a column is worth is the unit in which supports differ."""
 FIRST_SHARE = 0.25
 """Of the best gain of a single column: the price at which an annealing begins."""
 LAST_SHARE = 0.1
@@ -25,17 +24,31 @@ LAST_SHARE = 0.1
 SPAN, EARLY = 30.0, 0.15
 """The last prices of an annealing, as multiples of the last one, and the work before them: what a
 walk has met above them is forgotten below."""
-STAGE, WALKS = 3.0, 4
-"""A stage ends at a price that is so many times lower, and has so many walks from one support."""
+STAGE = 3.0
+"""A stage ends at a price that is so many times lower."""
 SLICE = 1e8
 """Operations between two looks at the clock; about a twentieth of a second."""
-FIRST_MOVES, LONG_MOVES, AGAIN_MOVES = 1_200, 16_000, 1_000
-"""Moves of the first annealing, of the next, and of a walk that goes up in price and down again, if
-each were made on the whole support."""
 MOST_WORK = 8e9
 """Operations of an annealing, however large the support; a few seconds."""
 SPARE = 1.1, 8
 """Columns that a support may have, of those of a descent: such a multiple, and so many more."""
+
+
+class Pace(NamedTuple):
+    """How an annealing goes: the more moves, the warmer it may be and the better it ends.
+
+    The temperature is in prices: what a column is worth is the unit in which supports differ. Moves
+    are as many as if each were made on the whole support.
+    """
+
+    moves: float
+    heat: float
+    walks: int = 1
+
+
+FIRST, LONG, AGAIN = Pace(1_200, 0.1), Pace(16_000, 0.15, walks=4), Pace(1_000, 0.1)
+"""Of the first annealing; of the next, which has several walks in each stage; and of a walk that
+sets out again from a higher price."""
 
 
 def work_of(pool: Pool, n_nonzero: int, moves: float) -> float:
@@ -73,12 +86,12 @@ class Walker:
     run : Run or None
         Its clock ends a walk early.
     rng : Generator
-        One number is drawn.
+        One number is drawn, and more by `draw`.
     """
 
     def __init__(self, pool: Pool, most: int, run: Run | None, rng: np.random.Generator) -> None:
         pool.know_all()
-        self.pool, self.run = pool, run
+        self.pool, self.run, self._rng = pool, run, rng
         self.most = min(most, pool.sparsity.budget, pool.columns.size)
         self._cooling = kernels.Cooling(
             plan=np.zeros(5),
@@ -87,18 +100,22 @@ class Walker:
             members=np.empty((self.most + 1, self.most), dtype=np.int32),
         )
 
+    def draw(self) -> float:
+        """A number in [0, 1)."""
+        return float(self._rng.uniform())
+
     @property
     def has_time(self) -> bool:
         """Whether the run's clock leaves any."""
         return self.run is None or self.run.seconds_left > 0.0
 
-    def walk(self, first: float, last: float, work: float) -> None:
+    def walk(self, first: float, last: float, work: float, heat: float) -> None:
         """Trials from where the pool stands, while the price falls, for so many operations.
 
         A tableau that has drifted is built anew, which is work as well.
         """
         pool, cooling, plan = self.pool, self._cooling, self._cooling.plan
-        plan[:] = first, last, HEAT, work, 0.0
+        plan[:] = first, last, heat, work, 0.0
         while plan[kernels.WORK_DONE] < work and self.has_time:
             until = min(work, plan[kernels.WORK_DONE] + SLICE)
             if kernels.anneal(pool.table, cooling, pool.equal, self.most, until) == kernels.DRIFTED:
@@ -124,74 +141,55 @@ class Walker:
                 frontier.offer(float(values[size]), self._support(size))
 
 
-def anneal(
-    pool: Pool,
-    frontier: Frontier,
-    price: float,
-    most: int,
-    work: float,
-    run: Run | None,
-    rng: np.random.Generator,
-) -> None:
+def anneal(walker: Walker, frontier: Frontier, price: float, work: float, pace: Pace) -> None:
     """Walk from the kept columns alone to the price, and offer the best of each size met.
 
     A descent for a low price fills up with columns, of which each alone is worth it. Here the price
     falls slowly from one that few columns are worth, and the support is at every price one of the
     many that are about as good as any: what is large was grown from what was good when small. How
     well a walk ends is decided while the price falls to a tenth or so, and differs much from one to
-    another; so the last prices are gone through in stages, each by several walks that all begin at
-    the best support which those of the stage before have met.
+    another; so the last prices are gone through in stages, where there are several walks, which all
+    begin at the best support that those of the stage before have met.
 
     Parameters
     ----------
-    pool, most, run, rng
-        See `Walker`.
+    walker : Walker
     frontier : Frontier
         All prices from the first to the last are served.
     price : float
         The last price, positive.
     work : float
         Operations.
+    pace : Pace
     """
-    first, walker = first_price(pool), Walker(pool, most, run, rng)
+    pool, first = walker.pool, first_price(walker.pool)
     if not price < first:
         return
     high = min(first, SPAN * price)
     pool.load(walker.best(first))
     if high < first:
-        walker.walk(first, high, EARLY * work)
+        walker.walk(first, high, EARLY * work, pace.heat)
         work *= 1.0 - EARLY
-    n_stages = max(1, round(np.log(high / price) / np.log(STAGE)))
-    prices = np.geomspace(high, price, n_stages + 1)
-    for above, below in pairwise(prices):
+    n_stages = max(1, round(np.log(high / price) / np.log(STAGE))) if pace.walks > 1 else 1
+    share = work / (pace.walks * n_stages)
+    for above, below in pairwise(np.geomspace(high, price, n_stages + 1)):
         start = walker.best(above)
-        for _ in range(WALKS):
-            if not walker.has_time:
-                break
-            pool.load(start)
-            walker.walk(above, below, work / (WALKS * n_stages))
+        for _ in range(pace.walks):
+            if walker.has_time:
+                pool.move_to(start)
+                walker.walk(above, below, share, pace.heat)
     walker.tell(frontier)
 
 
-def anneal_again(
-    pool: Pool,
-    frontier: Frontier,
-    price: float,
-    most: int,
-    work: float,
-    run: Run | None,
-    rng: np.random.Generator,
-) -> None:
-    """From the best support for a higher price, by chance, down to the price; parameters as above.
+def anneal_again(walker: Walker, frontier: Frontier, price: float, work: float, pace: Pace) -> None:
+    """From the best support for a higher price down to the price; parameters as of `anneal`.
 
-    The higher the price the more work there is, of that for the highest.
+    The higher that price the more work there is, all of it from the highest.
     """
-    share = float(rng.uniform())
+    pool, share = walker.pool, walker.draw()
     above = price * SPAN**share
     start = frontier.support(frontier.best_size(Sparsity(above, pool.sparsity.budget)))
-    walker = Walker(pool, most, run, rng)
-    if not pool.has(start):
-        return
-    pool.move_to(start)
-    walker.walk(above, price, work * share)
-    walker.tell(frontier)
+    if pool.has(start):
+        pool.move_to(start)
+        walker.walk(above, price, work * share, pace.heat)
+        walker.tell(frontier)

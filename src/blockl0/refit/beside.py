@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from blockl0.incumbent import Incumbent
-from blockl0.refit.annealing import AGAIN_MOVES, FIRST_MOVES, LONG_MOVES
+from blockl0.refit.annealing import AGAIN, FIRST, LONG, Pace
 from blockl0.refit.frontier import Frontier
 from blockl0.refit.search import AnnealingSearch, Search
 from blockl0.run import Run
@@ -67,7 +67,8 @@ class Beside:
         self._search: AnnealingSearch | None = None
         self.point: Incumbent | None = None
         self.is_alone, self._fruitless = False, -1
-        self._next_moves, self._next_cooling = 0, 0
+        self._next: Pace | None = None
+        self._next_cooling = 0
 
     def begin(self, incumbent: Incumbent) -> None:
         """Anneal once, where the first search has come to a large support."""
@@ -81,9 +82,9 @@ class Beside:
         self.rng = deepcopy(self._given_rng)
         start = replace(incumbent, frontier=self._given, walk=None)
         if self._given is None:
-            self.point = self._search.cool(start, self.run, self.rng, FIRST_MOVES)
+            self.point = self._search.cool(start, self.run, self.rng, FIRST)
             # where a short annealing is no better than a descent a long one hardly is
-            self._next_moves = LONG_MOVES if self.point is not start else 0
+            self._next = LONG if self.point is not start else None
         else:
             self.point, self.rounds = start, min(self.rounds, GIVEN_ROUNDS)
         self.is_alone = is_given or self.point.n_nonzero >= (LARGE if is_priced else FULL)
@@ -106,12 +107,12 @@ class Beside:
         before = self.better(incumbent)
         if before is not self.point:
             before = replace(before, frontier=self.point.frontier, walk=None)
-        if self._next_moves and (self._fruitless >= self._next_cooling):
-            self.point = self._search.cool(before, self.run, self.rng, self._next_moves)
-            self._next_moves *= LONGER
+        if self._next is not None and self._fruitless >= self._next_cooling:
+            self.point = self._search.cool(before, self.run, self.rng, self._next)
+            self._next = self._next._replace(moves=LONGER * self._next.moves)
             self._next_cooling += ELSEWHERE
         else:
-            self.point = self._search.cool(before, self.run, self.rng, AGAIN_MOVES, is_again=True)
+            self.point = self._search.cool(before, self.run, self.rng, AGAIN, is_again=True)
         self._fruitless = count_fruitless(
             self._fruitless, before.objective, self.point.objective
         )  # fmt: skip

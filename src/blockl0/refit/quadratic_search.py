@@ -16,7 +16,15 @@ from blockl0.incumbent import Incumbent, Tally, Walk
 from blockl0.problem.fits import make_fits
 from blockl0.problem.problem import Problem
 from blockl0.problem.sparsity import Sparsity
-from blockl0.refit.annealing import anneal, anneal_again, last_price, most_columns, work_of
+from blockl0.refit.annealing import (
+    Pace,
+    Walker,
+    anneal,
+    anneal_again,
+    last_price,
+    most_columns,
+    work_of,
+)
 from blockl0.refit.around import Around
 from blockl0.refit.frontier import Frontier
 from blockl0.refit.pool import Pool
@@ -407,10 +415,10 @@ class QuadraticSearch(AnnealingSearch):
         incumbent: Incumbent,
         run: Run,
         rng: np.random.Generator,
-        moves: float,
+        pace: Pace,
         is_again: bool = False,
     ) -> Incumbent:
-        """Down to the price, from nothing or again, in about so many moves; the best known point.
+        """Down to the price, from nothing or again from a higher one; the best known point.
 
         That is the incumbent where nothing better was met.
         """
@@ -418,10 +426,9 @@ class QuadraticSearch(AnnealingSearch):
         pool = self.make_pool(incumbent, run, kick_size(self.problem, self.options))
         around = self._around(incumbent, pool)
         before, price = around.best, last_price(pool)
+        walker = Walker(pool, most_columns(size), run, rng)
         walk = anneal_again if is_again else anneal
-        walk(
-            pool, around.frontier, price, most_columns(size), work_of(pool, size, moves), run, rng
-        )  # fmt: skip
+        walk(walker, around.frontier, price, work_of(pool, size, pace.moves), pace)
         around.return_to_best()
         if not around.best < before - self.tolerance:
             return incumbent

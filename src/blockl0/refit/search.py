@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from blockl0.incumbent import Incumbent, Tally
 from blockl0.problem.problem import Problem
 from blockl0.problem.sparsity import Sparsity
+from blockl0.refit.annealing import Pace
 from blockl0.refit.pool_sizes import SearchOptions
 from blockl0.run import Run
 
@@ -137,10 +138,10 @@ class AnnealingSearch(Search):
         incumbent: Incumbent,
         run: Run,
         rng: np.random.Generator,
-        moves: float,
+        pace: Pace,
         is_again: bool = False,
     ) -> Incumbent:
-        """Down to the price, in about so many moves; the best point, or the incumbent.
+        """Down to the price, at such a pace; the best point, or the incumbent.
 
         From nothing, or again from a support that is good for a higher price.
         """
