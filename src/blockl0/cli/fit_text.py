@@ -24,7 +24,7 @@ def describe(data: Any, result: dict[str, Any], options: dict[str, Any]) -> list
     from blockl0.certificate.words import INFERENCE
 
     name, n = data.table.target, data.X.shape[1]
-    lines = [f"{data.table.source}: {data.X.shape[0]} rows, {n} columns to choose from"]
+    lines = [f"{data.table.source}: {data.X.shape[0]} rows, {count(n, 'column')} to choose from"]
     if result["choice"]:
         lines.append(_choice_line(result["choice"], options))
     k = result["n_nonzero"]
