@@ -14,7 +14,7 @@ import time
 import pytest
 
 from blockl0 import files
-from blockl0.files import ABANDONED, check_free, write_whole
+from blockl0.files import ABANDONED, check_exists, check_free, write_whole
 
 posix = pytest.mark.skipif(os.name == "nt", reason="of POSIX systems")
 
@@ -189,3 +189,10 @@ def test_names_are_checked_before_any_work(tmp_path):
             check_free(tmp_path / name)
     with pytest.raises(IsADirectoryError):
         check_free(tmp_path, force=True)
+
+
+def test_of_files_that_differ_in_their_end_the_same_end_is_suggested(tmp_path):
+    for name in ("seats.csv", "seats.xlsx", "seats.json"):
+        (tmp_path / name).write_text("")
+    with pytest.raises(FileNotFoundError, match=r"Did you mean '.*seats\.csv'\?"):
+        check_exists(tmp_path / "seat.csv")

@@ -46,7 +46,9 @@ def _similar(path: Path) -> str:
     """The file that may have been meant: of a similar name before its end."""
     folder = path.parent
     names = [p.name for p in folder.iterdir() if p.is_file()] if folder.is_dir() else []
-    before = {Path(name).stem.casefold(): name for name in sorted(names)}
+    # of files that differ in their end alone, the one with the end that was given
+    order = sorted(names, key=lambda name: (Path(name).suffix == path.suffix, name))
+    before = {Path(name).stem.casefold(): name for name in order}
     prefix = "" if folder == Path() else f"{folder}{os.sep}"
     near = get_close_matches(path.stem.casefold(), before, n=1, cutoff=SIMILAR)
     return f" Did you mean {prefix + before[near[0]]!r}?" if near else ""

@@ -381,24 +381,30 @@ def _search_all(
     """The points of all budgets by one search of all subsets; None where there are too many."""
     if any(point.price > 0.0 for point in points):
         return None
-    passes = search.n_passes
+    started, passes = clock.seconds, search.n_passes
     try:
         found = search.best_of_sizes(points[-1].budget, clock)
     except KeyboardInterrupt:
         clock.interrupt()
         return None
+    if found is None:
+        return None
     path: list[_Point] = []
-    for sparsity in points if found is not None else ():
+    for sparsity in points:
         at = search.for_sparsity(sparsity)
         incumbent = at.start(found[sparsity.budget])
-        incumbent.is_settled = search.options.is_checked and incumbent.objective > search.negligible
+        is_open = incumbent.objective > search.negligible
+        incumbent.is_settled = search.options.is_checked and is_open
         run = clock.part(replace(clock.problem, sparsity=sparsity), is_shown=True)
         status = run.record(incumbent) or Status.CONVERGED
+        # the first counts what all share
         n_passes, passes = search.n_passes - passes, search.n_passes
-        path.append(_Point(at, incumbent, status, run, check_random_state(seed), 0.0, n_passes))
+        seconds, started = clock.seconds - started, clock.seconds
+        rng = check_random_state(seed)
+        path.append(_Point(at, incumbent, status, run, rng, seconds, n_passes))
         if path[-1].is_cut:
             break
-    return path or None
+    return path
 
 
 def _solve_each(

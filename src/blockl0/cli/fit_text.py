@@ -23,9 +23,8 @@ def describe(data: Any, result: dict[str, Any], options: dict[str, Any]) -> list
     """The answer for people, line by line."""
     from blockl0.certificate.words import INFERENCE
 
-    n = data.n_units
-    name = ", ".join(map(repr, data.table.targets))
-    lines = [f"{data.table.source}: {data.X.shape[0]} rows, {n} columns to choose from"]
+    name, n = ", ".join(map(repr, data.table.targets)), data.n_units
+    lines = [f"{data.table.source}: {data.X.shape[0]} rows, {count(n, 'column')} to choose from"]
     if result["choice"]:
         lines.append(_choice_line(result["choice"], options))
     k = result["n_nonzero"]
