@@ -25,7 +25,8 @@ def describe(data: Any, result: dict[str, Any], options: dict[str, Any]) -> list
 
     n = data.n_units
     name = ", ".join(map(repr, data.table.targets))
-    lines = [f"{data.table.source}: {data.X.shape[0]} rows, {n} columns to choose from"]
+    columns = count(n, "column")
+    lines = [f"{data.table.source}: {data.X.shape[0]} rows, {columns} to choose from"]
     if result["choice"]:
         lines.append(_choice_line(result["choice"], options))
     k = result["n_nonzero"]

@@ -18,7 +18,7 @@ from blockl0.cli.output import (
     table,
 )
 from blockl0.cli.page import refuse_several
-from blockl0.text import as_csv, short
+from blockl0.text import as_csv, count, short
 
 
 @click.command("path", short_help="The best columns for every k.")
@@ -130,12 +130,13 @@ def _lines(data: Any, result: dict[str, Any]) -> list[str]:
         ["", f"Guessing the commonest class: {result['guess']:.4g}"] if "guess" in result else []
     )
     return [
-        f"{data.table.source}: {n_rows} rows, {n} columns to choose from",
+        f"{data.table.source}: {n_rows} rows, {count(n, 'column')} to choose from",
         "",
         table(["k", *(titles.get(name, name) for name in measures), "columns"], rows, left=0),
         *guess,
         "",
-        f"Rule {result['rule']} chooses {result['chosen']} columns: {names_line(best['columns'])}",
+        f"Rule {result['rule']} chooses {count(result['chosen'], 'column')}: "
+        f"{names_line(best['columns'])}",
     ]
 
 
