@@ -212,6 +212,21 @@ def test_a_category_is_chosen_again_where_a_half_lacks_a_level(tmp_path, monkeyp
     assert (row["name"], row["again"]) == ("shop", 1.0)
 
 
+def test_many_coefficients_of_few_columns_are_told(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(1)
+    made = pd.DataFrame({name: rng.choice(list("abcdefghij"), 40) for name in ("u", "v")})
+    made.assign(y=rng.standard_normal(40)).to_csv("shops.csv", index=False)
+    result = fit("-k", 1, drop=None)["result"]
+    n_coefs = len(result["features"][0]["levels"])
+    assert f"have {n_coefs} coefficients" in " ".join(result["cautions"])
+    assert "for 40 rows" in " ".join(result["cautions"])
+    made[["u"]].assign(y=rng.standard_normal(40)).to_csv("shops.csv", index=False)
+    done = run("fit", "shops.csv", "-t", "y", "-k", 1, *QUICK)
+    assert "40 rows, 1 column to choose from" in done.stdout
+    assert "Nothing to choose: the only column is in." in done.stdout
+
+
 def test_a_level_that_only_rows_held_out_have_is_told(table):
     table.assign(shop=[f"s{i % 30}" if i < 30 else "A" for i in range(len(table))]).to_csv(
         "shops.csv", index=False

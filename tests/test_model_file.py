@@ -81,6 +81,22 @@ def test_only_nonzero_coefficients_are_stored(tmp_path, data):
     assert document["format_version"] == 1 <= FORMAT_VERSION  # the lowest that can read it
 
 
+def test_several_targets_are_stored_and_predicted(tmp_path, data):
+    X, y = data
+    both = np.column_stack([y, X[:, 0] - y])
+    model = L0Regressor(2, random_state=0).fit(X, both)
+    path = save_model(model, tmp_path / "m.json", target=("y", "z"))
+    assert json.loads(path.read_text(encoding="utf-8"))["format_version"] == 2
+    loaded = load_model(path)
+    assert (loaded.targets, loaded.target) == (("y", "z"), "y, z")
+    np.testing.assert_allclose(loaded.predict(X), model.predict(X), rtol=1e-12)
+    np.testing.assert_array_equal(loaded.to_sklearn().coef_, loaded.coef)
+    unnamed = load_model(save_model(model, tmp_path / "n.json"))
+    assert unnamed.targets == ("y0", "y1")
+    with pytest.raises(ValueError, match="must name 2 targets"):
+        save_model(model, tmp_path / "o.json", target=["a", "b", "c"])
+
+
 def test_frames_by_name(tmp_path, data):
     pd = pytest.importorskip("pandas")
     X, y = data

@@ -42,7 +42,10 @@ def test_numbers_that_do_not_repeat_are_no_category_in_a_short_table(tmp_path):
 
 def test_few_numbers_and_texts_are_a_category(read):
     table = read(["1", "2-", "2", "none"] * 10)
-    assert table.feature_names == ("x=1", "x=2", "x=2-", "x=none", "a")
+    assert table.feature_names == ("x=2", "x=2-", "x=none", "a")
+    assert [unit.name for unit in table.units] == ["x", "a"] and table.units[0].reference == "1"
+    apart = read(["1", "2-", "2", "none"] * 10, levels="separate")
+    assert apart.feature_names == ("x=1", "x=2", "x=2-", "x=none", "a")
 
 
 def test_a_minus_behind_a_number_is_not_guessed_at(read):
@@ -76,7 +79,7 @@ def test_identifiers_come_with_the_option_that_keeps_them(read):
     asked = " ".join(read([f"P-{i}" for i in range(M)], as_category=["x"]).notes)
     assert "x (40 values) (--max-levels 40 makes columns of them)" in asked
     table = read([f"P-{i}" for i in range(M)], as_category=["x"], max_levels=40)
-    assert table.X.shape == (M, 41)
+    assert table.X.shape == (M, 40) and len(table.units) == 2
 
 
 def test_whole_numbers_too_long_for_floats_are_codes_and_not_constant(read):

@@ -130,3 +130,37 @@ def test_groups_of_ones_own_are_listed_by_their_labels():
     assert data["parts"][pair] == ["a", "b"] and data["references"][pair] is None
     assert 'feature_groups={"pair": ["a", "b"]}' in data["recipes"]["python"][0]
     assert "(reference)" not in report.to_html().split("<script")[0]
+
+
+def test_names_of_values_are_text_on_the_page():
+    from blockl0.report import make_report
+
+    rng = np.random.default_rng(4)
+    names = ["<i>=<script>alert(1)</script>", "<i>=b&c", "x"]
+    X = rng.standard_normal((50, 3))
+    report = make_report(
+        X, X @ [1.0, -1.0, 0.2], feature_names=names, feature_groups=["<i>", "<i>", "x"],
+        references={"<i>": "</table>"}, cv=None, half_samples=0, n_nonzero_coefs=1,
+    )  # fmt: skip
+    page = report.to_html()
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page and "&lt;/table&gt; (reference)" in page
+    assert "<script>alert" not in page and "<i>" not in page
+
+
+def test_all_doors_choose_the_same_columns_as_often(made, monkeypatch):
+    from blockl0 import L0RegressorCV
+    from blockl0.tables import read_table
+
+    *_, folder = made
+    monkeypatch.chdir(folder)
+    data = made[1]["result"]
+    given = ("shops.csv", "-t", "y", "--drop", "z", "--folds", 3)
+    point = data["points"][data["start"]]
+    fit = answer("fit", *given, "--half-samples", 4, "--effort", "fast")["result"]
+    path = answer("path", *given)["result"]
+    read = read_table("shops.csv", target="y", drop=["z"])
+    model = L0RegressorCV(feature_groups=read.groups, cv=3, random_state=0).fit(read.X, read.y)
+    ks = (fit["choice"]["chosen"], path["chosen"], model.best_n_nonzero_coefs_)
+    assert ks == (point["k"],) * 3
+    again = dict(zip([data["features"][f] for f in point["support"]], point["again"], strict=True))
+    assert {row["name"]: row["again"] for row in fit["features"]} == pytest.approx(again)

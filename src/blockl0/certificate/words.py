@@ -177,6 +177,8 @@ def sentence(proof: Proof, choice: Choice) -> str:
     if choice.n_chosen == 0:
         return "No column is chosen: the prediction is the same for all rows."
     if proof.kind == "all" and choice.n_chosen == choice.n_features:
+        if choice.n_features == 1:
+            return "Nothing to choose: the only column is in."
         return f"Nothing to choose: all {choice.n_features} columns are in."
     known = short(proof, choice)
     known = f"{verdict(proof)}: {supposing(choice.n_kept)}{known[0].lower()}{known[1:]}"

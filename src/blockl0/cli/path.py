@@ -136,7 +136,8 @@ def _lines(data: Any, result: dict[str, Any]) -> list[str]:
         table(["k", *(titles.get(name, name) for name in measures), "columns"], rows, left=0),
         *guess,
         "",
-        f"Rule {result['rule']} chooses {result['chosen']} columns: {names_line(best['columns'])}",
+        f"Rule {result['rule']} chooses {count(result['chosen'], 'column')}: "
+        f"{names_line(best['columns'])}",
     ]
 
 

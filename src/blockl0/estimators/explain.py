@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from blockl0.certificate.words import INFERENCE
 from blockl0.estimators.data import Data, columns_of
 from blockl0.estimators.half_samples import chosen_again
-from blockl0.estimators.reading import opposed_pairs, rows_like, separation, spreads
+from blockl0.estimators.reading import crowded, opposed_pairs, rows_like, separation, spreads
 from blockl0.estimators.summary import Summary
 from blockl0.path import solve_path
 from blockl0.problem.fits import make_fits
@@ -198,6 +198,8 @@ def _cautions(est: Any, data: Data, names: list[str]) -> list[str]:
     groups = est._units(len(names)).each(est.support_)
     pairs = opposed_pairs(rows_like(data.X, est.support_), coef, groups)
     notes = [pair.sentence(chosen) for pair in pairs]
+    note = crowded(int(est.n_nonzero_), est.support_.size, data.X.shape[0])
+    notes += [] if note is None else [note]
     if data.n_classes and est.support_.size:
         eta = np.asarray(columns_of(data.X, est.support_) @ coef) + np.asarray(est.intercept_)
         codes = np.argmax(eta, axis=1) if eta.shape[1] > 1 else (eta[:, 0] > 0) * 1

@@ -24,6 +24,8 @@ CORRELATED, CANCEL = 0.8, 0.6
 together move the prediction by less than the second times what the larger would alone."""
 POWER = re.compile(r"\s*(\^|\*\*)\s*\d+$|[²³]$")
 TINY = float(np.finfo(float).tiny)
+MANY_COEFS = 0.2
+"""Coefficients for each row from which groups are said to be many."""
 MOST_COMPARED = 500
 """Columns up to which all pairs are looked at."""
 
@@ -129,6 +131,17 @@ def guess_share(codes: Any, weights: Any = None) -> float:
     _, inverse = np.unique(codes, return_inverse=True)
     totals = np.bincount(inverse, weights)
     return float(totals.max() / totals.sum())
+
+
+def crowded(n_chosen: int, n_coefs: int, n_rows: int) -> str | None:
+    """What to know where groups bring many coefficients for few rows; None where they do not."""
+    if n_coefs == n_chosen or n_coefs <= MANY_COEFS * n_rows:
+        return None
+    return (
+        f"The chosen columns have {n_coefs} coefficients, one for each value of a category that is "
+        f"compared, for {n_rows} rows: a good part of the fit may be chance. Judge by rows that "
+        "were not seen."
+    )
 
 
 def separation(accuracy: float, ridge: float) -> str | None:

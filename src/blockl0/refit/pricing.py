@@ -20,6 +20,7 @@ ALONE_CHANCES, ALONE_SHARE, ALONE_DISTANCE = 4.0, 0.01, 0.5
 """What a swap must cost, in gains by chance and as a share of the objective, for a support beside
 which there is nothing else, and how far its columns, of length 1, must be from the others."""
 
+
 class Priced(NamedTuple):
     """What every column would bring to a support, (n,) each, whatever the sparsity.
 

@@ -14,7 +14,13 @@ from numpy.typing import NDArray
 from blockl0.estimators.explain import drop_one
 from blockl0.estimators.folds import FittedPath
 from blockl0.estimators.half_samples import ChosenAgain, default_half_samples
-from blockl0.estimators.reading import factors_of, opposed_pairs, separation, spreads
+from blockl0.estimators.reading import (
+    crowded,
+    factors_of,
+    opposed_pairs,
+    separation,
+    spreads,
+)
 from blockl0.estimators.structure import bound_arrays, group_labels, positive_columns
 from blockl0.losses import get_loss
 from blockl0.problem.sparsity import Sparsity
@@ -344,8 +350,10 @@ def _cautions(
     groups = facts.prepared.problem.units.each(support)
     pairs = opposed_pairs(facts.task.X[:, support], coef[support], groups)
     found: list[Any] = [pair.parts(names) for pair in pairs[:PAIRS]]
-    note = separation(accuracy, float(facts.model.ridge)) if support.size else None
-    return found if note is None else [*found, [note]]
+    n_chosen = np.unique(groups).size
+    notes = [crowded(n_chosen, support.size, facts.task.X.shape[0])]
+    notes += [separation(accuracy, float(facts.model.ridge))] if support.size else []
+    return [*found, *([note] for note in notes if note is not None)]
 
 
 def _shares(again: ChosenAgain, budget: int, support: NDArray[np.int64]) -> list[float] | None:

@@ -134,7 +134,7 @@ def _fit(point: dict[str, Any], data: dict[str, Any], words: Words) -> dict[str,
         text += _guessing(data)
     elif mean <= error:
         text += " That is not clearly better than no column at all."
-    if len(point["support"]) >= data["rows"] - 1:
+    if sum(len(data["parts"][f] or [f]) for f in point["support"]) >= data["rows"] - 1:
         text += " With as many coefficients as rows, any columns would fit."
     if train - mean > max(OVERFIT, 2.0 * error):
         text += " The difference says that a good part of the fit is chance."
