@@ -217,12 +217,10 @@ def test_certify_a_saved_model(folder):
 
 def test_certify_after_a_fit(folder):
     base = ("certify", "data.csv", "-t", "kind", "-k", 2, "--drop", "y")
-    assert [c["claim"] for c in answer(*base)["result"]["claims"]] == ["basic", "block-2"]
-    done = run(*base, "--exact", code=3)
-    assert "--levels separate takes categories apart" in done.stderr
-    result = answer(*base, "--levels", "separate")["result"]
-    assert [claim["claim"] for claim in result["claims"]] == ["basic", "block-2", "optimal"]
-    assert result["holds"] and result["claims"][-1]["complete"]
+    for levels in ("together", "separate"):
+        result = answer(*base, "--levels", levels)["result"]
+        assert [claim["claim"] for claim in result["claims"]] == ["basic", "block-2", "optimal"]
+        assert result["holds"] and result["claims"][-1]["complete"]
     options = ("-t", "y", "-k", 3, "--level", 4, "--samples", 50, "--no-exact")
     said = answer("certify", "data.csv", *options)["result"]["claims"][-1]["words"]
     assert "--samples is for columns that are chosen one by one" in said

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0 import kernels
-
 Floats = NDArray[np.float64]
 Table = tuple[Floats, Floats, NDArray[np.bool_]]
 """Of a fit: K = inv(X_S'X_S + ridge), (s, s); its coefficients, (s,); and what may leave, (s,)."""
@@ -39,6 +37,10 @@ def _prices(
     U: Floats, K: Floats, w: Floats, g: Floats, sq: Floats, free: NDArray[np.bool_]
 ) -> tuple[Floats, Floats, Floats]:
     """Gains, swaps and pivots of some columns; U = X_S' X_part, (s, c)."""
+    from blockl0 import (
+        kernels,  # with the compiler, which a table that is refused does not wait for
+    )
+
     W = K @ U
     M = np.maximum(sq - np.einsum("ij,ij->j", U, W), 0.0)
     least, is_zero = LEAST_PIVOT * sq, sq <= 0.0
