@@ -49,9 +49,7 @@ def each_part(
     from blockl0.storage.dask_arrays import Held, get_dask, make_runner
 
     _check_parts(X, y, sample_weight)
-    sizes = None if is_frame(X) else X.chunks[0]
-    is_known = sizes is not None and not any(np.isnan(size) for size in sizes)
-    starts = np.cumsum([0, *sizes]).astype(int).tolist() if is_known else None
+    starts = None if is_frame(X) else _starts(X.chunks[0])
     begins = starts or [i * UNKNOWN for i in range(X.npartitions)]
     columns = [_pieces(part, starts, X.npartitions) for part in (X, y, sample_weight, labels)]
     run, runner = get_dask().delayed(_begun, pure=False), make_runner()
@@ -68,6 +66,13 @@ def each_part(
         while at in waiting:
             yield waiting.pop(at)
             at += 1
+
+
+def _starts(sizes: Any) -> list[int] | None:
+    """Where the chunks begin, and the last one ends; None where a size is not known."""
+    if any(np.isnan(size) for size in sizes):
+        return None
+    return np.cumsum([0, *sizes]).astype(int).tolist()
 
 
 def chosen_columns(X: Any, columns: Any, names: Any = None) -> Any:
