@@ -363,6 +363,7 @@ class _Point:
         if other.n_nonzero > budget:
             w = self.search.shrink(w, budget)
         found = self.search.settle(self.search.start(w, self.run), self.run, self.rng)
+        self.search.release()
         self.seconds += self.run.seconds - start
         self.n_passes += self.search.n_passes - passes
         gain = self.incumbent.objective - found.objective
@@ -459,6 +460,7 @@ def _solve_together(
         for point in some:
             point.n_passes, point.seconds = 0, (clock.seconds - begun) / len(some)
             point.incumbent.prices = None  # they are remembered
+            point.search.release()
         some[0].n_passes = search.n_passes - passes
         path += some
         if any(point.is_cut for point in some):

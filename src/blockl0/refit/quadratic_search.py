@@ -125,6 +125,11 @@ class QuadraticSearch(AnnealingSearch):
             other._whole.part_from_others()
         return other
 
+    def release(self) -> None:
+        """Let go of the last pool: of many points of a path they would take all memory."""
+        if self.problem.design.n_read is not None:
+            self._last = None
+
     def together(self, most_bytes: float) -> tuple[QuadraticSearch, int]:
         """A search that asks for prices with others, and how many of them have room in memory.
 

@@ -48,6 +48,10 @@ class Search(ABC):
         """A search that asks for passes over X with others, and how many can do so at a time."""
         return self, 1
 
+    def release(self) -> None:
+        """Let go of columns that are held for the next round, where X is one that is read."""
+        return
+
     @property
     def n_passes(self) -> int:
         """Passes over X so far: those of the search, or of an X that is read, all reads of it."""

@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 if TYPE_CHECKING:
     from blockl0.storage.source import Source
 
@@ -38,19 +41,35 @@ class InOrder:
             yield i, task(source.block(i), *arguments)
 
 
+class Room:
+    """Memory for a block, used again for a later one: new memory costs as much as a read."""
+
+    def __init__(self) -> None:
+        self._bytes = np.empty(0, dtype=np.uint8)
+
+    def take(self, size: int) -> NDArray[np.uint8]:
+        """So many bytes, which the last block lay in, too."""
+        if self._bytes.size < size:
+            self._bytes = np.empty(size, dtype=np.uint8)
+        return self._bytes[:size]
+
+
 class ReadAhead:
-    """One block after the other, while the next one is read: at most two are in memory."""
+    """One block after the other, while the next one is read: at most two are in memory.
+
+    A task must not keep anything of its block.
+    """
 
     def map(
         self, task: Callable[..., Any], source: Source, calls: Sequence[Call]
     ) -> Iterator[tuple[int, Any]]:
         """(i, task(block i, *arguments)) for every call (i, arguments)."""
         with ThreadPoolExecutor(max_workers=1) as reader:
-            ahead = reader.submit(source.block, calls[0][0]) if calls else None
+            rooms = Room(), Room()
+            ahead = reader.submit(source.block_in, calls[0][0], rooms[0]) if calls else None
             for at, (i, arguments) in enumerate(calls):
                 block = ahead.result()  # type: ignore[union-attr]
-                ahead = None
                 if at + 1 < len(calls):
-                    ahead = reader.submit(source.block, calls[at + 1][0])
+                    # the block before the last one lay there, and is done with
+                    ahead = reader.submit(source.block_in, calls[at + 1][0], rooms[(at + 1) % 2])
                 yield i, task(block, *arguments)
-                del block

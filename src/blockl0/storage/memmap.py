@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from blockl0.files import check_exists
 from blockl0.storage.block import ArrayBlock, Block
-from blockl0.storage.engine import ReadAhead
+from blockl0.storage.engine import ReadAhead, Room
 from blockl0.storage.limits import Limits, limits_of
 from blockl0.storage.source import Source, even_parts
 from blockl0.validate import check_kind
@@ -67,7 +67,11 @@ class MapSource(Source):
 
     def block(self, i: int) -> Block:
         """Block i, read into memory of its own."""
-        return ArrayBlock(self._read(self.parts[i].start, self.parts[i].stop))
+        return self.block_in(i, Room())
+
+    def block_in(self, i: int, room: Room) -> Block:
+        """Block i, read into memory that is used again."""
+        return ArrayBlock(self._read(self.parts[i].start, self.parts[i].stop, room))
 
     def columns(self, idx: Ints) -> Floats:
         """X[:, idx] as a new Fortran-ordered array (m, k), each run of columns by one read."""
@@ -75,20 +79,20 @@ class MapSource(Source):
         ends = np.append(np.flatnonzero(np.diff(idx) != 1) + 1, idx.size)
         for start, stop in zip(np.append(0, ends[:-1]), ends, strict=True):
             if stop > start:
-                X[:, start:stop] = self._read(int(idx[start]), int(idx[stop - 1]) + 1)
+                X[:, start:stop] = self._read(int(idx[start]), int(idx[stop - 1]) + 1, Room())
         return X
 
     def columns_nbytes(self, idx: Ints) -> float:
         """Bytes of these columns."""
         return self.nbytes * idx.size / self.shape[1]
 
-    def _read(self, start: int, stop: int) -> NDArray[Any]:
+    def _read(self, start: int, stop: int, room: Room) -> NDArray[Any]:
         """Columns from the file, as they are stored."""
         if self._place is None:
             return np.array(self.X[:, start:stop], order="F", subok=False)
         name, begin = self._place
         m, size = self.shape[0], self.X.itemsize
-        raw = np.empty(m * (stop - start) * size, dtype=np.uint8)
+        raw = room.take(m * (stop - start) * size)
         with open(name, "rb", buffering=0) as file:
             file.seek(begin + start * m * size)
             at = memoryview(raw)  # type: ignore[arg-type]

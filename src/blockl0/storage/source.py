@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.storage.block import ArrayBlock, Block
-from blockl0.storage.engine import Engine, InOrder
+from blockl0.storage.engine import Engine, InOrder, Room
 from blockl0.storage.limits import limits_of
 
 Floats = NDArray[np.float64]
@@ -44,6 +44,10 @@ class Source(ABC):
     @abstractmethod
     def block(self, i: int) -> Block:
         """Block i, read."""
+
+    def block_in(self, i: int, room: Room) -> Block:
+        """Block i, read into memory that is used again, where a storage can do so."""
+        return self.block(i)
 
     def columns(self, idx: Ints) -> Floats:
         """X[:, idx] as a new Fortran-ordered array (m, k); here from the blocks that hold them."""
