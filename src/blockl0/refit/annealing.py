@@ -28,8 +28,9 @@ STAGE = 3.0
 """A stage ends at a price that is so many times lower."""
 SLICE = 1e8
 """Operations between two looks at the clock; about a twentieth of a second."""
-MOST_WORK = 8e9
-"""Operations of an annealing, however large the support; a few seconds."""
+MOST_WORK, MOST_AGAIN = 8e9, 4e8
+"""Operations of an annealing, and of a walk again, however large the support: a few seconds, and a
+fraction of one."""
 SPARE = 1.1, 8
 """Columns that a support may have, of those of a descent: such a multiple, and so many more."""
 
@@ -191,5 +192,5 @@ def anneal_again(walker: Walker, frontier: Frontier, price: float, work: float, 
     start = frontier.support(frontier.best_size(Sparsity(above, pool.sparsity.budget)))
     if pool.has(start):
         pool.move_to(start)
-        walker.walk(above, price, work * share, pace.heat)
+        walker.walk(above, price, min(work, MOST_AGAIN) * share, pace.heat)
         walker.tell(frontier)

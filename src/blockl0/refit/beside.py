@@ -19,8 +19,9 @@ one round only; under a budget alone, where kicks do better on small supports, f
 are so."""
 ELSEWHERE, LONGER = 10, 4
 """Fruitless rounds between two long annealings, and how much longer the next one takes."""
-GIVEN_ROUNDS = 4
-"""Twice the walks in a row without improvement that end a search from a frontier that was given."""
+FEW_ROUNDS = 4
+"""Twice the walks in a row without improvement that end a search which began with a frontier that
+was given, or with an annealing that brought nothing."""
 SMALL_GAIN = 2e-3
 """Of the objective: a round that brings less takes back but half of the failures before it."""
 
@@ -83,10 +84,13 @@ class Beside:
         start = replace(incumbent, frontier=self._given, walk=None)
         if self._given is None:
             self.point = self._search.cool(start, self.run, self.rng, FIRST)
-            # where a short annealing is no better than a descent a long one hardly is
-            self._next = LONG if self.point is not start else None
+            # where a short annealing is no better than a descent a long one, or many, hardly are
+            if self.point is not start:
+                self._next = LONG
+            else:
+                self.rounds = min(self.rounds, FEW_ROUNDS)
         else:
-            self.point, self.rounds = start, min(self.rounds, GIVEN_ROUNDS)
+            self.point, self.rounds = start, min(self.rounds, FEW_ROUNDS)
         self.is_alone = is_given or self.point.n_nonzero >= (LARGE if is_priced else FULL)
 
     @property
