@@ -304,6 +304,8 @@ def _no_such_keep(name: str, table: Table) -> str:
 
 def make_estimator(job: Job, data: Data, options: dict[str, Any], **more: Any) -> Any:
     """An estimator for the options; with `rule` one that chooses the number of columns."""
+    # a name that is not there is refused before scikit-learn is imported
+    keep = kept_columns(job, data.table, options.get("keep", ()))
     import blockl0
 
     names = ("L0ClassifierCV", "L0Classifier", "L0RegressorCV", "L0Regressor")
@@ -311,8 +313,7 @@ def make_estimator(job: Job, data: Data, options: dict[str, Any], **more: Any) -
     given = {name: options.get(name) for name in ("ridge", "effort", "time_limit")}
     given = {name: value for name, value in given.items() if value is not None}
     return getattr(blockl0, kind)(
-        loss=data.loss, keep=kept_columns(job, data.table, options.get("keep", ())),
-        random_state=options["seed"], **given, **more,
+        loss=data.loss, keep=keep, random_state=options["seed"], **given, **more,
     )  # fmt: skip
 
 
