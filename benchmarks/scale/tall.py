@@ -141,7 +141,7 @@ def measure(name: str, m: int, n: int) -> dict[str, Any]:
 
 
 def run_cell(name: str, m: int, n: int) -> dict[str, Any] | None:
-    """A cell in a process of its own, ended after so much processor time; None where it fails."""
+    """A cell in a process of its own, ended after so much processor time: then None."""
     command = [sys.executable, __file__, "--cell", json.dumps([name, m, n])]
     environment = {**os.environ, **ONE_THREAD}
     try:
@@ -149,9 +149,11 @@ def run_cell(name: str, m: int, n: int) -> dict[str, Any] | None:
             command, capture_output=True, text=True, timeout=WALL_LIMIT, env=environment,
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (TIME_LIMIT, TIME_LIMIT)),
         )  # fmt: skip
-        return json.loads(done.stdout.splitlines()[-1])
-    except (subprocess.TimeoutExpired, IndexError, ValueError):
+    except subprocess.TimeoutExpired:
         return None
+    if done.returncode > 0:
+        sys.exit(f"{name} on {m}×{n} failed:\n{done.stderr}")
+    return json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else None
 
 
 def shown(found: dict[str, Any] | None) -> str:
