@@ -369,8 +369,6 @@ def largest_size(job: Job, data: Data, k: int | None) -> int | None:
 
 def make_estimator(data: Data, options: dict[str, Any], **more: Any) -> Any:
     """An estimator for the options; with `rule` one that chooses the number of columns."""
-    # a name that is not there is refused before scikit-learn is imported
-    keep = kept_columns(job, data.table, options.get("keep", ()))
     import blockl0
 
     names = ("L0ClassifierCV", "L0Classifier", "L0RegressorCV", "L0Regressor")
@@ -380,13 +378,9 @@ def make_estimator(data: Data, options: dict[str, Any], **more: Any) -> Any:
     if data.is_streamed:
         more.pop("cv", None)  # moments have their folds
     return getattr(blockl0, kind)(
-<<<<<<< HEAD
         loss=data.loss, keep=kept_columns(data.table, options.get("keep", ())),
         feature_groups=data.table.groups, bounds=bounds_of(data.table, options),
         random_state=options["seed"], **given, **more,
-=======
-        loss=data.loss, keep=keep, random_state=options["seed"], **given, **more,
->>>>>>> wip-reports
     )  # fmt: skip
 
 
