@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from blockl0.archives import read_archive, write_archive
 from blockl0.refit import checkpoint
 from blockl0.storage import ArraySource
 
-GIVEN = {"n_nonzero_coefs": 6, "random_state": 0, "pool": 40, "effort": 3}
+GIVEN: Any = {"n_nonzero_coefs": 6, "random_state": 0, "pool": 40, "effort": 3}
 
 
 class Counting(ArraySource):
@@ -150,7 +151,7 @@ def test_what_cannot_be_kept_is_refused(tmp_path):
 
 def test_a_seed_that_was_drawn_is_kept(tmp_path):
     X, y = draw(4)
-    given = {**GIVEN, "random_state": None}
+    given: Any = {**GIVEN, "random_state": None}
     first = solve(X, y, checkpoint=tmp_path / "run.npz", **given)
     same(solve(X, y, checkpoint=tmp_path / "run.npz", **given), first)
 

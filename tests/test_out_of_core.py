@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from typing import Any
 
 import numpy as np
 import pytest
@@ -96,13 +97,13 @@ def test_the_same_answer_as_in_memory(make, dtype, tmp_path):
     stored = make(X, tmp_path)
     assert isinstance(as_design(stored, LIMIT), Blocks)
     assert isinstance(as_design(stored), Dense)
-    given = {"n_nonzero_coefs": K, "random_state": 0, "effort": "fast", "pool": 60}
+    given: Any = {"n_nonzero_coefs": K, "random_state": 0, "effort": "fast", "pool": 60}
     here = solve(stored, y, memory_limit=LIMIT, **given)
     there = solve(X.astype(float), y, **given)
     assert here.support.tolist() == there.support.tolist()
     assert here.objective == pytest.approx(there.objective, rel=1e-10)
     assert here.certificate is not None and str(here.certificate) == str(there.certificate)
-    assert here.n_passes <= there.n_passes
+    assert (here.n_passes or 99) <= (there.n_passes or 0)
 
 
 def test_estimators_and_paths(make, tmp_path):
@@ -117,7 +118,7 @@ def test_estimators_and_paths(make, tmp_path):
         path.objective, l0_path(X, y, n_nonzero_coefs=4, random_state=0).objective
     )
     # the first point counts what all share, and nothing is lost
-    assert sum(point.n_passes for point in path) >= 1
+    assert sum(point.n_passes or 0 for point in path) >= 1
 
 
 def test_a_bad_entry_is_named(make, tmp_path):
@@ -134,7 +135,7 @@ def test_single_columns_of_chunks_cost_no_pass(tmp_path):
         .n_passes
         for make in (as_npy, as_zarr)
     ]  # fmt: skip
-    assert passes[1] <= passes[0] + 2
+    assert (passes[1] or 99) <= (passes[0] or 0) + 2
 
 
 def test_a_map_by_rows_is_read_where_it_fits_and_refused_where_not(tmp_path):

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from blockl0.incumbent import Incumbent
-from blockl0.problem.moments import Moments, problem_of
+from blockl0.problem.moments import problem_of
 from blockl0.problem.reduction import reduced
 from blockl0.problem.sparsity import Sparsity
 from blockl0.refit.along import Along
@@ -178,7 +178,7 @@ class Path:
 
 
 def l0_path(
-    X: ArrayLike | Moments,
+    X: Any,
     y: ArrayLike | None = None,
     *,
     n_nonzero_coefs: int | Sequence[int] | None = None,

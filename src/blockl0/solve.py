@@ -24,7 +24,7 @@ from blockl0.validate import check_choice, check_init, check_options, check_rand
 
 
 def solve(
-    X: ArrayLike | Moments,
+    X: Any,
     y: ArrayLike | None = None,
     *,
     n_nonzero_coefs: int | None = None,
