@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 import blockl0
 from blockl0 import Status, l0_path, solve
+from blockl0.refit.annealing import LONG
 from grid import EACH_TARGET, OTHERS
 from linear_data import Linear
 
@@ -198,7 +199,7 @@ def test_seconds_and_passes_are_those_of_a_point(loss):
 
 
 def test_large_points_share_a_frontier(monkeypatch):
-    monkeypatch.setattr("blockl0.refit.along.MOVES", 16_000)
+    monkeypatch.setattr("blockl0.refit.along.EVEN", LONG)
     rng = np.random.default_rng(7)
     X, y = rng.standard_normal((90, 160)), 10.0 * rng.standard_normal(90)
     budgets = [46, 50, 54, 58, 62, 66]

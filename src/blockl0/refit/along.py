@@ -20,8 +20,8 @@ SHARED = 48
 """Columns in a support from which on the next points of a path share what they find."""
 FEWEST_POINTS = 4
 """Points of a path that are still to be made, from which on an annealing for all of them pays."""
-ANNEALINGS, LONGER = 3, 4
-"""Annealings down to the last point, and how many times more moves than for a single one."""
+ANNEALINGS, EVEN = 3, LONG._replace(moves=4 * LONG.moves, span=np.inf)
+"""Annealings down to the last point; each gives all prices the same share of its work."""
 
 
 class Along:
@@ -59,7 +59,7 @@ class Along:
         point = search.settle(search.start(search.problem.zero(), run), run, rng)
         point.frontier = self.frontier
         for _ in range(ANNEALINGS if point.objective > search.negligible else 0):
-            point = search.cool(point, run, rng, LONG._replace(moves=LONGER * LONG.moves))
+            point = search.cool(point, run, rng, EVEN)
         self.frontier = point.frontier
 
     def start_for(self, sparsity: Sparsity, before: Incumbent) -> Floats:

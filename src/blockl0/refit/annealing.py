@@ -39,12 +39,14 @@ class Pace(NamedTuple):
     """How an annealing goes: the more moves, the warmer it may be and the better it ends.
 
     The temperature is in prices: what a column is worth is the unit in which supports differ. Moves
-    are as many as if each were made on the whole support.
+    are as many as if each were made on the whole support. Most of the work goes into prices up to
+    `span` times the last one.
     """
 
     moves: float
     heat: float
     walks: int = 1
+    span: float = SPAN
 
 
 FIRST, LONG, AGAIN = Pace(1_200, 0.1), Pace(16_000, 0.15, walks=4), Pace(1_000, 0.1)
@@ -166,7 +168,7 @@ def anneal(walker: Walker, frontier: Frontier, price: float, work: float, pace: 
     pool, first = walker.pool, first_price(walker.pool)
     if not price < first:
         return
-    high = min(first, SPAN * price)
+    high = min(first, pace.span * price)
     pool.load(walker.best(first))
     if high < first:
         walker.walk(first, high, EARLY * work, pace.heat)
