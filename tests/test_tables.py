@@ -422,7 +422,7 @@ def test_rows_can_be_taken_before_anything_is_learned(frame):
 def test_many_columns_take_time_in_proportion():
     """Duplicates and names are looked up, not searched for; the square takes 20 s and more."""
     from blockl0.tables.csv_files import name_notes
-    from blockl0.tables.formats import Raw, _from_frame
+    from blockl0.tables.formats import Raw, from_frame
     from blockl0.tables.gaps import whole_rows
     from blockl0.tables.table import _without
 
@@ -433,7 +433,7 @@ def test_many_columns_take_time_in_proportion():
     (note,) = name_notes([*names, "c7", "c39999"], True)
     assert "as c7.1: c7, c39999." in note
     with pytest.raises(ValueError, match="'c39999' more than once"):
-        _from_frame(pd.DataFrame(np.zeros((1, n + 1)), columns=[*names, "c39999"]))
+        from_frame(pd.DataFrame(np.zeros((1, n + 1)), columns=[*names, "c39999"]))
     raw = Raw(np.zeros((2, n)), tuple(names))
     assert whole_rows(raw, names).all()
     assert len(_without(raw, names[5:]).names) == 5

@@ -65,6 +65,7 @@ def refusal(source: Any, options: dict[str, Any]) -> ValueError | None:
 def _are_certain(rows: Sequence[list[str]], names: list[str], options: dict[str, Any]) -> bool:
     """Whether rows, names and options leave nothing to interpret."""
     is_asked = any((options.get(name) or value) != value for name, value in CERTAIN.items())
+    is_asked |= isinstance(options["target"], list)  # several
     return not is_asked and rows[0] == names and all(rows)
 
 
