@@ -424,7 +424,7 @@ def test_many_columns_take_time_in_proportion():
     from blockl0.tables.csv_files import name_notes
     from blockl0.tables.formats import Raw, from_frame
     from blockl0.tables.gaps import whole_rows
-    from blockl0.tables.table import _without
+    from blockl0.tables.table import without_columns
 
     n = 40_000
     names = [f"c{j}" for j in range(n)]
@@ -436,5 +436,5 @@ def test_many_columns_take_time_in_proportion():
         from_frame(pd.DataFrame(np.zeros((1, n + 1)), columns=[*names, "c39999"]))
     raw = Raw(np.zeros((2, n)), tuple(names))
     assert whole_rows(raw, names).all()
-    assert len(_without(raw, names[5:]).names) == 5
+    assert len(without_columns(raw, names[5:]).names) == 5
     assert time.process_time() - started < 2.0
