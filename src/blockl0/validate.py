@@ -11,7 +11,7 @@ import numbers
 import os
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -54,7 +54,7 @@ def check_X(X: Any) -> Floats | sp.csc_array:
     return check_rows(X, "F")
 
 
-def check_rows(X: Any, order: str = "K") -> Floats:
+def check_rows(X: Any, order: Literal["K", "F"] = "K") -> Floats:
     """A dense X (m, n) as float64, in the order that it has or in another one."""
     X = as_numeric(X, "X")
     check_matrix_shape(X.shape)

@@ -171,7 +171,7 @@ class Centered(Design):
     def take(self, idx: Any) -> Centered:
         """X[:, idx] as a design of its own, centred alike."""
         idx = np.asarray(idx, dtype=np.intp)
-        facts = self.means, self.rests, self.is_constant, self.is_flat, self._is_far
+        facts: Any = self.means, self.rests, self.is_constant, self.is_flat, self._is_far
         return Centered.known(self.base.take(idx), *(fact[idx] for fact in facts))
 
     def cross(self, V: Floats, part: slice) -> Floats:

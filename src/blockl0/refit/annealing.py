@@ -139,7 +139,7 @@ class Walker:
     def tell(self, frontier: Frontier) -> None:
         """Offer what was met to a frontier."""
         values = self._cooling.values
-        for size in np.flatnonzero(values < np.inf):
+        for size in np.flatnonzero(values < np.inf).tolist():
             if values[size] < frontier.value(size):
                 frontier.offer(float(values[size]), self._support(size))
 

@@ -148,8 +148,9 @@ class DeviceBlock(Block):
             U, here, at = V_t @ self._here(part), self._sent(sq[part]), 0
             for table, place in zip(sent, answer, strict=True):
                 size = table[0].shape[0]
-                own = U[at : at + size, :], U[at + size, :]
-                place[:, part] = _fetched(self._prices(*own, *table, here))
+                place[:, part] = _fetched(
+                    self._prices(U[at : at + size, :], U[at + size, :], table, here)
+                )
                 at += size + 1
         return answer
 
@@ -159,9 +160,9 @@ class DeviceBlock(Block):
         sent = (self._sent(a[free, None]) for a in (np.diag(K), w))
         return self._sent(K), self._sent(np.flatnonzero(free), np.int64), *sent
 
-    def _prices(self, U: Any, g: Any, K: Any, rows: Any, diagonal: Any, w: Any, sq: Any) -> Any:
+    def _prices(self, U: Any, g: Any, table: tuple[Any, ...], sq: Any) -> Any:
         """The prices of some columns at a fit, (3, c), as `prices_at` finds them."""
-        xp = self.space
+        xp, (K, rows, diagonal, w) = self.space, table
         W, never = K @ U, xp.full_like(g, np.inf)
         M = xp.clip(sq - xp.sum(U * W, axis=0), min=0.0)
         least, is_zero = LEAST_PIVOT * sq, sq <= 0.0
