@@ -18,7 +18,7 @@ from blockl0.refit.local_search import LocalSearch
 from blockl0.solve import solve_problem  # noqa: F401  (it fills METHODS)
 from structures import KINDS, best, draw, fit_value
 
-FEW, MANY = 8, 200
+FEW, MANY, MOST = 8, 200, 2000
 
 
 def check(kind, seeds, **options):
@@ -52,7 +52,7 @@ def test_default(kind):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_default_of_many(kind):
-    check(kind, range(FEW, FEW + MANY))
+    check(kind, range(FEW, FEW + MOST))
 
 
 @pytest.fixture
