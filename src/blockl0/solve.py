@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 # methods register when they are imported
 from blockl0 import baselines, dec, exact, refit  # noqa: F401
 from blockl0.methods import METHODS
-from blockl0.problem.design import as_design
-from blockl0.problem.moments import Moments, problem_of
+from blockl0.problem.moments import problem_of
 from blockl0.problem.problem import Problem
 from blockl0.problem.reduction import reduced
 from blockl0.refit.checkpoint import Checkpoint
@@ -146,7 +145,7 @@ def solve(
         method_options["memory_limit"] = memory_limit
     kept = None if checkpoint is None else Checkpoint(checkpoint, method, random_state)
     if kept is not None:
-        X, random_state = kept.tell(X if isinstance(X, Moments) else as_design(X, memory_limit))
+        random_state = kept.seed
     problem = problem_of(
         X,
         y,

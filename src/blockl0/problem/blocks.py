@@ -181,22 +181,6 @@ class Blocks(Design):
             refuse_entry("X", value, f"column {column}, row {row}")
         self._known = Known(Summary(**whole), y, weights)
 
-    def told(self) -> dict[str, Floats]:
-        """The summary, its target and its weights by name."""
-        if self._known is None:
-            return {}
-        summary, y, weights = self._known
-        content: dict[str, Any] = summary._asdict()
-        content |= {"y": y, "weights": weights}
-        return {name: a for name, a in content.items() if a is not None}
-
-    def remember(self, told: dict[str, Floats]) -> None:
-        """Know a summary, its target and its weights; nothing where it is of another shape."""
-        if told["low"].shape != (self.shape[1],):
-            return
-        fields: Any = {name: told[name] for name in Summary._fields[:-1]}
-        self._known = Known(Summary(**fields), told.get("y"), told.get("weights"))
-
     def _is_known_for(self, y: Floats | None, weights: Floats | None) -> bool:
         known = self._known
         if known is None or not _same(known.weights, weights):

@@ -135,14 +135,6 @@ class Design(ABC):
         """Read X once for all that is asked of it before a search, where reading is what costs."""
         return
 
-    def told(self) -> dict[str, Floats]:
-        """What a look has told, in arrays that another process may `remember`; {} for nothing."""
-        return {}
-
-    def remember(self, told: dict[str, Floats]) -> None:
-        """Know what a look at the same X has told before."""
-        return
-
     def known_products(self, y: Floats, weights: Floats | None) -> Floats | None:
         """X'(weights ∘ y), (n,), where a look at X has told it."""
         return None

@@ -1,9 +1,10 @@
 """What a killed run leaves behind: the passes over X that it has made.
 
-A search is the same every time it is run with the same seed. So its state need not be kept: what
-the first pass has told, and the prices of every support that was priced, are. A run that is begun
-again goes the same way and asks for the same passes, which it then does not make, and comes to the
-same answer. Nothing but arrays is in the file, which is written whole or not at all.
+A search is the same every time it is run with the same seed. So its state need not be kept: the
+prices of every support that was priced are. A run that is begun again reads X once, to see that no
+column of it has changed; then it goes the same way and asks for the same passes, which it does not
+make, and comes to the same answer. Nothing but arrays is in the file, which is written whole or not
+at all.
 """
 
 from __future__ import annotations
@@ -18,15 +19,14 @@ from numpy.typing import NDArray
 
 from blockl0.archives import digest, read_archive, write_archive
 from blockl0.files import check_free
-from blockl0.problem.design_base import Design
 from blockl0.problem.problem import Problem
 from blockl0.refit.price_memory import PriceMemory, Short
 
 Floats = NDArray[np.float64]
 
-FORM = "blockl0 checkpoint 1"
-SAMPLE = 64
-"""Columns of X, evenly apart, by which data are recognized."""
+FORM = "blockl0 checkpoint 2"
+SAME = 1e-10
+"""Of lengths: what sums over the rows of a column may differ by where blocks are others."""
 PATIENCE = 20.0
 """Times the time of writing that pass between two writings, unless a pass takes longer."""
 
@@ -61,19 +61,14 @@ class Checkpoint:
         fresh = np.random.default_rng().integers(2**62)
         drawn = int(self._content.get("seed", fresh))
         self._seed = drawn if random_state is None else random_state
-        self._design: Design | None = None
         self._memory: PriceMemory | None = None
-        self._told, self._next = {}, 0.0
+        self._told: dict[str, Any] = {}
+        self._next = 0.0
 
-    def tell(self, design: Any) -> tuple[Any, int]:
-        """Let a design know what the first pass has told; and the seed of the run.
-
-        The design looks itself whether it was told of the same y and weights.
-        """
-        told = {k[5:]: v for k, v in self._content.items() if k.startswith("look_")}
-        if told:
-            design.remember(told)
-        return design, self._seed
+    @property
+    def seed(self) -> int:
+        """Of the run, the same when it is begun again."""
+        return self._seed
 
     def bind(self, problem: Problem, init: Any, options: dict[str, Any]) -> None:
         """Take the run of a problem, or refuse one of other data or options."""
@@ -86,12 +81,13 @@ class Checkpoint:
         words |= {"n_nonzero_coefs": str(problem.sparsity.budget), "ridge": str(problem.ridge),
                   "alpha": str(problem.sparsity.price), "keep": str(problem.keep.tolist()),
                   "init": "none" if init is None else digest({"init": init})}  # fmt: skip
-        marks = _marks(problem)
+        marks, sums = _marks(problem), _sums(problem)
         if self._content:
             self._check(json.loads(str(self._content["options"])), words, "options")
             self._check(json.loads(str(self._content["data"])), marks, "data")
-        self._design = problem.design
-        self._told = {"options": json.dumps(words), "data": json.dumps(marks), "seed": self._seed}
+            self._check({}, _changed(self._content["sums"], sums, problem), "data")
+        self._told = {"options": json.dumps(words), "data": json.dumps(marks), "sums": sums,
+                      "seed": self._seed}  # fmt: skip
         problem.shared["checkpoint"] = self
 
     def fill(self, memory: PriceMemory) -> None:
@@ -107,10 +103,9 @@ class Checkpoint:
     def write(self, is_last: bool = False) -> None:
         """Write all that is known, unless that was done a moment ago."""
         begun = time.perf_counter()
-        if self._design is None or (begun < self._next and not is_last):
+        if not self._told or (begun < self._next and not is_last):
             return
         content = dict(self._told)
-        content |= {f"look_{name}": a for name, a in self._design.told().items()}
         for i, (key, short) in enumerate(self._memory.contents() if self._memory else ()):
             content[f"support_{i}"] = key
             content |= {f"{part}_{i}": value for part, value in short._asdict().items()}
@@ -132,13 +127,23 @@ class Checkpoint:
 
 
 def _marks(problem: Problem) -> dict[str, str]:
-    """What data are recognized by: shapes, y, weights and some columns of X."""
-    n = problem.n_features
-    some = np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.int64))
+    """What data are recognized by, beside the sums of columns: shapes, y and weights."""
     weights = problem.sample_weight
     return {
         "the shape of X": str(tuple(problem.design.shape)),
         "y": digest({"y": problem.y}),
         "sample_weight": "none" if weights is None else digest({"weights": weights}),
-        "X": digest({"columns": problem.design.columns(some)}),
     }
+
+
+def _sums(problem: Problem) -> Floats:
+    """Squared lengths of all columns and their products with y, (2, n); from the first pass."""
+    return np.stack([problem.design.sq_norms(problem.sample_weight), problem.gradient_at_zero()])
+
+
+def _changed(then: Floats, now: Floats, problem: Problem) -> dict[str, str]:
+    """The first column whose sums are others; {} for none."""
+    length = np.sqrt(2.0 * problem.loss_at_zero)
+    size = np.stack([now[0], np.sqrt(now[0]) * length])
+    others = np.flatnonzero(~(np.abs(now - then) <= SAME * size).all(axis=0))
+    return {f"column {others[0]} of X": "changed"} if others.size else {}
