@@ -128,3 +128,24 @@ def test_bad_input_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(ImportError, match=r"blockl0\[plink\]"):
         open_bed(path)
+
+
+def test_other_samples_are_standardized_like_those_of_the_fit(tmp_path):
+    G, y = genotypes(8)
+    fitted = open_bed(write(G, tmp_path), standardize=True)
+    model = L0Regressor(3, effort="fast", random_state=0).fit(fitted, y)
+    (tmp_path / "few").mkdir()
+    path = write(G[:5].copy(), tmp_path / "few")
+    few = open_bed(path, standardize=True, like=fitted)
+    np.testing.assert_allclose(model.predict(few), model.predict(fitted)[:5], rtol=1e-10)
+    (tmp_path / "fewer").mkdir()
+    with pytest.raises(ValueError, match="the same variants"):
+        open_bed(write(G[:, 1:].copy(), tmp_path / "fewer"), like=fitted)
+
+
+def test_a_variant_without_any_genotype_is_refused(tmp_path):
+    G, y = genotypes(9)
+    G = G.copy().astype(float)
+    G[:, 3] = np.nan
+    with pytest.raises(ValueError, match="'sid4' are missing in all samples"):
+        solve(open_bed(write(G, tmp_path), impute="mean"), y, **GIVEN)

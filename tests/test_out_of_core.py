@@ -197,3 +197,27 @@ def test_the_shares_of_a_limit():
     assert 2 * limits.block + limits.held + limits.slab <= 1 << 30
     with pytest.raises(ValueError, match="memory_limit"):
         limits_of(-1.0)
+
+
+def test_columns_of_a_map_by_rows_are_those_of_the_array(tmp_path):
+    X, y = draw()[:2]
+    X = np.ascontiguousarray(X, dtype=float)
+    np.save(tmp_path / "c.npy", X)
+    mapped = np.load(tmp_path / "c.npy", mmap_mode="r")
+    one = solve(mapped[:, 2:3], y, n_nonzero_coefs=1)
+    assert one.coef == pytest.approx(solve(X[:, 2:3], y, n_nonzero_coefs=1).coef)
+    given = {"n_nonzero_coefs": 2, "effort": "fast", "random_state": 0}
+    by_path = solve(str(tmp_path / "c.npy"), y, **given)
+    assert by_path.support.tolist() == solve(X, y, **given).support.tolist()
+
+
+def test_a_file_that_was_replaced_is_not_read(tmp_path):
+    X = draw()[0]
+    for name, sign in (("a.npy", 1.0), ("b.npy", -1.0)):
+        np.save(tmp_path / name, np.asfortranarray(sign * X))
+    mapped = np.load(tmp_path / "a.npy", mmap_mode="r")
+    source = opened(mapped, 1e5)
+    assert source is not None
+    (tmp_path / "b.npy").replace(tmp_path / "a.npy")
+    with pytest.raises(OSError, match="another file"):
+        source.block(0)

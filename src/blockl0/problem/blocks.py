@@ -377,6 +377,10 @@ class CentredBlocks(Blocks):
         other._known = None
         return other
 
+    def as_centred(self, weights: Floats | None = None) -> CentredBlocks:
+        """These: they are centred."""
+        return self
+
     def shift_from(self, other: Any) -> Floats:
         """The means less those of another centring of the same X, (n,), to their own digits."""
         return (self.means - other.means) + (self.rests - other.rests)

@@ -107,6 +107,11 @@ def _pieces(part: Any, starts: list[int] | None, n: int) -> list[Any]:
             "known; X.compute_chunk_sizes() finds out those of an array."
         )
     part = np.asarray(part)
+    if len(part) != starts[-1]:
+        raise ValueError(
+            f"`y`, weights and folds must have one entry per row of X, {starts[-1]}, "
+            f"got {len(part)}."
+        )
     return [part[a:b] for a, b in pairwise(starts)]
 
 

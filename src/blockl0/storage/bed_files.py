@@ -41,6 +41,7 @@ def open_bed(
     standardize: bool = False,
     covariates: Any = None,
     memory_limit: float | None = None,
+    like: BedFile | None = None,
 ) -> BedFile:
     """A PLINK file of genotypes as X, to be given to `solve`, `l0_path` and the estimators.
 
@@ -59,6 +60,9 @@ def open_bed(
         ``keep=range(c)`` they are always in the model.
     memory_limit : float, optional
         Bytes that a search may take.
+    like : BedFile, optional
+        The file of a fit, of the same variants: means and standard deviations are then those of its
+        samples, and not of these ones. Predictions for other samples need it.
 
     Returns
     -------
@@ -68,7 +72,7 @@ def open_bed(
     if impute is not None:
         check_choice("impute", impute, ("mean",))
     bed = path if hasattr(path, "sid_count") else _open(check_exists(path))
-    return BedFile(bed, impute == "mean", standardize, covariates, memory_limit)
+    return BedFile(bed, impute == "mean", standardize, covariates, memory_limit, like)
 
 
 def _open(path: Path) -> Any:
@@ -136,9 +140,18 @@ class BedFile(Source):
     engine = ReadAhead()
 
     def __init__(
-        self, bed: Any, is_filled: bool, is_standardized: bool, covariates: Any, limit: Any
+        self,
+        bed: Any,
+        is_filled: bool,
+        is_standardized: bool,
+        covariates: Any,
+        limit: Any,
+        like: BedFile | None = None,
     ) -> None:
         self.bed, self.is_filled, self.is_standardized = bed, is_filled, is_standardized
+        self.like = like
+        if like is not None and not np.array_equal(like.bed.sid, bed.sid):
+            raise ValueError("`like` must be a file of the same variants, in the same order.")
         m, n = int(bed.iid_count), int(bed.sid_count)
         self.covariates = _covariates(covariates, m)
         c, limits = self.covariates.shape[1], limits_of(limit)
@@ -202,24 +215,42 @@ class BedFile(Source):
             raise ValueError(self._gap_message(G, n_missing, variants))
         if not (self.is_standardized or n_missing.any()):
             return Shares(None, None, None)
+        has_gaps = bool(n_missing.any())
+        if self.like is not None:
+            first = np.arange(G.shape[1])
+            G = self.like._read(variants if np.ndim(variants) else variants + first)
+            n_missing = np.count_nonzero(G == MISSING, axis=0)
         m = G.shape[0]
+        if has_gaps and (n_missing == m).any():
+            raise ValueError(self._unknown_message(n_missing, variants))
         sums = G.sum(axis=0, dtype=np.int64) - MISSING * n_missing
         squares = np.einsum("ij,ij->j", G, G, dtype=np.int64) - MISSING**2 * n_missing
         known = np.maximum(m - n_missing, 1)
         means = sums / known
-        fill = means if n_missing.any() else None
+        fill = means if has_gaps else None
         if not self.is_standardized:
             return Shares(fill, None, None)
         # filled entries add nothing to the sum of squares about the mean
         spread = np.sqrt(np.maximum(squares - sums * means, 0.0) / m)
         return Shares(fill, means, 1.0 / np.where(spread > 0.0, spread, 1.0))
 
+    def _variant(self, variants: Any, at: int) -> str:
+        """The name of one of some variants, given by their numbers or by the first of them."""
+        j = np.asarray(variants)[at] if np.ndim(variants) else variants + at
+        return str(self.bed.sid[int(j)])
+
+    def _unknown_message(self, n_missing: Ints, variants: Any) -> str:
+        name = self._variant(variants, int(np.argmax(n_missing)))
+        return (
+            f"The genotypes of variant {name!r} are missing in all samples, and have no mean; "
+            "leave the variant out."
+        )
+
     def _gap_message(self, G: Bytes, n_missing: Ints, variants: Any) -> str:
         at = int(np.argmax(n_missing > 0))
-        j = int(np.arange(self.bed.sid_count)[variants][at]) if np.ndim(variants) else variants + at
         row = int(np.argmax(G[:, at] == MISSING))
         return (
-            f"The genotypes of variant {str(self.bed.sid[j])!r} are missing in "
+            f"The genotypes of variant {self._variant(variants, at)!r} are missing in "
             f"{count(int(n_missing[at]), 'sample')}, the first of which is "
             f"{str(self.bed.iid[row])!r}; impute='mean' of blockl0.storage.open_bed fills gaps by "
             "the mean of their variant."

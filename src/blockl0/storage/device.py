@@ -36,7 +36,7 @@ Bools = NDArray[np.bool_]
 STEP_BYTES = 1 << 30
 """Entries that become float64 on the device at a time."""
 BLOCK_COLUMNS = 1 << 18
-"""Columns between two looks at the clock."""
+"""Columns of a block."""
 NEEDED = (
     "X on a device is read through the package array-api-compat, which is not installed; "
     "`pip install 'blockl0[gpu]'` brings it."
@@ -62,13 +62,13 @@ class DeviceSource(Source):
         Of an X in float64 that is read into memory for being small, and of columns that are kept.
     """
 
-    def __init__(self, X: Any, columns: int = BLOCK_COLUMNS, held_bytes: int = 0) -> None:
+    def __init__(self, X: Any, columns: int = BLOCK_COLUMNS, held_bytes: int | None = None) -> None:
         space = _namespace(X)
         if space.isdtype(X.dtype, ("bool", "complex floating")):
             raise ValueError(f"X must hold real numbers, got {X.dtype} in an array of {_kind(X)}.")
         m, n = X.shape
         self.X, self.shape = X, (int(m), int(n))
-        self.held_bytes = held_bytes or self.held_bytes
+        self.held_bytes = self.held_bytes if held_bytes is None else held_bytes
         self.nbytes = int(m) * int(n) * _itemsize(X)
         self.parts = parts_of([*range(columns, n, columns), n])
 
@@ -110,13 +110,16 @@ class DeviceBlock(Block):
 
     def columns(self, idx: Any) -> Floats:
         """X[:, idx] as a new Fortran-ordered array (m, k), fetched; idx may be a slice."""
+        return self.view.cut(idx).change(self.stored(idx))
+
+    def stored(self, idx: Any) -> Floats:
+        """The columns before anything was done to them, (m, k)."""
         if isinstance(idx, slice):
             chosen = self.X[:, idx]
         else:
             # take wants positions on the device
             chosen = self.space.take(self.X, self._sent(np.asarray(idx), np.int64), axis=1)
-        stored = np.array(_fetched(chosen), dtype=np.float64, order="F")
-        return self.view.cut(idx).change(stored)
+        return np.array(_fetched(chosen), dtype=np.float64, order="F")
 
     def cross(self, V: Floats) -> Floats:
         """V' X for V (m, k), (k, c)."""

@@ -7,6 +7,7 @@ read as a whole into memory of its own, as it is stored, while the one before is
 from __future__ import annotations
 
 import mmap
+import os
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from blockl0.files import check_exists
 from blockl0.storage.block import ArrayBlock, Block
 from blockl0.storage.engine import ReadAhead, Room
 from blockl0.storage.limits import Limits, limits_of
-from blockl0.storage.source import Source, even_parts
+from blockl0.storage.source import ArraySource, Source, even_parts
 from blockl0.validate import check_kind
 
 Floats = NDArray[np.float64]
@@ -29,16 +30,19 @@ def open_source(X: Any, memory_limit: float | None = None) -> Source | None:
 
     A map by rows is an array like others, unless it is too large: it is then refused.
     """
-    if isinstance(X, str | Path):
+    is_path = isinstance(X, str | Path)
+    if is_path:
         X = np.load(check_exists(X), mmap_mode="r")
+        if X.ndim != 2:
+            raise ValueError(f"X must have two dimensions, got an array of shape {X.shape}.")
     if not isinstance(X, np.memmap) or X.ndim != 2 or X.size == 0:
         return None
     check_kind(X.dtype, "X", None)
     limits = limits_of(memory_limit)
     m, n = X.shape
-    if m > 1 and n > 1 and X.strides[0] != X.itemsize:
+    if m > 1 and X.strides[0] != X.itemsize:
         if 8 * m * n <= limits.whole:
-            return None
+            return WholeSource(np.asfortranarray(X)) if is_path else None
         raise ValueError(
             f"X is stored by rows, {m} × {n} of {X.dtype}, and its columns cannot be read one by "
             "one; store it by columns: blockl0.storage.by_columns(X, 'X.npy') writes such a copy, "
@@ -46,6 +50,14 @@ def open_source(X: Any, memory_limit: float | None = None) -> Source | None:
             "`Moments` take chunks of rows."
         )
     return MapSource(X, limits)
+
+
+class WholeSource(ArraySource):
+    """An array that was read from a file, however large: one more copy of it is of no use."""
+
+    def __init__(self, X: NDArray[Any]) -> None:
+        super().__init__(X)
+        self.held_bytes = 8 * X.size
 
 
 class MapSource(Source):
@@ -64,6 +76,7 @@ class MapSource(Source):
         self.nbytes, self.held_bytes = X.size * X.itemsize, limits.held
         self.parts = even_parts(X.shape, X.itemsize, limits.block)
         self._place = _file_place(X)
+        self._stamp = None if self._place is None else _stamp(self._place[0])
 
     def block(self, i: int) -> Block:
         """Block i, read into memory of its own."""
@@ -94,6 +107,10 @@ class MapSource(Source):
         m, size = self.shape[0], self.X.itemsize
         raw = room.take(m * (stop - start) * size)
         with open(name, "rb", buffering=0) as file:
+            if _stamp(name) != self._stamp:
+                raise OSError(
+                    f"{str(name)!r} is another file than when X was opened; open it anew."
+                )
             file.seek(begin + start * m * size)
             at = memoryview(raw)  # type: ignore[arg-type]
             while at.nbytes:
@@ -107,13 +124,20 @@ class MapSource(Source):
         return raw.view(self.X.dtype).reshape((m, stop - start), order="F")
 
 
+def _stamp(name: Any) -> tuple[int, int]:
+    """Which file it is, whatever its name."""
+    known = os.stat(name)
+    return known.st_dev, known.st_ino
+
+
 def _file_place(X: Any) -> tuple[Any, int] | None:
     """The file and the position of the first entry; None where entries must come from the map.
 
     That is so of maps that may differ from their file, and where columns do not follow each other.
     """
     m, n = X.shape
-    is_dense = n == 1 or X.strides[1] == m * X.itemsize
+    is_dense = m == 1 or X.strides[0] == X.itemsize
+    is_dense &= n == 1 or X.strides[1] == m * X.itemsize
     if X.filename is None or X.mode == "c" or not is_dense or X._mmap is None:
         return None
     first = np.frombuffer(X._mmap, dtype=np.uint8).ctypes.data

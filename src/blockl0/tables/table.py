@@ -197,6 +197,7 @@ def prepare(raw: Raw, *, target: Any = None, drop: Sequence[str] = (), **options
         X, features, said = _fill_matrix(raw, choices.impute)
     notes = [*raw.notes, *said]
     names = raw.names if features is None else tuple(feature.name for feature in features)
+    refuse_twice(names)
     table = Table(
         X, y, names, ", ".join(targets), tuple(notes), "", raw.source, features, raw.decimal,
         targets,
@@ -254,6 +255,18 @@ def apply_recipe(raw: Raw, features: Sequence[Feature]) -> Floats:
     names = [f.column for f in features]
     _refuse_missing(np.isnan(X).sum(axis=0), names, raw.n_rows, is_new=True)
     return X
+
+
+def refuse_twice(names: Sequence[str]) -> None:
+    """Refuse a column whose name is that of the value of a category, as shop=B beside shop."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise ValueError(
+                f"Two columns would be called {name!r}: one of the file, and one for a value of a "
+                f"category; rename one of them, or --drop {name.rpartition('=')[0]!r}."
+            )
+        seen.add(name)
 
 
 def without_columns(raw: Raw, drop: Sequence[str]) -> Raw:
