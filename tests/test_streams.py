@@ -228,6 +228,27 @@ def test_what_parts_do_not_tell_is_refused(here, case):
     run("fit", "parts", *options, "--drop", "z0")
 
 
+def two_parts(here, one, other, m=30):
+    """A folder of two files with columns y and x, made by functions of a number."""
+    values = np.random.default_rng(0).uniform(20.0, 80.0, (2, m))
+    (here / "parts").mkdir(exist_ok=True)
+    for name, rows, line in zip("ab", values, (one, other), strict=True):
+        (here / "parts" / f"{name}.csv").write_text("\n".join(["y,x", *map(line, rows)]))
+
+
+@pytest.mark.parametrize(
+    ("one", "pattern"),
+    [
+        (lambda v: f"{v:.2f}%,{v:.4f}", "numbers with different units"),
+        (lambda v: f'"{1e3 * v:,.0f}",{v:.4f}', "sets thousands apart in row 2"),
+    ],
+)
+def test_parts_of_the_target_that_contradict_each_other_are_refused(here, one, pattern):
+    two_parts(here, one, lambda v: f"{v:.3f},{v:.4f}")
+    done = run("fit", "parts", "-t", "y", "-k", 1, code=3)
+    assert "Column 'y'" in done.stderr and re.search(pattern, done.stderr), done.stderr
+
+
 def test_a_decimal_mark_that_shows_late_is_for_all_rows(here):
     # 1.660 is 1660 in a file with decimal commas, wherever these are
     two_files(here, ("1.660", "2.660"), COMMA)

@@ -186,7 +186,7 @@ class Seen:
         if kind == "date" and choices.dates != "days":
             found.dates[self.name] = self.first if self.first.removesuffix(".0").isdigit() else ""
             return []
-        self._refuse_spellings()
+        self.refuse_spellings()
         if kind == "number" and self.name not in choices.as_number and self._is_left_out(found):
             return []
         if self.n_missing:
@@ -218,7 +218,8 @@ class Seen:
             f"{name} leaves the column out."
         )
 
-    def _refuse_spellings(self) -> None:
+    def refuse_spellings(self) -> None:
+        """Raise where parts contradict each other: in units, or in how thousands are set apart."""
         said = two_units(self.name, self.units)
         if said is not None:
             raise ValueError(said)
