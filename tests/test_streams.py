@@ -249,6 +249,32 @@ def test_parts_of_the_target_that_contradict_each_other_are_refused(here, one, p
     assert "Column 'y'" in done.stderr and re.search(pattern, done.stderr), done.stderr
 
 
+def test_parts_of_new_rows_that_contradict_each_other_are_refused(here):
+    two_parts(here, *[lambda v: f"{2 * v:.3f},{v:.4f}"] * 2)
+    run("fit", "parts", "-t", "y", "-k", 1, "--out", "m.json")
+    two_parts(here, lambda v: f"{2 * v:.3f},{v:.2f}%", lambda v: f"{2 * v:.3f},{v / 100:.4f}")
+    done = run("predict", "m.json", "parts", "--out", "p.csv", code=3)
+    assert "Column 'x' holds" in done.stderr and "numbers with different units" in done.stderr
+    assert not (here / "p.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("other", "pattern"),
+    [
+        (lambda v: f"{v / 50:.4f},{v:.4f}", "numbers with different units"),
+        (lambda v: f"much,{v:.4f}", "holds labels, as 'much'"),
+    ],
+)
+def test_parts_of_the_target_that_contradict_each_other_have_no_score(here, other, pattern):
+    two_parts(here, *[lambda v: f"{2 * v:.3f},{v:.4f}"] * 2)
+    run("fit", "parts", "-t", "y", "-k", 1, "--out", "m.json")
+    two_parts(here, lambda v: f"{2 * v:.2f}%,{v:.4f}", other)
+    ours = answer("predict", "m.json", "parts", "--out", "p.csv")
+    assert ours["result"]["score"] is None and len(pd.read_csv("p.csv")) == 60
+    said = "The target is in the data, but there is no score: "
+    assert any(n.startswith(said) and pattern in n for n in ours["notices"]), ours["notices"]
+
+
 def test_a_decimal_mark_that_shows_late_is_for_all_rows(here):
     # 1.660 is 1660 in a file with decimal commas, wherever these are
     two_files(here, ("1.660", "2.660"), COMMA)
