@@ -275,6 +275,20 @@ def test_parts_of_the_target_that_contradict_each_other_have_no_score(here, othe
     assert any(n.startswith(said) and pattern in n for n in ours["notices"]), ours["notices"]
 
 
+@pytest.mark.parametrize("n_files", [1, 2])
+def test_headers_alone_are_refused(here, n_files):
+    two_parts(here, *[lambda v: f"{2 * v:.3f},{v:.4f}"] * 2)
+    run("fit", "parts", "-t", "y", "-k", 1, "--out", "m.json")
+    (here / "none").mkdir()
+    for i in range(n_files):
+        (here / "none" / f"{i}.csv").write_text("y,x\n")
+    where = "none/0.csv" if n_files == 1 else "none"
+    for command in (("fit", "none", "-k", 1), ("predict", "m.json", "none", "--out", "p.csv")):
+        done = run(*command, code=3)
+        assert f"{where} must hold at least one row and one column" in done.stderr
+    assert not (here / "p.csv").exists()
+
+
 def test_a_decimal_mark_that_shows_late_is_for_all_rows(here):
     # 1.660 is 1660 in a file with decimal commas, wherever these are
     two_files(here, ("1.660", "2.660"), COMMA)

@@ -25,7 +25,14 @@ from blockl0.tables.csv_files import (
     unreadable,
 )
 from blockl0.tables.decimals import Decimals, Shown
-from blockl0.tables.formats import Raw, format_of, from_decimals, from_frame, pyarrow_parquet
+from blockl0.tables.formats import (
+    Raw,
+    format_of,
+    from_decimals,
+    from_frame,
+    no_rows,
+    pyarrow_parquet,
+)
 from blockl0.text import listing
 
 CHUNK_BYTES = 1 << 25
@@ -91,6 +98,9 @@ class Chunks:
                 share = (before + chunk.share * size) / max(total, 1)
                 yield chunk._replace(raw=raw, share=share)
             before += size
+        if names is None:
+            where = self.files[0] if len(self.files) == 1 else os.path.commonpath(self.files)
+            raise ValueError(no_rows(str(where)))
 
     def encoding(self, path: Path) -> str:
         """The first of the possible encodings in which a whole file can be read; found once."""
