@@ -289,6 +289,21 @@ def test_headers_alone_are_refused(here, n_files):
     assert not (here / "p.csv").exists()
 
 
+@pytest.mark.parametrize("dates", ["drop", "days"])
+def test_eight_digits_that_are_dates_in_one_part_alone_are_refused(here, dates):
+    def line(first):
+        return lambda v: f"{v:.4f},{'' if v < 30 else first + int(v) % 28}"
+
+    # the mean of both parts would be one of days and of numbers
+    two_parts(here, line(20200101), line(90000000))
+    options = ("-t", "y", "-k", 1, "--impute", "mean", "--dates", dates)
+    done = run("fit", "parts", *options, code=3)
+    assert "holds a date as '20200" in done.stderr and "--as-number x takes all" in done.stderr
+    run("fit", "parts", *options, "--as-number", "x", "--out", "m.json")
+    cells = pd.concat([pd.read_csv(f"parts/{name}.csv") for name in "ab"])["x"]
+    assert load_model("m.json").features[0].fill == pytest.approx(cells.mean(), rel=1e-12)
+
+
 def test_a_decimal_mark_that_shows_late_is_for_all_rows(here):
     # 1.660 is 1660 in a file with decimal commas, wherever these are
     two_files(here, ("1.660", "2.660"), COMMA)
