@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -132,6 +133,30 @@ def test_a_folder_of_files_is_one_table(here):
     made.rename(columns={"c1": "other"}).to_csv("parts/c.csv", index=False)
     done = run("fit", "parts", "-t", "y", "-k", 3, code=3)
     assert "c.csv lacks c1, other, unlike a.csv" in done.stderr
+
+
+def test_columns_in_the_names_of_folders_are_refused(here):
+    for year in (2020, 2021):
+        (here / "parts" / f"year={year}").mkdir(parents=True)
+        frame(year, 40).to_parquet(f"parts/year={year}/p.parquet", index=False)
+    done = run("fit", "parts", "-t", "y", "-k", 1, code=3)
+    assert "as 'year=2020', and these are not read: write the column 'year'" in done.stderr
+
+
+def test_a_format_leaves_out_files_of_other_names(here):
+    (here / "parts").mkdir()
+    made = frame(3, 60)
+    made.to_csv("parts/a.csv", index=False)
+    made.to_parquet("parts/b.parquet", index=False)
+    (here / "parts" / "README").write_text("what the files hold")
+    (here / "parts" / "made.log").write_text("done")
+    for kind, name in (("csv", "a.csv"), ("parquet", "b.parquet")):
+        assert chunks.find_files("parts", kind) == ((Path("parts") / name,), kind)
+    assert answer("fit", "parts", "-t", "y", "-k", 1, "--format", "csv")["data"]["n_samples"] == 60
+    assert "--format csv or" in run("fit", "parts", "-t", "y", "-k", 1, code=3).stderr
+    (here / "parts" / "a.csv").unlink()
+    done = run("fit", "parts", "-t", "y", "-k", 1, "--format", "csv", code=3)
+    assert "no files whose names tell that they are csv" in done.stderr
 
 
 @pytest.mark.parametrize("impute", ["mean", "drop-rows"])
