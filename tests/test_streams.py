@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -134,6 +135,30 @@ def test_a_folder_of_files_is_one_table(here):
     assert "c.csv lacks c1, other, unlike a.csv" in done.stderr
 
 
+def test_columns_in_the_names_of_folders_are_refused(here):
+    for year in (2020, 2021):
+        (here / "parts" / f"year={year}").mkdir(parents=True)
+        frame(year, 40).to_parquet(f"parts/year={year}/p.parquet", index=False)
+    done = run("fit", "parts", "-t", "y", "-k", 1, code=3)
+    assert "as 'year=2020', and these are not read: write the column 'year'" in done.stderr
+
+
+def test_a_format_leaves_out_files_of_other_names(here):
+    (here / "parts").mkdir()
+    made = frame(3, 60)
+    made.to_csv("parts/a.csv", index=False)
+    made.to_parquet("parts/b.parquet", index=False)
+    (here / "parts" / "README").write_text("what the files hold")
+    (here / "parts" / "made.log").write_text("done")
+    for kind, name in (("csv", "a.csv"), ("parquet", "b.parquet")):
+        assert chunks.find_files("parts", kind) == ((Path("parts") / name,), kind)
+    assert answer("fit", "parts", "-t", "y", "-k", 1, "--format", "csv")["data"]["n_samples"] == 60
+    assert "--format csv or" in run("fit", "parts", "-t", "y", "-k", 1, code=3).stderr
+    (here / "parts" / "a.csv").unlink()
+    done = run("fit", "parts", "-t", "y", "-k", 1, "--format", "csv", code=3)
+    assert "no files whose names tell that they are csv" in done.stderr
+
+
 @pytest.mark.parametrize("impute", ["mean", "drop-rows"])
 @pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
 def test_missing_values_are_filled_or_left_out_alike(here, name, impute):
@@ -226,6 +251,82 @@ def test_what_parts_do_not_tell_is_refused(here, case):
     done = run("fit", "parts", *options, code=3)
     assert re.search(pattern, done.stderr), done.stderr
     run("fit", "parts", *options, "--drop", "z0")
+
+
+def two_parts(here, one, other, m=30):
+    """A folder of two files with columns y and x, made by functions of a number."""
+    values = np.random.default_rng(0).uniform(20.0, 80.0, (2, m))
+    (here / "parts").mkdir(exist_ok=True)
+    for name, rows, line in zip("ab", values, (one, other), strict=True):
+        (here / "parts" / f"{name}.csv").write_text("\n".join(["y,x", *map(line, rows)]))
+
+
+@pytest.mark.parametrize(
+    ("one", "pattern"),
+    [
+        (lambda v: f"{v:.2f}%,{v:.4f}", "numbers with different units"),
+        (lambda v: f'"{1e3 * v:,.0f}",{v:.4f}', "sets thousands apart in row 2"),
+    ],
+)
+def test_parts_of_the_target_that_contradict_each_other_are_refused(here, one, pattern):
+    two_parts(here, one, lambda v: f"{v:.3f},{v:.4f}")
+    done = run("fit", "parts", "-t", "y", "-k", 1, code=3)
+    assert "Column 'y'" in done.stderr and re.search(pattern, done.stderr), done.stderr
+
+
+def test_parts_of_new_rows_that_contradict_each_other_are_refused(here):
+    two_parts(here, *[lambda v: f"{2 * v:.3f},{v:.4f}"] * 2)
+    run("fit", "parts", "-t", "y", "-k", 1, "--out", "m.json")
+    two_parts(here, lambda v: f"{2 * v:.3f},{v:.2f}%", lambda v: f"{2 * v:.3f},{v / 100:.4f}")
+    done = run("predict", "m.json", "parts", "--out", "p.csv", code=3)
+    assert "Column 'x' holds" in done.stderr and "numbers with different units" in done.stderr
+    assert not (here / "p.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("other", "pattern"),
+    [
+        (lambda v: f"{v / 50:.4f},{v:.4f}", "numbers with different units"),
+        (lambda v: f"much,{v:.4f}", "holds labels, as 'much'"),
+    ],
+)
+def test_parts_of_the_target_that_contradict_each_other_have_no_score(here, other, pattern):
+    two_parts(here, *[lambda v: f"{2 * v:.3f},{v:.4f}"] * 2)
+    run("fit", "parts", "-t", "y", "-k", 1, "--out", "m.json")
+    two_parts(here, lambda v: f"{2 * v:.2f}%,{v:.4f}", other)
+    ours = answer("predict", "m.json", "parts", "--out", "p.csv")
+    assert ours["result"]["score"] is None and len(pd.read_csv("p.csv")) == 60
+    said = "The target is in the data, but there is no score: "
+    assert any(n.startswith(said) and pattern in n for n in ours["notices"]), ours["notices"]
+
+
+@pytest.mark.parametrize("n_files", [1, 2])
+def test_headers_alone_are_refused(here, n_files):
+    two_parts(here, *[lambda v: f"{2 * v:.3f},{v:.4f}"] * 2)
+    run("fit", "parts", "-t", "y", "-k", 1, "--out", "m.json")
+    (here / "none").mkdir()
+    for i in range(n_files):
+        (here / "none" / f"{i}.csv").write_text("y,x\n")
+    where = "none/0.csv" if n_files == 1 else "none"
+    for command in (("fit", "none", "-k", 1), ("predict", "m.json", "none", "--out", "p.csv")):
+        done = run(*command, code=3)
+        assert f"{where} must hold at least one row and one column" in done.stderr
+    assert not (here / "p.csv").exists()
+
+
+@pytest.mark.parametrize("dates", ["drop", "days"])
+def test_eight_digits_that_are_dates_in_one_part_alone_are_refused(here, dates):
+    def line(first):
+        return lambda v: f"{v:.4f},{'' if v < 30 else first + int(v) % 28}"
+
+    # the mean of both parts would be one of days and of numbers
+    two_parts(here, line(20200101), line(90000000))
+    options = ("-t", "y", "-k", 1, "--impute", "mean", "--dates", dates)
+    done = run("fit", "parts", *options, code=3)
+    assert "holds a date as '20200" in done.stderr and "--as-number x takes all" in done.stderr
+    run("fit", "parts", *options, "--as-number", "x", "--out", "m.json")
+    cells = pd.concat([pd.read_csv(f"parts/{name}.csv") for name in "ab"])["x"]
+    assert load_model("m.json").features[0].fill == pytest.approx(cells.mean(), rel=1e-12)
 
 
 def test_a_decimal_mark_that_shows_late_is_for_all_rows(here):

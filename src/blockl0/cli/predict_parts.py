@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import click
+import numpy as np
 
 from blockl0.cli.output import DATA, Job, Refused
 from blockl0.cli.predict import as_lines, reading_of
@@ -14,7 +16,8 @@ from blockl0.files import open_whole
 from blockl0.problem.moments import Moments
 from blockl0.tables import apply_recipe
 from blockl0.tables.chunks import Chunk, Chunks, find_files
-from blockl0.tables.recipe import unseen
+from blockl0.tables.recipe import Choices, unseen
+from blockl0.tables.seen import Seen
 from blockl0.tables.targets import clean_target, is_missing, split_target
 from blockl0.text import count
 
@@ -28,7 +31,8 @@ def predict_in_parts(job: Job, model: Any, options: dict[str, Any], why: str) ->
     files, format = find_files(options["data"], options["format"])
     chunks = Chunks(files, format, **reading_of(model, options))
     job.notice(f"{options['data']} is read in parts, since {why}.")
-    seen, n_rows = Moments(), 0
+    columns = {f.column: Seen(f.column) for f in model.features if f.kind == "number"}
+    compared, n_rows = _Compared(model.target), 0
     with (
         job.timed("predict"),
         progress("Predicting", job.quiet) as shown,
@@ -39,13 +43,17 @@ def predict_in_parts(job: Job, model: Any, options: dict[str, Any], why: str) ->
             shares = model.probabilities(eta) if options["proba"] else None
             head, _, lines = as_lines(model, model.answer(eta), shares).partition("\n")
             file.write((lines if n_rows else f"{head}\n{lines}").encode())
-            _compare(seen, chunk, model, eta)
+            _look(columns, chunk)
+            if model.loss_object.is_quadratic:
+                compared.add(chunk, eta)
             n_rows += len(eta)
             tell_share(shown, chunk.share, count(n_rows, "row"))
+        for column in columns.values():  # before the file gets its name
+            column.refuse_spellings()
     job.data = {"source": str(options["data"]), "n_samples": n_rows}
     result = {
         "target": model.target, "n_samples": n_rows, "classes": model.classes,
-        "score": _score(job, seen, model),
+        "score": compared.score(job, model.loss_object.words.score),
     }  # fmt: skip
     job.answer(result, [f"{n_rows} predictions are in {options['out']}"])
 
@@ -65,21 +73,55 @@ def _predictor(job: Job, chunks: Chunks, chunk: Chunk, model: Any) -> Any:
     return model.decide(X)
 
 
-def _compare(seen: Moments, chunk: Chunk, model: Any, eta: Any) -> None:
-    """Keep what the score of numbers needs, where a part holds the target as well."""
-    if not model.loss_object.is_quadratic or model.target not in chunk.raw.names:
-        return
-    y = split_target(chunk.raw, model.target)[2]
-    known = ~is_missing(y)
-    if known.any():
-        seen.update(eta[known, None], clean_target(y[known], model.target))
+def _look(columns: dict[str, Seen], chunk: Chunk) -> None:
+    """Keep how the numbers of a part are spelled; they are numbers also where they look like dates.
+
+    A part alone is without contradiction where 12% in one is 0.12 in another.
+    """
+    choices = Choices(as_number=tuple(columns))
+    for name, column in columns.items():
+        column.add(chunk.raw.data[name], choices, chunk.found)
 
 
-def _score(job: Job, seen: Moments, model: Any) -> dict[str, Any] | None:
-    if seen.n_features == 0:
-        return None
-    import numpy as np
+@dataclass
+class _Compared:
+    """Predictions beside the target, part after part, or the first reason why there is no score."""
 
-    metric, value = model.loss_object.words.score, seen.explained(np.ones(1), 0.0)
-    job.notice(f"{metric} {value:.4g}: the data hold {model.target!r} as well.")
-    return {"metric": metric, "value": value, "n_samples": seen.n_samples}
+    target: str
+    moments: Moments = field(default_factory=Moments)
+    y: Seen = field(default_factory=lambda: Seen(""))
+    why: str | None = None
+
+    def add(self, chunk: Chunk, eta: Any) -> None:
+        """Take a part into account, where it holds the target as well."""
+        if self.why is not None or self.target not in chunk.raw.names:
+            return
+        try:
+            self._add(chunk, eta)
+        except ValueError as error:
+            self.why = str(error)
+
+    def _add(self, chunk: Chunk, eta: Any) -> None:
+        found, y = chunk.found, split_target(chunk.raw, self.target)[2]
+        if found is not None and self.target in found.lone:
+            raise ValueError(found.lone[self.target])
+        known = ~is_missing(y)
+        if not known.any():
+            return
+        values = clean_target(y[known], self.target)
+        if values.dtype.kind not in "biuf":
+            raise ValueError(f"{self.target!r} holds labels, as {str(values[0])!r}.")
+        self.y.name = self.target
+        self.y.add(y[known], Choices(), found)
+        self.y.refuse_spellings()
+        self.moments.update(eta[known, None], values)
+
+    def score(self, job: Job, metric: str) -> dict[str, Any] | None:
+        """The share that is explained, which is told."""
+        if self.why is not None:
+            job.notice(f"The target is in the data, but there is no score: {self.why}")
+        if self.why is not None or self.moments.n_features == 0:
+            return None
+        value = self.moments.explained(np.ones(1), 0.0)
+        job.notice(f"{metric} {value:.4g}: the data hold {self.target!r} as well.")
+        return {"metric": metric, "value": value, "n_samples": self.moments.n_samples}

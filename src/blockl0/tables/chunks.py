@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,7 +26,14 @@ from blockl0.tables.csv_files import (
     unreadable,
 )
 from blockl0.tables.decimals import Decimals, Shown
-from blockl0.tables.formats import Raw, format_of, from_decimals, from_frame, pyarrow_parquet
+from blockl0.tables.formats import (
+    Raw,
+    format_of,
+    from_decimals,
+    from_frame,
+    no_rows,
+    pyarrow_parquet,
+)
 from blockl0.text import listing
 
 CHUNK_BYTES = 1 << 25
@@ -36,6 +44,8 @@ LONGEST = 16
 """Chunks that a record may have: a quote that is never closed would take the whole file."""
 PACKING = 5.0
 """Bytes of text for a byte of a packed file, about."""
+KEY = re.compile(r"[^=]+=.*")
+"""The name of a folder whose rows share a value, as Hive and Spark write them."""
 FORMATS = ("csv", "parquet")
 """Those that can be read in chunks."""
 
@@ -91,6 +101,9 @@ class Chunks:
                 share = (before + chunk.share * size) / max(total, 1)
                 yield chunk._replace(raw=raw, share=share)
             before += size
+        if names is None:
+            where = self.files[0] if len(self.files) == 1 else os.path.commonpath(self.files)
+            raise ValueError(no_rows(str(where)))
 
     def encoding(self, path: Path) -> str:
         """The first of the possible encodings in which a whole file can be read; found once."""
@@ -104,7 +117,10 @@ class Chunks:
 
 
 def find_files(source: Any, format: str | None = None) -> tuple[tuple[Path, ...], str]:
-    """(the files of a path, their format): the file itself, or those of a folder by name."""
+    """(the files of a path, their format): the file itself, or those of a folder by name.
+
+    In a folder, names tell which files are meant also where the format is given: a README is none.
+    """
     path = Path(source)
     if not path.is_dir():
         path = check_exists(path)
@@ -113,12 +129,35 @@ def find_files(source: Any, format: str | None = None) -> tuple[tuple[Path, ...]
     for file in sorted(path.rglob("*")):
         is_hidden = any(part[0] in "._" for part in file.relative_to(path).parts)
         if file.is_file() and not is_hidden:
-            kinds.setdefault(format or _kind(file), []).append(file)
-    found = [kind for kind in FORMATS if kind in kinds]
+            kinds.setdefault(_kind(file), []).append(file)
+    found = [kind for kind in FORMATS if kind in kinds and format in (None, kind)]
     if len(found) != 1:
-        what = "no CSV or Parquet files" if not found else "CSV and Parquet files"
-        raise ValueError(f"The folder {str(path)!r} holds {what}; give one with files of one kind.")
+        raise ValueError(f"The folder {str(path)!r} holds {_not_one_kind(found, format)}")
+    _refuse_keys(path, kinds[found[0]])
     return tuple(kinds[found[0]]), found[0]
+
+
+def _not_one_kind(found: list[str], format: str | None) -> str:
+    """What a folder holds in place of files of one kind, and what to do."""
+    if found:
+        return "CSV and Parquet files; --format csv or --format parquet reads those of one kind."
+    if format in FORMATS:
+        return (
+            f"no files whose names tell that they are {format}; name them so, as part-1.{format}."
+        )
+    return "no CSV or Parquet files; give one with files of one kind."
+
+
+def _refuse_keys(path: Path, files: list[Path]) -> None:
+    """A folder year=2020 stands for a column that its files do not hold."""
+    for file in files:
+        for part in file.relative_to(path).parts[:-1]:
+            if KEY.fullmatch(part):
+                raise ValueError(
+                    f"The folder {str(path)!r} keeps a column in the names of folders, as "
+                    f"{part!r}, and these are not read: write the column {part.split('=')[0]!r} "
+                    "into the files, and give the folders names without '='."
+                )
 
 
 def _kind(file: Path) -> str:

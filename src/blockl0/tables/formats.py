@@ -161,11 +161,13 @@ def read_raw(
     else:
         raw = _READERS[kind](stream)
     if raw.n_rows == 0 or not raw.names:
-        said = " ".join(("", *raw.notes))
-        raise ValueError(
-            f"{name} must hold at least one row and one column besides a header.{said}"
-        )
+        raise ValueError(" ".join((no_rows(name), *raw.notes)))
     return replace(raw, source=name)
+
+
+def no_rows(name: str) -> str:
+    """The words for a source with nothing in it."""
+    return f"{name} must hold at least one row and one column besides a header."
 
 
 def format_of(path: Path) -> str:

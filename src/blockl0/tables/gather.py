@@ -107,7 +107,7 @@ def _learn(
         doubts = _doubts(chunk) | doubts
         if raw.n_rows:
             label = label or _first_label(y, goal.name)
-            goal.add(y, Choices(), None)
+            goal.add(y, Choices(), chunk.found)
             for name in raw.names:
                 column = seen.setdefault(name, Seen(name, name == chunks.index))
                 column.add(raw.data[name], choices, chunk.found)
@@ -120,6 +120,7 @@ def _learn(
         chunks.note(f"{count(n_without, 'row')} {what} left out.")
     if n_rows == 0:
         raise ValueError(f"No row has a target ({goal.name}) and all values: nothing to fit.")
+    goal.refuse_spellings()
     features, said = _features(seen, choices, n_rows)
     return Learned(features, [*chunks.notes, *said], goal.name, goal, n_rows, label)
 

@@ -71,6 +71,7 @@ class Seen:
     ranges: list[tuple[float, float]] = field(default_factory=list)
     repeats: bool = False
     is_long: bool = False
+    has_digits: bool = False
     first: str = ""
     grouped: Cell | None = None
     plain: str | None = None
@@ -86,6 +87,7 @@ class Seen:
         kind, at = choices.kind_of(series), int(np.argmin(missing))
         self.first = self.first or str(series.iloc[at])
         self.kinds.setdefault(kind, f"{str(series.iloc[at])!r} in {place_of(series, at)}")
+        self.has_digits |= kind == "date" and series.dtype.kind in "iuf"
         if kind == "text":
             self._add_texts(series)
         elif kind == "number" or choices.dates == "days":
@@ -163,15 +165,16 @@ class Seen:
 
     def kind(self) -> str:
         """What the column is; chunks that disagree are refused."""
-        if {*self.kinds} == {"number", "date"} and self.whole:
-            return "number"  # of eight digits, but not always a date
         if len(self.kinds) > 1:
             (kind, shown), (other, seen) = list(self.kinds.items())[:2]
+            name = quote(self.name)
+            # eight digits may be a date in one part and none in another
+            numbers = f"--as-number {name} takes all cells for numbers, " * self.has_digits
             raise ValueError(
                 f"Column {self.name!r} holds a {kind} as {shown} and a {other} as {seen}: what it "
-                f"is cannot be told from parts of the file. --as-category {quote(self.name)} takes "
-                f"all cells for texts, --drop {quote(self.name)} leaves the column out; with "
-                "--na TEXT a text stands for a missing value."
+                f"is cannot be told from parts of the file. {numbers}--as-category {name} takes "
+                f"all cells for texts, --drop {name} leaves the column out; with --na TEXT a text "
+                "stands for a missing value."
             )
         return next(iter(self.kinds))
 
@@ -186,7 +189,7 @@ class Seen:
         if kind == "date" and choices.dates != "days":
             found.dates[self.name] = self.first if self.first.removesuffix(".0").isdigit() else ""
             return []
-        self._refuse_spellings()
+        self.refuse_spellings()
         if kind == "number" and self.name not in choices.as_number and self._is_left_out(found):
             return []
         if self.n_missing:
@@ -218,7 +221,8 @@ class Seen:
             f"{name} leaves the column out."
         )
 
-    def _refuse_spellings(self) -> None:
+    def refuse_spellings(self) -> None:
+        """Raise where parts contradict each other: in units, or in how thousands are set apart."""
         said = two_units(self.name, self.units)
         if said is not None:
             raise ValueError(said)
