@@ -438,3 +438,9 @@ def test_many_columns_take_time_in_proportion():
     assert whole_rows(raw, names).all()
     assert len(without_columns(raw, names[5:]).names) == 5
     assert time.process_time() - started < 2.0
+
+
+def test_a_column_named_as_a_value_of_a_category_is_refused():
+    frame = pd.DataFrame({"shop": list("ABAB"), "shop=B": [1.0, 2.0, 3.0, 5.0], "y": range(4)})
+    with pytest.raises(ValueError, match="Two columns would be called 'shop=B'"):
+        read_table(frame, target="y")

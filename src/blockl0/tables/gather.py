@@ -23,7 +23,7 @@ from blockl0.tables.formats import Raw
 from blockl0.tables.gaps import without_gaps
 from blockl0.tables.recipe import Choices, Feature, Findings
 from blockl0.tables.seen import Seen
-from blockl0.tables.table import Table, check_choices, without_columns
+from blockl0.tables.table import Table, check_choices, refuse_twice, without_columns
 from blockl0.tables.targets import clean_target, is_missing, split_target
 from blockl0.text import count, counted
 
@@ -216,6 +216,7 @@ def gather(
     """
     features = learned.features
     _check_width(learned, n_folds)
+    refuse_twice([feature.name for feature in features])
     moments = Moments([feature.name for feature in features], folds=n_folds)
     fold = labels(learned.n_rows) if n_folds > 1 else None
     used = {f.column for f in features} if impute == "drop-rows" else None
