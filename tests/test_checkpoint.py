@@ -58,7 +58,7 @@ def _with_one_column(X, j):
 
 def same(here, there):
     assert here.objective == there.objective and here.n_iter == there.n_iter
-    np.testing.assert_array_equal(here.coef, there.coef)
+    np.testing.assert_array_equal(here.coef, there.coef)  # the same steps, on the same blocks
     assert str(here.certificate) == str(there.certificate)
 
 
