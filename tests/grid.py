@@ -9,6 +9,7 @@ from functools import cache
 from itertools import combinations
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
 from scipy.optimize import minimize
 
@@ -17,6 +18,13 @@ from blockl0.methods import METHODS
 from blockl0.problem.preprocess import apply
 from blockl0.problem.problem import as_problem
 from blockl0.solve import solve_problem  # noqa: F401  (it fills METHODS)
+
+
+def quick_first(values, n):
+    """Values of a parameter of which the first n are tested always, the others with `slow`."""
+    values = list(values)
+    return [*values[:n], *(pytest.param(value, marks=pytest.mark.slow) for value in values[n:])]
+
 
 LOSS_NAMES = tuple(LOSSES)
 METHOD_NAMES = tuple(METHODS)

@@ -144,6 +144,7 @@ def assert_same_path(points, expected):
     np.testing.assert_allclose(points, expected, rtol=0, atol=1e-5 * scale)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("data", DATA)
 @pytest.mark.parametrize("form", ["budget", "price"])
 @pytest.mark.parametrize(("i", "j"), [(3, 2), (0, 4), (4, 0)])

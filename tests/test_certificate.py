@@ -11,7 +11,7 @@ from blockl0.certificate import Certificate, certify, move_search, stationarity
 from blockl0.problem.design import Csc
 from blockl0.problem.preprocess import apply
 from blockl0.problem.problem import as_problem
-from grid import BOUNDED
+from grid import BOUNDED, quick_first
 from targets import as_target, takes_labels
 
 LEVELS = ["basic", "L", 1, 2, 3, 4]
@@ -128,7 +128,7 @@ def test_paper_example():
 
 
 @pytest.mark.parametrize("outside", ["fixed", "refit"])
-@pytest.mark.parametrize("k", [3, 4])
+@pytest.mark.parametrize("k", quick_first([3, 4], 1))
 def test_screening_and_search_agree_with_pairs_of_blocks(k, outside, rng):
     """On larger problems descent by level k ends where no sampled block improves, above level 2."""
     X = rng.standard_normal((60, 24)) + rng.standard_normal((60, 1))
@@ -145,6 +145,7 @@ def test_screening_and_search_agree_with_pairs_of_blocks(k, outside, rng):
         assert certify(X, y, w, level=k - 1, outside=outside, **options).holds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("outside", ["fixed", "refit"])
 def test_sampled(outside):
     for seed in SEEDS[::6]:

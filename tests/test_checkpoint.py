@@ -102,6 +102,7 @@ def test_a_killed_process(tmp_path):
     assert again.n_blocks == whole.n_blocks - 3 * (n_left // 3 - 1)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="there is no SIGKILL")
 def test_killed_at_any_moment_the_file_is_whole(tmp_path):
     """A child is killed after some time; whatever it left can be read, or is not there."""

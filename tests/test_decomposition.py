@@ -17,7 +17,7 @@ from blockl0.dec.state import GramState, StreamState, start_state
 from blockl0.problem.preprocess import apply
 from blockl0.problem.problem import as_problem
 from blockl0.solve import solve_problem
-from grid import losses_for
+from grid import losses_for, quick_first
 from linear_data import Linear
 
 FORMS = {
@@ -51,7 +51,7 @@ def trajectory(X, y, **options):
 # -- the specification -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("storage", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("storage", quick_first([np.asarray, sp.csr_matrix], 1))
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(
     ("working_set", "greedy"),
@@ -190,7 +190,7 @@ def is_newton_block_stationary(problem, w, k, theta, tol):
     return True
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", quick_first(LOSSES, 2))
 @pytest.mark.parametrize("form", FORMS)
 def test_cyclic_ends_newton_block_stationary_for_every_loss(loss, form):
     X, y = make(30, 8, 6, loss=loss)
@@ -206,7 +206,7 @@ def test_cyclic_ends_newton_block_stationary_for_every_loss(loss, form):
     assert np.abs(problem.gradient(result.coef)[result.support]).max() < 1e-3
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", quick_first(LOSSES, 2))
 @pytest.mark.parametrize("form", FORMS)
 def test_dense_and_sparse_agree_for_every_loss(loss, form):
     X, y = make(40, 20, 7, loss=loss, density=0.4)

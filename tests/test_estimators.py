@@ -67,8 +67,20 @@ def expected_failures(estimator):
 checks = parametrize_with_checks(CHECKED, expected_failed_checks=expected_failures).mark
 
 
-# a list: older releases give pytest a generator, which it no longer likes
-@pytest.mark.parametrize(checks.args[0], list(checks.args[1]), **checks.kwargs)
+QUICK = ("L0Regressor()", "L0Classifier(effort='fast')", "BestSubsetSelector()")
+"""Models that are checked always; the others with the slow tests."""
+
+
+def cases():
+    """The checks of every model, with their marks."""
+    for case in checks.args[1]:
+        # what is expected to fail is marked already
+        values, marks = (case.values, case.marks) if hasattr(case, "marks") else (case, ())
+        is_slow = repr(values[0]) not in QUICK
+        yield pytest.param(*values, marks=[*marks, *([pytest.mark.slow] if is_slow else [])])
+
+
+@pytest.mark.parametrize(checks.args[0], list(cases()), **checks.kwargs)
 @pytest.mark.filterwarnings("ignore")
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

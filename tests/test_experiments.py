@@ -312,6 +312,8 @@ def test_a_curve_is_thin_and_keeps_its_ends():
 # -- saving, resuming, processes -------------------------------------------------------------------
 
 
+@pytest.mark.slow
+@pytest.mark.slow
 def test_a_killed_run_resumes_and_loses_nothing(tmp_path):
     script = f"""
 import os, sys
@@ -513,6 +515,8 @@ def test_captions_count_what_is_there(tmp_path, monkeypatch):
 # -- files and page --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
+@pytest.mark.slow
 def test_everything_is_written(reproduced):
     folder, said = reproduced
     names = {path.name for path in folder.iterdir()}
@@ -562,6 +566,8 @@ def test_the_printed_numbers_stand_beside_ours(tmp_path):
     assert {row["ours_over_paper"] for row in rows if row["method"] == "PGM-l0"} == {"2.0"}
 
 
+@pytest.mark.slow
+@pytest.mark.slow
 def test_the_page_needs_nothing_else(reproduced):
     page = (reproduced[0] / "index.html").read_text(encoding="utf-8")
     links = re.findall(r'(?:src|href)="([^"]*)"', page)
@@ -692,6 +698,7 @@ addEventListener('message', e => document.querySelector('pre').append(e.data + '
 )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed: the page was NOT checked")
 def test_the_page_in_a_browser(reproduced, tmp_path):
     page = (reproduced[0] / "index.html").read_text(encoding="utf-8")

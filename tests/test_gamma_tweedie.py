@@ -204,6 +204,7 @@ def test_the_chosen_columns_are_the_best_of_all(power):
     assert model.certificate_ is not None and model.certificate_.level == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gamma", "tweedie", "tweedie:1.2"])
 def test_every_door_knows_them(name, tmp_path):
     power = get_loss(name).power

@@ -16,7 +16,7 @@ from blockl0.losses import LOSSES, names_of
 from blockl0.problem.problem import as_problem
 from blockl0.refit.pool import Pool
 from blockl0.refit.rounds import EFFORTS
-from grid import EACH_TARGET, ONE_OUTPUT, OTHERS, losses_for
+from grid import EACH_TARGET, ONE_OUTPUT, OTHERS, losses_for, quick_first
 from linear_data import Linear
 from targets import amounts, is_positive, takes_labels
 
@@ -152,7 +152,7 @@ def test_history_does_not_increase(loss):
 # -- equivalent problems ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("loss", ONE_OUTPUT)
+@pytest.mark.parametrize("loss", quick_first(ONE_OUTPUT, 3))
 @forms
 def test_dense_and_sparse_agree(form, loss):
     X, y = make(80, 20, seed=2)
@@ -415,6 +415,7 @@ def test_certificate_agrees_with_certify(form):
 # -- other losses ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", sorted({*losses_for("dec")} & {*OTHERS}))
 @forms
 def test_other_losses_are_never_worse_than_dec(form, loss):

@@ -182,6 +182,7 @@ def test_linear_rate_holds_with_the_full_block(theta):
     assert alpha <= theory.safe_linear_rate(n, n, sigma=sigma, theta=theta, lipschitz=L)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [1, 2, 4])
 @pytest.mark.parametrize("theta", [1e-3, 0.3, 3.0])
 def test_safe_linear_rate_holds_in_expectation(k, theta):
