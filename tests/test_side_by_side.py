@@ -11,8 +11,8 @@ from blockl0 import Status, l0_path, solve
 from blockl0.problem.blocks import Blocks
 from blockl0.refit.price_memory import MOST, PriceMemory
 from blockl0.refit.pricing import Priced
-from blockl0.refit.side_by_side import SideBySide
 from blockl0.storage import ArraySource
+from blockl0.storage.side_by_side import SideBySide
 
 
 def draw(m=80, n=2500, k=6, seed=0):

@@ -139,6 +139,11 @@ class Design(ABC):
         """X'(weights ∘ y), (n,), where a look at X has told it."""
         return None
 
+    pool_bytes: float = np.inf
+    """What the columns of a pool may take, where there is a limit."""
+    n_searches = 1
+    """Searches that share the memory for pools."""
+
     @property
     def n_read(self) -> float | None:
         """How often X has been read, by bytes; None where it is in memory."""
@@ -152,8 +157,11 @@ class Design(ABC):
         """X less its weighted means, where a storage has a way of its own; see `centred`."""
         return None
 
-    def recentred(self, weights: Floats) -> Design:
-        """X with means of other weights taken away; X itself where nothing is centred."""
+    def recentred(self, weights: Floats, target: Floats | None = None) -> Design:
+        """X with means of other weights taken away; X itself where nothing is centred.
+
+        A target, already centred, is one that products with the weights are asked for next.
+        """
         return self
 
     def shift_from(self, other: Any) -> Floats:
@@ -199,9 +207,10 @@ class Part(Block):
         """(m, c)."""
         return self.design.shape[0], self.part.stop - self.part.start
 
-    def cross(self, V: Floats) -> Floats:
-        """V' X for V (m, k), (k, c)."""
-        return self.design.cross(V, self.part)
+    def product(self, V_t: Floats, part: slice) -> Floats:
+        """V_t X[:, part] for V_t (k, m), (k, c), as the design makes it."""
+        start = self.part.start
+        return self.design.cross(V_t.T, slice(start + part.start, start + part.stop))
 
     def columns(self, idx: Any) -> Floats:
         """X[:, idx] as a new Fortran-ordered array (m, k); idx may be a slice."""
