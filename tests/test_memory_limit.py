@@ -89,3 +89,59 @@ def test_a_file_of_four_limits_is_solved_within_one(tmp_path, name, dtype):
     assert found["certified"] and set(true) <= set(found["support"])
     assert found["passes"] <= 12
     assert found["MiB"] * 2**20 <= LIMIT + 8 * NUMBERS * n + SPARE, found
+
+
+STREAM = """
+import resource, sys
+import numpy as np
+from blockl0.cli import main
+
+small, large, room = sys.argv[1], sys.argv[2], int(sys.argv[3])
+
+def fit(folder, more):
+    sys.argv = ["blockl0", "fit", folder, "--target", "y", "-k", "2", "--quiet", *more]
+    try:
+        main()
+    except SystemExit as end:
+        assert not end.code, end.code
+
+fit(small, [])
+lines = open("/proc/self/status").read().splitlines()
+used = next(int(line.split()[1]) for line in lines if line.startswith("VmData")) * 1024
+resource.setrlimit(resource.RLIMIT_DATA, (used + room, used + room))
+try:
+    np.ones(2 * room // 8)
+except MemoryError:
+    print("LIMITED")
+fit(large, ["--out", large + ".json"])
+print("DONE")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the limit is one of Linux")
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_a_folder_larger_than_the_memory_is_streamed(tmp_path, kind):
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    rows, n_files, room = (100_000, 20, 64 << 20) if kind == "parquet" else (25_000, 16, 48 << 20)
+    n = 15 if kind == "parquet" else 60
+    rng, large, small = np.random.default_rng(0), tmp_path / "large", tmp_path / "small"
+    for folder, files, m in ((small, 2, 500), (large, n_files, rows)):
+        folder.mkdir()
+        for i in range(files):
+            X = rng.standard_normal((m, n)).round(3) + 100.0
+            table = pd.DataFrame(X, columns=[f"c{j}" for j in range(n)])
+            table["y"] = X[:, 3] - 2.0 * X[:, 11] + rng.standard_normal(m).round(3)
+            path = folder / f"part{i:02d}.{kind}"
+            table.to_parquet(path) if kind == "parquet" else table.to_csv(path, index=False)
+    # as numbers the folder is several times what the process may take
+    assert 8 * rows * n_files * (n + 1) > 3 * room
+    done = subprocess.run(
+        [sys.executable, "-c", STREAM, str(small), str(large), str(room)],
+        capture_output=True, text=True, cwd=ROOT, check=False, timeout=250,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "LIMITED" in done.stdout and done.stdout.endswith("DONE\n")
+    model = json.loads(Path(f"{large}.json").read_text(encoding="utf-8"))
+    assert "c11" in json.dumps(model) and "c3" in json.dumps(model)

@@ -460,7 +460,8 @@ def _solve_together(
             partial(_solve_point, search, sparsity, clock, seed, rounds, run=run)
             for sparsity, run in zip(here, runs, strict=True)
         ]
-        some = search.run_together(tasks, lambda runs=runs: [run.interrupt() for run in runs])
+        with timed_by(clock):
+            some = search.run_together(tasks, lambda runs=runs: [run.interrupt() for run in runs])
         for point in some:
             point.n_passes, point.seconds = 0, (clock.seconds - begun) / len(some)
             point.incumbent.prices = None  # they are remembered
