@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.storage.block import Block
+from blockl0.storage.side_by_side import SideBySide
 
 Floats = NDArray[np.float64]
 
@@ -148,6 +149,11 @@ class Design(ABC):
     def n_read(self) -> float | None:
         """How often X has been read, by bytes; None where it is in memory."""
         return None
+
+    @property
+    def desk(self) -> SideBySide:
+        """Runs tasks whose passes over X are made together; of an X that is read only."""
+        raise TypeError("X is in memory: there are no reads to share.")
 
     def gathered(self, idx: Any) -> Design:
         """X[:, idx], ascending, in memory for many products; all of an X in memory is X itself."""
