@@ -48,7 +48,9 @@ def prices_at(U: Any, tables: Sequence[tuple[Any, ...]], sq: Any, space: Any = n
 def _prices(U: Any, g: Any, table: tuple[Any, ...], sq: Any, xp: Any) -> Any:
     """Gains, swaps and pivots of some columns, (3, c); U = X_S' X_part, (s, c)."""
     W = table[0] @ U
-    M = xp.clip(sq - xp.sum(U * W, axis=0), min=0.0)
+    # here without a product of all, whose memory would cost more than its entries
+    taken = np.einsum("ij,ij->j", U, W) if xp is np else xp.sum(U * W, axis=0)
+    M = xp.clip(sq - taken, min=0.0)
     least, is_zero, never = LEAST_PIVOT * sq, sq <= 0.0, xp.full_like(sq, np.inf)
     gains = 0.5 * g * g / xp.where(M > least, M, never)
     swaps = (_swaps_here if xp is np else _swaps)(W, g, M, least + SMALLEST, table, xp)
