@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from blockl0 import L0Classifier, L0Regressor, L0RegressorCV, certify, solve
+from blockl0 import L0Classifier, L0ClassifierCV, L0Regressor, L0RegressorCV, certify, solve
 from blockl0.problem import blocks as blocks_module
 from blockl0.problem.blocks import Blocks
 from blockl0.problem.preprocess import apply
@@ -35,6 +35,12 @@ class Counting(ArraySource):
         self.n_columns = 0
         if engine is not None:
             self.engine = engine
+
+    @property
+    def n_read(self):
+        """Columns that were read, by blocks or alone, over all of them."""
+        widths = [part.stop - part.start for part in self.parts]
+        return (self.n_blocks @ widths + self.n_columns) / self.shape[1]
 
     def block(self, i):
         self.n_blocks[i] += 1
@@ -269,12 +275,61 @@ def test_other_methods_on_blocks(method):
     assert_same(solve(Blocks(Counting(X, CUTS["ragged"])), y, **given), solve(X, y, **given))
 
 
-def test_cross_validation_is_refused_and_a_criterion_is_not():
+def counted(X, cuts="ragged"):
+    """A source of which nothing is read into memory for being small."""
+    source = Counting(X, CUTS[cuts])
+    source.held_bytes = 8 * M * 150
+    return source
+
+
+CV_KINDS: dict[str, Any] = {
+    "squared": (L0RegressorCV, {}),
+    "weights": (L0RegressorCV, {"weights": True}),
+    "ridge and keep": (L0RegressorCV, {"ridge": 0.5, "keep": [3]}),
+    "scorer": (L0RegressorCV, {"scoring": "neg_mean_absolute_error"}),
+    "huber": (L0RegressorCV, {"loss": "huber"}),
+    "logistic": (L0ClassifierCV, {"ridge": 0.1}),
+    "softmax": (L0ClassifierCV, {"ridge": 0.5}),
+}
+
+
+@pytest.mark.parametrize("kind", CV_KINDS)
+def test_cross_validation_is_that_in_memory(kind):
+    X, y = draw(18, offset=5.0)
+    make, given = CV_KINDS[kind]
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, M) if given.get("weights") else None
+    given = {name: value for name, value in given.items() if name != "weights"}
+    if make is L0ClassifierCV:
+        y = np.digitize(y - np.median(y), [-1.0, 1.0] if kind == "softmax" else [0.0])
+    source = counted(X)
+    ours, known = (make(4, random_state=0, cv=3, **given).fit(A, y, weights) for A in (source, X))
+    assert ours.support_.tolist() == known.support_.tolist()
+    np.testing.assert_allclose(ours.coef_, known.coef_, atol=1e-8)
+    np.testing.assert_allclose(ours.cv_scores_, known.cv_scores_, rtol=1e-9)
+    assert ours.path_.objective == pytest.approx(known.path_.objective, rel=1e-10)
+    # all folds by the same reads, and none that is not told
+    assert ours.n_passes_ == round(source.n_read)
+    alone = counted(X)
+    given.pop("scoring", None)
+    make(4, random_state=0, rule="bic", **given).fit(alone, y, weights)
+    # four paths; their pools, read column by column, are their own
+    assert source.n_blocks.max() < 2.0 * alone.n_blocks.max()
+
+
+def test_folds_of_any_splitter():
+    X, y = draw(19)
+    rng = np.random.default_rng(0)
+    # rows that are left out, or drawn twice
+    splits = [(rng.integers(0, M, M), rng.choice(M, 20)) for _ in range(3)]
+    ours, known = (
+        L0RegressorCV([1, 3], cv=splits, random_state=0).fit(A, y) for A in (counted(X), X)
+    )
+    np.testing.assert_allclose(ours.cv_scores_, known.cv_scores_, rtol=1e-9)
+
+
+def test_a_criterion_needs_no_folds():
     X, y = draw(17)
-    source = Counting(X, CUTS["ragged"])
-    source.held_bytes = 10_000
-    with pytest.raises(ValueError, match="cross-validation cannot take rows"):
-        L0RegressorCV(3).fit(source, y)
+    source = counted(X)
     model = L0RegressorCV(6, rule="ebic", random_state=0).fit(source, y)
     twin = L0RegressorCV(6, rule="ebic", random_state=0).fit(X, y)
     assert model.support_.tolist() == twin.support_.tolist()

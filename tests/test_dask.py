@@ -41,7 +41,7 @@ def workers(n):
 
 @pytest.fixture(scope="module")
 def cluster():
-    with workers(2) as made, distributed.Client(made):
+    with workers(4) as made, distributed.Client(made):
         yield made
 
 
@@ -208,7 +208,7 @@ def after_some(n_answers, act):
 def test_a_worker_that_is_killed_changes_nothing(monkeypatch):
     X, y = draw(8)
     with (
-        workers(2) as cluster,
+        workers(4) as cluster,
         distributed.Client(cluster) as client,
     ):
 
@@ -237,7 +237,7 @@ def test_a_block_that_ends_its_workers_is_named(monkeypatch):
     X, y = draw(9, n=40)
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 1}),
-        workers(1) as cluster,
+        workers(4) as cluster,
         distributed.Client(cluster),
     ):
         set_block(monkeypatch, X[:, :10].nbytes)
@@ -245,6 +245,34 @@ def test_a_block_that_ends_its_workers_is_named(monkeypatch):
         D = da.concatenate([da.from_delayed(p, (M, 10), dtype=float) for p in pieces], axis=1)
         with pytest.raises(RuntimeError, match=r"columns 20 to 29; X\.rechunk\(\(80, 2\)\)"):
             solve(D, y, n_nonzero_coefs=2)
+
+
+@pytest.mark.slow
+def test_workers_that_are_all_gone_in_the_middle_do_not_hang(monkeypatch):
+    monkeypatch.setattr(dask_arrays, "PATIENCE", 2.0)
+    X, y = draw(12)
+    with (
+        workers(4) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+
+        def close_all():
+            client.retire_workers(list(client.nthreads()), close_workers=True)
+
+        D = many_blocks(X, monkeypatch)
+        monkeypatch.setattr(dask_arrays.DaskEngine, "map", after_some(12, close_all))
+        with pytest.raises(RuntimeError, match=r"no worker for 2 seconds|given a task up"):
+            solve(D, y, n_nonzero_coefs=4, random_state=0)
+
+
+@pytest.mark.slow
+def test_cross_validation_on_workers_is_that_in_memory(cluster, monkeypatch):
+    X, y = draw(13, n=300)
+    D = many_blocks(X, monkeypatch)
+    given = {"cv": 3, "random_state": 0}
+    ours, known = (L0RegressorCV(4, **given).fit(A, y) for A in (D, X))
+    np.testing.assert_allclose(ours.cv_scores_, known.cv_scores_, rtol=1e-9)
+    assert ours.support_.tolist() == known.support_.tolist()
 
 
 def test_a_cluster_without_workers_does_not_hang(monkeypatch):
@@ -268,7 +296,7 @@ from blockl0.refit import checkpoint
 if __name__ == "__main__":
     checkpoint.PATIENCE = 0.0
     X, y = t.draw(11)
-    with pytest.MonkeyPatch.context() as patch, t.workers(2) as made, t.distributed.Client(made):
+    with pytest.MonkeyPatch.context() as patch, t.workers(4) as made, t.distributed.Client(made):
         D = t.many_blocks(X, patch)
         end = lambda: os.kill(os.getpid(), signal.SIGKILL)
         patch.setattr(t.dask_arrays.DaskEngine, "map", t.after_some(30, end))

@@ -275,3 +275,24 @@ def test_arrays_and_frames_of_dask_are_read_part_by_part():
     assert found.objective == pytest.approx(known.objective, rel=1e-12)
     with pytest.raises(ValueError, match="rechunk"):
         Moments.from_data(da.from_array(X, chunks=(150, 5)), da.from_array(y, chunks=150))
+
+
+@pytest.mark.parametrize("empty", [np.empty((0, 4)), sp.csc_array((0, 4))])
+def test_chunks_without_rows_change_nothing(empty):
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((30, 4))
+    y = X[:, 1] + rng.standard_normal(30)
+    none = empty, np.empty(0)
+    chunks = [none, (X[:10], y[:10]), none, (X[10:], y[10:]), none]
+    ours, known = Moments.from_data(chunks), Moments.from_data([(X[:10], y[:10]), (X[10:], y[10:])])
+    assert ours.n_samples == 30
+    np.testing.assert_array_equal(ours.factor.triangle.R, known.factor.triangle.R)
+    with pytest.raises(ValueError, match="columns"):
+        ours.update(np.empty((0, 3)), np.empty(0))
+
+
+def test_what_is_explained_of_a_constant_target():
+    X = np.random.default_rng(4).standard_normal((20, 3))
+    moments = Moments.from_data(X, np.full(20, 2.0))
+    assert moments.explained(np.zeros(3), 2.0) == 1.0
+    assert moments.explained(np.zeros(3), 1.0) == 0.0

@@ -152,6 +152,23 @@ def test_a_map_by_rows_is_read_where_it_fits_and_refused_where_not(tmp_path):
         by_columns(stored, path)
 
 
+def test_a_copy_by_columns_is_there_whole_or_not_at_all(tmp_path):
+    X, _ = draw()
+
+    class Breaks:
+        shape, dtype = X.shape, X.dtype
+
+        def __getitem__(self, rows):
+            assert not (tmp_path / "columns.npy").exists()
+            if rows.start:
+                raise OSError("the disk is gone")
+            return X[rows]
+
+    with pytest.raises(OSError, match="the disk is gone"):
+        by_columns(Breaks(), tmp_path / "columns.npy", memory_limit=1e5)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_chunks_that_are_too_wide_are_refused_with_the_cure(tmp_path):
     X, y = draw()
     zarr = as_zarr(X, tmp_path, (1, N))

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
 import pytest
 
-from blockl0 import Status, l0_path, solve
+from blockl0 import L0RegressorCV, Status, l0_path, solve
 from blockl0.problem.blocks import Blocks
 from blockl0.refit.price_memory import MOST, PriceMemory
 from blockl0.refit.pricing import Priced
-from blockl0.refit.side_by_side import SideBySide
 from blockl0.storage import ArraySource
+from blockl0.storage.side_by_side import SideBySide
 
 
 def draw(m=80, n=2500, k=6, seed=0):
@@ -132,3 +133,102 @@ def test_a_source_that_fails_in_a_pass_is_told():
 
     with pytest.raises(OSError, match="the disk is gone"):
         l0_path(Blocks(Fails(X, [900, 2500])), y, n_nonzero_coefs=8, random_state=0, pool=60)
+
+
+class Slow(ArraySource):
+    """A source that counts its blocks, and acts at one of them."""
+
+    def __init__(self, X, act=None, at=-1):
+        super().__init__(X, range(25, X.shape[1] + 1, 25))
+        self.held_bytes, self.n_blocks, self._act, self._at = 50_000, 0, act, at
+
+    def block(self, i):
+        self.n_blocks += 1
+        if self.n_blocks == self._at:
+            self._act()
+        return super().block(i)
+
+
+LOSSES = {"squared": lambda y: y, "logistic": lambda y: (y > 0).astype(float)}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("is_path", [False, True])
+def test_a_time_limit_ends_a_pass_between_two_blocks(loss, is_path):
+    X, y = draw(seed=4)
+    source, call = Slow(X), l0_path if is_path else solve
+    target = LOSSES[loss](y)
+    given: Any = {"n_nonzero_coefs": 6, "loss": loss, "ridge": 0.1, "random_state": 0}
+    found = call(Blocks(source), target, time_limit=1e-9, **given)
+    results = list(found) if is_path else [found]
+    assert all(result.status is Status.TIME_LIMIT for result in results)
+    # the first pass is whole, as it refuses bad entries; of others there is no more than a block
+    assert 100 <= source.n_blocks <= 100 + 2 * len(results)
+
+
+def ctrl_c():
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("at", [130, 250])
+def test_ctrl_c_within_a_pass_returns_what_there_is(loss, at):
+    X, y = draw(seed=5)
+    source = Slow(X, ctrl_c, at)
+    given: Any = {"n_nonzero_coefs": 6, "loss": loss, "ridge": 0.1, "random_state": 0, "pool": 60}
+    found = solve(Blocks(source), LOSSES[loss](y), **given)
+    assert found.status is Status.INTERRUPTED and source.n_blocks == at
+    assert found.n_nonzero <= 6
+
+
+def test_ctrl_c_within_a_cross_validation_ends_it():
+    X, y = draw(seed=6, n=600)
+    source = Slow(X, ctrl_c, 40)
+    with pytest.raises(KeyboardInterrupt):
+        L0RegressorCV(4, random_state=0).fit(source, y)
+    assert source.n_blocks == 40
+
+
+def test_an_error_of_one_task_ends_the_others():
+    ended = []
+
+    def waits():
+        try:
+            desk.ask(1)
+        except BaseException as error:
+            ended.append(type(error).__name__)
+            raise
+
+    desk = SideBySide(lambda questions: questions)
+    with pytest.raises(KeyError, match="own"):
+        desk.run([waits, lambda: {}["own"], waits])
+    for _ in range(100):
+        if ended:
+            break
+        time.sleep(0.01)
+    # the last one had not begun
+    assert ended == ["_Ended"]
+
+
+def test_tasks_of_tasks_ask_with_all_others():
+    served = []
+
+    def serve(questions):
+        served.append(sorted(questions))
+        return questions
+
+    desk = SideBySide(serve)
+    inner = [lambda i=i: desk.ask(i) for i in range(3)]
+    found = desk.run([lambda: desk.run(inner), lambda: desk.ask(10)])
+    assert found == [[0, 1, 2], 10] and served == [[0, 1, 2, 10]]
+
+
+def test_a_second_walk_shares_passes_and_changes_nothing():
+    X, y = draw(m=60, n=1500, k=8, seed=7)
+    y = y + 3.0 * np.random.default_rng(1).standard_normal(60)
+    given: Any = {"n_nonzero_coefs": 8, "random_state": 0, "effort": 24, "pool": 60}
+    source = Slow(X)
+    design = Blocks(source)
+    here, there = solve(design, y, **given), solve(X, y, **given)
+    assert here.objective == pytest.approx(there.objective, rel=1e-10)
+    assert here.n_passes == round(design.n_read) < (there.n_passes or 0)

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from blockl0 import Moments, solve
 from blockl0.certificate import certify_problem
+from blockl0.problem.blocks import Blocks
 from blockl0.problem.centred import Centered
 from blockl0.problem.design import Dense, Design, as_design
 from blockl0.problem.design_base import SHORT_CHUNK
 from blockl0.problem.fits import least_squares_on
 from blockl0.problem.problem import as_problem
 from blockl0.problem.scaling import MODERATE, balance
+from blockl0.storage import ArraySource, ReadAhead
 
 M, N = 21, 9
 STORAGES = ["dense", "csc", "centred dense", "centred csc"]
@@ -164,3 +169,203 @@ def test_a_centred_design_is_certified_as_its_copy_is(storage, offset, level):
             assert here.objective == pytest.approx(there.objective, rel=1e-9)
             if not here.holds:
                 assert here.better_objective == pytest.approx(there.better_objective, rel=1e-9)
+
+
+# -- the same answers from every storage -----------------------------------------------------------
+
+ROWS, COLUMNS_OF, TRUE = 50, 300, 4
+LIMIT = 100_000
+"""Bytes under which nothing is read into memory for being small."""
+
+
+def as_npy(X, folder, order="F"):
+    np.save(folder / "X.npy", np.asarray(X, order=order))
+    return folder / "X.npy"
+
+
+def as_zarr(X, folder):
+    zarr = pytest.importorskip("zarr", reason="zarr is not installed: it is not tested")
+    path = str(folder / "X.zarr")
+    zarr.create_array(path, shape=X.shape, chunks=(ROWS, 37), dtype=X.dtype)[:] = X
+    return path
+
+
+def as_hdf5(X, folder):
+    h5py = pytest.importorskip("h5py", reason="h5py is not installed: HDF5 is not tested")
+    return h5py.File(folder / "X.h5", "w").create_dataset("X", data=X, chunks=(20, 41))
+
+
+def as_dask(X, folder):
+    da = pytest.importorskip("dask.array", reason="dask is not installed: it is not tested")
+    return da.from_array(X, chunks=(ROWS, (1, 60, 60, 60, 60, 59)))
+
+
+def as_bed(X, folder):
+    bed = pytest.importorskip("bed_reader", reason="bed-reader is not installed: not tested")
+    bed.to_bed(folder / "X.bed", X)
+    return folder / "X.bed"
+
+
+def as_device(X, folder):
+    return pytest.importorskip("array_api_strict").asarray(np.array(X))
+
+
+class Backwards:
+    """An engine that ends with the first block."""
+
+    def map(self, task, source, calls):
+        return iter([(i, task(source.block(i), *given)) for i, given in reversed(calls)])
+
+
+def cut(ends, engine=None):
+    """An array in blocks of certain ends."""
+
+    def make(X, folder):
+        source = ArraySource(np.asfortranarray(X), ends)
+        source.held_bytes = LIMIT // 8
+        source.engine = source.engine if engine is None else engine
+        return source
+
+    return make
+
+
+KEPT: dict[str, Any] = {
+    "csc": lambda X, folder: sp.csc_array(X.astype(float)),
+    "rows": lambda X, folder: np.ascontiguousarray(X),
+    "map": lambda X, folder: np.load(as_npy(X.astype(float), folder), mmap_mode="r"),
+    "map by rows": lambda X, folder: np.load(as_npy(X, folder, "C"), mmap_mode="r"),
+    "float64 file": lambda X, folder: as_npy(X.astype(float), folder),
+    "float32 file": lambda X, folder: as_npy(X.astype(np.float32), folder),
+    "float16 file": lambda X, folder: as_npy(X.astype(np.float16), folder),
+    "int8 file": as_npy,
+    "zarr": as_zarr,
+    "zarr float32": lambda X, folder: as_zarr(X.astype(np.float32), folder),
+    "hdf5": as_hdf5,
+    "hdf5 float16": lambda X, folder: as_hdf5(X.astype(np.float16), folder),
+    "dask": as_dask,
+    "bed": as_bed,
+    "device": as_device,
+    "device float32": lambda X, folder: as_device(X.astype(np.float32), folder),
+    "one block": cut([COLUMNS_OF]),
+    "a column each": cut(range(1, COLUMNS_OF + 1)),
+    "ragged": cut([1, 7, 200, 201, COLUMNS_OF]),
+    "backwards": cut([1, 7, 200, 201, COLUMNS_OF], Backwards()),
+    "read ahead": cut([1, 7, 200, 201, COLUMNS_OF], ReadAhead()),
+}
+IN_MEMORY = ("csc", "rows", "map by rows")
+FORMS: dict[str, dict[str, Any]] = {
+    "budget": {},
+    "price": {"n_nonzero_coefs": None, "alpha": 3.0},
+    "both": {"alpha": 0.5},
+    "ridge": {"ridge": 0.5},
+    "weights": {"sample_weight": np.linspace(0.0, 2.0, ROWS)},
+    "keep": {"keep": [17, 299]},
+    "groups": {"feature_groups": np.arange(COLUMNS_OF) // 2, "n_nonzero_coefs": 2},
+    "positive": {"positive": True},
+    "bounds": {"bounds": (-0.5, 0.7)},
+    "costs": {"n_nonzero_coefs": None, "alpha": 3.0, "costs": np.linspace(1, 2, COLUMNS_OF)},
+    "responses": {},
+    "huber": {"loss": "huber"},
+    "logistic": {"loss": "logistic", "ridge": 0.1, "n_nonzero_coefs": 3},
+    "squared_hinge": {"loss": "squared_hinge", "ridge": 0.1, "n_nonzero_coefs": 3},
+    "poisson": {"loss": "poisson", "ridge": 0.1, "n_nonzero_coefs": 3},
+    "gamma": {"loss": "gamma", "ridge": 0.1, "n_nonzero_coefs": 3},
+    "softmax": {"loss": "softmax", "ridge": 0.5, "n_nonzero_coefs": 2},
+}
+
+
+def genotypes():
+    """Numbers that every storage holds exactly, and y of a few columns."""
+    rng = np.random.default_rng(11)
+    X = np.asfortranarray(rng.integers(0, 3, (ROWS, COLUMNS_OF), dtype=np.int8))
+    signal = (X[:, [3, 90, 210, 299]] - 1.0) @ [2.0, -1.5, 1.0, 1.2]
+    return X, signal + 0.5 * rng.standard_normal(ROWS)
+
+
+def target_of(y, form):
+    if form in ("logistic", "squared_hinge"):
+        return (y > 0).astype(float)
+    if form == "softmax":
+        return np.digitize(y, [-1.5, 1.5])
+    if form == "poisson":
+        return np.round(np.exp(np.clip(0.3 * y, -2, 2)))
+    if form == "gamma":
+        return np.exp(np.clip(0.3 * y, -2, 2))
+    return np.column_stack([y, -y + np.cos(np.arange(ROWS))]) if form == "responses" else y
+
+
+def solved(stored, y, form, **more):
+    given = {"n_nonzero_coefs": TRUE, **FORMS[form], **more}
+    return solve(stored, target_of(y, form), effort="fast", random_state=0, **given)
+
+
+def answer_of(stored, y, form):
+    return solved(stored, y, form, memory_limit=LIMIT)
+
+
+@cache
+def known(form):
+    X, y = genotypes()
+    return solved(X.astype(float), y, form)
+
+
+QUICK = ("budget", "price", "groups", "logistic")
+FORMS_QUICK_AND_SLOW = [
+    form if form in QUICK else pytest.param(form, marks=pytest.mark.slow) for form in FORMS
+]
+
+
+@pytest.mark.parametrize("form", FORMS_QUICK_AND_SLOW)
+@pytest.mark.parametrize("storage", KEPT)
+def test_every_storage_gives_the_answer_of_the_array(storage, form, tmp_path):
+    X, y = genotypes()
+    stored, there = KEPT[storage](X, tmp_path), known(form)
+    if storage in IN_MEMORY:
+        here = solved(stored, y, form)
+    else:
+        here = answer_of(stored, y, form)
+        assert isinstance(as_design(stored, LIMIT), Blocks)
+    assert here.support.tolist() == there.support.tolist()
+    assert here.objective == pytest.approx(there.objective, rel=1e-10)
+    assert (here.certificate is None) == (there.certificate is None)
+    if here.certificate is not None:
+        assert here.certificate.holds
+        assert here.certificate.level == there.certificate.level
+
+
+@pytest.mark.parametrize("storage", [name for name in KEPT if name not in IN_MEMORY])
+def test_every_storage_is_read_as_often(storage, tmp_path):
+    X, y = genotypes()
+    passes = [
+        answer_of(make(X, tmp_path), y, "budget").n_passes
+        for make in (KEPT[storage], KEPT["ragged"])
+    ]
+    # of chunks a column costs its neighbours, too
+    assert 1 < passes[0] <= passes[1] + 2 * (storage.split()[0] in ("zarr", "hdf5", "dask"))
+
+
+@pytest.mark.parametrize("storage", [
+    "csc", "rows", "float64 file", "map", "map by rows", "zarr float32", "hdf5 float16", "dask",
+    "device float32", "one block", "a column each", "ragged", "backwards", "read ahead",
+])  # fmt: skip
+def test_every_storage_names_a_bad_entry(storage, tmp_path):
+    X, y = genotypes()
+    X = X.astype(float)
+    X[48, 299] = np.nan
+    stored = KEPT[storage](X, tmp_path)
+    limit = None if storage in IN_MEMORY else LIMIT
+    with pytest.raises(ValueError, match=r"nan in .*(column 299, row 48|row 48, column 299)"):
+        solve(stored, y, n_nonzero_coefs=2, memory_limit=limit)
+
+
+@pytest.mark.parametrize("form", ["budget", "price", "both", "ridge", "weights", "keep", "groups",
+                                  "positive", "bounds", "costs"])  # fmt: skip
+def test_moments_give_the_answer_of_the_array(form):
+    X, y = genotypes()
+    given: dict[str, Any] = {"n_nonzero_coefs": TRUE, **FORMS[form]}
+    weights = given.pop("sample_weight", None)
+    ours = solve(Moments.from_data(X, y, weights), effort="fast", random_state=0, **given)
+    there = known(form)
+    assert ours.support.tolist() == there.support.tolist()
+    assert ours.objective == pytest.approx(there.objective, rel=1e-10)
+    assert (ours.certificate is None) == (there.certificate is None)

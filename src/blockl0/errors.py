@@ -13,3 +13,7 @@ class OutOfReachError(ValueError):
 
 class ModelFileError(ValueError):
     """A file is not a model, is damaged, or was written by a newer version."""
+
+
+class OutOfTime(KeyboardInterrupt):
+    """The time limit came in the middle of a pass over X; searches end by it as by Ctrl-C."""

@@ -65,7 +65,7 @@ def write_whole(path: Any, text: str | bytes, force: bool = False) -> Path:
     if _is_stream(path):
         path.write_bytes(content)
         return path
-    with _part_for(path, force) as (part, place):
+    with part_for(path, force) as (part, place):
         _write_part(part, content, place.stat() if place.exists() else None)
     return path
 
@@ -78,7 +78,7 @@ def open_whole(path: Any, force: bool = False) -> Iterator[BinaryIO]:
         with path.open("wb") as file:
             yield file
         return
-    with _part_for(path, force) as (part, place):
+    with part_for(path, force) as (part, place):
         with part.open("xb") as file:
             yield file
             file.flush()
@@ -88,7 +88,7 @@ def open_whole(path: Any, force: bool = False) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def _part_for(path: Path, force: bool) -> Iterator[tuple[Path, Path]]:
+def part_for(path: Path, force: bool = False) -> Iterator[tuple[Path, Path]]:
     """(a name to write to, the file it becomes in the end)."""
     place = Path(os.path.realpath(path)) if force else path
     if force and (place.is_symlink() or not place.parent.is_dir()):

@@ -22,9 +22,10 @@ from blockl0.refit.local_search import FEW_ABOVE
 from blockl0.refit.rounds import finish, improve, make_search, refit_options
 from blockl0.refit.search import Search
 from blockl0.result import Result, Status
-from blockl0.run import Callback, Run
+from blockl0.run import Callback, Run, status_of
 from blockl0.selection import best_point, information_criterion, path_frame
 from blockl0.solve import check_method, open_run
+from blockl0.storage.scans import timed_by
 from blockl0.units import COLUMNS
 from blockl0.validate import check_path, check_random_state
 
@@ -308,7 +309,8 @@ def solve_path(
     path[0].n_passes += shared
     if are_linked and not is_known:
         if not any(point.is_cut for point in path):
-            _ask_neighbours(path, clock)
+            with timed_by(clock):
+                _ask_neighbours(path, clock)
         _carry_forward(path)
     results = tuple(point.result() for point in path)
     return Path(
@@ -385,8 +387,8 @@ def _search_all(
     started, passes = clock.seconds, search.n_passes
     try:
         found = search.best_of_sizes(points[-1].budget, clock)
-    except KeyboardInterrupt:
-        clock.interrupt()
+    except KeyboardInterrupt as stop:
+        clock.interrupt(stop)
         return None
     if found is None:
         return None
@@ -422,7 +424,9 @@ def _solve_each(
     Where the last one is asked, each is started from the one before as well. Ends with the first
     that is cut.
     """
-    several, width = search.for_sparsity(points[-1]).together(TOGETHER_BYTES)
+    several, width = search.for_sparsity(points[-1]).together(
+        TOGETHER_BYTES / search.problem.design.n_searches
+    )
     are_alone = along is None or not along.may_serve(points)
     if width > 1 and are_alone and not asks_last:
         return _solve_together(several, width, points, clock, seed, rounds)
@@ -456,7 +460,8 @@ def _solve_together(
             partial(_solve_point, search, sparsity, clock, seed, rounds, run=run)
             for sparsity, run in zip(here, runs, strict=True)
         ]
-        some = search.desk.run(tasks, lambda runs=runs: [run.interrupt() for run in runs])
+        with timed_by(clock):
+            some = search.run_together(tasks, lambda runs=runs: [run.interrupt() for run in runs])
         for point in some:
             point.n_passes, point.seconds = 0, (clock.seconds - begun) / len(some)
             point.incumbent.prices = None  # they are remembered
@@ -472,9 +477,10 @@ def _filled(along: Along, last: _Point, clock: Run, seed: Any) -> bool:
     """Fill the frontier; False, with the word at the last point, when Ctrl-C ended that."""
     start = clock.seconds
     try:
-        along.fill(clock, check_random_state(seed))
-    except KeyboardInterrupt:
-        last.status = Status.INTERRUPTED
+        with timed_by(clock):
+            along.fill(clock, check_random_state(seed))
+    except KeyboardInterrupt as stop:
+        last.status = status_of(stop)
         return False
     last.seconds += clock.seconds - start
     return True
@@ -496,7 +502,8 @@ def _solve_point(
     if run is None:
         run = clock.part(replace(clock.problem, sparsity=sparsity), is_shown=True)
     rng = check_random_state(seed)
-    incumbent, status = improve(search, init, run, rng, rounds, frontier)
+    with timed_by(run):
+        incumbent, status = improve(search, init, run, rng, rounds, frontier)
     n_passes = search.n_passes - passes
     return _Point(search, incumbent, status, run, rng, run.seconds, n_passes)
 
@@ -527,8 +534,8 @@ def _ask_neighbours(path: list[_Point], clock: Run) -> None:
                         news[j].add(i)
             if not any(news):
                 return
-    except KeyboardInterrupt:
-        path[-1].status = Status.INTERRUPTED
+    except KeyboardInterrupt as stop:
+        path[-1].status = status_of(stop)
 
 
 def _carry_forward(path: list[_Point]) -> None:

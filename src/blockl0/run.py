@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.compile_time import compile_seconds
+from blockl0.errors import OutOfTime
 from blockl0.result import History, Result, Status, relative_gap
 from blockl0.units import COLUMNS
 from blockl0.validate import check_callback, check_time_limit, check_verbose
@@ -68,6 +69,11 @@ class Clock(Protocol):
     def seconds_left(self) -> float:
         """Time to the limit."""
         ...
+
+
+def status_of(stop: KeyboardInterrupt) -> Status:
+    """What a run that was ended by Ctrl-C, or by its limit within a pass, is to say."""
+    return Status.TIME_LIMIT if isinstance(stop, OutOfTime) else Status.INTERRUPTED
 
 
 class Timer:
@@ -143,9 +149,9 @@ class Run:
         inside._over = self._over
         return inside
 
-    def interrupt(self) -> None:
+    def interrupt(self, stop: KeyboardInterrupt | None = None) -> None:
         """Let no time be left after Ctrl-C: what follows returns the first point it has."""
-        self.time_limit, self._over = 0.0, Status.INTERRUPTED
+        self.time_limit, self._over = 0.0, status_of(stop or KeyboardInterrupt())
 
     @property
     def elapsed(self) -> float:

@@ -7,7 +7,6 @@ might improve are fitted. Of other losses all are.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +16,7 @@ from blockl0.certificate.unit_table import Changes, Rules, UnitTable
 from blockl0.incumbent import Tally
 from blockl0.problem.fits import Fits
 from blockl0.problem.gram_rows import GramRows
+from blockl0.problem.lazy import lazy
 from blockl0.problem.problem import Problem
 from blockl0.run import Run
 
@@ -41,7 +41,7 @@ class UnitMoves:
         self.n_directions = problem.loss.n_directions
         self.n_tried = 0
 
-    @cached_property
+    @lazy
     def _table(self) -> UnitTable:
         """The table of the squared loss."""
         problem, weights = self.problem, self.problem.weights

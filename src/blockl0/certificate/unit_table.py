@@ -12,7 +12,6 @@ truth. So moves are fitted in that order, until one is better than what others p
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +21,7 @@ from scipy.linalg import lapack
 from blockl0 import kernels
 from blockl0.problem.bounded import bounded_minimum
 from blockl0.problem.gram_rows import LEAST_PIVOT, GramRows
+from blockl0.problem.lazy import lazy
 from blockl0.problem.problem import Problem
 from blockl0.problem.sparsity import Sparsity
 from blockl0.units import Units
@@ -187,7 +187,7 @@ class UnitTable:
         self.gram, self.B, self.rules, self.tolerance = gram, B, rules, tolerance
         self._layout = rules.layout()
 
-    @cached_property
+    @lazy
     def own(self) -> Floats:
         """The blocks G_JJ of all units, one after the other."""
         order, starts, places = self._layout

@@ -60,6 +60,8 @@ class L0RegressorCV(L0LinearCV, L0Regressor):
     cv_null_scores_ : ndarray (n_folds,)
         What the intercept alone scores; ``1 - mean_scores_ / cv_null_scores_.mean()`` is the share
         of the loss that is explained in rows not seen in fitting. Only without `scoring`.
+    n_passes_ : int
+        How often X was read for all paths together, where it is read in blocks of columns.
     coef_, intercept_, support_, n_nonzero_, objective_, certificate_, status_, n_iter_, history_
         Of the chosen point, as in `L0Regressor`.
 

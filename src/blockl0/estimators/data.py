@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import _check_method_params
 
 from blockl0.losses import Loss
+from blockl0.problem.blocks import Blocks
 from blockl0.problem.design_base import Design
 from blockl0.problem.factors import Factor
 
@@ -36,19 +37,20 @@ class Data(NamedTuple):
 
     def rows(self, where: Any) -> Data:
         """Some of the rows."""
-        self.check_rows()
-        X = sp.csc_array(self.X.tocsr()[where]) if sp.issparse(self.X) else self.X[where]
+        if isinstance(self.X, Blocks):
+            X = self.X.rows(where)
+        else:
+            X = sp.csc_array(self.X.tocsr()[where]) if sp.issparse(self.X) else self.X[where]
         weights = None if self.weights is None else self.weights[where]
         given = _check_method_params(self.X, self.for_scorer or {}, indices=where)
         return Data(X, self.y[where], self.target[where], self.n_classes, weights, given)
 
-    def check_rows(self) -> None:
-        """Refuse X of which there are no rows to take."""
-        if isinstance(self.X, Design):
-            raise ValueError(
-                "X is stored in blocks of columns, of which cross-validation cannot take rows; "
-                "give a criterion, as rule='ebic', or fit one budget by an estimator without it."
-            )
+    def to_fit(self, where: Any) -> Data:
+        """Some of the rows, for a fit; of X in blocks of columns by weights of all rows."""
+        if not isinstance(self.X, Blocks):
+            return self.rows(where)
+        weights = np.bincount(where, minlength=len(self.y)).astype(np.float64)
+        return self._replace(weights=weights if self.weights is None else weights * self.weights)
 
     @property
     def is_empty(self) -> bool:

@@ -17,10 +17,12 @@ from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 from sklearn.utils.parallel import Parallel, delayed
 
 from blockl0.estimators.callbacks import Task
-from blockl0.estimators.data import Data
+from blockl0.estimators.data import Data, columns_of
 from blockl0.estimators.linear import CALLER
 from blockl0.path import Path
+from blockl0.problem.blocks import Blocks
 from blockl0.problem.design import as_design
+from blockl0.problem.design_base import Design
 from blockl0.problem.factors import Factor, factor_parts, merged
 from blockl0.problem.moments import Moments
 from blockl0.problem.preprocess import Prepared
@@ -58,7 +60,7 @@ class FittedPath(NamedTuple):
         """The linear predictor by coefficients of the problem, (m,), or (m, n_classes)."""
         coef, intercept = self.prepared.invert(coef)
         chosen = COLUMNS.support(coef)
-        return np.asarray(X[:, chosen] @ coef[chosen]) + intercept
+        return np.asarray(columns_of(X, chosen) @ coef[chosen]) + intercept
 
     def losses(self, data: Data) -> Floats:
         """The mean loss at every point, (p,)."""
@@ -95,6 +97,8 @@ def make_splits(
     A number, 5 by default, is of folds shuffled by the seed, for files are often sorted; labels are
     in the same proportions in each, as far as there are rows. Else as scikit-learn's `check_cv`.
     """
+    if isinstance(X, Design):
+        X = np.empty((X.shape[0], 0))  # splitters go by its rows
     if cv is None or isinstance(cv, numbers.Integral):
         cv = _shuffled_folds(cv, X.shape[0], y if has_labels else None, seed)
     with warnings.catch_warnings():
@@ -140,6 +144,17 @@ def each_fold(work: Callable[..., Any], jobs: list[Any], n_jobs: int | None) -> 
     return list(Parallel(n_jobs=n_jobs)(delayed(work)(*given) for given in jobs))
 
 
+def all_at_once(X: Any, tasks: list[Callable[[], Any]]) -> list[Any]:
+    """What tasks return, one after the other; of X in blocks side by side, by the same reads."""
+    if not isinstance(X, Blocks):
+        return [task() for task in tasks]
+    X.n_searches = len(tasks)
+    try:
+        return X.desk.run(tasks)
+    finally:
+        X.n_searches = 1
+
+
 def fold_factors(est: Any, data: Data, splits: list[Split]) -> list[Factors | None]:
     """Factors of the rows to fit and to score of every fold, made in one pass over tall data.
 
@@ -153,7 +168,7 @@ def fold_factors(est: Any, data: Data, splits: list[Split]) -> list[Factors | No
     if not splits or not est._loss().is_quadratic or data.target.ndim == 2:
         return nothing
     design = as_design(data.X)
-    if not is_tall(design):
+    if isinstance(design, Blocks) or not is_tall(design):
         return nothing
     label, uses = _told_apart(len(data.y), splits)
     n_merged, n = sum(len(part) for use in uses for part in use), design.shape[1]
@@ -206,7 +221,7 @@ def fit_fold(
     """(the path fitted without a fold, the fold); no path where it could not be scored."""
     train, test = split
     if factors is None:
-        rest, fold = data.rows(train), data.rows(test)
+        rest, fold = data.to_fit(train), data.rows(test)
     elif data.y is None:
         rest, fold = data._replace(factor=factors.train), data._replace(factor=factors.test)
     else:

@@ -92,7 +92,7 @@ def chosen_again(
     budgets: a share depends on nothing but the data, the budget, the ridge and the seed, and is the
     same wherever it is asked for.
     """
-    jobs = [(est, data.rows(rows), budgets, seed) for rows in half_samples(data, n_samples, seed)]
+    jobs = [(est, data.to_fit(rows), budgets, seed) for rows in half_samples(data, n_samples, seed)]
     if n_jobs in (None, 1):
         found = []
         for i, job in enumerate(jobs):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -28,6 +29,7 @@ from blockl0.estimators.folds import (
     N_FOLDS,
     FoldScores,
     Split,
+    all_at_once,
     each_fold,
     fold_factors,
     make_splits,
@@ -40,6 +42,8 @@ from blockl0.estimators.linear import CALLER, L0Linear
 from blockl0.estimators.reading import guess_share, spreads
 from blockl0.estimators.regressor import L0Regressor
 from blockl0.path import Path, solve_path
+from blockl0.problem.blocks import Blocks
+from blockl0.problem.design_base import Design
 from blockl0.problem.moments import Moments
 from blockl0.problem.preprocess import Prepared
 from blockl0.selection import CRITERIA, RULES, best_point, can_judge, choose_by_score
@@ -52,7 +56,7 @@ DEFAULT_LARGEST = 20
 """The largest budget of a path where none is given."""
 CV_ATTRIBUTES = (
     "cv_scores_", "mean_scores_", "se_scores_", "best_score_", "cv_null_scores_", "cv_accuracies_",
-    "guess_accuracy_",
+    "guess_accuracy_", "n_passes_",
 )  # fmt: skip
 """Of folds; rules without them leave none."""
 
@@ -129,10 +133,7 @@ class L0LinearCV(L0Linear):
         splits = self._splits(data, seed, for_splitter) if self.rule in RULES else []
         labels = self._labels(data.y)
         with fit_task(self, data.X, labels, data.weights, len(splits) + 1) as task:
-            prepared = self._prepare(data, None, self.alpha or 0.0)
-            folds = self._score_folds(data, splits, points, seed, task)
-            final = task.part("path", len(splits)).begin()
-            path = self._path_of(prepared, points, seed)
+            prepared, path, folds, final = self._fit_all(data, splits, points, seed, task)
             self._choose(path, prepared, folds, points)
             self._keep_readable(data, folds)
             final.end({})
@@ -154,20 +155,44 @@ class L0LinearCV(L0Linear):
                 )
             return moment_splits(data.X)
         seed = self._row_seed(seed)
-        data.check_rows()
         return make_splits(self.cv, data.X, data.y, is_classifier(self), seed, **metadata)
 
-    def _score_folds(
+    def _fit_all(
         self, data: Data, splits: list[Any], points: Any, seed: int, task: Task
-    ) -> FoldScores:
-        """The scores of all folds, (folds, p), and their nulls, (folds,)."""
+    ) -> tuple[Prepared, Path, FoldScores, Task]:
+        """The path on all rows, and the scores of all folds; of X in blocks by the same reads."""
+        if isinstance(data.X, Blocks):
+            jobs = self._fold_jobs(data, splits, points, seed, task)
+            before, whole = data.X.n_read, task.part("path", len(splits))
+            tasks = [partial(self._whole_path, data, points, seed, whole)]
+            tasks += [partial(score_fold, *job) for job in jobs]
+            (prepared, path), *found = all_at_once(data.X, tasks)
+            self.n_passes_ = round(data.X.n_read - before)
+            return prepared, path, self._gather(found, points), whole
+        prepared = self._prepare(data, None, self.alpha or 0.0)
+        jobs = self._fold_jobs(data, splits, points, seed, task)
+        folds = self._gather(each_fold(score_fold, jobs, self.n_jobs), points)
+        whole = task.part("path", len(splits)).begin()
+        return prepared, self._path_of(prepared, points, seed), folds, whole
+
+    def _whole_path(self, data: Data, points: Any, seed: int, task: Task) -> tuple[Prepared, Path]:
+        task.begin()
+        prepared = self._prepare(data, None, self.alpha or 0.0)
+        return prepared, self._path_of(prepared, points, seed)
+
+    def _fold_jobs(
+        self, data: Data, splits: list[Any], points: Any, seed: int, task: Task
+    ) -> list[Any]:
+        """The arguments of `score_fold` for every fold."""
         factors = fold_factors(self, data, splits)
-        jobs = [
+        return [
             (self, data, split, points, seed, task.part("fold", i), factors[i])
             for i, split in enumerate(splits)
         ]
-        found = each_fold(score_fold, jobs, self.n_jobs)
-        shape = len(splits), len(points)
+
+    def _gather(self, found: list[FoldScores], points: Any) -> FoldScores:
+        """The scores of all folds, (folds, p), and their nulls, (folds,)."""
+        shape = len(found), len(points)
         return FoldScores(
             np.array([fold.scores for fold in found]).reshape(shape),
             np.array([fold.accuracies for fold in found]).reshape(shape),
@@ -216,7 +241,9 @@ class L0LinearCV(L0Linear):
         n_units = units.number(X.shape[1])
         name = "n_features" if units is COLUMNS else "n_groups"
         if budgets is None:
-            used = X if weights is None else (X.tocsr() if sp.issparse(X) else X)[weights > 0.0]
+            used = X
+            if weights is not None and not isinstance(X, Design):
+                used = (X.tocsr() if sp.issparse(X) else X)[weights > 0.0]
             budgets = self._default_budget(used, n_kept)
         if np.ndim(budgets) == 0:
             # one check of type and size for numbers and lists

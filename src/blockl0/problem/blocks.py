@@ -19,10 +19,12 @@ from blockl0.problem.centred import Centered
 from blockl0.problem.design import Dense
 from blockl0.problem.design_base import Design
 from blockl0.storage import opened
-from blockl0.storage.block import NO_VIEW, ArrayBlock, Block, View
+from blockl0.storage.block import NO_VIEW, Block, View
 from blockl0.storage.cache import ColumnCache
 from blockl0.storage.carried import Bag, Ranking, kernel_carry
-from blockl0.storage.source import Source
+from blockl0.storage.scans import Scans
+from blockl0.storage.side_by_side import SideBySide
+from blockl0.storage.source import SomeRows, Source
 from blockl0.storage.summary import FAR, Summary, centre
 from blockl0.validate import refuse_entry
 
@@ -74,6 +76,8 @@ class Blocks(Design):
 
     def __init__(self, source: Source) -> None:
         self.source, self.cache = source, ColumnCache(source)
+        self.scans = Scans(source, self.cache.count)
+        self.pool_bytes = max(source.held_bytes, 1)
         self.view = NO_VIEW
         self.chunk = max(part.stop - part.start for part in source.parts)
         # the columns that were taken, by their numbers in the source; None for all of them
@@ -97,6 +101,11 @@ class Blocks(Design):
         """How often the source has been read, by bytes, by this design and those of its views."""
         return self.cache.n_read
 
+    @property
+    def desk(self) -> SideBySide:
+        """Runs tasks whose passes over X are made together."""
+        return self.scans.desk
+
     # scans -----------------------------------------------------------------------------------
 
     def scan(
@@ -116,9 +125,7 @@ class Blocks(Design):
                  tuple(a[..., part] for a in split)))
             for i, part in self._places
         ]  # fmt: skip
-        for i, answer in self.source.engine.map(run_kernel, self.source, calls):
-            self.cache.n_read += self.source.block_nbytes(i) / self.source.nbytes
-            yield i, answer
+        return self.scans.map(calls)
 
     def scan_for(
         self, ranking: Ranking, kernel: Callable[..., Any], *shared: Any,
@@ -281,6 +288,10 @@ class Blocks(Design):
             "chunks of rows."
         )
 
+    def rows(self, rows: Ints) -> Blocks:
+        """Some rows, for predictions: of the columns that are asked for all rows are read."""
+        return Blocks(SomeRows(self.source, rows, self.columns))
+
     # views -----------------------------------------------------------------------------------
 
     def take(self, idx: Any) -> Design:
@@ -304,6 +315,12 @@ class Blocks(Design):
         """X less its weighted means, as a view; no pass where the first one had these weights."""
         self.look(None, weights)
         return CentredBlocks(self)
+
+    def recentred(self, weights: Floats, target: Floats | None = None) -> Blocks:
+        """X itself, of which one pass tells lengths with other weights, and X'y."""
+        other = copy(self)
+        other.look(target, weights)
+        return other
 
     def parts(self) -> Sequence[slice]:
         """The columns of each block; of taken columns as many at a time."""
@@ -359,15 +376,16 @@ class CentredBlocks(Blocks):
         assert self.view.rests is not None
         return self.view.rests
 
-    def recentred(self, weights: Floats) -> CentredBlocks:
-        """The same X with means of other weights taken away; one pass."""
-        other, is_far = copy(self), np.asarray(self.view.is_far)
-        shift = self.rmatvec(weights) / float(weights.sum())
-        other.view = self.view._replace(
-            means=np.where(is_far, self.means, self.means + shift),
-            rests=np.where(is_far, self.rests + shift, 0.0),
-        )
-        other._known = None
+    def recentred(self, weights: Floats, target: Floats | None = None) -> CentredBlocks:
+        """The same X with means of other weights taken away; one pass, which tells X'y, too."""
+        base = object.__new__(Blocks)
+        vars(base).update(vars(self))
+        base.view, base._known = View(self.view.scale), None
+        base.look(target, weights)
+        other = CentredBlocks(base)
+        assert other._known is not None
+        # centred by these weights already, up to rounding
+        other._known = other._known._replace(y=target)
         return other
 
     def as_centred(self, weights: Floats | None = None) -> CentredBlocks:
@@ -393,22 +411,6 @@ class CentredBlocks(Blocks):
         other: Any = super()._lazy(idx)
         other.is_flat, other.is_constant = self.is_flat[idx], self.is_constant[idx]
         return other
-
-
-def run_kernel(
-    block: Block,
-    view: View,
-    own: Ints | None,
-    kernel: Callable[..., Any],
-    shared: tuple[Any, ...],
-    split: tuple[Any, ...],
-) -> Any:
-    """What an engine runs on a block: a kernel on its columns, or some of them, through a view."""
-    if own is not None:
-        block = ArrayBlock(block.columns(own))
-    if not view.is_plain:
-        block = block.through(view)
-    return kernel(block, *shared, *split)
 
 
 def kernel_cross(block: Block, V: Floats) -> Floats:

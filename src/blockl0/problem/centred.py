@@ -96,7 +96,7 @@ class Centered(Design):
         new._set_far(np.flatnonzero(is_far))
         return new
 
-    def recentred(self, weights: Floats) -> Centered:
+    def recentred(self, weights: Floats, target: Floats | None = None) -> Centered:
         """The same X with means of other weights taken away."""
         other = copy(self)
         total, far = float(weights.sum()), self._far

@@ -9,12 +9,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from copy import copy
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
+
+from blockl0.problem.lazy import lazy
 
 Floats = NDArray[np.float64]
 _lapack: Any = lapack
@@ -97,7 +98,7 @@ class Part(ABC):
         other.ridge[:n_free] = 0.0
         return other
 
-    @cached_property
+    @lazy
     def at_zero(self) -> float:
         """The objective at v = 0; no ridge changes it."""
         eta = self.predictor(np.zeros(self.shape))
@@ -148,7 +149,7 @@ class Local(ABC):
         self.part, self.v = part, v
         self.eta: Floats = part.predictor(v) if eta is None else eta
 
-    @cached_property
+    @lazy
     def value(self) -> float:
         """The objective."""
         return self.losses + 0.5 * float(np.vdot(self.part.ridge * self.v, self.v))

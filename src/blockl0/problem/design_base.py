@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.storage.block import Block
+from blockl0.storage.side_by_side import SideBySide
 
 Floats = NDArray[np.float64]
 
@@ -139,10 +140,20 @@ class Design(ABC):
         """X'(weights ∘ y), (n,), where a look at X has told it."""
         return None
 
+    pool_bytes: float = np.inf
+    """What the columns of a pool may take, where there is a limit."""
+    n_searches = 1
+    """Searches that share the memory for pools."""
+
     @property
     def n_read(self) -> float | None:
         """How often X has been read, by bytes; None where it is in memory."""
         return None
+
+    @property
+    def desk(self) -> SideBySide:
+        """Runs tasks whose passes over X are made together; of an X that is read only."""
+        raise TypeError("X is in memory: there are no reads to share.")
 
     def gathered(self, idx: Any) -> Design:
         """X[:, idx], ascending, in memory for many products; all of an X in memory is X itself."""
@@ -152,8 +163,11 @@ class Design(ABC):
         """X less its weighted means, where a storage has a way of its own; see `centred`."""
         return None
 
-    def recentred(self, weights: Floats) -> Design:
-        """X with means of other weights taken away; X itself where nothing is centred."""
+    def recentred(self, weights: Floats, target: Floats | None = None) -> Design:
+        """X with means of other weights taken away; X itself where nothing is centred.
+
+        A target, already centred, is one that products with the weights are asked for next.
+        """
         return self
 
     def shift_from(self, other: Any) -> Floats:
@@ -199,9 +213,10 @@ class Part(Block):
         """(m, c)."""
         return self.design.shape[0], self.part.stop - self.part.start
 
-    def cross(self, V: Floats) -> Floats:
-        """V' X for V (m, k), (k, c)."""
-        return self.design.cross(V, self.part)
+    def product(self, V_t: Floats, part: slice) -> Floats:
+        """V_t X[:, part] for V_t (k, m), (k, c), as the design makes it."""
+        start = self.part.start
+        return self.design.cross(V_t.T, slice(start + part.start, start + part.stop))
 
     def columns(self, idx: Any) -> Floats:
         """X[:, idx] as a new Fortran-ordered array (m, k); idx may be a slice."""

@@ -222,6 +222,11 @@ class Moments:
             The fold of every row; at random where there are several and none are given.
         """
         names = _names(X)
+        if np.ndim(X) == 2 and np.shape(X)[0] == 0 and np.size(y) == 0:
+            # as filters leave them: nothing to take in, of columns that must be the same
+            if self._factors:
+                self._check_width(np.shape(X)[1], names)
+            return self
         parts = _row_parts(X)
         (k, n), y = parts.shape, check_y(y, parts.shape[0])
         weights = check_sample_weight(sample_weight, k)
@@ -316,10 +321,14 @@ class Moments:
                 raise ValueError(f"Moments hold `{name}` already; leave it out.")
 
     def explained(self, coef: Floats, intercept: float) -> float:
-        """The share of the variance of the target that coefficients explain, R²."""
+        """The share of the variance of the target that coefficients explain, R².
+
+        Of a target that is the same in all rows, as scikit-learn has it: 1 for itself, else 0.
+        """
         factor = self.factor
-        rest = factor.triangle.R[1:, -1]
-        return 1.0 - factor.mean_loss(coef, intercept) / (0.5 * float(rest @ rest) / self.total)
+        loss, rest = factor.mean_loss(coef, intercept), factor.triangle.R[1:, -1]
+        variance = 0.5 * float(rest @ rest) / self.total
+        return 1.0 - loss / variance if variance > 0.0 else float(loss == 0.0)
 
     def save(self, path: Any, force: bool = False) -> None:
         """Write a NumPy archive (.npz), whole or not at all, with a checksum and no pickles."""

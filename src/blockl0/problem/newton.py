@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +19,7 @@ from blockl0.problem.descent import (
     start_of,
     weighted_total,
 )
+from blockl0.problem.lazy import lazy
 from blockl0.problem.problem import Problem
 from blockl0.problem.softmax_newton import SoftmaxPart, begin_mixed
 
@@ -138,7 +138,7 @@ class Bent(Local):
         values, self.dual, self.curvature = part.loss.terms(self.eta, part.y)
         self.losses = float(part.weights @ values)
 
-    @cached_property
+    @lazy
     def slope(self) -> Floats:
         """The gradient in v."""
         part = self.part

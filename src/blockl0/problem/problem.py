@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from blockl0.losses import Loss, best_intercept, get_loss
 from blockl0.problem.design import Design, as_design
+from blockl0.problem.lazy import lazy
 from blockl0.problem.orthogonal import independent_positions
 from blockl0.problem.scaling import balance, rescaled, unscaled
 from blockl0.problem.softmax_newton import best_intercepts
@@ -129,7 +129,7 @@ class Problem:
         """Predictors of a sample."""
         return self.loss.n_outputs
 
-    @cached_property
+    @lazy
     def weights(self) -> Floats:
         """Sample weights, (m,), which nobody changes."""
         return np.ones(self.n_samples) if self.sample_weight is None else self.sample_weight
@@ -156,7 +156,7 @@ class Problem:
         total = values.sum() if self.sample_weight is None else self.sample_weight @ values
         return float(total + 0.5 * self.ridge * np.vdot(w, w))
 
-    @cached_property
+    @lazy
     def loss_at_zero(self) -> float:
         """Σ_i weight_i ℓ(0, y_i), without an intercept, found once."""
         eta = np.zeros(self.n_samples if self.n_outputs == 1 else (self.n_samples, self.n_outputs))

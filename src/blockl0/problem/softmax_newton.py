@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from blockl0.problem.descent import (
     start_of,
     weighted_total,
 )
+from blockl0.problem.lazy import lazy
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -51,7 +51,7 @@ class SoftmaxPart(Part):
         self.ridge, self.offset = self.ridge[:, None], offset
         self.Q = contrasts(loss.n_outputs)
 
-    @cached_property
+    @lazy
     def at_zero(self) -> float:
         """The objective at v = 0; no ridge changes it."""
         if np.ndim(self.offset) == 0:
@@ -139,7 +139,7 @@ class Mixed(Local):
         self.P, self.dual, values = softmax_terms(self.eta, part.y)
         self.losses = float(part.weights @ values)
 
-    @cached_property
+    @lazy
     def slope(self) -> Floats:
         """The gradient in v."""
         part = self.part

@@ -13,7 +13,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import replace
-from functools import cached_property
 from math import comb
 from typing import Any, NamedTuple
 
@@ -24,6 +23,7 @@ from blockl0.certificate.unit_table import Rules
 from blockl0.losses import LOSSES, majorizer_curvature
 from blockl0.problem.fits import Fits
 from blockl0.problem.gram_rows import GramRows
+from blockl0.problem.lazy import lazy
 from blockl0.problem.problem import Problem
 from blockl0.refit.class_trials import ClassTrials
 from blockl0.refit.grouped_search import GroupedSearch
@@ -97,18 +97,20 @@ class Model(ABC):
         """The units of the point."""
         return self.problem.units.support(self.w)
 
-    @cached_property
+    @lazy
     def data(self) -> LeastSquares:
         """The model as least squares."""
         problem, eta = self.problem, self.models.fits.predictor(self.w)[0]
         slope, curvature = problem.loss.gradient(eta, problem.y), self._curvature(eta)
         target = eta - (slope.T / curvature).T
         weights = curvature if problem.sample_weight is None else curvature * problem.sample_weight
-        if not problem.has_intercept:
-            return LeastSquares(problem.design, target, weights, 0.0)
-        # centred by the model's own weights: the best intercept does not depend on coefficients
-        b = np.average(target, axis=0, weights=weights)
-        return LeastSquares(problem.design.recentred(weights), target - b, weights, b)
+        b = 0.0
+        if problem.has_intercept:
+            # centred by the model's own weights: the best intercept does not depend on coefficients
+            b = np.average(target, axis=0, weights=weights)
+            target = target - b
+        asked = target if target.ndim == 1 and problem.is_plain else None
+        return LeastSquares(problem.design.recentred(weights, asked), target, weights, b)
 
     def _curvature(self, eta: Floats) -> Floats:
         """The curvatures, (m,): those at eta, safeguarded, or the global bound."""
@@ -186,7 +188,7 @@ class QuadraticModel(Model):
 
     _end: Incumbent | None = None
 
-    @cached_property
+    @lazy
     def best(self) -> Floats | None:
         """Its best point of all, where there are few columns and none is kept; else None."""
         problem = self.problem
@@ -196,7 +198,7 @@ class QuadraticModel(Model):
         self.models.tally.n_passes += 1
         return WholeModel(design, target, weights, problem.ridge).best(self.w, problem.sparsity)
 
-    @cached_property
+    @lazy
     def search(self) -> QuadraticSearch:
         """The search of the model as a problem of its own."""
         design, target, weights, _ = self.data
@@ -278,7 +280,7 @@ class GroupedModel(Model):
     least_curvature = 4e-3
     tries_swaps = True
 
-    @cached_property
+    @lazy
     def search(self) -> GroupedSearch:
         """The search of the model."""
         problem, models = self.problem, self.models
@@ -371,7 +373,7 @@ class UnitModel(GroupedModel):
         """The units of the point; a kept one has its place, though bounds may hold it at zero."""
         return np.union1d(super().support, self.problem.keep).astype(np.int64)
 
-    @cached_property
+    @lazy
     def data(self) -> LeastSquares:
         """The model as least squares: of the squared loss itself, wherever the point is."""
         problem = self.problem
@@ -379,7 +381,7 @@ class UnitModel(GroupedModel):
             return LeastSquares(problem.design, problem.y, problem.weights, 0.0)
         return super().data
 
-    @cached_property
+    @lazy
     def search(self) -> UnitSearch:
         """The search of the model; there is but one for the squared loss."""
         models = self.models

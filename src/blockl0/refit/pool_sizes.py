@@ -12,8 +12,9 @@ NARROW_POOL, NARROW_FACTOR = 160, 8
 """Columns in the narrow pool of the start and the first round: this many, or so many supports."""
 POOL_SIZE, POOL_FACTOR = 1024, 8
 """Columns in the pool: this many, or so many supports if that is more."""
-POOL_BYTES, WHOLE_BYTES = 64 << 20, 128 << 20
-"""Bytes of a pool's columns, unless so many supports need more, and of an X that is one pool."""
+POOL_BYTES = 64 << 20
+"""Bytes of a pool's columns, unless so many supports need more; twice as many of an X that is one
+pool."""
 KICK_WORK = 2e9
 """Operations spent at most on the Gram matrix of a pool for kicks."""
 LARGEST_POOL = 4096
@@ -42,11 +43,12 @@ def pool_size(problem: Problem, options: SearchOptions) -> int:
     if options.pool is not None:
         return min(n, options.pool)
     m, design = problem.n_samples, problem.design
-    affordable = int(POOL_BYTES * n / max(design.nbytes, 1))
+    room = min(POOL_BYTES, design.pool_bytes)
+    affordable = int(room * n / max(design.nbytes, 1))
     most = min(POOL_FACTOR * min(budget, m), LARGEST_POOL)
     wanted = max(min(POOL_SIZE, affordable), most, NARROW_POOL)
     # twice as many cost no more than pricing those that a pool leaves out again and again
-    is_whole = n <= 2 * wanted and design.nbytes <= WHOLE_BYTES
+    is_whole = n <= 2 * wanted and design.nbytes <= 2 * room
     return n if is_whole else min(n, wanted)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,10 +46,10 @@ from blockl0.refit.pricing import (
     price_supports,
     stands_alone,
 )
-from blockl0.refit.search import AnnealingSearch
+from blockl0.refit.search import MOST_TOGETHER, AnnealingSearch
 from blockl0.refit.settled import fit_with_kept, prove
-from blockl0.refit.side_by_side import SideBySide
 from blockl0.run import Run
+from blockl0.storage.side_by_side import SideBySide
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -59,8 +60,6 @@ STAGES = 4
 """Parts in which a large X is first asked for its columns, each priced at what the last found."""
 RELATIVE_TOLERANCE = 1e-11
 """Of ½‖y‖²: smaller improvements are rounding."""
-MOST_TOGETHER = 32
-"""Searches that run side by side at most."""
 MAX_PRICINGS = 50
 """Rounds of pool, search and price before a search is given up; each lowers the objective."""
 
@@ -99,7 +98,7 @@ class QuadraticSearch(AnnealingSearch):
         self._whole = None if like is None else self._like_whole_of(like)
         self._last: Pool | None = None  # the last pool that was not all of X
         # where searches run side by side, they ask for prices together
-        self.desk: SideBySide | None = None
+        self._desk: SideBySide | None = None
         self._memory = PriceMemory(max(LARGEST_POOL, pool_size(problem, options)))
         self._fitted: tuple[bytes, Incumbent] | None = None  # the last support, and its fit
         if (checkpoint := problem.shared.get("checkpoint")) is not None:
@@ -119,7 +118,7 @@ class QuadraticSearch(AnnealingSearch):
         What is known of the Gram matrix of all columns is copied.
         """
         other = self.for_sparsity(self.problem.sparsity)
-        other.tally, other.desk = Tally(), None
+        other.tally, other._desk = Tally(), None
         other._memory = PriceMemory(self._memory.size)
         if other._whole is not None:
             other._whole.part_from_others()
@@ -131,17 +130,21 @@ class QuadraticSearch(AnnealingSearch):
             self._last = None
 
     def together(self, most_bytes: float) -> tuple[QuadraticSearch, int]:
-        """A search that asks for prices with others, and how many of them have room in memory.
-
-        Where X is read, a pass is worth more than the time that the products of one take.
-        """
+        """A search that asks for prices with others, and how many of them have room in memory."""
         if self.problem.design.n_read is None:
             return self, 1
         other = copy(self)
-        other.desk = SideBySide(self.price)
+        other._desk = SideBySide(self.price)
         p = pool_size(self.problem, self.options)
         each = 8.0 * p * (self.problem.n_samples + 2 * p)
         return other, max(1, min(MOST_TOGETHER, int(most_bytes / each)))
+
+    def run_together(
+        self, tasks: Sequence[Callable[[], Any]], interrupt: Callable[[], Any]
+    ) -> list[Any]:
+        """What tasks return; supports that they ask the prices of are one product with X."""
+        assert self._desk is not None
+        return self._desk.run(tasks, interrupt)
 
     def for_target(self, y: Floats) -> QuadraticSearch:
         """The search of the same columns for another target, with a tally of its own.
@@ -283,7 +286,7 @@ class QuadraticSearch(AnnealingSearch):
         found = self._memory.get(support, self.problem.n_features)
         if found is None:
             point = incumbent.w, support
-            found = self.price([point])[0] if self.desk is None else self.desk.ask(point)
+            found = self.price([point])[0] if self._desk is None else self._desk.ask(point)
             self._memory.put(support, found)
         return found
 

@@ -34,7 +34,8 @@ from blockl0.refit.quadratic_search import QuadraticSearch
 from blockl0.refit.search import Search
 from blockl0.refit.together import Second
 from blockl0.result import Result, Status
-from blockl0.run import Run
+from blockl0.run import Run, status_of
+from blockl0.storage.scans import timed_by
 from blockl0.units import Columns, Groups
 from blockl0.validate import check_choice, check_integer, count_jobs
 
@@ -129,7 +130,8 @@ def run_search(
     search: Search, init: Floats | None, run: Run, rng: np.random.Generator, rounds: int
 ) -> Result:
     """The result of a search."""
-    incumbent, status = improve(search, init, run, rng, rounds)
+    with timed_by(run):
+        incumbent, status = improve(search, init, run, rng, rounds)
     return finish(search, incumbent, status, run)
 
 
@@ -186,8 +188,8 @@ def improve(
             incumbent.iteration += 1
             beside.advance(incumbent)
             status = run.record(beside.better(incumbent))
-    except KeyboardInterrupt:
-        incumbent, status = incumbent or _nothing(search.problem), Status.INTERRUPTED
+    except KeyboardInterrupt as stop:
+        incumbent, status = incumbent or _nothing(search.problem), status_of(stop)
     incumbent = second.better(beside.better(incumbent))
     if status is None:
         status = Status.OPTIMAL if incumbent.is_proven else Status.CONVERGED

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,11 @@ from blockl0.refit.pool_sizes import SearchOptions
 from blockl0.run import Run
 
 Floats = NDArray[np.float64]
+
+MOST_TOGETHER = 32
+"""Searches that run side by side at most."""
+POOL_COLUMNS, POINT_NUMBERS = 512, 32
+"""Columns, and numbers for every column of X, that a search of another loss holds."""
 
 
 class Search(ABC):
@@ -45,8 +51,21 @@ class Search(ABC):
         self._read_before = problem.shared.pop("n_read", problem.design.n_read)
 
     def together(self, most_bytes: float) -> tuple[Self, int]:
-        """A search that asks for passes over X with others, and how many can do so at a time."""
-        return self, 1
+        """A search that asks for passes over X with others, and how many can do so at a time.
+
+        Where X is read, a pass is worth more than the memory that several searches take.
+        """
+        if self.problem.design.n_read is None:
+            return self, 1
+        m, n = self.problem.design.shape
+        each = 8.0 * self.problem.n_outputs * (POOL_COLUMNS * m + POINT_NUMBERS * n)
+        return self, max(1, min(MOST_TOGETHER, int(most_bytes / each)))
+
+    def run_together(
+        self, tasks: Sequence[Callable[[], Any]], interrupt: Callable[[], Any]
+    ) -> list[Any]:
+        """What tasks with searches of this X return; passes that they ask for are one."""
+        return self.problem.design.desk.run(tasks, interrupt)
 
     def release(self) -> None:
         """Let go of columns that are held for the next round, where X is one that is read."""

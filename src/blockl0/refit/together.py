@@ -59,9 +59,16 @@ class Second:
             self._rng = np.random.default_rng(int(deepcopy(self._first_rng).integers(2**63)))
         start = replace(self.better(incumbent), walk=self._walk, frontier=None)
         own = partial(self._make_round, self._search, start)
-        found, self.point = in_threads([make_round, own], self._first.options.n_jobs, self.run)
+        found, self.point = self._run([make_round, own])
         self._first.tally.take(self._search.tally)
         return found
+
+    def _run(self, work: list[Callable[[], Incumbent]]) -> list[Incumbent]:
+        """Both rounds; of an X that is read they share passes."""
+        first = self._first
+        if first.problem.design.n_read is None:
+            return in_threads(work, first.options.n_jobs, self.run)
+        return first.problem.design.desk.run(work, self.run.interrupt)
 
     def _make_round(self, search: Search, start: Incumbent) -> Incumbent:
         """A round from a point, on from where the last walk has led; what is better is checked."""
@@ -87,6 +94,6 @@ def in_threads(work: list[Callable[[], Incumbent]], n_threads: int, run: Run) ->
     with ThreadPoolExecutor(min(n_threads, len(work))) as pool:
         try:
             return [future.result() for future in [pool.submit(call) for call in work]]
-        except KeyboardInterrupt:
-            run.interrupt()
+        except KeyboardInterrupt as stop:
+            run.interrupt(stop)
             raise

@@ -41,10 +41,10 @@ class ColumnCache:
     def _columns(self, idx: Ints) -> Floats:
         missing = np.array([j for j in np.unique(idx) if int(j) not in self._kept], dtype=np.int64)
         if idx.size > self.most:
-            self._count(idx)
+            self._count_columns(idx)
             return self.source.columns(idx)
         if missing.size:
-            self._count(missing)
+            self._count_columns(missing)
             for j, x in zip(missing, self.source.columns(missing).T, strict=True):
                 self._kept[int(j)] = x.copy()
         X = np.empty((self.source.shape[0], idx.size), order="F")
@@ -67,5 +67,9 @@ class ColumnCache:
         for j in list(self._kept)[: max(0, len(self._kept) - self.most)]:
             del self._kept[j]
 
-    def _count(self, idx: Ints) -> None:
-        self.n_read += self.source.columns_nbytes(idx) / max(self.source.nbytes, 1)
+    def count(self, share: float) -> None:
+        """Count what was read, as a share of the source."""
+        self.n_read += share
+
+    def _count_columns(self, idx: Ints) -> None:
+        self.count(self.source.columns_nbytes(idx) / max(self.source.nbytes, 1))

@@ -51,7 +51,7 @@ class Bag:
         """Put columns X (m, k) in; what is not among the best any more falls out."""
         self._ranks, self._idx = np.append(self._ranks, ranks), np.append(self._idx, idx)
         self._columns += [x.copy() for x in X.T]
-        if self._ranks.size > 2 * self.most:
+        if self._ranks.size > self.most + self.most // 4:
             self._sort()
 
     def contents(self) -> tuple[Ints, list[Floats]]:

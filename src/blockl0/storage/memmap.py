@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.files import check_exists
+from blockl0.files import check_exists, part_for
 from blockl0.storage.block import ArrayBlock, Block
 from blockl0.storage.engine import ReadAhead, Room
 from blockl0.storage.limits import Limits, limits_of
@@ -160,10 +160,13 @@ def by_columns(X: Any, path: Any, memory_limit: float | None = None) -> Path:
     if path.exists():
         raise FileExistsError(f"{str(path)!r} exists; choose another name.")
     m, n = X.shape
-    out = np.lib.format.open_memmap(path, "w+", X.dtype, (m, n), fortran_order=True)
-    step = max(1, limits_of(memory_limit).slab // (n * out.itemsize))
-    for start in range(0, m, step):
-        out[start : start + step] = X[start : start + step]
-        # written pages would stay in memory
-        out.flush()
+    # a process that is killed must not leave half a file under this name
+    with part_for(path) as (part, _):
+        out = np.lib.format.open_memmap(part, "w+", X.dtype, (m, n), fortran_order=True)
+        step = max(1, limits_of(memory_limit).slab // (n * out.itemsize))
+        for start in range(0, m, step):
+            out[start : start + step] = X[start : start + step]
+            # written pages would stay in memory
+            out.flush()
+        del out
     return path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -98,6 +99,33 @@ class ArraySource(Source):
     def columns_nbytes(self, idx: Ints) -> float:
         """Bytes of these columns."""
         return self.nbytes * idx.size / self.shape[1]
+
+
+class SomeRows(Source):
+    """Some rows of a source, of which columns are read by a function that may keep them.
+
+    Parameters
+    ----------
+    source : Source
+    rows : ndarray of int64
+    read : callable
+        Columns by their numbers, over all rows.
+    """
+
+    held_bytes = 0
+
+    def __init__(self, source: Source, rows: Ints, read: Callable[[Ints], Floats]) -> None:
+        self.source, self.rows, self._read = source, rows, read
+        self.shape, self.parts = (len(rows), source.shape[1]), source.parts
+        self.nbytes = source.nbytes
+
+    def block(self, i: int) -> Block:
+        """Block i, of which all rows are read."""
+        return ArrayBlock(self.source.block(i).columns(slice(None))[self.rows])
+
+    def columns(self, idx: Ints) -> Floats:
+        """X[:, idx] as a new Fortran-ordered array (m, k)."""
+        return np.asfortranarray(self._read(idx)[self.rows])
 
 
 def even_parts(

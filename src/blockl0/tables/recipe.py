@@ -196,7 +196,8 @@ def text_features(
     levels = sorted(levels)
     if n_missing:
         found.missing[name] = n_missing
-        levels = [*levels, MISSING]
+        # a text that says so already is the same value
+        levels = [*(level for level in levels if level != MISSING), MISSING]
     found.coded[name] = len(levels)
     # beside an intercept all values but one say it all: the first is what others are compared with
     is_whole = choices.levels == "together" and len(levels) > 1
