@@ -1,0 +1,127 @@
+"""The tableau in single precision, against the one in double and against fits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from blockl0 import kernels
+from blockl0.problem.fits import least_squares_on
+from blockl0.problem.problem import as_problem
+from blockl0.refit.annealing import FIRST, LONG, Walker, anneal, best_for, last_price
+from blockl0.refit.frontier import Frontier
+from blockl0.refit.pool import restore, save
+from blockl0.refit.quadratic_search import QuadraticSearch
+from blockl0.refit.rounds import refit_options
+from blockl0.refit.single import SingleTable
+
+OPTIONS = refit_options()[0]
+
+
+def draw(m, n, seed, length=1.0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((m, n))
+    return X * length, X[:, : n // 3].sum(axis=1) + 2.0 * rng.standard_normal(m)
+
+
+def pool_of(problem):
+    pool = QuadraticSearch(problem, OPTIONS).whole_pool()
+    pool.know_all()
+    return pool
+
+
+def gains(table):
+    """What each column outside the support would gain, and each member would cost."""
+    edge, pivots = (table.border[line].astype(float) for line in (kernels.EDGE, kernels.PIVOT))
+    return 0.5 * edge**2 / np.abs(pivots)
+
+
+@pytest.mark.parametrize("scale", [1e-40, 1.0, 1e40])
+@pytest.mark.parametrize("moves", [[], [3], [3, 7, 20], [3, 7, 20, 7, 11, 3]])
+def test_it_tells_what_the_pool_tells(scale, moves):
+    lengths = np.random.default_rng(0).uniform(0.01, 100.0, 30)
+    X, y = draw(40, 30, 1, lengths * scale)
+    pool = pool_of(as_problem(X, y * scale, alpha=scale**2))
+    single = SingleTable(pool, 10)
+    pool.toggle(np.array(moves, dtype=np.int64))
+    kernels.descend(single.table, np.array(moves, dtype=np.int64), pool.equal, 0.0, 10, 0.0, 0)
+    assert single.support.tolist() == pool.support.tolist()
+    np.testing.assert_allclose(gains(single.table) * single.unit, gains(pool.table), rtol=2e-3)
+    value = single.table.value[kernels.MINIMUM] * single.unit
+    assert value == pytest.approx(pool.value, rel=1e-5)
+    before = single.table.border[: kernels.MOVING].copy()
+    single.take()
+    np.testing.assert_allclose(single.table.border[: kernels.MOVING], before, rtol=2e-3, atol=1e-5)
+
+
+def test_it_returns_to_what_was_saved():
+    pool = pool_of(as_problem(*draw(40, 30, 2), alpha=1.0))
+    pool.load(np.array([1, 5, 9]))
+    single = SingleTable(pool, 10)
+    rows, border = single.table.rows[:3].copy(), single.table.border[: kernels.MOVING].copy()
+    state = save(single.table)
+    kernels.descend(single.table, np.array([5, 12, 13, 14]), pool.equal, 0.0, 10, 0.0, 0)
+    assert single.support.tolist() == [1, 9, 12, 13, 14]
+    restore(single.table, state)
+    assert single.support.tolist() == [1, 5, 9]
+    assert np.array_equal(single.table.rows[:3], rows)
+    assert np.array_equal(single.table.border[: kernels.MOVING], border)
+
+
+def test_the_value_of_a_support_is_that_of_its_fit():
+    X, y = draw(40, 30, 3)
+    X[:, 29] = X[:, 28]
+    problem = as_problem(X, y, alpha=1.0, ridge=0.0)
+    search = QuadraticSearch(problem, OPTIONS)
+    pool = search.whole_pool()
+    pool.know_all()
+    for support in ([], [4], [0, 4, 17, 29]):
+        w = least_squares_on(problem, np.array(support, dtype=np.int64))
+        value = pool.value_of(np.array(support, dtype=np.int64)) + search.constant
+        assert value == pytest.approx(problem.smooth(w), rel=1e-12)
+    assert pool.value_of(np.array([28, 29])) == np.inf
+
+
+def test_walks_go_on_in_double_where_single_precision_drifts(monkeypatch):
+    monkeypatch.setattr("blockl0.refit.annealing.MAX_DRIFT", 0.0)
+    monkeypatch.setattr("blockl0.refit.annealing.MOST_REBUILT", 2)
+    X, y = draw(60, 50, 4)
+    problem = as_problem(X, y, alpha=0.5)
+    search = QuadraticSearch(problem, OPTIONS)
+    pool = search.make_pool(search.start(problem.zero()))
+    frontier, walker = Frontier(), Walker(pool, 50, None, np.random.default_rng(0))
+    anneal(walker, frontier, 0.5, 3e6, FIRST)
+    assert walker.support.tolist() == pool.support.tolist()
+    size = frontier.best_size(problem.sparsity)
+    w = least_squares_on(problem, frontier.support(size))
+    value = frontier.value(size) + search.constant
+    assert value == pytest.approx(problem.smooth(w), rel=1e-9)
+
+
+@pytest.mark.parametrize("pace", [FIRST, LONG])
+def test_single_precision_ends_as_low_as_double(pace, monkeypatch):
+    X, y = draw(60, 90, 5)
+    problem = as_problem(X, y, alpha=0.5)
+    search = QuadraticSearch(problem, OPTIONS)
+    ends = []
+    for least in (1e-6, np.inf):
+        monkeypatch.setattr("blockl0.refit.annealing.LEAST_PRICE", least)
+        pool = search.make_pool(search.start(problem.zero()))
+        frontier = Frontier()
+        walker = Walker(pool, 60, None, np.random.default_rng(0))
+        anneal(walker, frontier, last_price(pool), 3e7, pace)
+        ends.append(frontier.best(problem.sparsity) + search.constant)
+    assert ends[0] == pytest.approx(ends[1], rel=0.02)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_sizes_that_are_best_for_a_price(seed):
+    rng = np.random.default_rng(seed)
+    sizes = np.sort(rng.choice(40, 25, replace=False))
+    values = 100.0 / (1.0 + sizes) + rng.uniform(0.0, 1.0, 25)
+    found = best_for(sizes, values, 0.05, 2.0).tolist()
+    for price in np.geomspace(0.05, 2.0, 200):
+        assert sizes[np.argmin(values + price * sizes)] in found
+    assert sizes[-1] in found
+    wanted = {int(sizes[np.argmin(values + p * sizes)]) for p in np.geomspace(0.05, 2.0, 20_000)}
+    assert set(found) == wanted | {int(sizes[-1])}
