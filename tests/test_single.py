@@ -10,10 +10,8 @@ from blockl0.problem.fits import least_squares_on
 from blockl0.problem.problem import as_problem
 from blockl0.refit.annealing import FIRST, LONG, Walker, anneal, best_for, last_price
 from blockl0.refit.frontier import Frontier
-from blockl0.refit.pool import restore, save
 from blockl0.refit.quadratic_search import QuadraticSearch
 from blockl0.refit.rounds import refit_options
-from blockl0.refit.single import SingleTable
 
 OPTIONS = refit_options()[0]
 
@@ -37,35 +35,35 @@ def gains(table):
 
 
 @pytest.mark.parametrize("scale", [1e-40, 1.0, 1e40])
-@pytest.mark.parametrize("moves", [[], [3], [3, 7, 20], [3, 7, 20, 7, 11, 3]])
-def test_it_tells_what_the_pool_tells(scale, moves):
+@pytest.mark.parametrize("work", [0.0, 2e3, 2e4, 1e6])
+def test_it_tells_what_the_pool_tells(scale, work):
     lengths = np.random.default_rng(0).uniform(0.01, 100.0, 30)
     X, y = draw(40, 30, 1, lengths * scale)
     pool = pool_of(as_problem(X, y * scale, alpha=scale**2))
-    single = SingleTable(pool, 10)
-    pool.toggle(np.array(moves, dtype=np.int64))
-    kernels.descend(single.table, np.array(moves, dtype=np.int64), pool.equal, 0.0, 10, 0.0, 0)
-    assert single.support.tolist() == pool.support.tolist()
+    pool.load(np.array([3, 7, 20]))
+    walker = Walker(pool, 10, None, np.random.default_rng(0))
+    walker.walk(10.0 * scale**2, scale**2, work, 1.0)
+    single = walker._single
+    assert (walker.support.tolist() == [3, 7, 20]) == (work == 0.0)
+    pool.load(walker.support)
     np.testing.assert_allclose(gains(single.table) * single.unit, gains(pool.table), rtol=2e-3)
     value = single.table.value[kernels.MINIMUM] * single.unit
     assert value == pytest.approx(pool.value, rel=1e-5)
-    before = single.table.border[: kernels.MOVING].copy()
-    single.take()
-    np.testing.assert_allclose(single.table.border[: kernels.MOVING], before, rtol=2e-3, atol=1e-5)
 
 
 def test_it_returns_to_what_was_saved():
     pool = pool_of(as_problem(*draw(40, 30, 2), alpha=1.0))
     pool.load(np.array([1, 5, 9]))
-    single = SingleTable(pool, 10)
-    rows, border = single.table.rows[:3].copy(), single.table.border[: kernels.MOVING].copy()
-    state = save(single.table)
-    kernels.descend(single.table, np.array([5, 12, 13, 14]), pool.equal, 0.0, 10, 0.0, 0)
-    assert single.support.tolist() == [1, 9, 12, 13, 14]
-    restore(single.table, state)
-    assert single.support.tolist() == [1, 5, 9]
-    assert np.array_equal(single.table.rows[:3], rows)
-    assert np.array_equal(single.table.border[: kernels.MOVING], border)
+    walker = Walker(pool, 10, None, np.random.default_rng(0))
+    table = walker._single.table
+    rows, border = table.rows[:3].copy(), table.border[: kernels.MOVING].copy()
+    go_back = walker.save()
+    walker.walk(2.0, 1.0, 1e4, 1.0)
+    assert walker.support.tolist() != [1, 5, 9]
+    go_back()
+    assert walker.support.tolist() == [1, 5, 9]
+    assert np.array_equal(table.rows[:3], rows)
+    assert np.array_equal(table.border[: kernels.MOVING], border)
 
 
 def test_the_value_of_a_support_is_that_of_its_fit():
