@@ -123,3 +123,12 @@ def test_sizes_that_are_best_for_a_price(seed):
     assert sizes[-1] in found
     wanted = {int(sizes[np.argmin(values + p * sizes)]) for p in np.geomspace(0.05, 2.0, 20_000)}
     assert set(found) == wanted | {int(sizes[-1])}
+
+
+def test_a_walk_may_begin_at_more_columns_than_it_may_come_to():
+    pool = pool_of(as_problem(*draw(40, 30, 6), alpha=1.0))
+    walker = Walker(pool, 4, None, np.random.default_rng(0))
+    walker.go_to(np.arange(12))
+    assert walker.support.tolist() == list(range(12))
+    walker.walk(30.0, 20.0, 1e5, 0.1)
+    assert walker.support.size <= 12

@@ -103,8 +103,8 @@ class Walker:
         self.pool, self.run, self._rng = pool, run, rng
         self.most = min(most, pool.sparsity.budget, pool.columns.size)
         self._single: SingleTable | None = None
-        if last_price(pool) > LEAST_PRICE * unit_of(pool) and pool.size <= self.most:
-            self._single = SingleTable(pool, self.most)
+        if last_price(pool) > LEAST_PRICE * unit_of(pool):
+            self._single = SingleTable(pool)
         self._n_rebuilt = 0
         self._cooling = kernels.Cooling(
             plan=np.zeros(6),

@@ -31,21 +31,19 @@ class SingleTable:
     ----------
     pool : Pool
         All of its Gram matrix is known. It must come to each support that a walk begins at.
-    most : int
-        Columns in a support.
     """
 
-    def __init__(self, pool: Pool, most: int) -> None:
+    def __init__(self, pool: Pool) -> None:
         p = pool.columns.size
         self.pool, self.unit = pool, unit_of(pool)
         self._lengths = np.where(pool.sq_norms > 0.0, np.sqrt(pool.sq_norms), 1.0)
-        rows: Any = np.empty((most + 2, p), dtype=np.float32)
+        rows: Any = np.empty(pool.table.rows.shape, dtype=np.float32)
         border: Any = np.zeros((5, p), dtype=np.float32)
         gram: Any = pool.unit_gram()
         border[kernels.LEAST] = LEAST_PIVOT
         self.table = kernels.Tableau(
             gram=gram, known=pool.table.known, kept=pool.table.kept, rows=rows, border=border,
-            slot=np.empty(p, dtype=np.int64), member=np.empty(most + 2, dtype=np.int64),
+            slot=np.empty(p, dtype=np.int64), member=np.empty_like(pool.table.member),
             value=np.zeros(4),
         )  # fmt: skip
         self.take()
