@@ -26,7 +26,7 @@ from blockl0.refit.elsewhere import ask_neighbours, restart
 from blockl0.refit.pool import Pool
 from blockl0.refit.pool_kicks import PoolKicks
 from blockl0.refit.pool_sizes import NARROW_POOL, SearchOptions, kick_size, narrow_size, pool_size
-from blockl0.refit.pricing import price_columns
+from blockl0.refit.pricing import price_of_one, price_supports
 from blockl0.refit.quadratic_search import QuadraticSearch
 from blockl0.refit.rounds import improve, refit_options
 from blockl0.refit.settled import fit_with_kept, prove
@@ -148,6 +148,12 @@ def test_gains_and_costs_are_those_of_fits(kind):
                 assert value_on(problem, inside | {i}) == pytest.approx(here, abs=1e-9)
         for j, cost in zip(pool.members, pool.drop_costs(pool.members), strict=True):
             assert cost == pytest.approx(value_on(problem, inside - {int(j)}) - here, abs=1e-9)
+
+
+def price_columns(problem, sq_norms, w, support):
+    """What each column changes the objective by, and the columns for which that is rounding."""
+    priced = price_supports(problem, sq_norms, [(w, support)])[0]
+    return priced.change(price_of_one(problem, support.size)), priced.doubtful
 
 
 def best_with(problem, support, i):

@@ -19,18 +19,11 @@ from blockl0.problem.centred import Centered
 from blockl0.problem.design import Dense
 from blockl0.problem.design_base import Design
 from blockl0.storage import opened
-from blockl0.storage.block import (
-    FAR,
-    NO_VIEW,
-    ArrayBlock,
-    Block,
-    Summary,
-    View,
-    centre,
-)
+from blockl0.storage.block import NO_VIEW, ArrayBlock, Block, View
 from blockl0.storage.cache import ColumnCache
 from blockl0.storage.carried import Bag, Ranking, kernel_carry
 from blockl0.storage.source import Source
+from blockl0.storage.summary import FAR, Summary, centre
 from blockl0.validate import refuse_entry
 
 Floats = NDArray[np.float64]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.problem.design_base import Design
-from blockl0.storage.block import FAR
+from blockl0.storage.summary import FAR
 from blockl0.units import is_rounding
 
 Floats = NDArray[np.float64]

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from blockl0.problem.centred import centred
 from blockl0.problem.design_base import Design
 from blockl0.problem.problem import Problem, independent
-from blockl0.storage.block import centre
+from blockl0.storage.summary import centre
 
 Floats = NDArray[np.float64]
 

@@ -73,17 +73,6 @@ def stands_alone(
     return smallest_distance(problem.unit_columns(support)[0]) >= ALONE_DISTANCE
 
 
-def price_columns(
-    problem: Problem, sq_norms: Floats, w: Floats, support: Ints
-) -> tuple[Floats, Ints]:
-    """Change of the objective by the best addition or swap that brings in each column, (n,).
-
-    And the columns outside the support for which that is rounding; see `price_supports`.
-    """
-    priced = price_supports(problem, sq_norms, [(w, support)])[0]
-    return priced.change(price_of_one(problem, support.size)), priced.doubtful
-
-
 def price_of_one(problem: Problem, size: int) -> float:
     """What an addition to a support of a size costs; infinity where there is no room for one."""
     price, budget = problem.sparsity

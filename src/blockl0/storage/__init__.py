@@ -13,11 +13,12 @@ found where the columns lie.
 from __future__ import annotations
 
 from blockl0.storage.bed_files import open_bed
-from blockl0.storage.block import ArrayBlock, Block, Summary, View
+from blockl0.storage.block import ArrayBlock, Block, View
 from blockl0.storage.engine import Engine, InOrder, ReadAhead
 from blockl0.storage.memmap import by_columns
 from blockl0.storage.openers import opened
 from blockl0.storage.source import ArraySource, Source
+from blockl0.storage.summary import Summary
 
 __all__ = [
     "ArrayBlock",
