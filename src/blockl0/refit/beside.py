@@ -16,7 +16,7 @@ from blockl0.run import Run
 MEDIUM, LARGE = 24, 96
 """Columns in a support at a price from which on there is a second search, and from which on the
 first makes no round."""
-MANY, FULL = 40, 64
+MANY, FULL = 48, 64
 """The same under a budget alone, where kicks do better on small supports; where the first search
 goes on, too, there is no second one unless more than one round is made."""
 ELSEWHERE, LONGER = 10, 4
@@ -24,6 +24,8 @@ ELSEWHERE, LONGER = 10, 4
 FEW_ROUNDS = 4
 """Twice the walks in a row without improvement that end a search which began with a frontier that
 was given, or with an annealing that brought nothing."""
+SHORT = AGAIN._replace(moves=AGAIN.moves / 2)
+"""The pace of walks on a frontier that was given, to which many points add."""
 SMALL_GAIN = 2e-3
 """Of the objective: a round that brings less takes back but half of the failures before it."""
 
@@ -117,7 +119,8 @@ class Beside:
             self._next = self._next._replace(moves=LONGER * self._next.moves)
             self._next_cooling += ELSEWHERE
         else:
-            self.point = self._search.cool(before, self.run, self.rng, AGAIN, is_again=True)
+            pace = AGAIN if self._given is None else SHORT
+            self.point = self._search.cool(before, self.run, self.rng, pace, is_again=True)
         self._fruitless = count_fruitless(
             self._fruitless, before.objective, self.point.objective
         )  # fmt: skip
