@@ -63,7 +63,7 @@ FEATURES := import numpy; print(*numpy.show_config("dicts")["SIMD Extensions"].g
 # A compiled kernel reads and writes past the end of an array without a word. Compiled once more
 # with every index checked, into a cache of its own, it raises IndexError.
 KERNELS := tests/test_kernels.py tests/test_block_search.py tests/test_exact.py \
-  tests/test_certificate.py tests/test_refit.py tests/test_annealing.py tests/test_structure.py
+  tests/test_certificate.py tests/test_refit.py tests/test_annealing.py tests/test_single.py tests/test_structure.py
 
 test-bounds: export NUMBA_BOUNDSCHECK := 1
 test-bounds: export NUMBA_CACHE_DIR := $(CURDIR)/$(VENV)/numba-bounds

@@ -10,10 +10,12 @@ import pytest
 from blockl0 import kernels, solve
 from blockl0.problem.fits import least_squares_on
 from blockl0.problem.problem import as_problem
+from blockl0.problem.sparsity import Sparsity
 from blockl0.refit.annealing import (
     AGAIN,
     FIRST,
     LONG,
+    SPAN,
     Walker,
     anneal,
     anneal_again,
@@ -36,14 +38,15 @@ def draw(m, n, seed):
     return X, X[:, : n // 3].sum(axis=1) + 2.0 * rng.standard_normal(m)
 
 
-def annealed(problem, seed=0, work=2e6, most=None, run=None):
+def annealed(problem, seed=0, work=2e6, most=None, run=None, span=SPAN):
     """The frontier of an annealing to the price of the problem, and the search that made it."""
     search, frontier = QuadraticSearch(problem, OPTIONS), Frontier()
     pool = search.make_pool(search.start(problem.zero()), run)
     most = problem.n_features if most is None else most
     rng = np.random.default_rng(seed)
     walker = Walker(pool, most, run, rng)
-    anneal(walker, frontier, last_price(pool), work, LONG if seed % 2 else FIRST)
+    pace = (LONG if seed % 2 else FIRST)._replace(span=span)
+    anneal(walker, frontier, last_price(pool), work, pace)
     return search, pool, frontier
 
 
@@ -77,16 +80,29 @@ def test_what_is_noted_is_the_fit_of_its_support(form, seed):
 def test_of_few_columns_it_meets_the_best_of_every_size(seed):
     X, y = draw(25, 9, seed)
     problem = as_problem(X, y, alpha=1e-3)
-    search, _, frontier = annealed(problem, seed, work=5e6)
+    # of every size where all prices are served alike, as for a path; else of those best for a price
+    search, _, every = annealed(problem, seed, work=5e6, span=np.inf)
+    some = annealed(problem, seed, work=5e6)[2]
+    best = {}
     for k in range(1, 9):
         supports = combinations(range(9), k)
-        best = min(problem.smooth(least_squares_on(problem, np.array(s))) for s in supports)
-        assert frontier.value(k) + search.constant == pytest.approx(best, rel=1e-9)
+        best[k] = min(problem.smooth(least_squares_on(problem, np.array(s))) for s in supports)
+        assert every.value(k) + search.constant == pytest.approx(best[k], rel=1e-9)
+        assert k not in some or some.value(k) == pytest.approx(every.value(k), rel=1e-9)
+    for price in np.geomspace(1e-3, 1e-3 * SPAN, 30):
+        least = min(best[k] + price * k for k in best)
+        found = some.best(Sparsity(price, 8)) + search.constant
+        assert found == pytest.approx(least, rel=1e-9)
 
 
 def test_the_seed_makes_the_walk():
     problem = as_problem(*draw(40, 60, 1), alpha=0.5)
-    ends = [annealed(problem, seed)[1].support.tolist() for seed in (0, 0, 1)]
+    ends = []
+    for seed in (0, 0, 1):
+        pool = annealed(problem, seed)[1]
+        walker = Walker(pool, 60, None, np.random.default_rng(seed))
+        walker.walk(2.0, 0.5, 1e5, 0.1)
+        ends.append(walker.support.tolist())
     assert ends[0] == ends[1]
     walks = [annealed(problem, seed, work=2e5)[2] for seed in (0, 0, 1)]
     values = [[walk.value(k) for k in range(61)] for walk in walks]
@@ -136,9 +152,11 @@ def test_dependent_columns_stay_apart():
 
 def test_work_and_size_are_bounded():
     pool = annealed(as_problem(*draw(20, 30, 7), alpha=0.5))[1]
-    assert work_of(pool, 10, 100) == 100 * 30 * 10
-    assert work_of(pool, 0, 100) == 100 * 30
-    assert work_of(pool, 10**9, 10**9) <= 1e11
+    pace = FIRST._replace(moves=100)
+    assert work_of(pool, 10, pace) == 100 * 30 * 10
+    assert work_of(pool, 0, pace) == 100 * 30
+    assert work_of(pool, 10**9, pace) == FIRST.most_work <= 1e10
+    assert work_of(pool, 10**9, LONG) <= 1e11
     assert most_columns(0) >= 1
     assert most_columns(1000) <= 1200
 

@@ -788,7 +788,15 @@ FIRST_ROW = -1.0  # of SWAP_ROW: begin with the first row
 # must be made anew. Called again with the same table, it goes on where it was left
 DONE, PAUSED, DRIFTED = -1, -2, -3
 MAX_DRIFT = 1e-10  # of a pivot, relative to its column's squared norm, before a table is made anew
-BARRED = 1e200  # stands for the pivot of a column that may not enter
+# stands for the pivot of a column that may not enter; in single precision, where columns are of
+# length one, there is less room
+BARRED, SINGLE_BARRED = 1e200, 1e30
+
+
+@part
+def barred_pivot(table):
+    """What stands for the pivot of a column that may not enter."""
+    return SINGLE_BARRED if table.rows.itemsize == 4 else BARRED
 
 
 @part
@@ -801,7 +809,15 @@ def make_row(table, i):
     size, new = member[-1], rows[member[-1]]
     for l in range(p):
         new[l] = gram[l]
-    for a in range(size):
+    # by four, so that the new row is read and written less often
+    whole = size - size % 4
+    for a in range(0, whole, 4):
+        x, y, z, t = rows[a], rows[a + 1], rows[a + 2], rows[a + 3]
+        by_x, by_y = gram[member[a]], gram[member[a + 1]]
+        by_z, by_t = gram[member[a + 2]], gram[member[a + 3]]
+        for l in range(p):
+            new[l] -= (by_x * x[l] + by_y * y[l]) + (by_z * z[l] + by_t * t[l])
+    for a in range(whole, size):
         row, factor = rows[a], gram[member[a]]
         for l in range(p):
             new[l] -= factor * row[l]
@@ -817,9 +833,9 @@ def sweep_rows(table, size, i, j, new, old):
 
     Both changes are made in one pass: rows are long, and reading them is what takes the time.
     """
-    rows, p = table.rows, table.slot.size
+    rows, p, one = table.rows, table.slot.size, table.rows.dtype.type(1)
     if i >= 0 and j >= 0:
-        inn, out = 1.0 / new[i], 1.0 / old[j]
+        inn, out = one / new[i], one / old[j]
         for a in range(size):
             row = rows[a]
             factor_out = row[j] * out
@@ -830,7 +846,7 @@ def sweep_rows(table, size, i, j, new, old):
             row[j] = -factor_out - factor_in * new[j]
             row[i] = factor_in
     elif i >= 0:
-        inn = 1.0 / new[i]
+        inn = one / new[i]
         for a in range(size):
             row = rows[a]
             factor_in = row[i] * inn
@@ -838,7 +854,7 @@ def sweep_rows(table, size, i, j, new, old):
                 row[l] -= factor_in * new[l]
             row[i] = factor_in
     else:
-        out = 1.0 / old[j]
+        out = one / old[j]
         for a in range(size):
             row = rows[a]
             factor_out = row[j] * out
@@ -856,7 +872,7 @@ def sweep(table, i, j):
     """
     rows, member, slot, p = table.rows, table.member, table.slot, table.slot.size
     edge, pivots = table.border[EDGE], table.border[PIVOT]
-    size, new = member[-1], rows[member[-1]]
+    size, new, one = member[-1], rows[member[-1]], rows.dtype.type(1)
     old = new
     if i >= 0:
         make_row(table, i)
@@ -875,7 +891,7 @@ def sweep(table, i, j):
             for l in range(p):
                 row[l], old[l] = old[l], row[l]
             member[a], slot[moved] = moved, a
-        out, step_out = 1.0 / old[j], edge[j] / old[j]
+        out, step_out = one / old[j], edge[j] / old[j]
         table.value[MINIMUM] -= 0.5 * edge[j] * step_out
         for l in range(p):
             pivots[l] -= old[l] * old[l] * out
@@ -888,7 +904,7 @@ def sweep(table, i, j):
                 new[l] -= factor * old[l]
             new[j] = -factor
     if i >= 0:
-        inn, step_in = 1.0 / new[i], edge[i] / new[i]
+        inn, step_in = one / new[i], edge[i] / new[i]
         table.value[MINIMUM] -= 0.5 * edge[i] * step_in
         for l in range(p):
             pivots[l] -= new[l] * new[l] * inn
@@ -896,7 +912,7 @@ def sweep(table, i, j):
         pivots[i], edge[i] = -inn, step_in
     sweep_rows(table, size, i, j, new, old)
     if i >= 0:
-        row, inn = rows[size], 1.0 / new[i]
+        row, inn = rows[size], one / new[i]
         for l in range(p):
             row[l] = new[l] * inn
         row[i] = -inn
@@ -918,9 +934,10 @@ def best_replacement(table, a, low, high, tolerance):
     # loops over parts that begin at zero: an index that might be negative is not widened
     j, row = table.member[a], table.rows[a, low:high]
     slopes, pivots = table.border[SCAN_EDGE, low:high], table.border[SCAN_PIVOT, low:high]
-    inverse, w = -1.0 / table.border[PIVOT, j], -table.border[EDGE, j]
+    number = table.rows.dtype.type
+    inverse, w = -number(1) / table.border[PIVOT, j], -table.border[EDGE, j]
     ratio = w * inverse
-    least = w * ratio + 2.0 * tolerance
+    least = number(w * ratio + 2.0 * tolerance)
     # whether any improves is counted without a division or a jump, which the compiler can widen
     count, best = 0, -1
     for i in range(row.size):
@@ -928,10 +945,11 @@ def best_replacement(table, a, low, high, tolerance):
         count += slope * slope > least * (pivots[i] + row[i] * row[i] * inverse)
     if count > 0:
         slot, floor = table.slot[low:high], table.border[LEAST, low:high]
+        barred = barred_pivot(table)
         for i in range(row.size):
             slope = slopes[i] - row[i] * ratio
             pivot = pivots[i] + row[i] * row[i] * inverse
-            usable = slot[i] < 0 and pivots[i] < BARRED and pivot > floor[i]
+            usable = slot[i] < 0 and pivots[i] < barred and pivot > floor[i]
             if usable and slope * slope > least * pivot:
                 best, least = low + i, slope * slope / pivot
     return best
@@ -963,11 +981,12 @@ def best_single(table, weight, price, budget, tolerance):
 def prepare_scan(table, weight):
     """Gradients and pivots for `best_replacement`, with the columns that may not enter masked."""
     slopes, pivots = table.border[SCAN_EDGE], table.border[SCAN_PIVOT]
+    barred = barred_pivot(table)
     for i in range(weight.size):
         pivot = table.border[PIVOT, i]
         slopes[i], pivots[i] = table.border[EDGE, i], pivot
         if table.slot[i] >= 0 or weight[i] == 0.0:
-            slopes[i], pivots[i] = 0.0, BARRED
+            slopes[i], pivots[i] = 0.0, barred
         elif pivot <= table.border[LEAST, i]:
             pivots[i] = 0.0
 
@@ -1032,15 +1051,15 @@ def descend(table, columns, weight, price, budget, tolerance, max_moves):
 class Cooling(NamedTuple):
     """A walk by chance whose price falls; the best support that it meets of every size."""
 
-    plan: NDArray[np.float64]  # (5,), see below
+    plan: NDArray[np.float64]  # (6,), see below
     chances: NDArray[np.uint64]  # (1,): the state of the random numbers, not zero
     values: NDArray[np.float64]  # (most + 1,): the least minimum met, by size
     members: NDArray[np.int32]  # (most + 1, most): its columns
 
 
 # plan: the prices at the beginning and at the end; the temperature, in prices; operations in all,
-# and made so far
-PRICE_FROM, PRICE_TO, HEAT, WORK, WORK_DONE = 0, 1, 2, 3, 4
+# and made so far; and the drift of a pivot beyond which the table must be made anew
+PRICE_FROM, PRICE_TO, HEAT, WORK, WORK_DONE, MOST_DRIFT = 0, 1, 2, 3, 4, 5
 WINDOW = 128  # columns among which the best is tried: of all it would lead down too straight
 SINGLES = 0.2  # share of trials that are additions or removals, not swaps
 
@@ -1060,13 +1079,14 @@ def draw_chance(state):
 def best_entry(table, low, high, least_gain):
     """The column among those from `low` to `high` that gains most, -1 if not half of the least."""
     slopes, pivots = table.border[SCAN_EDGE, low:high], table.border[SCAN_PIVOT, low:high]
-    count, best = 0, -1
+    count, best, least_gain = 0, -1, table.rows.dtype.type(least_gain)
     for i in range(slopes.size):
         count += slopes[i] * slopes[i] > least_gain * pivots[i]
     if count > 0:
         slot, floor = table.slot[low:high], table.border[LEAST, low:high]
+        barred = barred_pivot(table)
         for i in range(slopes.size):
-            usable = slot[i] < 0 and pivots[i] > floor[i] and pivots[i] < BARRED
+            usable = slot[i] < 0 and pivots[i] > floor[i] and pivots[i] < barred
             if usable and slopes[i] * slopes[i] > least_gain * pivots[i]:
                 best, least_gain = low + i, slopes[i] * slopes[i] / pivots[i]
     return best
@@ -1120,7 +1140,7 @@ def anneal(table, cooling, weight, budget, until):
             continue
         plan[WORK_DONE] += p * (4.0 + size * (1.5 if enters >= 0 and leaves >= 0 else 1.0))
         is_fresh = not sweep(table, enters, leaves)
-        if table.value[DRIFT] > MAX_DRIFT:
+        if table.value[DRIFT] > plan[MOST_DRIFT]:
             return DRIFTED
         note_support(table, cooling)
     return DONE

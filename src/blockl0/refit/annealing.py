@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -11,7 +12,8 @@ from numpy.typing import NDArray
 from blockl0 import kernels
 from blockl0.problem.sparsity import Sparsity
 from blockl0.refit.frontier import Frontier
-from blockl0.refit.pool import Pool
+from blockl0.refit.pool import Pool, restore, save
+from blockl0.refit.single import LEAST_PRICE, MAX_DRIFT, SingleTable, unit_of
 from blockl0.run import Run
 
 Floats = NDArray[np.float64]
@@ -28,9 +30,11 @@ STAGE = 3.0
 """A stage ends at a price that is so many times lower."""
 SLICE = 1e8
 """Operations between two looks at the clock; about a twentieth of a second."""
-MOST_WORK, MOST_AGAIN = 8e9, 4e8
-"""Operations of an annealing, and of a walk again, however large the support: a few seconds, and a
-fraction of one."""
+MOST_WORK, MOST_FIRST, MOST_AGAIN = 1.6e10, 2e9, 8e8
+"""Operations of an annealing, of the first one, and of a walk again, however large the support: a
+few seconds, and fractions of one."""
+MOST_REBUILT = 8
+"""Times that rounding may spoil a table of single precision before walks go on in double."""
 SPARE = 1.1, 8
 """Columns that a support may have, of those of a descent: such a multiple, and so many more."""
 
@@ -40,23 +44,26 @@ class Pace(NamedTuple):
 
     The temperature is in prices: what a column is worth is the unit in which supports differ. Moves
     are as many as if each were made on the whole support. Most of the work goes into prices up to
-    `span` times the last one.
+    `span` times the last one. Of however large a support, there are no more operations than
+    `most_work`.
     """
 
     moves: float
     heat: float
     walks: int = 1
     span: float = SPAN
+    most_work: float = MOST_WORK
 
 
-FIRST, LONG, AGAIN = Pace(1_200, 0.1), Pace(16_000, 0.15, walks=4), Pace(1_000, 0.1)
+FIRST, LONG = Pace(5_000, 0.15, most_work=MOST_FIRST), Pace(48_000, 0.15, walks=4)
+AGAIN = Pace(2_000, 0.1, most_work=MOST_AGAIN)
 """Of the first annealing; of the next, which has several walks in each stage; and of a walk that
 sets out again from a higher price."""
 
 
-def work_of(pool: Pool, n_nonzero: int, moves: float) -> float:
-    """Operations for so many moves on a support of such a size."""
-    return min(moves * pool.columns.size * max(n_nonzero, 1), MOST_WORK)
+def work_of(pool: Pool, n_nonzero: int, pace: Pace) -> float:
+    """Operations of an annealing on a support of such a size."""
+    return min(pace.moves * pool.columns.size * max(n_nonzero, 1), pace.most_work)
 
 
 def most_columns(n_nonzero: int) -> int:
@@ -66,8 +73,7 @@ def most_columns(n_nonzero: int) -> int:
 
 def first_price(pool: Pool) -> float:
     """A price at which few columns are worth it."""
-    safe = np.where(pool.sq_norms > 0.0, pool.sq_norms, np.inf)
-    return float(np.max(FIRST_SHARE * 0.5 * pool.target**2 / safe))
+    return 0.5 * FIRST_SHARE * unit_of(pool)
 
 
 def last_price(pool: Pool) -> float:
@@ -96,8 +102,12 @@ class Walker:
         pool.know_all()
         self.pool, self.run, self._rng = pool, run, rng
         self.most = min(most, pool.sparsity.budget, pool.columns.size)
+        self._single: SingleTable | None = None
+        if last_price(pool) > LEAST_PRICE * unit_of(pool):
+            self._single = SingleTable(pool)
+        self._n_rebuilt = 0
         self._cooling = kernels.Cooling(
-            plan=np.zeros(5),
+            plan=np.zeros(6),
             chances=np.array([rng.integers(1, 2**63)], dtype=np.uint64),
             values=np.full(self.most + 1, np.inf),
             members=np.empty((self.most + 1, self.most), dtype=np.int32),
@@ -112,22 +122,72 @@ class Walker:
         """Whether the run's clock leaves any."""
         return self.run is None or self.run.seconds_left > 0.0
 
+    @property
+    def _unit(self) -> float:
+        """Of the values met and of prices."""
+        return 1.0 if self._single is None else self._single.unit
+
+    @property
+    def support(self) -> Ints:
+        """Where the walk is."""
+        return self.pool.support if self._single is None else self._single.support
+
+    def go_to(self, support: Ints) -> None:
+        """Begin the next walk at a support in the pool."""
+        self.pool.move_to(support)
+        if self._single is not None:
+            self._single.take()
+
+    @property
+    def _table(self) -> kernels.Tableau:
+        """The one that walks."""
+        return self.pool.table if self._single is None else self._single.table
+
+    def save(self) -> Callable[[], None]:
+        """Remember where the walk is; what is returned leads back."""
+        table = self._table
+        state = save(table)
+
+        def go_back() -> None:
+            if table is self._table:
+                restore(table, state)
+
+        return go_back
+
     def walk(self, first: float, last: float, work: float, heat: float) -> None:
-        """Trials from where the pool stands, while the price falls, for so many operations.
+        """Trials from where the walk is, while the price falls, for so many operations.
 
         A tableau that has drifted is built anew, which is work as well.
         """
-        pool, cooling, plan = self.pool, self._cooling, self._cooling.plan
-        plan[:] = first, last, heat, work, 0.0
+        plan = self._cooling.plan
+        plan[:] = first / self._unit, last / self._unit, heat, work, 0.0, MAX_DRIFT
         while plan[kernels.WORK_DONE] < work and self.has_time:
             until = min(work, plan[kernels.WORK_DONE] + SLICE)
-            if kernels.anneal(pool.table, cooling, pool.equal, self.most, until) == kernels.DRIFTED:
-                plan[kernels.WORK_DONE] += float(pool.columns.size) * pool.size**2
-                pool.refresh()
+            if self._single is None:
+                plan[kernels.MOST_DRIFT] = kernels.MAX_DRIFT
+            end = kernels.anneal(self._table, self._cooling, self.pool.equal, self.most, until)
+            if end == kernels.DRIFTED:
+                plan[kernels.WORK_DONE] += float(self.pool.columns.size) * self.pool.size**2
+                self._rebuild()
+
+    def _rebuild(self) -> None:
+        """Make the table anew; where single precision needs that often, go on in double."""
+        single = self._single
+        if single is None:
+            self.pool.refresh()
+            return
+        self._n_rebuilt += 1
+        if self._n_rebuilt <= MOST_REBUILT:
+            self.go_to(single.support)
+            return
+        self._cooling.values[:] *= single.unit
+        self._cooling.plan[: kernels.HEAT] *= single.unit
+        self._single = None
+        self.pool.load(single.support)
 
     def best(self, price: float) -> Ints:
         """The best support met for a price; the kept columns where none was."""
-        values = self._cooling.values + price * np.arange(self.most + 1)
+        values = self._cooling.values + price / self._unit * np.arange(self.most + 1)
         size = int(np.argmin(values))
         if values[size] == np.inf:
             return self.pool.columns[self.pool.table.kept]
@@ -136,12 +196,41 @@ class Walker:
     def _support(self, size: int) -> Ints:
         return np.sort(self.pool.columns[self._cooling.members[size, :size]])
 
-    def tell(self, frontier: Frontier) -> None:
-        """Offer what was met to a frontier."""
+    def tell(self, frontier: Frontier, prices: tuple[float, float] | None) -> None:
+        """Offer what was met to a frontier: what is best for prices between two, or of every size.
+
+        The largest size is always among them, for a budget. Values of single precision tell only
+        what may be better.
+        """
         values = self._cooling.values
-        for size in np.flatnonzero(values < np.inf).tolist():
-            if values[size] < frontier.value(size):
-                frontier.offer(float(values[size]), self._support(size))
+        sizes = np.flatnonzero(values < np.inf)
+        if prices is not None and sizes.size:
+            sizes = best_for(sizes, values[sizes] * self._unit, *prices)
+        for size in sizes.tolist():
+            value = float(values[size]) * self._unit
+            if self._single is not None and value < frontier.value(size):
+                value = self.pool.value_of(self._support(size))
+            if value < frontier.value(size):
+                frontier.offer(value, self._support(size))
+
+
+def best_for(sizes: Ints, values: Floats, low: float, high: float) -> Ints:
+    """The sizes that are best for a price between two, and the last one.
+
+    They are corners of the lower convex hull; the best for a price is where its slope passes it.
+    """
+    kept: list[int] = []
+    for k in range(sizes.size):
+        while len(kept) > 1:
+            a, b = kept[-2:]
+            first = (values[b] - values[a]) * (sizes[k] - sizes[a])
+            if first < (values[k] - values[a]) * (sizes[b] - sizes[a]):
+                break
+            kept.pop()
+        kept.append(k)
+    ends = [int(np.argmin(values[kept] + price * sizes[kept])) for price in (high, low)]
+    chosen = kept[ends[0] : ends[1] + 1]
+    return sizes[sorted({*chosen, kept[-1]})]
 
 
 def anneal(walker: Walker, frontier: Frontier, price: float, work: float, pace: Pace) -> None:
@@ -165,23 +254,24 @@ def anneal(walker: Walker, frontier: Frontier, price: float, work: float, pace: 
         Operations.
     pace : Pace
     """
-    pool, first = walker.pool, first_price(walker.pool)
+    first = first_price(walker.pool)
     if not price < first:
         return
     high = min(first, pace.span * price)
-    pool.load(walker.best(first))
+    walker.go_to(walker.best(first))
     if high < first:
         walker.walk(first, high, EARLY * work, pace.heat)
         work *= 1.0 - EARLY
     n_stages = max(1, round(np.log(high / price) / np.log(STAGE))) if pace.walks > 1 else 1
     share = work / (pace.walks * n_stages)
     for above, below in pairwise(np.geomspace(high, price, n_stages + 1)):
-        start = walker.best(above)
+        walker.go_to(walker.best(above))
+        go_back = walker.save()
         for _ in range(pace.walks):
             if walker.has_time:
-                pool.move_to(start)
+                go_back()
                 walker.walk(above, below, share, pace.heat)
-    walker.tell(frontier)
+    walker.tell(frontier, None if pace.span == np.inf else (price, SPAN * price))
 
 
 def anneal_again(walker: Walker, frontier: Frontier, price: float, work: float, pace: Pace) -> None:
@@ -193,6 +283,6 @@ def anneal_again(walker: Walker, frontier: Frontier, price: float, work: float, 
     above = price * SPAN**share
     start = frontier.support(frontier.best_size(Sparsity(above, pool.sparsity.budget)))
     if pool.has(start):
-        pool.move_to(start)
-        walker.walk(above, price, min(work, MOST_AGAIN) * share, pace.heat)
-        walker.tell(frontier)
+        walker.go_to(start)
+        walker.walk(above, price, work * share, pace.heat)
+        walker.tell(frontier, (price, SPAN * price))

@@ -13,15 +13,19 @@ from blockl0.refit.frontier import Frontier
 from blockl0.refit.search import AnnealingSearch, Search
 from blockl0.run import Run
 
-MEDIUM, LARGE, FULL = 24, 96, 64
-"""Columns in a support from which on there is a second search, and from which on the first makes
-one round only; under a budget alone, where kicks do better on small supports, from which on both
-are so."""
+MEDIUM, LARGE = 24, 96
+"""Columns in a support at a price from which on there is a second search, and from which on the
+first makes no round."""
+MANY, FULL = 48, 64
+"""The same under a budget alone, where kicks do better on small supports; where the first search
+goes on, too, there is no second one unless more than one round is made."""
 ELSEWHERE, LONGER = 10, 4
 """Fruitless rounds between two long annealings, and how much longer the next one takes."""
 FEW_ROUNDS = 4
 """Twice the walks in a row without improvement that end a search which began with a frontier that
 was given, or with an annealing that brought nothing."""
+SHORT = AGAIN._replace(moves=AGAIN.moves / 2)
+"""The pace of walks on a frontier that was given, to which many points add."""
 SMALL_GAIN = 2e-3
 """Of the objective: a round that brings less takes back but half of the failures before it."""
 
@@ -51,7 +55,7 @@ class Beside:
     point : Incumbent or None
         The best point so far, None as long as there is no second search.
     is_alone : bool
-        Whether the support is so large that the first search makes only its first round.
+        Whether the support is so large that the first search makes no round.
     """
 
     def __init__(
@@ -74,7 +78,8 @@ class Beside:
     def begin(self, incumbent: Incumbent) -> None:
         """Anneal once, where the first search has come to a large support."""
         is_priced, is_given = self._first.problem.sparsity.price > 0.0, self._given is not None
-        fewest = 1 if is_given else MEDIUM if is_priced else FULL
+        many = MANY if self.rounds > 0 else FULL
+        fewest = 1 if is_given else MEDIUM if is_priced else many
         if incumbent.n_nonzero < fewest or incumbent.objective <= self._first.negligible:
             return
         self._search = self._first.for_annealing()
@@ -100,9 +105,7 @@ class Beside:
 
     def rounds_left(self, rounds: int) -> int:
         """Fruitless rounds that end the first search, one less than none for no round at all."""
-        if not self.is_alone:
-            return rounds
-        return 0 if self._given is None else -1
+        return -1 if self.is_alone else rounds
 
     def advance(self, incumbent: Incumbent) -> None:
         """A walk from a higher price, or a longer annealing, from the better of the two points."""
@@ -116,7 +119,8 @@ class Beside:
             self._next = self._next._replace(moves=LONGER * self._next.moves)
             self._next_cooling += ELSEWHERE
         else:
-            self.point = self._search.cool(before, self.run, self.rng, AGAIN, is_again=True)
+            pace = AGAIN if self._given is None else SHORT
+            self.point = self._search.cool(before, self.run, self.rng, pace, is_again=True)
         self._fruitless = count_fruitless(
             self._fruitless, before.objective, self.point.objective
         )  # fmt: skip

@@ -96,6 +96,8 @@ class Pool:
         share = p / problem.n_features
         self._batch = 1 if share * problem.design.nbytes <= CACHED_BYTES else GRAM_BATCH
         self._trees: dict[int, kernels.Tree] = {}
+        # H of columns of length one, in single precision, once it was asked for
+        self._unit_grams: list[NDArray[np.float32]] = [] if like is None else like._unit_grams
         self.equal = np.ones(p)
         capacity = min(p, self.sparsity.budget)
         border = np.empty((5, p))
@@ -273,17 +275,11 @@ class Pool:
 
     def save(self) -> Saved:
         """A copy of the state, for `restore`."""
-        t, size = self.table, self.size
-        return Saved(
-            t.rows[:size].copy(), t.border[: kernels.MOVING].copy(), t.slot.copy(), t.member.copy(),
-            t.value.copy(),
-        )  # fmt: skip
+        return save(self.table)
 
     def restore(self, state: Saved) -> None:
         """Return to a saved state."""
-        t = self.table
-        t.rows[: state.member[-1]], t.border[: kernels.MOVING] = state.rows, state.border
-        t.slot[:], t.member[:], t.value[:] = state.slot, state.member, state.value
+        restore(self.table, state)
 
     def refresh(self) -> None:
         """Record the drift; build the tableau anew where rounding has moved its pivots too far."""
@@ -299,6 +295,25 @@ class Pool:
         self.table.gram[:] = self._problem.design.gram(self.columns, self._weights)
         self.table.gram.flat[:: self.columns.size + 1] = self.sq_norms
         self.table.known[:] = True
+
+    def unit_gram(self) -> NDArray[np.float32]:
+        """All of H, which is known, of columns of length one in single precision; made once."""
+        if not self._unit_grams:
+            lengths = np.where(self.sq_norms > 0.0, np.sqrt(self.sq_norms), 1.0)
+            scaled = self.table.gram / lengths
+            scaled /= lengths[:, None]
+            self._unit_grams.append(scaled.astype(np.float32))
+        return self._unit_grams[0]
+
+    def value_of(self, support: Ints) -> float:
+        """Smooth minimum on a support, less the constant; infinity where it is near dependent."""
+        positions = np.searchsorted(self.columns, support)
+        root = _clear_root(self.table.gram[np.ix_(positions, positions)])
+        if root is None:
+            return np.inf
+        scale, L = root
+        c = solve_triangular(L, self.target[positions] / scale, lower=True, check_finite=False)
+        return float(-0.5 * c @ c)
 
     def know(self, positions: Ints, weight: Floats | None = None) -> None:
         """Make the rows of H at these positions; with a weight, also of likely next columns."""
@@ -427,19 +442,42 @@ class Pool:
         return np.where(free, 0.5 * edge**2 / safe, -np.inf)
 
 
+def save(table: kernels.Tableau) -> Saved:
+    """A copy of what moves in a tableau."""
+    t, size = table, int(table.member[-1])
+    return Saved(
+        t.rows[:size].copy(), t.border[: kernels.MOVING].copy(), t.slot.copy(), t.member.copy(),
+        t.value.copy(),
+    )  # fmt: skip
+
+
+def restore(table: kernels.Tableau, state: Saved) -> None:
+    """Bring a tableau back to where it was."""
+    t = table
+    t.rows[: state.member[-1]], t.border[: kernels.MOVING] = state.rows, state.border
+    t.slot[:], t.member[:], t.value[:] = state.slot, state.member, state.value
+
+
 def first_of(keys: Floats, count: int) -> Ints:
     """Positions of the `count` smallest keys."""
     return np.argpartition(keys, count)[:count] if count < keys.size else np.arange(keys.size)
 
 
-def _clear_inverse(H: Floats) -> Floats | None:
-    """inv(H), symmetric; None unless every pivot is clear of rounding, in whatever units."""
+def _clear_root(H: Floats) -> tuple[Floats, Floats] | None:
+    """Lengths, and the Cholesky factor of H in their units; None unless every pivot is clear."""
     scale = np.sqrt(np.maximum(H.diagonal(), 1e-300))
     try:
-        L = np.linalg.cholesky(H / scale / scale[:, None])
+        L = np.asarray(np.linalg.cholesky(H / scale / scale[:, None]), dtype=np.float64)
     except np.linalg.LinAlgError:
         return None
-    if not L.diagonal().min() ** 2 > CLEAR:
+    return (scale, L) if H.size == 0 or L.diagonal().min() ** 2 > CLEAR else None
+
+
+def _clear_inverse(H: Floats) -> Floats | None:
+    """inv(H), symmetric; None unless every pivot is clear of rounding, in whatever units."""
+    found = _clear_root(H)
+    if found is None:
         return None
+    scale, L = found
     root = solve_triangular(L, np.diag(1.0 / scale), lower=True, check_finite=False)
     return root.T @ root

@@ -436,7 +436,7 @@ class QuadraticSearch(AnnealingSearch):
         before, price = around.best, last_price(pool)
         walker = Walker(pool, most_columns(size), run, rng)
         walk = anneal_again if is_again else anneal
-        walk(walker, around.frontier, price, work_of(pool, size, pace.moves), pace)
+        walk(walker, around.frontier, price, work_of(pool, size, pace), pace)
         around.return_to_best()
         if not around.best < before - self.tolerance:
             return incumbent
