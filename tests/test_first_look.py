@@ -104,3 +104,40 @@ def test_a_file_with_anything_to_interpret_is_left_to_the_reader(tmp_path):
         path.write_text(content, encoding="utf-8")
         for more in ({"impute": "median"}, {"as_category": ("a",)}, {"test": 0.5}):
             assert refusal(path, {**OPTIONS, **more}) is None
+
+
+def marks(rng):
+    """A table of columns that are each written with decimal commas, points or neither."""
+    n, m = int(rng.integers(2, 5)), int(rng.integers(4, 12))
+    styles = rng.choice(["comma", "point", "whole", "group", "both", "word"], n + 1)
+
+    def cell(style):
+        style = str(rng.choice(["comma", "point"])) if style == "both" else style
+        number = f"{rng.integers(1, 40)}.{rng.integers(1, 100)}"
+        group = f"{rng.integers(1, 9)}.{rng.integers(100, 999)}"
+        return {
+            "comma": number.replace(".", ","), "point": number, "whole": number.split(".")[0],
+            "group": group, "word": str(rng.choice(["red", "blue"])),
+        }[style]  # fmt: skip
+
+    rows = [[cell(style) for style in styles] for _ in range(m)]
+    if rng.random() < 0.2:
+        rows[int(rng.integers(m))][int(rng.integers(n))] = str(rng.choice(ODD))
+    names = [*(f"c{j}" for j in range(n)), "y"]
+    return "\n".join(";".join(row) for row in [names, *rows]) + "\n"
+
+
+def test_mixed_decimal_marks_are_refused_at_once_in_the_same_words(tmp_path):
+    path, rng, n_refused = tmp_path / "table.csv", np.random.default_rng(1), 0
+    for _ in range(250):
+        path.write_text(marks(rng))
+        error = refusal(path, OPTIONS)
+        if error is not None:
+            n_refused += "decimal" in str(error)
+            assert str(error) == slow_error(path), path.read_text()
+    assert n_refused > 25
+    # an option decides, and a column that is left out decides nothing
+    path.write_text("a;b;y\n1,5;2.25;3\n2,5;3.75;1\n")
+    assert "decimal point in row 2, '2.25'" in str(refusal(path, OPTIONS))
+    assert refusal(path, {**OPTIONS, "decimal": "comma"}) is None
+    assert refusal(path, {**OPTIONS, "drop": ("b",)}) is None

@@ -18,12 +18,15 @@ from blockl0.tables.column_kinds import MOSTLY, dirty_message
 from blockl0.tables.csv_files import (
     MISSING,
     PACKED,
+    has_free_comma,
     longer_rows,
     plain_names,
     plain_records,
 )
+from blockl0.tables.decimals import certain_doubts
 from blockl0.tables.formats import USUAL_TARGETS
 from blockl0.tables.gaps import missing_message
+from blockl0.tables.spellings import SAMPLE, Written
 from blockl0.tables.targets import column_number
 
 LARGEST = 2_000_000
@@ -58,7 +61,9 @@ def refusal(source: Any, options: dict[str, Any]) -> ValueError | None:
         if any(len(cells) > len(names) for cells in rows[1:]):
             return ValueError(longer_rows(path))
         if _are_certain(rows, names, options):
-            return _wrong_column(rows[1:], names, options)
+            return _mixed_marks(path, rows[1:], names, options) or _wrong_column(
+                rows[1:], names, options
+            )
     return None
 
 
@@ -67,6 +72,29 @@ def _are_certain(rows: Sequence[list[str]], names: list[str], options: dict[str,
     is_asked = any((options.get(name) or value) != value for name, value in CERTAIN.items())
     is_asked |= isinstance(options["target"], list)  # several
     return not is_asked and rows[0] == names and all(rows)
+
+
+def _mixed_marks(
+    path: Path, rows: Sequence[list[str]], names: list[str], options: dict[str, Any]
+) -> ValueError | None:
+    """Decimal points in a file of decimal commas: the target is looked at first."""
+    is_open = options.get("decimal") in (None, "auto") and not options.get("likely_decimal")
+    if not is_open or not any("," in cell for cells in rows[:SAMPLE] for cell in cells):
+        return None
+    missing = {*MISSING, *options["na"]}
+    columns: dict[str, Any] = {
+        name: Written(name, [_known(cells, j, missing) for cells in rows])
+        for j, name in enumerate(names)
+    }
+    doubts = certain_doubts(columns, has_free_comma(path))
+    used = [_target(names, options["target"]), *names]
+    said = next((doubts[name] for name in used if name in doubts), None)
+    return None if said is None or set(options["drop"]) & set(doubts) else ValueError(said)
+
+
+def _known(cells: list[str], j: int, missing: set[str]) -> str | None:
+    """A cell, None where it is missing."""
+    return cells[j] if j < len(cells) and cells[j] not in missing else None
 
 
 def _wrong_column(
