@@ -98,6 +98,37 @@ def test_errors_that_need_the_cells_do_not_wait_for_pandas(tmp_path, cells, said
     assert said in run.stderr and run.stdout.split() == ["False"]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["-t", "one"], "There is nothing to explain: 'one' is 7 in all 40 rows."),
+        (["-t", "word"], "There is nothing to explain: 'word' is 'red' in all 40 rows."),
+        (["-t", "US", "--loss", "huber"], "'US' holds labels (No, Yes); use --loss logistic."),
+        (["-t", "y", "--keep", "US", "--levels", "separate"],
+         "--keep US: 'US' is a category; give its values, as --keep US=Yes."),
+        (["-t", "y", "--keep", "place", "--levels", "separate"],
+         "as --keep place=Bad --keep place=Good --keep place=Medium."),
+    ],
+)  # fmt: skip
+def test_targets_and_categories_are_refused_as_after_reading(tmp_path, arguments, said):
+    """In the same words whether pandas has to read the file or not: here for the sake of an é."""
+    path, rng = tmp_path / "table.csv", np.random.default_rng(0)
+    for first, is_read in (("a", False), ("é", True)):
+        rows = [
+            f"{rng.normal():.3f},{rng.normal():.3f},{rng.choice(['Yes', 'No'])},7,red,"
+            f"{rng.choice(['Bad', 'Good', 'Medium'])},n{i}{first if i == 0 else 'a'}"
+            for i in range(40)
+        ]
+        path.write_text("\n".join(["y,x,US,one,word,place,id", *rows]) + "\n", encoding="utf-8")
+        code = (
+            "import sys; from blockl0.cli import main\n"
+            f"try: main(['fit', {str(path)!r}, *{arguments!r}])\n"
+            "finally: print('pandas' in sys.modules)"
+        )
+        run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert said in run.stderr and run.stdout.split() == [str(is_read)], run.stderr
+
+
 def test_a_file_with_anything_to_interpret_is_left_to_the_reader(tmp_path):
     path = Path(tmp_path / "table.csv")
     for content in ("y,a\n1,2\n2,\n3,4\n", "y;a\n1,5;2\n2,5;\n3,1;2\n", "y,a\n1,é\n2,\n"):
