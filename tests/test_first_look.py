@@ -98,9 +98,77 @@ def test_errors_that_need_the_cells_do_not_wait_for_pandas(tmp_path, cells, said
     assert said in run.stderr and run.stdout.split() == ["False"]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["-t", "one"], "There is nothing to explain: 'one' is 7 in all 40 rows."),
+        (["-t", "word"], "There is nothing to explain: 'word' is 'red' in all 40 rows."),
+        (["-t", "US", "--loss", "huber"], "'US' holds labels (No, Yes); use --loss logistic."),
+        (["-t", "y", "--keep", "US", "--levels", "separate"],
+         "--keep US: 'US' is a category; give its values, as --keep US=Yes."),
+        (["-t", "y", "--keep", "place", "--levels", "separate"],
+         "as --keep place=Bad --keep place=Good --keep place=Medium."),
+    ],
+)  # fmt: skip
+def test_targets_and_categories_are_refused_as_after_reading(tmp_path, arguments, said):
+    """In the same words whether pandas has to read the file or not: here for the sake of an é."""
+    path, rng = tmp_path / "table.csv", np.random.default_rng(0)
+    for first, is_read in (("a", False), ("é", True)):
+        rows = [
+            f"{rng.normal():.3f},{rng.normal():.3f},{rng.choice(['Yes', 'No'])},7,red,"
+            f"{rng.choice(['Bad', 'Good', 'Medium'])},n{i}{first if i == 0 else 'a'}"
+            for i in range(40)
+        ]
+        path.write_text("\n".join(["y,x,US,one,word,place,id", *rows]) + "\n", encoding="utf-8")
+        code = (
+            "import sys; from blockl0.cli import main\n"
+            f"try: main(['fit', {str(path)!r}, *{arguments!r}])\n"
+            "finally: print('pandas' in sys.modules)"
+        )
+        run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert said in run.stderr and run.stdout.split() == [str(is_read)], run.stderr
+
+
 def test_a_file_with_anything_to_interpret_is_left_to_the_reader(tmp_path):
     path = Path(tmp_path / "table.csv")
     for content in ("y,a\n1,2\n2,\n3,4\n", "y;a\n1,5;2\n2,5;\n3,1;2\n", "y,a\n1,é\n2,\n"):
         path.write_text(content, encoding="utf-8")
         for more in ({"impute": "median"}, {"as_category": ("a",)}, {"test": 0.5}):
             assert refusal(path, {**OPTIONS, **more}) is None
+
+
+def marks(rng):
+    """A table of columns that are each written with decimal commas, points or neither."""
+    n, m = int(rng.integers(2, 5)), int(rng.integers(4, 12))
+    styles = rng.choice(["comma", "point", "whole", "group", "both", "word"], n + 1)
+
+    def cell(style):
+        style = str(rng.choice(["comma", "point"])) if style == "both" else style
+        number = f"{rng.integers(1, 40)}.{rng.integers(1, 100)}"
+        group = f"{rng.integers(1, 9)}.{rng.integers(100, 999)}"
+        return {
+            "comma": number.replace(".", ","), "point": number, "whole": number.split(".")[0],
+            "group": group, "word": str(rng.choice(["red", "blue"])),
+        }[style]  # fmt: skip
+
+    rows = [[cell(style) for style in styles] for _ in range(m)]
+    if rng.random() < 0.2:
+        rows[int(rng.integers(m))][int(rng.integers(n))] = str(rng.choice(ODD))
+    names = [*(f"c{j}" for j in range(n)), "y"]
+    return "\n".join(";".join(row) for row in [names, *rows]) + "\n"
+
+
+def test_mixed_decimal_marks_are_refused_at_once_in_the_same_words(tmp_path):
+    path, rng, n_refused = tmp_path / "table.csv", np.random.default_rng(1), 0
+    for _ in range(250):
+        path.write_text(marks(rng))
+        error = refusal(path, OPTIONS)
+        if error is not None:
+            n_refused += "decimal" in str(error)
+            assert str(error) == slow_error(path), path.read_text()
+    assert n_refused > 25
+    # an option decides, and a column that is left out decides nothing
+    path.write_text("a;b;y\n1,5;2.25;3\n2,5;3.75;1\n")
+    assert "decimal point in row 2, '2.25'" in str(refusal(path, OPTIONS))
+    assert refusal(path, {**OPTIONS, "decimal": "comma"}) is None
+    assert refusal(path, {**OPTIONS, "drop": ("b",)}) is None

@@ -430,3 +430,32 @@ def test_refined_fits_are_as_accurate_as_fits_of_all_rows(apart):
     # without a factor there is nothing to refine
     other = as_problem(X, y, n_nonzero_coefs=3)
     assert reduction.refined(other, of_rows) is of_rows
+
+
+@pytest.mark.parametrize("ridge", [0.0, 1e-9])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_close_columns_are_refined_without_a_factorization_of_all_rows(
+    ridge, weighted, monkeypatch
+):
+    """Raw numbers far from zero are close to each other; a step from orthogonal rows is enough."""
+    X, _, rng = tall(seed=14)
+    X[:, :3] = 1e7 + 3.0 * X[:, :3] / X[:, :3].std(axis=0)
+    y = X[:, 0] - X[:, 1] + rng.standard_normal(1500)
+    weights = rng.uniform(0.5, 2.0, 1500) if weighted else None
+    problem = as_problem(X, y, n_nonzero_coefs=3, ridge=ridge, sample_weight=weights)
+    support = np.arange(3)
+    root = np.ones(1500) if weights is None else np.sqrt(weights)
+    A = np.vstack([root[:, None] * X[:, support], np.sqrt(ridge) * np.eye(3)])
+    b = np.append(root * y, np.zeros(3))
+    exact = least_squares(A.astype(np.longdouble), b.astype(np.longdouble))[0]
+    of_rows = make_fits(problem).coef_on(support)
+    start = make_fits(reduced(problem)).coef_on(support)
+    heights = []
+    qr = np.linalg.qr
+    monkeypatch.setattr(
+        np.linalg, "qr", lambda a, *rest, **kw: heights.append(a.shape[0]) or qr(a, *rest, **kw)
+    )
+    found = reduction.refined(problem, start)
+    assert heights and max(heights) < 100
+    worst, worst_of_rows = (float(np.abs(w[support] / exact - 1.0).max()) for w in (found, of_rows))
+    assert worst <= 4.0 * worst_of_rows + 1e-14

@@ -11,15 +11,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from blockl0.cli.output import DATA, Job, Refused
-from blockl0.cli.structure import ALL, bounds_of, kept_columns
+from blockl0.cli.structure import ALL, a_category, bounds_of, kept_columns
 from blockl0.files import check_exists
 from blockl0.losses import get_loss
 from blockl0.tables import Table, apply_recipe, prepare, whole_rows, with_target
 from blockl0.tables.column_kinds import FEW_CODES, MANY_ROWS
 from blockl0.tables.csv_files import plain_names
-from blockl0.tables.first_look import refusal
+from blockl0.tables.first_look import are_words, plain_columns, refusal, target_of
 from blockl0.tables.formats import USUAL_TARGETS, Raw, format_of, read_raw
-from blockl0.tables.recipe import unseen
+from blockl0.tables.recipe import do_repeat, levels_used, unseen
 from blockl0.tables.targets import (
     clean_targets,
     no_such_column,
@@ -167,6 +167,35 @@ def _refuse_unknown(options: dict[str, Any]) -> None:
             raise Refused(f"{option} {name}: there is no such column for the fit.{hint}", DATA)
     if (error := refusal(source, options)) is not None:
         raise error
+    if columns := plain_columns(source, options):
+        _refuse_target(columns, options)
+        _refuse_categories(columns, options)
+
+
+def _refuse_target(columns: dict[str, list[str] | None], options: dict[str, Any]) -> None:
+    """A target that is the same in all rows, or of labels for a loss of numbers."""
+    name = target_of(list(columns), options["target"])
+    y, loss = columns[name], options.get("loss")
+    if y is None:
+        return
+    if len({*y} if are_words(y) else {*map(float, y)}) == 1:
+        only = repr(y[0]) if are_words(y) else f"{float(y[0]):g}"
+        raise nothing_to_explain(name, only, len(y))
+    if loss is not None and not is_for_labels(loss) and are_words(y):
+        raise _labels_refused(loss, name, sorted({*y}))
+
+
+def _refuse_categories(columns: dict[str, list[str] | None], options: dict[str, Any]) -> None:
+    """A category that is named where its values are columns by themselves."""
+    if options.get("levels") != "separate":
+        return
+    for option, name in _named(options):
+        texts = columns.get(name)
+        levels = sorted({*texts}) if texts and are_words(texts) else []
+        is_coded = 1 < len(levels) <= options["max_levels"] and do_repeat(levels, len(texts or ()))
+        if is_coded and name != target_of(list(columns), options["target"]):
+            made = [f"{name}={level}" for level in levels_used(levels, is_whole=False)]
+            raise Refused(a_category(option, name, made), DATA)
 
 
 def _named(options: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -288,13 +317,17 @@ def choose_loss(job: Job, table: Table, loss: str | None, is_open: bool = True) 
     if is_open and loss is None and n_values <= FEW_CODES:
         few_numbers_note(job, table.target, np.unique(table.y), len(table.y))
     if loss is not None and not is_for_labels(loss) and table.has_labels:
-        shown = listing(np.unique(table.y).tolist(), 3)
-        raise Refused(
-            f"loss {loss} needs numbers, but {table.target!r} holds labels ({shown}); use "
-            f"--loss {LABELS}.",
-            DATA,
-        )
+        raise _labels_refused(loss, table.target, np.unique(table.y).tolist())
     return loss or NUMBERS
+
+
+def _labels_refused(loss: str, target: str, labels: list[str]) -> Refused:
+    """The error for a target of labels and a loss of numbers."""
+    return Refused(
+        f"loss {loss} needs numbers, but {target!r} holds labels ({listing(labels, 3)}); use "
+        f"--loss {LABELS}.",
+        DATA,
+    )
 
 
 def nothing_to_explain(target: str, only: str, n_rows: int) -> Refused:

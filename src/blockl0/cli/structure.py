@@ -115,9 +115,7 @@ def _no_such_column(option: str, name: str, table: Table) -> str:
     """Why a column cannot be meant: it is a category, it was left out, or its name is another."""
     made = [f.name for f in table.features or () if f.column == name]
     if made:
-        options = " ".join(f"{option} {quote(value)}" for value in made[:3])
-        more = f" (and {len(made) - 3} more)" if len(made) > 3 else ""
-        return f"{option} {name}: {name!r} is a category; give its values, as {options}{more}."
+        return a_category(option, name, made)
     column, has_value, level = name.partition("=")
     if has_value:
         said = _no_such_value(option, name, column, level, table)
@@ -127,6 +125,13 @@ def _no_such_column(option: str, name: str, table: Table) -> str:
     hint = did_you_mean(name, dict.fromkeys(known))
     notes = [note for note in table.notes if re.search(rf"\b{re.escape(name)}\b", note)]
     return " ".join([f"{option} {name}: there is no such column for the fit.{hint}", *notes])
+
+
+def a_category(option: str, name: str, made: Sequence[str]) -> str:
+    """The error for a category whose values are columns by themselves."""
+    options = " ".join(f"{option} {quote(value)}" for value in made[:3])
+    more = f" (and {len(made) - 3} more)" if len(made) > 3 else ""
+    return f"{option} {name}: {name!r} is a category; give its values, as {options}{more}."
 
 
 def _no_such_value(option: str, name: str, column: str, level: str, table: Table) -> str | None:

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import blas, lapack, solve_triangular
+from scipy.linalg import blas, lapack
 
 from blockl0.problem.design import Dense
 from blockl0.problem.fits import make_fits
-from blockl0.problem.orthogonal import distances, least_squares
+from blockl0.problem.orthogonal import DEPENDENT, distances
 from blockl0.units import COLUMNS
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ RETRY = 16
 """Chunks after one that was not so well conditioned for which they are not tried again."""
 SHORT = 1e-100
 """A length below which squares may have vanished."""
-CLOSE = 1e-6
-"""Distance of a unit column from others below which semi-normal equations are not trusted."""
+CLOSE = 1e-5
+"""Distance of a unit column from others below which semi-normal equations lose digits."""
 
 
 class Triangle:
@@ -233,7 +233,8 @@ def refined(problem: Problem, w: Floats) -> Floats:
 
     A factor has the rounding of all n columns, a fit on k of them only theirs. One step of
     corrected semi-normal equations, with the gradient from the data and the factor for the step,
-    makes up for it in O(mk). It squares distances: columns close to each other are fitted anew.
+    makes up for it in O(mk). It squares distances: columns close to each other are made orthogonal
+    row by row first, in O(mk²).
     """
     small, support = _known(problem), COLUMNS.support(w)
     if small is None or support.size == 0:
@@ -243,23 +244,31 @@ def refined(problem: Problem, w: Floats) -> Floats:
         return make_fits(problem).coef_on(support)
     A, _, scale = small.unit_columns(support)
     R: Any = np.linalg.qr(A, mode="r")
-    if distances(R).min() < CLOSE:
-        return _fitted(problem, support, w)
+    nearest = distances(R).min()
+    if nearest <= DEPENDENT:
+        return w
     X_S, v, w = problem.design.columns(support), w[support], w.copy()
     rest = problem.y - X_S @ v
     rest = rest if problem.sample_weight is None else (problem.sample_weight * rest.T).T
-    slope = ((X_S.T @ rest - problem.ridge * v).T / scale).T
-    step = solve_triangular(R, slope, trans=1, check_finite=False)
-    w[support] = v + (solve_triangular(R, step, check_finite=False).T / scale).T
+    # of R with columns of their own lengths
+    inverse = _lapack.dtrtri(R)[0] / scale[:, None]
+    if nearest < CLOSE:
+        slope = _shares(X_S, inverse, rest) - inverse.T @ (problem.ridge * v)
+    else:
+        slope = inverse.T @ (X_S.T @ rest - problem.ridge * v)
+    w[support] = v + inverse @ slope
     return w
 
 
-def _fitted(problem: Problem, support: NDArray[np.int64], w: Floats) -> Floats:
-    """The fit on all rows; w itself where that would leave out columns as dependent."""
-    A, b, scale = problem.unit_columns(support)
-    v = least_squares(A, b)
-    if not v.all():
-        return w
-    found = np.zeros_like(w)
-    found[support] = (v.T / scale).T
+def _shares(A: Floats, inverse: Floats, b: Floats) -> Floats:
+    """(A inv(R))'b, for columns A (m, k) that inv(R) makes orthogonal.
+
+    A row of A inv(R) has the relative rounding of the precision over the distance between columns,
+    which is what a QR factorization of A leaves, too. inv(R')(A'b) has the rounding of A'b, which
+    is one of all of A, times that.
+    """
+    found, step = np.zeros((inverse.shape[0], *b.shape[1:])), chunk_rows(inverse.shape[0])
+    for start in range(0, A.shape[0], step):
+        rows = slice(start, start + step)
+        found += (A[rows] @ inverse).T @ b[rows]
     return found

@@ -9,7 +9,7 @@ from blockl0 import kernels
 
 Floats = NDArray[np.float64]
 
-LISTED_BLOCK, LISTED_NODES = 12, 10_000
+LISTED_BLOCK, LISTED_NODES = 12, 2000
 """Columns of a block whose supports are soon listed, and nodes of the list of a larger one."""
 LIFT = 1e-8
 """Added to the unit diagonal of a larger one; more than what makes a block singular."""

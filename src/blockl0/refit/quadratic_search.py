@@ -101,6 +101,8 @@ class QuadraticSearch(AnnealingSearch):
         self._desk: SideBySide | None = None
         self._memory = PriceMemory(max(LARGEST_POOL, pool_size(problem, options)))
         self._fitted: tuple[bytes, Incumbent] | None = None  # the last support, and its fit
+        # supports that have no hidden move, with the columns that were asked for
+        self._without_move: set[tuple[Sparsity, bytes, bytes]] = set()
         if (checkpoint := problem.shared.get("checkpoint")) is not None:
             checkpoint.fill(self._memory)
 
@@ -119,7 +121,7 @@ class QuadraticSearch(AnnealingSearch):
         """
         other = self.for_sparsity(self.problem.sparsity)
         other.tally, other._desk = Tally(), None
-        other._memory = PriceMemory(self._memory.size)
+        other._memory, other._without_move = PriceMemory(self._memory.size), set()
         if other._whole is not None:
             other._whole.part_from_others()
         return other
@@ -353,11 +355,17 @@ class QuadraticSearch(AnnealingSearch):
             if run.seconds_left <= 0.0:
                 break
             support = self._with_kept(incumbent.w)
+            asked = self.problem.sparsity, support.tobytes(), doubtful.tobytes()
+            if asked in self._without_move:
+                incumbent.is_settled = True
+                break
             move = find_hidden_move(
                 self.problem, incumbent.w, support, doubtful, self.tolerance, run
             )  # fmt: skip
             if move.support is None:
                 incumbent.is_settled = move.is_complete
+                if move.is_complete:
+                    self._without_move.add(asked)
                 break
             incumbent = self.fit(move.support, incumbent.iteration + 1, incumbent.frontier)
             # the new support is one that the tableau cannot see

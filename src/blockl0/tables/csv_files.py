@@ -293,6 +293,11 @@ def plain_records(source: Any) -> list[list[str]]:
         return [[cell.strip() for cell in cells] if any(cells) else [] for cells in rows]
 
 
+def has_free_comma(source: Any) -> bool:
+    """Whether the comma does not separate the columns of a file in ASCII."""
+    return _separator(*_first_records(source, "ascii")) != ","
+
+
 def longer_rows(source: Any) -> str:
     """Which row of a file in ASCII holds more values than the first one."""
     return _longer_rows(source, "ascii", _separator(*_first_records(source, "ascii")))

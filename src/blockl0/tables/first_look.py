@@ -18,12 +18,15 @@ from blockl0.tables.column_kinds import MOSTLY, dirty_message
 from blockl0.tables.csv_files import (
     MISSING,
     PACKED,
+    has_free_comma,
     longer_rows,
     plain_names,
     plain_records,
 )
+from blockl0.tables.decimals import certain_doubts
 from blockl0.tables.formats import USUAL_TARGETS
 from blockl0.tables.gaps import missing_message
+from blockl0.tables.spellings import SAMPLE, Written
 from blockl0.tables.targets import column_number
 
 LARGEST = 2_000_000
@@ -58,8 +61,33 @@ def refusal(source: Any, options: dict[str, Any]) -> ValueError | None:
         if any(len(cells) > len(names) for cells in rows[1:]):
             return ValueError(longer_rows(path))
         if _are_certain(rows, names, options):
-            return _wrong_column(rows[1:], names, options)
+            return _mixed_marks(path, rows[1:], names, options) or _wrong_column(
+                rows[1:], names, options
+            )
     return None
+
+
+def plain_columns(source: Any, options: dict[str, Any]) -> dict[str, list[str] | None]:
+    """The cells of all columns, None of those that are not plain numbers or words without gaps.
+
+    Empty where nothing is certain.
+    """
+    path = Path(source)
+    is_plain = path.suffix.lower() not in PACKED and os.path.getsize(path) <= LARGEST
+    names = plain_names(path, options["header"]) if is_plain else None
+    if names is None:
+        return {}
+    missing = {*MISSING, *options["na"]}
+    with suppress(UnicodeError, csv.Error, OSError):
+        rows = plain_records(path)
+        is_whole = all(len(cells) == len(names) for cells in rows) and len(rows) > 1
+        if is_whole and _are_certain(rows, names, options):
+            columns = {name: [cells[j] for cells in rows[1:]] for j, name in enumerate(names)}
+            return {
+                name: texts if _is_clear(texts) and not missing & {*texts} else None
+                for name, texts in columns.items()
+            }
+    return {}
 
 
 def _are_certain(rows: Sequence[list[str]], names: list[str], options: dict[str, Any]) -> bool:
@@ -69,11 +97,34 @@ def _are_certain(rows: Sequence[list[str]], names: list[str], options: dict[str,
     return not is_asked and rows[0] == names and all(rows)
 
 
+def _mixed_marks(
+    path: Path, rows: Sequence[list[str]], names: list[str], options: dict[str, Any]
+) -> ValueError | None:
+    """Decimal points in a file of decimal commas: the target is looked at first."""
+    is_open = options.get("decimal") in (None, "auto") and not options.get("likely_decimal")
+    if not is_open or not any("," in cell for cells in rows[:SAMPLE] for cell in cells):
+        return None
+    missing = {*MISSING, *options["na"]}
+    columns: dict[str, Any] = {
+        name: Written(name, [_known(cells, j, missing) for cells in rows])
+        for j, name in enumerate(names)
+    }
+    doubts = certain_doubts(columns, has_free_comma(path))
+    used = [target_of(names, options["target"]), *names]
+    said = next((doubts[name] for name in used if name in doubts), None)
+    return None if said is None or set(options["drop"]) & set(doubts) else ValueError(said)
+
+
+def _known(cells: list[str], j: int, missing: set[str]) -> str | None:
+    """A cell, None where it is missing."""
+    return cells[j] if j < len(cells) and cells[j] not in missing else None
+
+
 def _wrong_column(
     rows: Sequence[list[str]], names: list[str], options: dict[str, Any]
 ) -> ValueError | None:
     """A column of numbers with words in it, or else those with gaps."""
-    missing, target = {*MISSING, *options["na"]}, _target(names, options["target"])
+    missing, target = {*MISSING, *options["na"]}, target_of(names, options["target"])
     columns = {
         name: [row[j] if j < len(row) else "" for row in rows] for j, name in enumerate(names)
     }
@@ -98,9 +149,15 @@ def _wrong_column(
     return first or (ValueError(missing_message(gaps, len(places))) if gaps else None)
 
 
-def _target(names: list[str], given: Any) -> str:
+def target_of(names: list[str], given: Any) -> str:
+    """The column to be explained."""
     usual = next((name for name in USUAL_TARGETS if name in names), names[0])
     return usual if given is None else names[column_number(given, names)]
+
+
+def are_words(texts: list[str]) -> bool:
+    """Whether cells of a column that is plain are words."""
+    return not NUMBER.fullmatch(texts[0])
 
 
 def _is_clear(texts: list[str]) -> bool:

@@ -189,8 +189,8 @@ def text_features(
     if not is_asked and all(map(SHORT_YEAR.fullmatch, levels)):
         found.short_years[name] = levels[0]
         return []
-    repeats = len(levels) <= max(2.0, REPEATED * n_texts)
-    if len(levels) > choices.max_levels or not (repeats or is_asked or choices.text == "one-hot"):
+    is_open = is_asked or choices.text == "one-hot"
+    if len(levels) > choices.max_levels or not (is_open or do_repeat(levels, n_texts)):
         _sort_out(name, n_texts, levels, found, is_asked)
         return []
     levels = sorted(levels)
@@ -201,7 +201,7 @@ def text_features(
     found.coded[name] = len(levels)
     # beside an intercept all values but one say it all: the first is what others are compared with
     is_whole = choices.levels == "together" and len(levels) > 1
-    used = levels[1:] if is_whole or len(levels) == 2 else levels
+    used = levels_used(levels, is_whole)
     is_filled = choices.impute is not None or n_missing
     fills = {level: float(level == MISSING) for level in used} if is_filled else {}
     return [
@@ -216,6 +216,16 @@ def text_features(
         )
         for level in used
     ]
+
+
+def do_repeat(levels: Sequence[str], n_texts: int) -> bool:
+    """Whether so many texts with these different ones are a category."""
+    return len(levels) <= max(2.0, REPEATED * n_texts)
+
+
+def levels_used(levels: list[str], is_whole: bool) -> list[str]:
+    """The values, sorted, that are columns: all but the first where that says it all."""
+    return levels[1:] if is_whole or len(levels) == 2 else levels
 
 
 def _sort_out(name: str, n_texts: int, levels: list[str], found: Findings, is_asked: bool) -> None:
