@@ -2054,14 +2054,17 @@ def unit_pivots(layout, U, T, own, M):
 
 
 @kernel
-def unit_gains(layout, own, M, R, T, leaving, E, P, low, high, least, work, gains, doubts):
+def unit_gains(
+    layout, own, M, R, T, leaving, E, P, low, high, least, blur, error, work, gains, doubts
+):
     """What every unit J gains when it enters, ½ r'A⁺r with r = R_J + T'P and A = M_JJ + T'ET.
 
     T are the rows of the columns `leaving`, E the inverse of their part of K and P = EV: the unit
     enters the table that they have left. A pivot up to `least` of the squared length of its column
     (of `own`) is none; up to a thousand times that it is in doubt, which `doubts` says. A unit of
-    one column within bounds takes the best step within them. `work` is (d + columns leaving + q,
-    d) at least. O(Σ d(d + l)² + d²q).
+    one column within bounds takes the best step within them. Gains are the largest for a matrix
+    that is smaller by `blur` of the squared lengths, and slopes off by `error` of the lengths.
+    `work` is (d + columns leaving + q + 1, d) at least. O(Σ d(d + l)² + d²q).
     """
     order, starts, places = layout
     q, n_left = R.shape[1], leaving.size
@@ -2085,12 +2088,18 @@ def unit_gains(layout, own, M, R, T, leaving, E, P, low, high, least, work, gain
             j, pivot = order[first], M[at]
             for k in range(n_left):
                 pivot += T[j, leaving[k]] * work[d + k, 0]
+            pivot -= blur * own[at]
             doubt = pivot <= 1e3 * least * own[at]
+            off = error * np.sqrt(own[at])
             if pivot > least * own[at]:
                 for c in range(q):
-                    r = work[d + n_left + c, 0]
-                    step = min(max(r / pivot, low[j]), high[j])
-                    gain += step * (r - 0.5 * pivot * step)
+                    most = 0.0
+                    # convex in the slope
+                    for side in (-off, off):
+                        r = work[d + n_left + c, 0] + side
+                        step = min(max(r / pivot, low[j]), high[j])
+                        most = max(most, step * (r - 0.5 * pivot * step))
+                    gain += most
         else:
             for a in range(d):
                 i = order[first + a]
@@ -2101,12 +2110,20 @@ def unit_gains(layout, own, M, R, T, leaving, E, P, low, high, least, work, gain
                     for k in range(b):
                         total -= work[a, k] * work[b, k]
                     size = own[at + a * d + a]
+                    total -= blur * size if a == b else 0.0
                     if a > b:
                         # a column without a pivot has none below it either
                         work[a, b] = total / work[b, b] if work[b, b] > 0.0 else 0.0
                     else:
                         doubt = doubt or total <= 1e3 * least * size
                         work[a, a] = np.sqrt(total) if total > least * size else 0.0
+            # how far the error of the right-hand sides may reach
+            reach = work[d + n_left + q]
+            for a in range(d):
+                total = error * np.sqrt(own[at + a * d + a])
+                for k in range(a):
+                    total += abs(work[a, k]) * reach[k]
+                reach[a] = total / work[a, a] if work[a, a] > 0.0 else 0.0
             for c in range(q):
                 r = work[d + n_left + c]
                 for a in range(d):
@@ -2115,7 +2132,7 @@ def unit_gains(layout, own, M, R, T, leaving, E, P, low, high, least, work, gain
                         for k in range(a):
                             total -= work[a, k] * r[k]
                         r[a] = total / work[a, a]
-                        gain += 0.5 * r[a] * r[a]
+                        gain += 0.5 * (abs(r[a]) + reach[a]) ** 2
                     else:
                         r[a] = 0.0
         gains[unit], doubts[unit] = gain, doubt

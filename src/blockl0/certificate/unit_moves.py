@@ -1,6 +1,6 @@
 """Every single addition, removal and swap of units, re-fitted on the true objective.
 
-Of the squared loss a table of units says what a move could be worth at most, and only those that
+Of the squared loss projections of units say what a move could be worth at most, and only those that
 might improve are fitted. Of other losses all are.
 """
 
@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.certificate.single_moves import CLEAR, MOST_WORK, STEPS, Verdict
-from blockl0.certificate.unit_table import Changes, Rules, UnitTable
-from blockl0.incumbent import Tally
+from blockl0.certificate.unit_projections import UnitProjections
+from blockl0.certificate.unit_table import Changes
 from blockl0.problem.fits import Fits
-from blockl0.problem.gram_rows import GramRows
 from blockl0.problem.lazy import lazy
 from blockl0.problem.problem import Problem
 from blockl0.run import Run
@@ -42,13 +41,9 @@ class UnitMoves:
         self.n_tried = 0
 
     @lazy
-    def _table(self) -> UnitTable:
-        """The table of the squared loss."""
-        problem, weights = self.problem, self.problem.weights
-        gram = GramRows(problem.design, weights, problem.ridge, Tally())
-        weighted = (weights * problem.y.T).T.reshape(len(weights), -1)
-        B = np.ascontiguousarray(problem.design.cross(weighted, slice(None)).T)
-        return UnitTable(gram, B, Rules.of(problem), 0.0)
+    def _projections(self) -> UnitProjections:
+        """The columns of the squared loss."""
+        return UnitProjections(self.problem)
 
     def check(
         self,
@@ -66,6 +61,7 @@ class UnitMoves:
         problem = self.problem
         units = np.union1d(problem.units.support(w), problem.keep).astype(np.int64)
         ceiling, work, n_fitted, self.n_tried = objective - tolerance, 0.0, 0, 0
+        is_certain = self._is_certain(units, w, ceiling)
         suspects = self._suspects if problem.is_quadratic else self._all
         for after in suspects(w, units, ceiling, swaps):
             columns, cost = problem.units.columns(after), problem.cost(after)
@@ -79,7 +75,19 @@ class UnitMoves:
             chosen = problem.units.support(fit.w)
             if fit.value + problem.cost(chosen) < ceiling and problem.sparsity.allows(chosen.size):
                 return Verdict(fit.w, False)
-        return Verdict(None, True, n_fitted <= CLEAR * self.n_tried)
+            is_certain = is_certain and self._is_certain(after, fit.w, ceiling)
+        return Verdict(None, is_certain, is_certain and n_fitted <= CLEAR * self.n_tried)
+
+    def _is_certain(self, units: Ints, w: Floats, ceiling: float) -> bool:
+        """Whether no point on some units is below a ceiling if their fit w is not.
+
+        A fit leaves out columns that are nearly combinations of others; with other ones left out it
+        may be better.
+        """
+        columns = self.problem.units.columns(units)
+        if not self.problem.is_quadratic or self.fits.is_resolved(columns, w):
+            return True
+        return self.fits.least_on(columns) + self.problem.cost(units) >= ceiling
 
     def _all(self, w: Floats, units: Ints, ceiling: float, swaps: bool) -> Iterator[Ints]:
         """The units after every move, removals first."""
@@ -98,29 +106,32 @@ class UnitMoves:
                 yield np.sort(np.append(base, unit))
 
     def _suspects(self, w: Floats, units: Ints, ceiling: float, swaps: bool) -> Iterator[Ints]:
-        """The units after every move that the table does not exclude, the likeliest first."""
-        table = self._table
-        base = table.base(units)
+        """The units after every move that projections do not exclude, the likeliest first."""
         columns = self.problem.units.columns(units)
-        here = self.fits.minimum(columns, w).value + self.problem.cost(units)
-        changes = table.changes(base)
-        limit = ceiling - here
-        suspects = self._limits(changes, swaps)
+        fit = self.fits.minimum(columns, w)
+        support = self._projections.support(units, fit.w)
+        if support is None:
+            yield from self._all(w, units, ceiling, swaps)
+            return
+        changes, errors = self._projections.changes(support)
+        suspects = self._limits(changes, errors, swaps)
         self.n_tried = suspects.size
-        at = np.flatnonzero(suspects < limit)
+        at = np.flatnonzero(suspects < ceiling - fit.value - self.problem.cost(units))
         for i in at[np.argsort(suspects[at], kind="stable")]:
             yield changes.after(int(i))
 
-    def _limits(self, changes: Changes, swaps: bool) -> Floats:
+    def _limits(self, changes: Changes, errors: Floats, swaps: bool) -> Floats:
         """What the moves may change at best; nothing is known where only the data can tell."""
         entries = changes.entries()
         size = np.abs(changes.fixed)[:, None] + np.abs(changes.gains)
         with np.errstate(invalid="ignore"):
-            entries = np.where(np.isfinite(entries), entries - READING * size, entries)
+            entries = entries - READING * np.where(np.isfinite(size), size, 0.0)
+        entries -= errors[:, None]
         entries[changes.doubts] = -np.inf
         if not swaps:
             entries[changes.out >= 0] = np.inf
-        removals = changes.removals - READING * np.where(
-            np.isfinite(changes.removals), np.abs(changes.removals), 0.0
-        )
+        is_known = np.isfinite(changes.removals)
+        removals = changes.removals - READING * np.where(is_known, np.abs(changes.removals), 0.0)
+        left = changes.out[changes.out >= 0]
+        removals[np.searchsorted(changes.units, left)] -= errors[changes.out >= 0]
         return np.concatenate([entries.ravel(), removals])

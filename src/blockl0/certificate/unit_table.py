@@ -331,13 +331,13 @@ class UnitTable:
         n, q = self.B.shape
         low, high = self.rules.bounds or (np.full(n, -np.inf), np.full(n, np.inf))
         largest = int(np.diff(self._layout.starts).max())
-        work = np.empty((largest + at.size + q, largest))
+        work = np.empty((largest + at.size + q + 1, largest))
         gains = np.empty(self.rules.n_units)
         doubts = np.empty(gains.size, dtype=np.bool_)
         kernels.unit_gains(
             self._layout, self.own, table.M, table.R, table.T, at, np.ascontiguousarray(E),
-            np.ascontiguousarray(P.reshape(at.size, q)), low, high, LEAST_PIVOT, work, gains,
-            doubts,
+            np.ascontiguousarray(P.reshape(at.size, q)), low, high, LEAST_PIVOT, 0.0, 0.0,
+            work, gains, doubts,
         )  # fmt: skip
         return gains, doubts
 

@@ -23,7 +23,8 @@ from blockl0 import kernels
 from blockl0.exact.bounds import EPSILON, Node, Relaxed, Tangent
 from blockl0.exact.last_columns import Finished
 from blockl0.exact.unit_levels import best_level, effective, first_level, paid
-from blockl0.problem.orthogonal import DEPENDENT, ROUNDED, project_away
+from blockl0.problem.fits import make_fits
+from blockl0.problem.orthogonal import DEPENDENT, orthonormal, project_away
 from blockl0.problem.problem import Problem
 
 Floats = NDArray[np.float64]
@@ -62,7 +63,7 @@ class UnitBounds:
     """
 
     def __init__(self, problem: Problem) -> None:
-        self.problem = problem
+        self.problem, self._fits = problem, make_fits(problem)
         price, self.budget = problem.sparsity
         costs = np.ones(problem.n_units) if problem.costs is None else problem.costs
         self.prices = price * costs
@@ -84,7 +85,7 @@ class UnitBounds:
         self.length = float(np.linalg.norm(b))
         parts = [A[:, problem.units.members(unit)] for unit in range(problem.n_units)]
         for _ in range(ROUNDS):
-            parts = [_orthonormal(part) for part in parts]
+            parts = [orthonormal(part) for part in parts]
             Z, shared = np.hstack(parts), None
             if Z.shape[1] == 0:
                 self.reason = "no column is left beside those that depend on others"
@@ -281,8 +282,12 @@ class UnitBounds:
         return effective(b[rows], t[:, None], self.low[rows, None], self.high[rows, None])
 
     def bound_of(self, support: Ints, w: Floats, cutoff: float) -> float:
-        """A fit of squares is what it is."""
-        return np.inf
+        """A fit of squares is what it is, unless it chose which of near columns to keep."""
+        columns = self.problem.units.columns(np.sort(support))
+        if self._fits.is_resolved(columns, w):
+            return np.inf
+        least = self._fits.least_on(columns) + paid(self.problem, self.prices, support)
+        return least - self.blur * self.length * self.length
 
     def finish(self, node: Node, cutoff: float) -> Finished | None:
         """There is no closed form here."""
@@ -323,21 +328,6 @@ class UnitBounds:
 
 def _offsets(sizes: Ints) -> Ints:
     return np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
-
-
-def _orthonormal(A: Floats) -> Floats:
-    """Orthonormal columns that span those of A, to rounding.
-
-    A fit leaves out columns that are nearly, and not wholly, combinations of others; which of them
-    is its own affair, and so a bound is that of all.
-    """
-    if A.shape[1] == 0:
-        return A
-    lengths = np.linalg.norm(A, axis=0)
-    if A.shape[1] == 1:
-        return A / lengths if lengths[0] > ROUNDED else A[:, :0]
-    U, values, _ = np.linalg.svd(A, full_matrices=False)
-    return U[:, values > ROUNDED * max(1.0, float(values[0]))]
 
 
 def _shared(parts: list[Floats], null: Floats) -> Floats:

@@ -1,21 +1,43 @@
-"""The best coefficients on a support within bounds: an active set on small matrices.
+"""The best coefficients on a support within bounds: active sets.
 
-A loss that is no quadratic is minimized by second-order models, each within the bounds.
+Products of columns propose, orthogonal factorizations of the columns decide, as of free fits. A
+loss that is no quadratic is minimized by second-order models, each within the bounds.
 """
 
 from __future__ import annotations
 
+from typing import Any, Protocol
+
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import lapack
 
 from blockl0 import kernels
 from blockl0.losses import majorizer_curvature
-from blockl0.problem.descent import DESCENT, HARDLY, MAX_STEPS, ROUNDING, TOLERANCE
+from blockl0.problem.descent import (
+    DESCENT,
+    HARDLY,
+    LOST_DIGITS,
+    MAX_STEPS,
+    NOISE,
+    ROUNDING,
+    TOLERANCE,
+    newton_direction,
+)
 from blockl0.problem.newton import Bent, Fit, Restricted, fit_nothing
+from blockl0.problem.orthogonal import (
+    DEPENDENT,
+    EPSILON,
+    OPERATIONS,
+    distances,
+    independent_positions,
+    project_away,
+)
 from blockl0.problem.problem import Problem
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+_lapack: Any = lapack
 
 FLATTEST = 1e-10
 """Of unit columns: the curvature that a model has at least, so that it has a minimum."""
@@ -46,6 +68,135 @@ def bounded_minimum(
         where[x <= low], where[x >= high] = kernels.AT_LOW, kernels.AT_HIGH
         kernels.bounded_quadratic(unit, B[:, c] / scale, low, high, x, where, index, L, goal)
         V[:, c], status[:, c] = x / scale, where
+    return V, status
+
+
+class Descending(Protocol):
+    """A convex quadratic, of whose coefficients some are free to move."""
+
+    def step(self, x: Floats, free: Ints) -> Floats:
+        """From x to the minimum over the free coefficients; what cannot be told stays."""
+        ...
+
+    def pulls(self, x: Floats, free: Ints, held: Ints) -> Floats:
+        """How much each of the held coefficients wants to rise at that minimum; 0 for rounding."""
+        ...
+
+
+class Squares:
+    """½‖b − Ax‖² with unit columns A, by orthogonal factorizations of the free ones.
+
+    Of free columns that depend on others some stay where they are, as in `least_squares`.
+    """
+
+    def __init__(self, A: Floats, b: Floats) -> None:
+        self.A, self.b = A, b
+        self._length = float(np.linalg.norm(b))
+        self._key, self._known = b"", (A[:, :0], np.empty((0, 0)), np.empty(0, dtype=np.int64))
+
+    def _factors(self, free: Ints) -> tuple[Floats, Floats, Ints]:
+        """(Q, R, columns) of the independent ones among some columns."""
+        if free.tobytes() != self._key:
+            chosen, (Q, R) = free, np.linalg.qr(self.A[:, free])
+            if len(R) < free.size or distances(R).min(initial=1.0) <= DEPENDENT:
+                chosen = free[independent_positions(self.A[:, free])]
+                Q, R = np.linalg.qr(self.A[:, chosen])
+            self._key, self._known = free.tobytes(), (Q, R, chosen)
+        return self._known
+
+    def step(self, x: Floats, free: Ints) -> Floats:
+        """The least squares step of the free columns."""
+        Q, R, chosen = self._factors(free)
+        found = np.zeros(x.size)
+        if chosen.size:
+            found[chosen] = _lapack.dtrtrs(R, Q.T @ (self.b - self.A @ x))[0]
+        return found
+
+    def pulls(self, x: Floats, free: Ints, held: Ints) -> Floats:
+        """The root of what each of the held columns would gain by itself, with its sign.
+
+        Only what it has beside the free ones counts; one that depends on these gains nothing.
+        """
+        Q = self._factors(free)[0]
+        r = project_away(Q, self.b - self.A @ x)[0]
+        rest = project_away(Q, self.A[:, held])[0]
+        lengths = np.linalg.norm(rest, axis=0)
+        noise = OPERATIONS * EPSILON * (self._length + float(np.abs(x).sum()))
+        found = (r @ rest) / np.where(lengths > DEPENDENT, lengths, np.inf)
+        return np.where(np.abs(found) > noise, found, 0.0)
+
+
+class SecondOrder:
+    """½x'Hx + slope'x with H = B'B, for columns of which H itself cannot tell enough."""
+
+    def __init__(self, B: Floats, slope: Floats, terms: Floats) -> None:
+        self.B, self.H, self.first, self.terms = B, B.T @ B, slope, terms
+
+    def step(self, x: Floats, free: Ints) -> Floats:
+        """The Newton step of the free coefficients."""
+        found = np.zeros(x.size)
+        if free.size:
+            found[free] = newton_direction(
+                self.H[np.ix_(free, free)], self._slope(x)[free], lambda: self.terms[free],
+                np.ones(free.size), lambda: self.B[:, free],
+            )  # fmt: skip
+        return found
+
+    def pulls(self, x: Floats, free: Ints, held: Ints) -> Floats:
+        """The slopes, downwards."""
+        slope = self._slope(x)[held]
+        return np.where(np.abs(slope) > NOISE * self.terms[held], -slope, 0.0)
+
+    def _slope(self, x: Floats) -> Floats:
+        return self.first + self.B.T @ (self.B @ x)
+
+
+def descend_within(
+    function: Descending, low: Floats, high: Floats, x: Floats, status: Ints
+) -> tuple[Floats, Ints]:
+    """The minimum of a quadratic within bounds, from a point within them, and where it is.
+
+    Primal active set: to the minimum of what is free, as far as the bounds allow; there the bound
+    that holds back most is let go. As far as rounding tells it never rises.
+    """
+    x, status = x.copy(), np.where(status == kernels.FROZEN, kernels.FREE, status)
+    for _ in range(20 * x.size + 20):
+        free = np.flatnonzero(status == kernels.FREE)
+        goal = x + function.step(x, free)
+        is_over = (goal < low) | (goal > high)
+        is_over[status != kernels.FREE] = False
+        if is_over.any():
+            over = np.flatnonzero(is_over)
+            side = np.where(goal[over] < low[over], low[over], high[over])
+            shares = (side - x[over]) / (goal[over] - x[over])
+            at = int(np.argmin(shares))
+            x[free] = np.clip(x + shares[at] * (goal - x), low, high)[free]
+            hit = over[at]
+            x[hit] = side[at]
+            status[hit] = kernels.AT_LOW if goal[hit] < low[hit] else kernels.AT_HIGH
+            continue
+        x = goal
+        held = np.flatnonzero((status != kernels.FREE) & (low < high))
+        pulls = function.pulls(x, free, held)
+        pulls = np.where(status[held] == kernels.AT_LOW, pulls, -pulls)
+        if not (pulls > 0.0).any():
+            break
+        status[held[np.argmax(pulls)]] = kernels.FREE
+    return x, status
+
+
+def bounded_least_squares(A: Floats, B: Floats, low: Floats, high: Floats) -> tuple[Floats, Ints]:
+    """argmin ‖B − AV‖ with low ≤ V ≤ high for unit columns A (m, k), with where V is.
+
+    B (m, q), column by column. What products of the columns propose is where it starts.
+    """
+    k = A.shape[1]
+    R: Any = np.linalg.qr(np.column_stack([A, B]), mode="r")
+    A, B = R[:, :k], R[:, k:]
+    V, status = bounded_minimum(A.T @ A, A.T @ B, low, high)
+    for c in range(B.shape[1]):
+        function = Squares(A, B[:, c])
+        V[:, c], status[:, c] = descend_within(function, low, high, V[:, c], status[:, c])
     return V, status
 
 
@@ -112,10 +263,30 @@ def _step(local: Bent, limits: tuple[Floats, Floats], mix: float) -> Floats:
     part, curvature = local.part, local.curvature
     if mix > 0.0:
         curvature = curvature + mix * majorizer_curvature(part.loss, local.eta, part.y)
-    H = (part.A * (part.weights * curvature)[:, None]).T @ part.A
-    H.flat[:: local.v.size + 1] += part.ridge + FLATTEST * part.typical
+    bends = part.weights * curvature
+    H = (part.A * bends[:, None]).T @ part.A
+    H.flat[:: local.v.size + 1] += part.ridge
+    is_close = not _has_digits(H)
+    H.flat[:: local.v.size + 1] += FLATTEST * part.typical
     low, high = limits[0] - local.v, limits[1] - local.v
-    return bounded_minimum(H, -local.slope[:, None], low, high)[0][:, 0]
+    step, status = bounded_minimum(H, -local.slope[:, None], low, high)
+    if not is_close:
+        return step[:, 0]
+    rooted = np.vstack([part.A * np.sqrt(bends)[:, None], np.diag(np.sqrt(part.ridge))])
+    terms = np.abs(part.A).T @ np.abs(part.weights * local.dual) + np.abs(part.ridge * local.v)
+    R: Any = np.linalg.qr(rooted, mode="r")
+    function = SecondOrder(R, local.slope, terms)
+    return descend_within(function, low, high, step[:, 0], status[:, 0])[0]
+
+
+def _has_digits(H: Floats) -> bool:
+    """Whether products tell columns apart: all pivots of unit columns are above rounding."""
+    diagonal = H.diagonal()
+    if not (diagonal > 0.0).all():
+        return False
+    scale = np.sqrt(diagonal)
+    factor, info = _lapack.dpotrf(H / scale / scale[:, None])
+    return bool(info == 0 and factor.diagonal().min() ** 2 > LOST_DIGITS)
 
 
 def _shortened(part: Restricted, local: Bent, step: Floats, limits: tuple[Floats, Floats]) -> Bent:

@@ -8,11 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from blockl0.kernels import FREE
-from blockl0.problem.bounded import bounded_minimum, minimize_within, within
+from blockl0.problem.bounded import bounded_least_squares, minimize_within, within
 from blockl0.problem.growing_fit import GrowingFit
 from blockl0.problem.newton import Fit, minimize_on
-from blockl0.problem.orthogonal import is_resolved, least_squares
+from blockl0.problem.orthogonal import (
+    is_complement_resolved,
+    is_resolved,
+    least_squares,
+    orthonormal,
+    project_away,
+)
 from blockl0.problem.problem import Problem
 from blockl0.units import COLUMNS
 
@@ -90,6 +95,15 @@ class Fits:
         if not self.problem.is_quadratic or COLUMNS.count(w) == support.size:
             return True
         return is_resolved(self.problem.unit_columns(support)[0])
+
+    def least_on(self, support: Ints) -> float:
+        """A value that the smooth part of the squared loss has nowhere on some columns.
+
+        Of all of them, however near they are to each other; without bounds.
+        """
+        A, b, _ = self.problem.unit_columns(support)
+        rest = project_away(orthonormal(A), b)[0]
+        return 0.5 * float(np.vdot(rest, rest))
 
     def shortest_on(self, support: Ints) -> Floats:
         """The coefficients by normal equations, (n,), squared loss only; O(m|S|² + |S|³).
@@ -209,7 +223,7 @@ class NewtonFits(Fits):
 
 
 class BoundedFits(Fits):
-    """Fits of the squared loss within bounds: an active set, then its free part by itself."""
+    """Fits of the squared loss within bounds: an active set of orthogonal factorizations."""
 
     def coef_on(self, support: Ints) -> Floats:
         """The best coefficients within their bounds, (n,) or (n, q); those at a bound are exact."""
@@ -220,13 +234,26 @@ class BoundedFits(Fits):
         low, high = problem.bounds[0][support], problem.bounds[1][support]
         A, b, scale = problem.unit_columns(support)
         many = b if b.ndim == 2 else b[:, None]
-        V, status = bounded_minimum(A.T @ A, A.T @ many, low * scale, high * scale)
+        V, status = bounded_least_squares(A, many, low * scale, high * scale)
         rows = np.empty_like(V)
         for c in range(V.shape[1]):
-            v = _polished(A, many[:, c], V[:, c], status[:, c] == FREE)
-            rows[:, c] = within(v / scale, status[:, c], low, high)
+            rows[:, c] = within(V[:, c] / scale, status[:, c], low, high)
         w[support] = rows if b.ndim == 2 else rows[:, 0]
         return w
+
+    def is_resolved(self, support: Ints, w: Floats) -> bool:
+        """Whether w is the best point within bounds, of all columns of a support.
+
+        That is so where the slopes of all held columns are known; one that is nearly, and not
+        wholly, a combination of the free ones was not let go.
+        """
+        assert self.problem.bounds is not None
+        A = self.problem.unit_columns(support)[0]
+        low, high = (side[support] for side in self.problem.bounds)
+        return all(
+            is_complement_resolved(A, (low < v) & (v < high), low < high)
+            for v in np.atleast_2d(w[support].T)
+        )
 
 
 class BoundedNewtonFits(NewtonFits):
@@ -234,16 +261,6 @@ class BoundedNewtonFits(NewtonFits):
 
     def _minimize(self, start: Floats, support: Ints, ceiling: float, intercept: Any) -> Fit:
         return minimize_within(self.problem, start, support, intercept)
-
-
-def _polished(A: Floats, b: Floats, v: Floats, is_free: NDArray[np.bool_]) -> Floats:
-    """v with its free coefficients fitted by an orthogonal factorization."""
-    if not is_free.any():
-        return v
-    found = v.copy()
-    held = np.where(is_free, 0.0, v)
-    found[is_free] = least_squares(A[:, is_free], b - A @ held)
-    return found
 
 
 def make_fits(problem: Problem) -> Fits:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 _lapack: Any = lapack
 
 DEPENDENT = 1e-8
@@ -70,6 +71,21 @@ def project_away(Q: Floats, X: Floats) -> tuple[Floats, Floats]:
     return rest, shares + again
 
 
+def orthonormal(A: Floats) -> Floats:
+    """Orthonormal columns that span those of A, to rounding.
+
+    A fit leaves out columns that are nearly, and not wholly, combinations of others; which of them
+    is its own affair, and so a bound is that of all.
+    """
+    if A.shape[1] == 0:
+        return A
+    lengths = np.linalg.norm(A, axis=0)
+    if A.shape[1] == 1:
+        return A / lengths if lengths[0] > ROUNDED else A[:, :0]
+    U, values, _ = np.linalg.svd(A, full_matrices=False)
+    return U[:, values > ROUNDED * max(1.0, float(values[0]))]
+
+
 def independent_positions(A: Floats, n_first: int = 0) -> Ints:
     """A large set of unit columns of A (m, k) that do not depend on each other, ascending.
 
@@ -93,12 +109,22 @@ def is_resolved(A: Floats) -> bool:
     Between that and independence there is a choice which of them to keep, and another one may be
     better: the fit on more columns is then no bound of that on fewer.
     """
-    if smallest_distance(A) > DEPENDENT:
-        return True
-    chosen = independent_positions(A)
-    others = np.setdiff1d(np.arange(A.shape[1]), chosen)
+    every = np.ones(A.shape[1], dtype=np.bool_)
+    return smallest_distance(A) > DEPENDENT or is_complement_resolved(A, every, every)
+
+
+def is_complement_resolved(A: Floats, is_free: Bools, is_real: Bools) -> bool:
+    """Whether each real column is independent of the free ones, or a combination of them.
+
+    Of free columns, those that a fit keeps.
+    """
+    free = np.flatnonzero(is_free)
+    chosen = free[independent_positions(A[:, free])] if free.size else free
+    others = np.setdiff1d(np.flatnonzero(is_real), chosen)
     rest = project_away(np.linalg.qr(A[:, chosen])[0], A[:, others])[0]
-    return bool(np.linalg.norm(rest, axis=0).max(initial=0.0) <= ROUNDED)
+    lengths = np.linalg.norm(rest, axis=0)
+    is_between = (lengths > ROUNDED) & (lengths <= DEPENDENT)
+    return not is_between.any()
 
 
 def least_squares(A: Floats, b: Floats, n_first: int = 0) -> Floats:

@@ -1,0 +1,337 @@
+"""What single changes of units are worth at most, from orthogonal projections of the columns.
+
+As `unit_table`, for the last word: with orthonormal columns Q that span a support and z_J that span
+a unit J, both with weights and ridge, J gains ½ ρ_J' M_JJ⁺ ρ_J with ρ_J = z_J'r and
+M_JJ = I − (Q'z_J)'(Q'z_J). A unit that leaves takes directions U of Q with it: that costs
+½‖U'Q'(fit)‖², and afterwards ρ_J and M_JJ have the shares along U in addition. Every number comes
+with its rounding, which grows with the inverse of distances and not with its square.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockl0 import kernels
+from blockl0.certificate.unit_table import Changes, Rules
+from blockl0.problem.orthogonal import (
+    DEPENDENT,
+    EPSILON,
+    OPERATIONS,
+    ROUNDED,
+    distances,
+    independent_positions,
+    is_resolved,
+    orthonormal,
+    project_away,
+)
+from blockl0.problem.problem import Problem
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+CHUNK, KNOWN = 2**23, 2**25
+"""Entries of columns that are made at a time; and of all, up to which they are remembered."""
+CLOSE = 1e-6
+"""Squared distance from a support below which it is read off the columns and not off shares."""
+
+
+class Chunk(NamedTuple):
+    """Orthonormal columns of some units.
+
+    Attributes
+    ----------
+    units : ndarray of int64
+    layout : kernels.Layout
+    Z : ndarray (m, N)
+        Their rows of the data.
+    below : list of ndarray (·, d)
+        For each unit their other rows, that no unit shares: those of the ridge.
+    low, high : ndarray (N,)
+        Bounds of the coefficients of one-column units; else none.
+    """
+
+    units: Ints
+    layout: kernels.Layout
+    Z: Floats
+    below: list[Floats]
+    low: Floats
+    high: Floats
+
+
+class Support(NamedTuple):
+    """A fitted support.
+
+    Attributes
+    ----------
+    units : ndarray of int64
+    owner : ndarray of int64 (k,)
+        The unit of each of its columns.
+    Q : ndarray (r, s)
+        Orthonormal, spans the columns.
+    A : ndarray (s, k)
+        The columns in these coordinates.
+    z : ndarray (k, q)
+        Their coefficients.
+    rest : ndarray (r, q)
+        The residual.
+    held : ndarray (k,)
+        What the multiplier of each column counts.
+    blur, error : float
+        Rounding of projections of unit columns, and of slopes.
+    """
+
+    units: Ints
+    owner: Ints
+    Q: Floats
+    A: Floats
+    z: Floats
+    rest: Floats
+    held: Floats
+    blur: float
+    error: float
+
+
+class Leaving(NamedTuple):
+    """Directions U (s, l) of a support that a unit takes with it, and the fit's share P there."""
+
+    unit: int
+    U: Floats
+    P: Floats
+    cost: float
+    error: float
+
+
+class UnitProjections:
+    """The columns of a problem with the squared loss, unit by unit."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem, self.rules = problem, Rules.of(problem)
+
+    # -- columns -----------------------------------------------------------------------------------
+
+    @cached_property
+    def _known(self) -> list[Chunk]:
+        return list(self._made())
+
+    def _chunks(self) -> Iterator[Chunk]:
+        problem = self.problem
+        is_small = problem.n_samples * problem.n_features <= KNOWN
+        return iter(self._known) if is_small else self._made()
+
+    def _made(self) -> Iterator[Chunk]:
+        """All units, some at a time."""
+        problem = self.problem
+        members = [problem.units.members(unit) for unit in range(self.rules.n_units)]
+        sizes = np.cumsum([part.size for part in members])
+        most = max(1, CHUNK // problem.n_samples)
+        where = (sizes - 1) // most
+        for part in np.split(np.arange(len(members)), np.flatnonzero(np.diff(where)) + 1):
+            yield self._chunk(part, [members[unit] for unit in part])
+
+    def _chunk(self, units: Ints, members: list[Ints]) -> Chunk:
+        problem, m = self.problem, self.problem.n_samples
+        X = problem.design.columns(np.concatenate(members))
+        if problem.sample_weight is not None:
+            X = X * np.sqrt(problem.sample_weight)[:, None]
+        scale = np.sqrt(np.einsum("ij,ij->j", X, X) + problem.ridge)
+        X = X / np.where(scale > 0.0, scale, 1.0)
+        if problem.ridge:
+            own = np.sqrt(problem.ridge) / scale
+        sizes = np.array([part.size for part in members], dtype=np.int64)
+        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        parts: list[Floats] = [X[:, a:b] for a, b in pairwise(starts.tolist())]
+        for i in np.flatnonzero(sizes == 1):
+            a = starts[i]
+            parts[i] = parts[i] if scale[a] > 0.0 else parts[i][:, :0]
+            if problem.ridge:
+                parts[i] = np.vstack([parts[i], own[None, a : a + 1]])
+        for size in np.unique(sizes[sizes > 1]):
+            at = np.flatnonzero(sizes == size)
+            columns = starts[at][:, None] + np.arange(size)
+            stack = np.moveaxis(X[:, columns], 0, 1)
+            if problem.ridge:
+                stack = np.concatenate([stack, own[columns][:, :, None] * np.eye(size)], axis=1)
+            for i, basis in zip(at, _bases(stack), strict=True):
+                parts[i] = basis
+        layout, low, high = self._limits(parts, members, scale[starts[:-1]])
+        Z = np.ascontiguousarray(np.hstack([part[:m] for part in parts]))
+        return Chunk(units, layout, Z, [part[m:] for part in parts], low, high)
+
+    def _limits(
+        self, parts: list[Floats], members: list[Ints], scale: Floats
+    ) -> tuple[kernels.Layout, Floats, Floats]:
+        """Where the columns of units are, and bounds of those that are alone."""
+        sizes = np.array([part.shape[1] for part in parts], dtype=np.int64)
+        ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        places = np.concatenate([[0], np.cumsum(sizes**2)]).astype(np.int64)
+        N = int(ends[-1])
+        layout = kernels.Layout(np.arange(N, dtype=np.int64), ends, places)
+        low, high = np.full(N, -np.inf), np.full(N, np.inf)
+        if self.rules.bounds is not None:
+            for i, columns in enumerate(members):
+                if columns.size == 1 and sizes[i] == 1:
+                    low[ends[i]] = self.rules.bounds[0][columns[0]] * scale[i]
+                    high[ends[i]] = self.rules.bounds[1][columns[0]] * scale[i]
+        return layout, low, high
+
+    # -- supports ----------------------------------------------------------------------------------
+
+    def support(self, units: Ints, w: Floats) -> Support | None:
+        """The support of some units, w its fit; None where fits leave out what is no combination.
+
+        Then nothing is known of supports that contain it.
+        """
+        problem = self.problem
+        members = [problem.units.members(int(unit)) for unit in units]
+        columns = np.concatenate([np.empty(0, dtype=np.int64), *members])
+        owner = np.repeat(units, [part.size for part in members])
+        A, b, scale = problem.unit_columns(columns)
+        b = b.reshape(len(b), -1)
+        z = (w[columns].T * scale).T.reshape(columns.size, b.shape[1])
+        if not is_resolved(A):
+            return None
+        basis = independent_positions(A) if columns.size else columns
+        Q, R = np.linalg.qr(A[:, basis])
+        nearest = float(distances(R).min(initial=1.0))
+        rest = b - A @ z
+        held = np.maximum((A.T @ rest) * z, 0.0).sum(axis=1)
+        if self.rules.bounds is None:
+            rest, held = project_away(Q, rest)[0], np.zeros(columns.size)
+        size = float(np.linalg.norm(b)) + float(np.linalg.norm(z, axis=1).sum())
+        precision = OPERATIONS * EPSILON
+        return Support(
+            units, owner, Q, Q.T @ A, z, rest, held, precision / max(nearest, EPSILON),
+            precision * size,
+        )  # fmt: skip
+
+    def _leaving(self, support: Support, unit: int) -> Leaving:
+        """What a unit takes with it."""
+        own = support.owner == unit
+        others, s = support.A[:, ~own], support.Q.shape[1]
+        if others.shape[1] == 0:
+            U = np.eye(s)
+        else:
+            basis = independent_positions(others)
+            whole: Any = np.linalg.qr(others[:, basis], mode="complete")[0]
+            U = whole[:, basis.size :]
+        P = U.T @ (support.A[:, own] @ support.z[own])
+        length = float(np.linalg.norm(P))
+        cost = 0.5 * length * length + float(support.held[own].sum())
+        return Leaving(unit, U, P, cost, support.error * (length + support.error))
+
+    # -- moves -------------------------------------------------------------------------------------
+
+    def changes(self, support: Support) -> tuple[Changes, Floats]:
+        """What every single addition, removal and swap would change at most; and the rounding.
+
+        The latter is that of `fixed`; gains are as large as rounding may make them.
+        """
+        rules, (price, budget) = self.rules, self.rules.sparsity
+        s, q = support.Q.shape[1], support.z.shape[1]
+        has_room, units = support.units.size < budget, support.units
+        moves: list[Leaving] = []
+        if has_room:
+            moves.append(Leaving(-1, np.empty((s, 0)), np.empty((0, q)), 0.0, 0.0))
+        # without a price, and with room, a swap is never better than the addition it contains
+        if price > 0.0 or not has_room:
+            moves += [self._leaving(support, int(u)) for u in units if not rules.is_kept[u]]
+        out = np.array([move.unit for move in moves], dtype=np.int64)
+        fixed = np.array([move.cost for move in moves])
+        fixed[out >= 0] -= price * rules.costs[out[out >= 0]]
+        removals = np.full(units.size, np.inf)
+        if price > 0.0:
+            removals[np.searchsorted(units, out[out >= 0])] = fixed[out >= 0]
+        gains = np.zeros((len(moves), rules.n_units))
+        doubts = np.zeros(gains.shape, dtype=np.bool_)
+        for chunk in self._chunks():
+            self._enter(support, moves, chunk, gains, doubts)
+        gains[:, units], doubts[:, units] = -np.inf, False
+        errors = np.array([move.error for move in moves])
+        found = Changes(units, out, fixed, gains, price * rules.costs, doubts, removals)
+        return found, errors
+
+    def _enter(
+        self, support: Support, moves: list[Leaving], chunk: Chunk, gains: Floats, doubts: Bools
+    ) -> None:
+        """Gains of the units of a chunk, after every move."""
+        m, q = self.problem.n_samples, support.z.shape[1]
+        layout, Z = chunk.layout, chunk.Z
+        if Z.shape[1] == 0:
+            return
+        shares = np.ascontiguousarray(Z.T @ support.Q[:m])
+        slopes = np.ascontiguousarray(Z.T @ support.rest[:m])
+        sizes = np.diff(layout.starts)
+        own = np.concatenate([np.eye(size).ravel() for size in sizes])
+        M = np.empty_like(own)
+        kernels.unit_pivots(layout, shares, shares, own, M)
+        largest = int(sizes.max())
+        blur = (2.0 * support.blur + EPSILON * (shares.shape[1] + 8.0)) * largest
+        is_near: dict[int, Floats] = {}
+        for b, move in enumerate(moves):
+            n_left = move.U.shape[1]
+            T = np.ascontiguousarray(shares @ move.U)
+            error = 2.0 * support.error + support.blur * float(np.linalg.norm(move.P))
+            work = np.empty((largest + n_left + q + 1, largest))
+            found, doubt = np.empty(sizes.size), np.empty(sizes.size, dtype=np.bool_)
+            kernels.unit_gains(
+                layout, own, M, slopes, T, np.arange(n_left), np.eye(n_left),
+                np.ascontiguousarray(move.P), chunk.low, chunk.high, 1e-3 * CLOSE, blur, error,
+                work, found, doubt,
+            )  # fmt: skip
+            for i in np.flatnonzero(doubt):
+                unit = int(chunk.units[i])
+                if unit in support.units:
+                    continue
+                if unit not in is_near:
+                    is_near[unit] = self._beside(support, chunk, int(i))
+                at = slice(layout.starts[i], layout.starts[i + 1])
+                rho = slopes[at] + T[at] @ move.P
+                W = np.vstack([is_near[unit], T[at].T])
+                found[i] = _gain_closely(W, rho, support.blur, error)
+            gains[b, chunk.units] = found
+            doubts[b, chunk.units] = ~np.isfinite(found)
+
+    def _beside(self, support: Support, chunk: Chunk, i: int) -> Floats:
+        """Triangular factor of what the columns of a unit have beside a support."""
+        m, layout = self.problem.n_samples, chunk.layout
+        Z = chunk.Z[:, layout.starts[i] : layout.starts[i + 1]]
+        extended = np.vstack([Z, np.zeros((support.Q.shape[0] - m, Z.shape[1]))])
+        rest = np.vstack([project_away(support.Q, extended)[0], chunk.below[i]])
+        R: Any = np.linalg.qr(rest, mode="r")
+        return R
+
+
+def _gain_closely(W: Floats, rho: Floats, blur: float, error: float) -> float:
+    """½ρ'(W'W)⁺ρ at most, where W is nearly singular; infinite where only a fit can tell.
+
+    Along a direction that is a combination of the support there is nothing to gain, unless bounds
+    hold it back.
+    """
+    values, vectors = np.linalg.svd(W)[1:]
+    values = np.append(values, np.zeros(len(vectors) - values.size))
+    along = np.linalg.norm(vectors @ rho, axis=1)
+    is_nothing = (values <= ROUNDED + blur) & (along <= error)
+    values, along = values[~is_nothing], along[~is_nothing]
+    if (values <= max(DEPENDENT, 4.0 * blur)).any():
+        return np.inf
+    return float(0.5 * np.sum(((along + error) / (values - blur)) ** 2))
+
+
+def _bases(stack: Floats) -> list[Floats]:
+    """Orthonormal columns that span those of each matrix of a stack (g, m, d)."""
+    if stack.shape[1] < stack.shape[2]:
+        return [orthonormal(A) for A in stack]
+    Q, R = np.linalg.qr(stack)
+    with np.errstate(divide="ignore"):
+        least = np.abs(np.diagonal(R, axis1=1, axis2=2)).min(axis=1)
+    return [
+        q if low > DEPENDENT and distances(r).min() > DEPENDENT else orthonormal(A)
+        for q, r, low, A in zip(Q, R, least, stack, strict=True)
+    ]
