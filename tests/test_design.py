@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from blockl0.problem import design as design_module
-from blockl0.problem.design import Csc, Dense, as_design
+from blockl0.problem.design import Csc, Dense, as_design, by_column
 
 M, N = 23, 17
 FORMATS = ["csc", "csr", "coo", "lil", "dok", "bsr", "dia"]
@@ -153,3 +153,15 @@ def test_extreme_scales(rng, scale):
     X = scale * make_matrix(rng)
     for design in (as_design(X), as_design(sp.csr_array(X))):
         np.testing.assert_allclose(design.full_gram(), X.T @ X, rtol=1e-10, atol=1e-14 * scale**2)
+
+
+@pytest.mark.parametrize("shape", [(300, 7), (129, 3), (128, 4), (0, 3), (5, 0)])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64])
+def test_rows_are_put_into_columns_some_at_a_time(monkeypatch, shape, dtype):
+    monkeypatch.setattr(design_module, "MANY_ENTRIES", 1)
+    X = (100.0 * np.random.default_rng(0).standard_normal(shape)).astype(dtype)
+    for given in (X, X[::-1], np.asfortranarray(X)):
+        found = by_column(given)
+        assert found.flags.f_contiguous and found.dtype == np.float64
+        assert np.array_equal(found, given)
+    assert by_column(found) is found

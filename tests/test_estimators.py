@@ -417,3 +417,42 @@ def test_selector_gives_labels_a_ridge():
         picker = BestSubsetSelector(2, loss="logistic", effort="fast", random_state=0)
         assert 1 in picker.fit(X, labels).support_
     assert picker.estimator_.ridge == 1e-3 and picker.ridge is None
+
+
+def test_plain_arrays_are_read_as_scikit_learn_reads_them(monkeypatch):
+    import pandas as pd
+
+    X, y = load_diabetes(return_X_y=True)
+    frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(10)])
+    slow = L0Regressor(3, random_state=0).fit(frame, y)
+    quick = L0Regressor(3, random_state=0).fit(frame, y)
+    monkeypatch.setattr("blockl0.estimators.linear.validate_data", None)
+    quick.fit(X, y)
+    assert not hasattr(quick, "feature_names_in_") and quick.n_features_in_ == 10
+    assert np.array_equal(quick.coef_, slow.coef_)
+    assert np.allclose(quick.predict(X), slow.coef_ @ X.T + slow.intercept_, rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    "X, y",
+    [
+        (np.ones((3, 2)), np.array([1.0, np.nan, 0.0])),
+        (np.ones((3, 2)), np.array([1.0, np.inf, 0.0])),
+        (np.ones((3, 2)), np.ones(4)),
+        (np.ones((0, 2)), np.ones(0)),
+        (np.ones((3, 0)), np.ones(3)),
+        (np.ones(3), np.ones(3)),
+        (np.ones((3, 2), dtype=complex), np.ones(3)),
+        (np.array([[1.0, np.nan]] * 3), np.ones(3)),
+    ],
+)
+def test_plain_arrays_that_are_refused_still_are(X, y):
+    with pytest.raises(ValueError):
+        L0Regressor(1).fit(X, y)
+
+
+def test_plain_arrays_of_another_width_are_refused_by_a_fitted_model():
+    X, y = load_diabetes(return_X_y=True)
+    model = L0Regressor(2, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="9 features, but L0Regressor is expecting 10"):
+        model.predict(X[:, :9])

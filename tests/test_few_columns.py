@@ -14,7 +14,10 @@ from blockl0.problem.fits import make_fits
 from blockl0.problem.problem import as_problem
 from blockl0.refit.all_sizes import AllSizes
 from blockl0.refit.few_columns import Subsets
+from blockl0.refit.local_search import LocalSearch
+from blockl0.refit.models import Model
 from blockl0.refit.pairs import best_pairs
+from blockl0.refit.rounds import refit_options
 from blockl0.run import Run
 
 
@@ -70,6 +73,25 @@ def test_pairs_are_those_that_lower_a_quadratic_most():
         [least([2, *pair]) for pair in found[:5]], [least([2, *pair]) for pair in order[:5]]
     )
     assert (3, 5) not in [tuple(pair.tolist()) for pair in found]
+
+
+@pytest.mark.parametrize("is_narrow", [True, False])
+def test_other_prices_lead_away_from_a_point_and_back(monkeypatch, is_narrow):
+    """All other kicks are held still."""
+    monkeypatch.setattr(LocalSearch, "_kick_model", lambda self, point, *given: point)
+    monkeypatch.setattr(Model, "drop", lambda self, rng: None)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 15))
+    y = np.where(3.0 * X[:, 0] - 3.0 * X[:, 1] + rng.logistic(size=80) > 0.0, 1.0, -1.0)
+    options = {"loss": "logistic", "ridge": 1e-2}
+    for sparsity, is_better in (({"alpha": 2.0}, True), ({"n_nonzero_coefs": 2}, False)):
+        problem = as_problem(X, y, **options, **sparsity)
+        search, w = LocalSearch(problem, refit_options()[0]), np.zeros(15)
+        w[[5, 6]] = 1.0
+        start = search.start(w)
+        found = search.kick_round(start, Run(problem), np.random.default_rng(0), is_narrow)
+        assert (found.objective < start.objective) is is_better
+        assert not is_better or {0, 1} <= set(found.support.tolist())
 
 
 @pytest.mark.parametrize("loss", ["logistic", "poisson", "softmax"])

@@ -572,3 +572,19 @@ def test_compiled_steps_end_where_those_by_arrays_do(separation, monkeypatch):
         assert compiled.value == pytest.approx(by_arrays.value, rel=1e-12)
         np.testing.assert_allclose(compiled.w, by_arrays.w, rtol=1e-7, atol=1e-9)
         np.testing.assert_allclose(compiled.intercept, by_arrays.intercept, rtol=1e-7, atol=1e-9)
+
+
+def test_intercepts_without_columns_are_the_shares_of_the_classes(monkeypatch):
+    rng = np.random.default_rng(0)
+    y, weights, eta = rng.integers(0, 3, 50), rng.uniform(0.0, 2.0, 50), np.zeros((50, 3))
+    shares = np.bincount(y, weights) / weights.sum()
+    searched = best_intercepts(Softmax(3), eta + 1e-300, y, weights)
+    monkeypatch.setattr(softmax_newton, "descend", None)
+    b = best_intercepts(Softmax(3), eta, y, weights)
+    assert np.allclose(np.exp(b) / np.exp(b).sum(), shares, rtol=1e-12)
+    assert np.allclose(b, searched, rtol=1e-7) and abs(b.sum()) < 1e-12
+
+
+def test_intercepts_of_a_class_without_weight_are_searched_and_finite():
+    y, weights = np.arange(30) % 3, np.where(np.arange(30) % 3 == 2, 0.0, 1.0)
+    assert np.isfinite(best_intercepts(Softmax(3), np.zeros((30, 3)), y, weights)).all()

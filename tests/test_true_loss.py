@@ -418,6 +418,52 @@ def test_a_check_that_is_cut_short_claims_nothing(monkeypatch):
     assert result.status is Status.CONVERGED and result.certificate is None
 
 
+def noise_problem(seed, **sparsity):
+    """Labels that mean nothing: at a point of few columns many changes are nearly as good."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.standard_normal((40, 60)), np.where(rng.random(40) < 0.5, -1.0, 1.0)
+    return as_problem(X, y, loss="logistic", ridge=1e-3, **sparsity)
+
+
+def test_a_check_with_too_many_re_fits_is_given_up_before_they_are_made(monkeypatch):
+    problem = noise_problem(0, n_nonzero_coefs=8)
+    fit = minimize_on(problem, problem.zero(), np.arange(8))
+    counts = []
+    # that none improves is what makes a check long; these re-fits count nothing themselves
+    monkeypatch.setattr(SingleMoves, "_refit", lambda *given: counts.append(1))
+    monkeypatch.setattr("blockl0.certificate.single_moves.AT_ONCE", 2)
+    moves = SingleMoves(problem, make_fits(problem))
+    assert moves.check(fit.w, fit.value, 0.0).is_complete
+    n_all, n_bases = len(counts), 8
+    assert n_all > 10 * n_bases
+    most = moves._work + 0.5 * n_all * moves._cost(8)
+    monkeypatch.setattr("blockl0.certificate.single_moves.MOST_WORK", most)
+    counts.clear()
+    assert not SingleMoves(problem, make_fits(problem)).check(fit.w, fit.value, 0.0).is_complete
+    assert len(counts) <= 2 * n_bases
+
+
+@pytest.mark.parametrize("at_once", [0, 1, 10**6])
+def test_re_fits_that_are_put_off_change_no_verdict(monkeypatch, at_once):
+    monkeypatch.setattr("blockl0.certificate.single_moves.AT_ONCE", at_once)
+    for seed in range(4):
+        problem = noise_problem(seed, alpha=2.0)
+        for size in (1, 3):
+            w = minimize_on(problem, problem.zero(), np.arange(size)).w
+            here = problem.objective(w)
+            supports = [
+                np.array(sorted({*range(size)} - {j} | {i}))
+                for j in range(-1, size)
+                for i in range(60)
+            ]
+            best = min(
+                minimize_on(problem, problem.zero(), S).value + 2.0 * S.size for S in supports
+            )
+            verdict = SingleMoves(problem, make_fits(problem)).check(w, here, 1e-9)
+            assert (verdict.better is not None) == (best < here - 1e-9)
+            assert verdict.is_complete == (verdict.better is None)
+
+
 def test_an_improvement_of_the_check_is_taken_and_ctrl_c_keeps_it(monkeypatch):
     """Models are made blind, so that only the check moves the point; then it is interrupted."""
     X, y, _, _ = draw("logistic", 3, n=5)

@@ -26,6 +26,8 @@ CLEAR = 0.005
 """Share of the changes that may need a closer look where a verdict is clear."""
 STEPS = 4
 """Newton steps that a re-fit is counted as: most are given up after one or two."""
+AT_ONCE = 16
+"""Re-fits of some columns at a base that are made as soon as they are found to be open."""
 
 
 class Verdict(NamedTuple):
@@ -75,6 +77,8 @@ class SingleMoves:
         ceiling = objective - tolerance
         has_room, self._work, self.n_tried = support.size < budget, 0.0, 0
         self._refits_left, self._n_close = most_refits, 0
+        # re-fits that are put off until all are known: too many of them are not worth the first
+        self._later, self._planned = [], 0.0
         self._intercept, bases = self.fits.predictor(w)[1], []
         if has_room:
             bases.append(self._base(w, support, ceiling, -1))
@@ -89,6 +93,11 @@ class SingleMoves:
             bases = [base for base in bases if base.left < 0]
         for some in self.bounds.groups(bases):
             verdict = self._enter(support, some, ceiling, run)
+            if verdict.better is not None or not verdict.is_complete:
+                return verdict
+        self._planned = 0.0
+        for base, columns in self._later:
+            verdict = self._refit_all(base, columns, ceiling, run)
             if verdict.better is not None or not verdict.is_complete:
                 return verdict
         n_changes = len(bases) * (problem.n_features - support.size)
@@ -116,13 +125,32 @@ class SingleMoves:
                 self._work += self.problem.n_samples * some.size * (base.support.size + CLOSELY)
                 if self._is_over(run):
                     return Verdict(None, False)
-                for i in self.bounds.closer(base, some):
-                    if self._is_over(run):
-                        return Verdict(None, False)
-                    better = self._refit(base, int(i), ceiling)
-                    if better is not None:
-                        return Verdict(better, False)
+                open_ = self._put_off(base, self.bounds.closer(base, some))
+                verdict = self._refit_all(base, open_, ceiling, run)
+                if verdict.better is not None or not verdict.is_complete:
+                    return verdict
             self.n_tried += 0 if base.left < 0 else self.problem.n_features - support.size
+        return Verdict(None, True)
+
+    def _put_off(self, base: Base, columns: Ints) -> Ints:
+        """The columns that are re-fitted at once; others wait until it is known how many they are.
+
+        Those that certainly improve come first.
+        """
+        if np.isfinite(self._refits_left) or columns.size <= AT_ONCE:
+            return columns
+        self._later.append((base, columns[AT_ONCE:]))
+        self._planned += (columns.size - AT_ONCE) * self._cost(base.support.size + 1)
+        return columns[:AT_ONCE]
+
+    def _refit_all(self, base: Base, columns: Ints, ceiling: float, run: Run | None) -> Verdict:
+        """Look for a column that improves by its re-fit."""
+        for i in columns:
+            if self._is_over(run):
+                return Verdict(None, False)
+            better = self._refit(base, int(i), ceiling)
+            if better is not None:
+                return Verdict(better, False)
         return Verdict(None, True)
 
     @property
@@ -133,11 +161,15 @@ class SingleMoves:
         """The fit with one more column, if it improves."""
         there = np.sort(np.append(base.support, column))
         self._refits_left -= 1
-        self._work += STEPS * self.problem.n_samples * (there.size * self.n_directions) ** 2
+        self._work += self._cost(there.size)
         cost = self.problem.sparsity.price * there.size
         fit = self.fits.on(there, base.w, ceiling - cost, base.intercept)
         return fit.w if fit.value + cost < ceiling else None
 
+    def _cost(self, size: int) -> float:
+        """What a re-fit of so many columns counts."""
+        return STEPS * self.problem.n_samples * float(size * self.n_directions) ** 2
+
     def _is_over(self, run: Run | None) -> bool:
         is_late = run is not None and run.seconds_left <= 0.0
-        return is_late or self._work > MOST_WORK or self._refits_left < 0
+        return is_late or self._work + self._planned > MOST_WORK or self._refits_left < 0

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from blockl0.problem.design_base import Design
 from blockl0.validate import check_X
 
-__all__ = ["Csc", "Dense", "Design", "as_design"]
+__all__ = ["Csc", "Dense", "Design", "as_design", "by_column"]
 
 Floats = NDArray[np.float64]
 
@@ -23,8 +23,22 @@ GRAM_PRODUCTS, GRAM_LEAST = 4_000_000_000, 64
 """Products of numbers between two pauses of a dense X'X, and columns at least."""
 GRAM_CHUNK = 512
 """Columns of a sparse X'X formed at a time, which bounds the memory beside the result."""
+MANY_ENTRIES, ROWS_AT_A_TIME = 1 << 21, 128
+"""Entries from which on rows are put into columns some at a time, and how many: rows that stay in
+cache are read once, not once for each of their columns."""
 CACHE_BYTES = 1 << 20
 """Entries of X that are read at a time for sums and squares: what stays in cache is quick."""
+
+
+def by_column(X: Any) -> Floats:
+    """X (m, n) as float64 in Fortran order; an array that already is so is not copied."""
+    X = np.asarray(X)
+    if X.flags.f_contiguous or X.size < MANY_ENTRIES:
+        return np.asfortranarray(X, dtype=np.float64)
+    columns = np.empty(X.shape, order="F")
+    for start in range(0, len(X), ROWS_AT_A_TIME):
+        columns[start : start + ROWS_AT_A_TIME] = X[start : start + ROWS_AT_A_TIME]
+    return columns
 
 
 class Dense(Design):
@@ -39,7 +53,7 @@ class Dense(Design):
     most_factored = 300
 
     def __init__(self, X: Floats) -> None:
-        self.X: Floats = np.asfortranarray(X, dtype=np.float64)
+        self.X: Floats = by_column(X)
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -186,10 +186,15 @@ class Mixed(Local):
 def best_intercepts(loss: Loss, eta: Floats, y: Ints, weights: Floats) -> Floats:
     """argmin_b of the softmax loss at eta + 1b', (C,), summing to zero.
 
-    Of large predictors the loss is a sum of maxima, of which Newton's method sees one face at a
-    time: unless a few steps do, it is rounded off first, by dividing all predictors, then less and
-    less.
+    Where eta is zero, the shares of the classes tell it. Of large predictors the loss is a sum of
+    maxima, of which Newton's method sees one face at a time: unless a few steps do, it is rounded
+    off first, by dividing all predictors, then less and less.
     """
+    if not eta.any():
+        shares = np.bincount(y, weights, eta.shape[1])
+        if shares.min() > 0.0:
+            logs = np.log(shares)
+            return logs - logs.mean()
     b, ones = np.zeros((1, eta.shape[1])), np.ones((len(eta), 1))
     softness = max(float(np.ptp(eta, axis=1).max(initial=0.0)), 1.0)
     part = SoftmaxPart(loss, ones, y, weights, np.zeros(1), np.asfortranarray(eta))

@@ -36,6 +36,10 @@ RETURNS = 2
 """Kicks in a row that come back, after which there is hardly anything else to come to."""
 FEW_ABOVE = 40
 """Columns up to which a search that is not checked comes down from all of them."""
+OTHER_PRICES = (0.4, 2.5)
+"""Shares of the price, between these two, at which a kick settles before it comes back."""
+FROM_ABOVE = (8.0, 4.0, 2.0, 1.4)
+"""Times the price: the prices through which the first round comes down, each from the last."""
 NEGLIGIBLE = 1e-7
 """Share of the loss at zero that counts as none: of separable classes it falls for ever."""
 
@@ -246,6 +250,7 @@ class LocalSearch(Search):
                 incumbent = self._come_down(incumbent, run, rng)
             return self._kick_model(incumbent, run, rng, is_narrow)
         incumbent = self._kick_model(incumbent, run, rng, is_narrow)
+        incumbent = self._kick_price(incumbent, run, rng, is_narrow)
         model = self.models.at(incumbent.w)
         best, fruitless, patience = incumbent, 0, model.patience(is_narrow)
         for _ in range(model.most_kicks):
@@ -266,6 +271,25 @@ class LocalSearch(Search):
         found = self._polish(proposal, incumbent.iteration)
         is_better = found.objective < incumbent.objective - self.tolerance
         return self.settle(found, run, rng) if is_better else incumbent
+
+    def _kick_price(
+        self, incumbent: Incumbent, run: Run, rng: np.random.Generator, is_narrow: bool
+    ) -> Incumbent:
+        """Settle at another price, and from there at the own one; if better.
+
+        A higher price takes out what has come in too early, a lower one brings in what pays only
+        together. First from nothing, through higher prices.
+        """
+        price, budget = self.problem.sparsity
+        if price == 0.0 or run.seconds_left <= 0.0:
+            return incumbent
+        w = self.problem.zero() if is_narrow else incumbent.w
+        for share in FROM_ABOVE if is_narrow else np.exp(rng.uniform(*np.log(OTHER_PRICES), 1)):
+            away = self.for_sparsity(Sparsity(price * float(share), budget))
+            w = away.settle(away.start(w), run, rng, can_try=False).w
+        back = self.settle(self.start(w), run, rng, can_try=False)
+        is_better = back.objective < incumbent.objective - self.tolerance
+        return self.settle(back, run, rng) if is_better else incumbent
 
     def _can_come_down(self) -> bool:
         """Whether all columns are few enough to be fitted and left out one by one."""
