@@ -10,7 +10,6 @@ with its rounding, which grows with the inverse of distances and not with its sq
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from blockl0 import kernels
 from blockl0.certificate.unit_table import Changes, Rules
+from blockl0.problem.lazy import lazy
 from blockl0.problem.orthogonal import (
     DEPENDENT,
     EPSILON,
@@ -116,7 +116,7 @@ class UnitProjections:
 
     # -- columns -----------------------------------------------------------------------------------
 
-    @cached_property
+    @lazy
     def _known(self) -> list[Chunk]:
         return list(self._made())
 
