@@ -84,6 +84,23 @@ def test_errors_are_explained(folder, case):
     assert pattern in done.stderr and not done.stdout and "Traceback" not in done.output
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said", "unneeded"),
+    [
+        (["predict", "data.csv", "data.csv"], "no model: it is not JSON", "scipy.sparse"),
+        (["report", ".", "-t", "y"], "needs the rows in memory", "blockl0.estimators"),
+    ],
+)
+def test_what_needs_no_fit_imports_none(folder, arguments, said, unneeded):
+    code = (
+        "import sys; from blockl0.cli import main\n"
+        f"try: main({arguments!r})\n"
+        f"finally: print({unneeded!r} in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert said in done.stderr and done.stdout.split() == ["False"]
+
+
 def check_in(package, message):
     """A function that refuses, as if it were defined in a package."""
     space = {"__name__": package, "message": message}

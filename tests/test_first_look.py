@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from blockl0.tables import prepare
+from blockl0.tables.csv_files import refuse_layout
 from blockl0.tables.first_look import refusal
 from blockl0.tables.formats import read_raw
 
@@ -127,6 +128,24 @@ def test_targets_and_categories_are_refused_as_after_reading(tmp_path, arguments
         )
         run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
         assert said in run.stderr and run.stdout.split() == [str(is_read)], run.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "the file is empty."),
+        (b"\n\n", "the file is empty."),
+        (b"PK\x03\x04aaaa", "This is no text, but an Excel workbook"),
+        (b"sep=;\na;y\n1;2\n", "The first line, 'sep=;', is for Excel alone"),
+        (b"a y\n1 2\n3 4\n", "The columns are separated by blanks"),
+    ],
+)
+def test_what_is_no_table_is_refused_at_once_in_the_same_words(tmp_path, content, said):
+    path = tmp_path / "table.csv"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=said) as error:
+        refuse_layout(path)
+    assert str(error.value) == slow_error(path)
 
 
 def test_a_file_with_anything_to_interpret_is_left_to_the_reader(tmp_path):

@@ -1,7 +1,9 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all; and JSON, read strictly."""
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import re
 import secrets
@@ -12,6 +14,8 @@ from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, BinaryIO
+
+from blockl0.errors import ModelFileError
 
 SIMILAR = 0.7
 """How much of a file's name, its end apart, another one must share to be suggested."""
@@ -184,3 +188,33 @@ def _move_to_free(part: Path, path: Path) -> None:
             os.replace(part, path)
     except FileExistsError:
         raise _taken(path) from None
+
+
+def read_document(path: Any) -> Any:
+    """What a model file holds as JSON; what it means is checked when it is loaded."""
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"There is no model file {str(path)!r}.")
+    try:
+        return _parse(Path(path).read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ModelFileError(
+            f"{path} is damaged, or no model: it is not JSON ({error})."
+        ) from error
+
+
+def _parse(text: str) -> Any:
+    """Strict JSON: Python would also take NaN, 1e999, and the last of two equal names."""
+
+    def refuse(word: str) -> Any:
+        raise ValueError(f"{word} is no number")
+
+    def finite(word: str) -> float:
+        return float(word) if math.isfinite(float(word)) else refuse(word[:40])
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        entries = dict(pairs)
+        if len(entries) < len(pairs):
+            raise ValueError(f"a name of {', '.join(list(entries)[:3])}, … occurs twice")
+        return entries
+
+    return json.loads(text, parse_constant=refuse, parse_float=finite, object_pairs_hook=unique)

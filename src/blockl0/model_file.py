@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 import blockl0
 from blockl0.errors import ModelFileError
-from blockl0.files import write_whole
+from blockl0.files import read_document, write_whole
 from blockl0.losses import LOSSES, Loss, get_loss, label_of
 from blockl0.losses.stored import LossNotFoundError, from_json, original, to_json
 from blockl0.model_checks import brief, check_document, check_loss
@@ -264,14 +263,7 @@ def load_model(path: Any, *, losses: Sequence[Any] = (), trust: bool = False) ->
     -------
     LinearModel
     """
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"There is no model file {str(path)!r}.")
-    try:
-        document = _parse(Path(path).read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise ModelFileError(
-            f"{path} is damaged, or no model: it is not JSON ({error})."
-        ) from error
+    document = read_document(path)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ModelFileError(f'{path} is not a model: it has no "format": "{FORMAT}".')
     version = document.get("format_version")
@@ -295,24 +287,6 @@ def load_model(path: Any, *, losses: Sequence[Any] = (), trust: bool = False) ->
     except ValueError as error:
         raise ModelFileError(f"{path} is damaged: {clause(error)}.") from error
     return _model(document, loss)
-
-
-def _parse(text: str) -> Any:
-    """Strict JSON: Python would also take NaN, 1e999, and the last of two equal names."""
-
-    def refuse(word: str) -> Any:
-        raise ValueError(f"{word} is no number")
-
-    def finite(word: str) -> float:
-        return float(word) if math.isfinite(float(word)) else refuse(word[:40])
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        entries = dict(pairs)
-        if len(entries) < len(pairs):
-            raise ValueError(f"a name of {', '.join(list(entries)[:3])}, … occurs twice")
-        return entries
-
-    return json.loads(text, parse_constant=refuse, parse_float=finite, object_pairs_hook=unique)
 
 
 def _model(document: dict[str, Any], loss: Loss) -> LinearModel:

@@ -16,7 +16,7 @@ from blockl0.files import check_exists
 from blockl0.losses import get_loss
 from blockl0.tables import Table, apply_recipe, prepare, whole_rows, with_target
 from blockl0.tables.column_kinds import FEW_CODES, MANY_ROWS
-from blockl0.tables.csv_files import plain_names
+from blockl0.tables.csv_files import plain_names, refuse_layout
 from blockl0.tables.first_look import are_words, plain_columns, refusal, target_of
 from blockl0.tables.formats import USUAL_TARGETS, Raw, format_of, read_raw
 from blockl0.tables.recipe import do_repeat, levels_used, unseen
@@ -150,6 +150,7 @@ def _refuse_unknown(options: dict[str, Any]) -> None:
         return
     if (options["format"] or format_of(check_exists(source))) != "csv":
         return
+    refuse_layout(Path(source))
     names = plain_names(Path(source), options["header"])
     if names is None:
         return

@@ -9,7 +9,7 @@ import click
 
 from blockl0.cli import options as shared
 from blockl0.cli.output import Job, check_outputs, save
-from blockl0.files import check_exists
+from blockl0.files import check_exists, read_document
 from blockl0.text import as_csv
 
 
@@ -32,6 +32,7 @@ def command(**options: Any) -> None:
     with Job("predict", options) as job:
         check_outputs(options, "out")
         check_exists(options["model"], "model file")
+        read_document(options["model"])  # before anything slow is imported
         from blockl0.model_file import load_model
 
         model = load_model(options["model"])

@@ -70,11 +70,11 @@ def why_in_parts(options: dict[str, Any]) -> str | None:
 
 def load_in_parts(job: Job, options: dict[str, Any], why: str) -> Streamed:
     """Read the data of a command in two passes."""
+    _refuse(job, options, why)
     from blockl0.estimators.folds import fold_labels
     from blockl0.estimators.linear import seed_of
     from blockl0.tables.gather import gather, learn
 
-    _refuse(job, options, why)
     source = options["data"]
     files, format = find_files(source, options["format"])
     chunks = Chunks(

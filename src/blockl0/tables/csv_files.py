@@ -33,6 +33,7 @@ MISSING = frozenset(
     ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "<NA>", "#N/A", "-nan")
 )
 """Texts that stand for a missing value, in all tables."""
+NOTHING = "This is not a table: the file is empty."
 LEADING_ZERO = re.compile(r"[-+]?0\d")
 SEPARATORS = (",", "\t", ";", "|")
 LONGEST_RECORD = 1000
@@ -226,7 +227,7 @@ def unreadable(source: Any, encoding: str, said: str, separator: str | None = No
     """Why pandas could not read a file, in words of the file."""
     first, second = _first_records(source, encoding)
     if not first:
-        return "This is not a table: the file is empty."
+        return NOTHING
     if "EOF inside string" in said:
         return "This is not a table: a quote opens and is never closed." + _open_quote(
             source, encoding
@@ -263,6 +264,18 @@ def _open_quote(source: Any, encoding: str) -> str:
 
 
 # -- the first lines -------------------------------------------------------------------------------
+
+
+def refuse_layout(source: Any) -> None:
+    """Refuse what is no text, holds nothing, or is laid out in another way, by its first lines."""
+    encoding = encodings(source)[0]
+    try:
+        first, second = _first_records(source, encoding)
+    except (UnicodeError, OSError, EOFError):
+        return  # which the reader explains
+    if not first:
+        raise ValueError(NOTHING)
+    _refuse_other_layouts(first, second)
 
 
 def plain_names(source: Any, header: str = "auto") -> list[str] | None:
