@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from blockl0.tables import read_table
-from blockl0.tables.csv_files import unique_names
+from blockl0.tables.csv_files import unique_names, unreadable
 
 pd = pytest.importorskip("pandas", reason="tables need pandas")
 
@@ -308,3 +308,10 @@ def test_names_made_for_others_are_new():
     assert unique_names(["a", "a", "a.1", "a", "", ""]) == [
         "a", "a.2", "a.1", "a.3", "Unnamed: 4", "Unnamed: 5",
     ]  # fmt: skip
+
+
+def test_a_lack_of_memory_is_not_blamed_on_the_table(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("a,b\n1,2\n", encoding="utf-8")
+    said = unreadable(path, "utf-8", "Error tokenizing data. C error: out of memory")
+    assert "memory does not suffice" in said

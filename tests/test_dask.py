@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -257,7 +258,11 @@ def test_workers_that_are_all_gone_in_the_middle_do_not_hang(monkeypatch):
     ):
 
         def close_all():
-            client.retire_workers(list(client.nthreads()), close_workers=True)
+            cluster.scale(0)
+            for _ in range(100):
+                if not client.nthreads():
+                    return
+                time.sleep(0.1)
 
         D = many_blocks(X, monkeypatch)
         monkeypatch.setattr(dask_arrays.DaskEngine, "map", after_some(12, close_all))

@@ -95,8 +95,11 @@ STREAM = """
 import resource, sys
 import numpy as np
 from blockl0.cli import main
+from blockl0.tables import chunks
 
 small, large, room = sys.argv[1], sys.argv[2], int(sys.argv[3])
+# parts of 2 instead of 32 MB, so that a folder of a hundred is many of them
+chunks.CHUNK_BYTES = 1 << 21
 
 def fit(folder, more):
     sys.argv = ["blockl0", "fit", folder, "--target", "y", "-k", "2", "--quiet", *more]
@@ -124,7 +127,7 @@ print("DONE")
 def test_a_folder_larger_than_the_memory_is_streamed(tmp_path, kind):
     pd = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
-    rows, n_files, room = (100_000, 20, 64 << 20) if kind == "parquet" else (25_000, 16, 48 << 20)
+    rows, n_files, room = (100_000, 20, 64 << 20) if kind == "parquet" else (20_000, 11, 32 << 20)
     n = 15 if kind == "parquet" else 60
     rng, large, small = np.random.default_rng(0), tmp_path / "large", tmp_path / "small"
     for folder, files, m in ((small, 2, 500), (large, n_files, rows)):

@@ -444,3 +444,13 @@ def test_a_column_named_as_a_value_of_a_category_is_refused():
     frame = pd.DataFrame({"shop": list("ABAB"), "shop=B": [1.0, 2.0, 3.0, 5.0], "y": range(4)})
     with pytest.raises(ValueError, match="Two columns would be called 'shop=B'"):
         read_table(frame, target="y")
+
+
+def test_a_text_that_says_missing_beside_gaps_is_the_same_value(frame):
+    frame["city"] = frame["city"].astype(object)
+    frame.loc[[7, 9], "city"] = None
+    frame.loc[11, "city"] = "(missing)"
+    table = read_table(frame, target="y", text="one-hot", impute="mean")
+    assert len(set(table.feature_names)) == len(table.feature_names)
+    missing = table.feature_names.index("city=(missing)")
+    assert np.flatnonzero(table.X[:, missing]).tolist() == [7, 9, 11]

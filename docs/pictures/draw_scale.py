@@ -13,10 +13,7 @@ COLOURS = {"fast": INK, "balanced": GREEN, "path": ACCENT}
 
 
 def reads() -> Any:
-    """Time of a call, in that of reading the file once, against the reads it makes.
-
-    Filled: the processor's, of a file in the system's cache. Hollow: the clock's, from the disk.
-    """
+    """Processor time of a call, in that of reading the file once, against the reads it makes."""
     with MEASURED.open() as file:
         cells = list(csv.DictReader(file))
     figure, ax = axes(7.0, 3.6)
@@ -25,17 +22,15 @@ def reads() -> Any:
     ax.annotate("reading alone", (0.8 * most, 0.8 * most), color=GREY, ha="right", va="bottom")
     for cell in cells:
         x, y = float(cell["reads"]), float(cell["ratio"])
-        is_cold = cell["from"] == "disk"
-        colour = COLOURS[cell["call"]]
-        ax.plot(x, y, "o", color=colour, markerfacecolor="none" if is_cold else colour)
-        label = f"{cell['call']}, {float(cell['GB']):.0f} GB{', from disk' if is_cold else ''}"
+        ax.plot(x, y, "o", color=COLOURS[cell["call"]])
+        label = f"{cell['call']}, {float(cell['GB']):.0f} GB"
         # to the left where there is no room on the right, or another one is there
         side = -1 if x > 0.6 * most or cell["side"] == "left" else 1
         ax.annotate(
             label, (x, y), xytext=(7 * side, -4), textcoords="offset points",
             ha="left" if side > 0 else "right",
         )  # fmt: skip
-    ax.set(xlabel="reads of the file", ylabel="time / that of reading once")
+    ax.set(xlabel="reads of the file", ylabel="processor time / that of reading once")
     ax.set_xlim(0.0, most)
     ax.set_ylim(0.0, None)
     return figure

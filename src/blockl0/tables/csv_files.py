@@ -225,6 +225,8 @@ def _has_empty_lines(source: Any, encoding: str, n_records: int) -> bool:
 
 def unreadable(source: Any, encoding: str, said: str, separator: str | None = None) -> str:
     """Why pandas could not read a file, in words of the file."""
+    if "out of memory" in said:
+        return "The memory does not suffice to read these rows; end other programs first."
     first, second = _first_records(source, encoding)
     if not first:
         return NOTHING
