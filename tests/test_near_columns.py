@@ -48,7 +48,9 @@ def test_close_columns_within_bounds_are_told_apart(distance):
         for method in ("refit", "exact"):
             found = blockl0.solve(X, y, method=method, random_state=0, **given)
             assert found.objective == pytest.approx(expected, rel=1e-7)
-            assert found.lower_bound is None or found.lower_bound <= expected * (1.0 + 1e-9)
+            # coefficients of 1/distance: the objective itself is rounded by so much more
+            slack = 1e-9 + 1e-15 / distance
+            assert found.lower_bound is None or found.lower_bound <= expected * (1.0 + slack)
         worse = np.zeros(4)
         worse[[0, 2]] = least_squares(X[:, [0, 2]], y)
         assert not blockl0.certify(X, y, worse, level=2, **given).holds
@@ -137,7 +139,17 @@ def nearly_perfect(kind, seed):
 
 @pytest.mark.parametrize("kind", ["groups", "groups+bounds", "groups+costs", "responses", "all"])
 def test_certificates_of_nearly_perfect_fits(kind):
-    for seed in range(12):
+    certify_nearly_perfect(kind, range(12))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["groups", "groups+bounds", "groups+costs", "responses", "all"])
+def test_many_certificates_of_nearly_perfect_fits(kind):
+    certify_nearly_perfect(kind, range(12, 60))
+
+
+def certify_nearly_perfect(kind, seeds):
+    for seed in seeds:
         case, rng = nearly_perfect(kind, seed), np.random.default_rng(seed)
         coef = blockl0.solve(case.X, case.y, random_state=0, effort="fast", **case.given).coef
         for point in (coef, np.where(rng.random(coef.shape) < 0.5, coef, 0.0)):
