@@ -141,6 +141,23 @@ def best(case):
     return found
 
 
+def best_near(case, point, swaps):
+    """The least objective one addition or removal away, or a swap."""
+    given, names = case.given, case.labels
+    kept = {names[j] for j in given.get("keep", ())}
+    here = kept | {names[j] for j in np.flatnonzero(np.atleast_2d(point.T).any(axis=0))}
+    found, units = [], list(dict.fromkeys(names))
+    for size in range(given.get("n_nonzero_coefs", len(units)) + 1):
+        for chosen in combinations(units, size):
+            out, into = len(here - set(chosen)), len(set(chosen) - here)
+            if kept <= set(chosen) and max(out, into) <= 1 and (swaps or out + into <= 1):
+                columns = [j for j, name in enumerate(names) if name in chosen]
+                costs = given.get("costs", np.ones(len(names)))
+                paid = sum(costs[names.index(unit)] for unit in chosen)
+                found.append(fit_value(case, columns) + given.get("alpha", 0.0) * paid)
+    return min(found)
+
+
 def fit_value(case, columns):
     """The least loss on some columns, by numpy, or scipy where there are bounds."""
     ridge, Y = case.given.get("ridge", 0.0), case.y.reshape(len(case.X), -1)

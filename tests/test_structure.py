@@ -16,7 +16,7 @@ from blockl0.losses import LOSSES as ALL_LOSSES
 from blockl0.methods import METHODS, STRUCTURES, combinations
 from blockl0.refit.local_search import LocalSearch
 from blockl0.solve import solve_problem  # noqa: F401  (it fills METHODS)
-from structures import KINDS, best, draw, fit_value
+from structures import KINDS, best, best_near, draw
 
 FEW, MANY, MOST = 8, 200, 2000
 
@@ -164,23 +164,6 @@ def certify_both_ways(kind, seed):
             else:
                 assert found.better_objective < found.objective, (seed, level)
                 assert truth < found.objective, (seed, level)
-
-
-def best_near(case, point, swaps):
-    """The least objective one addition or removal away, or a swap."""
-    given, names = case.given, case.labels
-    kept = {names[j] for j in given.get("keep", ())}
-    here = kept | {names[j] for j in np.flatnonzero(np.atleast_2d(point.T).any(axis=0))}
-    found, units = [], list(dict.fromkeys(names))
-    for size in range(given.get("n_nonzero_coefs", len(units)) + 1):
-        for chosen in choices(units, size):
-            out, into = len(here - set(chosen)), len(set(chosen) - here)
-            if kept <= set(chosen) and max(out, into) <= 1 and (swaps or out + into <= 1):
-                columns = [j for j, name in enumerate(names) if name in chosen]
-                costs = given.get("costs", np.ones(len(names)))
-                paid = sum(costs[names.index(unit)] for unit in chosen)
-                found.append(fit_value(case, columns) + given.get("alpha", 0.0) * paid)
-    return min(found)
 
 
 def random_case(seed=0, m=60, n=12, q=1):
@@ -464,6 +447,8 @@ def test_the_page_shows_the_table():
             }
             assert said[cell] == taken, (method, structure)
     assert shown["all other methods"] == ["–"] * len(STRUCTURES)
+    # every certificate of what "refit" takes is asked for below
+    assert shown["`certify`"] == shown['`"refit"`, `l0_path`']
 
 
 @pytest.mark.parametrize("storage", STORAGES)
@@ -483,6 +468,8 @@ def test_what_the_table_takes_works(method, storage):
             continue
         result = blockl0.solve(STORAGES[storage](X), y, **arguments)
         assert result.objective == pytest.approx(lowest(row, X, y, given), rel=1e-6), row
+        stated = {"loss": row.loss, "ridge": 0.5, **given}
+        assert blockl0.certify(STORAGES[storage](X), y, result.coef, level=1, **stated).holds, row
 
 
 def small(row):

@@ -7,10 +7,15 @@ from itertools import combinations
 import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
-from sklearn.compose import make_column_transformer
+from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import (
+    OneHotEncoder,
+    PolynomialFeatures,
+    SplineTransformer,
+    StandardScaler,
+)
 
 from blockl0 import (
     BestSubsetSelector,
@@ -190,6 +195,33 @@ def test_groups_of_what_it_does_not_know():
         groups_of(StandardScaler())
     rare = OneHotEncoder(min_frequency=0.25, drop="first").fit(table[["shop", "kind"]])
     assert len(groups_of(rare)) == len(rare.get_feature_names_out())
+
+
+@pytest.mark.parametrize("drop", [None, "first", "if_binary", ["b", "x"]])
+def test_groups_of_encoders_that_drop_levels(drop):
+    """The label of every made column is the name that the encoder itself begins with."""
+    table = pd.DataFrame({"shop": list("abcabc"), "kind": list("xyxyxy"), "n": range(6)})
+    parts = [("codes", OneHotEncoder(drop=drop), ["shop", "kind"]), ("gone", "drop", ["n"])]
+    for made in (
+        ColumnTransformer(parts[:1], remainder="passthrough"),
+        ColumnTransformer(parts),
+        ColumnTransformer([("inner", ColumnTransformer(parts[:1]), ["shop", "kind"])]),
+        ColumnTransformer([*parts[:1], ("same", "passthrough", ["n"])], sparse_threshold=1.0),
+    ):
+        names = made.fit(table).get_feature_names_out()
+        assert groups_of(made) == [name.split("__")[-1].split("_")[0] for name in names]
+
+
+def test_all_that_is_made_of_one_column_is_its_group():
+    table = pd.DataFrame({"age": np.linspace(0.0, 1.0, 30), "shop": list("abc") * 10})
+    made = make_column_transformer(
+        (SplineTransformer(n_knots=4), ["age"]), (OneHotEncoder(), ["shop"])
+    ).fit(table)
+    labels = groups_of(made)
+    assert labels == ["age"] * (len(labels) - 3) + ["shop"] * 3 and len(labels) > 6
+    y = np.sin(6.0 * table["age"]) + (table["shop"] == "b")
+    model = L0Regressor(1, feature_groups=labels).fit(made.transform(table), y)
+    assert model.n_nonzero_ == 1 and model.support_.size > 1
 
 
 def test_a_pipeline_with_a_grid_keeps_its_groups():

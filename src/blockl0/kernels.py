@@ -2053,8 +2053,52 @@ def unit_pivots(layout, U, T, own, M):
                 M[at + b * d + a] = total
 
 
-@kernel
-def unit_gains(
+@inner
+def gain_of_block(columns, own, M, T, leaving, q, least, blur, error, work):
+    """(gain, doubt) of one unit of several columns, by a factorization of its block in `work`.
+
+    Below the block `work` has E times the rows that leave, then the right-hand sides.
+    """
+    d, n_left, gain, doubt = columns.size, leaving.size, 0.0, False
+    for a in range(d):
+        i = columns[a]
+        for b in range(a + 1):
+            total = M[a * d + b]
+            for k in range(n_left):
+                total += T[i, leaving[k]] * work[d + k, b]
+            for k in range(b):
+                total -= work[a, k] * work[b, k]
+            size = own[a * d + a]
+            total -= blur * size if a == b else 0.0
+            if a > b:
+                # a column without a pivot has none below it either
+                work[a, b] = total / work[b, b] if work[b, b] > 0.0 else 0.0
+            else:
+                doubt = doubt or total <= 1e3 * least * size
+                work[a, a] = np.sqrt(total) if total > least * size else 0.0
+    # how far the error of the right-hand sides may reach
+    reach = work[d + n_left + q]
+    for a in range(d):
+        total = error * np.sqrt(own[a * d + a])
+        for k in range(a):
+            total += abs(work[a, k]) * reach[k]
+        reach[a] = total / work[a, a] if work[a, a] > 0.0 else 0.0
+    for c in range(q):
+        r = work[d + n_left + c]
+        for a in range(d):
+            if work[a, a] > 0.0:
+                total = r[a]
+                for k in range(a):
+                    total -= work[a, k] * r[k]
+                r[a] = total / work[a, a]
+                gain += 0.5 * (abs(r[a]) + reach[a]) ** 2
+            else:
+                r[a] = 0.0
+    return gain, doubt
+
+
+@inner
+def gains_of_units(
     layout, own, M, R, T, leaving, E, P, low, high, least, blur, error, work, gains, doubts
 ):
     """What every unit J gains when it enters, ½ r'A⁺r with r = R_J + T'P and A = M_JJ + T'ET.
@@ -2101,41 +2145,64 @@ def unit_gains(
                         most = max(most, step * (r - 0.5 * pivot * step))
                     gain += most
         else:
-            for a in range(d):
-                i = order[first + a]
-                for b in range(a + 1):
-                    total = M[at + a * d + b]
-                    for k in range(n_left):
-                        total += T[i, leaving[k]] * work[d + k, b]
-                    for k in range(b):
-                        total -= work[a, k] * work[b, k]
-                    size = own[at + a * d + a]
-                    total -= blur * size if a == b else 0.0
-                    if a > b:
-                        # a column without a pivot has none below it either
-                        work[a, b] = total / work[b, b] if work[b, b] > 0.0 else 0.0
-                    else:
-                        doubt = doubt or total <= 1e3 * least * size
-                        work[a, a] = np.sqrt(total) if total > least * size else 0.0
-            # how far the error of the right-hand sides may reach
-            reach = work[d + n_left + q]
-            for a in range(d):
-                total = error * np.sqrt(own[at + a * d + a])
-                for k in range(a):
-                    total += abs(work[a, k]) * reach[k]
-                reach[a] = total / work[a, a] if work[a, a] > 0.0 else 0.0
-            for c in range(q):
-                r = work[d + n_left + c]
-                for a in range(d):
-                    if work[a, a] > 0.0:
-                        total = r[a]
-                        for k in range(a):
-                            total -= work[a, k] * r[k]
-                        r[a] = total / work[a, a]
-                        gain += 0.5 * (abs(r[a]) + reach[a]) ** 2
-                    else:
-                        r[a] = 0.0
+            gain, doubt = gain_of_block(
+                order[first : first + d], own[at : at + d * d], M[at : at + d * d], T, leaving, q,
+                least, blur, error, work,
+            )  # fmt: skip
         gains[unit], doubts[unit] = gain, doubt
+
+
+@kernel
+def unit_gains(
+    layout, own, M, R, T, leaving, E, P, low, high, least, blur, error, work, gains, doubts
+):
+    """`gains_of_units` after one move."""
+    gains_of_units(
+        layout, own, M, R, T, leaving, E, P, low, high, least, blur, error, work, gains, doubts
+    )
+
+
+@kernel
+def unit_exchanges(
+    layout, own, M, R, T, K, V, at, ends, low, high, least, E, P, work, costs, gains, doubts
+):
+    """What the units of a support cost that leave one by one, and what all others gain then.
+
+    `at[ends[b] : ends[b + 1]]` are the places of a unit in K, the inverse of the support's Gram
+    matrix, and V its coefficients there: it costs ½ tr V'EV with E the inverse of its block. The
+    gains, (b, units), are those of `gains_of_units`. E and P are room for
+    the largest of them. O(Σ l³) and that of the gains.
+    """
+    for b in range(ends.size - 1):
+        leaving = at[ends[b] : ends[b + 1]]
+        size, q = leaving.size, V.shape[1]
+        for i in range(size):
+            for j in range(size):
+                E[i, j] = K[leaving[i], leaving[j]]
+        # in place, of a positive definite block
+        for k in range(size):
+            pivot = 1.0 / E[k, k]
+            E[k, k] = 1.0
+            for j in range(size):
+                E[k, j] *= pivot
+            for i in range(size):
+                if i != k:
+                    factor = E[i, k]
+                    E[i, k] = 0.0
+                    for j in range(size):
+                        E[i, j] -= factor * E[k, j]
+        cost = 0.0
+        for i in range(size):
+            for c in range(q):
+                P[i, c] = 0.0
+                for j in range(size):
+                    P[i, c] += E[i, j] * V[leaving[j], c]
+                cost += 0.5 * V[leaving[i], c] * P[i, c]
+        costs[b] = cost
+        gains_of_units(
+            layout, own, M, R, T, leaving, E, P, low, high, least, 0.0, 0.0, work, gains[b],
+            doubts[b],
+        )  # fmt: skip
 
 
 FREE, AT_LOW, AT_HIGH, FROZEN = 0, 1, 2, 3  # where a bounded coefficient is

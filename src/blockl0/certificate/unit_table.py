@@ -244,31 +244,53 @@ class UnitTable:
         rules, (price, budget) = self.rules, self.rules.sparsity
         has_room = base.units.size < budget
         table = self._table(base, self._rows(base))
-        out, fixed, rows = [], [], []
-        if has_room:
-            out, fixed, rows = [-1], [0.0], [self._gains(table)]
-        removals = np.full(base.units.size, np.inf)
         # without a price, and with room, a swap is never better than the addition it contains
+        leaving = np.empty(0, dtype=np.int64)
         if price > 0.0 or not has_room:
-            tied = self._tied(table)
-            for i, unit in enumerate(base.units):
-                if rules.is_kept[unit]:
-                    continue
-                cost, found = self._leave(table, i, int(unit) in tied)
-                removals[i] = cost - price * rules.costs[unit]
-                out.append(int(unit))
-                fixed.append(removals[i])
-                rows.append(found)
-        if price == 0.0:
-            removals[:] = np.inf
-        n = rules.n_units
-        gains = np.array([gain for gain, _ in rows]).reshape(-1, n)
-        doubts = np.array([doubt for _, doubt in rows], dtype=np.bool_).reshape(-1, n)
+            leaving = np.flatnonzero(~rules.is_kept[base.units])
+        costs, gains, doubts = self._exchanges(table, leaving, has_room)
+        out = np.concatenate([np.full(int(has_room), -1), base.units[leaving]]).astype(np.int64)
+        fixed = costs.copy()
+        fixed[out >= 0] -= price * rules.costs[out[out >= 0]]
+        removals = np.full(base.units.size, np.inf)
+        if price > 0.0:
+            removals[leaving] = fixed[out >= 0]
         gains[:, base.units], doubts[:, base.units] = -np.inf, False
-        return Changes(
-            base.units, np.array(out, dtype=np.int64), np.array(fixed), gains, price * rules.costs,
-            doubts, removals,
+        return Changes(base.units, out, fixed, gains, price * rules.costs, doubts, removals)
+
+    def _exchanges(
+        self, table: Table, leaving: Ints, has_room: bool
+    ) -> tuple[Floats, Floats, Bools]:
+        """(costs, gains, doubts) where nothing leaves, if there is room, then each of some units.
+
+        `leaving` are positions among the units of the base.
+        """
+        base, first = table.base, int(has_room)
+        n, q = self.B.shape
+        costs = np.zeros(first + leaving.size)
+        gains = np.empty((costs.size, self.rules.n_units))
+        doubts = np.empty(gains.shape, dtype=np.bool_)
+        if has_room:
+            gains[0], doubts[0] = self._gains(table)
+        tied = self._tied(table) if leaving.size else set()
+        of_basis = base.owner[base.basis]
+        parts = [np.flatnonzero(of_basis == base.units[i]) for i in leaving]
+        at = np.concatenate([NOTHING, *parts])
+        ends = np.concatenate([[0], np.cumsum([part.size for part in parts])]).astype(np.int64)
+        low, high = self.rules.bounds or (np.full(n, -np.inf), np.full(n, np.inf))
+        largest = int(np.diff(self._layout.starts).max())
+        work = np.empty((2 * largest + q + 1, largest))
+        kernels.unit_exchanges(
+            self._layout, self.own, table.M, table.R, table.T, base.K,
+            np.ascontiguousarray(base.V[base.basis]), at, ends, low, high, LEAST_PIVOT,
+            np.empty((largest, largest)), np.empty((largest, q)), work, costs[first:],
+            gains[first:], doubts[first:],
         )  # fmt: skip
+        for b, i in enumerate(leaving.tolist(), start=first):
+            if int(base.units[i]) in tied:
+                costs[b], (gains[b], doubts[b]) = self._leave_tied(base, i)
+        costs[first:] += base.excess[leaving]
+        return costs, gains, doubts
 
     def _rows(self, base: Base) -> Floats:
         """The rows of the support's columns, (n, columns)."""
@@ -281,22 +303,12 @@ class UnitTable:
         kernels.unit_pivots(self._layout, part, T, self.own, M)
         return Table(base, T, self.B - U @ base.V, M)
 
-    def _leave(self, table: Table, i: int, is_tied: bool) -> tuple[float, tuple[Floats, Bools]]:
-        """What leaving costs a unit, and what others gain then."""
-        base, unit = table.base, table.base.units[i]
-        if is_tied:
-            rest = self._without(base, int(unit))
-            cost = 0.5 * float(np.vdot(base.pull, base.V)) + rest.value
-            there = self._table(rest, self._rows(rest))
-            # slopes of the Lagrangian are those of the loss outside the support
-            return max(cost, 0.0) + float(base.excess[i]), self._gains(there)
-        at = np.flatnonzero(base.owner[base.basis] == unit)
-        if at.size == 0:
-            return float(base.excess[i]), self._gains(table)
-        V = base.V[base.basis[at]]
-        E: Any = np.linalg.inv(base.K[np.ix_(at, at)])
-        P = E @ V
-        return 0.5 * float(np.vdot(V, P)) + float(base.excess[i]), self._gains(table, at, E, P)
+    def _leave_tied(self, base: Base, i: int) -> tuple[float, tuple[Floats, Bools]]:
+        """What leaving costs a unit that columns of others depend on, and what units gain then."""
+        rest = self._without(base, int(base.units[i]))
+        cost = 0.5 * float(np.vdot(base.pull, base.V)) + rest.value
+        # slopes of the Lagrangian are those of the loss outside the support
+        return max(cost, 0.0), self._gains(self._table(rest, self._rows(rest)))
 
     def _tied(self, table: Table) -> set[int]:
         """The units without which columns of others that depend on them now would count."""
@@ -324,20 +336,17 @@ class UnitTable:
             value=-0.5 * float(np.vdot(pull, V)), basis=basis, K=K, pull=pull,
         )  # fmt: skip
 
-    def _gains(
-        self, table: Table, at: Ints = NOTHING, E: Floats = NO_BLOCK, P: Floats = NO_BLOCK
-    ) -> tuple[Floats, Bools]:
-        """(gains, doubts) of every unit that enters; of the basis, `at` has left."""
+    def _gains(self, table: Table) -> tuple[Floats, Bools]:
+        """(gains, doubts) of every unit that enters, where none leaves."""
         n, q = self.B.shape
         low, high = self.rules.bounds or (np.full(n, -np.inf), np.full(n, np.inf))
         largest = int(np.diff(self._layout.starts).max())
-        work = np.empty((largest + at.size + q + 1, largest))
+        work = np.empty((largest + q + 1, largest))
         gains = np.empty(self.rules.n_units)
         doubts = np.empty(gains.size, dtype=np.bool_)
         kernels.unit_gains(
-            self._layout, self.own, table.M, table.R, table.T, at, np.ascontiguousarray(E),
-            np.ascontiguousarray(P.reshape(at.size, q)), low, high, LEAST_PIVOT, 0.0, 0.0,
-            work, gains, doubts,
+            self._layout, self.own, table.M, table.R, table.T, NOTHING, NO_BLOCK,
+            np.empty((0, q)), low, high, LEAST_PIVOT, 0.0, 0.0, work, gains, doubts,
         )  # fmt: skip
         return gains, doubts
 

@@ -100,8 +100,9 @@ def groups_of(transformer: Any) -> list[str]:
     Parameters
     ----------
     transformer : OneHotEncoder, ColumnTransformer, or a Pipeline that ends with one
-        Fitted. A ColumnTransformer may hold any transformers; what is not known to make several
-        columns of one makes one of each.
+        Fitted. A ColumnTransformer may hold any transformers: of those that it does not know, one
+        of a single column makes all of it, as the terms of a spline, and one of several must make
+        as many.
 
     Returns
     -------
@@ -199,7 +200,8 @@ def _of_part(part: Any, inputs: list[str], size: int) -> list[str]:
     try:
         found = inputs if isinstance(part, str) else groups_of(part)
     except TypeError:
-        found = inputs
+        # whatever is made of one column comes from it, as the terms of a spline
+        found = inputs * size if len(inputs) == 1 else inputs
     if len(found) != size:
         raise ValueError(
             f"{type(part).__name__} makes {size} columns of {len(inputs)}, and does not say which "

@@ -110,14 +110,11 @@ class UnitSearch(UnitTable):
         """Take out the least missed unit until `size` are left; kept ones stay."""
         while units.size > size:
             table = self._table(base := self.base(np.sort(units)), self._rows(base))
-            tied = self._tied(table)
-            costs = [
-                np.inf if self.rules.is_kept[u] else self._leave(table, i, int(u) in tied)[0]
-                for i, u in enumerate(base.units)
-            ]
-            if not np.isfinite(costs).any():
+            movable = np.flatnonzero(~self.rules.is_kept[base.units])
+            if movable.size == 0:
                 break
-            units = np.delete(base.units, int(np.argmin(costs)))
+            costs = self._exchanges(table, movable, has_room=False)[0]
+            units = np.delete(base.units, movable[int(np.argmin(costs))])
         return units
 
     def likely_moves(self, units: Ints, count: int) -> Iterator[Ints]:

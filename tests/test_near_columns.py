@@ -1,0 +1,183 @@
+"""Columns close to each other within bounds and in groups, and fits that are nearly perfect.
+
+The truth comes from other columns of the same span: x and x + du are x and u, which are far from
+each other, and a coefficient of x + du of at least zero is one of u of at least zero.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+
+import blockl0
+from blockl0.certificate.unit_moves import UnitMoves
+from blockl0.errors import OutOfReachError
+from blockl0.problem.bounded import bounded_least_squares
+from blockl0.problem.fits import make_fits
+from blockl0.problem.orthogonal import least_squares
+from blockl0.problem.problem import as_problem
+from structures import best_near, draw, fit_value
+
+DISTANCES = (3e-8, 1e-7, 3e-7, 1e-5)
+
+
+def pair(seed, distance, m=16):
+    """x, x + du and two more, of which u and the third matter; and the same with u itself."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((m, 4))
+    u = rng.standard_normal(m)
+    u *= np.linalg.norm(X[:, 0]) / np.linalg.norm(u)
+    signal = 0.3 * X[:, 2] + u
+    X[:, 1] = X[:, 0] + distance * u
+    apart = X.copy()
+    # as rounding has made it
+    apart[:, 1] = (X[:, 1] - X[:, 0]) / distance
+    return X, apart, signal + 0.1 * rng.standard_normal(m), rng
+
+
+@pytest.mark.parametrize("distance", DISTANCES)
+def test_close_columns_within_bounds_are_told_apart(distance):
+    for seed in range(4):
+        X, apart, y, _ = pair(seed, distance)
+        expected = 0.5 * np.sum(
+            (y - apart[:, :2] @ np.linalg.lstsq(apart[:, :2], y, rcond=None)[0]) ** 2
+        )
+        given = {"n_nonzero_coefs": 2, "positive": [1]}
+        for method in ("refit", "exact"):
+            found = blockl0.solve(X, y, method=method, random_state=0, **given)
+            assert found.objective == pytest.approx(expected, rel=1e-7)
+            # coefficients of 1/distance: the objective itself is rounded by so much more
+            slack = 1e-9 + 1e-15 / distance
+            assert found.lower_bound is None or found.lower_bound <= expected * (1.0 + slack)
+        worse = np.zeros(4)
+        worse[[0, 2]] = least_squares(X[:, [0, 2]], y)
+        assert not blockl0.certify(X, y, worse, level=2, **given).holds
+
+
+@pytest.mark.parametrize("distance", (6e-8, 1e-6))
+def test_close_columns_of_other_losses_within_bounds(distance):
+    for seed in range(3):
+        X, apart, signal, rng = pair(seed, distance, m=40)
+        y = rng.poisson(np.exp(0.3 * signal)).astype(float)
+        given = {"loss": "poisson", "positive": [1], "n_nonzero_coefs": 2}
+        expected = blockl0.solve(apart[:, :2], y, random_state=0, **given).objective
+        found = blockl0.solve(X[:, :2], y, random_state=0, **given).objective
+        assert found == pytest.approx(expected, rel=1e-9)
+        worse = np.zeros(4)
+        some = blockl0.solve(X[:, [0, 2]], y, random_state=0, loss="poisson", n_nonzero_coefs=2)
+        worse[[0, 2]] = some.coef
+        if some.objective > expected * (1.0 + 1e-6):
+            assert not blockl0.certify(X, y, worse, level=2, **given).holds
+
+
+def lowest(A, b, low, high):
+    """The least ½‖b − Ax‖² within bounds over all active sets."""
+    values, k = [], A.shape[1]
+    for at in product((0, 1, 2), repeat=k):
+        x = np.select([np.equal(at, 1), np.equal(at, 2)], [low, high], 0.0)
+        free = np.equal(at, 0)
+        if not np.isfinite(x).all():
+            continue
+        x[free] = np.linalg.lstsq(A[:, free], b - A @ x, rcond=None)[0]
+        if (x >= low).all() and (x <= high).all():
+            values.append(0.5 * np.sum((b - A @ x) ** 2))
+    return min(values)
+
+
+@pytest.mark.parametrize("distance", (*DISTANCES, 1.0))
+def test_active_sets_are_the_best_of_all(distance):
+    for seed in range(20):
+        rng = np.random.default_rng([seed, 3])
+        A = rng.standard_normal((8, 4))
+        A[:, 1] = A[:, 0] + distance * A[:, 1]
+        A /= np.linalg.norm(A, axis=0)
+        B = rng.standard_normal((8, 2)) * [1.0, 1e3]
+        low = -np.where(rng.random(4) < 0.5, 0.0, rng.random(4))
+        high = np.where(rng.random(4) < 0.5, np.inf, rng.random(4))
+        V, _ = bounded_least_squares(A, B, low, high)
+        assert (V.T >= low).all() and (V.T <= high).all()
+        for b, v in zip(B.T, V.T, strict=True):
+            here = 0.5 * np.sum((b - A @ v) ** 2)
+            assert here <= lowest(A, b, low, high) * (1.0 + 1e-9)
+
+
+def test_what_is_said_of_columns_between_dependent_and_apart():
+    """Of a group with two columns 1e-10 apart a fit keeps one: the other may be better."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((12, 3))
+    X[:, 1] = X[:, 0] + 1e-10 * rng.standard_normal(12)
+    X[:, 2] = X[:, 0] + 1e-5 * X[:, 2]
+    y = X[:, 2] - X[:, 0] + 1e-8 * rng.standard_normal(12)
+    given = {"feature_groups": [0, 0, 1], "n_nonzero_coefs": 2}
+    for method in ("refit", "exact"):
+        found = blockl0.solve(X, y, method=method, random_state=0, **given)
+        best = min(
+            fit_value(draw("groups", 0)._replace(X=X, y=y, given={}), [j, 2]) for j in (0, 1)
+        )
+        assert str(found.status) != "optimal" or found.objective <= best * (1.0 + 1e-8)
+        assert found.lower_bound is None or found.lower_bound <= best * (1.0 + 1e-8)
+
+
+def nearly_perfect(kind, seed):
+    """A problem of a kind whose target is a combination of its columns, nearly."""
+    case, rng = draw(kind, seed), np.random.default_rng([seed, 11])
+    X, given = rng.standard_normal((12, case.X.shape[1])), dict(case.given)
+    if X.shape[1] > 2:
+        X[:, 1] = X[:, 0] + 10.0 ** rng.uniform(-5.0, -1.0) * X[:, 1]
+    truth = rng.standard_normal((X.shape[1], *case.y.shape[1:]))
+    y = X @ truth
+    y += 10.0 ** rng.uniform(-10.0, -3.0) * rng.standard_normal(y.shape)
+    if "alpha" in given:
+        given["alpha"] = 1e-4 * float(np.sum(y**2)) * rng.random()
+    given.pop("keep", None)
+    if "ridge" in given:
+        given["ridge"] = 1e-8
+    return case._replace(X=X, y=y, given=given)
+
+
+@pytest.mark.parametrize("kind", ["groups", "groups+bounds", "groups+costs", "responses", "all"])
+def test_certificates_of_nearly_perfect_fits(kind):
+    certify_nearly_perfect(kind, range(12))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["groups", "groups+bounds", "groups+costs", "responses", "all"])
+def test_many_certificates_of_nearly_perfect_fits(kind):
+    certify_nearly_perfect(kind, range(12, 60))
+
+
+def certify_nearly_perfect(kind, seeds):
+    for seed in seeds:
+        case, rng = nearly_perfect(kind, seed), np.random.default_rng(seed)
+        coef = blockl0.solve(case.X, case.y, random_state=0, effort="fast", **case.given).coef
+        for point in (coef, np.where(rng.random(coef.shape) < 0.5, coef, 0.0)):
+            try:
+                found = blockl0.certify(case.X, case.y, point, level=1, **case.given)
+            except OutOfReachError:
+                continue
+            if found.holds:
+                least = best_near(case, point, swaps=False)
+                slack = 1e-8 * found.objective + 1e-13 * case.scale
+                assert least >= found.objective - 3.0 * slack, (kind, seed)
+
+
+@pytest.mark.parametrize("kind", ["groups", "responses", "bounds", "groups+bounds", "groups+costs"])
+def test_limits_of_moves_are_none_of_them_too_high(kind):
+    """No move is excluded that a fit says is better, whichever support it starts from."""
+    for seed in range(12):
+        case = nearly_perfect(kind, seed)
+        problem = as_problem(case.X, case.y, **case.given)
+        fits = make_fits(problem)
+        moves = UnitMoves(problem, fits)
+        for size in range(min(problem.n_units, problem.sparsity.budget) + 1):
+            for chosen in combinations(range(problem.n_units), size):
+                units = np.array(chosen, dtype=np.int64)
+                fit = fits.minimum(problem.units.columns(units))
+                here = fit.value + problem.cost(units)
+                ceiling = here - 1e-8 * here - 1e-13 * case.scale
+                listed = {after.tobytes() for after in moves._suspects(fit.w, units, ceiling, True)}
+                for after in moves._all(fit.w, units, ceiling, True):
+                    there = fits.minimum(problem.units.columns(after)).value + problem.cost(after)
+                    assert there >= ceiling or after.tobytes() in listed, (kind, seed, units, after)
