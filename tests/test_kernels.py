@@ -105,8 +105,10 @@ def test_every_kernel_is_compiled_once():
     solve_everything()
     counts = {name: len(f.signatures) for name, f in public_kernels().items()}
     assert {name: counts[name] for name in TWICE} == dict.fromkeys(TWICE, 2)
+    # walks are made in single precision, and in double where that does not do
+    assert counts["anneal"] <= 2
     # a kernel that these calls do not reach has none
-    others = {name: count for name, count in counts.items() if name not in TWICE}
+    others = {name: n for name, n in counts.items() if name not in (*TWICE, "anneal")}
     assert max(others.values(), default=0) <= 1, others
 
 
