@@ -284,7 +284,8 @@ class LocalSearch(Search):
         if price == 0.0 or run.seconds_left <= 0.0:
             return incumbent
         w = self.problem.zero() if is_narrow else incumbent.w
-        for share in FROM_ABOVE if is_narrow else np.exp(rng.uniform(*np.log(OTHER_PRICES), 1)):
+        low, high = np.log(OTHER_PRICES)
+        for share in FROM_ABOVE if is_narrow else (np.exp(rng.uniform(low, high)),):
             away = self.for_sparsity(Sparsity(price * float(share), budget))
             w = away.settle(away.start(w), run, rng, can_try=False).w
         back = self.settle(self.start(w), run, rng, can_try=False)
