@@ -313,7 +313,6 @@ def test_a_curve_is_thin_and_keeps_its_ends():
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_a_killed_run_resumes_and_loses_nothing(tmp_path):
     script = f"""
 import os, sys
@@ -346,6 +345,7 @@ run_cells(SOME, Store(Path({str(tmp_path)!r})), 1, Killer("", silent))
     assert numbers(Store(tmp_path), SOME) == numbers(run(SOME, tmp_path / "afresh"), SOME)
 
 
+@pytest.mark.slow
 def test_two_processes_give_the_same_numbers_as_one(tmp_path):
     one, two = run(SOME, tmp_path / "one"), run(SOME, tmp_path / "two", jobs=2)
     assert numbers(one, SOME) == numbers(two, SOME)  # every bit: one thread in each
@@ -516,7 +516,6 @@ def test_captions_count_what_is_there(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_everything_is_written(reproduced):
     folder, said = reproduced
     names = {path.name for path in folder.iterdir()}
@@ -530,6 +529,7 @@ def test_everything_is_written(reproduced):
     assert len(read_csv(folder / "figure2.csv")) == 3 * 2 * 14
 
 
+@pytest.mark.slow
 def test_the_page_contains_every_number(reproduced):
     folder, _ = reproduced
     page = (folder / "index.html").read_text(encoding="utf-8")
@@ -567,7 +567,6 @@ def test_the_printed_numbers_stand_beside_ours(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_the_page_needs_nothing_else(reproduced):
     page = (reproduced[0] / "index.html").read_text(encoding="utf-8")
     links = re.findall(r'(?:src|href)="([^"]*)"', page)
@@ -579,6 +578,7 @@ def test_the_page_needs_nothing_else(reproduced):
     assert [link[1:] for link in links if link[1:] in ids] == ids
 
 
+@pytest.mark.slow
 def test_the_same_folder_twice_computes_nothing(reproduced, tmp_path, monkeypatch):
     folder = shutil.copytree(reproduced[0], tmp_path / "again")
     draw_nothing(monkeypatch)

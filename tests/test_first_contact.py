@@ -34,8 +34,8 @@ WRONG = {
     "nothing to drop": ("path data.csv -t y --drop c", 3, ("pandas", *SLOW)),
     "too many columns": ("fit data.csv -t y -k 9", 3, ("numba", "sklearn")),
     "no such column": ("fit data.csv -t y -k 1 --keep nonsense", 3, ("pandas", *SLOW)),
-    "too many folds": ("path data.csv -t y --folds 9", 3, ("numba", "sklearn")),
-    "too many folds of a page": ("report data.csv -t y --folds 9", 3, ("numba", "sklearn")),
+    "too many folds": ("path data.csv -t y --folds 9", 3, ("pandas", *SLOW)),
+    "too many folds of a page": ("report data.csv -t y --folds 9", 3, ("pandas", *SLOW)),
     "too many to compare": ("compare data.csv -t y -k 9", 3, ("numba", "sklearn")),
 }
 

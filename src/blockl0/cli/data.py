@@ -171,6 +171,10 @@ def _refuse_unknown(options: dict[str, Any]) -> None:
     if columns := plain_columns(source, options):
         _refuse_target(columns, options)
         _refuse_categories(columns, options)
+        is_by_folds = options.get("rule", "one_se") in ("min", "one_se")
+        if options.get("columns") is None and is_by_folds:
+            y = columns[target_of(list(columns), options["target"])]
+            _refuse_folds(len(y or ()), options.get("folds"))
 
 
 def _refuse_target(columns: dict[str, list[str] | None], options: dict[str, Any]) -> None:
@@ -450,8 +454,12 @@ def _check_provable(data: Data, bounds: Any) -> None:
 
 def check_folds(data: Data, n_folds: int) -> None:
     """Refuse more folds than there are rows."""
-    if n_folds > data.X.shape[0]:
-        raise Refused(f"--folds must be at most {data.X.shape[0]}, the number of rows.", DATA)
+    _refuse_folds(data.X.shape[0], n_folds)
+
+
+def _refuse_folds(n_rows: int, n_folds: int | None) -> None:
+    if n_rows and n_folds is not None and n_folds > n_rows:
+        raise Refused(f"--folds must be at most {n_rows}, the number of rows.", DATA)
 
 
 def bind(model: Any, data: Data) -> Any:

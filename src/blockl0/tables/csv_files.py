@@ -304,7 +304,8 @@ def plain_records(source: Any) -> list[list[str]]:
     """The cells of all records of a file in ASCII, whose names are sure; blank ones are empty."""
     separator = _separator(*_first_records(source, "ascii"))
     with opened(source) as file, io.TextIOWrapper(file, encoding="ascii", newline="") as text:
-        rows = csv.reader(text, delimiter=separator, skipinitialspace=True)
+        # strict: a quote that is never closed is for the reader, which says where it opens
+        rows = csv.reader(text, delimiter=separator, skipinitialspace=True, strict=True)
         return [[cell.strip() for cell in cells] if any(cells) else [] for cells in rows]
 
 
