@@ -181,3 +181,29 @@ def test_limits_of_moves_are_none_of_them_too_high(kind):
                 for after in moves._all(fit.w, units, ceiling, True):
                     there = fits.minimum(problem.units.columns(after)).value + problem.cost(after)
                     assert there >= ceiling or after.tobytes() in listed, (kind, seed, units, after)
+
+
+def test_a_column_that_was_a_combination_of_what_leaves():
+    """x, b and b + dx are resolved together, and without x a fit has to choose among the others."""
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        a, b, d, other = np.linalg.qr(rng.standard_normal((40, 4)))[0].T
+        X = np.column_stack([a, b, b + 10.0 ** rng.uniform(-12.0, -8.2) * a, d])
+        y = 5.0 * a + 3.0 * b + 0.1 * other
+        given = {"alpha": 1.0, "feature_groups": [0, 1, 1, 2]}
+        # the second group alone comes to a and b, at half of the price
+        with pytest.raises(OutOfReachError, match="nearly, and not wholly, combinations"):
+            blockl0.certify(X, y, np.array([5.0, 3.0, 0.0, 0.0]), level=1, **given)
+        found = blockl0.solve(X, y, random_state=0, **given)
+        assert found.certificate is None and found.status != "optimal"
+
+
+def test_an_active_set_that_has_not_come_to_its_end_is_no_fit():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20, 3))
+    problem = as_problem(X, X @ [1.0, 2.0, 3.0], n_nonzero_coefs=3, bounds=(0.0, 10.0), ridge=0.0)
+    fits, every = make_fits(problem), np.arange(3)
+    best = fits.coef_on(every)
+    assert fits.is_resolved(every, best)
+    best[1] = 0.0  # a bound that holds it back
+    assert not fits.is_resolved(every, best)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from blockl0 import L0RegressorCV, Status, l0_path, solve
+from blockl0.errors import OutOfTime
 from blockl0.problem.blocks import Blocks
 from blockl0.refit.price_memory import MOST, PriceMemory
 from blockl0.refit.pricing import Priced
@@ -232,3 +233,26 @@ def test_a_second_walk_shares_passes_and_changes_nothing():
     here, there = solve(design, y, **given), solve(X, y, **given)
     assert here.objective == pytest.approx(there.objective, rel=1e-10)
     assert here.n_passes == round(design.n_read) < (there.n_passes or 0)
+
+
+def test_an_end_of_time_is_told_once_to_each():
+    n_served = []
+
+    def serve(questions):
+        n_served.append(len(questions))
+        if len(n_served) == 1:
+            raise OutOfTime
+        return [10 * q for q in questions]
+
+    desk = SideBySide(serve)
+    told = []
+
+    def task(number):
+        try:
+            desk.ask(number)
+        except OutOfTime as end:
+            told.append(end)
+        return desk.ask(number)
+
+    assert desk.run([lambda: task(1), lambda: task(2)]) == [10, 20]
+    assert n_served == [2, 2] and len({id(end) for end in told}) == 2

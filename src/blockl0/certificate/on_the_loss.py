@@ -71,8 +71,8 @@ def _improve_by_one(point: PointUnderTest, fits: Fits, w: Floats, size: int) -> 
         if not verdict.is_complete:
             raise OutOfReachError(
                 f"`level`={size} is out of reach of a complete certificate with "
-                f"{problem.n_units} {_what(problem)} and loss={problem.loss.name!r}: the re-fits "
-                f"would take too long. Ask for level='basic', or leave out {_what(problem)}."
+                f"{problem.n_units} {_what(problem)} and loss={problem.loss.name!r}: "
+                f"{verdict.why}. Ask for level='basic', or leave out {_what(problem)}."
             )
         return None
     there = problem.units.support(verdict.better)

@@ -33,12 +33,14 @@ AT_ONCE = 16
 class Verdict(NamedTuple):
     """A better point, or whether it is certain that no single change leads to one.
 
-    It is clear where next to no change came near: bounds of whole passes excluded them.
+    It is clear where next to no change came near: bounds of whole passes excluded them. Why it is
+    not certain is for messages.
     """
 
     better: Floats | None
     is_complete: bool
     is_clear: bool = False
+    why: str = "the re-fits would take too long"
 
 
 class SingleMoves:

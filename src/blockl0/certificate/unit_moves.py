@@ -24,6 +24,11 @@ Ints = NDArray[np.int64]
 
 READING = 1e-8
 """Rounding of a change that is read off a table, relative to what it adds up."""
+UNRESOLVED = (
+    "some columns are nearly, and not wholly, combinations of others, and which of them a fit "
+    "leaves out may make a difference"
+)
+"""Why nothing is certain where all re-fits have been made."""
 
 
 class UnitMoves:
@@ -76,7 +81,9 @@ class UnitMoves:
             if fit.value + problem.cost(chosen) < ceiling and problem.sparsity.allows(chosen.size):
                 return Verdict(fit.w, False)
             is_certain = is_certain and self._is_certain(after, fit.w, ceiling)
-        return Verdict(None, is_certain, is_certain and n_fitted <= CLEAR * self.n_tried)
+        return Verdict(
+            None, is_certain, is_certain and n_fitted <= CLEAR * self.n_tried, UNRESOLVED
+        )
 
     def _is_certain(self, units: Ints, w: Floats, ceiling: float) -> bool:
         """Whether no point on some units is below a ceiling if their fit w is not.

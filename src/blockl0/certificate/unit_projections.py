@@ -99,13 +99,18 @@ class Support(NamedTuple):
 
 
 class Leaving(NamedTuple):
-    """Directions U (s, l) of a support that a unit takes with it, and the fit's share P there."""
+    """Directions U (s, l) of a support that a unit takes with it, and the fit's share P there.
+
+    `is_known` where fits on what stays leave out nothing but combinations: a column that was one
+    beside the unit may be none without it.
+    """
 
     unit: int
     U: Floats
     P: Floats
     cost: float
     error: float
+    is_known: bool = True
 
 
 class UnitProjections:
@@ -214,17 +219,18 @@ class UnitProjections:
     def _leaving(self, support: Support, unit: int) -> Leaving:
         """What a unit takes with it."""
         own = support.owner == unit
-        others, s = support.A[:, ~own], support.Q.shape[1]
+        others, s, is_known = support.A[:, ~own], support.Q.shape[1], True
         if others.shape[1] == 0:
             U = np.eye(s)
         else:
+            is_known = is_resolved(others)
             basis = independent_positions(others)
             whole: Any = np.linalg.qr(others[:, basis], mode="complete")[0]
             U = whole[:, basis.size :]
         P = U.T @ (support.A[:, own] @ support.z[own])
         length = float(np.linalg.norm(P))
         cost = 0.5 * length * length + float(support.held[own].sum())
-        return Leaving(unit, U, P, cost, support.error * (length + support.error))
+        return Leaving(unit, U, P, cost, support.error * (length + support.error), is_known)
 
     # -- moves -------------------------------------------------------------------------------------
 
@@ -245,13 +251,16 @@ class UnitProjections:
         out = np.array([move.unit for move in moves], dtype=np.int64)
         fixed = np.array([move.cost for move in moves])
         fixed[out >= 0] -= price * rules.costs[out[out >= 0]]
+        is_known = np.array([move.is_known for move in moves], dtype=np.bool_)
         removals = np.full(units.size, np.inf)
         if price > 0.0:
-            removals[np.searchsorted(units, out[out >= 0])] = fixed[out >= 0]
+            costs = np.where(is_known, fixed, -np.inf)  # only a fit can tell
+            removals[np.searchsorted(units, out[out >= 0])] = costs[out >= 0]
         gains = np.zeros((len(moves), rules.n_units))
         doubts = np.zeros(gains.shape, dtype=np.bool_)
         for chunk in self._chunks():
             self._enter(support, moves, chunk, gains, doubts)
+        doubts[~is_known] = True
         gains[:, units], doubts[:, units] = -np.inf, False
         errors = np.array([move.error for move in moves])
         found = Changes(units, out, fixed, gains, price * rules.costs, doubts, removals)
@@ -272,7 +281,8 @@ class UnitProjections:
         M = np.empty_like(own)
         kernels.unit_pivots(layout, shares, shares, own, M)
         largest = int(sizes.max())
-        blur = (2.0 * support.blur + EPSILON * (shares.shape[1] + 8.0)) * largest
+        # of a pivot, and of the shares along what leaves
+        blur = (4.0 * support.blur + EPSILON * (shares.shape[1] + 8.0)) * largest
         is_near: dict[int, Floats] = {}
         for b, move in enumerate(moves):
             n_left = move.U.shape[1]

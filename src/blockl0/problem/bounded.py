@@ -89,8 +89,8 @@ class Squares:
     Of free columns that depend on others some stay where they are, as in `least_squares`.
     """
 
-    def __init__(self, A: Floats, b: Floats) -> None:
-        self.A, self.b = A, b
+    def __init__(self, A: Floats, b: Floats, roundings: float = OPERATIONS) -> None:
+        self.A, self.b, self.roundings = A, b, roundings
         self._length = float(np.linalg.norm(b))
         self._key, self._known = b"", (A[:, :0], np.empty((0, 0)), np.empty(0, dtype=np.int64))
 
@@ -121,9 +121,11 @@ class Squares:
         r = project_away(Q, self.b - self.A @ x)[0]
         rest = project_away(Q, self.A[:, held])[0]
         lengths = np.linalg.norm(rest, axis=0)
-        noise = OPERATIONS * EPSILON * (self._length + float(np.abs(x).sum()))
-        found = (r @ rest) / np.where(lengths > DEPENDENT, lengths, np.inf)
-        return np.where(np.abs(found) > noise, found, 0.0)
+        # directions of what is left of a column are known to the precision over its length
+        lengths = np.where(lengths > DEPENDENT, lengths, np.inf)
+        sizes = self._length + float(np.abs(x).sum()) + np.linalg.norm(r) / lengths
+        found = (r @ rest) / lengths
+        return np.where(np.abs(found) > self.roundings * EPSILON * sizes, found, 0.0)
 
 
 class SecondOrder:
@@ -198,6 +200,17 @@ def bounded_least_squares(A: Floats, B: Floats, low: Floats, high: Floats) -> tu
         function = Squares(A, B[:, c])
         V[:, c], status[:, c] = descend_within(function, low, high, V[:, c], status[:, c])
     return V, status
+
+
+def no_bound_holds_back(A: Floats, b: Floats, low: Floats, high: Floats, x: Floats) -> bool:
+    """Whether x is where an active set may end: no coefficient at a bound gains by leaving it.
+
+    With some more rounding than where it ends, as columns are not reduced here.
+    """
+    is_free = (low < x) & (x < high)
+    held = np.flatnonzero(~is_free & (low < high))
+    pulls = Squares(A, b, 4.0 * OPERATIONS).pulls(x, np.flatnonzero(is_free), held)
+    return not (np.where(x[held] <= low[held], pulls, -pulls) > 0.0).any()
 
 
 def within(w: Floats, status: Ints, low: Floats, high: Floats) -> Floats:

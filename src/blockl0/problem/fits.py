@@ -8,7 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from blockl0.problem.bounded import bounded_least_squares, minimize_within, within
+from blockl0.problem.bounded import (
+    bounded_least_squares,
+    minimize_within,
+    no_bound_holds_back,
+    within,
+)
 from blockl0.problem.growing_fit import GrowingFit
 from blockl0.problem.newton import Fit, minimize_on
 from blockl0.problem.orthogonal import (
@@ -244,15 +249,16 @@ class BoundedFits(Fits):
     def is_resolved(self, support: Ints, w: Floats) -> bool:
         """Whether w is the best point within bounds, of all columns of a support.
 
-        That is so where the slopes of all held columns are known; one that is nearly, and not
-        wholly, a combination of the free ones was not let go.
+        That is so where an active set came to its end, and the slopes of all held columns are
+        known; one that is nearly, and not wholly, a combination of the free ones was not let go.
         """
         assert self.problem.bounds is not None
-        A = self.problem.unit_columns(support)[0]
+        A, b, scale = self.problem.unit_columns(support)
         low, high = (side[support] for side in self.problem.bounds)
         return all(
             is_complement_resolved(A, (low < v) & (v < high), low < high)
-            for v in np.atleast_2d(w[support].T)
+            and no_bound_holds_back(A, target, low * scale, high * scale, v * scale)
+            for v, target in zip(np.atleast_2d(w[support].T), np.atleast_2d(b.T), strict=True)
         )
 
 

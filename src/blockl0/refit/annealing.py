@@ -103,7 +103,8 @@ class Walker:
         self.pool, self.run, self._rng = pool, run, rng
         self.most = min(most, pool.sparsity.budget, pool.columns.size)
         self._single: SingleTable | None = None
-        if last_price(pool) > LEAST_PRICE * unit_of(pool):
+        unit = unit_of(pool)
+        if unit > 0.0 and last_price(pool) > LEAST_PRICE * unit:
             self._single = SingleTable(pool)
         self._n_rebuilt = 0
         self._cooling = kernels.Cooling(

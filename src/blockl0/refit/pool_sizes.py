@@ -43,7 +43,7 @@ def pool_size(problem: Problem, options: SearchOptions) -> int:
     if options.pool is not None:
         return min(n, options.pool)
     m, design = problem.n_samples, problem.design
-    room = min(POOL_BYTES, design.pool_bytes)
+    room = min(POOL_BYTES, design.pool_bytes / design.n_searches)
     affordable = int(room * n / max(design.nbytes, 1))
     most = min(POOL_FACTOR * min(budget, m), LARGEST_POOL)
     wanted = max(min(POOL_SIZE, affordable), most, NARROW_POOL)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -355,7 +356,9 @@ class QuadraticSearch(AnnealingSearch):
             if run.seconds_left <= 0.0:
                 break
             support = self._with_kept(incumbent.w)
-            asked = self.problem.sparsity, support.tobytes(), doubtful.tobytes()
+            # by a digest, since it may be nearly all columns
+            those = blake2b(doubtful.tobytes(), digest_size=16).digest()
+            asked = self.problem.sparsity, support.tobytes(), those
             if asked in self._without_move:
                 incumbent.is_settled = True
                 break

@@ -78,7 +78,8 @@ class SideBySide:
                     raise
                 interrupt()
             for lane in live:
-                lane.failure = stop
+                # one for each, as what is raised keeps the frames that it went through
+                lane.failure = type(stop)(*stop.args)
 
 
 class _Ended(BaseException):
@@ -124,7 +125,10 @@ class _Lane:
         self._back.release()
         self._go.acquire()
         if self.failure is not None:
-            raise self.failure
+            failure = self.failure
+            # told once: who goes on after it has an answer to what is asked next
+            self.failure = failure if isinstance(failure, _Ended) else None
+            raise failure
         return self.answers
 
     def _run(self) -> None:
