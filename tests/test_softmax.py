@@ -588,3 +588,13 @@ def test_intercepts_without_columns_are_the_shares_of_the_classes(monkeypatch):
 def test_intercepts_of_a_class_without_weight_are_searched_and_finite():
     y, weights = np.arange(30) % 3, np.where(np.arange(30) % 3 == 2, 0.0, 1.0)
     assert np.isfinite(best_intercepts(Softmax(3), np.zeros((30, 3)), y, weights)).all()
+
+
+def test_columns_that_all_depend_on_the_support_are_left_to_fits():
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((18, 3))
+        X[:, 0] = X[:, 1] + 4e-10 * rng.standard_normal(18)
+        y = np.concatenate([np.arange(3), rng.integers(0, 3, 15)])
+        result = blockl0.solve(X, y, loss="softmax", n_nonzero_coefs=2, alpha=5e-4, random_state=0)
+        assert result.n_nonzero <= 2 and np.isfinite(result.objective)

@@ -177,6 +177,8 @@ class Model:
         excluded, improving = np.zeros((2, columns.size), dtype=np.bool_)
         is_free, inverse, W, _ = self.regress(X)
         left = np.flatnonzero(is_free)
+        if left.size == 0:
+            return excluded, improving
         X, inverse, W = X[:, left], inverse[left], W[:, left]
         V, t = np.repeat(self.V[:, :, None], left.size, axis=2), np.zeros((left.size, W.shape[2]))
         eta, dual = self.base.eta.T[:, None, :], self.dual.T[:, None, :]
