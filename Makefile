@@ -11,7 +11,7 @@ STAMP := $(VENV)/.installed
 
 help:
 	@echo "make demo       solve, certify, compare and report, on embedded data (under a minute)"
-	@echo "make test       the test suite (eight minutes on two cores, compiling included)"
+	@echo "make test       the test suite (seven to nine minutes on two cores, compiling included)"
 	@echo "make test-slow  the tests that take longer: pages, examples, many random problems"
 	@echo "make test-arithmetic  the numerical core as an older processor would compute it"
 	@echo "make test-bounds      the kernels with every index checked"
@@ -40,7 +40,7 @@ test: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
 
 test-slow: $(STAMP)
-	$(BIN)/python -m pytest -n 2 --dist load -m slow
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 
 # Sums come out in another order on another processor. This one is made to compute as an old one
 # does, without its vector instructions in NumPy, in the BLAS, in the C library and in the compiled

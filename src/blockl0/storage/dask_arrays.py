@@ -270,14 +270,18 @@ class Cluster:
                 future.cancel()
 
     def _ended(self, futures: list[Any]) -> list[Any]:
-        """Those that are done, at least one; refused where there is nobody to do them."""
+        """Those that are done, at least one."""
         from distributed import wait
 
+        ended = self._patiently(lambda: wait(futures, timeout=POLL, return_when="FIRST_COMPLETED"))
+        return list(ended.done)
+
+    def _patiently(self, ask: Callable[[], Any]) -> Any:
+        """The answer of what times out now and then; refused where there is nobody to give one."""
         alone_since = None
         while True:
             try:
-                ended: Any = wait(futures, timeout=POLL, return_when="FIRST_COMPLETED")
-                return list(ended.done)
+                return ask()
             except TimeoutError:
                 has_workers = self.client.status == "running" and bool(self.client.nthreads())
                 alone_since = None if has_workers else alone_since or monotonic()
@@ -292,7 +296,10 @@ class Cluster:
         from distributed import CancelledError, KilledWorker
 
         try:
-            return future.result()
+            if future.status == "error":
+                return future.result()
+            # what is done is lost with its worker, and made again by another one
+            return self._patiently(lambda: future.result(timeout=POLL))
         except CancelledError as error:
             raise RuntimeError(
                 "The dask cluster has given a task up: its scheduler was closed, or lost."
