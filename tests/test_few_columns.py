@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -200,6 +202,45 @@ def test_a_path_of_few_columns_has_the_best_subset_of_every_size(loss, keep):
         assert result.objective == pytest.approx(best, rel=1e-9)
         assert result.n_nonzero <= budget and (keep is None or 2 in result.support)
         # the best of all has no better one beside it
+        assert result.certificate is not None and result.certificate.holds
+
+
+@pytest.mark.parametrize(
+    ("loss", "structure"),
+    [("softmax", "groups"), *product(("logistic", "poisson"), ("groups", "bounds", "both"))],
+)
+def test_a_path_of_few_units_has_the_best_subset_of_every_size(loss, structure):
+    rng = np.random.default_rng(15)
+    X = rng.standard_normal((80, 7)) @ (np.eye(7) + 0.4 * rng.standard_normal((7, 7)))
+    # of a category whose levels add up to one
+    X[:, :3] = np.eye(3)[rng.integers(0, 3, 80)]
+    eta = X[:, 0] - X[:, 3] + X[:, 5]
+    y = {
+        "logistic": np.where(eta + rng.logistic(size=80) > 0.0, 1.0, -1.0),
+        "softmax": np.digitize(eta + rng.logistic(size=80), [-1.0, 1.0]).astype(float),
+        "poisson": rng.poisson(np.exp(0.3 * eta)).astype(float),
+    }[loss]
+    given = {"loss": loss, "ridge": 1e-3}
+    labels = [0, 0, 0, 1, 2, 2, 3] if structure != "bounds" else list(range(7))
+    if structure != "bounds":
+        given["feature_groups"] = labels
+    if structure != "groups":
+        given["positive"] = [3, 5]
+    n_units = max(labels) + 1
+    problem = as_problem(X, y, n_nonzero_coefs=n_units, **given)
+    search = LocalSearch(problem, refit_options()[0])
+    assert search.best_of_sizes(n_units, Run(problem)) is not None
+    path = blockl0.l0_path(X, y, n_nonzero_coefs=n_units, random_state=0, **given)
+    fits, values = make_fits(problem), {}
+    for mask in range(1, 1 << n_units):
+        columns = np.flatnonzero([mask >> unit & 1 for unit in labels])
+        values[mask] = fits.on(columns).value
+    for result, budget in zip(path, path.n_nonzero_coefs, strict=True):
+        best = min(v for m, v in values.items() if m.bit_count() <= budget)
+        assert result.objective == pytest.approx(best, rel=1e-9)
+        assert np.unique(np.array(labels)[result.support]).size <= budget
+        if structure != "groups":
+            assert result.coef[[3, 5]].min() >= 0.0
         assert result.certificate is not None and result.certificate.holds
 
 

@@ -1,8 +1,8 @@
-"""The best subset of every size of few columns, on the loss itself: leaps and bounds for a path.
+"""The best subset of every size of few units, on the loss itself: leaps and bounds for a path.
 
-A set T of columns costs no more than any of its subsets. So among the subsets of T that contain the
-columns I certainly in, the sizes |I|..|T| may be improved only where f(T) is below the best point
-of that size; and a column that T misses much, its subsets miss at least as much.
+A set T of units costs no more than any of its subsets. So among the subsets of T that contain the
+units I certainly in, the sizes |I|..|T| may be improved only where f(T) is below the best point
+of that size; and a unit that T misses much, its subsets miss at least as much.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from blockl0.run import Run
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-MOST_COLUMNS, MOST_FITS = 12, 1500
-"""Columns up to which all subsets are searched, and fits after which that is given up."""
+MOST_UNITS, MOST_FITS = 12, 1500
+"""Units up to which all subsets are searched, and fits after which that is given up."""
 MOST_WORK = 1e6
 """Multiplications of a Newton step on all columns, beyond which a search point by point, which
 makes fewer fits, is quicker."""
 
 
 def is_for_all_sizes(problem: Problem) -> bool:
-    """Whether there are few columns with little work for each subset."""
+    """Whether there are few units with little work for each subset."""
     n_unknown = problem.n_features * problem.loss.n_directions
-    is_small = problem.n_features <= MOST_COLUMNS and problem.n_samples * n_unknown**2 <= MOST_WORK
-    return is_small and problem.is_plain and not problem.is_quadratic
+    is_small = problem.n_units <= MOST_UNITS and problem.n_samples * n_unknown**2 <= MOST_WORK
+    return is_small and not problem.is_quadratic
 
 
 class AllSizes:
@@ -47,8 +47,8 @@ class AllSizes:
 
     Attributes
     ----------
-    values : ndarray (n + 1,)
-        The lowest smooth part with at most so many columns.
+    values : ndarray (U + 1,)
+        The lowest smooth part with at most so many of the U units.
     fits_of : list of Fit
         The points, of which one may be that of a smaller size.
     """
@@ -58,16 +58,17 @@ class AllSizes:
     ) -> None:
         self.problem, self.fits, self.largest = problem, fits, largest
         self.tolerance, self.negligible = tolerance, negligible
-        n = problem.n_features
-        self.values = np.full(n + 1, np.inf)
-        self.fits_of: list[Fit | None] = [None] * (n + 1)
+        n_sizes = problem.n_units + 1
+        self.values = np.full(n_sizes, np.inf)
+        self.fits_of: list[Fit | None] = [None] * n_sizes
         self._n_fits = 0
 
     def search(self, run: Run) -> bool:
         """Look at all subsets; False where the fits or the time do not suffice."""
         problem = self.problem
         squares = problem.design.sq_norms(problem.sample_weight)
-        chosen = np.union1d(np.flatnonzero(squares), problem.keep).astype(np.int64)
+        real = problem.units.of(np.flatnonzero(squares))
+        chosen = np.union1d(real, problem.keep).astype(np.int64)
         free = np.setdiff1d(chosen, problem.keep)
         whole = self._fit(chosen, None, np.inf)
         self._come_down(chosen, free, whole, run)
@@ -75,7 +76,7 @@ class AllSizes:
         return not self._is_over(run)
 
     def points(self) -> list[Floats]:
-        """The best points with at most 0, 1, …, `largest` columns; nothing where some are kept."""
+        """The best points with at most 0, 1, …, `largest` units; nothing where some are kept."""
         zero = self.problem.zero()
         return [zero if fit is None else fit.w for fit in self.fits_of[: self.largest + 1]]
 
@@ -88,7 +89,7 @@ class AllSizes:
         return self.values[size] - self.tolerance if is_open else -np.inf
 
     def _come_down(self, chosen: Ints, free: Ints, fit: Fit, run: Run) -> None:
-        """Leave the least missed column out, one by one: the first point of every size."""
+        """Leave the least missed unit out, one by one: the first point of every size."""
         while free.size and not self._is_over(run):
             ceiling, best, gone = np.inf, fit, free[0]
             for j in free:
@@ -98,7 +99,7 @@ class AllSizes:
             chosen, free, fit = chosen[chosen != gone], free[free != gone], best
 
     def _split(self, chosen: Ints, free: Ints, least: Floats, fit: Fit, run: Run) -> None:
-        """The subsets of `chosen` that lack one of the free columns at least.
+        """The subsets of `chosen` that lack one of the free units at least.
 
         `least` are lower bounds of the minimum without each of these, `fit` is that on `chosen`.
         """
@@ -119,12 +120,13 @@ class AllSizes:
                 self._split(subset, free[rest], least[rest], there, run)
 
     def _fit(self, chosen: Ints, start: Fit | None, ceiling: float) -> Fit:
-        """The fit on a set of columns, or a point above the ceiling if that is, too."""
+        """The fit on a set of units, or a point above the ceiling if that is, too."""
         self._n_fits += 1
+        columns = self.problem.units.columns(chosen)
         if start is None:
-            fit = self.fits.on(chosen)
+            fit = self.fits.on(columns)
         else:
-            fit = self.fits.on(chosen, start.w, ceiling, start.intercept)
+            fit = self.fits.on(columns, start.w, ceiling, start.intercept)
         size = chosen.size
         while fit.value < self.values[size] - self.tolerance or self.fits_of[size] is None:
             self.values[size], self.fits_of[size] = fit.value, fit

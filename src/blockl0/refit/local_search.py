@@ -232,7 +232,7 @@ class LocalSearch(Search):
         return incumbent, subsets.is_complete
 
     def best_of_sizes(self, largest: int, run: Run) -> list[Floats] | None:
-        """The best points with at most 0, 1, …, `largest` columns, where there are few; else None.
+        """The best points with at most 0, 1, …, `largest` units, where there are few; else None.
 
         Where the fits or the time do not suffice, there is none either.
         """

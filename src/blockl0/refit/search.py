@@ -124,7 +124,7 @@ class Search(ABC):
         return incumbent, False
 
     def best_of_sizes(self, largest: int, run: Run) -> list[Floats] | None:
-        """The best points with at most 0, 1, …, `largest` columns, where there are few; else None.
+        """The best points with at most 0, 1, …, `largest` units, where there are few; else None.
 
         Not asked where settling does so already, as for the squared loss.
         """
