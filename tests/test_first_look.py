@@ -30,15 +30,18 @@ CELLS = {
     "truth": lambda rng: str(rng.choice(["True", "False"])),
     "mixed": lambda rng: str(rng.choice(["1.5", "2", "x", "y"])),
     "price": lambda rng: f"${rng.integers(1, 9)}",
+    "label": lambda rng: (
+        f"{rng.choice(['P', 'Q', 'A-', 'USD ', 'USD', 'kg ', 'E', 'id_'])}{rng.integers(1, 2000)}"
+    ),
     "empty": lambda rng: "",
 }
-ODD = ["", "NA", "abc", "?", "1,5", "inf", "nan", "true", " 3 ", "1.660", "n/a", "-"]
+ODD = ["", "NA", "abc", "P17", "EUR5", "?", "1,5", "inf", "nan", "true", " 3 ", "1.660", "n/a", "-"]
 
 
 def make(rng):
     """A table of few rows as text, most cells plain."""
     n, m = int(rng.integers(1, 5)), int(rng.integers(3, 30))
-    kinds = rng.choice(list(CELLS), n, p=[0.2, 0.15, 0.2] + [0.05] * 9)
+    kinds = rng.choice(list(CELLS), n, p=[0.2, 0.1, 0.2] + [0.05] * 10)
     names = [f"c{j}" if rng.random() < 0.9 else "Id" for j in range(n)]
     rows = [[CELLS[kind](rng) for kind in kinds] for _ in range(m)]
     y = [CELLS[str(rng.choice(["decimal", "word"]))](rng) for _ in range(m)]
@@ -85,6 +88,7 @@ def test_what_is_refused_at_once_is_refused_in_the_same_words(tmp_path):
         ("1,2\n3,\n1,4\n2,4\n", "Missing values in 1 column: b (1 row)"),
         ("1,2\n3,4\n1,x\n2,4\n5,6\n7,8\n", "'b' holds numbers, but also 'x' in 1 of 6 rows"),
         ("1,2\n3,4,5\n", "row 3 holds 3 values, but the first row 2"),
+        ("1,2\n3,4\n", "-k must be at most 1, the number of columns, got 3."),
     ],
 )
 def test_errors_that_need_the_cells_do_not_wait_for_pandas(tmp_path, cells, said):
@@ -92,7 +96,7 @@ def test_errors_that_need_the_cells_do_not_wait_for_pandas(tmp_path, cells, said
     path.write_text("a,b\n" + cells)
     code = (
         "import sys; from blockl0.cli import main\n"
-        f"try: main(['fit', {str(path)!r}, '--target', 'a'])\n"
+        f"try: main(['fit', {str(path)!r}, '--target', 'a', '-k', '3'])\n"
         "finally: print('pandas' in sys.modules)"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -109,6 +113,9 @@ def test_errors_that_need_the_cells_do_not_wait_for_pandas(tmp_path, cells, said
          "--keep US: 'US' is a category; give its values, as --keep US=Yes."),
         (["-t", "y", "--keep", "place", "--levels", "separate"],
          "as --keep place=Bad --keep place=Good --keep place=Medium."),
+        (["-t", "id"], "'id' holds 40 different values in 40 rows ('n0"),
+        (["-t", "y", "--keep", "US=Yess"],
+         "--keep US=Yess: there is no such column for the fit. Did you mean 'US=Yes'?"),
     ],
 )  # fmt: skip
 def test_targets_and_categories_are_refused_as_after_reading(tmp_path, arguments, said):

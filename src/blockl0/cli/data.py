@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
+from blockl0.cli.at_once import (
+    LABELS,
+    is_for_labels,
+    labels_refused,
+    nothing_to_explain,
+    refuse_folds,
+    refuse_many_labels,
+    refuse_unknown,
+    too_many,
+)
 from blockl0.cli.output import DATA, Job, Refused
-from blockl0.cli.structure import ALL, a_category, bounds_of, kept_columns
-from blockl0.files import check_exists
+from blockl0.cli.structure import bounds_of, kept_columns
 from blockl0.losses import get_loss
 from blockl0.tables import Table, apply_recipe, prepare, whole_rows, with_target
 from blockl0.tables.column_kinds import FEW_CODES, MANY_ROWS
-from blockl0.tables.csv_files import plain_names, refuse_layout
-from blockl0.tables.first_look import are_words, plain_columns, refusal, target_of
-from blockl0.tables.formats import USUAL_TARGETS, Raw, format_of, read_raw
-from blockl0.tables.recipe import do_repeat, levels_used, unseen
-from blockl0.tables.targets import (
-    clean_targets,
-    no_such_column,
-    no_target,
-    split_targets,
-)
-from blockl0.text import clause, did_you_mean, listing
+from blockl0.tables.formats import Raw, read_raw
+from blockl0.tables.recipe import unseen
+from blockl0.tables.targets import clean_targets, split_targets
+from blockl0.text import clause, listing
 
-NUMBERS, LABELS = "squared", "logistic"
-"""The losses that are taken where none is given."""
+NUMBERS = "squared"
+"""The loss that is taken for numbers where none is given."""
 COLUMNS = (
     "target", "text", "impute", "dates", "drop", "max_levels", "date_order", "as_category",
     "as_number", "levels",
@@ -41,8 +41,6 @@ BOUNDS = ("positive", "bounds")
 """The options that bound coefficients; a model file remembers them with its problem."""
 MUCH_WIDER = 3.0
 """Ratio of standard deviations of targets from which the widest decides nearly alone."""
-MOST_LABELS = 20
-"""Labels that are always taken for classes; more may be half as many as rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,11 +120,6 @@ class Data:
         return y.astype(np.int64) if whole else y
 
 
-def is_for_labels(loss: str | None) -> bool:
-    """Whether a loss was asked for, and takes labels."""
-    return loss is not None and get_loss(loss).takes_labels
-
-
 def stored(path: Any, check: Callable[..., Any], *given: Any) -> Any:
     """What the command line has stored in a model file, checked."""
     from blockl0.model_file import ModelFileError
@@ -143,77 +136,9 @@ def decimal_of(model: Any) -> str | None:
     return data.get("decimal") if isinstance(data, dict) else None
 
 
-def _refuse_unknown(options: dict[str, Any]) -> None:
-    """What is certainly wrong, as names that do not exist, before pandas is imported."""
-    source = options["data"]
-    if source == "-" or Path(source).is_dir():
-        return
-    if (options["format"] or format_of(check_exists(source))) != "csv":
-        return
-    refuse_layout(Path(source))
-    names = plain_names(Path(source), options["header"])
-    if names is None:
-        return
-    known, target = {name.strip() for name in names}, options["target"]
-    if target is None and not known & set(USUAL_TARGETS):
-        raise no_target(names)
-    targets = target if isinstance(target, list) else [] if target is None else [target]
-    targets = [one for one in targets if re.fullmatch(r"[-+]?\d+", str(one).strip()) is None]
-    for name in [*targets, *options["drop"], *options["as_category"], *options["as_number"]]:
-        if name.strip() not in known:
-            raise no_such_column(name, names)
-    for option, name in _named(options):
-        if name.strip() not in known and "=" not in name:
-            hint = did_you_mean(name, names)
-            raise Refused(f"{option} {name}: there is no such column for the fit.{hint}", DATA)
-    if (error := refusal(source, options)) is not None:
-        raise error
-    if columns := plain_columns(source, options):
-        _refuse_target(columns, options)
-        _refuse_categories(columns, options)
-        is_by_folds = options.get("rule", "one_se") in ("min", "one_se")
-        if options.get("columns") is None and is_by_folds:
-            y = columns[target_of(list(columns), options["target"])]
-            _refuse_folds(len(y or ()), options.get("folds"))
-
-
-def _refuse_target(columns: dict[str, list[str] | None], options: dict[str, Any]) -> None:
-    """A target that is the same in all rows, or of labels for a loss of numbers."""
-    name = target_of(list(columns), options["target"])
-    y, loss = columns[name], options.get("loss")
-    if y is None:
-        return
-    if len({*y} if are_words(y) else {*map(float, y)}) == 1:
-        only = repr(y[0]) if are_words(y) else f"{float(y[0]):g}"
-        raise nothing_to_explain(name, only, len(y))
-    if loss is not None and not is_for_labels(loss) and are_words(y):
-        raise _labels_refused(loss, name, sorted({*y}))
-
-
-def _refuse_categories(columns: dict[str, list[str] | None], options: dict[str, Any]) -> None:
-    """A category that is named where its values are columns by themselves."""
-    if options.get("levels") != "separate":
-        return
-    for option, name in _named(options):
-        texts = columns.get(name)
-        levels = sorted({*texts}) if texts and are_words(texts) else []
-        is_coded = 1 < len(levels) <= options["max_levels"] and do_repeat(levels, len(texts or ()))
-        if is_coded and name != target_of(list(columns), options["target"]):
-            made = [f"{name}={level}" for level in levels_used(levels, is_whole=False)]
-            raise Refused(a_category(option, name, made), DATA)
-
-
-def _named(options: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Columns that options of the fit name, each with its option."""
-    yield from (("--keep", name) for name in options.get("keep", ()))
-    yield from (("--bounds", name.rpartition("=")[0]) for name in options.get("bounds", ()))
-    signed = (name for name in options.get("positive", ()) if name != ALL and "," not in name)
-    yield from (("--positive", name) for name in signed)
-
-
 def load(job: Job, options: dict[str, Any]) -> Data:
     """Read the data of a command, and say what was done with them."""
-    _refuse_unknown(options)
+    refuse_unknown(options)
     from blockl0.cli.stream import load_in_parts, why_in_parts
 
     why = why_in_parts(options)
@@ -315,29 +240,16 @@ def choose_loss(job: Job, table: Table, loss: str | None, is_open: bool = True) 
     if n_values == 1:
         only = f"{table.y[0]:g}" if table.y.dtype.kind == "f" else repr(str(table.y[0]))
         raise nothing_to_explain(table.target, only, len(table.y))
-    _refuse_many_labels(table, loss, n_values)
+    if table.has_labels or is_for_labels(loss):
+        refuse_many_labels(table.target, np.unique(table.y).tolist(), len(table.y))
     if loss is None and table.has_labels:
         job.notice(f"{table.target!r} holds {n_values} labels: loss {LABELS}.")
         return LABELS
     if is_open and loss is None and n_values <= FEW_CODES:
         few_numbers_note(job, table.target, np.unique(table.y), len(table.y))
     if loss is not None and not is_for_labels(loss) and table.has_labels:
-        raise _labels_refused(loss, table.target, np.unique(table.y).tolist())
+        raise labels_refused(loss, table.target, np.unique(table.y).tolist())
     return loss or NUMBERS
-
-
-def _labels_refused(loss: str, target: str, labels: list[str]) -> Refused:
-    """The error for a target of labels and a loss of numbers."""
-    return Refused(
-        f"loss {loss} needs numbers, but {target!r} holds labels ({listing(labels, 3)}); use "
-        f"--loss {LABELS}.",
-        DATA,
-    )
-
-
-def nothing_to_explain(target: str, only: str, n_rows: int) -> Refused:
-    """The error for a target that is the same in all rows."""
-    return Refused(f"There is nothing to explain: {target!r} is {only} in all {n_rows} rows.", DATA)
 
 
 def few_numbers_note(job: Job, target: str, values: Any, n_rows: int) -> None:
@@ -377,24 +289,11 @@ def _several_loss(job: Job, table: Table, loss: str | None) -> str:
     return loss or NUMBERS
 
 
-def _refuse_many_labels(table: Table, loss: str | None, n_values: int) -> None:
-    """Texts that hardly repeat are names, dates or something else, but no classes."""
-    if not table.has_labels and not is_for_labels(loss):
-        return
-    if n_values > max(MOST_LABELS, len(table.y) // 2):
-        shown = ", ".join(repr(str(value)) for value in np.unique(table.y)[:3])
-        raise Refused(
-            f"{table.target!r} holds {n_values} different values in {len(table.y)} rows ({shown}, "
-            "…): too many for classes; give a target of numbers, or of labels that repeat.",
-            DATA,
-        )
-
-
 def check_size(data: Data, k: int | None, name: str = "-k") -> None:
     """Refuse more columns than there are."""
     n = data.n_units
     if k is not None and k > n:
-        raise Refused(f"{name} must be at most {n}, the number of columns, got {k}.", DATA)
+        raise too_many(k, n, name)
 
 
 def largest_size(job: Job, data: Data, k: int | None) -> int | None:
@@ -454,12 +353,7 @@ def _check_provable(data: Data, bounds: Any) -> None:
 
 def check_folds(data: Data, n_folds: int) -> None:
     """Refuse more folds than there are rows."""
-    _refuse_folds(data.X.shape[0], n_folds)
-
-
-def _refuse_folds(n_rows: int, n_folds: int | None) -> None:
-    if n_rows and n_folds is not None and n_folds > n_rows:
-        raise Refused(f"--folds must be at most {n_rows}, the number of rows.", DATA)
+    refuse_folds(data.X.shape[0], n_folds)
 
 
 def bind(model: Any, data: Data) -> Any:

@@ -24,9 +24,9 @@ from blockl0.tables.csv_files import (
     plain_records,
 )
 from blockl0.tables.decimals import certain_doubts
-from blockl0.tables.formats import USUAL_TARGETS
+from blockl0.tables.formats import USUAL_TARGETS, no_rows
 from blockl0.tables.gaps import missing_message
-from blockl0.tables.spellings import SAMPLE, Written
+from blockl0.tables.spellings import SAMPLE, Written, undress
 from blockl0.tables.targets import column_number
 
 LARGEST = 2_000_000
@@ -35,6 +35,8 @@ NUMBER = re.compile(r"-?\d{1,7}(\.\d+)?")
 """Numbers that are read in one way only: not dates of eight digits, nor identifiers of more."""
 WHOLE = re.compile(r"-?\d+(\.0*)?")
 WORD = re.compile(r"[A-Za-z][A-Za-z _-]*")
+CODE = re.compile(r"[A-Za-z][A-Za-z0-9 _-]*")
+"""As P00017; unless the letters before a number are a unit."""
 SPECIAL = frozenset(("true", "false", "t", "f", "inf", "infinity", "nan"))
 """Words that may be truth values or numbers."""
 CERTAIN = {"text": "auto", "impute": None, "as_category": (), "as_number": (), "test": None}
@@ -60,6 +62,8 @@ def refusal(source: Any, options: dict[str, Any]) -> ValueError | None:
         rows = plain_records(path)
         if any(len(cells) > len(names) for cells in rows[1:]):
             return ValueError(longer_rows(path))
+        if rows[0] == names and not any(rows[1:]):
+            return ValueError(no_rows(path.name))
         if _are_certain(rows, names, options):
             return _mixed_marks(path, rows[1:], names, options) or _wrong_column(
                 rows[1:], names, options
@@ -164,7 +168,14 @@ def _is_clear(texts: list[str]) -> bool:
     """Whether all are plain numbers, or all are words."""
     if texts and NUMBER.fullmatch(texts[0]):
         return all(map(NUMBER.fullmatch, texts))
-    return all(WORD.fullmatch(text) and text.lower() not in SPECIAL for text in texts)
+    return all(map(_is_word, texts))
+
+
+def _is_word(text: str) -> bool:
+    """Whether a text is neither a number, in whatever spelling, nor a date."""
+    if WORD.fullmatch(text) is None:
+        return CODE.fullmatch(text) is not None and undress(text) is None
+    return text.lower() not in SPECIAL
 
 
 def _is_dirty(texts: list[str]) -> bool:
