@@ -290,7 +290,7 @@ def coefficients(result, names):
 @pytest.mark.parametrize(
     "options, bounds",
     [
-        (["--positive", "all"], {"": (0.0, np.inf)}),
+        (["--positive", "all"], dict.fromkeys(NUMBERS, (0.0, np.inf))),
         (["--positive", "price,day"], {"price": (0.0, np.inf), "day": (0.0, np.inf)}),
         (["--bounds", "size=-1:0.1", "--bounds", "price=0:"],
          {"size": (-1.0, 0.1), "price": (0.0, np.inf)}),

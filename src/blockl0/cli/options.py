@@ -181,7 +181,7 @@ bound_options = _all(
         "--positive",
         multiple=True,
         metavar="NAMES",
-        help="Columns whose coefficients may not be negative; all: of every column.",
+        help="Columns whose coefficients may not be negative; all: of numbers.",
     ),
     click.option(
         "--bounds",

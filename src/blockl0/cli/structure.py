@@ -14,7 +14,7 @@ from blockl0.tables import Table
 from blockl0.text import did_you_mean
 
 ALL = "all"
-"""What --positive takes for every column."""
+"""What --positive takes for every column of numbers."""
 
 
 def kept_columns(table: Table, keep: Sequence[str]) -> list[int] | None:
@@ -82,12 +82,15 @@ def parse_bounds(text: str) -> tuple[str, float, float]:
 
 
 def _positive_columns(name: str, table: Table) -> list[int]:
-    """Of one name, of several with commas between them, or of all columns."""
+    """Of one name, of several with commas between them, or of all columns of numbers.
+
+    Which value of a category the others are compared with says nothing of their sign.
+    """
     found = _columns_of(table, name)
     if found is not None:
         return found
     if name == ALL:
-        return list(range(len(table.feature_names)))
+        return [j for unit in table.units if unit.reference is None for j in unit.columns]
     parts = [part.strip() for part in name.split(",")]
     return [j for part in parts for j in _bounded("--positive", part, table)]
 
