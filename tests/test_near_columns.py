@@ -204,6 +204,6 @@ def test_an_active_set_that_has_not_come_to_its_end_is_no_fit():
     problem = as_problem(X, X @ [1.0, 2.0, 3.0], n_nonzero_coefs=3, bounds=(0.0, 10.0), ridge=0.0)
     fits, every = make_fits(problem), np.arange(3)
     best = fits.coef_on(every)
-    assert fits.is_resolved(every, best)
+    assert fits.doubt(every, best) == 0.0
     best[1] = 0.0  # a bound that holds it back
-    assert not fits.is_resolved(every, best)
+    assert fits.doubt(every, best) == np.inf

@@ -74,7 +74,7 @@ class SingleMoves:
         changes. Without a price, and with room, a swap can never beat the addition it contains.
         Without swaps they are n. It is given up after so many re-fits that bounds did not spare.
         """
-        problem, support = self.problem, self.problem.units.support(w)
+        problem, support = self.problem, self.problem.held(w)
         price, budget = problem.sparsity
         ceiling = objective - tolerance
         has_room, self._work, self.n_tried = support.size < budget, 0.0, 0
