@@ -58,13 +58,14 @@ class UnitMoves:
         run: Run | None = None,
         swaps: bool = True,
         most_refits: float = np.inf,
+        units: Ints | None = None,
     ) -> Verdict:
         """Look for a single change of w that lowers the objective by more than the tolerance.
 
         As `SingleMoves.check`; the changes are those of units.
         """
         problem = self.problem
-        units = problem.held(w)
+        units = problem.held(w) if units is None else units
         ceiling, work, n_fitted, self.n_tried = objective - tolerance, 0.0, 0, 0
         is_certain = self._is_certain(units, w, objective, ceiling)
         suspects = self._suspects if problem.is_quadratic else self._all
