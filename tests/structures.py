@@ -88,7 +88,7 @@ def draw(kind, seed):
         given["alpha"] = 0.5 * rng.random()
     else:
         given["n_nonzero_coefs"] = int(rng.integers(0, n_units + 1))
-    if rng.random() < 0.2 and X[:, 0].any() and given.get("n_nonzero_coefs", 0) > 0:
+    if rng.random() < 0.2 and X[:, 0].any() and given.get("n_nonzero_coefs", 1) > 0:
         given["keep"] = [0]
     return case
 

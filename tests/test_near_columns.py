@@ -204,6 +204,18 @@ def test_an_active_set_that_has_not_come_to_its_end_is_no_fit():
     problem = as_problem(X, X @ [1.0, 2.0, 3.0], n_nonzero_coefs=3, bounds=(0.0, 10.0), ridge=0.0)
     fits, every = make_fits(problem), np.arange(3)
     best = fits.coef_on(every)
-    assert fits.is_resolved(every, best)
+    assert fits.doubt(every, best) == 0.0
     best[1] = 0.0  # a bound that holds it back
-    assert not fits.is_resolved(every, best)
+    assert fits.doubt(every, best) == np.inf
+
+
+@pytest.mark.parametrize("structure", [{}, {"feature_groups": [2, 0, 1, 3]}, {"bounds": (-9, 9)}])
+def test_changes_are_those_of_the_point_and_not_of_its_fit(structure):
+    """A fit leaves a cheap column out, with which another one would not be needed."""
+    X = np.eye(6)[:, :4]
+    X[:, 2] = X[:, 0] + X[:, 1]
+    y, point = X[:, 0] - X[:, 1], np.array([0.5, -1.5, 0.5, 0.0])
+    given = {"costs": [20.0, 0.5, 0.5, 1.0], "alpha": 1.5e-13 * 0.5 * (y @ y), **structure}
+    found = blockl0.certify(X, y, point, level=1, **given)
+    assert not found.holds and found.better_coef[0] == 0.0
+    assert found.better_objective == pytest.approx(given["alpha"], rel=1e-2)

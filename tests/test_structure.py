@@ -72,6 +72,25 @@ def test_many_proofs(kind, no_enumeration):
     check(kind, range(FEW, FEW + MANY), method="exact")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_the_tree_claims_of_many(kind, no_enumeration):
+    """An optimum is one, bounds hold; where nothing is proven, the point may be above the best."""
+    n_optimal = 0
+    for seed in range(FEW, FEW + MOST):
+        case = draw(kind, seed)
+        result = blockl0.solve(case.X, case.y, random_state=0, method="exact", **case.given)
+        truth, slack = best(case), 1e-8 * case.scale
+        is_optimal = str(result.status) == "optimal"
+        n_optimal += is_optimal
+        assert truth - slack <= result.objective, seed
+        assert result.objective <= truth + slack or not is_optimal, seed
+        assert result.lower_bound <= truth + 1e-3 * slack, seed
+        is_feasible(result, case)
+    # without a ridge there is no bound where there are more columns than rows
+    assert n_optimal > 0.7 * MOST
+
+
 def factors(seed, m=2000, n_factors=30, n_numbers=70, snr=5.0):
     """Factors of five levels, all of which have a column, and numbers; ten of all matter."""
     rng = np.random.default_rng(seed)

@@ -87,9 +87,9 @@ def solve(
         "cvx-l1", "forward"; with a price "pgm-l0", "apgm-l0",
         "pgm-l1", "pgm-lp".
     keep : array-like, optional
-        Columns that always stay, with their groups; they count towards the budget. One that is
-        zero, or without ridge a combination of other kept ones, adds nothing: it is treated like
-        any other column.
+        Columns that always stay, with their groups; they count towards the budget and are paid for,
+        whatever their coefficients. One that is zero, or without ridge a combination of other kept
+        ones, adds nothing: it is treated like any other column.
     sample_weight : array-like (m,), optional
     feature_groups : array-like (n,) or list of lists of int, optional
         A label for every column, in any order and of any kind; columns of one label enter and leave

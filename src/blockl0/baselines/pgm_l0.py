@@ -25,7 +25,7 @@ class Count:
 
     def value(self, w: Floats) -> float:
         """price·‖w‖₀."""
-        return self.price * np.count_nonzero(w)
+        return self.price * (np.count_nonzero(w) + np.count_nonzero(w[self.keep] == 0.0))
 
     def prox(self, v: Floats, step: float) -> Floats:
         """Hard thresholding at √(2·step·price); on the threshold both are minimizers: zero."""

@@ -64,7 +64,7 @@ class ProximalGradient:
     @property
     def objective(self) -> float:
         """f(w) + price·‖w‖₀, whatever h is."""
-        return self.smooth + self.problem.sparsity.cost(self.n_nonzero)
+        return self.smooth + self.problem.cost(self.problem.held(self.w))
 
     @property
     def merit(self) -> float:

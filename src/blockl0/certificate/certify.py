@@ -240,7 +240,7 @@ def _check_coef(coef: Any, problem: Problem) -> Floats:
     """Return a fresh float64 copy of the point, scaled as the columns of the design are."""
     n, budget = problem.n_features, problem.sparsity.budget
     w = check_coefficients("coef", coef, n, problem.scale, problem.n_outputs)
-    nnz = np.union1d(problem.units.support(w), problem.keep).size
+    nnz = problem.held(w).size
     if nnz > budget:
         what = "nonzeros (columns" if problem.units is COLUMNS else "groups (those"
         raise ValueError(

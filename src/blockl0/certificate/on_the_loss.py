@@ -66,7 +66,8 @@ def _improve_by_one(point: PointUnderTest, fits: Fits, w: Floats, size: int) -> 
     """Every addition and removal, and with blocks of two every swap, all re-fitted."""
     problem = point.problem
     moves = (SingleMoves if problem.is_plain else UnitMoves)(problem, fits)
-    verdict = moves.check(w, point.objective, point.slack, swaps=size == 2)
+    # those of the point: its fit may leave out a unit that depends on others
+    verdict = moves.check(w, point.objective, point.slack, swaps=size == 2, units=point.members)
     if verdict.better is None:
         if not verdict.is_complete:
             raise OutOfReachError(

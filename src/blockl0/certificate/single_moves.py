@@ -67,14 +67,17 @@ class SingleMoves:
         run: Run | None = None,
         swaps: bool = True,
         most_refits: float = np.inf,
+        units: Ints | None = None,
     ) -> Verdict:
         """Look for a single change of w that lowers the objective by more than the tolerance.
 
         With s columns in the support and a price, or no room left, these are (s + 1)(n − s) + s
         changes. Without a price, and with room, a swap can never beat the addition it contains.
         Without swaps they are n. It is given up after so many re-fits that bounds did not spare.
+        The support is that of w, unless other units are given that w is the fit on.
         """
-        problem, support = self.problem, self.problem.units.support(w)
+        problem = self.problem
+        support = problem.held(w) if units is None else units
         price, budget = problem.sparsity
         ceiling = objective - tolerance
         has_room, self._work, self.n_tried = support.size < budget, 0.0, 0

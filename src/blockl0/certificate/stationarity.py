@@ -152,7 +152,7 @@ def improve_l(point: Point) -> Better | None:
     z = np.zeros_like(w)
     z[chosen] = target[chosen]
     d = z - w
-    n_more = np.count_nonzero(z) - np.count_nonzero(w)
+    n_more = point.problem.held(z).size - point.members.size
     change = point.grad @ d + 0.5 * L * (d @ d) + price * n_more
     return point.confirm(np.flatnonzero(d), z) if change < -point.slack else None
 
@@ -202,7 +202,7 @@ def _tableau(point: Point, refit: bool) -> Tableau:
     w, members, grad = point.w, point.members, point.grad
     if refit:
         w = point.fit(members, members[:0])
-        members = np.union1d(np.flatnonzero(w), point.problem.keep).astype(np.int64)
+        members = point.problem.held(w)
         grad = grad + point.curve(w - point.w)
     return Tableau(point.model, w, grad, members, refit)
 

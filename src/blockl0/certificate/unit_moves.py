@@ -58,15 +58,16 @@ class UnitMoves:
         run: Run | None = None,
         swaps: bool = True,
         most_refits: float = np.inf,
+        units: Ints | None = None,
     ) -> Verdict:
         """Look for a single change of w that lowers the objective by more than the tolerance.
 
         As `SingleMoves.check`; the changes are those of units.
         """
         problem = self.problem
-        units = np.union1d(problem.units.support(w), problem.keep).astype(np.int64)
+        units = problem.held(w) if units is None else units
         ceiling, work, n_fitted, self.n_tried = objective - tolerance, 0.0, 0, 0
-        is_certain = self._is_certain(units, w, ceiling)
+        is_certain = self._is_certain(units, w, objective, ceiling)
         suspects = self._suspects if problem.is_quadratic else self._all
         for after in suspects(w, units, ceiling, swaps):
             columns, cost = problem.units.columns(after), problem.cost(after)
@@ -77,22 +78,24 @@ class UnitMoves:
                 return Verdict(None, False)
             fit = self.fits.minimum(columns, w, ceiling - cost)
             # what is zero within its bounds is not paid for
-            chosen = problem.units.support(fit.w)
-            if fit.value + problem.cost(chosen) < ceiling and problem.sparsity.allows(chosen.size):
+            held = problem.held(fit.w)
+            there = fit.value + problem.cost(held)
+            if there < ceiling and problem.sparsity.allows(held.size):
                 return Verdict(fit.w, False)
-            is_certain = is_certain and self._is_certain(after, fit.w, ceiling)
+            is_certain = is_certain and self._is_certain(after, fit.w, there, ceiling)
         return Verdict(
             None, is_certain, is_certain and n_fitted <= CLEAR * self.n_tried, UNRESOLVED
         )
 
-    def _is_certain(self, units: Ints, w: Floats, ceiling: float) -> bool:
+    def _is_certain(self, units: Ints, w: Floats, objective: float, ceiling: float) -> bool:
         """Whether no point on some units is below a ceiling if their fit w is not.
 
         A fit leaves out columns that are nearly combinations of others; with other ones left out it
         may be better.
         """
         columns = self.problem.units.columns(units)
-        if not self.problem.is_quadratic or self.fits.is_resolved(columns, w):
+        doubt = self.fits.doubt(columns, w)
+        if doubt == 0.0 or objective - doubt >= ceiling:
             return True
         return self.fits.least_on(columns) + self.problem.cost(units) >= ceiling
 

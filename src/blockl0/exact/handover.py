@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from blockl0.exact.bounds import Node
-from blockl0.exact.search import TIE, ExactSearch
+from blockl0.exact.search import ExactSearch
 from blockl0.incumbent import Incumbent
-from blockl0.problem.orthogonal import rounding_of
+from blockl0.problem.orthogonal import tie_at
 from blockl0.problem.problem import Problem
 
 FEW_COLUMNS, FEW_NODES = 40, 1000
@@ -37,7 +37,7 @@ def search_tableaus(problem: Problem, node: Node, best: Incumbent) -> tuple[bool
     )
     start = Incumbent(np.zeros(columns.size), best.objective, 0)
     # the rounding of the point itself: that of zero is as large as the target
-    search = ExactSearch(part, start, tie=TIE * best.objective + rounding_of(problem, best.w))
+    search = ExactSearch(part, start, tie=tie_at(problem, best.w))
     while not search.finished and search.incumbent.iteration < FEW_NODES:
         search.advance(FEW_NODES)
     if search.incumbent.objective < best.objective:

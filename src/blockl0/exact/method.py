@@ -104,7 +104,7 @@ def solve_exact(
         said = run.record(Incumbent(w, first.objective, first.n_nonzero), first.lower_bound)
         status = said if said is Status.STOPPED else first.status
         return run.result(w, status, first.n_iter, first.lower_bound)
-    best, bound = _incumbent(problem, first), least(problem, problem.keep.size)
+    best, bound = _incumbent(problem, first), least(problem, problem.keep)
     status = Status.INTERRUPTED if first.status is Status.INTERRUPTED else None
     search, note, quota = None, None, FIRST_NODES
     try:

@@ -47,14 +47,9 @@ def obstacle(problem: Problem) -> str | None:
     return None
 
 
-def least(problem: Problem, n_included: int) -> float:
-    """A bound that needs no search: the price of what is in, unless losses may be negative.
-
-    Within bounds what is in may be zero, and then costs nothing.
-    """
-    if not problem.loss.is_nonnegative:
-        return -np.inf
-    return problem.sparsity.cost(n_included) if problem.is_plain else 0.0
+def least(problem: Problem, included: Ints) -> float:
+    """A bound that needs no search: the price of what is in, unless losses may be negative."""
+    return problem.cost(included) if problem.loss.is_nonnegative else -np.inf
 
 
 class UnitProver:
@@ -79,7 +74,7 @@ class UnitProver:
         real = problem.units.of(np.flatnonzero(problem.design.sq_norms(problem.sample_weight)))
         free = np.setdiff1d(real, problem.keep)
         n = problem.keep.size + free.size
-        lowest = least(problem, problem.keep.size)
+        lowest = least(problem, problem.keep)
         root = Node(problem.keep, free, lowest, np.zeros(free.size), w=np.zeros(n))
         self.tree = ProofTree(
             problem, incumbent, lambda node: bounds, [root], gap=gap,
@@ -248,5 +243,5 @@ class Prover:
     def _node(self, included: Ints, free: Ints, incumbent: Incumbent) -> Node:
         """A node that starts at the incumbent."""
         w = incumbent.w[np.concatenate([included, free])]
-        bound = least(self.problem, included.size)
+        bound = least(self.problem, included)
         return Node(included, free, bound, np.zeros(free.size), w=w)

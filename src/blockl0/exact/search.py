@@ -20,7 +20,7 @@ from blockl0.exact.dependence import CLEAR_PIVOT, distinct_columns, independent_
 from blockl0.exact.judged import Judged
 from blockl0.incumbent import Incumbent
 from blockl0.problem.fits import least_squares_on
-from blockl0.problem.orthogonal import DEPENDENT, EPSILON, Columns, rounding_of, smallest_distance
+from blockl0.problem.orthogonal import DEPENDENT, EPSILON, Columns, smallest_distance, tie_at
 from blockl0.problem.problem import Problem
 from blockl0.run import Clock
 
@@ -30,8 +30,6 @@ Ints = NDArray[np.int64]
 EASY_COLUMNS, EASY_NODES = 100, 2000
 """Up to this size, that many nodes are searched without the relaxation, which takes seconds to
 compile the first time: most small problems end before they need it."""
-TIE = 1e-10
-"""Share of the objective by which a point must be better to count; less is rounding."""
 BLUR = 16.0 * EPSILON
 """Rounding of a product of unit columns, for each of the operations that it goes through."""
 FIRST_LEVELS = 16
@@ -111,7 +109,7 @@ class ExactSearch:
         self._price = problem.sparsity.price / self._unit
         self.H, self.c = self._products()
         self.incumbent = self._first(start)
-        self.tie = self._tie_at(self.incumbent) if tie is None else tie
+        self.tie = tie_at(problem, self.incumbent.w) if tie is None else tie
         columns, budget = distinct_columns(problem, self.H), problem.sparsity.budget
         parts = independent_parts(
             self.H, columns, problem.keep, budget, self._are_independent, self._is_late
@@ -289,7 +287,7 @@ class ExactSearch:
         found = self._fit(support, self.incumbent.iteration)
         if found.objective < self.incumbent.objective:
             self.incumbent = found
-            self.tie = self._tie_at(found)
+            self.tie = tie_at(self.problem, found.w)
 
     @property
     def _is_tall(self) -> bool:
@@ -306,9 +304,6 @@ class ExactSearch:
         whole = self.tree.value[-1]
         whole[kernels.BEST_VALUE] = self.incumbent.objective / self._unit - self._quadratic.offset
         whole[kernels.SLACK] = self.tie / self._unit
-
-    def _tie_at(self, point: Incumbent) -> float:
-        return TIE * point.objective + rounding_of(self.problem, point.w)
 
     def _first(self, start: Ints | Incumbent) -> Incumbent:
         if isinstance(start, Incumbent):

@@ -72,7 +72,7 @@ class Stages:
         self.recorder = Recorder() if recorder is None else recorder
         self.gap, self.memory_limit = gap, memory_limit
         self.reason: str | None = None
-        self._start, self._bound = start, least(problem, problem.keep.size)
+        self._start, self._bound = start, least(problem, problem.keep)
         self._tree: ProofTree | None = None
         self._tableau: ExactSearch | None = None
         self._allowed: float = SMALL_NODES

@@ -16,10 +16,9 @@ from blockl0.exact.bounds import Bounds, Node, Relaxed
 from blockl0.exact.handover import is_for_tableaus, search_tableaus
 from blockl0.exact.judged import Judged
 from blockl0.exact.proof import Recorder
-from blockl0.exact.search import TIE
 from blockl0.incumbent import Incumbent
 from blockl0.problem.fits import make_fits
-from blockl0.problem.orthogonal import DEPENDENT, is_resolved, rounding_of, smallest_distance
+from blockl0.problem.orthogonal import DEPENDENT, TIE, rounding_of, smallest_distance
 from blockl0.problem.problem import Problem
 
 Floats = NDArray[np.float64]
@@ -285,7 +284,10 @@ class ProofTree:
         if not problem.is_quadratic or support.size == 0:
             return True
         if not problem.is_plain:
-            return is_resolved(problem.unit_columns(problem.units.columns(support))[0])
+            columns = problem.units.columns(np.sort(support))
+            w = self.fits.minimum(columns).w
+            doubt = self.fits.doubt(columns, w)
+            return doubt == 0.0 or problem.objective(w) - doubt >= self.cutoff
         return smallest_distance(problem.unit_columns(support)[0]) > DEPENDENT
 
     def _try_rounded(self, node: Node) -> None:

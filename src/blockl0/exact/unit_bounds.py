@@ -22,10 +22,11 @@ from scipy.linalg import lapack
 from blockl0 import kernels
 from blockl0.exact.bounds import EPSILON, Node, Relaxed, Tangent
 from blockl0.exact.last_columns import Finished
-from blockl0.exact.unit_levels import best_level, effective, first_level, paid
+from blockl0.exact.unit_levels import best_level, effective, first_level
 from blockl0.problem.fits import make_fits
-from blockl0.problem.orthogonal import DEPENDENT, orthonormal, project_away
+from blockl0.problem.orthogonal import DEPENDENT, PRECISION, ROUNDED, orthonormal, project_away
 from blockl0.problem.problem import Problem
+from blockl0.units import COLUMNS
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -84,8 +85,10 @@ class UnitBounds:
         b = b if b.ndim == 2 else b[:, None]
         self.length = float(np.linalg.norm(b))
         parts = [A[:, problem.units.members(unit)] for unit in range(problem.n_units)]
-        for _ in range(ROUNDS):
-            parts = [orthonormal(part) for part in parts]
+        for i in range(ROUNDS):
+            # what is not rounding of the data may be used, with large coefficients
+            nearest = ROUNDED if i else 4.0 * PRECISION
+            parts = [orthonormal(part, nearest) for part in parts]
             Z, shared = np.hstack(parts), None
             if Z.shape[1] == 0:
                 self.reason = "no column is left beside those that depend on others"
@@ -268,7 +271,7 @@ class UnitBounds:
         norms = np.sqrt(np.where(sizes > 0, sums, 0.0))
         price = self.prices[units]
         tangent = Tangent(
-            base + paid(self.problem, self.prices, node.included), norms, np.maximum(t, 1e-300),
+            base + float(self.prices[node.included].sum()), norms, np.maximum(t, 1e-300),
             error, allowance,
         )  # fmt: skip
         # a unit without curvature says nothing of what it gains
@@ -282,11 +285,16 @@ class UnitBounds:
         return effective(b[rows], t[:, None], self.low[rows, None], self.high[rows, None])
 
     def bound_of(self, support: Ints, w: Floats, cutoff: float) -> float:
-        """A fit of squares is what it is, unless it chose which of near columns to keep."""
-        columns = self.problem.units.columns(np.sort(support))
-        if self._fits.is_resolved(columns, w):
+        """A fit of squares is what it is, unless it chose which of near columns to keep.
+
+        Of single columns every choice is a support of its own.
+        """
+        problem, columns = self.problem, self.problem.units.columns(np.sort(support))
+        doubt = self._fits.doubt(columns, w)
+        is_single = problem.units is COLUMNS and problem.bounds is None
+        if doubt == 0.0 or is_single or problem.objective(w) - doubt >= cutoff:
             return np.inf
-        least = self._fits.least_on(columns) + paid(self.problem, self.prices, support)
+        least = self._fits.least_on(columns) + float(self.prices[support].sum())
         return least - self.blur * self.length * self.length
 
     def finish(self, node: Node, cutoff: float) -> Finished | None:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from blockl0 import kernels
 from blockl0.exact.bounds import EPSILON, Node, Relaxed, Tangent
 from blockl0.exact.data import FLATTEST, LEAF_STEPS, DataBounds
-from blockl0.exact.unit_levels import best_level, effective, first_level, paid
+from blockl0.exact.unit_levels import best_level, effective, first_level
 from blockl0.problem.bounded import bounded_minimum
 from blockl0.problem.problem import Problem
 
@@ -182,7 +182,7 @@ class UnitDataBounds(DataBounds):
         most = float(np.diff(part.starts).max(initial=0))
         norms = np.sqrt(part.sums(gains)) * (1.0 + EPSILON * (most + 8.0))
         error = np.sqrt(part.sums(tangent.error**2))
-        base = tangent.base + paid(self.problem, self.prices, units[:n_in])
+        base = tangent.base + float(self.prices[units[:n_in]].sum())
         found = Tangent(base, norms, np.full(units.size, self.ridge), error, tangent.allowance)
         return found.prove(n_in, room, self.prices[units[n_in:]], base)
 

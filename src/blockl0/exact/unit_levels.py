@@ -1,4 +1,4 @@
-"""What bounds of units share: the level that memberships cost, conjugates within bounds, prices."""
+"""What bounds of units share: the level that memberships cost, conjugates within bounds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.exact.bounds import Node, Relaxed
-from blockl0.problem.problem import Problem
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -75,11 +74,3 @@ def effective(b: Floats, t: Floats, low: Floats, high: Floats) -> Floats:
     """√(2t sup_v bv − ½tv²) within bounds, entry by entry: |b| where there are none."""
     v = np.clip(b / np.maximum(t, 1e-300), low, high)
     return np.sqrt(np.maximum(2.0 * t * v * (b - 0.5 * t * v), 0.0))
-
-
-def paid(problem: Problem, prices: Floats, included: Ints) -> float:
-    """The prices of what is in; one that is kept may be zero within bounds, and pay nothing."""
-    own = prices[included]
-    if problem.bounds is not None:
-        own = np.where(np.isin(included, problem.keep), 0.0, own)
-    return float(own.sum())

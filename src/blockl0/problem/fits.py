@@ -17,11 +17,13 @@ from blockl0.problem.bounded import (
 from blockl0.problem.growing_fit import GrowingFit
 from blockl0.problem.newton import Fit, minimize_on
 from blockl0.problem.orthogonal import (
-    is_complement_resolved,
-    is_resolved,
+    DEPENDENT,
+    PRECISION,
+    exchange_gain,
     least_squares,
     orthonormal,
     project_away,
+    smallest_distance,
 )
 from blockl0.problem.problem import Problem
 from blockl0.units import COLUMNS
@@ -92,14 +94,22 @@ class Fits:
         w[support] = (least_squares(A, b, n_kept).T / scale).T
         return w
 
-    def is_resolved(self, support: Ints, w: Floats) -> bool:
-        """Whether the fit w on a support is as good as that on any part of it.
+    def doubt(self, support: Ints, w: Floats) -> float:
+        """What a fit on a part of a support may be lower by than the fit w on all of it.
 
-        See `orthogonal.is_resolved`; of other losses than squares nobody knows better.
+        A fit leaves out columns that depend on others, and there may be a choice which. Infinite
+        where nothing is known of that; of other losses than squares nobody knows better.
         """
         if not self.problem.is_quadratic or COLUMNS.count(w) == support.size:
-            return True
-        return is_resolved(self.problem.unit_columns(support)[0])
+            return 0.0
+        A, b, scale = self.problem.unit_columns(support)
+        if smallest_distance(A) > DEPENDENT:
+            return 0.0
+        none, every = np.full(support.size, np.inf), np.ones(support.size, dtype=np.bool_)
+        return sum(
+            exchange_gain(A, target, v * scale, -none, none, every)
+            for v, target in zip(np.atleast_2d(w[support].T), np.atleast_2d(b.T), strict=True)
+        )
 
     def least_on(self, support: Ints) -> float:
         """A value that the smooth part of the squared loss has nowhere on some columns.
@@ -107,7 +117,7 @@ class Fits:
         Of all of them, however near they are to each other; without bounds.
         """
         A, b, _ = self.problem.unit_columns(support)
-        rest = project_away(orthonormal(A), b)[0]
+        rest = project_away(orthonormal(A, PRECISION), b)[0]
         return 0.5 * float(np.vdot(rest, rest))
 
     def shortest_on(self, support: Ints) -> Floats:
@@ -246,20 +256,22 @@ class BoundedFits(Fits):
         w[support] = rows if b.ndim == 2 else rows[:, 0]
         return w
 
-    def is_resolved(self, support: Ints, w: Floats) -> bool:
-        """Whether w is the best point within bounds, of all columns of a support.
+    def doubt(self, support: Ints, w: Floats) -> float:
+        """What another point within bounds may be lower by than w, of all columns of a support.
 
-        That is so where an active set came to its end, and the slopes of all held columns are
-        known; one that is nearly, and not wholly, a combination of the free ones was not let go.
+        Nothing where an active set came to its end, and the slopes of all held columns are known;
+        one that is nearly, and not wholly, a combination of the free ones was not let go.
         """
         assert self.problem.bounds is not None
         A, b, scale = self.problem.unit_columns(support)
-        low, high = (side[support] for side in self.problem.bounds)
-        return all(
-            is_complement_resolved(A, (low < v) & (v < high), low < high)
-            and no_bound_holds_back(A, target, low * scale, high * scale, v * scale)
-            for v, target in zip(np.atleast_2d(w[support].T), np.atleast_2d(b.T), strict=True)
-        )
+        low, high = (side[support] * scale for side in self.problem.bounds)
+        total = 0.0
+        for v, target in zip(np.atleast_2d(w[support].T), np.atleast_2d(b.T), strict=True):
+            x = v * scale
+            if not no_bound_holds_back(A, target, low, high, x):
+                return np.inf
+            total += exchange_gain(A, target, x, low, high, (low < x) & (x < high))
+        return total
 
 
 class BoundedNewtonFits(NewtonFits):

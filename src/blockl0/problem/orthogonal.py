@@ -32,6 +32,10 @@ ROUNDED = 1e-13
 OPERATIONS = 8.0
 """Roundings of one entry that a fit and its objective accumulate, in units of the precision."""
 EPSILON = float(np.finfo(np.float64).eps)
+TIE = 1e-10
+"""Share of the objective by which a point must be better to count; less is rounding."""
+PRECISION = OPERATIONS * EPSILON
+"""Of the length of a unit column: what rounding of its entries may move it by."""
 
 
 def distances(R: Floats) -> Floats:
@@ -71,8 +75,8 @@ def project_away(Q: Floats, X: Floats) -> tuple[Floats, Floats]:
     return rest, shares + again
 
 
-def orthonormal(A: Floats) -> Floats:
-    """Orthonormal columns that span those of A, to rounding.
+def orthonormal(A: Floats, nearest: float = ROUNDED) -> Floats:
+    """Orthonormal columns that span those of A, but for directions that are nearer than rounding.
 
     A fit leaves out columns that are nearly, and not wholly, combinations of others; which of them
     is its own affair, and so a bound is that of all.
@@ -81,9 +85,9 @@ def orthonormal(A: Floats) -> Floats:
         return A
     lengths = np.linalg.norm(A, axis=0)
     if A.shape[1] == 1:
-        return A / lengths if lengths[0] > ROUNDED else A[:, :0]
+        return A / lengths if lengths[0] > nearest else A[:, :0]
     U, values, _ = np.linalg.svd(A, full_matrices=False)
-    return U[:, values > ROUNDED * max(1.0, float(values[0]))]
+    return U[:, values > nearest * max(1.0, float(values[0]))]
 
 
 def independent_positions(A: Floats, n_first: int = 0) -> Ints:
@@ -109,22 +113,47 @@ def is_resolved(A: Floats) -> bool:
     Between that and independence there is a choice which of them to keep, and another one may be
     better: the fit on more columns is then no bound of that on fewer.
     """
-    every = np.ones(A.shape[1], dtype=np.bool_)
-    return smallest_distance(A) > DEPENDENT or is_complement_resolved(A, every, every)
+    if smallest_distance(A) > DEPENDENT:
+        return True
+    chosen = independent_positions(A)
+    rest = project_away(np.linalg.qr(A[:, chosen])[0], np.delete(A, chosen, axis=1))[0]
+    lengths = np.linalg.norm(rest, axis=0)
+    return not ((lengths > ROUNDED) & (lengths <= DEPENDENT)).any()
 
 
-def is_complement_resolved(A: Floats, is_free: Bools, is_real: Bools) -> bool:
-    """Whether each real column is independent of the free ones, or a combination of them.
+def exchange_gain(
+    A: Floats, b: Floats, x: Floats, low: Floats, high: Floats, is_free: Bools
+) -> float:
+    """What ½‖b − Ax‖² may fall by when columns that x leaves out take the place of others.
 
-    Of free columns, those that a fit keeps.
+    For unit columns A (m, k) and the best x of those that are free, as far as these are
+    independent. A column that is left out is a combination of them, with shares t, and a rest e.
+    Where it takes the place of one of them its coefficient is x_j/t_j, which gains that times e'r.
+    Within bounds it may move until it comes to its own, or another one to its; then those free
+    columns leave their places. Infinite where e is longer than rounding makes it: nothing is known.
     """
     free = np.flatnonzero(is_free)
     chosen = free[independent_positions(A[:, free])] if free.size else free
-    others = np.setdiff1d(np.flatnonzero(is_real), chosen)
-    rest = project_away(np.linalg.qr(A[:, chosen])[0], A[:, others])[0]
+    others = np.setdiff1d(np.flatnonzero(low < high), chosen)
+    Q, R = np.linalg.qr(A[:, chosen])
+    rest, shares = project_away(Q, A[:, others])
     lengths = np.linalg.norm(rest, axis=0)
-    is_between = (lengths > ROUNDED) & (lengths <= DEPENDENT)
-    return not is_between.any()
+    if ((lengths > ROUNDED) & (lengths <= DEPENDENT)).any():
+        return np.inf
+    is_near = (lengths > PRECISION) & (lengths <= ROUNDED)
+    if not is_near.any():
+        return 0.0
+    near, e = others[is_near], rest[:, is_near]
+    T = np.abs(solve_triangular(R, shares[:, is_near], check_finite=False))
+    sides = np.abs(x[chosen] - [np.zeros(chosen.size), low[chosen], high[chosen]])
+    sizes = np.where(np.isfinite(sides), sides, 0.0).max(axis=0, initial=0.0)
+    # what is left of the free ones must not depend on the one that comes
+    may_leave = T * distances(R)[:, None] > DEPENDENT
+    reach = np.divide(sizes[:, None], T, out=np.zeros_like(T), where=may_leave)
+    own = high[near] - low[near]
+    reach = np.where(np.isfinite(own), own, reach.max(axis=0, initial=0.0))
+    r = project_away(Q, b - A @ x)[0]
+    return float((reach * np.abs(r @ e) + 0.5 * (reach * lengths[is_near]) ** 2).sum())
 
 
 def least_squares(A: Floats, b: Floats, n_first: int = 0) -> Floats:
@@ -157,10 +186,14 @@ def rounding_of(problem: Problem, w: Floats) -> float:
         columns = problem.design.columns(support) * np.reshape(root, (-1, 1))
         lengths = np.sqrt(np.einsum("ij,ij->j", columns, columns) + problem.ridge)
     length = float(np.linalg.norm(root * problem.y.T))
-    precision = OPERATIONS * EPSILON
     sizes = np.abs(w[support]) if w.ndim == 1 else np.linalg.norm(w[support], axis=1)
-    delta = precision * (length + float(sizes @ lengths))
-    return precision * length * float(np.sqrt(2.0 * problem.smooth(w))) + 0.5 * delta * delta
+    delta = PRECISION * (length + float(sizes @ lengths))
+    return PRECISION * length * float(np.sqrt(2.0 * problem.smooth(w))) + 0.5 * delta * delta
+
+
+def tie_at(problem: Problem, w: Floats) -> float:
+    """By how much another point must be lower than w to be better, for the squared loss."""
+    return TIE * problem.objective(w) + rounding_of(problem, w)
 
 
 class Columns:

@@ -57,7 +57,7 @@ class Problem:
     sample_weight : ndarray (m,) or None
         None means all ones.
     keep : ndarray of int64
-        Units that must stay in the support, sorted.
+        Units that must stay in the support, sorted; ‖w‖₀ counts them, at zero as well.
     has_intercept : bool
         Whether the smooth part is the minimum over an intercept b of f(Xw + b), which is not
         penalized and not counted. Method "refit" knows it; see `blockl0.problem.preprocess`.
@@ -167,16 +167,23 @@ class Problem:
         return self.smooth(w) - 0.5 * self.ridge * float(np.vdot(w, w))
 
     def objective(self, w: Floats) -> float:
-        """smooth(w) + price·‖w‖₀, recomputed from the data; infinite when ‖w‖₀ > budget.
+        """smooth(w) + the price of what w holds, recomputed from the data.
 
-        Outside the bounds it is infinite, too.
+        Infinite when that is more than the budget, and outside the bounds.
         """
-        count = self.units.count(w)
-        if not (self.sparsity.allows(count) and self.is_within(w)):
+        held = self.held(w)
+        if not (self.sparsity.allows(held.size) and self.is_within(w)):
             return np.inf
-        if self.costs is None:
-            return self.smooth(w) + self.sparsity.cost(count)
-        return self.smooth(w) + self.cost(self.units.support(w))
+        return self.smooth(w) + self.cost(held)
+
+    def held(self, w: Floats) -> NDArray[np.int64]:
+        """The units of a point: those with a nonzero coefficient, and all that are kept.
+
+        A kept unit has its place and its price whatever its coefficients: a point without it is one
+        whose fit is not finished, and no better for it.
+        """
+        chosen = self.units.support(w)
+        return np.union1d(chosen, self.keep).astype(np.int64) if self.keep.size else chosen
 
     def cost(self, units: NDArray[np.int64]) -> float:
         """The price of some units."""

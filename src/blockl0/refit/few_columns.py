@@ -11,8 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.problem.fits import Fits
+from blockl0.problem.newton import Fit
+from blockl0.problem.orthogonal import rounding_of, tie_at
 from blockl0.problem.problem import Problem
 from blockl0.run import Run
+from blockl0.units import COLUMNS
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -40,10 +43,16 @@ class Subsets:
     def __init__(
         self, problem: Problem, fits: Fits, w: Floats, objective: float, tolerance: float
     ) -> None:
-        self.problem, self.fits, self.best = problem, fits, w
-        self.objective, self.tolerance = objective, tolerance
+        self.problem, self.fits, self._most_tolerance = problem, fits, tolerance
+        self._take(w, objective)
         self.is_complete = True
         self._work, self._most = 0.0, MOST_WORK if problem.n_features <= FEW else LESS_WORK
+
+    def _take(self, w: Floats, objective: float) -> None:
+        """Go on from a point; fits of squares are as exact as the data, and are compared so."""
+        self.best, self.objective, self.tolerance = w, objective, self._most_tolerance
+        if self.problem.is_quadratic:
+            self.tolerance = min(self.tolerance, rounding_of(self.problem, w))
 
     def search(self, run: Run) -> None:
         """Look at all subsets, or at as many as the work or the time allow."""
@@ -89,12 +98,23 @@ class Subsets:
         n_unknown = support.size * problem.loss.n_directions
         self._work += FIT + STEPS * problem.n_samples * n_unknown**2
         fit = self.fits.on(support, start, ceiling)
-        self.is_complete &= self.fits.is_resolved(support, fit.w)
-        found = problem.units.support(fit.w)
-        objective = fit.value + problem.cost(found)
-        n_places = np.union1d(found, problem.keep).size if problem.keep.size else found.size
-        if n_places <= budget and objective < self.objective - self.tolerance:
-            self.best, self.objective = fit.w, objective
-        if not fit.least < ceiling or (price == 0.0 and chosen.size <= budget):
-            return None
+        held = problem.held(fit.w)
+        objective = fit.value + problem.cost(held)
+        if held.size <= budget and objective < self.objective - self.tolerance:
+            self._take(fit.w, objective)
+        is_choice = chosen.size <= budget
+        if self._is_certain(support, fit, problem.cost(inside)):
+            is_open = fit.least < ceiling and not (price == 0.0 and is_choice)
+            return fit.w if is_open else None
+        # which columns a fit leaves out is a choice among subsets, unless they are in groups, or
+        # stay at bounds
+        self.is_complete &= not is_choice or (problem.units is COLUMNS and problem.bounds is None)
         return fit.w
+
+    def _is_certain(self, support: Ints, fit: Fit, cost: float) -> bool:
+        """Whether no subset is better if a fit on its columns is not, which may leave some out."""
+        doubt = self.fits.doubt(support, fit.w)
+        if doubt == 0.0:
+            return True
+        least = self.objective - tie_at(self.problem, self.best) - cost
+        return fit.value - doubt >= least or self.fits.least_on(support) >= least

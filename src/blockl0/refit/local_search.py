@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from blockl0.certificate.single_moves import SingleMoves, Verdict
 from blockl0.certificate.unit_moves import UnitMoves
 from blockl0.problem.fits import make_fits
-from blockl0.problem.orthogonal import rounding_of
 from blockl0.problem.problem import Problem
 from blockl0.problem.sparsity import Sparsity
 from blockl0.refit.all_sizes import AllSizes, is_for_all_sizes
@@ -216,11 +215,7 @@ class LocalSearch(Search):
         is_open = incumbent.objective > self.negligible or self.problem.is_quadratic
         if not is_open or self.problem.n_units > MOST_COLUMNS:
             return incumbent, False
-        tolerance = self.tolerance
-        if self.problem.is_quadratic:
-            # fits of squares are as exact as the data: what is called the best is that, too
-            tolerance = min(tolerance, rounding_of(self.problem, incumbent.w))
-        subsets = Subsets(self.problem, self.fits, incumbent.w, incumbent.objective, tolerance)
+        subsets = Subsets(self.problem, self.fits, incumbent.w, incumbent.objective, self.tolerance)
         subsets.search(run)
         if subsets.objective < incumbent.objective:
             found = self._at(subsets.best, incumbent.iteration)
@@ -336,18 +331,15 @@ class LocalSearch(Search):
 
     def _at(self, w: Floats, iteration: int) -> Incumbent:
         """The true minimizer on the support of w and the kept columns."""
-        units, keep = self.problem.units, self.problem.keep
-        chosen = units.support(w)
-        if keep.size:
-            chosen = np.union1d(chosen, keep).astype(np.int64)
-        return self._polish(Proposal(units.columns(chosen), w), iteration)
+        columns = self.problem.units.columns(self.problem.held(w))
+        return self._polish(Proposal(columns, w), iteration)
 
     def _polish(self, proposal: Proposal, iteration: int, ceiling: float = np.inf) -> Incumbent:
         """The true minimizer on a support; or a point above a ceiling, if that is, too."""
         (support, start, intercept), problem = proposal, self.problem
         smooth = ceiling - problem.cost(problem.units.of(support))
         fit = self.fits.minimum(support, start, smooth, intercept)
-        chosen = problem.units.support(fit.w)
-        is_allowed = problem.sparsity.allows(chosen.size)
-        objective = fit.value + problem.cost(chosen) if is_allowed else np.inf
-        return Incumbent(fit.w, objective, chosen.size, iteration)
+        held = problem.held(fit.w)
+        is_allowed = problem.sparsity.allows(held.size)
+        objective = fit.value + problem.cost(held) if is_allowed else np.inf
+        return Incumbent(fit.w, objective, problem.units.count(fit.w), iteration)

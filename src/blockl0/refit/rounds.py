@@ -22,6 +22,7 @@ from blockl0.certificate import TOL, Certificate
 from blockl0.incumbent import Incumbent
 from blockl0.methods import method
 from blockl0.problem.fits import make_fits
+from blockl0.problem.orthogonal import tie_at
 from blockl0.problem.problem import Problem
 from blockl0.problem.reduction import refined
 from blockl0.refit.beside import Beside
@@ -215,7 +216,8 @@ def _without_choice(search: Search) -> Incumbent | None:
     if point.objective <= search.negligible:
         return None
     # of columns that depend on others there is a choice which to leave out
-    point.is_settled = point.n_nonzero == support.size and fits.is_resolved(columns, point.w)
+    is_whole = point.n_nonzero == support.size
+    point.is_settled = is_whole and fits.doubt(columns, point.w) <= tie_at(problem, point.w)
     point.is_proven = point.is_settled and problem.is_quadratic
     return point
 

@@ -40,9 +40,9 @@ class Squares:
 
 def objective(task: Task, loss: Any, coef: Any) -> float:
     """F at coefficients, which must be admissible."""
-    used = np.flatnonzero(coef)
-    require(np.union1d(used, task.keep).size <= task.budget, "There are more than the budget.")
-    return float(loss.tangent(coef)[0] + task.price * used.size + 0.5 * task.ridge * coef @ coef)
+    held = np.union1d(np.flatnonzero(coef), task.keep)  # kept columns are paid for, at zero as well
+    require(held.size <= task.budget, "There are more than the budget.")
+    return float(loss.tangent(coef)[0] + task.price * held.size + 0.5 * task.ridge * coef @ coef)
 
 
 def lower_bound(task: Task, loss: Any, curves: Any, records: Any) -> float:
