@@ -110,6 +110,32 @@ def test_the_seed_makes_the_walk():
     assert values[0] != values[2]
 
 
+@pytest.mark.parametrize(("n", "seed"), [(60, 0), (60, 1), (16, 2)])
+def test_what_has_left_stays_away_for_some_moves(n, seed, monkeypatch):
+    monkeypatch.setattr("blockl0.refit.annealing.SLICE", 1.0)
+    problem = as_problem(*draw(40, n, seed), alpha=0.5)
+    search = QuadraticSearch(problem, OPTIONS)
+    pool = search.make_pool(search.start(problem.zero()))
+    walker = Walker(pool, n, None, np.random.default_rng(seed))
+    plan, away = walker._cooling.plan, walker._cooling.away
+    anneal_once, n_away, rests = kernels.anneal, [], set()
+
+    def look(*args):
+        end = anneal_once(*args)
+        resting = away[0, (away[0] >= 0) & (away[1] > plan[kernels.MOVES])]
+        assert not set(pool.columns[resting]) & set(walker.support)
+        n_away.append(resting.size)
+        rests.update((away[1] - plan[kernels.MOVES]).tolist())
+        return end
+
+    monkeypatch.setattr(kernels, "anneal", look)
+    walker.walk(5.0, 0.5, 1e6, 1.0)
+    assert plan[kernels.MOVES] > 100
+    # some are away, never most of those that could come, and none for long
+    assert 0 < max(n_away) <= n // 4
+    assert max(rests) < kernels.MOST_AWAY
+
+
 def test_slices_of_a_walk_are_the_walk(monkeypatch):
     problem = as_problem(*draw(40, 60, 2), alpha=0.5)
     whole = annealed(problem)[2]
@@ -171,7 +197,7 @@ def test_numbers_by_chance_are_even():
     assert abs(np.corrcoef(x[1:], x[:-1])[0, 1]) < 0.05
 
 
-@pytest.mark.parametrize("k", [70, 90])
+@pytest.mark.parametrize("k", [70, 80])
 def test_a_large_budget_finds_the_planted_columns(k):
     rng = np.random.default_rng(k)
     X = rng.standard_normal((220, 300))

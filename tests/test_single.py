@@ -104,12 +104,16 @@ def test_single_precision_ends_as_low_as_double(pace, monkeypatch):
     ends = []
     for least in (1e-6, np.inf):
         monkeypatch.setattr("blockl0.refit.annealing.LEAST_PRICE", least)
-        pool = search.make_pool(search.start(problem.zero()))
-        frontier = Frontier()
-        walker = Walker(pool, 60, None, np.random.default_rng(0))
-        anneal(walker, frontier, last_price(pool), 3e7, pace)
-        ends.append(frontier.best(problem.sparsity) + search.constant)
-    assert ends[0] == pytest.approx(ends[1], rel=0.02)
+        values = []
+        for seed in range(12):
+            pool = search.make_pool(search.start(problem.zero()))
+            frontier = Frontier()
+            walker = Walker(pool, 60, None, np.random.default_rng(seed))
+            anneal(walker, frontier, last_price(pool), 3e7, pace)
+            values.append(frontier.best(problem.sparsity) + search.constant)
+        ends.append(np.mean(values))
+    # single walks differ by chance
+    assert ends[0] <= 1.02 * ends[1]
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -1051,17 +1051,21 @@ def descend(table, columns, weight, price, budget, tolerance, max_moves):
 class Cooling(NamedTuple):
     """A walk by chance whose price falls; the best support that it meets of every size."""
 
-    plan: NDArray[np.float64]  # (6,), see below
+    plan: NDArray[np.float64]  # (7,), see below
     chances: NDArray[np.uint64]  # (1,): the state of the random numbers, not zero
+    away: NDArray[np.int64]  # (2, MOST_AWAY): columns that left last, and till which move they rest
     values: NDArray[np.float64]  # (most + 1,): the least minimum met, by size
     members: NDArray[np.int32]  # (most + 1, most): its columns
 
 
 # plan: the prices at the beginning and at the end; the temperature, in prices; operations in all,
-# and made so far; and the drift of a pivot beyond which the table must be made anew
-PRICE_FROM, PRICE_TO, HEAT, WORK, WORK_DONE, MOST_DRIFT = 0, 1, 2, 3, 4, 5
+# and made so far; the drift of a pivot beyond which the table must be made anew; and all moves made
+PRICE_FROM, PRICE_TO, HEAT, WORK, WORK_DONE, MOST_DRIFT, MOVES = 0, 1, 2, 3, 4, 5, 6
 WINDOW = 128  # columns among which the best is tried: of all it would lead down too straight
 SINGLES = 0.2  # share of trials that are additions or removals, not swaps
+# moves for which a column that has left stays away, at most; half as many in the mean. Without it
+# hundreds of moves in a row are between a few columns that come and go, and lead nowhere
+MOST_AWAY = 20
 
 
 @part
@@ -1102,14 +1106,36 @@ def note_support(table, cooling):
             cooling.members[size, a] = table.member[a]
 
 
+@part
+def rest(table, cooling, j):
+    """Count a move; the column j that it has taken out, if any, stays away for some of the next."""
+    move = int(cooling.plan[MOVES]) + 1
+    cooling.plan[MOVES] = move
+    # most columns outside can always enter, and none is away for longer than its place is its own
+    longest = min(MOST_AWAY, (table.slot.size - table.member[-1]) // 4)
+    cooling.away[0, move % MOST_AWAY] = j
+    cooling.away[1, move % MOST_AWAY] = move + int(longest * draw_chance(cooling.chances))
+
+
+@part
+def bar_those_away(table, cooling):
+    """Mask the columns that are to stay away for `best_replacement` and `best_entry`."""
+    barred, move = barred_pivot(table), int(cooling.plan[MOVES])
+    for k in range(MOST_AWAY):
+        j = cooling.away[0, k]
+        if j >= 0 and cooling.away[1, k] > move:
+            table.border[SCAN_EDGE, j], table.border[SCAN_PIVOT, j] = 0.0, barred
+
+
 @wide
 def anneal(table, cooling, weight, budget, until):
     """Trials by chance at a falling price, until so many operations are made; all of H is known.
 
     A trial is the best addition among some columns, the removal of a member, or the best swap of a
     member among some columns; it is made if it raises the objective by less than an exponential
-    random number times the temperature, a fixed share of the price. A trial takes O(WINDOW), one
-    that is made O(p |S|). Returns DONE, or DRIFTED; called again it goes on.
+    random number times the temperature, a fixed share of the price. A column that has left comes
+    back after some moves at the earliest. A trial takes O(WINDOW), one that is made O(p |S|).
+    Returns DONE, or DRIFTED; called again it goes on.
     """
     plan, chances, p = cooling.plan, cooling.chances, table.slot.size
     fall = np.log(plan[PRICE_TO] / plan[PRICE_FROM]) / plan[WORK]
@@ -1117,6 +1143,7 @@ def anneal(table, cooling, weight, budget, until):
     while plan[WORK_DONE] < until:
         if not is_fresh:
             prepare_scan(table, weight)
+            bar_those_away(table, cooling)
             is_fresh = True
         price = plan[PRICE_FROM] * np.exp(fall * plan[WORK_DONE])
         ceiling = -plan[HEAT] * price * np.log(1.0 - draw_chance(chances))
@@ -1140,6 +1167,7 @@ def anneal(table, cooling, weight, budget, until):
             continue
         plan[WORK_DONE] += p * (4.0 + size * (1.5 if enters >= 0 and leaves >= 0 else 1.0))
         is_fresh = not sweep(table, enters, leaves)
+        rest(table, cooling, leaves)
         if table.value[DRIFT] > plan[MOST_DRIFT]:
             return DRIFTED
         note_support(table, cooling)

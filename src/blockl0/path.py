@@ -208,7 +208,7 @@ def l0_path(
     nothing changes. So a point of the path is what `solve` gives, or strictly better, and the
     objective never increases with the budget, nor with a falling price. The Gram matrix of the
     columns is shared by all points. With more effort than "fast", points of the squared loss after
-    one with 48 nonzeros or more are not solved alone: they share annealings down to the last
+    one with 40 nonzeros or more are not solved alone: they share annealings down to the last
     point, and each goes on from the best support of its size, to which all of them add.
 
     Parameters

@@ -16,7 +16,7 @@ from blockl0.run import Run
 
 Floats = NDArray[np.float64]
 
-SHARED = 48
+SHARED = 40
 """Columns in a support from which on the next points of a path share what they find."""
 FEWEST_POINTS = 4
 """Points of a path that are still to be made, from which on an annealing for all of them pays."""

@@ -45,7 +45,7 @@ class Pace(NamedTuple):
     The temperature is in prices: what a column is worth is the unit in which supports differ. Moves
     are as many as if each were made on the whole support. Most of the work goes into prices up to
     `span` times the last one. Of however large a support, there are no more operations than
-    `most_work`.
+    `most_work`; of a small one, as many as of one with `fewest` columns.
     """
 
     moves: float
@@ -53,9 +53,10 @@ class Pace(NamedTuple):
     walks: int = 1
     span: float = SPAN
     most_work: float = MOST_WORK
+    fewest: int = 1
 
 
-FIRST, LONG = Pace(5_000, 0.15, most_work=MOST_FIRST), Pace(48_000, 0.15, walks=4)
+FIRST, LONG = Pace(5_000, 0.1, most_work=MOST_FIRST), Pace(48_000, 0.1, walks=4)
 AGAIN = Pace(2_000, 0.1, most_work=MOST_AGAIN)
 """Of the first annealing; of the next, which has several walks in each stage; and of a walk that
 sets out again from a higher price."""
@@ -63,7 +64,7 @@ sets out again from a higher price."""
 
 def work_of(pool: Pool, n_nonzero: int, pace: Pace) -> float:
     """Operations of an annealing on a support of such a size."""
-    return min(pace.moves * pool.columns.size * max(n_nonzero, 1), pace.most_work)
+    return min(pace.moves * pool.columns.size * max(n_nonzero, pace.fewest), pace.most_work)
 
 
 def most_columns(n_nonzero: int) -> int:
@@ -108,8 +109,9 @@ class Walker:
             self._single = SingleTable(pool)
         self._n_rebuilt = 0
         self._cooling = kernels.Cooling(
-            plan=np.zeros(6),
+            plan=np.zeros(7),
             chances=np.array([rng.integers(1, 2**63)], dtype=np.uint64),
+            away=np.full((2, kernels.MOST_AWAY), -1),
             values=np.full(self.most + 1, np.inf),
             members=np.empty((self.most + 1, self.most), dtype=np.int32),
         )
@@ -161,7 +163,7 @@ class Walker:
         A tableau that has drifted is built anew, which is work as well.
         """
         plan = self._cooling.plan
-        plan[:] = first / self._unit, last / self._unit, heat, work, 0.0, MAX_DRIFT
+        plan[: kernels.MOVES] = first / self._unit, last / self._unit, heat, work, 0.0, MAX_DRIFT
         while plan[kernels.WORK_DONE] < work and self.has_time:
             until = min(work, plan[kernels.WORK_DONE] + SLICE)
             if self._single is None:

@@ -13,17 +13,21 @@ from blockl0.refit.frontier import Frontier
 from blockl0.refit.search import AnnealingSearch, Search
 from blockl0.run import Run
 
-MEDIUM, LARGE = 24, 96
-"""Columns in a support at a price from which on there is a second search, and from which on the
-first makes no round."""
+MEDIUM, LARGE, BETTER = 24, 96, 40
+"""Columns in a support at a price from which on there is a second search; from which on the first
+makes no round; and from which on it makes none where an annealing does better than a descent: kicks
+from where the descent has ended do not come that far."""
 MANY, FULL = 48, 64
 """The same under a budget alone, where kicks do better on small supports; where the first search
 goes on, too, there is no second one unless more than one round is made."""
 ELSEWHERE, LONGER = 10, 4
 """Fruitless rounds between two long annealings, and how much longer the next one takes."""
-FEW_ROUNDS = 4
-"""Twice the walks in a row without improvement that end a search which began with a frontier that
-was given, or with an annealing that brought nothing."""
+FEW_ROUNDS, GIVEN_ROUNDS = 4, 2
+"""Twice the walks in a row without improvement that end a search which began with an annealing that
+brought nothing, and one with a frontier that was given, where points beside it walk as well."""
+PRICED = LONG._replace(fewest=LARGE)
+"""The pace of a long annealing to a price: where supports are small there is time for more moves,
+since kicks are not made."""
 SHORT = AGAIN._replace(moves=AGAIN.moves / 2)
 """The pace of walks on a frontier that was given, to which many points add."""
 SMALL_GAIN = 2e-3
@@ -86,17 +90,19 @@ class Beside:
         if self._search is None:
             return
         self.rng = deepcopy(self._given_rng)
-        start = replace(incumbent, frontier=self._given, walk=None)
+        start, is_better = replace(incumbent, frontier=self._given, walk=None), False
         if self._given is None:
             self.point = self._search.cool(start, self.run, self.rng, FIRST)
             # where a short annealing is no better than a descent a long one, or many, hardly are
-            if self.point is not start:
-                self._next = LONG
+            is_better = self.point is not start
+            if is_better:
+                self._next = PRICED if is_priced else LONG
             else:
                 self.rounds = min(self.rounds, FEW_ROUNDS)
         else:
-            self.point, self.rounds = start, min(self.rounds, FEW_ROUNDS)
-        self.is_alone = is_given or self.point.n_nonzero >= (LARGE if is_priced else FULL)
+            self.point, self.rounds = start, min(self.rounds, GIVEN_ROUNDS)
+        large = FULL if not is_priced else BETTER if is_better else LARGE
+        self.is_alone = is_given or self.point.n_nonzero >= large
 
     @property
     def is_over(self) -> bool:
