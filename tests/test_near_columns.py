@@ -219,3 +219,22 @@ def test_changes_are_those_of_the_point_and_not_of_its_fit(structure):
     found = blockl0.certify(X, y, point, level=1, **given)
     assert not found.holds and found.better_coef[0] == 0.0
     assert found.better_objective == pytest.approx(given["alpha"], rel=1e-2)
+
+
+def test_a_column_nearer_to_the_support_than_its_span_is_known():
+    """Three columns 3e-8 and 7e-10 apart: with the third a fit keeps two others, and is lower."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        x, u, v = np.linalg.qr(rng.standard_normal((10, 3)))[0].T
+        X = np.column_stack([x, x + 4e-8 * u, x + 4e-8 * u + 1e-9 * v])
+        y = 100.0 * x + 10.0 * u + 10.0 * v
+        given = {"alpha": 1e-14, "feature_groups": [0, 1, 2]}
+        point = np.zeros(3)
+        point[:2] = least_squares(X[:, :2], y)
+        fits = make_fits(as_problem(X, y, **given))
+        here, there = (fits.on(np.arange(k)).value for k in (2, 3))
+        try:
+            found = blockl0.certify(X, y, point, level=1, **given)
+        except OutOfReachError:
+            continue
+        assert not found.holds or there >= here * (1.0 - 1e-6)

@@ -322,12 +322,12 @@ def _gain_closely(W: Floats, rho: Floats, blur: float, error: float) -> float:
     """½ρ'(W'W)⁺ρ at most, where W is nearly singular; infinite where only a fit can tell.
 
     Along a direction that is a combination of the support there is nothing to gain, unless bounds
-    hold it back.
+    hold it back. One that is only nearer than what is known of the span is none for certain.
     """
     values, vectors = np.linalg.svd(W)[1:]
     values = np.append(values, np.zeros(len(vectors) - values.size))
     along = np.linalg.norm(vectors @ rho, axis=1)
-    is_nothing = (values <= ROUNDED + blur) & (along <= error)
+    is_nothing = (values <= ROUNDED) & (along <= error)
     values, along = values[~is_nothing], along[~is_nothing]
     if (values <= max(DEPENDENT, 4.0 * blur)).any():
         return np.inf
