@@ -25,6 +25,9 @@ ELSEWHERE, LONGER = 10, 4
 FEW_ROUNDS, GIVEN_ROUNDS = 4, 2
 """Twice the walks in a row without improvement that end a search which began with an annealing that
 brought nothing, and one with a frontier that was given, where points beside it walk as well."""
+WARM = 0.15
+"""The temperature of annealings under a budget alone: it is full before the last price, when only
+swaps are left, of which colder walks make too few."""
 PRICED = LONG._replace(fewest=LARGE)
 """The pace of a long annealing to a price: where supports are small there is time for more moves,
 since one round of kicks is made."""
@@ -93,11 +96,14 @@ class Beside:
         self.rng = deepcopy(self._given_rng)
         start, is_better = replace(incumbent, frontier=self._given, walk=None), False
         if self._given is None:
-            self.point = self._search.cool(start, self.run, self.rng, FIRST)
+            first, then = FIRST, PRICED
+            if not is_priced:
+                first, then = FIRST._replace(heat=WARM), LONG._replace(heat=WARM)
+            self.point = self._search.cool(start, self.run, self.rng, first)
             # where a short annealing is no better than a descent a long one, or many, hardly are
             is_better = self.point is not start
             if is_better:
-                self._next = PRICED if is_priced else LONG
+                self._next = then
             else:
                 self.rounds = min(self.rounds, FEW_ROUNDS)
         else:
