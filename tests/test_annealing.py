@@ -197,7 +197,7 @@ def test_numbers_by_chance_are_even():
     assert abs(np.corrcoef(x[1:], x[:-1])[0, 1]) < 0.05
 
 
-@pytest.mark.parametrize("k", [70, 80])
+@pytest.mark.parametrize("k", [70, 90])
 def test_a_large_budget_finds_the_planted_columns(k):
     rng = np.random.default_rng(k)
     X = rng.standard_normal((220, 300))
@@ -214,3 +214,27 @@ def test_more_effort_is_never_worse_on_a_large_support():
         assert ends[0] >= ends[1]
         again = solve(X, y, effort="fast", random_state=0, **form)
         assert again.objective == ends[0]
+
+
+def test_beside_an_annealing_that_is_better_there_is_one_round_of_kicks(monkeypatch):
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal((120, 200)), 10.0 * rng.standard_normal(120)
+    kick_round, rounds = QuadraticSearch.kick_round, []
+
+    def count(self, incumbent, *args, **options):
+        found = kick_round(self, incumbent, *args, **options)
+        rounds.append(found is not incumbent)
+        return found
+
+    monkeypatch.setattr(QuadraticSearch, "kick_round", count)
+    made = []
+    for effort, large in ((0, 96), (4, 96), (4, 48)):
+        monkeypatch.setattr("blockl0.refit.beside.LARGE", large)
+        result = solve(X, y, alpha=10.0, effort=effort, random_state=0)
+        assert 48 <= result.n_nonzero < 96
+        made.append(list(rounds))
+        rounds.clear()
+    # with more effort the one round that is made with none; at supports that count as large, none
+    assert made[0] == made[1]
+    assert len(made[0]) == 1
+    assert made[2] == []

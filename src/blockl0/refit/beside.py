@@ -15,8 +15,8 @@ from blockl0.run import Run
 
 MEDIUM, LARGE, BETTER = 24, 96, 40
 """Columns in a support at a price from which on there is a second search; from which on the first
-makes no round; and from which on it makes none where an annealing does better than a descent: kicks
-from where the descent has ended do not come that far."""
+makes no round; and from which on it makes one where an annealing does better than a descent: after
+that the annealings are ahead."""
 MANY, FULL = 48, 64
 """The same under a budget alone, where kicks do better on small supports; where the first search
 goes on, too, there is no second one unless more than one round is made."""
@@ -25,9 +25,12 @@ ELSEWHERE, LONGER = 10, 4
 FEW_ROUNDS, GIVEN_ROUNDS = 4, 2
 """Twice the walks in a row without improvement that end a search which began with an annealing that
 brought nothing, and one with a frontier that was given, where points beside it walk as well."""
+WARM = 0.15
+"""The temperature of annealings under a budget alone: it is full before the last price, when only
+swaps are left, of which colder walks make too few."""
 PRICED = LONG._replace(fewest=LARGE)
 """The pace of a long annealing to a price: where supports are small there is time for more moves,
-since kicks are not made."""
+since one round of kicks is made."""
 SHORT = AGAIN._replace(moves=AGAIN.moves / 2)
 """The pace of walks on a frontier that was given, to which many points add."""
 SMALL_GAIN = 2e-3
@@ -59,7 +62,7 @@ class Beside:
     point : Incumbent or None
         The best point so far, None as long as there is no second search.
     is_alone : bool
-        Whether the support is so large that the first search makes no round.
+        Whether it goes on when the first search has ended, which makes one round or none.
     """
 
     def __init__(
@@ -75,7 +78,8 @@ class Beside:
         self._first = search
         self._search: AnnealingSearch | None = None
         self.point: Incumbent | None = None
-        self.is_alone, self._fruitless = False, -1
+        self.is_alone = self._makes_none = False
+        self._fruitless = -1
         self._next: Pace | None = None
         self._next_cooling = 0
 
@@ -92,17 +96,21 @@ class Beside:
         self.rng = deepcopy(self._given_rng)
         start, is_better = replace(incumbent, frontier=self._given, walk=None), False
         if self._given is None:
-            self.point = self._search.cool(start, self.run, self.rng, FIRST)
+            first, then = FIRST, PRICED
+            if not is_priced:
+                first, then = FIRST._replace(heat=WARM), LONG._replace(heat=WARM)
+            self.point = self._search.cool(start, self.run, self.rng, first)
             # where a short annealing is no better than a descent a long one, or many, hardly are
             is_better = self.point is not start
             if is_better:
-                self._next = PRICED if is_priced else LONG
+                self._next = then
             else:
                 self.rounds = min(self.rounds, FEW_ROUNDS)
         else:
             self.point, self.rounds = start, min(self.rounds, GIVEN_ROUNDS)
-        large = FULL if not is_priced else BETTER if is_better else LARGE
-        self.is_alone = is_given or self.point.n_nonzero >= large
+        size = self.point.n_nonzero
+        self._makes_none = is_given or size >= (LARGE if is_priced else FULL)
+        self.is_alone = self._makes_none or (is_priced and is_better and size >= BETTER)
 
     @property
     def is_over(self) -> bool:
@@ -111,7 +119,9 @@ class Beside:
 
     def rounds_left(self, rounds: int) -> int:
         """Fruitless rounds that end the first search, one less than none for no round at all."""
-        return -1 if self.is_alone else rounds
+        if not self.is_alone:
+            return rounds
+        return -1 if self._makes_none else min(rounds, 0)
 
     def advance(self, incumbent: Incumbent) -> None:
         """A walk from a higher price, or a longer annealing, from the better of the two points."""
