@@ -317,6 +317,21 @@ def test_coefficients_stay_within_their_bounds_and_are_the_best(table, options, 
     assert result["certificate"]["optimal"]
 
 
+def test_all_that_may_not_be_negative_are_columns_of_numbers(table):
+    for more in (["-k", 5], ["-k", 2, "--levels", "separate", "--keep", "shop=C"]):
+        given = ["--positive", "all", *more]
+        coef = {
+            one["name"]: one["coef"]
+            for row in fit(*given)["result"]["features"]
+            for one in row.get("levels", [row])
+        }
+        assert min(coef.get(name, 0.0) for name in NUMBERS) >= 0.0
+        assert min(value for name, value in coef.items() if name not in NUMBERS) < 0.0
+    table[["shop", "day", "y"]].to_csv("shops.csv", index=False)
+    refused = run("fit", "shops.csv", "-t", "y", "-k", 1, "--positive", "all", code=3)
+    assert "there is no column of numbers" in refused.output
+
+
 def test_bounds_are_saved_certified_and_told(table):
     given = ["--bounds", "size=0:0.1", "--positive", "price"]
     document = fit("-k", 2, *given, "--out", "m.json")

@@ -13,6 +13,7 @@ from blockl0.tables import prepare
 from blockl0.tables.csv_files import refuse_layout
 from blockl0.tables.first_look import refusal
 from blockl0.tables.formats import read_raw
+from cli_runner import run
 
 OPTIONS = {
     "target": "y", "header": "auto", "na": (), "text": "auto", "impute": None, "drop": (),
@@ -114,7 +115,7 @@ def test_errors_that_need_the_cells_do_not_wait_for_pandas(tmp_path, cells, said
         (["-t", "y", "--keep", "place", "--levels", "separate"],
          "as --keep place=Bad --keep place=Good --keep place=Medium."),
         (["-t", "id"], "'id' holds 40 different values in 40 rows ('n0"),
-        (["-t", "y", "--keep", "US=Yess"],
+        (["-t", "y", "--keep", "US=Yess", "--drop", "one", "--drop", "word", "--drop", "id"],
          "--keep US=Yess: there is no such column for the fit. Did you mean 'US=Yes'?"),
     ],
 )  # fmt: skip
@@ -135,6 +136,59 @@ def test_targets_and_categories_are_refused_as_after_reading(tmp_path, arguments
         )
         run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
         assert said in run.stderr and run.stdout.split() == [str(is_read)], run.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["-k", "9", "--keep", "us=Yess"],
+        ["--keep", "us=No"],
+        ["--keep", "us=Noo"],
+        ["--keep", "color=blu"],
+        ["--keep", "color=blu", "--drop", "color"],
+        ["--keep", "color=blu", "--max-levels", "2"],
+        ["--keep", "color=blu", "--levels", "separate"],
+        ["--keep", "x=2"],
+        ["--keep", "y=1"],
+        ["-k", "9", "--drop", " x"],
+        ["-k", "9", "--drop", "x"],
+        ["--positive", "us=Yess"],
+    ],
+)
+def test_what_is_wrong_at_once_is_what_is_wrong_after_reading(tmp_path, arguments, monkeypatch):
+    path, rng = tmp_path / "table.csv", np.random.default_rng(3)
+    rows = [
+        f"{rng.normal():.3f},{rng.normal():.3f},{rng.choice(['Yes', 'No'])},"
+        f"{rng.choice(['blue', 'red', 'green'])}"
+        for _ in range(40)
+    ]
+    path.write_text("\n".join(["y,x,us,color", *rows]) + "\n")
+    command = (
+        "fit",
+        path,
+        "-t",
+        "y",
+        "-q",
+        *arguments,
+        *([] if "-k" in arguments else ["-k", "2"]),
+    )
+    early = run(*command, code=3)
+    monkeypatch.setattr("blockl0.cli.data.refuse_unknown", lambda options: None)
+    late = run(*command, code=3)
+    assert [line for line in early.stderr.splitlines() if line.startswith("Error")] == [
+        line for line in late.stderr.splitlines() if line.startswith("Error")
+    ]
+
+
+def test_blanks_around_texts_are_no_part_of_them(tmp_path):
+    path, rng = tmp_path / "table.csv", np.random.default_rng(4)
+    rows = [f"{rng.normal():.2f},{rng.choice(['A', 'A ', 'B'])}" for _ in range(40)]
+    path.write_text("\n".join(["x,c", *rows]) + "\n")
+    assert set(prepare(read_raw(path), target="c").y) == {"A", "B"}
+    assert prepare(read_raw(path), target="x").feature_names == ("c=B",)
+    path.write_text("\n".join(["x,c", *(row.replace("B", "A") for row in rows)]) + "\n")
+    said = "There is nothing to explain: 'c' is 'A' in all 40 rows."
+    assert said in run("fit", path, "-t", "c", "-k", "1", code=3).stderr
 
 
 @pytest.mark.parametrize(

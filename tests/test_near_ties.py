@@ -167,3 +167,31 @@ def test_subsets_round_as_their_best_point_does():
     best = fits.on(np.array([0]))
     subsets._take(best.w, best.value)
     assert subsets.tolerance == rounding_of(problem, best.w) < 1e-8 * rounding_of(problem, start.w)
+
+
+@pytest.mark.parametrize("rest", [5e-15, 3e-14, 8e-14])
+@pytest.mark.parametrize("residual", [1e-2, 1.0])
+@pytest.mark.parametrize("angle", [1e-3, 1e-5, 1e-7])
+def test_two_columns_that_may_come_at_once_leave_the_optimum_unsaid(rest, residual, angle):
+    """Their shares in the others are nearly parallel, so that together they have huge coefficients.
+
+    A column that is left out gains next to nothing where it takes the place of another one.
+    """
+    rng = np.random.default_rng(0)
+    a, b, u, z = np.linalg.qr(rng.standard_normal((30, 4)))[0].T
+    third = 0.9 * (a + b) / np.sqrt(2.0) + rest * u
+    X = np.column_stack([a, b, third, 0.63 * (a + (1.0 + angle) * b) - rest * u])
+    y = a - 0.7 * b + residual * (u + z)
+    L = np.longdouble
+    w = blockl0.solve(X[:, 2:], y, n_nonzero_coefs=2).coef
+    r = y.astype(L) - X[:, 2:].astype(L) @ w.astype(L)
+    other = 0.5 * float(r @ r)
+    for labels, k in (([0, 0, 0, 0], 1), ([0, 1, 1, 1], 2)):
+        given = {"feature_groups": labels, "n_nonzero_coefs": k}
+        for method in ("refit", "exact"):
+            result = blockl0.solve(X, y, random_state=0, method=method, **given)
+            slack = 1e-10 * other
+            if str(result.status) == "optimal":
+                assert result.objective <= other + slack
+            if result.lower_bound is not None:
+                assert result.lower_bound <= other + slack

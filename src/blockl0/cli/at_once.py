@@ -53,31 +53,44 @@ def refuse_unknown(options: dict[str, Any]) -> None:
             raise Refused(f"{option} {name}: there is no such column for the fit.{hint}", DATA)
     if (error := refusal(source, options)) is not None:
         raise error
-    if columns := plain_columns(source, options):
+    # what is read in parts has limits of its own
+    if columns := {} if options.get("stream") else plain_columns(source, options):
         _refuse_target(columns, options)
+        _refuse_size(columns, options)
         _refuse_categories(columns, options)
         _refuse_values(columns, options)
-        _refuse_size(columns, options)
         is_by_folds = options.get("rule", "one_se") in ("min", "one_se")
         if options.get("columns") is None and is_by_folds:
             y = columns[target_of(list(columns), options["target"])]
             refuse_folds(len(y or ()), options.get("folds"))
 
 
+def _used(columns: dict[str, list[str] | None], options: dict[str, Any]) -> dict[str, list[str]]:
+    """The columns of the fit, each with the values of a category; none where one is in doubt.
+
+    One that is left out, as constant or as free text, or that does not exist, is the reader's.
+    """
+    target, dropped = target_of(list(columns), options["target"]), {*options["drop"]}
+    if not dropped <= {*columns}:
+        return {}
+    found: dict[str, list[str]] = {}
+    for name, texts in columns.items():
+        if name == target or name in dropped:
+            continue
+        if texts is None or is_named_for_rows(name):
+            return {}
+        is_text = are_words(texts)
+        if not (_is_category(texts, options) if is_text else len({*map(float, texts)}) > 1):
+            return {}
+        found[name] = sorted({*texts}) if is_text else []
+    return found
+
+
 def _refuse_size(columns: dict[str, list[str] | None], options: dict[str, Any]) -> None:
-    """More columns than there are, where all that are used are plain and none is left out."""
-    k, target = options.get("columns"), target_of(list(columns), options["target"])
-    used = {name: texts for name, texts in columns.items() if name != target}
-    used = {name: texts for name, texts in used.items() if name not in options["drop"]}
-    if k is None or k <= len(used) or options.get("levels") != "together":
-        return
-    for name, texts in used.items():
-        is_used = texts is not None and (
-            _is_category(texts, options) if are_words(texts) else len({*map(float, texts)}) > 1
-        )
-        if not is_used or is_named_for_rows(name):
-            return
-    raise too_many(k, len(used))
+    """More columns than there are."""
+    k, used = options.get("columns"), _used(columns, options)
+    if used and k is not None and k > len(used) and options.get("levels") == "together":
+        raise too_many(k, len(used))
 
 
 def too_many(k: int, n_columns: int, name: str = "-k") -> Refused:
@@ -120,15 +133,15 @@ def _is_category(texts: list[str], options: dict[str, Any]) -> bool:
 
 
 def _refuse_values(columns: dict[str, list[str] | None], options: dict[str, Any]) -> None:
-    """A value that is named but that a category lacks, where all columns are plain."""
-    known = [*columns]
-    for name, texts in columns.items():
-        if texts is None:
-            return
-        known += [f"{name}={level}" for level in sorted({*texts})] if are_words(texts) else []
+    """A value that is named but that a category lacks."""
+    used, is_whole = _used(columns, options), options.get("levels") == "together"
+    made = {name: levels_used(levels, is_whole) for name, levels in used.items() if levels}
+    known = [name for name in used if name not in made]
+    known += [f"{name}={level}" for name, levels in made.items() for level in levels]
+    known += [name for name, levels in made.items() if is_whole and len(levels) > 1]
     for option, name in _named(options):
-        column = columns.get(name.partition("=")[0])
-        if name not in known and column is not None and are_words(column):
+        column, _, level = name.partition("=")
+        if column in made and level not in used[column] and name not in known and "=" in name:
             hint = did_you_mean(name, known)
             raise Refused(f"{option} {name}: there is no such column for the fit.{hint}", DATA)
 

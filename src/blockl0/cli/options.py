@@ -181,7 +181,7 @@ bound_options = _all(
         "--positive",
         multiple=True,
         metavar="NAMES",
-        help="Columns whose coefficients may not be negative; all: of numbers.",
+        help="Columns whose coefficients may not be negative, or all of numbers.",
     ),
     click.option(
         "--bounds",

@@ -84,13 +84,17 @@ def parse_bounds(text: str) -> tuple[str, float, float]:
 def _positive_columns(name: str, table: Table) -> list[int]:
     """Of one name, of several with commas between them, or of all columns of numbers.
 
-    Which value of a category the others are compared with says nothing of their sign.
+    The sign of a value of a category is that of the comparison with others.
     """
     found = _columns_of(table, name)
     if found is not None:
         return found
     if name == ALL:
-        return [j for unit in table.units if unit.reference is None for j in unit.columns]
+        n = len(table.feature_names)
+        numbers = [j for j in range(n) if not table.features or table.features[j].level is None]
+        if not numbers:
+            raise Refused("--positive all: there is no column of numbers for the fit.", DATA)
+        return numbers
     parts = [part.strip() for part in name.split(",")]
     return [j for part in parts for j in _bounded("--positive", part, table)]
 

@@ -87,7 +87,7 @@ class UnitBounds:
         parts = [A[:, problem.units.members(unit)] for unit in range(problem.n_units)]
         for i in range(ROUNDS):
             # what is not rounding of the data may be used, with large coefficients
-            nearest = ROUNDED if i else 4.0 * PRECISION
+            nearest = ROUNDED if i else 2.0 * PRECISION
             parts = [orthonormal(part, nearest) for part in parts]
             Z, shared = np.hstack(parts), None
             if Z.shape[1] == 0:

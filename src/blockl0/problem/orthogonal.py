@@ -124,13 +124,16 @@ def is_resolved(A: Floats) -> bool:
 def exchange_gain(
     A: Floats, b: Floats, x: Floats, low: Floats, high: Floats, is_free: Bools
 ) -> float:
-    """What ½‖b − Ax‖² may fall by when columns that x leaves out take the place of others.
+    """What ½‖b − Ax‖² may fall by when a column that x leaves out takes the place of another.
 
     For unit columns A (m, k) and the best x of those that are free, as far as these are
     independent. A column that is left out is a combination of them, with shares t, and a rest e.
     Where it takes the place of one of them its coefficient is x_j/t_j, which gains that times e'r.
     Within bounds it may move until it comes to its own, or another one to its; then those free
-    columns leave their places. Infinite where e is longer than rounding makes it: nothing is known.
+    columns leave their places.
+
+    Infinite where nothing is known: where e is longer than rounding makes it, or where several
+    columns may come at once, whose coefficients are large if their shares are nearly parallel.
     """
     free = np.flatnonzero(is_free)
     chosen = free[independent_positions(A[:, free])] if free.size else free
@@ -143,6 +146,8 @@ def exchange_gain(
     is_near = (lengths > PRECISION) & (lengths <= ROUNDED)
     if not is_near.any():
         return 0.0
+    if is_near.sum() > 1:
+        return np.inf
     near, e = others[is_near], rest[:, is_near]
     T = np.abs(solve_triangular(R, shares[:, is_near], check_finite=False))
     sides = np.abs(x[chosen] - [np.zeros(chosen.size), low[chosen], high[chosen]])

@@ -179,8 +179,7 @@ class Problem:
     def held(self, w: Floats) -> NDArray[np.int64]:
         """The units of a point: those with a nonzero coefficient, and all that are kept.
 
-        A kept unit has its place and its price whatever its coefficients: a point without it is one
-        whose fit is not finished, and no better for it.
+        A kept unit has its place and its price whatever its coefficients.
         """
         chosen = self.units.support(w)
         return np.union1d(chosen, self.keep).astype(np.int64) if self.keep.size else chosen

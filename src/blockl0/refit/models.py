@@ -28,7 +28,7 @@ from blockl0.problem.problem import Problem
 from blockl0.refit.class_trials import ClassTrials
 from blockl0.refit.grouped_search import GroupedSearch
 from blockl0.refit.pairs import best_pairs
-from blockl0.refit.pricing import stands_alone, units_stand_alone
+from blockl0.refit.pricing import stands_alone
 from blockl0.refit.quadratic_search import Incumbent, QuadraticSearch, SearchOptions, Tally
 from blockl0.refit.trial_moves import LEAVE, LEAVE_UNCHECKED, Proposal, Trials, safe_curvature
 from blockl0.refit.unit_search import UnitSearch
@@ -396,12 +396,8 @@ class UnitModel(GroupedModel):
         return models.search
 
     def is_alone(self) -> bool:
-        """As `units_stand_alone`; not told within bounds, nor of local models."""
-        problem, units = self.problem, self.support
-        if problem.bounds is not None or not problem.is_quadratic or not units.size:
-            return False
-        objective, prices = problem.smooth(self.w), self.search.prices(units)
-        return units_stand_alone(problem, units, objective, float(prices.min()))
+        """Not told of units: several of them together may be better, and kicks find them."""
+        return False
 
     def changes(self) -> Iterator[Proposal]:
         """Single changes of the support that are worth a re-fit, the likeliest ones."""

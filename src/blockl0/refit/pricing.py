@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.certificate.moves import CLEAR
-from blockl0.problem.orthogonal import orthonormal, smallest_distance
+from blockl0.problem.orthogonal import smallest_distance
 from blockl0.problem.problem import Problem
 from blockl0.storage.block import Block
 
@@ -71,29 +71,6 @@ def stands_alone(
     if not least_price >= share * objective:
         return False
     return smallest_distance(problem.unit_columns(support)[0]) >= ALONE_DISTANCE
-
-
-def units_stand_alone(problem: Problem, units: Ints, objective: float, least_price: float) -> bool:
-    """`stands_alone` of groups and of several responses.
-
-    Of G units of q columns that mean nothing, for r responses, the best takes about
-    log G + √(qr log G) + qr/2 of the variance: half the largest of G chi-squared numbers with qr
-    degrees of freedom. Spans of units must be apart, whatever the columns are in each.
-    """
-    columns = problem.units.columns(units)
-    A, b, _ = problem.unit_columns(columns)
-    n_responses = 1 if b.ndim == 1 else b.shape[1]
-    n_free = n_responses * (problem.total_weight - A.shape[1])
-    if problem.sparsity.price > 0.0 or n_free <= 0:
-        return False
-    sizes = np.bincount(problem.units.each(np.arange(problem.n_features)))
-    bits, spread = np.log(problem.n_units), float(sizes.max() * n_responses)
-    chance = bits + np.sqrt(spread * bits) + 0.5 * spread
-    if not least_price >= max(ALONE_CHANCES * chance / n_free, ALONE_SHARE) * objective:
-        return False
-    owner = problem.units.each(columns)
-    spans = np.hstack([orthonormal(A[:, owner == unit]) for unit in units])
-    return smallest_distance(spans) >= ALONE_DISTANCE
 
 
 def price_of_one(problem: Problem, size: int) -> float:

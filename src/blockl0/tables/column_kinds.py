@@ -245,11 +245,11 @@ def code_count(series: Any) -> int:
 
 
 def as_texts(series: Any) -> Any:
-    """The cells of a category as text, 2.0 as 2; missing ones stay so."""
+    """The cells of a category as text, 2.0 as 2, without blanks around; missing ones stay so."""
     if series.dtype.kind in "iuf" and is_whole(series):
         return series.map(lambda value: str(int(value)), na_action="ignore").astype(object)
     import pandas
 
     texts = series.astype(object)
     is_text = isinstance(series.dtype, pandas.StringDtype)
-    return texts if is_text else texts.map(str, na_action="ignore")
+    return texts.map(str.strip if is_text else lambda value: str(value).strip(), na_action="ignore")

@@ -24,7 +24,7 @@ from blockl0.tables.csv_files import (
     plain_records,
 )
 from blockl0.tables.decimals import certain_doubts
-from blockl0.tables.formats import USUAL_TARGETS, no_rows
+from blockl0.tables.formats import USUAL_TARGETS
 from blockl0.tables.gaps import missing_message
 from blockl0.tables.spellings import SAMPLE, Written, undress
 from blockl0.tables.targets import column_number
@@ -62,8 +62,6 @@ def refusal(source: Any, options: dict[str, Any]) -> ValueError | None:
         rows = plain_records(path)
         if any(len(cells) > len(names) for cells in rows[1:]):
             return ValueError(longer_rows(path))
-        if rows[0] == names and not any(rows[1:]):
-            return ValueError(no_rows(path.name))
         if _are_certain(rows, names, options):
             return _mixed_marks(path, rows[1:], names, options) or _wrong_column(
                 rows[1:], names, options
@@ -172,7 +170,7 @@ def _is_clear(texts: list[str]) -> bool:
 
 
 def _is_word(text: str) -> bool:
-    """Whether a text is neither a number, in whatever spelling, nor a date."""
+    """Whether a text is no number, in whatever spelling; dates have no letters."""
     if WORD.fullmatch(text) is None:
         return CODE.fullmatch(text) is not None and undress(text) is None
     return text.lower() not in SPECIAL

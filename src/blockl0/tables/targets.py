@@ -99,7 +99,10 @@ def no_such_column(name: str, names: list[str]) -> ValueError:
 
 
 def clean_target(y: Any, name: str) -> NDArray[Any]:
-    """Numbers as float64, truth values as bool, text as labels; missing values are refused."""
+    """Numbers as float64, truth values as bool, text as labels; missing values are refused.
+
+    Blanks around a label are no part of it.
+    """
     values = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
     n_missing = int(is_missing(y).sum())
     if n_missing:
@@ -111,7 +114,7 @@ def clean_target(y: Any, name: str) -> NDArray[Any]:
         if kind == "date":
             raise ValueError(f"The target {name!r} holds dates; give numbers or labels.")
         if kind == "text":
-            return values.astype(str)
+            return np.strings.strip(values.astype(str))
         if values.dtype.kind == "O" and all(isinstance(value, bool) for value in values):
             return values.astype(bool)
         values = to_numbers(y, name, kind)
