@@ -87,7 +87,8 @@ class Result:
     coef : ndarray (n,)
         The coefficients w; (n, C) for the softmax loss of C classes, (n, q) for q responses.
     objective : float
-        The objective at `coef`, recomputed from the data.
+        The objective at `coef`, recomputed from the data; a kept column or group is paid for
+        whatever its coefficient.
     status : Status
         Why the solver stopped.
     n_iter : int

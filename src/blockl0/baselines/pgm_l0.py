@@ -24,7 +24,7 @@ class Count:
         self.keep = problem.keep
 
     def value(self, w: Floats) -> float:
-        """price·‖w‖₀."""
+        """price·‖w‖₀, and the price of kept columns at zero."""
         return self.price * (np.count_nonzero(w) + np.count_nonzero(w[self.keep] == 0.0))
 
     def prox(self, v: Floats, step: float) -> Floats:

@@ -63,7 +63,7 @@ class ProximalGradient:
 
     @property
     def objective(self) -> float:
-        """f(w) + price·‖w‖₀, whatever h is."""
+        """f(w) + price·‖w‖₀, whatever h is; kept columns at zero are paid for, too."""
         return self.smooth + self.problem.cost(self.problem.held(self.w))
 
     @property
