@@ -76,7 +76,7 @@ class State(ABC):
     @property
     def objective(self) -> float:
         """smooth(w) + price·nnz(w), with kept columns at zero counted."""
-        n_idle = np.count_nonzero(self.w[self.problem.keep] == 0.0)
+        n_idle = int(np.count_nonzero(self.w[self.problem.keep] == 0.0))
         return self.smooth + self.problem.sparsity.cost(self.n_nonzero + n_idle)
 
     @property
