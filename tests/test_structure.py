@@ -18,7 +18,7 @@ from blockl0.refit.local_search import LocalSearch
 from blockl0.solve import solve_problem  # noqa: F401  (it fills METHODS)
 from structures import KINDS, best, best_near, draw
 
-FEW, MANY, TREES, MOST = 8, 200, 400, 2000
+FEW, MANY, TREES, MOST = 8, 200, 150, 2000
 
 
 def check(kind, seeds, **options):
