@@ -242,7 +242,9 @@ def test_a_column_that_is_constant_in_a_part_of_the_rows_only():
     X[:, 1] = 1.0
     X[3, 1] = 2.0
     model = L0RegressorCV(3, random_state=0).fit(X, y)  # in four folds it varies
-    model.summary(X, y, n_half_samples=5, random_state=0)
+    assert np.isfinite(model.mean_scores_).all() and np.isfinite(model.coef_).all()
+    said = model.summary(X, y, n_half_samples=5, random_state=0)
+    assert len(said.columns["feature"]) == model.n_nonzero_
 
 
 def test_far_columns_are_read_some_at_a_time(rng):

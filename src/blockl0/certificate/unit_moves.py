@@ -77,7 +77,7 @@ class UnitMoves:
             if is_late or work > MOST_WORK or n_fitted > most_refits:
                 return Verdict(None, False)
             fit = self.fits.minimum(columns, w, ceiling - cost)
-            # what is zero within its bounds is not paid for
+            # what is zero within its bounds is not paid for, unless it is kept
             held = problem.held(fit.w)
             there = fit.value + problem.cost(held)
             if there < ceiling and problem.sparsity.allows(held.size):
