@@ -38,15 +38,16 @@ def draw(m, n, seed):
     return X, X[:, : n // 3].sum(axis=1) + 2.0 * rng.standard_normal(m)
 
 
-def annealed(problem, seed=0, work=2e6, most=None, run=None, span=SPAN):
+def annealed(problem, seed=0, work=2e6, most=None, run=None, span=SPAN, jobs=1):
     """The frontier of an annealing to the price of the problem, and the search that made it."""
     search, frontier = QuadraticSearch(problem, OPTIONS), Frontier()
     pool = search.make_pool(search.start(problem.zero()), run)
     most = problem.n_features if most is None else most
     rng = np.random.default_rng(seed)
-    walker = Walker(pool, most, run, rng)
     pace = (LONG if seed % 2 else FIRST)._replace(span=span)
-    anneal(walker, frontier, last_price(pool), work, pace)
+    pools = [pool, *(search._pool_beside(pool, run) for _ in range(pace.walks - 1))]
+    walkers = [Walker(own, most, last_price(pool), run, rng) for own in pools]
+    anneal(walkers, frontier, last_price(pool), work, pace, jobs)
     return search, pool, frontier
 
 
@@ -62,8 +63,8 @@ def test_what_is_noted_is_the_fit_of_its_support(form, seed):
     problem = as_problem(X, y, ridge=0.1, keep=[11], sample_weight=weights, **form)
     search, pool, frontier = annealed(problem, seed)
     before = frontier.best(problem.sparsity)
-    walker = Walker(pool, 12, None, np.random.default_rng(seed))
-    anneal_again(walker, frontier, last_price(pool), 1e6, AGAIN)
+    walker = Walker(pool, 12, last_price(pool), None, np.random.default_rng(seed))
+    anneal_again([walker], frontier, last_price(pool), 1e6, AGAIN, 1)
     assert frontier.best(problem.sparsity) <= before
     sizes = noted(frontier, 12)
     assert sizes
@@ -100,7 +101,7 @@ def test_the_seed_makes_the_walk():
     ends = []
     for seed in (0, 0, 1):
         pool = annealed(problem, seed)[1]
-        walker = Walker(pool, 60, None, np.random.default_rng(seed))
+        walker = Walker(pool, 60, last_price(pool), None, np.random.default_rng(seed))
         walker.walk(2.0, 0.5, 1e5, 0.1)
         ends.append(walker.support.tolist())
     assert ends[0] == ends[1]
@@ -110,13 +111,20 @@ def test_the_seed_makes_the_walk():
     assert values[0] != values[2]
 
 
+@pytest.mark.parametrize("seed", [1, 3])
+def test_threads_make_the_same_walks(seed):
+    problem = as_problem(*draw(40, 60, seed), alpha=0.5)
+    one, four = (annealed(problem, seed, jobs=jobs)[2] for jobs in (1, 4))
+    assert [one.value(k) for k in range(61)] == [four.value(k) for k in range(61)]
+
+
 @pytest.mark.parametrize(("n", "seed"), [(60, 0), (60, 1), (16, 2)])
 def test_what_has_left_stays_away_for_some_moves(n, seed, monkeypatch):
     monkeypatch.setattr("blockl0.refit.annealing.SLICE", 1.0)
     problem = as_problem(*draw(40, n, seed), alpha=0.5)
     search = QuadraticSearch(problem, OPTIONS)
     pool = search.make_pool(search.start(problem.zero()))
-    walker = Walker(pool, n, None, np.random.default_rng(seed))
+    walker = Walker(pool, n, last_price(pool), None, np.random.default_rng(seed))
     plan, away = walker._cooling.plan, walker._cooling.away
     anneal_once, n_away, rests = kernels.anneal, [], set()
 

@@ -41,7 +41,7 @@ def test_it_tells_what_the_pool_tells(scale, work):
     X, y = draw(40, 30, 1, lengths * scale)
     pool = pool_of(as_problem(X, y * scale, alpha=scale**2))
     pool.load(np.array([3, 7, 20]))
-    walker = Walker(pool, 10, None, np.random.default_rng(0))
+    walker = Walker(pool, 10, last_price(pool), None, np.random.default_rng(0))
     walker.walk(10.0 * scale**2, scale**2, work, 1.0)
     single = walker._single
     assert (walker.support.tolist() == [3, 7, 20]) == (work == 0.0)
@@ -54,7 +54,7 @@ def test_it_tells_what_the_pool_tells(scale, work):
 def test_it_returns_to_what_was_saved():
     pool = pool_of(as_problem(*draw(40, 30, 2), alpha=1.0))
     pool.load(np.array([1, 5, 9]))
-    walker = Walker(pool, 10, None, np.random.default_rng(0))
+    walker = Walker(pool, 10, last_price(pool), None, np.random.default_rng(0))
     table = walker._single.table
     rows, border = table.rows[:3].copy(), table.border[: kernels.MOVING].copy()
     go_back = walker.save()
@@ -87,8 +87,9 @@ def test_walks_go_on_in_double_where_single_precision_drifts(monkeypatch):
     problem = as_problem(X, y, alpha=0.5)
     search = QuadraticSearch(problem, OPTIONS)
     pool = search.make_pool(search.start(problem.zero()))
-    frontier, walker = Frontier(), Walker(pool, 50, None, np.random.default_rng(0))
-    anneal(walker, frontier, 0.5, 3e6, FIRST)
+    frontier, rng = Frontier(), np.random.default_rng(0)
+    walker = Walker(pool, 50, last_price(pool), None, rng)
+    anneal([walker], frontier, 0.5, 3e6, FIRST, 1)
     assert walker.support.tolist() == pool.support.tolist()
     size = frontier.best_size(problem.sparsity)
     w = least_squares_on(problem, frontier.support(size))
@@ -108,8 +109,10 @@ def test_single_precision_ends_as_low_as_double(pace, monkeypatch):
         for seed in range(12):
             pool = search.make_pool(search.start(problem.zero()))
             frontier = Frontier()
-            walker = Walker(pool, 60, None, np.random.default_rng(seed))
-            anneal(walker, frontier, last_price(pool), 3e7, pace)
+            rng, price = np.random.default_rng(seed), last_price(pool)
+            pools = [pool, *(search._pool_of(pool.columns, pool) for _ in range(pace.walks - 1))]
+            walkers = [Walker(own, 60, price, None, rng) for own in pools]
+            anneal(walkers, frontier, price, 3e7, pace, 1)
             values.append(frontier.best(problem.sparsity) + search.constant)
         ends.append(np.mean(values))
     # single walks differ by chance
@@ -131,7 +134,7 @@ def test_sizes_that_are_best_for_a_price(seed):
 
 def test_a_walk_may_begin_at_more_columns_than_it_may_come_to():
     pool = pool_of(as_problem(*draw(40, 30, 6), alpha=1.0))
-    walker = Walker(pool, 4, None, np.random.default_rng(0))
+    walker = Walker(pool, 4, last_price(pool), None, np.random.default_rng(0))
     walker.go_to(np.arange(12))
     assert walker.support.tolist() == list(range(12))
     walker.walk(30.0, 20.0, 1e5, 0.1)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -12,8 +13,9 @@ from numpy.typing import NDArray
 from blockl0 import kernels
 from blockl0.problem.sparsity import Sparsity
 from blockl0.refit.frontier import Frontier
-from blockl0.refit.pool import Pool, restore, save
+from blockl0.refit.pool import Pool
 from blockl0.refit.single import LEAST_PRICE, MAX_DRIFT, SingleTable, unit_of
+from blockl0.refit.threads import in_threads
 from blockl0.run import Run
 
 Floats = NDArray[np.float64]
@@ -37,6 +39,12 @@ MOST_REBUILT = 8
 """Times that rounding may spoil a table of single precision before walks go on in double."""
 SPARE = 1.1, 8
 """Columns that a support may have, of those of a descent: such a multiple, and so many more."""
+MOVES_EACH, FEWEST_MOVES, MOST_WALK = 100, 2000, 2e9
+"""Of a walk at one size: moves for each column of the support, in all at least, and operations at
+most."""
+HOT, COLD = 0.36, 0.06
+"""The temperatures of such a walk at its beginning, in drop costs of the lower quartile of the
+support that is known, and at its end, in those of its least column."""
 
 
 class Pace(NamedTuple):
@@ -93,19 +101,23 @@ class Walker:
         Its whole Gram matrix is made. It is left at the end of a walk.
     most : int
         Columns in a support, at most; memory is quadratic in them.
+    last : float
+        The lowest price or temperature of its walks.
     run : Run or None
         Its clock ends a walk early.
     rng : Generator
         One number is drawn, and more by `draw`.
     """
 
-    def __init__(self, pool: Pool, most: int, run: Run | None, rng: np.random.Generator) -> None:
+    def __init__(
+        self, pool: Pool, most: int, last: float, run: Run | None, rng: np.random.Generator
+    ) -> None:
         pool.know_all()
         self.pool, self.run, self._rng = pool, run, rng
         self.most = min(most, pool.sparsity.budget, pool.columns.size)
         self._single: SingleTable | None = None
         unit = unit_of(pool)
-        if unit > 0.0 and last_price(pool) > LEAST_PRICE * unit:
+        if unit > 0.0 and last > LEAST_PRICE * unit:
             self._single = SingleTable(pool)
         self._n_rebuilt = 0
         self._cooling = kernels.Cooling(
@@ -146,16 +158,11 @@ class Walker:
         """The one that walks."""
         return self.pool.table if self._single is None else self._single.table
 
-    def save(self) -> Callable[[], None]:
-        """Remember where the walk is; what is returned leads back."""
-        table = self._table
-        state = save(table)
-
-        def go_back() -> None:
-            if table is self._table:
-                restore(table, state)
-
-        return go_back
+    def walk_from(self, support: Ints, first: float, last: float, work: float, heat: float) -> None:
+        """Go to a support, and walk from there; in time."""
+        if self.has_time:
+            self.go_to(support)
+            self.walk(first, last, work, heat)
 
     def walk(self, first: float, last: float, work: float, heat: float) -> None:
         """Trials from where the walk is, while the price falls, for so many operations.
@@ -188,13 +195,13 @@ class Walker:
         self._single = None
         self.pool.load(single.support)
 
-    def best(self, price: float) -> Ints:
-        """The best support met for a price; the kept columns where none was."""
-        values = self._cooling.values + price / self._unit * np.arange(self.most + 1)
+    def best(self, price: float) -> tuple[float, Ints]:
+        """The best support met for a price, and its value; the kept columns where none was."""
+        values = self._unit * self._cooling.values + price * np.arange(self.most + 1)
         size = int(np.argmin(values))
         if values[size] == np.inf:
-            return self.pool.columns[self.pool.table.kept]
-        return self._support(size)
+            return np.inf, self.pool.columns[self.pool.table.kept]
+        return float(values[size]), self._support(size)
 
     def _support(self, size: int) -> Ints:
         return np.sort(self.pool.columns[self._cooling.members[size, :size]])
@@ -236,19 +243,27 @@ def best_for(sizes: Ints, values: Floats, low: float, high: float) -> Ints:
     return sizes[sorted({*chosen, kept[-1]})]
 
 
-def anneal(walker: Walker, frontier: Frontier, price: float, work: float, pace: Pace) -> None:
+def best_of(walkers: Sequence[Walker], price: float) -> Ints:
+    """The best support that any of them has met for a price."""
+    return min((walker.best(price) for walker in walkers), key=lambda met: met[0])[1]
+
+
+def anneal(
+    walkers: Sequence[Walker], frontier: Frontier, price: float, work: float, pace: Pace, jobs: int
+) -> None:
     """Walk from the kept columns alone to the price, and offer the best of each size met.
 
     A descent for a low price fills up with columns, of which each alone is worth it. Here the price
     falls slowly from one that few columns are worth, and the support is at every price one of the
     many that are about as good as any: what is large was grown from what was good when small. How
     well a walk ends is decided while the price falls to a tenth or so, and differs much from one to
-    another; so the last prices are gone through in stages, where there are several walks, which all
-    begin at the best support that those of the stage before have met.
+    another; so the last prices are gone through in stages, where there are several walkers, which
+    all begin at the best support that those of the stage before have met.
 
     Parameters
     ----------
-    walker : Walker
+    walkers : sequence of Walker
+        As many as the pace has walks; what they do depends on no other one within a stage.
     frontier : Frontier
         All prices from the first to the last are served.
     price : float
@@ -256,36 +271,86 @@ def anneal(walker: Walker, frontier: Frontier, price: float, work: float, pace: 
     work : float
         Operations.
     pace : Pace
+    jobs : int
+        Threads.
     """
-    first = first_price(walker.pool)
+    leader = walkers[0]
+    first = first_price(leader.pool)
     if not price < first:
         return
     high = min(first, pace.span * price)
-    walker.go_to(walker.best(first))
+    leader.go_to(leader.best(first)[1])
     if high < first:
-        walker.walk(first, high, EARLY * work, pace.heat)
+        leader.walk(first, high, EARLY * work, pace.heat)
         work *= 1.0 - EARLY
-    n_stages = max(1, round(np.log(high / price) / np.log(STAGE))) if pace.walks > 1 else 1
-    share = work / (pace.walks * n_stages)
+    n_stages = max(1, round(np.log(high / price) / np.log(STAGE))) if len(walkers) > 1 else 1
+    share = work / (len(walkers) * n_stages)
     for above, below in pairwise(np.geomspace(high, price, n_stages + 1)):
-        walker.go_to(walker.best(above))
-        go_back = walker.save()
-        for _ in range(pace.walks):
-            if walker.has_time:
-                go_back()
-                walker.walk(above, below, share, pace.heat)
-    walker.tell(frontier, None if pace.span == np.inf else (price, SPAN * price))
+        start = best_of(walkers, above)
+        calls = [partial(w.walk_from, start, above, below, share, pace.heat) for w in walkers]
+        in_threads(calls, jobs, leader.run)
+    for walker in walkers:
+        walker.tell(frontier, None if pace.span == np.inf else (price, SPAN * price))
 
 
-def anneal_again(walker: Walker, frontier: Frontier, price: float, work: float, pace: Pace) -> None:
+def anneal_again(
+    walkers: Sequence[Walker], frontier: Frontier, price: float, work: float, pace: Pace, jobs: int
+) -> None:
     """From the best support for a higher price down to the price; parameters as of `anneal`.
 
-    The higher that price the more work there is, all of it from the highest.
+    The higher that price the more work there is, all of it from the highest. Each walker has a
+    price of its own.
     """
-    pool, share = walker.pool, walker.draw()
-    above = price * SPAN**share
-    start = frontier.support(frontier.best_size(Sparsity(above, pool.sparsity.budget)))
-    if pool.has(start):
-        walker.go_to(start)
-        walker.walk(above, price, work * share, pace.heat)
+    calls, budget = [], walkers[0].pool.sparsity.budget
+    for walker in walkers:
+        share = walker.draw()
+        above = price * SPAN**share
+        start = frontier.support(frontier.best_size(Sparsity(above, budget)))
+        if walker.pool.has(start):
+            calls.append(partial(walker.walk_from, start, above, price, work * share, pace.heat))
+    in_threads(calls, jobs, walkers[0].run)
+    for walker in walkers:
         walker.tell(frontier, (price, SPAN * price))
+
+
+class Landing(NamedTuple):
+    """Where a walk has ended: the support, settled in its pool, and the objective there."""
+
+    support: Ints
+    objective: float
+
+
+class Heat(NamedTuple):
+    """The temperatures of a walk at one size, and its operations."""
+
+    first: float
+    last: float
+    work: float
+
+    @classmethod
+    def around(cls, pool: Pool) -> Heat:
+        """For walks to supports like the one of a pool; zero where no column may leave it.
+
+        What the weakest columns are worth tells by how much supports differ that are nearly as
+        good.
+        """
+        costs, size = pool.drop_costs(pool.movable), pool.size
+        moves = max(MOVES_EACH * size, FEWEST_MOVES)
+        work = min(moves * pool.columns.size * (1.5 * size + 4.0), MOST_WALK)
+        if costs.size == 0:
+            return cls(0.0, 0.0, work)
+        return cls(HOT * float(np.quantile(costs, 0.25)), COLD * float(costs.min()), work)
+
+
+def walk_at_size(walker: Walker, heat: Heat, constant: float) -> Landing:
+    """Fill the budget by chance, exchange columns while it cools, and descend from the best.
+
+    It depends on nothing that others have found: where several such walks end at one support, there
+    is hardly a better one. The constant is the objective of no column.
+    """
+    pool = walker.pool
+    # at a price as low as the temperature the budget is full at once, and hardly a column leaves
+    walker.walk_from(pool.columns[pool.table.kept], heat.first, heat.last, heat.work, 1.0)
+    pool.load(walker.best(0.0)[1])
+    pool.descend()
+    return Landing(pool.support, pool.objective + constant)

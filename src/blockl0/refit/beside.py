@@ -17,20 +17,16 @@ MEDIUM, LARGE, BETTER = 24, 96, 40
 """Columns in a support at a price from which on there is a second search; from which on the first
 makes no round; and from which on it makes one where an annealing does better than a descent: after
 that the annealings are ahead."""
-MANY, FULL = 48, 64
-"""The same under a budget alone, where kicks do better on small supports; where the first search
-goes on, too, there is no second one unless more than one round is made."""
 ELSEWHERE, LONGER = 10, 4
 """Fruitless rounds between two long annealings, and how much longer the next one takes."""
 FEW_ROUNDS, GIVEN_ROUNDS = 4, 2
 """Twice the walks in a row without improvement that end a search which began with an annealing that
 brought nothing, and one with a frontier that was given, where points beside it walk as well."""
-WARM = 0.15
-"""The temperature of annealings under a budget alone: it is full before the last price, when only
-swaps are left, of which colder walks make too few."""
 PRICED = LONG._replace(fewest=LARGE)
 """The pace of a long annealing to a price: where supports are small there is time for more moves,
 since one round of kicks is made."""
+PAIR = AGAIN._replace(walks=2)
+"""Two walks again, that can be made at the same time."""
 SHORT = AGAIN._replace(moves=AGAIN.moves / 2)
 """The pace of walks on a frontier that was given, to which many points add."""
 SMALL_GAIN = 2e-3
@@ -86,9 +82,9 @@ class Beside:
     def begin(self, incumbent: Incumbent) -> None:
         """Anneal once, where the first search has come to a large support."""
         is_priced, is_given = self._first.problem.sparsity.price > 0.0, self._given is not None
-        many = MANY if self.rounds > 0 else FULL
-        fewest = 1 if is_given else MEDIUM if is_priced else many
-        if incumbent.n_nonzero < fewest or incumbent.objective <= self._first.negligible:
+        if not (is_priced or is_given) or incumbent.objective <= self._first.negligible:
+            return
+        if incumbent.n_nonzero < MEDIUM and not is_given:
             return
         self._search = self._first.for_annealing()
         if self._search is None:
@@ -96,21 +92,18 @@ class Beside:
         self.rng = deepcopy(self._given_rng)
         start, is_better = replace(incumbent, frontier=self._given, walk=None), False
         if self._given is None:
-            first, then = FIRST, PRICED
-            if not is_priced:
-                first, then = FIRST._replace(heat=WARM), LONG._replace(heat=WARM)
-            self.point = self._search.cool(start, self.run, self.rng, first)
+            self.point = self._search.cool(start, self.run, self.rng, FIRST)
             # where a short annealing is no better than a descent a long one, or many, hardly are
             is_better = self.point is not start
             if is_better:
-                self._next = then
+                self._next = PRICED
             else:
                 self.rounds = min(self.rounds, FEW_ROUNDS)
         else:
             self.point, self.rounds = start, min(self.rounds, GIVEN_ROUNDS)
         size = self.point.n_nonzero
-        self._makes_none = is_given or size >= (LARGE if is_priced else FULL)
-        self.is_alone = self._makes_none or (is_priced and is_better and size >= BETTER)
+        self._makes_none = is_given or size >= LARGE
+        self.is_alone = self._makes_none or (is_better and size >= BETTER)
 
     @property
     def is_over(self) -> bool:
@@ -134,11 +127,14 @@ class Beside:
             self.point = self._search.cool(before, self.run, self.rng, self._next)
             self._next = self._next._replace(moves=LONGER * self._next.moves)
             self._next_cooling += ELSEWHERE
+            n_made = 1
         else:
-            pace = AGAIN if self._given is None else SHORT
+            # the least effort makes but one of them
+            pace = SHORT if self._given is not None else AGAIN if self._fruitless < 0 else PAIR
             self.point = self._search.cool(before, self.run, self.rng, pace, is_again=True)
+            n_made = pace.walks
         self._fruitless = count_fruitless(
-            self._fruitless, before.objective, self.point.objective
+            self._fruitless, before.objective, self.point.objective, n_made
         )  # fmt: skip
 
     def better(self, incumbent: Incumbent) -> Incumbent:
@@ -150,11 +146,11 @@ class Beside:
         return point
 
 
-def count_fruitless(fruitless: int, before: float, after: float) -> int:
-    """The rounds in a row without improvement after one more; a small one takes back but half.
+def count_fruitless(fruitless: int, before: float, after: float, n_made: int = 1) -> int:
+    """The walks in a row without improvement after some more; a small one takes back but half.
 
     On a large support nearly every round finds a little.
     """
     if not after < before:
-        return fruitless + 1
+        return fruitless + n_made
     return max(fruitless, 0) // 2 if before - after < SMALL_GAIN * abs(before) else 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from hashlib import blake2b
 from typing import Any
 
@@ -19,12 +20,15 @@ from blockl0.problem.fits import make_fits
 from blockl0.problem.problem import Problem
 from blockl0.problem.sparsity import Sparsity
 from blockl0.refit.annealing import (
+    Heat,
+    Landing,
     Pace,
     Walker,
     anneal,
     anneal_again,
     last_price,
     most_columns,
+    walk_at_size,
     work_of,
 )
 from blockl0.refit.around import Around
@@ -445,13 +449,46 @@ class QuadraticSearch(AnnealingSearch):
         pool = self.make_pool(incumbent, run, kick_size(self.problem, self.options))
         around = self._around(incumbent, pool)
         before, price = around.best, last_price(pool)
-        walker = Walker(pool, most_columns(size), run, rng)
+        pool.know_all()
+        walkers = [
+            Walker(own, most_columns(size), price, run, rng)
+            for own in [pool, *(self._pool_beside(pool, run) for _ in range(pace.walks - 1))]
+        ]
         walk = anneal_again if is_again else anneal
-        walk(walker, around.frontier, price, work_of(pool, size, pace), pace)
+        work, n_jobs = work_of(pool, size, pace), self.options.n_jobs
+        walk(walkers, around.frontier, price, work, pace, n_jobs)
         around.return_to_best()
         if not around.best < before - self.tolerance:
             return incumbent
         return self._settled_if_better(pool.support, incumbent, run, rng)
+
+    def _pool_beside(self, pool: Pool, run: Run) -> Pool:
+        """One on the same Gram matrix that another thread may change."""
+        other = self._pool_of(pool.columns, pool)
+        other.run = run
+        return other
+
+    def set_out(
+        self, incumbent: Incumbent, run: Run, rngs: Sequence[np.random.Generator]
+    ) -> list[Callable[[], Landing]]:
+        """Walks from nothing in a pool around the incumbent, one for each generator."""
+        pool = self.make_pool(incumbent, run, kick_size(self.problem, self.options))
+        pool.know_all()
+        heat = Heat.around(pool)
+        if not heat.last > 0.0:
+            return []
+        pools = [self._pool_beside(pool, run) for _ in rngs]
+        walkers = [
+            Walker(own, pool.size, heat.last, run, rng)
+            for own, rng in zip(pools, rngs, strict=True)
+        ]
+        return [partial(walk_at_size, walker, heat, self.constant) for walker in walkers]
+
+    def settle_landing(
+        self, landing: Landing, incumbent: Incumbent, run: Run, rng: np.random.Generator
+    ) -> Incumbent:
+        """What a walk has found, settled, if it is better; else the incumbent."""
+        return self._settled_if_better(landing.support, incumbent, run, rng)
 
     def _around(self, incumbent: Incumbent, pool: Pool) -> Around:
         """The frontier of the incumbent, as far as the pool has it, and the pool."""

@@ -34,6 +34,7 @@ from blockl0.refit.pooled_search import PooledSearch
 from blockl0.refit.quadratic_search import QuadraticSearch
 from blockl0.refit.search import Search
 from blockl0.refit.together import Second
+from blockl0.refit.walks import Walks
 from blockl0.result import Result, Status
 from blockl0.run import Run, status_of
 from blockl0.storage.scans import timed_by
@@ -151,6 +152,7 @@ def improve(
     incumbent: Incumbent | None = None
     status: Status | None = None
     beside, second = Beside(search, run, rng, rounds, frontier), Second(search, run, rng)
+    walks = Walks(search, run, rng, rounds)
     try:
         given = _without_choice(search)
         incumbent = given or search.start(search.problem.zero() if init is None else init, run)
@@ -162,15 +164,22 @@ def improve(
         is_done = is_done or search.is_alone(incumbent)
         if not (is_done or incumbent.is_proven):
             beside.begin(incumbent)
+            if frontier is None:
+                walks.begin(incumbent)
         status = run.record(beside.better(incumbent))
-        rounds = -1 if is_done else beside.rounds_left(rounds)
+        rounds = -1 if is_done else max(beside.rounds_left(rounds), int(walks.are_made))
         # the first round is always made, and is narrow
         fruitless, n_looks = -1, 0
         while status is None and fruitless < rounds and not incumbent.is_proven:
             before = incumbent.objective
             is_perfect = before <= search.negligible
             # of a perfect fit only changes for their price are left
-            if not is_perfect:
+            if is_perfect:
+                pass
+            elif walks.are_made and fruitless >= 0:
+                kick = partial(search.kick_round, incumbent, run, rng)
+                incumbent = walks.beside(kick, incumbent, rng)
+            else:
                 make = partial(make_round, search, incumbent, run, rng, fruitless, n_looks)
                 n_looks += is_time_to_look(fruitless)
                 incumbent = second.beside(make, incumbent, fruitless)
@@ -178,12 +187,13 @@ def improve(
             incumbent = search.settle_checked(incumbent, run, rng)
             if is_perfect:
                 break
-            fruitless = 0 if incumbent.objective < before else fruitless + 1
+            n_made = walks.n_counted(incumbent) if fruitless >= 0 else 1
+            fruitless = 0 if incumbent.objective < before else fruitless + n_made
             is_easy = fruitless >= EASY and search.is_alone(incumbent)
             incumbent.iteration += 1
             beside.advance(incumbent)
             status = run.record(second.better(beside.better(incumbent)))
-            if is_easy:
+            if is_easy or walks.agree:
                 break
         while status is None and beside.is_alone and not beside.is_over:
             incumbent.iteration += 1

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from blockl0.incumbent import Incumbent, Tally
 from blockl0.problem.problem import Problem
 from blockl0.problem.sparsity import Sparsity
-from blockl0.refit.annealing import Pace
+from blockl0.refit.annealing import Landing, Pace
 from blockl0.refit.pool_sizes import SearchOptions
 from blockl0.run import Run
 
@@ -168,3 +168,19 @@ class AnnealingSearch(Search):
 
         From nothing, or again from a support that is good for a higher price.
         """
+
+    @abstractmethod
+    def set_out(
+        self, incumbent: Incumbent, run: Run, rngs: Sequence[np.random.Generator]
+    ) -> list[Callable[[], Landing]]:
+        """Walks from nothing in a pool around the incumbent, one for each generator.
+
+        They depend on nothing but that pool, and can be made at the same time. There are none where
+        nothing may be exchanged. Asked for budgets without a price.
+        """
+
+    @abstractmethod
+    def settle_landing(
+        self, landing: Landing, incumbent: Incumbent, run: Run, rng: np.random.Generator
+    ) -> Incumbent:
+        """What a walk has found, settled, if it is better; else the incumbent."""

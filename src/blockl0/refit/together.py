@@ -10,7 +10,6 @@ the two is never worse than the first alone, and neither depends on how many thr
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
@@ -19,6 +18,7 @@ import numpy as np
 
 from blockl0.incumbent import Incumbent, Walk
 from blockl0.refit.search import Search
+from blockl0.refit.threads import in_threads
 from blockl0.run import Run
 
 FROM = 16
@@ -85,15 +85,3 @@ class Second:
             return incumbent
         point.iteration = incumbent.iteration
         return point
-
-
-def in_threads(work: list[Callable[[], Incumbent]], n_threads: int, run: Run) -> list[Incumbent]:
-    """What each call returns, in their order; after Ctrl-C none of them has any time left."""
-    if n_threads == 1:
-        return [call() for call in work]
-    with ThreadPoolExecutor(min(n_threads, len(work))) as pool:
-        try:
-            return [future.result() for future in [pool.submit(call) for call in work]]
-        except KeyboardInterrupt as stop:
-            run.interrupt(stop)
-            raise

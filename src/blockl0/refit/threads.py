@@ -1,0 +1,26 @@
+"""Independent pieces of a search, at the same time where there are threads for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from blockl0.run import Run
+
+Answer = TypeVar("Answer")
+
+
+def in_threads(
+    work: Sequence[Callable[[], Answer]], n_threads: int, run: Run | None
+) -> list[Answer]:
+    """What each call returns, in their order; after Ctrl-C none of them has any time left."""
+    if n_threads == 1 or len(work) < 2:
+        return [call() for call in work]
+    with ThreadPoolExecutor(min(n_threads, len(work))) as pool:
+        try:
+            return [future.result() for future in [pool.submit(call) for call in work]]
+        except KeyboardInterrupt as stop:
+            if run is not None:
+                run.interrupt(stop)
+            raise
