@@ -44,7 +44,7 @@ def test_other_losses_too():
 @pytest.mark.parametrize("seed", range(3))
 def test_it_is_never_worse_than_the_first_search_alone(seed, monkeypatch):
     X, y = noisy(seed=seed)
-    options = {"n_nonzero_coefs": 15, "effort": LONG, "random_state": seed}
+    options = {"alpha": 4.0, "effort": LONG, "random_state": seed}
     both = solve(X, y, **options)
     monkeypatch.setattr("blockl0.refit.together.FROM", 10**9)
     assert both.objective <= solve(X, y, **options).objective
@@ -64,7 +64,7 @@ def test_two_searches_run_at_the_same_time(monkeypatch):
     monkeypatch.setattr(QuadraticSearch, "kick_round", kick)
     X, y = noisy(seed=3)
     # 15 is a round elsewhere, and 17 end it: one round is made by both
-    solve(X, y, n_nonzero_coefs=12, effort=17, random_state=0, n_jobs=2)
+    solve(X, y, alpha=12.0, effort=17, random_state=0, n_jobs=2)
     assert len(seen) == 2
 
 
