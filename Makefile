@@ -55,7 +55,7 @@ test-arithmetic: export NUMBA_CACHE_DIR := $(CURDIR)/$(VENV)/numba-generic
 test-arithmetic: export OMP_NUM_THREADS := 2
 test-arithmetic: $(STAMP)
 	NPY_DISABLE_CPU_FEATURES="$$($(BIN)/python -c '$(FEATURES)')" \
-	  $(BIN)/python -m pytest -m "not slow" $(CORE)
+	  $(BIN)/python -m pytest -n 2 -m "not slow" $(CORE)
 
 # the names differ between releases of NumPy, which knows its own
 FEATURES := import numpy; print(*numpy.show_config("dicts")["SIMD Extensions"].get("found", ()))
