@@ -11,7 +11,7 @@ STAMP := $(VENV)/.installed
 
 help:
 	@echo "make demo       solve, certify, compare and report, on embedded data (under a minute)"
-	@echo "make test       the test suite (nine minutes on two cores, compiling included)"
+	@echo "make test       the test suite (four minutes of CPU time on two workers, compiling included)"
 	@echo "make test-slow  the tests that take longer: pages, examples, many random problems"
 	@echo "make test-arithmetic  the numerical core as an older processor would compute it"
 	@echo "make test-bounds      the kernels with every index checked"

@@ -153,9 +153,9 @@ def allowed(case):
 def least(case, choices):
     """The least objective of some choices.
 
-    Without its bounds a fit is no worse, and many fits are made at once; with more columns it is no
-    worse either. So fits within bounds are made one by one, from the best without bounds on, of
-    choices that can still be best.
+    Without its bounds a fit is no worse, and many fits are made at once. So those within their
+    bounds are made one by one, from the best without bounds on, until none of the rest can be best.
+    Nothing is concluded from one of them for another: with dependent columns scipy may end early.
     """
     given, names = case.given, case.labels
     costs = given.get("costs", np.ones(len(names)))
@@ -165,15 +165,11 @@ def least(case, choices):
     below = free_values(case, columns) + prices
     if np.isinf(case.bounds).all():
         return below.min()
-    found, fitted = np.inf, []
+    found = np.inf
     for i in np.argsort(below):
-        here = set(columns[i])
         if below[i] > found + 1e-12 * case.scale:
             break
-        if any(here < more and value + prices[i] >= found for more, value in fitted):
-            continue
-        fitted.append((here, fit_value(case, columns[i])))
-        found = min(found, fitted[-1][1] + prices[i])
+        found = min(found, fit_value(case, columns[i]) + prices[i])
     return found
 
 
