@@ -11,7 +11,7 @@ STAMP := $(VENV)/.installed
 
 help:
 	@echo "make demo       solve, certify, compare and report, on embedded data (under a minute)"
-	@echo "make test       the test suite (nine minutes on two cores, compiling included)"
+	@echo "make test       the test suite (four minutes of CPU time on two workers, compiling included)"
 	@echo "make test-slow  the tests that take longer: pages, examples, many random problems"
 	@echo "make test-arithmetic  the numerical core as an older processor would compute it"
 	@echo "make test-bounds      the kernels with every index checked"
@@ -55,7 +55,7 @@ test-arithmetic: export NUMBA_CACHE_DIR := $(CURDIR)/$(VENV)/numba-generic
 test-arithmetic: export OMP_NUM_THREADS := 2
 test-arithmetic: $(STAMP)
 	NPY_DISABLE_CPU_FEATURES="$$($(BIN)/python -c '$(FEATURES)')" \
-	  $(BIN)/python -m pytest -m "not slow" $(CORE)
+	  $(BIN)/python -m pytest -n 2 -m "not slow" $(CORE)
 
 # the names differ between releases of NumPy, which knows its own
 FEATURES := import numpy; print(*numpy.show_config("dicts")["SIMD Extensions"].get("found", ()))

@@ -175,7 +175,7 @@ def _stored(rng, X, recipe):
 # truth -------------------------------------------------------------------------------------------
 
 
-@njit(error_model="numpy")
+@njit(error_model="numpy", cache=True)
 def _enumerate(A, b, values, apart, shaky, nothing):  # pragma: no cover
     """½‖r‖², least distance and rounding for every subset of the unit columns of A, by bit mask."""
     r, n = A.shape
@@ -250,7 +250,7 @@ def _enumerate(A, b, values, apart, shaky, nothing):  # pragma: no cover
         nothing[mask] = ROUNDING * length * np.sqrt(sq) + 0.5 * delta * delta
 
 
-@njit(error_model="numpy")
+@njit(error_model="numpy", cache=True)
 def _mark_supersets(mask, j, n, apart, values):  # pragma: no cover
     for other in range(1 << (n - j - 1)):
         values[mask | (other << (j + 1))] = np.inf

@@ -126,36 +126,71 @@ def limits(rng, truth):
 
 def best(case):
     """The least objective over all choices of units."""
-    given, names = case.given, case.labels
-    units = list(dict.fromkeys(names))
-    most = given.get("n_nonzero_coefs", len(units))
-    kept = {names[j] for j in given.get("keep", ())}
-    found = np.inf
-    for size in range(most + 1):
-        for chosen in combinations(units, size):
-            if kept <= set(chosen):
-                columns = [j for j, name in enumerate(names) if name in chosen]
-                costs = given.get("costs")
-                n_paid = sum(1.0 if costs is None else costs[names.index(u)] for u in chosen)
-                found = min(found, fit_value(case, columns) + given.get("alpha", 0.0) * n_paid)
-    return found
+    return least(case, allowed(case))
 
 
 def best_near(case, point, swaps):
     """The least objective one addition or removal away, or a swap."""
+    here = {case.labels[j] for j in case.given.get("keep", ())}
+    here |= {case.labels[j] for j in np.flatnonzero(np.atleast_2d(point.T).any(axis=0))}
+    near = []
+    for chosen in allowed(case):
+        out, into = len(here - set(chosen)), len(set(chosen) - here)
+        if max(out, into) <= 1 and (swaps or out + into <= 1):
+            near.append(chosen)
+    return least(case, near)
+
+
+def allowed(case):
+    """All choices of units with the kept ones among them."""
+    units = list(dict.fromkeys(case.labels))
+    most = case.given.get("n_nonzero_coefs", len(units))
+    kept = {case.labels[j] for j in case.given.get("keep", ())}
+    every = (chosen for size in range(most + 1) for chosen in combinations(units, size))
+    return [chosen for chosen in every if kept <= set(chosen)]
+
+
+def least(case, choices):
+    """The least objective of some choices.
+
+    Without its bounds a fit is no worse, and many fits are made at once. So those within their
+    bounds are made one by one, from the best without bounds on, until none of the rest can be best.
+    Nothing is concluded from one of them for another: with dependent columns scipy may end early.
+    """
     given, names = case.given, case.labels
-    kept = {names[j] for j in given.get("keep", ())}
-    here = kept | {names[j] for j in np.flatnonzero(np.atleast_2d(point.T).any(axis=0))}
-    found, units = [], list(dict.fromkeys(names))
-    for size in range(given.get("n_nonzero_coefs", len(units)) + 1):
-        for chosen in combinations(units, size):
-            out, into = len(here - set(chosen)), len(set(chosen) - here)
-            if kept <= set(chosen) and max(out, into) <= 1 and (swaps or out + into <= 1):
-                columns = [j for j, name in enumerate(names) if name in chosen]
-                costs = given.get("costs", np.ones(len(names)))
-                paid = sum(costs[names.index(unit)] for unit in chosen)
-                found.append(fit_value(case, columns) + given.get("alpha", 0.0) * paid)
-    return min(found)
+    costs = given.get("costs", np.ones(len(names)))
+    paid = np.array([sum(costs[names.index(unit)] for unit in chosen) for chosen in choices])
+    prices = given.get("alpha", 0.0) * paid
+    columns = [[j for j, name in enumerate(names) if name in chosen] for chosen in choices]
+    below = free_values(case, columns) + prices
+    if np.isinf(case.bounds).all():
+        return below.min()
+    found = np.inf
+    for i in np.argsort(below):
+        if below[i] > found + 1e-12 * case.scale:
+            break
+        found = min(found, fit_value(case, columns[i]) + prices[i])
+    return found
+
+
+def free_values(case, supports):
+    """The least loss on each of some sets of columns, whatever the bounds."""
+    ridge, Y = case.given.get("ridge", 0.0), case.y.reshape(len(case.X), -1)
+    sizes, values = np.array([len(s) for s in supports]), np.empty(len(supports))
+    for size in set(sizes.tolist()):
+        of_size = np.flatnonzero(sizes == size)
+        A = np.zeros((of_size.size, len(Y) + size, size))
+        A[:, : len(Y)] = np.moveaxis(case.X[:, [supports[i] for i in of_size]], 1, 0)
+        A[:, len(Y) :] = np.sqrt(ridge) * np.eye(size)
+        B = np.vstack([Y, np.zeros((size, Y.shape[1]))])
+        if size:
+            U, lengths, _ = np.linalg.svd(A, full_matrices=False)
+            # what `lstsq` takes for zero
+            least_length = np.finfo(float).eps * max(A.shape[1:]) * lengths[:, :1]
+            U *= (lengths > least_length)[:, None, :]
+            B = B - U @ (np.swapaxes(U, 1, 2) @ B)
+        values[of_size] = 0.5 * np.sum(B**2, axis=(-2, -1))
+    return values
 
 
 def fit_value(case, columns):

@@ -238,7 +238,7 @@ def test_a_block_that_ends_its_workers_is_named(monkeypatch):
     X, y = draw(9, n=40)
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 1}),
-        workers(4) as cluster,
+        workers(2) as cluster,
         distributed.Client(cluster),
     ):
         set_block(monkeypatch, X[:, :10].nbytes)
@@ -253,7 +253,7 @@ def test_workers_that_are_all_gone_in_the_middle_do_not_hang(monkeypatch):
     monkeypatch.setattr(dask_arrays, "PATIENCE", 2.0)
     X, y = draw(12)
     with (
-        workers(4) as cluster,
+        workers(2) as cluster,
         distributed.Client(cluster) as client,
     ):
 
@@ -301,7 +301,7 @@ from blockl0.refit import checkpoint
 if __name__ == "__main__":
     checkpoint.PATIENCE = 0.0
     X, y = t.draw(11)
-    with pytest.MonkeyPatch.context() as patch, t.workers(4) as made, t.distributed.Client(made):
+    with pytest.MonkeyPatch.context() as patch, t.workers(2) as made, t.distributed.Client(made):
         D = t.many_blocks(X, patch)
         end = lambda: os.kill(os.getpid(), signal.SIGKILL)
         patch.setattr(t.dask_arrays.DaskEngine, "map", t.after_some(30, end))

@@ -104,38 +104,65 @@ def test_errors_that_need_the_cells_do_not_wait_for_pandas(tmp_path, cells, said
     assert said in run.stderr and run.stdout.split() == ["False"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["-t", "one"], "There is nothing to explain: 'one' is 7 in all 40 rows."),
-        (["-t", "word"], "There is nothing to explain: 'word' is 'red' in all 40 rows."),
-        (["-t", "US", "--loss", "huber"], "'US' holds labels (No, Yes); use --loss logistic."),
-        (["-t", "y", "--keep", "US", "--levels", "separate"],
-         "--keep US: 'US' is a category; give its values, as --keep US=Yes."),
-        (["-t", "y", "--keep", "place", "--levels", "separate"],
-         "as --keep place=Bad --keep place=Good --keep place=Medium."),
-        (["-t", "id"], "'id' holds 40 different values in 40 rows ('n0"),
-        (["-t", "y", "--keep", "US=Yess", "--drop", "one", "--drop", "word", "--drop", "id"],
-         "--keep US=Yess: there is no such column for the fit. Did you mean 'US=Yes'?"),
-    ],
-)  # fmt: skip
-def test_targets_and_categories_are_refused_as_after_reading(tmp_path, arguments, said):
-    """In the same words whether pandas has to read the file or not: here for the sake of an é."""
-    path, rng = tmp_path / "table.csv", np.random.default_rng(0)
+REFUSED = [
+    (["-t", "one"], "There is nothing to explain: 'one' is 7 in all 40 rows."),
+    (["-t", "word"], "There is nothing to explain: 'word' is 'red' in all 40 rows."),
+    (["-t", "US", "--loss", "huber"], "'US' holds labels (No, Yes); use --loss logistic."),
+    (["-t", "y", "--keep", "US", "--levels", "separate"],
+     "--keep US: 'US' is a category; give its values, as --keep US=Yes."),
+    (["-t", "y", "--keep", "place", "--levels", "separate"],
+     "as --keep place=Bad --keep place=Good --keep place=Medium."),
+    (["-t", "id"], "'id' holds 40 different values in 40 rows ('n0"),
+    (["-t", "y", "--keep", "US=Yess", "--drop", "one", "--drop", "word", "--drop", "id"],
+     "--keep US=Yess: there is no such column for the fit. Did you mean 'US=Yes'?"),
+]  # fmt: skip
+ONE_BY_ONE = """
+import sys
+from blockl0.cli import main
+for arguments in ALL:
+    try:
+        main(["fit", PATH, *arguments])
+    except SystemExit:
+        print("pandas" in sys.modules, file=sys.stderr)
+"""
+
+
+def write_table(path, first):
+    rng = np.random.default_rng(0)
+    rows = [
+        f"{rng.normal():.3f},{rng.normal():.3f},{rng.choice(['Yes', 'No'])},7,red,"
+        f"{rng.choice(['Bad', 'Good', 'Medium'])},n{i}{first if i == 0 else 'a'}"
+        for i in range(40)
+    ]
+    path.write_text("\n".join(["y,x,US,one,word,place,id", *rows]) + "\n", encoding="utf-8")
+
+
+def test_targets_and_categories_are_refused_without_pandas(tmp_path):
+    """One process for all: what none of them has imported was not needed by any."""
+    path = tmp_path / "table.csv"
+    write_table(path, "a")
+    code = ONE_BY_ONE.replace("PATH", repr(str(path)))
+    code = code.replace("ALL", repr([arguments for arguments, _ in REFUSED]))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    answers = done.stderr.split("False\n")
+    assert len(answers) == len(REFUSED) + 1 and not answers[-1], done.stderr
+    for answer, (_, said) in zip(answers, REFUSED, strict=False):
+        assert said in answer
+
+
+@pytest.mark.parametrize(("arguments", "said"), REFUSED)
+def test_targets_and_categories_are_refused_as_after_reading(
+    tmp_path, arguments, said, monkeypatch
+):
+    """In the same words where pandas has to read the file: here for the sake of an é."""
+    path, seen = tmp_path / "table.csv", []
+    monkeypatch.setattr(
+        "blockl0.cli.data.read_raw", lambda *args, **how: seen.append(1) or read_raw(*args, **how)
+    )
     for first, is_read in (("a", False), ("é", True)):
-        rows = [
-            f"{rng.normal():.3f},{rng.normal():.3f},{rng.choice(['Yes', 'No'])},7,red,"
-            f"{rng.choice(['Bad', 'Good', 'Medium'])},n{i}{first if i == 0 else 'a'}"
-            for i in range(40)
-        ]
-        path.write_text("\n".join(["y,x,US,one,word,place,id", *rows]) + "\n", encoding="utf-8")
-        code = (
-            "import sys; from blockl0.cli import main\n"
-            f"try: main(['fit', {str(path)!r}, *{arguments!r}])\n"
-            "finally: print('pandas' in sys.modules)"
-        )
-        run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-        assert said in run.stderr and run.stdout.split() == [str(is_read)], run.stderr
+        write_table(path, first)
+        assert said in run("fit", path, *arguments, code=3).stderr
+        assert bool(seen) == is_read
 
 
 @pytest.mark.parametrize(

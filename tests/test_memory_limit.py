@@ -98,8 +98,8 @@ from blockl0.cli import main
 from blockl0.tables import chunks
 
 small, large, room = sys.argv[1], sys.argv[2], int(sys.argv[3])
-# parts of 2 instead of 32 MB, so that a folder of a hundred is many of them
-chunks.CHUNK_BYTES = 1 << 21
+# parts of 1 instead of 32 MB, so that a folder of fifty is many of them
+chunks.CHUNK_BYTES = 1 << 20
 
 def fit(folder, more):
     sys.argv = ["blockl0", "fit", folder, "--target", "y", "-k", "2", "--quiet", *more]
@@ -128,8 +128,8 @@ def test_a_folder_larger_than_the_memory_is_streamed(tmp_path, kind):
     pd = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
     # text takes several times its bytes while it is read, and far more time
-    rows, n_files, n = (100_000, 20, 15) if kind == "parquet" else (20_000, 11, 60)
-    room, times = 64 << 20, 3.0 if kind == "parquet" else 1.5
+    rows, n_files, n = (100_000, 12, 15) if kind == "parquet" else (10_000, 12, 60)
+    room, times = 36 << 20, 3.0 if kind == "parquet" else 1.5
     rng, large, small = np.random.default_rng(0), tmp_path / "large", tmp_path / "small"
     for folder, files, m in ((small, 2, 500), (large, n_files, rows)):
         folder.mkdir()

@@ -446,8 +446,10 @@ def with_padded_gaps(frame: Any, missing: set[str]) -> Any:
     for j, kind in enumerate(frame.dtypes):
         if kind.kind in "biufcmM":
             continue
-        texts = (text for text in frame.iloc[:, j].unique() if isinstance(text, str))
-        gaps = [text for text in texts if text != text.strip() and text.strip() in missing]
+        # as an array of objects: texts of Arrow are slow one by one
+        texts = frame.iloc[:, j].unique().astype(object)
+        padded = (text for text in texts if isinstance(text, str) and text != text.strip())
+        gaps = [text for text in padded if text.strip() in missing]
         if gaps:
             changed[frame.columns[j]] = frame.iloc[:, j].where(~frame.iloc[:, j].isin(gaps))
     return frame.assign(**changed) if changed else frame
