@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
@@ -158,24 +158,35 @@ class Walker:
         """The one that walks."""
         return self.pool.table if self._single is None else self._single.table
 
-    def walk_from(self, support: Ints, first: float, last: float, work: float, heat: float) -> None:
+    def walk_from(
+        self,
+        support: Ints,
+        first: float,
+        last: float,
+        work: float,
+        heat: float,
+        most: int | None = None,
+    ) -> None:
         """Go to a support, and walk from there; in time."""
         if self.has_time:
             self.go_to(support)
-            self.walk(first, last, work, heat)
+            self.walk(first, last, work, heat, most)
 
-    def walk(self, first: float, last: float, work: float, heat: float) -> None:
+    def walk(
+        self, first: float, last: float, work: float, heat: float, most: int | None = None
+    ) -> None:
         """Trials from where the walk is, while the price falls, for so many operations.
 
-        A tableau that has drifted is built anew, which is work as well.
+        There may be fewer columns than the walker has room for. A tableau that has drifted is built
+        anew, which is work as well.
         """
-        plan = self._cooling.plan
+        plan, most = self._cooling.plan, self.most if most is None else most
         plan[: kernels.MOVES] = first / self._unit, last / self._unit, heat, work, 0.0, MAX_DRIFT
         while plan[kernels.WORK_DONE] < work and self.has_time:
             until = min(work, plan[kernels.WORK_DONE] + SLICE)
             if self._single is None:
                 plan[kernels.MOST_DRIFT] = kernels.MAX_DRIFT
-            end = kernels.anneal(self._table, self._cooling, self.pool.equal, self.most, until)
+            end = kernels.anneal(self._table, self._cooling, self.pool.equal, most, until)
             if end == kernels.DRIFTED:
                 plan[kernels.WORK_DONE] += float(self.pool.columns.size) * self.pool.size**2
                 self._rebuild()
@@ -313,6 +324,27 @@ def anneal_again(
         walker.tell(frontier, (price, SPAN * price))
 
 
+def anneal_at_size(
+    walkers: Sequence[Walker], frontier: Frontier, price: float, work: float, pace: Pace, jobs: int
+) -> None:
+    """Walks from nothing at the size of the pool's support; parameters as of `anneal`.
+
+    The work is that of such walks. Of supports that are not large, they find others of that size
+    which are better; whether another size is, annealings tell.
+    """
+    pool = walkers[0].pool
+    heat, size, kept = Heat.around(pool), pool.size, pool.columns[pool.table.kept]
+    if heat.last > 0.0:
+        calls = [partial(walker.walk_from, kept, *heat, 1.0, size) for walker in walkers]
+        in_threads(calls, jobs, walkers[0].run)
+    for walker in walkers:
+        walker.tell(frontier, (price, SPAN * price))
+
+
+Annealing = Callable[[Sequence[Walker], Frontier, float, float, Pace, int], None]
+"""`anneal`, and the others that are called alike."""
+
+
 class Landing(NamedTuple):
     """Where a walk has ended: the support, settled in its pool, and the objective there."""
 
@@ -350,7 +382,7 @@ def walk_at_size(walker: Walker, heat: Heat, constant: float) -> Landing:
     """
     pool = walker.pool
     # at a price as low as the temperature the budget is full at once, and hardly a column leaves
-    walker.walk_from(pool.columns[pool.table.kept], heat.first, heat.last, heat.work, 1.0)
+    walker.walk_from(pool.columns[pool.table.kept], *heat, 1.0)
     pool.load(walker.best(0.0)[1])
     pool.descend()
     return Landing(pool.support, pool.objective + constant)

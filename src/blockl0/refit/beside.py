@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from blockl0.incumbent import Incumbent
-from blockl0.refit.annealing import AGAIN, FIRST, LONG, Pace
+from blockl0.refit.annealing import AGAIN, FIRST, LONG, Pace, anneal_again, anneal_at_size
 from blockl0.refit.frontier import Frontier
 from blockl0.refit.search import AnnealingSearch, Search
 from blockl0.run import Run
@@ -77,7 +77,7 @@ class Beside:
         self.is_alone = self._makes_none = False
         self._fruitless = -1
         self._next: Pace | None = None
-        self._next_cooling = 0
+        self._next_cooling = self._n_pairs = 0
 
     def begin(self, incumbent: Incumbent) -> None:
         """Anneal once, where the first search has come to a large support."""
@@ -131,7 +131,10 @@ class Beside:
         else:
             # the least effort makes but one of them
             pace = SHORT if self._given is not None else AGAIN if self._fruitless < 0 else PAIR
-            self.point = self._search.cool(before, self.run, self.rng, pace, is_again=True)
+            is_sized = pace is PAIR and before.n_nonzero < LARGE and self._n_pairs % 2 == 0
+            self._n_pairs += pace is PAIR
+            how = anneal_at_size if is_sized else anneal_again
+            self.point = self._search.cool(before, self.run, self.rng, pace, how)
             n_made = pace.walks
         self._fruitless = count_fruitless(
             self._fruitless, before.objective, self.point.objective, n_made

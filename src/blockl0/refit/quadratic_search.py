@@ -20,12 +20,12 @@ from blockl0.problem.fits import make_fits
 from blockl0.problem.problem import Problem
 from blockl0.problem.sparsity import Sparsity
 from blockl0.refit.annealing import (
+    Annealing,
     Heat,
     Landing,
     Pace,
     Walker,
     anneal,
-    anneal_again,
     last_price,
     most_columns,
     walk_at_size,
@@ -439,7 +439,7 @@ class QuadraticSearch(AnnealingSearch):
         run: Run,
         rng: np.random.Generator,
         pace: Pace,
-        is_again: bool = False,
+        how: Annealing = anneal,
     ) -> Incumbent:
         """Down to the price, from nothing or again from a higher one; the best known point.
 
@@ -454,9 +454,7 @@ class QuadraticSearch(AnnealingSearch):
             Walker(own, most_columns(size), price, run, rng)
             for own in [pool, *(self._pool_beside(pool, run) for _ in range(pace.walks - 1))]
         ]
-        walk = anneal_again if is_again else anneal
-        work, n_jobs = work_of(pool, size, pace), self.options.n_jobs
-        walk(walkers, around.frontier, price, work, pace, n_jobs)
+        how(walkers, around.frontier, price, work_of(pool, size, pace), pace, self.options.n_jobs)
         around.return_to_best()
         if not around.best < before - self.tolerance:
             return incumbent

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from blockl0.incumbent import Incumbent, Tally
 from blockl0.problem.problem import Problem
 from blockl0.problem.sparsity import Sparsity
-from blockl0.refit.annealing import Landing, Pace
+from blockl0.refit.annealing import Annealing, Landing, Pace, anneal
 from blockl0.refit.pool_sizes import SearchOptions
 from blockl0.run import Run
 
@@ -162,11 +162,11 @@ class AnnealingSearch(Search):
         run: Run,
         rng: np.random.Generator,
         pace: Pace,
-        is_again: bool = False,
+        how: Annealing = anneal,
     ) -> Incumbent:
         """Down to the price, at such a pace; the best point, or the incumbent.
 
-        From nothing, or again from a support that is good for a higher price.
+        From nothing, or as one of the other annealings does.
         """
 
     @abstractmethod
