@@ -73,10 +73,10 @@ def solve(
     method : str
         "refit", blocks whose outside support is re-fitted, with options
         ``effort="fast" | "balanced" | "thorough"`` or a number of rounds, ``block=(8, 8, 2)``,
-        ``pool``, ``patience``, ``n_jobs`` (threads; two are used where the effort is more than
-        "balanced", and the answer is the same); "dec", the paper's block decomposition, with
-        ``working_set="R10G2"``, ``theta=1e-3``, ``tol=1e-5``, ``window=50``, ``max_iter=1000``,
-        ``greedy="split"``, ``theta_scale=True``, ``stopping="window"``; or "exact", the proven
+        ``pool``, ``patience``, ``n_jobs`` (threads: two are used under a budget, up to four on
+        large supports at a price; the answer is the same); "dec", the paper's block decomposition,
+        with ``working_set="R10G2"``, ``theta=1e-3``, ``tol=1e-5``, ``window=50``,
+        ``max_iter=1000``, ``greedy="split"``, ``theta_scale=True``, ``stopping="window"``; or "exact", the proven
         global optimum by branch and bound, or the best point with a lower bound (`Result.gap`).
         It takes the squared loss where there are no more columns than rows, and with a `ridge` any
         number of columns and any loss but "softmax"; elsewhere no bound exists, status NO_BOUND.

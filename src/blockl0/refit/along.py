@@ -20,7 +20,7 @@ SHARED = 40
 """Columns in a support from which on the next points of a path share what they find."""
 FEWEST_POINTS = 4
 """Points of a path that are still to be made, from which on an annealing for all of them pays."""
-ANNEALINGS, EVEN = 3, LONG._replace(moves=4 * LONG.moves, span=np.inf, most_work=8e9)
+ANNEALINGS, EVEN = 4, LONG._replace(moves=4 * LONG.moves, span=np.inf, most_work=8e9)
 """Annealings down to the last point; each gives all prices the same share of its work."""
 
 

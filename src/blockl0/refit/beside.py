@@ -77,7 +77,7 @@ class Beside:
         self.is_alone = self._makes_none = False
         self._fruitless = -1
         self._next: Pace | None = None
-        self._next_cooling = self._n_pairs = 0
+        self._next_cooling = self._n_more = 0
 
     def begin(self, incumbent: Incumbent) -> None:
         """Anneal once, where the first search has come to a large support."""
@@ -131,8 +131,9 @@ class Beside:
         else:
             # the least effort makes but one of them
             pace = SHORT if self._given is not None else AGAIN if self._fruitless < 0 else PAIR
-            is_sized = pace is PAIR and before.n_nonzero < LARGE and self._n_pairs % 2 == 0
-            self._n_pairs += pace is PAIR
+            is_turn = self._n_more == 0 if self._given is not None else self._n_more % 2 == 0
+            is_sized = pace is not AGAIN and before.n_nonzero < LARGE and is_turn
+            self._n_more += pace is not AGAIN
             how = anneal_at_size if is_sized else anneal_again
             self.point = self._search.cool(before, self.run, self.rng, pace, how)
             n_made = pace.walks

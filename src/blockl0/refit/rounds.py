@@ -6,7 +6,8 @@
 
 until no column prices out: the point is then 1-swap stationary over all columns, re-fit included.
 Rounds of exact blocks and of kicks (drop part of the support, refill differently, descend again,
-search the difference as a block) diversify, first among few columns, then among all.
+search the difference as a block) diversify, first among few columns, then among all; and under a
+budget walks from nothing, which end the search where they agree.
 """
 
 from __future__ import annotations
@@ -86,9 +87,9 @@ def solve_refit(
     rng : Generator
     effort : "fast", "balanced", "thorough" or int
         After the first round of kicks, the rounds in a row without improvement that end the run: 0,
-        16, 60, or as given; after many of them other starts and neighbouring budgets are tried. A
-        run with more effort goes through the same rounds first, so for the same seed it is never
-        worse.
+        16, 60, or as given; under a budget it also ends where walks from nothing agree, at a price
+        other starts are tried after many of them. A run with more effort goes through the same
+        rounds first, so for the same seed it is never worse.
     block : (int, int, int)
         Columns of an exact block: from outside the support, from the support, at random.
     pool : int, optional
@@ -96,8 +97,8 @@ def solve_refit(
     patience : int
         Exact blocks in a row without improvement that end their part of a round.
     n_jobs : int, optional
-        Threads, of which two are used, in runs longer than those of the default effort; see
-        `blockl0.refit.together`.
+        Threads for walks that are made at the same time, see `blockl0.refit.walks` and
+        `blockl0.refit.annealing`, and for two searches of a long run, `blockl0.refit.together`.
     """
     options, rounds = refit_options(effort, block, pool, patience, n_jobs)
     return run_search(make_search(problem, options), init, run, rng, rounds)
@@ -189,8 +190,7 @@ def improve(
             incumbent = search.settle_checked(incumbent, run, rng)
             if is_perfect:
                 break
-            n_made = walks.n_counted(incumbent) if fruitless >= 0 else 1
-            fruitless = 0 if incumbent.objective < before else fruitless + n_made
+            fruitless = 0 if incumbent.objective < before else fruitless + 1
             is_easy = fruitless >= EASY and search.is_alone(incumbent)
             incumbent.iteration += 1
             beside.advance(incumbent)

@@ -68,10 +68,6 @@ class Walks:
         """Whether as many as the effort asks for have ended at the best point."""
         return self._agreed >= self._needed
 
-    def n_counted(self, incumbent: Incumbent) -> int:
-        """As how many rounds one with walks counts: a pair of walks as two."""
-        return 2 if self.are_made and incumbent.n_nonzero >= KICKED else 1
-
     def beside(
         self, kick: Callable[[], Incumbent], incumbent: Incumbent, rng: np.random.Generator
     ) -> Incumbent:
