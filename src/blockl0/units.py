@@ -64,7 +64,7 @@ class Columns:
 
     def support(self, w: Floats) -> Ints:
         """The columns with a nonzero coefficient, ascending."""
-        return np.flatnonzero(w if w.ndim == 1 else w.any(axis=1)).astype(np.int64, copy=False)
+        return (w if w.ndim == 1 else w.any(axis=1)).nonzero()[0].astype(np.int64, copy=False)
 
     def count(self, w: Floats) -> int:
         """How many these are."""

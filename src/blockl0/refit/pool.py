@@ -178,6 +178,8 @@ class Pool:
         """Whether it holds this support (columns of X in the pool), without much rounding."""
         if self.size != support.size or self.table.value[kernels.DRIFT] > kernels.MAX_DRIFT:
             return False
+        if support.size == 0:
+            return True
         positions = np.searchsorted(self.columns, support)
         return bool((self.table.slot[positions] >= 0).all())
 
@@ -295,6 +297,11 @@ class Pool:
         self.table.gram[:] = self._problem.design.gram(self.columns, self._weights)
         self.table.gram.flat[:: self.columns.size + 1] = self.sq_norms
         self.table.known[:] = True
+
+    def whole_gram(self) -> Floats:
+        """All of H, made now unless it is known."""
+        self.know_all()
+        return self.table.gram
 
     def unit_gram(self) -> NDArray[np.float32]:
         """All of H, which is known, of columns of length one in single precision; made once."""
