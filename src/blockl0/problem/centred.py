@@ -267,11 +267,29 @@ class Held(Dense):
 
     blur = Centered.blur
 
-    def __init__(self, centred: Centered) -> None:
-        super().__init__(centred.columns(np.arange(centred.shape[1])))
+    def __init__(self, centred: Centered, entries: Floats | None = None) -> None:
+        n = centred.shape[1]
+        super().__init__(centred.columns(np.arange(n)) if entries is None else entries)
         self._centred = centred
         self.means, self.rests = centred.means, centred.rests
         self.is_constant, self.is_flat = centred.is_constant, centred.is_flat
+
+    @classmethod
+    def of(cls, base: Dense, weights: Floats | None = None) -> Held:
+        """A dense X less its weighted means, as `Centered` finds them, without its detours."""
+        (m, n), X = base.shape, base.X
+        ones = np.ones(m) if weights is None else weights
+        total = float(np.add.reduce(ones))
+        means = base.rmatvec(ones) / total
+        entries = X - means
+        norms = ones @ (entries * entries)
+        if (FAR**2 * norms < total * means**2).any():
+            return cls(Centered(base, weights))
+        means += ones @ entries / total
+        np.subtract(X, means, out=entries)
+        none, is_flat = np.zeros(n, dtype=np.bool_), norms == 0.0
+        entries[:, is_flat] = 0.0
+        return cls(Centered.known(base, means, np.zeros(n), none, is_flat, none), entries)
 
     def recentred(self, weights: Floats, target: Floats | None = None) -> Centered:
         """The same X with means of other weights taken away."""
@@ -295,9 +313,9 @@ def centred(design: Design, weights: Floats | None = None) -> Any:
     own = design.as_centred(weights)
     if own is not None:
         return own
-    plain = Centered(design, weights)
-    is_small = isinstance(design, Dense) and design.nbytes <= CACHE_BYTES
-    return Held(plain) if is_small else plain
+    if isinstance(design, Dense) and design.nbytes <= CACHE_BYTES:
+        return Held.of(design, weights)
+    return Centered(design, weights)
 
 
 def _is_constant(X_B: Floats, weights: Floats) -> NDArray[np.bool_]:
