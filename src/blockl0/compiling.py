@@ -12,6 +12,8 @@ from typing import Any
 from numba import njit
 from numba.core import types
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 
 from blockl0.compile_time import counted
 
@@ -48,7 +50,7 @@ def general(**options: Any) -> Callable[[Any], Any]:
 
     numba would compile f(x, -1), f(x, 0) and f(x, n) one by one, though they become the same code.
     """
-    compiled = njit(no_cpython_wrapper=True, **options)  # pyright: ignore[reportCallIssue]
+    compiled: Any = njit(no_cpython_wrapper=True, pipeline_class=InnerCompiler, **options)  # pyright: ignore[reportCallIssue]
 
     def decorate(function: Any) -> Any:
         dispatcher: Any = compiled(function)
@@ -64,6 +66,39 @@ def general(**options: Any) -> Callable[[Any], Any]:
         return dispatcher
 
     return decorate
+
+
+class InnerLibrary(JITCodeLibrary):
+    """The code of a function that only compiled ones call: it becomes machine code with theirs.
+
+    numba would optimize it and make machine code of it by itself as well, which nobody calls.
+    """
+
+    def _optimize_final_module(self) -> None:
+        return
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._verify_declare_only_symbols()
+        self._finalized = True
+
+    @property
+    def codegen(self) -> InnerLibrary:
+        """What numba tells the constants of machine code to; here there is none."""
+        return self
+
+    def set_env(self, env_name: str, env: Any) -> None:
+        """Nothing is to be told."""
+
+
+class InnerCompiler(Compiler):
+    """Compiles what becomes part of other functions."""
+
+    def compile_extra(self, func: Any) -> Any:
+        """Compile a function into a library that is no machine code by itself."""
+        target: Any = self.state.targetctx
+        self.state.library = InnerLibrary(target.codegen(), func.__qualname__)
+        return super().compile_extra(func)
 
 
 def on_a_long_stack(function: Callable[..., Any]) -> Callable[..., Any]:
