@@ -204,7 +204,9 @@ class ExactSearch:
         forced, columns = part.forced, part.columns
         operations = columns.size + 16.0 + np.sqrt(self.problem.n_samples)
         if forced.size == 0:
-            H = np.ascontiguousarray(self.H[columns][:, columns])
+            H = self.H
+            if columns.size < H.shape[0]:
+                H = np.ascontiguousarray(H[columns][:, columns])
             return part, Quadratic(H, self.c[columns], 0.5, 0.5 * BLUR * operations)
         Z, b = self.data.without(forced, columns)
         lengths = np.sqrt(np.einsum("ij,ij->j", Z, Z))
@@ -344,4 +346,4 @@ class ExactSearch:
         H /= scale[:, None]
         H /= scale
         H.flat[diagonal] = is_real
-        return H, problem.gradient_at_zero / scale / math.sqrt(self._unit)
+        return H, problem.gradient_at_zero / (scale * math.sqrt(self._unit))

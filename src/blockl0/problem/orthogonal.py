@@ -56,6 +56,17 @@ def distances(R: Floats) -> Floats:
         return 1.0 / np.sqrt(np.einsum("ij,ij->i", inverse, inverse))
 
 
+def are_apart(R: Floats, least: float) -> bool:
+    """Whether each of k > 0 unit columns with triangular factor R is farther from all others.
+
+    None is nearer than one over the length of all of inv(R), which is quicker to say.
+    """
+    inverse, info = _lapack.dtrtri(R)
+    if info == 0 and least * math.sqrt(np.vdot(inverse, inverse)) < 1.0:
+        return True
+    return float(distances(R).min()) > least
+
+
 def reflected(A: Floats) -> tuple[Floats, Floats, Floats]:
     """Reflections that make A (m, k), m ≥ k > 0, triangular, as LAPACK keeps them, and R (k, k).
 
@@ -189,7 +200,7 @@ def least_squares(A: Floats, b: Floats, n_first: int = 0) -> Floats:
     m, k = A.shape
     if m >= k > 0:
         reflections, scales, R = reflected(A)
-        if distances(R).min() > DEPENDENT:
+        if are_apart(R, DEPENDENT):
             turned, _, info = _lapack.dormqr(
                 "L", "T", reflections, scales, b.reshape(m, -1), REFLECTED_AT_ONCE * k
             )
@@ -211,12 +222,7 @@ def rounding_of(problem: Problem, w: Floats, smooth: float | None = None) -> flo
     smooth part at w may be known.
     """
     support = COLUMNS.support(w)
-    lengths = np.zeros(support.size)
-    if support.size:
-        columns = problem.design.columns(support)
-        if problem.sample_weight is not None:
-            columns *= np.sqrt(problem.sample_weight)[:, None]
-        lengths = np.sqrt(np.einsum("ij,ij->j", columns, columns) + problem.ridge)
+    lengths = np.sqrt(problem.sq_norms[support])
     length = math.sqrt(2.0 * problem.smooth_at_zero)
     sizes = np.abs(w[support]) if w.ndim == 1 else np.linalg.norm(w[support], axis=1)
     delta = PRECISION * (length + float(sizes @ lengths))
