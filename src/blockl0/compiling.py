@@ -45,12 +45,15 @@ def cached(**options: Any) -> Callable[[Any], Any]:
     return decorate
 
 
-def general(**options: Any) -> Callable[[Any], Any]:
+def general(is_settled: bool = False, **options: Any) -> Callable[[Any], Any]:
     """`numba.njit` for functions that only compiled ones call, compiled once for all constants.
 
     numba would compile f(x, -1), f(x, 0) and f(x, n) one by one, though they become the same code.
+    What is settled is optimized before it becomes part of others as well, so that where sums may be
+    reordered their order is decided without them; that takes time.
     """
-    compiled: Any = njit(no_cpython_wrapper=True, pipeline_class=InnerCompiler, **options)  # pyright: ignore[reportCallIssue]
+    pipeline = SettledCompiler if is_settled else InnerCompiler
+    compiled: Any = njit(no_cpython_wrapper=True, pipeline_class=pipeline, **options)  # pyright: ignore[reportCallIssue]
 
     def decorate(function: Any) -> Any:
         dispatcher: Any = compiled(function)
@@ -68,14 +71,11 @@ def general(**options: Any) -> Callable[[Any], Any]:
     return decorate
 
 
-class InnerLibrary(JITCodeLibrary):
+class SettledLibrary(JITCodeLibrary):
     """The code of a function that only compiled ones call: it becomes machine code with theirs.
 
-    numba would optimize it and make machine code of it by itself as well, which nobody calls.
+    numba would make machine code of it by itself as well, which nobody calls.
     """
-
-    def _optimize_final_module(self) -> None:
-        return
 
     def _finalize_final_module(self) -> None:
         self._finalize_dynamic_globals()
@@ -83,7 +83,7 @@ class InnerLibrary(JITCodeLibrary):
         self._finalized = True
 
     @property
-    def codegen(self) -> InnerLibrary:
+    def codegen(self) -> SettledLibrary:
         """What numba tells the constants of machine code to; here there is none."""
         return self
 
@@ -91,14 +91,29 @@ class InnerLibrary(JITCodeLibrary):
         """Nothing is to be told."""
 
 
-class InnerCompiler(Compiler):
+class InnerLibrary(SettledLibrary):
+    """The same, left to be optimized with its callers."""
+
+    def _optimize_final_module(self) -> None:
+        return
+
+
+class SettledCompiler(Compiler):
     """Compiles what becomes part of other functions."""
+
+    library = SettledLibrary
 
     def compile_extra(self, func: Any) -> Any:
         """Compile a function into a library that is no machine code by itself."""
         target: Any = self.state.targetctx
-        self.state.library = InnerLibrary(target.codegen(), func.__qualname__)
+        self.state.library = self.library(target.codegen(), func.__qualname__)
         return super().compile_extra(func)
+
+
+class InnerCompiler(SettledCompiler):
+    """The same, of what is optimized with its callers."""
+
+    library = InnerLibrary
 
 
 def on_a_long_stack(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -768,7 +768,7 @@ _reordered = {"nnan", "nsz", "reassoc", "contract", "arcp"}
 wide = cached(fastmath=_reordered, **_options)
 # always inlined: else the process that compiles calls a copy compiled by itself, and one that reads
 # the cache another, which adds in another order
-wide_inner = general(forceinline=True, fastmath=_reordered, **_options)
+wide_inner = general(is_settled=True, forceinline=True, fastmath=_reordered, **_options)
 
 
 class Tableau(NamedTuple):
@@ -1217,7 +1217,7 @@ def price_swaps(W, diagonal, w, free, slopes, pivots, least, change):
 class Relaxation(NamedTuple):
     """The columns `at` of H, and what is relaxed.
 
-    In w_j = √d_j·v_j, and with b = c − (H − D)v, memberships are z_j = smaller(1, |w_j|/θ) for one θ:
+    In w_j = √d_j·v_j, and with b = c − (H − D)v, memberships are z_j = min(1, |w_j|/θ) for one θ:
     full columns have b_j/√d_j = w_j, fractional ones |b_j|/√d_j = θ, absent ones less.
     """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any, Generic, Self, TypeVar, cast, overload
 
 import numpy as np
@@ -55,6 +56,8 @@ class _Late:
         return np.random.default_rng(self._seed)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # asked by `copy`, which copies this object by its attributes
-            raise AttributeError(name)
-        return getattr(self._made, name)
+        value = self.__dict__[name] = getattr(self._made, name)
+        return value
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> np.random.Generator:
+        return deepcopy(self._made, memo)

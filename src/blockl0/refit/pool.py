@@ -331,7 +331,7 @@ class Pool:
         if self._problem.n_samples * self.columns.size**2 <= LITTLE_WORK:
             self.know_all()
             return
-        batch = min(max(self._batch, int(table.known.sum()) // 4), MAX_BATCH)
+        batch = min(max(self._batch, int(np.count_nonzero(table.known)) // 4), MAX_BATCH)
         if weight is not None and missing.size < batch:
             gains = np.where(table.known | (weight == 0.0), -np.inf, self.add_gains())
             gains[missing] = np.inf
@@ -396,10 +396,10 @@ class Pool:
         order = np.argsort(~inside, kind="stable")
         ins, out = block[inside], block[~inside]
         self.know(out)
-        rows, edge = table.rows, table.border[kernels.EDGE]
-        M = table.gram[np.ix_(out, out)]
+        rows, edge, H_out = table.rows, table.border[kernels.EDGE], table.gram[out]
+        M = H_out[:, out]
         if members.size:
-            M = M - table.gram[np.ix_(out, members)] @ rows[: members.size, out]
+            M = M - H_out[:, members] @ rows[: members.size, out]
         H, c = np.empty((block.size, block.size)), edge[np.concatenate([ins, out])]
         H[n_in:, n_in:] = 0.5 * (M + M.T)
         if n_in:
@@ -416,10 +416,11 @@ class Pool:
             c[n_in:] += RW.T @ c[:n_in]
             c[:n_in] = R @ c[:n_in]
         # back to the order of the block
-        back = np.argsort(order)
+        back = np.empty_like(order)
+        back[order] = np.arange(order.size)
         if not (np.isfinite(H).all() and np.isfinite(c).all()):
             return None
-        return np.ascontiguousarray(H[np.ix_(back, back)]), c[back]
+        return np.ascontiguousarray(H[back][:, back]), c[back]
 
     def drop_costs(self, positions: Ints) -> Floats:
         """By how much taking out each of these members raises the minimum."""
