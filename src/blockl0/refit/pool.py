@@ -112,6 +112,8 @@ class Pool:
             member=np.empty(capacity + 1, dtype=np.int64),
             value=np.zeros(4),
         )
+        if like is None and problem.n_samples * p**2 <= LITTLE_WORK:
+            self.know_all()
         self.clear()
 
     def part_from_others(self) -> None:
@@ -327,9 +329,6 @@ class Pool:
         table = self.table
         missing = positions[~table.known[positions]]
         if missing.size == 0:
-            return
-        if self._problem.n_samples * self.columns.size**2 <= LITTLE_WORK:
-            self.know_all()
             return
         batch = min(max(self._batch, int(np.count_nonzero(table.known)) // 4), MAX_BATCH)
         if weight is not None and missing.size < batch:
