@@ -27,7 +27,7 @@ CACHED_BYTES, GRAM_BATCH, MAX_BATCH = 8 << 20, 8, 256
 """Rows of the Gram matrix are made one by one from a pool in cache, otherwise 8 at a time or more:
 the more are known the more are made together, so that a long search makes few large products."""
 LITTLE_WORK = 2e6
-"""Multiplications up to which all of H takes no longer than some of its rows one by one."""
+"""Multiplications up to which all of H takes no longer than some of its rows: all are made then."""
 MAX_REBUILDS = 3
 """Times in one descent that a drifted tableau is built anew."""
 AT_ONCE, CLEAR = 64, 1e-6
