@@ -24,6 +24,12 @@ DIGEST = hashlib.sha256().digest_size
 STACK_SLOTS = 1 << 16
 """Of the frame under the compiler's: half a megabyte, and Python adds as much for those above."""
 
+STEPS = (
+    "_finalize_dynamic_globals", "_verify_declare_only_symbols", "_optimize_final_module",
+    "_finalize_final_module", "codegen",
+)  # fmt: skip
+"""Of numba, from optimized code to machine code; `SettledLibrary` makes the first two of them."""
+
 _warned: list[str] = []
 
 
@@ -53,6 +59,8 @@ def general(is_settled: bool = False, **options: Any) -> Callable[[Any], Any]:
     reordered their order is decided without them; that takes time.
     """
     pipeline = SettledCompiler if is_settled else InnerCompiler
+    if not all(hasattr(JITCodeLibrary, step) for step in STEPS):
+        pipeline = Compiler  # of a release of numba that has other steps
     compiled: Any = njit(no_cpython_wrapper=True, pipeline_class=pipeline, **options)  # pyright: ignore[reportCallIssue]
 
     def decorate(function: Any) -> Any:
