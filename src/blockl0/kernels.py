@@ -766,8 +766,8 @@ def start_relaxation(tree, price, budget):
 # long loops over the pool, free of NaN: sums may be reordered, so that they run on vector registers
 _reordered = {"nnan", "nsz", "reassoc", "contract", "arcp"}
 wide = cached(fastmath=_reordered, **_options)
-# always inlined: else every kernel would have a copy of its own, which may add in another order, and
-# it would depend on what a process has compiled or read first which of them is called
+# always inlined: else every kernel would have a copy of its own, which may add in another order,
+# and what a process has compiled or read first would decide which of them is called
 wide_inner = general(is_settled=True, forceinline=True, fastmath=_reordered, **_options)
 
 

@@ -56,6 +56,8 @@ class _Late:
         return np.random.default_rng(self._seed)
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # asked by `copy` and `pickle`, of this object
+            raise AttributeError(name)
         value = self.__dict__[name] = getattr(self._made, name)
         return value
 

@@ -31,6 +31,8 @@ of the problem), is at most this far from the span of the others. No support of 
 columns, and "optimal" is said of all supports that hold none."""
 ROUNDED = 1e-13
 """Distance of a unit column from others below which it is a combination of these, to rounding."""
+FEW_COLUMNS = 32
+"""Columns of a factor up to which it pays to remember what is above its diagonal."""
 REFLECTED_AT_ONCE = 32
 """Columns that LAPACK may take together; it asks for so much memory for each of them."""
 OPERATIONS = 8.0
@@ -75,10 +77,11 @@ def reflected(A: Floats) -> tuple[Floats, Floats, Floats]:
     k = A.shape[1]
     reflections, scales, _, info = _lapack.dgeqrf(A, lwork=REFLECTED_AT_ONCE * k)
     assert info == 0
-    return reflections, scales, reflections[:k] * _upper(k)
+    R = reflections[:k]
+    return reflections, scales, R * _upper(k) if k <= FEW_COLUMNS else np.triu(R)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=FEW_COLUMNS)
 def _upper(k: int) -> Floats:
     """Ones on and above the diagonal, (k, k)."""
     return np.triu(np.ones((k, k)))
@@ -223,7 +226,8 @@ def rounding_of(problem: Problem, w: Floats, smooth: float | None = None) -> flo
     """
     support = COLUMNS.support(w)
     lengths = np.sqrt(problem.sq_norms[support])
-    length = math.sqrt(2.0 * problem.smooth_at_zero)
+    at_zero = problem.loss_at_zero if problem.has_intercept else problem.smooth_at_zero
+    length = math.sqrt(2.0 * at_zero)
     sizes = np.abs(w[support]) if w.ndim == 1 else np.linalg.norm(w[support], axis=1)
     delta = PRECISION * (length + float(sizes @ lengths))
     rest = math.sqrt(2.0 * (problem.smooth(w) if smooth is None else max(smooth, 0.0)))

@@ -72,11 +72,11 @@ def apply(problem: Problem, fit_intercept: bool = True) -> Prepared:
     design = centred(problem.design, weights)
     # a kept column may be the intercept's
     keep = independent(design, problem.keep, weights, problem.ridge, problem.units)
-    y, shifts = problem.y, ()
+    y, shifts, has_intercept = problem.y, (), True
     if problem.loss.shifts_with_target:
         y, shifts = _shift(y, weights, problem.is_quadratic)
-    is_inside = not problem.is_quadratic
-    problem = replace(problem, keep=keep, design=design, y=y, has_intercept=is_inside)
+        has_intercept = not problem.is_quadratic
+    problem = replace(problem, keep=keep, design=design, y=y, has_intercept=has_intercept)
     return Prepared(problem, shifts, design)
 
 
