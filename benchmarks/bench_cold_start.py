@@ -42,6 +42,8 @@ CASES = {
 def fresh_process(case: tuple[str, int, float], cache: str) -> tuple[float, float, float]:
     """(import, first solve, second solve) in seconds."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": cache, "OMP_NUM_THREADS": "1"}
+    # an installed package has its byte code; where none may be written, every process would make it
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     done = subprocess.run(
         [sys.executable, "-c", CHILD, *map(str, case)],
         env=environment,

@@ -155,7 +155,7 @@ def test_the_first_pass_is_one(make, has_intercept):
     X, y = draw(8)
     source = make(X)
     problem = apply(as_problem(Blocks(source), y, n_nonzero_coefs=K), has_intercept).problem
-    sq_norms, gradient = problem.design.sq_norms(), problem.gradient_at_zero()
+    sq_norms, gradient = problem.design.sq_norms(), problem.gradient_at_zero
     ranges, means = problem.design.ranges(), X.mean(axis=0) * has_intercept
     assert (source.n_blocks == 1).all() and source.n_columns == 0
     Z = X - means

@@ -13,6 +13,7 @@ import blockl0
 from blockl0 import ConstantColumnWarning, L0Classifier, L0Regressor, L0RegressorCV
 from blockl0.losses import LOSSES
 from blockl0.problem.centred import Centered
+from blockl0.problem.centred import centred as in_its_way
 from blockl0.problem.design import as_design
 from blockl0.problem.preprocess import apply
 from blockl0.problem.problem import as_problem
@@ -146,12 +147,13 @@ def test_a_target_far_from_zero(loss):
     assert far[2] - 2.0**40 == pytest.approx(near[2], abs=1e-3)
 
 
+@pytest.mark.parametrize("make", [Centered, in_its_way])
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("offset", OFFSETS)
-def test_every_operation_is_right_to_the_spread(offset, storage, rng):
+def test_every_operation_is_right_to_the_spread(offset, storage, rng, make):
     X, _, weights = draw(offset)
     X[:, 5] = 7.3
-    design, idx = Centered(as_design(STORAGES[storage](X)), weights), [4, 0, 5, 3]
+    design, idx = make(as_design(STORAGES[storage](X)), weights), [4, 0, 5, 3]
     others = rng.random(80) * (rng.random(80) < 0.3) + 1e-9
     for centred, weights_of in ((design, weights), (design.recentred(others), others)):
         A = centre(X, weights_of).astype(np.float64)
@@ -186,25 +188,27 @@ def test_every_operation_is_right_to_the_spread(offset, storage, rng):
     np.testing.assert_allclose(shift[:5], exact[:5].astype(np.float64), rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("make", [Centered, in_its_way])
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("level", [1.0, -3e5, 1e12, 1e-20])
-def test_a_column_is_constant_when_its_range_is_rounding(level, storage):
+def test_a_column_is_constant_when_its_range_is_rounding(level, storage, make):
     ulp = np.spacing(abs(level))
     steps = np.arange(30) % 3  # ranges of 2 and of 64 ulps
     X = np.column_stack([np.full(30, level), level + steps * ulp, level + 32 * steps * ulp])
-    design = Centered(as_design(STORAGES[storage](X)))
+    design = make(as_design(STORAGES[storage](X)))
     assert design.is_constant.tolist() == design.is_flat.tolist() == [True, True, False]
     assert not design.columns([0, 1]).any()
     np.testing.assert_allclose(design.columns([2])[:, 0], 32 * (steps - 1.0) * ulp, rtol=1e-12)
     assert 2.0 < FLAT * abs(level) / ulp < 64.0
 
 
+@pytest.mark.parametrize("make", [Centered, in_its_way])
 @pytest.mark.parametrize("storage", STORAGES)
-def test_rows_without_weight_do_not_make_a_column_vary(storage, rng):
+def test_rows_without_weight_do_not_make_a_column_vary(storage, rng, make):
     X, y, weights = draw(0.0)
     weights[:20] = 0.0
     X[:, 0] = np.where(weights > 0.0, 3.7, X[:, 0])
-    design = Centered(as_design(STORAGES[storage](X)), weights)
+    design = make(as_design(STORAGES[storage](X)), weights)
     assert design.is_constant.tolist() == [True] + [False] * 5
     with pytest.warns(ConstantColumnWarning, match="Column x0 is constant"):
         model = L0Regressor(2, random_state=0).fit(STORAGES[storage](X), y, weights)

@@ -5,6 +5,7 @@ And compiling takes no time that it need not take.
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import subprocess
@@ -15,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numba import config, njit
+from numba import config, njit, types
 from numba.core import event
 
 import blockl0
@@ -123,6 +124,55 @@ def test_constants_are_compiled_once(function):
     assert sums(10) == 8 + 16 + 20 + 14 + 12
     # the flag is no integer, but no constant either
     assert len(add.signatures) == 2
+
+
+def test_an_inner_function_is_machine_code_in_its_callers_only(function):
+    add = general()(function)
+    add.compile((types.int64, types.int64))
+    (overload,) = add.overloads.values()
+    engine = add.targetctx.codegen()._engine
+    assert not engine.is_symbol_defined(overload.fndesc.llvm_func_name)
+
+    @njit
+    def twice(n):
+        return add(add(n, n), n)
+
+    @njit
+    def once(n):
+        return add(n, 1)
+
+    assert (twice(1), once(5)) == (5, 7)
+
+
+def test_an_error_in_an_inner_function_comes_out():
+    @general(boundscheck=True)
+    def entry(values, i):
+        return values[i]
+
+    @njit
+    def total(values, n):
+        return entry(values, 0) + entry(values, n)
+
+    values = np.arange(3.0)
+    assert total(values, 2) == 2.0
+    with pytest.raises(IndexError):
+        total(values, 3)
+
+
+def test_cycles_are_collected_again_after_compiling(function):
+    seen = []
+
+    class Watch(event.Listener):
+        def on_start(self, event):
+            seen.append(gc.isenabled())
+
+        def on_end(self, event):
+            pass
+
+    with event.install_listener("numba:compile", Watch()):
+        assert cached()(function)(3, 4) == 11
+    assert seen == [False]
+    assert gc.isenabled()
 
 
 def test_kernels_without_references_still_free_their_arrays():

@@ -369,3 +369,19 @@ def test_one_way_to_say_which_loss_several_classes_have():
         assert (loss.for_classes(3) is not loss) == loss.takes_many_classes
     eta = np.log([[1.0, 2.0, 5.0]])
     np.testing.assert_allclose(Softmax().probabilities(eta), [[0.125, 0.25, 0.625]])
+
+
+def test_a_quadratic_that_says_nothing_of_shifts_keeps_its_intercept_inside(rng):
+    class Plain(Squared):
+        name = "plain"
+        is_quadratic = True
+
+    assert not Plain().shifts_with_target
+    X = rng.standard_normal((40, 8)) + 5.0
+    y = X[:, 0] - 2.0 * X[:, 3] + 100.0 + 0.1 * rng.standard_normal(40)
+    known, own = (
+        L0Regressor(2, loss=loss, random_state=0).fit(X, y) for loss in ("squared", Plain())
+    )
+    assert own.support_.tolist() == known.support_.tolist() == [0, 3]
+    assert own.intercept_ == pytest.approx(known.intercept_, rel=1e-10)
+    assert own.objective_ == pytest.approx(known.objective_, rel=1e-10)

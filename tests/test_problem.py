@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from copy import deepcopy
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from blockl0.losses import Squared
+from blockl0.problem.lazy import late_generator
 from blockl0.problem.problem import Problem, as_problem
 from blockl0.problem.sparsity import Sparsity, as_sparsity
 from grid import ONE_OUTPUT
@@ -147,3 +150,28 @@ def test_projection_keeps_the_largest_and_the_lowest_of_ties():
     unchanged = Sparsity(0.0, 5).project(w)
     assert unchanged is not w
     assert (unchanged == w).all()
+
+
+def test_a_late_generator_draws_as_one_that_was_made_at_once():
+    late, made = late_generator(7), np.random.default_rng(7)
+    before = deepcopy(late)
+    for rng in (late, before, deepcopy(late_generator(7))):
+        fresh = np.random.default_rng(7)
+        assert rng.uniform() == fresh.uniform()
+        assert rng.permutation(9).tolist() == fresh.permutation(9).tolist()
+    # a copy goes on from where the original is, and by itself
+    made.uniform(), made.permutation(9)
+    copied = deepcopy(late)
+    assert copied.integers(10**9) == made.integers(10**9) == late.integers(10**9)
+    assert late_generator(made) is made
+    assert late_generator(None).uniform() != late_generator(None).uniform()
+
+
+def test_what_a_problem_knows_is_what_it_would_find(data, loss):
+    X, y, weight = data
+    y = amounts(loss, y) if is_positive(loss) else y
+    problem = as_problem(X, y, n_nonzero_coefs=2, loss=loss, sample_weight=weight, ridge=0.3)
+    lengths = (weight[:, None] * X**2).sum(axis=0) + 0.3
+    np.testing.assert_allclose(problem.sq_norms, lengths, rtol=1e-13)
+    assert problem.smooth_at_zero == problem.smooth(np.zeros(N))
+    np.testing.assert_allclose(problem.gradient_at_zero, problem.gradient(np.zeros(N)), rtol=1e-12)

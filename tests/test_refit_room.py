@@ -276,6 +276,7 @@ def test_a_descent_ends_where_no_single_change_improves(kind, form):
 
 
 def test_a_descent_that_is_left_goes_on_as_if_it_had_not_been(monkeypatch):
+    monkeypatch.setattr("blockl0.refit.pool.LITTLE_WORK", 0.0)  # rows of H are made one by one
     for seed in range(6):
         problem = make("plain", seed, {"n_nonzero_coefs": 4, "alpha": 0.05})
         whole, cut = pool_of(problem), pool_of(problem)
@@ -334,7 +335,8 @@ def test_every_budget_up_to_all_columns(kind, budget):
     assert pool.value + constant(problem) == pytest.approx(expected, abs=1e-8)
 
 
-def test_an_expired_clock_ends_a_descent_also_of_a_pool_that_is_older():
+def test_an_expired_clock_ends_a_descent_also_of_a_pool_that_is_older(monkeypatch):
+    monkeypatch.setattr("blockl0.refit.pool.LITTLE_WORK", 0.0)
     problem = make("plain", n_nonzero_coefs=4)
     search = search_of(problem).for_sparsity(Sparsity(0.0, 3))
     run = Run(search.problem, time_limit=0.0)

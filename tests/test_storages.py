@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from blockl0 import Moments, solve
 from blockl0.certificate import certify_problem
 from blockl0.problem.blocks import Blocks
-from blockl0.problem.centred import Centered
+from blockl0.problem.centred import Centered, centred
 from blockl0.problem.design import Dense, Design, as_design
 from blockl0.problem.design_base import SHORT_CHUNK
 from blockl0.problem.fits import least_squares_on
@@ -22,7 +22,7 @@ from blockl0.problem.scaling import MODERATE, balance
 from blockl0.storage import ArraySource, ReadAhead
 
 M, N = 21, 9
-STORAGES = ["dense", "csc", "centred dense", "centred csc"]
+STORAGES = ["dense", "csc", "centred dense", "centred csc", "held dense"]
 
 
 def make_matrix(rng):
@@ -38,6 +38,8 @@ def store(X, storage):
     design = as_design(X if storage.endswith("dense") else sp.csc_array(X))
     if storage.startswith("centred"):
         return Centered(design), X - X.mean(axis=0)
+    if storage.startswith("held"):
+        return centred(design), X - X.mean(axis=0)
     return design, X
 
 

@@ -29,6 +29,19 @@ inner = general(**_options)
 # hold for it, before anything is compiled, and so takes no compile time of its own.
 part = njit(inline="always", no_cpython_wrapper=True, **_options)  # pyright: ignore[reportCallIssue]
 
+
+@inner
+def smaller(a, b):
+    """min(a, b), which numba would compile anew for the options of every caller."""
+    return b if b < a else a
+
+
+@inner
+def larger(a, b):
+    """max(a, b), likewise."""
+    return b if b > a else a
+
+
 # --------------------------------------------------------------------------------------------------
 # 1. The exact block search:  min_z  ½ z'Hz + c'z + price·nnz(z)   s.t.  nnz(z) <= budget
 # --------------------------------------------------------------------------------------------------
@@ -144,7 +157,7 @@ def decide_slot(tree, src, dst, j, include):
     P[j, j], Q[j, j] = P[last, last], Q[last, last]
     M = tree.tableau[dst, FORWARD]
     for i in range(last):
-        M[max(i, j), min(i, j)] = M[min(i, j), max(i, j)]
+        M[larger(i, j), smaller(i, j)] = M[smaller(i, j), larger(i, j)]
     for q in range(4):
         slots[q, j] = slots[q, last]
     index[COORDINATE, j], count[SIZE] = index[COORDINATE, last], last
@@ -284,10 +297,10 @@ def scan_slots(tree, level, price, room):
     u, n_in, cutoff = tree.count[level, SIZE], tree.count[level, N_IN], tree.value[-1, BEST_VALUE]
     error, is_blurred = tree.value[-1, BOUND_ERROR], tree.value[-1, BLUR] > 0.0
     base = tree.value[level, F_ALL] + price * n_in
-    most, n_top, first = min(room, u), 0, 0
+    most, n_top, first = smaller(room, u), 0, 0
     if price > 0.0:
         # each addition costs the price, and f(I + U) is the best that can come of it
-        most = int(min(float(most), max(0.0, cutoff + error - base) / price))
+        most = np.int64(smaller(float(most), larger(0.0, cutoff + error - base) / price))
     else:
         # without a price more additions never hurt, so only the largest t counts
         first = most
@@ -315,9 +328,9 @@ def scan_slots(tree, level, price, room):
         value = base + price * t
         if t < u:
             value += top[t]
-        bound = min(bound, value)
+        bound = smaller(bound, value)
         if t >= 3:
-            bound3 = min(bound3, value)
+            bound3 = smaller(bound3, value)
     return bound, bound3, branch, n_redundant
 
 
@@ -344,7 +357,7 @@ def relax_value(tree, level, price, room):
     """
     u, x, d = tree.count[level, SIZE], tree.slots[level, RELAXED], tree.slots[level, CURVATURE]
     h, score, top = tree.slots[-1, FIELD], tree.slots[-1, SCORE], tree.slots[-1, TOP]
-    value, positive, n_positive, count, most = 0.0, 0.0, 0, 0, min(room, u)
+    value, positive, n_positive, count, most = 0.0, 0.0, 0, 0, smaller(room, u)
     for j in range(u):
         b = h[j] - d[j] * x[j]
         value -= 0.5 * x[j] * (b - tree.slots[level, GRADIENT, j])
@@ -384,7 +397,7 @@ def balance_multiplier(tree, level, room, mu):
         if part == 0.0 or full >= room:
             factor = 2.0 if full + part > room else 0.5
         else:
-            factor = min(max((part / (room - full)) ** 2, 0.25), 4.0)
+            factor = smaller(larger((part / (room - full)) ** 2, 0.25), 4.0)
         if abs(factor - 1.0) < 1e-2:
             break
         mu *= factor
@@ -405,7 +418,7 @@ def relax_node(tree, level, price, room, passes):
     for i in range(u):
         h[i] = tree.slots[level, GRADIENT, i]
     # the first sweep only gathers h = g + Mx, the others minimize
-    mu, best, value = max(price, tree.value[level, MULTIPLIER]), -np.inf, -np.inf
+    mu, best, value = larger(price, tree.value[level, MULTIPLIER]), -np.inf, -np.inf
     for sweep in range(passes + 1):
         for j in range(u):
             step = x[j]
@@ -422,7 +435,7 @@ def relax_node(tree, level, price, room, passes):
         if value >= cutoff or value - best < STALL * (cutoff - value):
             break
         best = value
-        mu = max(price, mu * (balance_multiplier(tree, level, room, mu) / mu) ** DAMPING)
+        mu = larger(price, mu * (balance_multiplier(tree, level, room, mu) / mu) ** DAMPING)
     tree.value[level, MULTIPLIER] = mu
     return value
 
@@ -508,8 +521,8 @@ def plan_fixes(tree, level, price, budget, relaxed):
     margin = cutoff - tree.value[level, F_ALL] - price * tree.count[level, N_IN]
     drop, score, top = tree.slots[-1, DROP], tree.slots[-1, SCORE], tree.slots[-1, TOP]
     u, gap = tree.count[level, SIZE], cutoff - relaxed
-    most = min(budget - tree.count[level, N_IN], u)
-    last_in, first_out = max(0.0, top[most - 1]), max(0.0, top[most])
+    most = smaller(budget - tree.count[level, N_IN], u)
+    last_in, first_out = larger(0.0, top[most - 1]), larger(0.0, top[most])
     n = 0
     for j in range(u - 1, -1, -1):
         if drop[j] > margin or score[j] - first_out > gap:
@@ -543,7 +556,7 @@ def examine(tree, level, price, budget, passes):
         tree.count[-1, N_ACTIONS] = n
         return FIXED
     cutoff = whole[BEST_VALUE] - whole[SLACK] + error
-    value[BOUND] = max(bound - error, value[BOUND])
+    value[BOUND] = larger(bound - error, value[BOUND])
     if bound >= cutoff:
         return CLOSED
     if u <= 1 or room <= 1:
@@ -563,7 +576,7 @@ def examine(tree, level, price, budget, passes):
             raise_curvature(tree, level)
         # everything below starts from the root, which therefore converges first
         relaxed = relax_node(tree, level, price, room, passes if level > 0 else 20 * passes)
-        value[BOUND] = max(relaxed - error, value[BOUND])
+        value[BOUND] = larger(relaxed - error, value[BOUND])
         if relaxed >= cutoff:
             return CLOSED
         if plan_fixes(tree, level, price, budget, relaxed) > 0:
@@ -637,7 +650,7 @@ def invert(H, A, v):
         for l in range(i, k):
             A[i, l] = H[i, l]
     for j in range(k):
-        smallest = min(smallest, A[j, j] / H[j, j] if H[j, j] > 0.0 else 0.0)
+        smallest = smaller(smallest, A[j, j] / H[j, j] if H[j, j] > 0.0 else 0.0)
         if not smallest > SINGULAR:
             return 0.0
         for i in range(k):
@@ -648,7 +661,7 @@ def invert(H, A, v):
             for l in range(i, k):
                 A[i, l] -= a * v[l]
         for i in range(k):
-            A[min(i, j), max(i, j)] = v[i] / pivot
+            A[smaller(i, j), larger(i, j)] = v[i] / pivot
         A[j, j] = -1.0 / pivot
     return smallest
 
@@ -681,7 +694,7 @@ def fill_root(tree, H, c, is_regular, f_all):
         z = 0.0
         for j in range(k):
             if is_regular:
-                z += K[min(i, j), max(i, j)] * c[j]
+                z += K[smaller(i, j), larger(i, j)] * c[j]
             else:
                 K[i, j] = -1.0 if i == j else 0.0
             M[i, j] = H[i, j]
@@ -695,7 +708,7 @@ def fill_root(tree, H, c, is_regular, f_all):
         for j in range(i, k):
             K[i, j] = -K[i, j]
         if is_regular:
-            nearest = min(nearest, 1.0 / (K[i, i] * H[i, i]))
+            nearest = smaller(nearest, 1.0 / (K[i, i] * H[i, i]))
     return f_all, nearest if is_regular else 0.0
 
 
@@ -738,11 +751,11 @@ def start_relaxation(tree, price, budget):
     """
     k = tree.count[0, SIZE]
     raise_curvature(tree, 0)
-    top, count, most = tree.slots[-1, TOP], 0, min(budget + 1, k)
+    top, count, most = tree.slots[-1, TOP], 0, smaller(budget + 1, k)
     for j in range(k):
         g = tree.slots[0, GRADIENT, j]
         count = keep_top(top, count, most, 0.5 * g * g / tree.slots[0, CURVATURE, j])
-    tree.value[0, MULTIPLIER] = max(price, top[most - 1])
+    tree.value[0, MULTIPLIER] = larger(price, top[most - 1])
     return tree.slots[0, CURVATURE, 0] > 0.0
 
 
@@ -753,9 +766,9 @@ def start_relaxation(tree, price, budget):
 # long loops over the pool, free of NaN: sums may be reordered, so that they run on vector registers
 _reordered = {"nnan", "nsz", "reassoc", "contract", "arcp"}
 wide = cached(fastmath=_reordered, **_options)
-# always inlined: else the process that compiles calls a copy compiled by itself, and one that reads
-# the cache another, which adds in another order
-wide_inner = general(forceinline=True, fastmath=_reordered, **_options)
+# always inlined: else every kernel would have a copy of its own, which may add in another order,
+# and what a process has compiled or read first would decide which of them is called
+wide_inner = general(is_settled=True, forceinline=True, fastmath=_reordered, **_options)
 
 
 class Tableau(NamedTuple):
@@ -824,7 +837,7 @@ def make_row(table, i):
     for a in range(size):
         new[member[a]] = rows[a, i]
     drift = abs(new[i] - table.border[PIVOT, i]) / gram[i]
-    table.value[DRIFT] = max(table.value[DRIFT], drift)
+    table.value[DRIFT] = larger(table.value[DRIFT], drift)
 
 
 @part
@@ -1001,7 +1014,8 @@ def descend(table, columns, weight, price, budget, tolerance, max_moves):
     Returns DONE, PAUSED after `max_moves`, DRIFTED, or a column whose row of H must be known to go
     on.
     """
-    a, n_failed, is_fresh = int(table.value[SWAP_ROW]), int(table.value[N_FAILED]), False
+    a, n_failed = np.int64(table.value[SWAP_ROW]), np.int64(table.value[N_FAILED])
+    is_fresh = False
     for move in range(columns.size + max_moves):
         enters, leaves = -1, -1
         if move < columns.size:
@@ -1190,8 +1204,8 @@ def price_swaps(W, diagonal, w, free, slopes, pivots, least, change):
         cost = 0.5 * w[a] * ratio
         for i in range(row.size):
             slope = slopes[i] - row[i] * ratio
-            pivot = max(pivots[i] + row[i] * row[i] * inverse, least[i])
-            change[i] = min(change[i], cost - 0.5 * slope * slope / pivot)
+            pivot = larger(pivots[i] + row[i] * row[i] * inverse, least[i])
+            change[i] = smaller(change[i], cost - 0.5 * slope * slope / pivot)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -1286,7 +1300,7 @@ def threshold_of(relaxation, v, room, least):
             else:
                 below += sizes[i]
         if n_now <= n_full or n_now >= room:
-            return max(theta, least)
+            return larger(theta, least)
         n_full = n_now
         theta = below / (room - n_full)
 
@@ -1339,7 +1353,7 @@ def tangent_bound(relaxation, v, g, room, price):
             n += 1
     if 0 < room < n:
         move_largest(rows[SIZES], n, room)
-    for i in range(max(n - room, 0), n):
+    for i in range(larger(n - room, 0), n):
         bound -= rows[SIZES, i]
     return bound
 
@@ -1359,7 +1373,7 @@ def sweep_coordinates(relaxation, theta):
     for j in range(relaxation.at.size):
         d = rows[SHARE, j]
         root = np.sqrt(d)
-        bend = max(relaxation.H[relaxation.at[j], relaxation.at[j]] - d, 0.0) / d
+        bend = larger(relaxation.H[relaxation.at[j], relaxation.at[j]] - d, 0.0) / d
         pull = (rows[G, j] + d * (1.0 + bend) * rows[V, j]) / root
         size = abs(pull)
         if relaxation.is_in[j] or size >= theta * (bend + 1.0):
@@ -1370,7 +1384,7 @@ def sweep_coordinates(relaxation, theta):
             w = (size - theta) / bend
             w = w if pull > 0.0 else -w
         if w != 0.0 and not relaxation.is_in[j]:
-            total += min(abs(w) / theta, 1.0) if theta > 0.0 else 1.0
+            total += smaller(abs(w) / theta, 1.0) if theta > 0.0 else 1.0
         step = w / root - rows[V, j]
         if step != 0.0:
             rows[V, j] += step
@@ -1482,7 +1496,7 @@ def polish(relaxation, room, price, k):
     left = room - n_full + taken
     if n_part > 0:
         all_fit = n_full + n_part <= room
-        theta = least if all_fit or left <= 0.0 else max(given / left, least)
+        theta = least if all_fit or left <= 0.0 else larger(given / left, least)
     if n_part > 0 and not theta > 0.0:
         return -1.0
     for j in range(relaxation.at.size):
@@ -1538,7 +1552,7 @@ def take_polished(relaxation, room, price):
         # near the minimum a value is precise where its bound is not yet
         bound = tangent_bound(relaxation, rows[TRIAL_V], rows[TRIAL_G], room, price)
         middle = 0.5 * (state[VALUE] + state[PROVEN])
-        if not (there <= state[VALUE] + flat and bound > max(middle, state[PROVEN] + flat)):
+        if not (there <= state[VALUE] + flat and bound > larger(middle, state[PROVEN] + flat)):
             return False
     copy_point(relaxation, TRIAL_V, TRIAL_G, V, G)
     state[THETA] = new
@@ -1549,7 +1563,7 @@ def take_polished(relaxation, room, price):
 def is_relaxed(relaxation, room, price, cutoff, tolerance, share, most_sweeps):
     """Judge the point v; return whether that is enough."""
     rows, state, least = relaxation.rows, relaxation.state, np.sqrt(2.0 * price)
-    state[THETA] = max(state[THETA], least)
+    state[THETA] = larger(state[THETA], least)
     own = threshold_of(relaxation, rows[V], room, least)
     there = relaxed_value(relaxation, rows[V], rows[G], price, own)
     if there < state[VALUE]:
@@ -1577,7 +1591,7 @@ def pace_of(state, is_crowded):
     side = 1.0 if is_crowded else -1.0
     if state[SIDE] != 0.0:
         state[PACE] *= PACE_GROWS if state[SIDE] == side else PACE_FALLS
-    state[SIDE], state[PACE] = side, min(state[PACE], MOST_PACE)
+    state[SIDE], state[PACE] = side, smaller(state[PACE], MOST_PACE)
     return state[PACE]
 
 
@@ -1594,15 +1608,15 @@ def sweep_and_balance(relaxation, room, least, n_free):
             # memberships follow θ with a delay, so that the bracket is widened all the time
             low, high = state[LOW], state[HIGH]
             if total > room:
-                low = max(theta, low)
+                low = larger(theta, low)
             else:
-                high = min(theta, high)
-            theta *= (max(total, 0.1) / room) ** pace_of(state, total > room)
+                high = smaller(theta, high)
+            theta *= (larger(total, 0.1) / room) ** pace_of(state, total > room)
             if low < high and not low < theta < high:
                 # from a θ of zero nothing leads back
                 theta = np.sqrt(low * high) if low > 0.0 else 0.5 * high
             state[LOW], state[HIGH] = low / slack, high * slack
-            state[THETA] = max(theta, least)
+            state[THETA] = larger(theta, least)
 
 
 @kernel
@@ -1679,7 +1693,7 @@ def weigh_pairs(pairs, base, cutoff, error_rho, least_apart, roundings):
                 gain += roundings * total * error_rho / apart
                 value = base - gain / apart
             if value >= cutoff:
-                lowest = min(lowest, value)
+                lowest = smaller(lowest, value)
             else:
                 if n_doubts == pairs.doubts.shape[0]:
                     return lowest, n_doubts
@@ -1705,7 +1719,7 @@ def logistic_terms(eta, y, out):
         small = np.exp(-abs(z))
         rest = 1.0 / (1.0 + small)
         rarer = small * rest
-        out[LOSS, i] = max(-z, 0.0) + np.log1p(small)
+        out[LOSS, i] = larger(-z, 0.0) + np.log1p(small)
         out[LOSS_SLOPE, i] = -y[i] * (rarer if z > 0.0 else rest)
         out[LOSS_BEND, i] = rarer * rest
 
@@ -1730,7 +1744,7 @@ def binary_entropy(p, out):
 def poisson_terms(eta, y, out):
     """exp(eta) − y·eta + y·log(y) − y, its slope and its curvature of every sample, out (3, m)."""
     for i in range(eta.size):
-        t = min(eta[i], LARGEST_EXPONENT)
+        t = smaller(eta[i], LARGEST_EXPONENT)
         mean = np.exp(t)
         value = mean
         if y[i] > 0.0:
@@ -1757,7 +1771,7 @@ def softmax_terms(eta, y, P, U, values):
         own, top = eta[y[i], i], 0.0
         for c in range(n_classes):
             if c != y[i]:
-                top = max(top, eta[c, i] - own)
+                top = larger(top, eta[c, i] - own)
         others, is_first = 0.0, top > 0.0
         for c in range(n_classes):
             if c == y[i]:
@@ -1896,7 +1910,7 @@ def step_of_mixture(mixture):
         for e in range(c + 1, Q.shape[0]):
             add_pair(mixture, c, e)
     for i in range(n):
-        d[i] = np.sqrt(max(H[i, i], LEAST_BEND))
+        d[i] = np.sqrt(larger(H[i, i], LEAST_BEND))
         step[i] = -slope[i] / d[i]
     for i in range(n):
         for j in range(i, n):
@@ -1997,7 +2011,7 @@ def length_of_step(mixture, here, slope):
         following = -1.0
         if bend > 0.0 and abs(there) <= abs(slope):
             following = length - there / bend
-        if not low < following < min(high, 10.0 * BOLDER * length):
+        if not low < following < smaller(high, 10.0 * BOLDER * length):
             if high == np.inf:
                 following = BOLDER * low
             elif low <= 0.0:
@@ -2031,17 +2045,17 @@ def mix(mixture, at_zero, target, max_steps):
         if not step_of_mixture(mixture):
             return HANDED_OVER, value, value
         change_of_mixture(mixture)
-        size, promised = max(value, 0.01 * at_zero), -dot(slope, step)
+        size, promised = larger(value, 0.01 * at_zero), -dot(slope, step)
         if promised <= NEWTON_TOLERANCE * size:
             last = look_ahead(mixture, 1.0)[0]
             if last <= value + LAST_ROUNDING * size:
                 take_step(mixture)
-                value = min(value, last)
+                value = smaller(value, last)
             return MINIMAL, value, value
         if value - 0.5 * promised > target:
             bound = bound_of_mixture(mixture)
             if bound > target:
-                return OUT_OF_REACH, value, min(value, bound)
+                return OUT_OF_REACH, value, smaller(value, bound)
         best, last, lowest = length_of_step(mixture, value, -promised)
         if best == 0.0:
             return MINIMAL, value, value
@@ -2169,8 +2183,8 @@ def gains_of_units(
                     # convex in the slope
                     for side in (-off, off):
                         r = work[d + n_left + c, 0] + side
-                        step = min(max(r / pivot, low[j]), high[j])
-                        most = max(most, step * (r - 0.5 * pivot * step))
+                        step = smaller(larger(r / pivot, low[j]), high[j])
+                        most = larger(most, step * (r - 0.5 * pivot * step))
                     gain += most
         else:
             gain, doubt = gain_of_block(
@@ -2296,10 +2310,10 @@ def bounded_quadratic(H, c, low, high, x, status, index, L, goal):
                 if goal[j] < low[j] or goal[j] > high[j]:
                     share = (side - x[j]) / (goal[j] - x[j])
                     if share < length or hit < 0:
-                        length, hit = min(share, length), j
+                        length, hit = smaller(share, length), j
         for j in range(k):
             if status[j] == FREE:
-                x[j] = min(max(x[j] + length * (goal[j] - x[j]), low[j]), high[j])
+                x[j] = smaller(larger(x[j] + length * (goal[j] - x[j]), low[j]), high[j])
         if hit >= 0:
             is_low = goal[hit] < low[hit]
             x[hit] = low[hit] if is_low else high[hit]
@@ -2349,7 +2363,7 @@ def sweep_units(H, t, starts, units, is_in, level, low, high, v, g, z):
             for c in range(v.shape[1]):
                 x = share * (g[i, c] + own * v[i, c])
                 if last - first == 1:
-                    x = min(max(x, low[i]), high[i])
+                    x = smaller(larger(x, low[i]), high[i])
                 step = x - v[i, c]
                 size += x * x
                 if step != 0.0:
@@ -2377,7 +2391,7 @@ def membership(u, steep, ridge, level, low, high):
     """
     first, full, free, held = 0.0, 0.0, 0.0, False
     for j in range(u.size):
-        x = min(max(u[j] * steep / (steep + ridge), low[j]), high[j])
+        x = smaller(larger(u[j] * steep / (steep + ridge), low[j]), high[j])
         full += x * x
         free += u[j] * u[j]
         if (u[j] > 0.0 and high[j] > 0.0) or (u[j] < 0.0 and low[j] < 0.0):
@@ -2389,13 +2403,13 @@ def membership(u, steep, ridge, level, low, high):
     if first * steep * steep <= 2.0 * ridge * level:
         return 0.0
     if not held:
-        return min((np.sqrt(free * ridge / (2.0 * level)) * steep - ridge) / steep, 1.0)
+        return smaller((np.sqrt(free * ridge / (2.0 * level)) * steep - ridge) / steep, 1.0)
     bottom, top = 0.0, 1.0
     for _ in range(BISECTIONS):
         z = 0.5 * (bottom + top)
         total = 0.0
         for j in range(u.size):
-            x = min(max(u[j] * steep * z / (steep * z + ridge), low[j]), high[j])
+            x = smaller(larger(u[j] * steep * z / (steep * z + ridge), low[j]), high[j])
             total += x * x
         if 0.5 * ridge * total > level * z * z:
             bottom = z
@@ -2426,7 +2440,7 @@ def sweep_model(G, steep, ridge, starts, is_in, level, low, high, v, g, z, work)
                 x = share * work[i]
                 if turn == 1:
                     x = (g[i] + G[i, i] * v[i]) / (G[i, i] + ridge / z[a])
-                x = min(max(x, low[i]), high[i])
+                x = smaller(larger(x, low[i]), high[i])
                 step = x - v[i]
                 if step != 0.0:
                     v[i] = x

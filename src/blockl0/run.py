@@ -203,14 +203,21 @@ class Run:
         return self._over if self.elapsed >= self.time_limit else None
 
     def result(
-        self, w: Floats, status: Status, n_iter: int, lower_bound: float | None = None, **kw: Any
+        self,
+        w: Floats,
+        status: Status,
+        n_iter: int,
+        lower_bound: float | None = None,
+        objective: float | None = None,
+        **kw: Any,
     ) -> Result:
-        """The result at w, its objective recomputed from the data.
+        """The result at w, its objective recomputed from the data, unless that was done just now.
 
         `w` belongs to the columns of the problem's design, the result to those that were given. A
         lower bound above the objective, as infinity, is the objective: the point is the best.
         """
-        objective = self.problem.objective(w)
+        if objective is None:
+            objective = float(self.problem.objective(w))
         if lower_bound is not None:
             lower_bound = min(lower_bound, objective)
         return Result(

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 # methods register when they are imported
 from blockl0 import baselines, dec, exact, refit  # noqa: F401
 from blockl0.methods import METHODS
+from blockl0.problem.lazy import late_generator
 from blockl0.problem.moments import problem_of
 from blockl0.problem.problem import Problem
 from blockl0.problem.reduction import reduced
@@ -19,7 +20,13 @@ from blockl0.refit.checkpoint import Checkpoint
 from blockl0.refit.rounds import make_search, refit_options, run_search
 from blockl0.result import Result
 from blockl0.run import Callback, Run, begin, logger
-from blockl0.validate import check_choice, check_init, check_options, check_random_state
+from blockl0.validate import (
+    check_choice,
+    check_init,
+    check_options,
+    check_random_state,
+    check_seed,
+)
 
 
 def solve(
@@ -76,8 +83,9 @@ def solve(
         ``pool``, ``patience``, ``n_jobs`` (threads: two are used under a budget, up to four on
         large supports at a price; the answer is the same); "dec", the paper's block decomposition,
         with ``working_set="R10G2"``, ``theta=1e-3``, ``tol=1e-5``, ``window=50``,
-        ``max_iter=1000``, ``greedy="split"``, ``theta_scale=True``, ``stopping="window"``; or "exact", the proven
-        global optimum by branch and bound, or the best point with a lower bound (`Result.gap`).
+        ``max_iter=1000``, ``greedy="split"``, ``theta_scale=True``, ``stopping="window"``; or
+        "exact", the proven global optimum by branch and bound, or the best point with a lower bound
+        (`Result.gap`).
         It takes the squared loss where there are no more columns than rows, and with a `ridge` any
         number of columns and any loss but "softmax"; elsewhere no bound exists, status NO_BOUND.
         Options ``gap=0.01`` to stop as soon as the objective is proven to be within 1 % of the
@@ -213,7 +221,7 @@ def solve_problem(
             init, problem.n_features, problem.sparsity.budget, problem.keep, problem.scale,
             problem.n_outputs, problem.units, problem.bounds,
         )  # fmt: skip
-    known, rng = METHODS[method], check_random_state(random_state)
+    known, rng = METHODS[method], late_generator(check_seed(random_state))
     searched = reduced(problem, run) if known.reduces else problem
     return known.solve(searched, run, init=start, rng=rng, **{**known.defaults, **options})
 
@@ -250,5 +258,5 @@ def open_run(
 
 def check_method(method: str, options: dict[str, Any]) -> None:
     """Refuse a method that does not exist, or an option that it does not have, by name."""
-    check_choice("method", method, tuple(METHODS))
-    check_options(method, options, tuple(METHODS[method].defaults))
+    check_choice("method", method, METHODS)
+    check_options(method, options, METHODS[method].defaults)

@@ -7,7 +7,7 @@ all of them at once.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,7 +64,8 @@ class Columns:
 
     def support(self, w: Floats) -> Ints:
         """The columns with a nonzero coefficient, ascending."""
-        return np.flatnonzero(w if w.ndim == 1 else w.any(axis=1)).astype(np.int64, copy=False)
+        is_in: NDArray[Any] = w if w.ndim == 1 else np.asarray(w.any(axis=1))
+        return is_in.nonzero()[0].astype(np.int64, copy=False)
 
     def count(self, w: Floats) -> int:
         """How many these are."""

@@ -10,7 +10,7 @@ import math
 import numbers
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -239,6 +239,8 @@ def check_keep(keep: Any, n_features: int, budget: int, units: Units = COLUMNS) 
             f"`keep` must be a list of column numbers or a boolean mask of length {n_features}, "
             f"got {_brief(keep)}."
         )
+    if columns.size == 0:
+        return np.empty(0, dtype=np.int64)
     _check_numbers("keep", columns, n_features)
     unique, counts = np.unique(columns, return_counts=True)
     if unique.size < columns.size:
@@ -517,7 +519,9 @@ def check_column_entries(X: Any, names: Any = None, used: Indices | None = None)
 
 def check_number(name: str, value: Any) -> float:
     """Return a finite real number as a float; booleans, strings and arrays are refused."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
+    if type(value) is not float and (
+        isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real)
+    ):
         raise TypeError(f"`{name}` must be a number, got {_brief(value)}.")
     try:
         number = float(value)
@@ -548,7 +552,10 @@ def check_integer(
     name: str, value: Any, low: int = 0, high: int | None = None, high_name: str = ""
 ) -> int:
     """Return an integer in [low, high] as an int; booleans and floats are refused."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
+    # most are an int, for which abstract classes need not be asked
+    if type(value) is not int and (
+        isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral)
+    ):
         raise TypeError(f"`{name}` must be an integer, got {_brief(value)}.")
     integer = int(value)
     if low <= integer and (high is None or integer <= high):
@@ -630,16 +637,19 @@ def check_time_limit(time_limit: Any) -> float:
 
 def check_random_state(random_state: Any) -> np.random.Generator:
     """Return a Generator: fresh for None, seeded by an int, the same object for a Generator."""
-    if isinstance(random_state, np.random.Generator):
+    return np.random.default_rng(check_seed(random_state))
+
+
+def check_seed(random_state: Any) -> np.random.Generator | int | None:
+    """Return what a Generator is made of, None for a fresh one; or the Generator that was given."""
+    if random_state is None or isinstance(random_state, np.random.Generator):
         return random_state
-    if random_state is None:
-        return np.random.default_rng()
     if isinstance(random_state, bool) or not isinstance(random_state, numbers.Integral):
         raise TypeError(
             "`random_state` must be None, an integer or a numpy.random.Generator, "
             f"got {_brief(random_state)}."
         )
-    return np.random.default_rng(check_integer("random_state", random_state))
+    return check_integer("random_state", random_state)
 
 
 def check_n_jobs(n_jobs: Any) -> int | None:
@@ -680,11 +690,11 @@ def check_flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
-def check_choice(name: str, value: Any, known: Iterable[str]) -> str:
+def check_choice(name: str, value: Any, known: Collection[str]) -> str:
     """Return `value` if it is one of the known names; else list them and suggest the nearest."""
-    names = sorted(known)
-    if isinstance(value, str) and value in names:
+    if isinstance(value, str) and value in known:
         return value
+    names = sorted(known)
     listing = ", ".join(repr(option) for option in names)
     error = ValueError if isinstance(value, str) else TypeError
     raise error(
@@ -692,11 +702,11 @@ def check_choice(name: str, value: Any, known: Iterable[str]) -> str:
     )
 
 
-def check_options(method: str, options: Iterable[str], known: Iterable[str]) -> None:
+def check_options(method: str, options: Iterable[str], known: Collection[str]) -> None:
     """Refuse, by name, the first option that the method does not know."""
-    names = sorted(known)
     for option in options:
-        if option not in names:
+        if option not in known:
+            names = sorted(known)
             hint, listing = did_you_mean(option, names), ", ".join(names) or "none"
             raise TypeError(
                 f"method={method!r} does not know the option `{option}`.{hint} "
@@ -747,9 +757,11 @@ def check_kind(dtype: np.dtype[Any], name: str, first: Any) -> None:
 
 
 def _as_float64(array: NDArray[Any]) -> Floats:
+    if array.dtype == np.float64:
+        return array
     # a long double beyond float64 becomes inf here and is refused by name right after
     with np.errstate(over="ignore"):
-        return array.astype(np.float64, copy=False)
+        return array.astype(np.float64)
 
 
 def check_matrix_shape(shape: tuple[int, ...]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse.linalg import LinearOperator, cg
 
 from blockl0.baselines.common import (
     BestSoFar,
@@ -64,6 +63,8 @@ class PenaltyDecomposition(BestSoFar):
 
     def _fit_near(self, z: Floats) -> Floats:
         """argmin_x f(x) + ½rho·‖x − z‖² by conjugate gradients: two passes over X per step."""
+        from scipy.sparse.linalg import LinearOperator, cg  # no other method waits for it
+
         problem, design = self.problem, self.problem.design
         weights, n = problem.sample_weight, problem.n_features
         unit = self.lipschitz  # curvature in units of L, whatever the units of X

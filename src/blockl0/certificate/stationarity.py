@@ -11,7 +11,6 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse.linalg import LinearOperator, eigsh
 
 from blockl0.block_search import NODE_LIMIT
 from blockl0.certificate.move_search import find_move
@@ -132,6 +131,8 @@ def largest_curvature(point: Point) -> float:
     n = point.w.size
     if n <= SMALL:
         return float(np.linalg.eigvalsh(point.gram(np.arange(n)))[-1])
+    from scipy.sparse.linalg import LinearOperator, eigsh  # no solve waits for it
+
     operator = LinearOperator((n, n), matvec=point.curve, dtype=np.float64)  # type: ignore[call-arg]
     start = np.random.default_rng(0).standard_normal(n)
     scale = float(np.linalg.norm(point.curve(start)))

@@ -120,7 +120,9 @@ def fit_task(
     Its parts are rounds of a search, of unknown number, or `n_parts` numbered ones.
     """
     context = None
-    if HAS_CALLBACKS:
+    # without callbacks, of its own or of an estimator around it, nobody hears of the task
+    is_heard = hasattr(estimator, "_skl_callbacks") or hasattr(estimator, "_parent_callback_ctx")
+    if HAS_CALLBACKS and is_heard:
         context = estimator._init_callback_context(
             max_subtasks=n_parts, sequential_subtasks=n_parts is None
         )

@@ -31,7 +31,7 @@ from blockl0.estimators.structure import (
 )
 from blockl0.losses import Loss, get_loss, label_of, names_of
 from blockl0.problem.blocks import stored
-from blockl0.problem.design import by_column
+from blockl0.problem.design import Dense, by_column
 from blockl0.problem.design_base import Design
 from blockl0.problem.moments import Moments, tall_moments
 from blockl0.problem.partitions import chosen_columns, is_partitioned
@@ -329,6 +329,8 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
         if budget is None and alpha is None:
             budget = self._default_budget(X, self._n_kept(X.shape[1]))
         loss = self._loss().for_classes(n_classes)
+        # an array has been checked, with the names of its columns
+        X = Dense(X) if isinstance(X, np.ndarray) and X.size else X
         problem = as_problem(
             X, y, n_nonzero_coefs=budget, alpha=alpha, ridge=self.ridge, loss=loss,
             sample_weight=weights, keep=keep, **self._structure(X.shape[1]),

@@ -86,11 +86,11 @@ def independent_parts(
 
 def dependent_columns(H: Floats, columns: Ints) -> Ints:
     """The first column that is nearly a combination of those before it, and those; or none."""
-    R = H[np.ix_(columns, columns)]
+    R = H[columns][:, columns]
     L, info = _lapack.dpotrf(R, lower=1)
     # up to the first pivot that is not clear, or the first that is none at all
     n_made = columns.size if info == 0 else info - 1
-    small = np.flatnonzero(L.diagonal()[:n_made] ** 2 <= CLEAR_PIVOT)
+    small = (L.diagonal()[:n_made] ** 2 <= CLEAR_PIVOT).nonzero()[0]
     j = int(small[0]) if small.size else n_made
     if j == columns.size:
         return columns[:0]
@@ -99,8 +99,8 @@ def dependent_columns(H: Floats, columns: Ints) -> Ints:
 
 
 def _without(columns: Ints, others: Ints) -> Ints:
-    """The columns that are not among others, ascending."""
-    return np.setdiff1d(columns, others) if columns.size and others.size else np.sort(columns)
+    """The columns that are not among others, ascending; without others they are so already."""
+    return np.setdiff1d(columns, others) if columns.size and others.size else columns
 
 
 def _triangular(L: Floats, b: Floats, trans: int) -> Floats:

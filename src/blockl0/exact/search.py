@@ -8,6 +8,7 @@ have been projected away orthogonally.
 
 from __future__ import annotations
 
+import math
 from heapq import heappop, heappush
 from typing import NamedTuple
 
@@ -73,6 +74,8 @@ class ExactSearch:
         Read between the steps of `advance`.
     tie : float, optional
         Of the first incumbent, where that is not a point of this problem.
+    gram : ndarray (n, n), optional
+        X' diag(weights) X + ridge·I, where it is known.
 
     Attributes
     ----------
@@ -93,6 +96,7 @@ class ExactSearch:
         start: Ints | Incumbent,
         clock: Clock | None = None,
         tie: float | None = None,
+        gram: Floats | None = None,
     ) -> None:
         self.problem, self.clock = problem, clock
         self.finished = False
@@ -104,12 +108,12 @@ class ExactSearch:
         self._waiting: list[tuple[float, int, Part]] = []  # a heap by bounds
         self._noted: list[Part] = []
         self._part: Part | None = None
-        self.constant = problem.smooth(np.zeros(problem.n_features))
+        self.constant = problem.smooth_at_zero
         self._unit = 2.0 * self.constant if self.constant > 0.0 else 1.0
         self._price = problem.sparsity.price / self._unit
-        self.H, self.c = self._products()
-        self.incumbent = self._first(start)
-        self.tie = tie_at(problem, self.incumbent.w) if tie is None else tie
+        self.H, self.c = self._products(gram)
+        self.incumbent = best = self._first(start)
+        self.tie = tie_at(problem, best.w, best.objective) if tie is None else tie
         columns, budget = distinct_columns(problem, self.H), problem.sparsity.budget
         parts = independent_parts(
             self.H, columns, problem.keep, budget, self._are_independent, self._is_late
@@ -200,7 +204,9 @@ class ExactSearch:
         forced, columns = part.forced, part.columns
         operations = columns.size + 16.0 + np.sqrt(self.problem.n_samples)
         if forced.size == 0:
-            H = np.ascontiguousarray(self.H[np.ix_(columns, columns)])
+            H = self.H
+            if columns.size < H.shape[0]:
+                H = np.ascontiguousarray(H[columns][:, columns])
             return part, Quadratic(H, self.c[columns], 0.5, 0.5 * BLUR * operations)
         Z, b = self.data.without(forced, columns)
         lengths = np.sqrt(np.einsum("ij,ij->j", Z, Z))
@@ -287,7 +293,7 @@ class ExactSearch:
         found = self._fit(support, self.incumbent.iteration)
         if found.objective < self.incumbent.objective:
             self.incumbent = found
-            self.tie = tie_at(self.problem, found.w)
+            self.tie = tie_at(self.problem, found.w, found.objective)
 
     @property
     def _is_tall(self) -> bool:
@@ -326,15 +332,18 @@ class ExactSearch:
     def _are_independent(self, support: Ints) -> bool:
         return self.data.are_independent(support)
 
-    def _products(self) -> tuple[Floats, Floats]:
+    def _products(self, gram: Floats | None) -> tuple[Floats, Floats]:
         """H and c with smooth(w) = unit·(½z'Hz + c'z + ½) for coefficients z of unit columns."""
-        problem = self.problem
-        H = np.array(problem.design.full_gram(problem.sample_weight), order="C")
-        H.flat[:: problem.n_features + 1] += problem.ridge
+        problem, diagonal = self.problem, slice(None, None, self.problem.n_features + 1)
+        if gram is None:
+            H = np.array(problem.design.full_gram(problem.sample_weight), order="C")
+            H.flat[diagonal] += problem.ridge
+        else:
+            H = gram.copy()
         length = np.sqrt(H.diagonal())
-        scale = np.where(length > 0.0, length, 1.0)
+        is_real = length > 0.0
+        scale = np.where(is_real, length, 1.0)
         H /= scale[:, None]
         H /= scale
-        np.fill_diagonal(H, np.where(length > 0.0, 1.0, 0.0))
-        gradient = problem.gradient(np.zeros(problem.n_features))
-        return H, gradient / scale / np.sqrt(self._unit)
+        H.flat[diagonal] = is_real
+        return H, problem.gradient_at_zero / (scale * math.sqrt(self._unit))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -47,17 +47,18 @@ LOSSES: dict[str, Loss] = {
 _REQUIRED = ("name", "value", "gradient", "curvature")
 
 
-def get_loss(loss: Any, known: Iterable[str] | None = None) -> Loss:
+def get_loss(loss: Any, known: Collection[str] | None = None) -> Loss:
     """The loss of a name, as "huber" or "huber:0.5", or the loss itself when an instance is given.
 
     An object that is not a `Loss` but has its functions is one, with the default facts. `known` are
     the names to choose from, by default all.
     """
     names = LOSSES if known is None else known
-    if isinstance(loss, str) and ":" in loss:
-        name, _, value = loss.partition(":")
-        return with_parameter(LOSSES[check_choice("loss", name, names)], value)
-    if isinstance(loss, str | type) or not all(hasattr(loss, name) for name in _REQUIRED):
+    if isinstance(loss, str):
+        name, colon, value = loss.partition(":")
+        known_loss = LOSSES[check_choice("loss", name if colon else loss, names)]
+        return with_parameter(known_loss, value) if colon else known_loss
+    if isinstance(loss, type) or not all(hasattr(loss, name) for name in _REQUIRED):
         return LOSSES[check_choice("loss", loss, names)]
     return check_facts(loss if isinstance(loss, Loss) else Adapted(loss))
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from blockl0.problem.design import Dense
 from blockl0.problem.design_base import Design
 from blockl0.storage.summary import FAR
 from blockl0.units import is_rounding
@@ -258,10 +259,63 @@ class Centered(Design):
         return sums, norms
 
 
+class Held(Dense):
+    """A small dense X less its means, kept: no product has to take the means away again.
+
+    The attributes are those of `Centered`.
+    """
+
+    blur = Centered.blur
+
+    def __init__(self, centred: Centered, entries: Floats | None = None) -> None:
+        n = centred.shape[1]
+        super().__init__(centred.columns(np.arange(n)) if entries is None else entries)
+        self._centred = centred
+        self.means, self.rests = centred.means, centred.rests
+        self.is_constant, self.is_flat = centred.is_constant, centred.is_flat
+
+    @classmethod
+    def of(cls, base: Dense, weights: Floats | None = None) -> Held:
+        """A dense X less its weighted means, as `Centered` finds them, without its detours."""
+        (m, n), X = base.shape, base.X
+        ones = np.ones(m) if weights is None else weights
+        total = float(np.add.reduce(ones))
+        means = base.rmatvec(ones) / total
+        entries = X - means
+        norms = ones @ (entries * entries)
+        if (FAR**2 * norms < total * means**2).any():
+            return cls(Centered(base, weights))
+        means += ones @ entries / total
+        np.subtract(X, means, out=entries)
+        none, is_flat = np.zeros(n, dtype=np.bool_), norms == 0.0
+        entries[:, is_flat] = 0.0
+        return cls(Centered.known(base, means, np.zeros(n), none, is_flat, none), entries)
+
+    def recentred(self, weights: Floats, target: Floats | None = None) -> Centered:
+        """The same X with means of other weights taken away."""
+        return self._centred.recentred(weights, target)
+
+    def shift_from(self, other: Any) -> Floats:
+        """The means less those of another centring of the same X, (n,), to their own digits."""
+        return self._centred.shift_from(other)
+
+    def take(self, idx: Any) -> Held:
+        """X[:, idx] as a design of its own, centred alike."""
+        return Held(self._centred.take(idx))
+
+    def scaled(self, scale: Floats) -> Held:
+        """X diag(scale), centred alike; exact for powers of two."""
+        return Held(self._centred.scaled(scale))
+
+
 def centred(design: Design, weights: Floats | None = None) -> Any:
-    """X less its weighted means, neither changed nor copied, in the way of its storage."""
+    """X less its weighted means, in the way of its storage; copied only where it is small."""
     own = design.as_centred(weights)
-    return Centered(design, weights) if own is None else own
+    if own is not None:
+        return own
+    if isinstance(design, Dense) and design.nbytes <= CACHE_BYTES:
+        return Held.of(design, weights)
+    return Centered(design, weights)
 
 
 def _is_constant(X_B: Floats, weights: Floats) -> NDArray[np.bool_]:

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from blockl0.problem.design_base import Design
+from blockl0.problem.lazy import lazy
 from blockl0.validate import check_X
 
 __all__ = ["Csc", "Dense", "Design", "as_design", "by_column"]
@@ -67,7 +68,7 @@ class Dense(Design):
 
     def matvec(self, w: Floats) -> Floats:
         """X w, (m,); columns with w_j = 0 are skipped when most are zero."""
-        support = np.flatnonzero(w)
+        support = w.nonzero()[0]
         if 4 * support.size < w.size:
             return self.column_matvec(support, w[support])
         return self.X @ w
@@ -134,9 +135,19 @@ class Dense(Design):
 
     def sq_norms(self, weights: Floats | None = None) -> Floats:
         """Σ_i weights_i x_ij² for every column j, (n,)."""
-        if weights is None:
-            return np.einsum("ij,ij->j", self.X, self.X)
-        return np.einsum("i,ij,ij->j", weights, self.X, self.X)
+        if weights is not None:
+            return np.einsum("i,ij,ij->j", weights, self.X, self.X)
+        return self._squares.copy()
+
+    @lazy
+    def _squares(self) -> Floats:
+        # asked for where columns of extreme size are looked for, and again by a search
+        return np.einsum("ij,ij->j", self.X, self.X)
+
+    def is_moderate(self, most: float) -> bool:
+        """Whether all lengths are in [1/most, most], and none is zero."""
+        squares = self.sq_norms()
+        return bool(squares.min() >= most**-2 and squares.max() <= most**2)
 
     def ranges(self) -> tuple[Floats, Floats]:
         """The least and the largest entry of every column, (n,) each; one pass over X."""

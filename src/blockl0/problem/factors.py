@@ -117,7 +117,7 @@ class Factor:
         R, support = self.triangle.R, np.flatnonzero(coef)
         w = coef[support]
         products = exact_products(self.shift[support], w)
-        terms = [float(self.shift[-1]), -intercept, *(-np.concatenate(products)).tolist()]
+        terms = [float(self.shift[-1]), -intercept, *(-product for product in products)]
         r = R[:, 0] * math.fsum(terms) + R[:, -1] - R[:, 1 + support] @ w
         return 0.5 * float(r @ r) / self.total
 

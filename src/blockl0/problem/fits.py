@@ -86,7 +86,7 @@ class Fits:
         if support.size == 0:
             return w
         is_kept, n_kept = problem.is_kept(support), 0
-        if is_kept.any():
+        if problem.keep.size and is_kept.any():
             support = np.concatenate([support[is_kept], support[~is_kept]])
             # of a kept group some columns may depend on others
             n_kept = int(np.count_nonzero(is_kept)) if problem.units is COLUMNS else 0

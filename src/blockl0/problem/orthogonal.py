@@ -7,6 +7,8 @@ only a proposal until it has been judged here.
 
 from __future__ import annotations
 
+import math
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +31,10 @@ of the problem), is at most this far from the span of the others. No support of 
 columns, and "optimal" is said of all supports that hold none."""
 ROUNDED = 1e-13
 """Distance of a unit column from others below which it is a combination of these, to rounding."""
+FEW_COLUMNS = 32
+"""Columns of a factor up to which it pays to remember what is above its diagonal."""
+REFLECTED_AT_ONCE = 32
+"""Columns that LAPACK may take together; it asks for so much memory for each of them."""
 OPERATIONS = 8.0
 """Roundings of one entry that a fit and its objective accumulate, in units of the precision."""
 EPSILON = float(np.finfo(np.float64).eps)
@@ -52,14 +58,42 @@ def distances(R: Floats) -> Floats:
         return 1.0 / np.sqrt(np.einsum("ij,ij->i", inverse, inverse))
 
 
+def are_apart(R: Floats, least: float) -> bool:
+    """Whether each of k > 0 unit columns with triangular factor R is farther from all others.
+
+    None is nearer than one over the length of all of inv(R), which is quicker to say.
+    """
+    inverse, info = _lapack.dtrtri(R)
+    if info == 0 and least * math.sqrt(np.vdot(inverse, inverse)) < 1.0:
+        return True
+    return float(distances(R).min()) > least
+
+
+def reflected(A: Floats) -> tuple[Floats, Floats, Floats]:
+    """Reflections that make A (m, k), m ≥ k > 0, triangular, as LAPACK keeps them, and R (k, k).
+
+    By LAPACK itself: for a few columns most of the time of `numpy.linalg.qr` goes around it.
+    """
+    k = A.shape[1]
+    reflections, scales, _, info = _lapack.dgeqrf(A, lwork=REFLECTED_AT_ONCE * k)
+    assert info == 0
+    R = reflections[:k]
+    return reflections, scales, R * _upper(k) if k <= FEW_COLUMNS else np.triu(R)
+
+
+@lru_cache(maxsize=FEW_COLUMNS)
+def _upper(k: int) -> Floats:
+    """Ones on and above the diagonal, (k, k)."""
+    return np.triu(np.ones((k, k)))
+
+
 def smallest_distance(A: Floats) -> float:
     """The least distance of a unit column of A (m, k) from the span of the others; 1 for none."""
     if A.shape[1] == 0:
         return 1.0
     if A.shape[0] < A.shape[1]:
         return 0.0
-    R: Any = np.linalg.qr(A, mode="r")
-    return float(distances(R).min())
+    return float(distances(reflected(A)[2]).min())
 
 
 def project_away(Q: Floats, X: Floats) -> tuple[Floats, Floats]:
@@ -166,10 +200,15 @@ def least_squares(A: Floats, b: Floats, n_first: int = 0) -> Floats:
 
     The first `n_first` columns are not among those. Of b (m, q) each column has its own.
     """
-    if A.shape[0] >= A.shape[1]:
-        Q, R = np.linalg.qr(A)
-        if distances(R).min(initial=1.0) > DEPENDENT:
-            return _lapack.dtrtrs(R, Q.T @ b)[0]
+    m, k = A.shape
+    if m >= k > 0:
+        reflections, scales, R = reflected(A)
+        if are_apart(R, DEPENDENT):
+            turned, _, info = _lapack.dormqr(
+                "L", "T", reflections, scales, b.reshape(m, -1), REFLECTED_AT_ONCE * k
+            )
+            assert info == 0
+            return _lapack.dtrtrs(R, turned[:k].reshape(k, *b.shape[1:]))[0]
     chosen = independent_positions(A, n_first)
     v = np.zeros((A.shape[1], *b.shape[1:]))
     if chosen.size:
@@ -178,27 +217,31 @@ def least_squares(A: Floats, b: Floats, n_first: int = 0) -> Floats:
     return v
 
 
-def rounding_of(problem: Problem, w: Floats) -> float:
+def rounding_of(problem: Problem, w: Floats, smooth: float | None = None) -> float:
     """What rounding of the data leaves of an objective: below it there is nothing to be told.
 
     A relative change ε of the entries moves the residual by δ = ε(‖y‖ + Σ|w_j|‖x_j‖), so that a
-    loss of ½δ² is none; and any loss ½‖r‖² is known to ε‖y‖‖r‖ at best.
+    loss of ½δ² is none; and any loss ½‖r‖² is known to ε‖y‖‖r‖ at best. Squared loss only; the
+    smooth part at w may be known.
     """
     support = COLUMNS.support(w)
-    root = 1.0 if problem.sample_weight is None else np.sqrt(problem.sample_weight)
-    lengths = np.zeros(support.size)
-    if support.size:
-        columns = problem.design.columns(support) * np.reshape(root, (-1, 1))
-        lengths = np.sqrt(np.einsum("ij,ij->j", columns, columns) + problem.ridge)
-    length = float(np.linalg.norm(root * problem.y.T))
+    lengths = np.sqrt(problem.sq_norms[support])
+    at_zero = problem.loss_at_zero if problem.has_intercept else problem.smooth_at_zero
+    length = math.sqrt(2.0 * at_zero)
     sizes = np.abs(w[support]) if w.ndim == 1 else np.linalg.norm(w[support], axis=1)
     delta = PRECISION * (length + float(sizes @ lengths))
-    return PRECISION * length * float(np.sqrt(2.0 * problem.smooth(w))) + 0.5 * delta * delta
+    rest = math.sqrt(2.0 * (problem.smooth(w) if smooth is None else max(smooth, 0.0)))
+    return PRECISION * length * rest + 0.5 * delta * delta
 
 
-def tie_at(problem: Problem, w: Floats) -> float:
-    """By how much another point must be lower than w to be better, for the squared loss."""
-    return TIE * problem.objective(w) + rounding_of(problem, w)
+def tie_at(problem: Problem, w: Floats, objective: float | None = None) -> float:
+    """By how much another point must be lower than w to be better, for the squared loss.
+
+    Where the objective at w is known, it is not made again.
+    """
+    objective = problem.objective(w) if objective is None else objective
+    smooth = objective - problem.cost(problem.held(w))
+    return TIE * objective + rounding_of(problem, w, smooth)
 
 
 class Columns:

@@ -72,11 +72,11 @@ def apply(problem: Problem, fit_intercept: bool = True) -> Prepared:
     design = centred(problem.design, weights)
     # a kept column may be the intercept's
     keep = independent(design, problem.keep, weights, problem.ridge, problem.units)
-    problem = replace(problem, keep=keep, design=design)
-    if not problem.loss.shifts_with_target:
-        return Prepared(replace(problem, has_intercept=True), (), design)
-    y, shifts = _shift(problem.y, weights, problem.is_quadratic)
-    problem = replace(problem, y=y, has_intercept=not problem.is_quadratic)
+    y, shifts, has_intercept = problem.y, (), True
+    if problem.loss.shifts_with_target:
+        y, shifts = _shift(y, weights, problem.is_quadratic)
+        has_intercept = not problem.is_quadratic
+    problem = replace(problem, keep=keep, design=design, y=y, has_intercept=has_intercept)
     return Prepared(problem, shifts, design)
 
 
@@ -96,25 +96,31 @@ def _shift(y: Floats, weights: Floats | None, is_quadratic: bool) -> tuple[Float
 
 def _intercept(design: Any, w: Floats, *terms: float) -> float:
     """Σ terms − Σ_j mean_j w_j, as if exact, rounded once."""
-    support = np.flatnonzero(w)
-    v, means, rests = w[support], design.means[support], design.rests[support]
-    products = [*exact_products(means, v), *exact_products(rests, v)]
-    return math.fsum([*terms, *(-np.concatenate(products)).tolist()])
+    support = w.nonzero()[0]
+    v, rests = w[support], design.rests[support]
+    products = exact_products(design.means[support], v)
+    if rests.any():
+        products += exact_products(rests, v)
+    return math.fsum([*terms, *(-product for product in products)])
 
 
-def exact_products(a: Floats, b: Floats) -> tuple[Floats, Floats]:
-    """(p, e) with p + e = a·b exactly and p the rounded product, by Dekker's algorithm."""
-    p = a * b
-    (a_high, a_low), (b_high, b_low) = _halves(a), _halves(b)
-    e = ((a_high * b_high - p) + a_high * b_low + a_low * b_high) + a_low * b_low
-    # beyond the range of the splitting, above 1e300, there is nothing to add
-    return p, np.where(np.isfinite(e), e, 0.0)
+def exact_products(a: Floats, b: Floats) -> list[float]:
+    """Numbers whose sum is Σ_j a_j b_j exactly: rounded products, and what rounding took of them.
+
+    By Dekker's algorithm, and number by number: they are few, and a call of NumPy takes longer.
+    """
+    found: list[float] = []
+    for x, y in zip(a.tolist(), b.tolist(), strict=True):
+        p, (x_high, x_low), (y_high, y_low) = x * y, _halves(x), _halves(y)
+        e = ((x_high * y_high - p) + x_high * y_low + x_low * y_high) + x_low * y_low
+        # beyond the range of the splitting, above 1e300, there is nothing to add
+        found += (p, e) if math.isfinite(e) else (p,)
+    return found
 
 
-def _halves(a: Floats) -> tuple[Floats, Floats]:
+def _halves(a: float) -> tuple[float, float]:
     """Two numbers of 26 bits whose sum is a, by Veltkamp's splitting."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        high = SPLIT * a - (SPLIT * a - a)
+    high = SPLIT * a - (SPLIT * a - a)
     return high, a - high
 
 

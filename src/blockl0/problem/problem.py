@@ -89,17 +89,17 @@ class Problem:
     costs: Floats | None = None
     shared: dict[str, Any] = field(default_factory=dict, repr=False)
 
-    @property
+    @lazy
     def n_samples(self) -> int:
         """Rows of X."""
         return self.design.shape[0]
 
-    @property
+    @lazy
     def n_features(self) -> int:
         """Columns of X."""
         return self.design.shape[1]
 
-    @property
+    @lazy
     def n_units(self) -> int:
         """What a budget may count at most."""
         return self.units.number(self.n_features)
@@ -110,7 +110,7 @@ class Problem:
             return np.zeros(columns.size, dtype=np.bool_)
         return np.isin(columns, self.units.columns(self.keep))
 
-    @property
+    @lazy
     def is_plain(self) -> bool:
         """Whether columns are chosen one by one, at one price, for any coefficients.
 
@@ -119,12 +119,12 @@ class Problem:
         is_single = not self.is_quadratic or self.n_outputs == 1
         return self.units is COLUMNS and self.bounds is None and self.costs is None and is_single
 
-    @property
+    @lazy
     def is_quadratic(self) -> bool:
         """Whether the smooth part is a quadratic in w, so that block models are exact."""
         return self.loss.is_quadratic
 
-    @property
+    @lazy
     def n_outputs(self) -> int:
         """Predictors of a sample."""
         return self.loss.n_outputs
@@ -153,8 +153,19 @@ class Problem:
     def smooth_at(self, w: Floats, predictor: Floats) -> float:
         """The same, O(m + n), where the predictor is known, with its intercept."""
         values = self.loss.value(predictor, self.y)
-        total = values.sum() if self.sample_weight is None else self.sample_weight @ values
-        return float(total + 0.5 * self.ridge * np.vdot(w, w))
+        total = np.add.reduce(values) if self.sample_weight is None else self.sample_weight @ values
+        return float(total + 0.5 * self.ridge * np.vdot(w, w) if self.ridge else total)
+
+    @lazy
+    def smooth_at_zero(self) -> float:
+        """smooth(0), found once."""
+        w = self.zero()
+        return self.smooth(w, np.zeros((self.n_samples, *w.shape[1:])))
+
+    @lazy
+    def sq_norms(self) -> Floats:
+        """Squared lengths of the columns, weights and ridge included, (n,); nobody changes them."""
+        return self.design.sq_norms(self.sample_weight) + self.ridge
 
     @lazy
     def loss_at_zero(self) -> float:
@@ -207,8 +218,9 @@ class Problem:
         grad = self.design.cross(slope, slice(None)).T if many else self.design.rmatvec(slope)
         return grad + self.ridge * w if self.ridge else grad
 
+    @lazy
     def gradient_at_zero(self) -> Floats:
-        """The gradient at w = 0, where a predictor is 0, (n,) or (n, C); no pass where known."""
+        """The gradient at w = 0, where a predictor is 0, (n,) or (n, C), which nobody changes."""
         if self.is_quadratic and self.y.ndim == 1:
             products = self.design.known_products(self.y, self.sample_weight)
             if products is not None:

@@ -221,9 +221,11 @@ def _factored(problem: Problem, run: Run | None) -> Triangle | None:
 
 def _known(problem: Problem) -> Problem | None:
     """The reduced problem, if its factor has been made of these very data."""
-    given, design, y = problem.shared.get("reduced", ((None, None, None), None, None))
+    if "reduced" not in problem.shared:
+        return None
+    given, design, y = problem.shared["reduced"]
     here = problem.design, problem.y, problem.sample_weight
-    if design is None or any(a is not b for a, b in zip(given, here, strict=True)):
+    if any(a is not b for a, b in zip(given, here, strict=True)):
         return None
     return replace(problem, design=design, y=y, sample_weight=None, shared={})
 
@@ -236,8 +238,11 @@ def refined(problem: Problem, w: Floats) -> Floats:
     makes up for it in O(mk). It squares distances: columns close to each other are made orthogonal
     row by row first, in O(mk²).
     """
-    small, support = _known(problem), COLUMNS.support(w)
-    if small is None or support.size == 0:
+    small = _known(problem)
+    if small is None:
+        return w
+    support = COLUMNS.support(w)
+    if support.size == 0:
         return w
     if problem.bounds is not None:
         # coefficients at a bound stay there, and which these are the data tell

@@ -138,7 +138,7 @@ def _marks(problem: Problem) -> dict[str, str]:
 
 def _sums(problem: Problem) -> Floats:
     """Squared lengths of all columns and their products with y, (2, n); from the first pass."""
-    return np.stack([problem.design.sq_norms(problem.sample_weight), problem.gradient_at_zero()])
+    return np.stack([problem.design.sq_norms(problem.sample_weight), problem.gradient_at_zero])
 
 
 def _changed(then: Floats, now: Floats, problem: Problem) -> dict[str, str]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import lapack
 
 from blockl0 import kernels
 
 Floats = NDArray[np.float64]
+_lapack: Any = lapack
 
 LISTED_BLOCK, LISTED_NODES = 12, 2000
 """Columns of a block whose supports are soon listed, and nodes of the list of a larger one."""
@@ -30,8 +34,5 @@ def block_models(H: Floats, node_limit: int) -> list[tuple[Floats, int]]:
 
 def is_regular(H: Floats) -> bool:
     """Whether a search on H has bounds: no relative pivot is too small; O(k³/3)."""
-    try:
-        pivots = np.diag(np.linalg.cholesky(H)) ** 2
-    except np.linalg.LinAlgError:
-        return False
-    return bool(np.all(pivots > kernels.SINGULAR * np.diag(H)))
+    L, info = _lapack.dpotrf(H, lower=1)
+    return info == 0 and bool((L.diagonal() ** 2 > kernels.SINGULAR * H.diagonal()).all())

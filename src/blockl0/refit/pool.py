@@ -27,7 +27,7 @@ CACHED_BYTES, GRAM_BATCH, MAX_BATCH = 8 << 20, 8, 256
 """Rows of the Gram matrix are made one by one from a pool in cache, otherwise 8 at a time or more:
 the more are known the more are made together, so that a long search makes few large products."""
 LITTLE_WORK = 2e6
-"""Multiplications up to which all of H takes no longer than some of its rows one by one."""
+"""Multiplications up to which all of H takes no longer than some of its rows: all are made then."""
 MAX_REBUILDS = 3
 """Times in one descent that a drifted tableau is built anew."""
 AT_ONCE, CLEAR = 64, 1e-6
@@ -112,6 +112,8 @@ class Pool:
             member=np.empty(capacity + 1, dtype=np.int64),
             value=np.zeros(4),
         )
+        if like is None and problem.n_samples * p**2 <= LITTLE_WORK:
+            self.know_all()
         self.clear()
 
     def part_from_others(self) -> None:
@@ -178,6 +180,8 @@ class Pool:
         """Whether it holds this support (columns of X in the pool), without much rounding."""
         if self.size != support.size or self.table.value[kernels.DRIFT] > kernels.MAX_DRIFT:
             return False
+        if support.size == 0:
+            return True
         positions = np.searchsorted(self.columns, support)
         return bool((self.table.slot[positions] >= 0).all())
 
@@ -296,6 +300,11 @@ class Pool:
         self.table.gram.flat[:: self.columns.size + 1] = self.sq_norms
         self.table.known[:] = True
 
+    def whole_gram(self) -> Floats:
+        """All of H, made now unless it is known."""
+        self.know_all()
+        return self.table.gram
+
     def unit_gram(self) -> NDArray[np.float32]:
         """All of H, which is known, of columns of length one in single precision; made once."""
         if not self._unit_grams:
@@ -321,10 +330,7 @@ class Pool:
         missing = positions[~table.known[positions]]
         if missing.size == 0:
             return
-        if self._problem.n_samples * self.columns.size**2 <= LITTLE_WORK:
-            self.know_all()
-            return
-        batch = min(max(self._batch, int(table.known.sum()) // 4), MAX_BATCH)
+        batch = min(max(self._batch, int(np.count_nonzero(table.known)) // 4), MAX_BATCH)
         if weight is not None and missing.size < batch:
             gains = np.where(table.known | (weight == 0.0), -np.inf, self.add_gains())
             gains[missing] = np.inf
@@ -389,10 +395,10 @@ class Pool:
         order = np.argsort(~inside, kind="stable")
         ins, out = block[inside], block[~inside]
         self.know(out)
-        rows, edge = table.rows, table.border[kernels.EDGE]
-        M = table.gram[np.ix_(out, out)]
+        rows, edge, H_out = table.rows, table.border[kernels.EDGE], table.gram[out]
+        M = H_out[:, out]
         if members.size:
-            M = M - table.gram[np.ix_(out, members)] @ rows[: members.size, out]
+            M = M - H_out[:, members] @ rows[: members.size, out]
         H, c = np.empty((block.size, block.size)), edge[np.concatenate([ins, out])]
         H[n_in:, n_in:] = 0.5 * (M + M.T)
         if n_in:
@@ -409,10 +415,11 @@ class Pool:
             c[n_in:] += RW.T @ c[:n_in]
             c[:n_in] = R @ c[:n_in]
         # back to the order of the block
-        back = np.argsort(order)
+        back = np.empty_like(order)
+        back[order] = np.arange(order.size)
         if not (np.isfinite(H).all() and np.isfinite(c).all()):
             return None
-        return np.ascontiguousarray(H[np.ix_(back, back)]), c[back]
+        return np.ascontiguousarray(H[back][:, back]), c[back]
 
     def drop_costs(self, positions: Ints) -> Floats:
         """By how much taking out each of these members raises the minimum."""

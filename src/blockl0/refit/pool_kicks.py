@@ -80,7 +80,7 @@ class PoolKicks:
         chosen[rng.integers(0, gains.size, n_random)] = True
         # a kept column that depends on others can be neither added nor taken out
         chosen &= ~pool.table.kept | (pool.table.slot >= 0)
-        return np.flatnonzero(chosen)
+        return chosen.nonzero()[0]
 
     def kick(self, ceiling: float = -np.inf) -> None:
         """Drop a part of the support, refill without half of it, descend again.
@@ -113,6 +113,6 @@ class PoolKicks:
 
     def join(self, other: NDArray[np.bool_]) -> None:
         """Search the columns in which another support differs from the pool's as one block."""
-        block = np.flatnonzero((self.pool.table.slot >= 0) != other)
+        block = ((self.pool.table.slot >= 0) != other).nonzero()[0]
         if 2 < block.size <= LARGEST_BLOCK:
             self.pool.search_block(block)

@@ -44,6 +44,8 @@ def pool_size(problem: Problem, options: SearchOptions) -> int:
         return min(n, options.pool)
     m, design = problem.n_samples, problem.design
     room = min(POOL_BYTES, design.pool_bytes / design.n_searches)
+    if n <= 2 * NARROW_POOL and design.nbytes <= 2 * room:
+        return n
     affordable = int(room * n / max(design.nbytes, 1))
     most = min(POOL_FACTOR * min(budget, m), LARGEST_POOL)
     wanted = max(min(POOL_SIZE, affordable), most, NARROW_POOL)

@@ -90,14 +90,8 @@ class QuadraticSearch(AnnealingSearch):
         super().__init__(problem, options, tally)
         self.certifies = proves
         self.proves = proves and problem.n_features <= LARGEST_BLOCK
-        if like is None:
-            self.sq_norms: Floats = problem.design.sq_norms(problem.sample_weight) + problem.ridge
-        else:
-            self.sq_norms = like.sq_norms
-        zero = np.zeros(problem.n_features)
-        eta = np.zeros(problem.n_samples)
-        self.target = problem.gradient_at_zero()
-        self.constant = problem.smooth(zero, eta)
+        self.sq_norms: Floats = problem.sq_norms if like is None else like.sq_norms
+        self.target, self.constant = problem.gradient_at_zero, problem.smooth_at_zero
         self.tolerance = self.negligible = RELATIVE_TOLERANCE * self.constant
         self.tally.n_passes += 2 if like is None else 1
         self._whole = None if like is None else self._like_whole_of(like)
@@ -186,7 +180,7 @@ class QuadraticSearch(AnnealingSearch):
         """A start from nothing, most of the way on few columns, where moves are cheap.
 
         Of many columns those that matter late do not stand out at first: the support is then grown
-        in stages, with new prices before each.
+        in stages, with new prices before each. Where there are few, the end is the optimum.
         """
         point = Incumbent(np.zeros(self.problem.n_features), self.constant, 0)
         price, budget = self.problem.sparsity
@@ -198,7 +192,10 @@ class QuadraticSearch(AnnealingSearch):
             pool = search.make_pool(point, run, self._narrow_size(point))
             pool.descend()
             point = self.fit(pool.support, 0)
-        return point
+        if not self.proves or run is None:
+            return point
+        point.iteration = 1
+        return self._prove(point, run)
 
     def scatter(self, rng: np.random.Generator, run: Run | None = None) -> Incumbent:
         """A start elsewhere: additions ranked by gains times random numbers, then a descent."""
@@ -266,7 +263,7 @@ class QuadraticSearch(AnnealingSearch):
     def _with_kept(self, w: Floats) -> Ints:
         chosen = w != 0.0
         chosen[self.problem.keep] = True
-        return np.flatnonzero(chosen)
+        return chosen.nonzero()[0]
 
     def _pool_of(self, columns: Ints, like: Pool | None = None) -> Pool:
         target, sq_norms = self.target[columns], self.sq_norms[columns]
@@ -309,6 +306,8 @@ class QuadraticSearch(AnnealingSearch):
 
         A point that does not end below the ceiling is of no interest and may not be settled.
         """
+        if incumbent.is_proven:
+            return incumbent
         for _ in range(MAX_PRICINGS):
             if run.seconds_left <= 0.0:
                 break
@@ -322,16 +321,21 @@ class QuadraticSearch(AnnealingSearch):
             stalled = found.objective == incumbent.objective
             incumbent = found
             if self.proves:
-                return prove(self.problem, incumbent, run)
+                return self._prove(incumbent, run)
             if self.is_priced_out(found, pool):
                 return self.settle_hidden(incumbent, run, ceiling)
             if stalled:
                 break
         if self.proves:
-            return prove(self.problem, incumbent, run)
+            return self._prove(incumbent, run)
         # the pool has lost its way in rounding: nothing that it says is about this point
         incumbent.doubtful = self._all_outside(incumbent)
         return self.settle_hidden(incumbent, run, ceiling)
+
+    def _prove(self, incumbent: Incumbent, run: Run) -> Incumbent:
+        """The optimum, on the Gram matrix that the pool of all columns has, where there is one."""
+        gram = None if self._whole is None else self._whole.whole_gram()
+        return prove(self.problem, incumbent, run, gram)
 
     def is_priced_out(self, incumbent: Incumbent, pool: Pool) -> bool:
         """Whether no single move over all columns improves a point that has none in its pool."""

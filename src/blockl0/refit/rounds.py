@@ -12,7 +12,6 @@ budget walks from nothing, which end the search where they agree.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from math import comb
 
@@ -162,8 +161,8 @@ def improve(
         is_done = given is not None
         if rounds > 0 and not (is_done or incumbent.is_proven):
             incumbent, is_done = search.exhaust(incumbent, run)
-        is_done = is_done or search.is_alone(incumbent)
-        if not (is_done or incumbent.is_proven):
+        is_done = is_done or incumbent.is_proven or search.is_alone(incumbent)
+        if not is_done:
             beside.begin(incumbent)
             if frontier is None:
                 walks.begin(incumbent)
@@ -242,16 +241,18 @@ def _nothing(problem: Problem) -> Incumbent:
 
 def finish(search: Search, incumbent: Incumbent, status: Status, run: Run) -> Result:
     """The result at an incumbent, its objective recomputed from the data."""
-    result = run.result(
-        refined(run.problem, incumbent.w),
+    w = refined(run.problem, incumbent.w)
+    objective = run.problem.objective(w)
+    return run.result(
+        w,
         status,
         incumbent.iteration,
         lower_bound=np.inf if incumbent.is_proven else None,
+        objective=objective,
         n_passes=search.n_passes,
         drift=search.tally.drift,
+        certificate=_certificate(search.problem, incumbent, search.tolerance, objective),
     )
-    found = _certificate(search.problem, incumbent, search.tolerance, result.objective)
-    return replace(result, certificate=found)
 
 
 def _sizes(block: tuple[int, int, int]) -> tuple[int, int, int]:
@@ -266,7 +267,7 @@ def _sizes(block: tuple[int, int, int]) -> tuple[int, int, int]:
 
 def _rounds(effort: str | int) -> int:
     if isinstance(effort, str):
-        return EFFORTS[check_choice("effort", effort, tuple(EFFORTS))]
+        return EFFORTS[check_choice("effort", effort, EFFORTS)]
     return check_integer("effort", effort, low=0)
 
 

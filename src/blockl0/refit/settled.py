@@ -35,10 +35,15 @@ def fit_with_kept(problem: Problem, support: Ints, sq_norms: Floats, iteration: 
     return Incumbent.at(problem, w, iteration)
 
 
-def prove(problem: Problem, incumbent: Incumbent, run: Run) -> Incumbent:
-    """The optimum of a small problem, or the incumbent where the nodes or the time run out."""
+def prove(
+    problem: Problem, incumbent: Incumbent, run: Run, gram: Floats | None = None
+) -> Incumbent:
+    """The optimum of a small problem, or the incumbent where the nodes or the time run out.
+
+    The Gram matrix, ridge included, may be known.
+    """
     iteration, incumbent.iteration = incumbent.iteration, 0  # there it counts nodes
-    search = ExactSearch(problem, incumbent, run)
+    search = ExactSearch(problem, incumbent, run, gram=gram)
     while not search.finished and search.incumbent.iteration < PROOF_NODES:
         if run.seconds_left <= 0.0:
             break

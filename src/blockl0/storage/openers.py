@@ -10,6 +10,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from blockl0.storage.source import Source
 
 OPENERS: dict[str, str] = {
@@ -36,6 +38,8 @@ FILES: dict[str, str] = {
 
 def opened(X: Any, memory_limit: float | None = None) -> Source | None:
     """The source that X is, or None where it is an array, a table or a sparse matrix in memory."""
+    if type(X) is np.ndarray:
+        return None
     if isinstance(X, Source):
         return X
     if isinstance(X, str | PathLike):

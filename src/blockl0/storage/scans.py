@@ -8,7 +8,6 @@ blocks the clock of the run is looked at.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,14 +26,17 @@ if TYPE_CHECKING:
 _clock: ContextVar[Clock | None] = ContextVar("clock", default=None)
 
 
-@contextmanager
-def timed_by(clock: Clock) -> Iterator[None]:
+class timed_by:
     """Passes inside the block end between two blocks of X, by `OutOfTime`, when time is up."""
-    token = _clock.set(clock)
-    try:
-        yield
-    finally:
-        _clock.reset(token)
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def __enter__(self) -> None:
+        self._token = _clock.set(self._clock)
+
+    def __exit__(self, *_: object) -> None:
+        _clock.reset(self._token)
 
 
 class Pass(NamedTuple):

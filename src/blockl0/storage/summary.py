@@ -91,9 +91,9 @@ def centre(y: Floats, weights: Floats | None) -> tuple[Floats, float, float]:
 
     The mean is rounded to its own digits, which may be few of those of y: what is left is the rest.
     """
-    mean = float(np.average(y, weights=weights))
+    mean = float(y.mean() if weights is None else np.average(y, weights=weights))
     y = y - mean
-    rest = float(np.average(y, weights=weights))
+    rest = float(y.mean() if weights is None else np.average(y, weights=weights))
     return y - rest, mean, rest
 
 
