@@ -7,6 +7,10 @@ curvatures D has a minimum on B and one more column i, and the predictors z that
 minimum of the model: so the model bounds the re-fitted loss from below, and adding i gains at most
 g_i²/2M_i, with M_i what the columns B leave of the squared norm of i. What holds for D holds for
 less: with the least D of several sets B, one pass over X bounds the gains of every column for all.
+
+The dual asks for a step along which i is not needed either, and nothing says that it must be along
+i: z may be c = min(max(i, −r), r) in the place of i, at the cost of g_i²·M_cc/2M_ic². A few large
+entries of a column, that leave the reach, then do not matter.
 """
 
 from __future__ import annotations
@@ -190,6 +194,7 @@ class SharedModel:
         slopes: list[Floats], rests: list[Floats], places: list[int], needed: Floats,
     ) -> None:  # fmt: skip
         self.problem, self.A, self.K, self.reach, self.needed = problem, A, K, reach, needed
+        self.h, self.total = h, float(h.sum()) or 1.0
         self.places, self.shifts, excess, self.farther = places, [], [], []
         for rest, q in zip(rests, places, strict=True):
             shift = K @ rest
@@ -228,10 +233,45 @@ class SharedModel:
         # where the sum of the largest entries is too much, those of what A leaves of the column
         unsure = np.flatnonzero(np.any(is_out & (lengths * widths > room), axis=0))
         chunk = max(1, CHUNK_ENTRIES // len(self.A))
+        is_near = lengths * widths <= room
         for some in (unsure[i : i + chunk] for i in range(0, unsure.size, chunk)):
             X = self.problem.design.columns(part.start + some)
-            widths[some] = np.abs(X - self.A @ W[:, some]).max(axis=0)
-        return is_out & (lengths * widths <= room)
+            R = X - self.A @ W[:, some]
+            is_near[:, some] = lengths[:, some] * np.abs(R).max(axis=0) <= room[:, some]
+            far = np.flatnonzero(np.any(is_out[:, some] & ~is_near[:, some], axis=0))
+            if far.size:
+                X, R, far = X[:, far], R[:, far], some[far]
+                given = X, R, U[:, far], W[:, far], G[:, far], M[far], squares[far]
+                is_near[:, far] |= self._clipped(*given)
+        return is_out & is_near
+
+    def _clipped(
+        self, X: Floats, R: Floats, U: Floats, W: Floats, G: Floats, M: Floats, squares: Floats
+    ) -> NDArray[np.bool_]:
+        """Whether clipped columns tell that these can gain at no fit what they must, (fits, k).
+
+        `R` is what A leaves of the columns X; all else is as in `excluded`.
+        """
+        size, own = np.sqrt(np.maximum(M, 0.0) / self.total), self.problem.ridge
+        C = np.minimum(np.maximum(R, -size), size)
+        hC = C * self.h[:, None]
+        U_c = self.A.T @ hC
+        W_c = self.K @ U_c
+        both = np.einsum("ij,ij->j", X, hC) + own - np.einsum("ij,ij->j", U, W_c)
+        alone = np.einsum("ij,ij->j", C, hC) + own - np.einsum("ij,ij->j", U_c, W_c)
+        width, found = np.abs(C - self.A @ W_c).max(axis=0), []
+        for i, q in enumerate(self.places):
+            pivots, lengths, wider = both, alone, 0.0
+            if q >= 0:
+                along = W_c[q] / self.K[q, q]
+                pivots, lengths = both + W[q] * along, alone + W_c[q] * along
+                wider = self.along[i] * np.abs(W_c[q])
+            is_free = pivots > LEAST_PIVOT * squares
+            step = np.abs(G[i] - self.shifts[i] @ U) / np.where(is_free, pivots, 1.0)
+            gains = 0.5 * step**2 * lengths + self.excess[i]
+            is_small = is_free & (gains <= (1.0 - ROUNDING) * self.needed[i])
+            found.append(is_small & (step * (width + wider) <= self.reach - self.farther[i]))
+        return np.array(found)
 
 
 class ColumnModel:

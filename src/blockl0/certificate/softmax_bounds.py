@@ -34,6 +34,7 @@ from blockl0.losses.softmax import (
 )
 from blockl0.losses.special import xlogy
 from blockl0.problem.descent import FAR
+from blockl0.problem.lazy import lazy
 from blockl0.problem.problem import Problem
 
 Floats = NDArray[np.float64]
@@ -106,18 +107,34 @@ class Model:
         self.rest = rest
         self.shift = np.zeros(0) if self.K is None else self.K @ rest
 
-    def regress(self, X: Floats) -> tuple[NDArray[np.bool_], Floats, Floats, Floats]:
-        """(is free (k,), inv(M) (k, q, q), W (a q, k, q), A'hX (a q, k, q)) of columns (m, k)."""
-        a, q, k = self.A.shape[1], self.Q.shape[1], X.shape[1]
+    @lazy
+    def pairs(self) -> tuple[Floats, Floats, Floats]:
+        """For each pair of classes the curvatures (m,), A' times these, and what they stand for."""
         pairs = class_pairs(self.P)
         squares = np.stack([np.outer(contrast, contrast) for _, contrast in pairs])
         bends = np.stack([self.share * self.weights * bends for bends, _ in pairs])
-        crosses = np.stack([(self.A * h[:, None]).T @ X for h in bends])
-        norms = bends @ X**2
-        U = np.tensordot(crosses, squares, (0, 0)).transpose(0, 2, 1, 3).reshape(a * q, k * q)
-        own = np.tensordot(norms, squares, (0, 0)) + self.problem.ridge * np.eye(q)
-        W = (np.asarray(self.K) @ U).reshape(-1, k, q)
-        U = U.reshape(-1, k, q)
+        return bends, (self.A.T[None] * bends[:, None]).reshape(-1, len(self.A)), squares
+
+    def products(self, X: Floats) -> tuple[Floats, Floats]:
+        """(A'hX, K A'hX) of columns (m, k), (a q, k, q) each."""
+        a, q, k = self.A.shape[1], self.Q.shape[1], X.shape[1]
+        _, bent, squares = self.pairs
+        crosses = (bent @ X).reshape(len(squares), a * k)
+        U = (crosses.T @ squares.reshape(-1, q * q)).reshape(a, k, q, q).transpose(0, 2, 1, 3)
+        U = U.reshape(a * q, k * q)
+        return U.reshape(-1, k, q), (np.asarray(self.K) @ U).reshape(-1, k, q)
+
+    def own(self, X: Floats, Y: Floats) -> Floats:
+        """x'hy and the ridge, (k, q, q), of pairs of columns (m, k)."""
+        bends, _, squares = self.pairs
+        k, q = X.shape[1], self.Q.shape[1]
+        sums = (bends @ (X * Y)).T @ squares.reshape(-1, q * q)
+        return sums.reshape(k, q, q) + self.problem.ridge * np.eye(q)
+
+    def regress(self, X: Floats) -> tuple[NDArray[np.bool_], Floats, Floats, Floats]:
+        """(is free (k,), inv(M) (k, q, q), W (a q, k, q), A'hX (a q, k, q)) of columns (m, k)."""
+        U, W = self.products(X)
+        own = self.own(X, X)
         M = own - np.einsum("ike,ikf->kef", U, W)
         values, axes = np.linalg.eigh(0.5 * (M + M.transpose(0, 2, 1)))
         is_free = values[:, 0] > LEAST_PIVOT * np.trace(own, axis1=1, axis2=2)
@@ -127,10 +144,9 @@ class Model:
     def minima(self, X: Floats) -> tuple[NDArray[np.bool_], Floats, Floats, Floats]:
         """(is free, gains, steps (k, q), what the others change by (a, q, k)) of each column."""
         is_free, inverse, W, U = self.regress(X)
-        G = X.T @ (self.weights[:, None] * self.dual) @ self.Q
-        G = G - np.einsum("i,ikf->kf", self.shift, U)
+        G = self._slopes_beside(X, U)
         steps = -np.einsum("kef,kf->ke", inverse, G)
-        gains = -0.5 * np.sum(G * steps, axis=1) + 0.5 * float(self.rest @ self.shift)
+        gains = -0.5 * np.sum(G * steps, axis=1) + self.excess
         moved = np.einsum("ikf,kf->ik", W, steps)
         return is_free, gains, steps, moved.reshape(*self.V.shape, X.shape[1])
 
@@ -149,10 +165,36 @@ class Model:
         is_out = is_free & (gains <= (1.0 - ROUNDING) * self.base.needed)
         unsure = np.flatnonzero(is_out & ~is_near)
         if unsure.size:
-            others = -self.shift.reshape(*self.V.shape, 1) - moved[:, :, unsure]
-            Z = self.centred(self.change(X[:, unsure], steps[unsure], others))
-            is_near[unsure] = Z.min(axis=(0, 2)) >= -self.reach
+            is_near[unsure] = self._clipped(X[:, unsure])
         return is_out & is_near
+
+    def _clipped(self, X: Floats) -> NDArray[np.bool_]:
+        """Whether clipped columns tell that these cannot improve, as in `dual_bounds`."""
+        size = np.sqrt(np.einsum("ij,ij->j", X, X) / len(X))
+        C = np.minimum(np.maximum(X, -size), size)
+        (U, _), (U_c, W_c) = self.products(X), self.products(C)
+        both = self.own(X, C) - np.einsum("ike,ikf->kef", U, W_c)
+        alone = self.own(C, C) - np.einsum("ike,ikf->kef", U_c, W_c)
+        is_free = np.linalg.eigvalsh(0.5 * (both + both.transpose(0, 2, 1)))[:, 0] > (
+            LEAST_PIVOT * np.trace(self.own(X, X), axis1=1, axis2=2)
+        )
+        both[~is_free] = np.eye(self.Q.shape[1])
+        steps = -np.linalg.solve(both, self._slopes_beside(X, U)[:, :, None])[:, :, 0]
+        gains = 0.5 * np.einsum("ke,kef,kf->k", steps, alone, steps) + self.excess
+        moved = np.einsum("ikf,kf->ik", W_c, steps).reshape(*self.V.shape, X.shape[1])
+        Z = self.centred(self.change(C, steps, -self.shift.reshape(*self.V.shape, 1) - moved))
+        is_small = is_free & (gains <= (1.0 - ROUNDING) * self.base.needed)
+        return is_small & (Z.min(axis=(0, 2)) >= -self.reach)
+
+    def _slopes_beside(self, X: Floats, U: Floats) -> Floats:
+        """The slopes along columns where the others have none, (k, q)."""
+        G = X.T @ (self.weights[:, None] * self.dual) @ self.Q
+        return G - np.einsum("i,ikf->kf", self.shift, U)
+
+    @property
+    def excess(self) -> float:
+        """What the others gain by having no slope."""
+        return 0.5 * float(self.rest @ self.shift)
 
     def change(self, X: Floats, steps: Floats, moved: Floats) -> Floats:
         """By how much predictors change, (C, k, m), by steps of k columns and of the others."""
