@@ -45,6 +45,9 @@ LEAST_PIVOT = 1e-8
 """Share of a squared norm below which a column depends on others, and nothing is said of it."""
 ALIKE, TOGETHER = 0.7, 16
 """Share of their mean that the least curvature of bases in one pass has, and how many there are."""
+CHANCES, CLIPPED = 0.7, 2.0
+"""Share of what is needed that columns by chance may gain for bases in one pass that are not alike,
+and how far a clipped column goes, in steps of its length, with room."""
 CHUNK_ENTRIES = 1 << 18
 """Entries of columns that are looked at closely at a time."""
 ROUNDING = 1e-6
@@ -55,7 +58,7 @@ class Base(NamedTuple):
     """A fit on some columns, and what one more must gain to improve a search's point.
 
     The predictor `eta` includes the intercept; `left` is the column that was taken out of the
-    support of that point, −1 for none.
+    support of that point, −1 for none; `slope` is that of the loss at eta, where it is known.
     """
 
     support: Ints
@@ -65,6 +68,7 @@ class Base(NamedTuple):
     eta: Floats
     needed: float
     left: int
+    slope: Floats | None = None
 
 
 class DualBounds:
@@ -77,6 +81,9 @@ class DualBounds:
         self.is_known = hasattr(self.loss, "conjugate") and hasattr(self.loss, "dual_curvature")
         self._largest: Floats | None = None
         self._last: tuple[Base, ColumnModel | None] | None = None
+        self._bends: dict[tuple[int, float], tuple[Floats, Floats]] = {}
+        # by how much changes that passes have excluded raise the objective, by their models
+        self.least = np.inf
 
     @property
     def largest(self) -> Floats:
@@ -85,22 +92,47 @@ class DualBounds:
             self._largest = largest_entries(self.problem.design)
         return self._largest
 
+    def is_rough_worth(self, support: Ints) -> bool:
+        """Whether points that are no fits are worth a pass: it is one for many of them."""
+        return self.is_known
+
     def groups(self, bases: list[Base]) -> Iterator[list[Base]]:
-        """Bases whose curvatures are alike, so that their least is not much less than each."""
+        """Bases whose curvatures are alike, so that their least is not much less than each.
+
+        Or has enough of them to exclude columns that mean nothing.
+        """
         group: list[Base] = []
-        least, total = np.zeros(0), 0.0
+        least, total, largest = np.zeros(0), 0.0, 0.0
         for base in sorted(bases, key=lambda base: base.needed):
             own = self._curvature(base, REACHES[0] * self.unit)
             both, sums = np.minimum(least, own) if group else own, total + float(own.sum())
-            is_unlike = bool(group) and both.sum() * (len(group) + 1) < ALIKE * sums
+            slopes = self.weights * self._slope(base)
+            most, bend = max(largest, float(slopes @ slopes)), float(both.sum())
+            is_unlike = bool(group) and bend * (len(group) + 1) < ALIKE * sums
+            if is_unlike and self._is_enough(bend, most, group[0].needed):
+                is_unlike = False
             if is_unlike or len(group) == TOGETHER:
                 yield group
-                group, both, sums = [], own, float(own.sum())
-            group, least, total = [*group, base], both, sums
+                group, both, sums, most = [], own, float(own.sum()), float(slopes @ slopes)
+            group, least, total, largest = [*group, base], both, sums, most
         if group:
             yield group
 
-    def candidates(self, support: Ints, bases: list[Base]) -> list[Ints]:
+    def _is_enough(self, bend: float, squares: float, needed: float) -> bool:
+        """Whether curvatures of this sum exclude the best of all columns that mean nothing.
+
+        With slopes of these squares such a column gains log n times their quotient.
+        """
+        if bend <= 0.0:
+            return False
+        chance = np.log(self.problem.n_features)
+        step = np.sqrt(2.0 * chance * squares) / bend
+        is_small = chance * squares / bend <= CHANCES * needed
+        return bool(is_small and CLIPPED * step <= REACHES[0] * self.unit)
+
+    def candidates(
+        self, support: Ints, bases: list[Base], reaches: tuple[float, ...] = REACHES
+    ) -> list[Ints]:
         """For each base, the columns outside the support that passes over X do not exclude.
 
         A base is the support or has one column less. A few passes, each for changes of predictors
@@ -112,24 +144,25 @@ class DualBounds:
         left = np.tile(outside, (len(bases), 1))
         if self.is_known:
             a_pass = outside.size * (support.size + 1 + len(bases))
-            for reach in REACHES:
+            for reach in reaches:
                 if np.count_nonzero(left) * (support.size + 1 + CLOSELY) <= a_pass:
                     break
                 shared = self._share(support, bases, reach * self.unit)
                 if shared is None:
                     continue
                 for part in self.problem.design.parts():
-                    left[:, part] &= ~shared.excluded(part, self.largest[part])
+                    left[:, part] &= ~shared.excluded(part, self.largest[part], left[:, part])
+                self.least = min(self.least, shared.least)
         return [np.flatnonzero(row) for row in left]
 
     def _share(self, support: Ints, bases: list[Base], reach: float) -> SharedModel | None:
         """The model with the least curvatures of some bases."""
-        A, ridge = self._columns(support)
+        A, ridge = self.problem.free_columns(support)
         h = np.minimum.reduce([self._curvature(base, reach) for base in bases])
         K = _inverse(A, h, ridge)
         if K is None:
             return None
-        slopes = [self.loss.gradient(base.eta, self.problem.y) * self.weights for base in bases]
+        slopes = [self._slope(base) * self.weights for base in bases]
         n_free = int(self.problem.has_intercept)
         rests, places = [], []
         for slope, base in zip(slopes, bases, strict=True):
@@ -139,6 +172,13 @@ class DualBounds:
             places.append(place)
         needed = np.array([base.needed for base in bases])
         return SharedModel(self.problem, A, h, K, reach, slopes, rests, places, needed)
+
+    def roughly(self, support: Ints, bases: list[Base]) -> list[tuple[Base, Ints]]:
+        """Each base with the columns that one pass over X, for as many as can be, leaves."""
+        found: list[tuple[Base, Ints]] = []
+        for some in self.groups(bases):
+            found += zip(some, self.candidates(support, some, REACHES[:1]), strict=True)
+        return found
 
     def closer(self, base: Base, columns: Ints) -> Ints:
         """Of some columns those that their own dual points do not exclude; O(m(s + 1)) each.
@@ -155,7 +195,7 @@ class DualBounds:
         """The model at a base, kept for the next columns; None where it says nothing."""
         if self._last is None or self._last[0] is not base:
             h, model = self._curvature(base, CLOSE_REACH * self.unit), None
-            A, ridge = self._columns(base.support)
+            A, ridge = self.problem.free_columns(base.support)
             K = _inverse(A, h, ridge) if self.is_known else None
             if K is not None:
                 v = self._coefficients(base, base.support)
@@ -164,18 +204,23 @@ class DualBounds:
         return self._last[1]
 
     def _curvature(self, base: Base, reach: float) -> Floats:
+        """The curvatures of a base within a reach; those of the last bases are known."""
         if not self.is_known:
             return np.zeros(self.problem.n_samples)
-        return self.weights * self.loss.dual_curvature(base.eta, self.problem.y, reach)  # type: ignore[attr-defined]
+        key = id(base.eta), reach
+        if key not in self._bends:
+            if len(self._bends) >= TOGETHER:
+                self._bends.clear()
+            own: Any = self.loss
+            bends = self.weights * own.dual_curvature(base.eta, self.problem.y, reach)
+            self._bends[key] = base.eta, bends  # with the predictor, so that it stays the same one
+        return self._bends[key][1]
 
-    def _columns(self, support: Ints) -> tuple[Floats, Floats]:
-        """The columns of a support behind that of the intercept, and the ridge of each."""
-        A, n_free = self.problem.design.columns(support), int(self.problem.has_intercept)
-        if n_free:
-            A = np.column_stack([np.ones(self.problem.n_samples), A])
-        ridge = np.full(A.shape[1], self.problem.ridge)
-        ridge[:n_free] = 0.0
-        return A, ridge
+    def _slope(self, base: Base) -> Floats:
+        """The slopes of the loss at a base, (m,)."""
+        if base.slope is None:
+            return self.loss.gradient(base.eta, self.problem.y)
+        return base.slope
 
     def _coefficients(self, base: Base, support: Ints) -> Floats:
         v = base.w[support]
@@ -194,7 +239,7 @@ class SharedModel:
         slopes: list[Floats], rests: list[Floats], places: list[int], needed: Floats,
     ) -> None:  # fmt: skip
         self.problem, self.A, self.K, self.reach, self.needed = problem, A, K, reach, needed
-        self.h, self.total = h, float(h.sum()) or 1.0
+        self.h, self.total, self.least = h, float(h.sum()) or 1.0, np.inf
         self.places, self.shifts, excess, self.farther = places, [], [], []
         for rest, q in zip(rests, places, strict=True):
             shift = K @ rest
@@ -211,14 +256,16 @@ class SharedModel:
         self.tallest = np.abs(A).max(axis=0)
         self.along = [np.abs(A @ K[q]).max() / K[q, q] if q >= 0 else 0.0 for q in places]
 
-    def excluded(self, part: slice, largest: Floats) -> NDArray[np.bool_]:
-        """Whether each column of a part can gain at no fit what it must, (fits, columns)."""
+    def excluded(
+        self, part: slice, largest: Floats, asked: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
+        """Whether columns of a part that are asked for cannot gain what they must, (fits, c)."""
         p = self.A.shape[1]
         U, squares = self.problem.design.cross(self.V, part), self.squares[part]
         U, G = U[:p], U[p:]
         W = self.K @ U
         M = squares - np.einsum("ij,ij->j", U, W)
-        is_small, steps, wider = [], [], []
+        is_small, steps, wider, rises = [], [], [], []
         for i, q in enumerate(self.places):
             pivots = M if q < 0 else M + W[q] ** 2 / self.K[q, q]
             is_free = pivots > LEAST_PIVOT * squares
@@ -226,8 +273,9 @@ class SharedModel:
             gains = 0.5 * step**2 * pivots + self.excess[i]
             is_small.append(is_free & (gains <= (1.0 - ROUNDING) * self.needed[i]))
             steps.append(step)
+            rises.append(self.needed[i] - gains)
             wider.append(0.0 * M if q < 0 else self.along[i] * np.abs(W[q]))
-        is_out, lengths = np.array(is_small), np.array(steps)
+        is_out, lengths = asked & np.array(is_small), np.array(steps)
         room = self.reach - np.array(self.farther)[:, None] - lengths * np.array(wider)
         widths = largest + self.tallest @ np.abs(W)
         # where the sum of the largest entries is too much, those of what A leaves of the column
@@ -236,14 +284,16 @@ class SharedModel:
         is_near = lengths * widths <= room
         for some in (unsure[i : i + chunk] for i in range(0, unsure.size, chunk)):
             X = self.problem.design.columns(part.start + some)
-            R = X - self.A @ W[:, some]
+            R = X - (W[:, some].T @ self.A.T).T  # column by column, as X
             is_near[:, some] = lengths[:, some] * np.abs(R).max(axis=0) <= room[:, some]
             far = np.flatnonzero(np.any(is_out[:, some] & ~is_near[:, some], axis=0))
             if far.size:
                 X, R, far = X[:, far], R[:, far], some[far]
                 given = X, R, U[:, far], W[:, far], G[:, far], M[far], squares[far]
                 is_near[:, far] |= self._clipped(*given)
-        return is_out & is_near
+        is_out &= is_near
+        self.least = min(self.least, float(np.min(rises, initial=np.inf, where=is_out)))
+        return is_out
 
     def _clipped(
         self, X: Floats, R: Floats, U: Floats, W: Floats, G: Floats, M: Floats, squares: Floats
@@ -259,7 +309,7 @@ class SharedModel:
         W_c = self.K @ U_c
         both = np.einsum("ij,ij->j", X, hC) + own - np.einsum("ij,ij->j", U, W_c)
         alone = np.einsum("ij,ij->j", C, hC) + own - np.einsum("ij,ij->j", U_c, W_c)
-        width, found = np.abs(C - self.A @ W_c).max(axis=0), []
+        width, found = np.abs(C - (W_c.T @ self.A.T).T).max(axis=0), []
         for i, q in enumerate(self.places):
             pivots, lengths, wider = both, alone, 0.0
             if q >= 0:

@@ -44,6 +44,8 @@ REACH = 2.0
 """Change of a predictor for which the bounds of a pass hold; its excess is 2."""
 CLOSE_REACH = 0.1
 """The same for single columns, whose dual points may leave it, as long as they are feasible."""
+FEW = 4
+"""Columns, for each of the support and each class, of which a pass costs less than a fit."""
 
 
 class SoftmaxBounds:
@@ -53,6 +55,12 @@ class SoftmaxBounds:
         self.problem = problem
         self.largest = largest_entries(problem.design)
         self._last: Model | None = None
+        # by how much changes that passes have excluded raise the objective, by their models
+        self.least = np.inf
+
+    def is_rough_worth(self, support: Ints) -> bool:
+        """Whether a pass for points that are no fits is one for little: fits cost more than it."""
+        return self.problem.n_features <= FEW * support.size * self.problem.n_outputs
 
     def groups(self, bases: list[Base]) -> Iterator[list[Base]]:
         """Each base alone: matrices of curvatures have no least."""
@@ -70,7 +78,12 @@ class SoftmaxBounds:
             model = Model(self.problem, base, REACH)
             kept = [part[~model.excluded(part, self.largest[part])] for part in parts]
             found.append(np.concatenate(kept) if kept else outside)
+            self.least = min(self.least, model.least)
         return found
+
+    def roughly(self, support: Ints, bases: list[Base]) -> list[tuple[Base, Ints]]:
+        """Each base with the columns that a pass leaves; there is none for several of them."""
+        return list(zip(bases, self.candidates(support, bases), strict=True))
 
     def closer(self, base: Base, columns: Ints) -> Ints:
         """Of some columns those that their own dual points do not exclude.
@@ -94,18 +107,16 @@ class Model:
         self.loss: Any = problem.loss
         self.P = self.loss.mean(base.eta)
         self.weights, self.dual = problem.weights, slope_at(self.P, problem.y)  # type: ignore[arg-type]
-        A, n_free = problem.design.columns(base.support), int(problem.has_intercept)
-        V = base.w[base.support] @ self.Q
-        if n_free:
-            A = np.column_stack([np.ones(problem.n_samples), A])
+        (A, self.ridge), V = problem.free_columns(base.support), base.w[base.support] @ self.Q
+        if problem.has_intercept:
             V = np.vstack([np.zeros(self.Q.shape[1]), V])
-        self.A, self.V, self.ridge = A, V, np.full(A.shape[1], problem.ridge)
-        self.ridge[:n_free] = 0.0
+        self.A, self.V = A, V
         self.K = inverse_of(softmax_hessian(A, self.P, self.share * self.weights, self.ridge))
         slope = A.T @ (self.weights[:, None] * self.dual) @ self.Q
         rest = (slope + self.ridge[:, None] * V).ravel()
         self.rest = rest
         self.shift = np.zeros(0) if self.K is None else self.K @ rest
+        self.least = np.inf
 
     @lazy
     def pairs(self) -> tuple[Floats, Floats, Floats]:
@@ -166,7 +177,10 @@ class Model:
         unsure = np.flatnonzero(is_out & ~is_near)
         if unsure.size:
             is_near[unsure] = self._clipped(X[:, unsure])
-        return is_out & is_near
+        is_out &= is_near
+        most = float(np.max(gains, initial=-np.inf, where=is_out))
+        self.least = min(self.least, self.base.needed - most)
+        return is_out
 
     def _clipped(self, X: Floats) -> NDArray[np.bool_]:
         """Whether clipped columns tell that these cannot improve, as in `dual_bounds`."""

@@ -23,7 +23,7 @@ GRAM_PRODUCTS, GRAM_LEAST = 4_000_000_000, 64
 """Products of numbers between two pauses of a dense X'X, and columns at least."""
 GRAM_CHUNK = 512
 """Columns of a sparse X'X formed at a time, which bounds the memory beside the result."""
-MANY_ENTRIES, ROWS_AT_A_TIME = 1 << 21, 128
+MANY_ENTRIES, ROWS_AT_A_TIME = 1 << 18, 128
 """Entries from which on rows are put into columns some at a time, and how many: rows that stay in
 cache are read once, not once for each of their columns."""
 CACHE_BYTES = 1 << 20

@@ -58,6 +58,8 @@ class GroupedSearch:
         self.keep = keep
         self._is_kept = np.zeros(len(B), dtype=np.bool_)
         self._is_kept[keep] = True
+        # where the last descent among all columns ended, and what its cheapest move would cost
+        self.end: tuple[Ints, float] | None = None
 
     def at(self, sparsity: Sparsity) -> GroupedSearch:
         """The same under another price and budget."""
@@ -109,6 +111,7 @@ class GroupedSearch:
             enter = self._best_entry(support, K, V, U, weight)
             move = min(enter, leave, key=lambda m: m.change)
             if not move.change < -self.tolerance:
+                self.end = support, float(move.change)
                 break
             support = support[support != move.out]
             if move.into >= 0:
