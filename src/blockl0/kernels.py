@@ -1699,6 +1699,16 @@ NOT_NEAR = 0.5
 EXP_REST = tuple(1.0 / factorial(k) for k in range(2, 17))  # of (exp(c) − 1 − c)/c²
 
 
+@wide
+def weighted_squares(X_t, weights, out):
+    """Σ_i weights_i x_ij² of the columns j of X, in the rows of its transpose (n, m)."""
+    for j in range(X_t.shape[0]):
+        total = 0.0
+        for i in range(X_t.shape[1]):
+            total += weights[i] * X_t[j, i] * X_t[j, i]
+        out[j] = total
+
+
 @kernel
 def logistic_terms(eta, y, small, logs, out):
     """log(1 + exp(−y·eta)), its slope and its curvature of every sample, out (3, m).

@@ -58,7 +58,8 @@ class Base(NamedTuple):
     """A fit on some columns, and what one more must gain to improve a search's point.
 
     The predictor `eta` includes the intercept; `left` is the column that was taken out of the
-    support of that point, −1 for none; `slope` is that of the loss at eta, where it is known.
+    support of that point, −1 for none; `slope` is that of the loss at eta, and `bend` the sum of
+    its curvatures, where they are known.
     """
 
     support: Ints
@@ -69,6 +70,7 @@ class Base(NamedTuple):
     needed: float
     left: int
     slope: Floats | None = None
+    bend: float = 0.0
 
 
 class DualBounds:
@@ -171,7 +173,8 @@ class DualBounds:
             place = -1 if base.left < 0 else n_free + int(np.searchsorted(support, base.left))
             places.append(place)
         needed = np.array([base.needed for base in bases])
-        return SharedModel(self.problem, A, h, K, reach, slopes, rests, places, needed)
+        bends = [base.bend for base in bases]
+        return SharedModel(self.problem, A, h, K, reach, slopes, rests, places, needed, bends)
 
     def roughly(self, support: Ints, bases: list[Base]) -> list[tuple[Base, Ints]]:
         """Each base with the columns that one pass over X, for as many as can be, leaves."""
@@ -231,15 +234,18 @@ class SharedModel:
     """The model with curvatures h on columns A, and those without one of them, at several fits.
 
     For each fit: its weighted slopes per sample, those of its coordinates, which of these it does
-    not have (−1 for none), and what a column must gain.
+    not have (−1 for none), what a column must gain, and the sum of its curvatures if it is known.
     """
 
     def __init__(
         self, problem: Problem, A: Floats, h: Floats, K: Floats, reach: float,
         slopes: list[Floats], rests: list[Floats], places: list[int], needed: Floats,
+        bends: list[float],
     ) -> None:  # fmt: skip
         self.problem, self.A, self.K, self.reach, self.needed = problem, A, K, reach, needed
         self.h, self.total, self.least = h, float(h.sum()) or 1.0, np.inf
+        # gains by the curvatures of the loss itself are about so many times those by h
+        self.ratios = [min(1.0, self.total / bend) if bend > 0.0 else 1.0 for bend in bends]
         self.places, self.shifts, excess, self.farther = places, [], [], []
         for rest, q in zip(rests, places, strict=True):
             shift = K @ rest
@@ -253,12 +259,10 @@ class SharedModel:
         self.excess = np.array(excess)
         self.V = np.column_stack([A * h[:, None], *slopes])
         self.squares = problem.design.sq_norms(h) + problem.ridge
-        self.tallest = np.abs(A).max(axis=0)
+        self.longest = float(np.sqrt(np.einsum("ij,ij->i", A, A).max(initial=0.0)))
         self.along = [np.abs(A @ K[q]).max() / K[q, q] if q >= 0 else 0.0 for q in places]
 
-    def excluded(
-        self, part: slice, largest: Floats, asked: NDArray[np.bool_]
-    ) -> NDArray[np.bool_]:
+    def excluded(self, part: slice, largest: Floats, asked: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Whether columns of a part that are asked for cannot gain what they must, (fits, c)."""
         p = self.A.shape[1]
         U, squares = self.problem.design.cross(self.V, part), self.squares[part]
@@ -273,43 +277,42 @@ class SharedModel:
             gains = 0.5 * step**2 * pivots + self.excess[i]
             is_small.append(is_free & (gains <= (1.0 - ROUNDING) * self.needed[i]))
             steps.append(step)
-            rises.append(self.needed[i] - gains)
+            rises.append(self.needed[i] - self.ratios[i] * gains)
             wider.append(0.0 * M if q < 0 else self.along[i] * np.abs(W[q]))
         is_out, lengths = asked & np.array(is_small), np.array(steps)
         room = self.reach - np.array(self.farther)[:, None] - lengths * np.array(wider)
-        widths = largest + self.tallest @ np.abs(W)
-        # where the sum of the largest entries is too much, those of what A leaves of the column
-        unsure = np.flatnonzero(np.any(is_out & (lengths * widths > room), axis=0))
+        is_near = lengths * (largest + self.longest * np.sqrt(np.einsum("ij,ij->j", W, W))) <= room
+        # where their largest entries are too much
+        unsure = np.flatnonzero(np.any(is_out & ~is_near, axis=0))
         chunk = max(1, CHUNK_ENTRIES // len(self.A))
-        is_near = lengths * widths <= room
         for some in (unsure[i : i + chunk] for i in range(0, unsure.size, chunk)):
-            X = self.problem.design.columns(part.start + some)
-            R = X - (W[:, some].T @ self.A.T).T  # column by column, as X
-            is_near[:, some] = lengths[:, some] * np.abs(R).max(axis=0) <= room[:, some]
-            far = np.flatnonzero(np.any(is_out[:, some] & ~is_near[:, some], axis=0))
-            if far.size:
-                X, R, far = X[:, far], R[:, far], some[far]
-                given = X, R, U[:, far], W[:, far], G[:, far], M[far], squares[far]
-                is_near[:, far] |= self._clipped(*given)
+            X, asked = self.problem.design.columns(part.start + some), (is_out & ~is_near)[:, some]
+            size = np.sqrt(np.maximum(M[some], 0.0) / self.total)
+            is_near[:, some] |= self._clipped(
+                X, size, U[:, some], W[:, some], G[:, some], squares[some], asked
+            )
         is_out &= is_near
         self.least = min(self.least, float(np.min(rises, initial=np.inf, where=is_out)))
         return is_out
 
     def _clipped(
-        self, X: Floats, R: Floats, U: Floats, W: Floats, G: Floats, M: Floats, squares: Floats
-    ) -> NDArray[np.bool_]:
-        """Whether clipped columns tell that these can gain at no fit what they must, (fits, k).
+        self, X: Floats, size: Floats, U: Floats, W: Floats, G: Floats, squares: Floats,
+        asked: NDArray[np.bool_],
+    ) -> NDArray[np.bool_]:  # fmt: skip
+        """Whether columns clipped to a size tell that they can gain at no fit what they must.
 
-        `R` is what A leaves of the columns X; all else is as in `excluded`.
+        Those that are asked for, (fits, k); all else is as in `excluded`.
         """
-        size, own = np.sqrt(np.maximum(M, 0.0) / self.total), self.problem.ridge
-        C = np.minimum(np.maximum(R, -size), size)
+        # what A leaves of them, column by column as X, is nearer to what is left when clipped
+        C = X - (W.T @ self.A.T).T
+        own, C = self.problem.ridge, np.minimum(np.maximum(C, -size, out=C), size, out=C)
         hC = C * self.h[:, None]
         U_c = self.A.T @ hC
         W_c = self.K @ U_c
         both = np.einsum("ij,ij->j", X, hC) + own - np.einsum("ij,ij->j", U, W_c)
         alone = np.einsum("ij,ij->j", C, hC) + own - np.einsum("ij,ij->j", U_c, W_c)
-        width, found = np.abs(C - (W_c.T @ self.A.T).T).max(axis=0), []
+        width = size + self.longest * np.sqrt(np.einsum("ij,ij->j", W_c, W_c))
+        is_small, steps, room = [], [], []
         for i, q in enumerate(self.places):
             pivots, lengths, wider = both, alone, 0.0
             if q >= 0:
@@ -319,9 +322,16 @@ class SharedModel:
             is_free = pivots > LEAST_PIVOT * squares
             step = np.abs(G[i] - self.shifts[i] @ U) / np.where(is_free, pivots, 1.0)
             gains = 0.5 * step**2 * lengths + self.excess[i]
-            is_small = is_free & (gains <= (1.0 - ROUNDING) * self.needed[i])
-            found.append(is_small & (step * (width + wider) <= self.reach - self.farther[i]))
-        return np.array(found)
+            is_small.append(is_free & (gains <= (1.0 - ROUNDING) * self.needed[i]))
+            steps.append(step)
+            room.append(self.reach - self.farther[i] - step * wider)
+        is_out, lengths, rooms = asked & np.array(is_small), np.array(steps), np.array(room)
+        unsure = np.flatnonzero(np.any(is_out & (lengths * width > rooms), axis=0))
+        if unsure.size:
+            # column by column, as X
+            left = C[:, unsure] - (W_c[:, unsure].T @ self.A.T).T
+            width[unsure] = np.abs(left).max(axis=0)
+        return is_out & (lengths * width <= rooms)
 
 
 class ColumnModel:

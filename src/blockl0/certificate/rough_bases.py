@@ -24,8 +24,8 @@ Ints = NDArray[np.int64]
 ROUGH, NEAR = 0.05, 0.1
 """Share of what a column must gain that the point itself may still gain, and how far predictors may
 be from those of the fit, in units of the loss."""
-MOST_STEPS = 3
-"""Newton steps towards a fit."""
+MOST_STEPS, MIXED_STEPS = 3, 2
+"""Newton steps towards a fit, and those of several classes, which are not judged in between."""
 
 
 def rough_bases(
@@ -101,10 +101,16 @@ class Rough:
             V[:, far] = moved[:, is_lower]
             for old, new in zip(known, found, strict=True):
                 old[..., far] = new[..., is_lower]
-        return [
-            self._base(V[:, i], float(values[i]), eta[:, i], int(j), ceiling, slopes[:, i])
-            for i, j in enumerate(leaving)
-        ]
+        needed, sums = values - ceiling, self.problem.weights @ bends
+        bases = []
+        for i, j in enumerate(leaving):
+            w, there = self.problem.zero(), self.support[self.support != j]
+            w[self.support] = V[self.n_free :, i]
+            bases.append(Base(
+                there, w, float(V[0, i]) if self.n_free else 0.0, float(values[i]), eta[:, i],
+                float(needed[i]), int(j), slopes[:, i], float(sums[i]),
+            ))  # fmt: skip
+        return bases
 
     def _inverse_without(self, K: Floats, q: int) -> Floats:
         """The inverse without one coordinate, zero there."""
@@ -121,15 +127,6 @@ class Rough:
         ridged = 0.5 * (self.ridge @ V**2)
         rests = (slopes.T * problem.weights @ self.A).T + self.ridge[:, None] * V
         return problem.weights @ values + ridged, rests, bends, eta, slopes
-
-    def _base(
-        self, v: Floats, value: float, eta: Floats, left: int, ceiling: float, slope: Floats
-    ) -> Base:
-        problem, rest = self.problem, self.support != left
-        w = problem.zero()
-        w[self.support] = v[self.n_free :]
-        intercept = float(v[0]) if self.n_free else 0.0
-        return Base(self.support[rest], w, intercept, value, eta, value - ceiling, left, slope)
 
 
 def _rough_mixtures(
@@ -152,7 +149,9 @@ def _rough_mixtures(
         start = V - (K[:, own] @ np.linalg.solve(K[own, own], V[place])).reshape(V.shape)
         less: Any = SoftmaxPart(loss, A[:, rest], problem.y, problem.weights, ridge[rest])  # type: ignore[arg-type]
         less.at_zero = problem.loss_at_zero
-        found = descend(less, start_of(less, start[rest]), np.inf, 1)
+        first = start_of(less, start[rest])
+        found = less.begin(first, np.inf, MIXED_STEPS)
+        found = descend(less, first, np.inf, MIXED_STEPS) if found is None else found
         coefficients, there = less.leave(found.v), support[support != j]
         point = problem.zero()
         point[there] = coefficients[n_free:]

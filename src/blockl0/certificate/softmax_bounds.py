@@ -44,6 +44,8 @@ REACH = 2.0
 """Change of a predictor for which the bounds of a pass hold; its excess is 2."""
 CLOSE_REACH = 0.1
 """The same for single columns, whose dual points may leave it, as long as they are feasible."""
+PASS_ENTRIES = 1 << 17
+"""Entries of columns that are looked at by a pass at a time."""
 FEW = 4
 """Columns, for each of the support and each class, of which a pass costs less than a fit."""
 
@@ -63,23 +65,24 @@ class SoftmaxBounds:
         return self.problem.n_features <= FEW * support.size * self.problem.n_outputs
 
     def groups(self, bases: list[Base]) -> Iterator[list[Base]]:
-        """Each base alone: matrices of curvatures have no least."""
-        yield from ([base] for base in bases)
+        """All bases that there are: each has a model of its own, and columns are read for all."""
+        if bases:
+            yield bases
 
     def candidates(self, support: Ints, bases: list[Base]) -> list[Ints]:
         """The columns that a pass over X does not exclude, for each base."""
         chosen = self.largest > 0.0
         chosen[support] = False
         outside = np.flatnonzero(chosen)
-        step = max(1, CHUNK_ENTRIES // (self.problem.n_samples * self.problem.n_outputs))
-        parts = [outside[i : i + step] for i in range(0, outside.size, step)]
-        found = []
-        for base in bases:
-            model = Model(self.problem, base, REACH)
-            kept = [part[~model.excluded(part, self.largest[part])] for part in parts]
-            found.append(np.concatenate(kept) if kept else outside)
-            self.least = min(self.least, model.least)
-        return found
+        step = max(1, PASS_ENTRIES // self.problem.n_samples)
+        models = [Model(self.problem, base, REACH) for base in bases]
+        found: list[list[Ints]] = [[] for _ in bases]
+        for part in (outside[i : i + step] for i in range(0, outside.size, step)):
+            clipped = Clipped(self.problem.design.columns(part))
+            for model, kept in zip(models, found, strict=True):
+                kept.append(part[~model.excluded(clipped)])
+        self.least = min([self.least, *(model.least for model in models)])
+        return [np.concatenate(kept) if kept else outside for kept in found]
 
     def roughly(self, support: Ints, bases: list[Base]) -> list[tuple[Base, Ints]]:
         """Each base with the columns that a pass leaves; there is none for several of them."""
@@ -135,22 +138,18 @@ class Model:
         U = U.reshape(a * q, k * q)
         return U.reshape(-1, k, q), (np.asarray(self.K) @ U).reshape(-1, k, q)
 
-    def own(self, X: Floats, Y: Floats) -> Floats:
-        """x'hy and the ridge, (k, q, q), of pairs of columns (m, k)."""
-        bends, _, squares = self.pairs
-        k, q = X.shape[1], self.Q.shape[1]
-        sums = (bends @ (X * Y)).T @ squares.reshape(-1, q * q)
-        return sums.reshape(k, q, q) + self.problem.ridge * np.eye(q)
+    def own(self, products: Floats) -> Floats:
+        """x'hy and the ridge, (k, q, q), of pairs of columns whose products (m, k) these are."""
+        (bends, _, squares), q = self.pairs, self.Q.shape[1]
+        sums = (bends @ products).T @ squares.reshape(-1, q * q)
+        return sums.reshape(-1, q, q) + self.problem.ridge * np.eye(q)
 
     def regress(self, X: Floats) -> tuple[NDArray[np.bool_], Floats, Floats, Floats]:
         """(is free (k,), inv(M) (k, q, q), W (a q, k, q), A'hX (a q, k, q)) of columns (m, k)."""
         U, W = self.products(X)
-        own = self.own(X, X)
+        own = self.own(X**2)
         M = own - np.einsum("ike,ikf->kef", U, W)
-        values, axes = np.linalg.eigh(0.5 * (M + M.transpose(0, 2, 1)))
-        is_free = values[:, 0] > LEAST_PIVOT * np.trace(own, axis1=1, axis2=2)
-        safe = np.where(is_free[:, None], values, 1.0)
-        return is_free, (axes / safe[:, None, :]) @ axes.transpose(0, 2, 1), W, U
+        return *inverses(M, LEAST_PIVOT * np.trace(own, axis1=1, axis2=2)), W, U
 
     def minima(self, X: Floats) -> tuple[NDArray[np.bool_], Floats, Floats, Floats]:
         """(is free, gains, steps (k, q), what the others change by (a, q, k)) of each column."""
@@ -161,44 +160,39 @@ class Model:
         moved = np.einsum("ikf,kf->ik", W, steps)
         return is_free, gains, steps, moved.reshape(*self.V.shape, X.shape[1])
 
-    def excluded(self, columns: Ints, largest: Floats) -> NDArray[np.bool_]:
-        """Whether each column cannot improve, by the minimum of the model at the reach of 2."""
+    def excluded(self, part: Clipped) -> NDArray[np.bool_]:
+        """Whether each column cannot improve, by steps along clipped ones at the reach of 2."""
+        X, C = part.X, part.C
+        k, q = X.shape[1], self.Q.shape[1]
         if self.K is None:
-            return np.zeros(columns.size, dtype=np.bool_)
-        X = self.problem.design.columns(columns)
-        is_free, gains, steps, moved = self.minima(X)
-        tallest = np.abs(self.A).max(axis=0)
-        changes = largest * np.linalg.norm(steps, axis=1)
-        changes += tallest @ np.linalg.norm(moved, axis=1)
-        changes += tallest @ np.linalg.norm(self.shift.reshape(self.V.shape), axis=1)
-        # the range over classes of contrasts z is at most √2‖z‖
-        is_near = np.sqrt(2.0) * changes <= self.reach
+            return np.zeros(k, dtype=np.bool_)
+        U, W = self.products(part.both)
+        U, U_c, W_c = U[:, :k], U[:, k:], W[:, k:]
+        own = self.own(part.products)
+        both = own[:k] - np.einsum("ike,ikf->kef", U, W_c)
+        alone = own[k:] - np.einsum("ike,ikf->kef", U_c, W_c)
+        is_free, inverse = inverses(both, LEAST_PIVOT * np.trace(own[:k], axis1=1, axis2=2))
+        steps = -np.einsum("kef,kf->ke", inverse, self._slopes_beside(X, U))
+        gains = 0.5 * np.einsum("ke,kef,kf->k", steps, alone, steps) + self.excess
         is_out = is_free & (gains <= (1.0 - ROUNDING) * self.base.needed)
-        unsure = np.flatnonzero(is_out & ~is_near)
-        if unsure.size:
-            is_near[unsure] = self._clipped(X[:, unsure])
-        is_out &= is_near
+        moved = np.einsum("ikf,kf->ik", W_c, steps).reshape(*self.V.shape, k)
+        moved += self.shift.reshape(*self.V.shape, 1)
+        # the range over classes of contrasts z is at most √2‖z‖
+        changes = part.size * np.linalg.norm(steps, axis=1)
+        changes += self.longest * np.sqrt(np.einsum("aek,aek->k", moved, moved))
+        unsure = np.flatnonzero(is_out & (np.sqrt(2.0) * changes > self.reach))
+        step = max(1, CHUNK_ENTRIES // (len(X) * len(self.Q)))
+        for some in (unsure[i : i + step] for i in range(0, unsure.size, step)):
+            Z = self.centred(self.change(C[:, some], steps[some], -moved[:, :, some]))
+            is_out[some] = Z.min(axis=(0, 2)) >= -self.reach
         most = float(np.max(gains, initial=-np.inf, where=is_out))
         self.least = min(self.least, self.base.needed - most)
         return is_out
 
-    def _clipped(self, X: Floats) -> NDArray[np.bool_]:
-        """Whether clipped columns tell that these cannot improve, as in `dual_bounds`."""
-        size = np.sqrt(np.einsum("ij,ij->j", X, X) / len(X))
-        C = np.minimum(np.maximum(X, -size), size)
-        (U, _), (U_c, W_c) = self.products(X), self.products(C)
-        both = self.own(X, C) - np.einsum("ike,ikf->kef", U, W_c)
-        alone = self.own(C, C) - np.einsum("ike,ikf->kef", U_c, W_c)
-        is_free = np.linalg.eigvalsh(0.5 * (both + both.transpose(0, 2, 1)))[:, 0] > (
-            LEAST_PIVOT * np.trace(self.own(X, X), axis1=1, axis2=2)
-        )
-        both[~is_free] = np.eye(self.Q.shape[1])
-        steps = -np.linalg.solve(both, self._slopes_beside(X, U)[:, :, None])[:, :, 0]
-        gains = 0.5 * np.einsum("ke,kef,kf->k", steps, alone, steps) + self.excess
-        moved = np.einsum("ikf,kf->ik", W_c, steps).reshape(*self.V.shape, X.shape[1])
-        Z = self.centred(self.change(C, steps, -self.shift.reshape(*self.V.shape, 1) - moved))
-        is_small = is_free & (gains <= (1.0 - ROUNDING) * self.base.needed)
-        return is_small & (Z.min(axis=(0, 2)) >= -self.reach)
+    @lazy
+    def longest(self) -> float:
+        """The length of the longest row of A."""
+        return float(np.sqrt(np.einsum("ij,ij->i", self.A, self.A).max(initial=0.0)))
 
     def _slopes_beside(self, X: Floats, U: Floats) -> Floats:
         """The slopes along columns where the others have none, (k, q)."""
@@ -295,6 +289,42 @@ class Model:
         bound -= FAR * np.sum(np.abs(own * t), axis=1)
         value[some] = bound - FAR * np.sum(np.abs(left * V), axis=(0, 1)) - self.base.value
         return value
+
+
+class Clipped:
+    """Columns X (m, k), the same clipped to their size, and products that all bases ask for.
+
+    A step of the dual along a clipped column makes up for a slope along the column as well, and
+    stays within the reach where a few large entries would leave it; see `dual_bounds`.
+    """
+
+    def __init__(self, X: Floats) -> None:
+        (m, k), self.size = X.shape, np.sqrt(np.einsum("ij,ij->j", X, X) / len(X))
+        # column by column, as X
+        self.both, self.products = np.empty((2, 2 * k, m)).transpose(0, 2, 1)
+        self.X, self.C = self.both[:, :k], self.both[:, k:]
+        self.X[:] = X
+        np.minimum(np.maximum(X, -self.size), self.size, out=self.C)
+        np.multiply(self.X, self.C, out=self.products[:, :k])
+        np.multiply(self.C, self.C, out=self.products[:, k:])
+
+
+def inverses(M: Floats, least: Floats) -> tuple[NDArray[np.bool_], Floats]:
+    """Which of some matrices (k, q, q) are surely definite, and their inverses; of others I.
+
+    That the least eigenvalue of the symmetric part, or a bound on it, is above `least` (k,).
+    """
+    if M.shape[1] == 2:
+        # by hand, since most mixtures are of three classes and a call for each matrix is slow
+        a, b, c, d = M[:, 0, 0], M[:, 0, 1], M[:, 1, 0], M[:, 1, 1]
+        even = a * d - (0.5 * (b + c)) ** 2
+        is_free = (a > 0.0) & (even > least * (a + d))
+        inverse = np.stack([d, -b, -c, a], axis=1) / np.where(is_free, a * d - b * c, 1.0)[:, None]
+        inverse = inverse.reshape(-1, 2, 2)
+    else:
+        is_free = np.linalg.eigvalsh(0.5 * (M + M.transpose(0, 2, 1)))[:, 0] > least
+        inverse = np.linalg.inv(np.where(is_free[:, None, None], M, np.eye(M.shape[1])))
+    return is_free, np.where(is_free[:, None, None], inverse, np.eye(M.shape[1]))
 
 
 def one_hot(y: Ints, n_classes: int) -> Floats:
