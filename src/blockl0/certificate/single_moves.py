@@ -42,8 +42,8 @@ class Verdict(NamedTuple):
     better: Floats | None
     is_complete: bool
     is_clear: bool = False
-    least: float = 0.0
     why: str = "the re-fits would take too long"
+    least: float = 0.0
 
 
 class SingleMoves:
@@ -124,7 +124,7 @@ class SingleMoves:
                 return verdict
         n_changes = n_bases * (problem.n_features - support.size)
         least = 0.0 if self._n_close else max(self.bounds.least - tolerance, 0.0)
-        return Verdict(None, True, self._n_close <= CLEAR * n_changes, least)
+        return Verdict(None, True, self._n_close <= CLEAR * n_changes, least=least)
 
     def _roughly(
         self, w: Floats, support: Ints, leaving: Ints, predictor: Any, ceiling: float

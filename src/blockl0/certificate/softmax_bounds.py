@@ -162,8 +162,7 @@ class Model:
 
     def excluded(self, part: Clipped) -> NDArray[np.bool_]:
         """Whether each column cannot improve, by steps along clipped ones at the reach of 2."""
-        X, C = part.X, part.C
-        k, q = X.shape[1], self.Q.shape[1]
+        X, C, k = part.X, part.C, part.X.shape[1]
         if self.K is None:
             return np.zeros(k, dtype=np.bool_)
         U, W = self.products(part.both)

@@ -148,7 +148,7 @@ class Model(ABC):
         return stands_alone(problem, total, self.support, self._residual(), least)
 
     def _residual(self) -> float:
-        """What least squares has left at a fit: its target is the predictor less slope/curvature."""
+        """What least squares has left: its target is the predictor less slope/curvature."""
         problem, eta = self.problem, self.models.fits.predictor(self.w)[0]
         slope = problem.loss.gradient(eta, problem.y).reshape(len(eta), -1)
         squares = np.einsum("ij,ij->i", slope, slope) / self._curvature(eta)
@@ -330,7 +330,7 @@ class GroupedModel(Model):
         end, least = self.search.end or (None, 0.0)
         if end is None:
             return False
-        design, target, weights, _ = self.data
+        _, target, weights, _ = self.data
         total = float(weights @ np.einsum("ij,ij->i", target, target))
         objective = 0.5 * (total - float(np.vdot(self.search.B[end], self.search.fit(end)[1])))
         return stands_alone(self.problem, self.problem.total_weight, end, objective, least)
