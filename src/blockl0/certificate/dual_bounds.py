@@ -132,9 +132,7 @@ class DualBounds:
         is_small = chance * squares / bend <= CHANCES * needed
         return bool(is_small and CLIPPED * step <= REACHES[0] * self.unit)
 
-    def candidates(
-        self, support: Ints, bases: list[Base], reaches: tuple[float, ...] = REACHES
-    ) -> list[Ints]:
+    def candidates(self, support: Ints, bases: list[Base]) -> list[Ints]:
         """For each base, the columns outside the support that passes over X do not exclude.
 
         A base is the support or has one column less. A few passes, each for changes of predictors
@@ -146,7 +144,7 @@ class DualBounds:
         left = np.tile(outside, (len(bases), 1))
         if self.is_known:
             a_pass = outside.size * (support.size + 1 + len(bases))
-            for reach in reaches:
+            for reach in REACHES:
                 if np.count_nonzero(left) * (support.size + 1 + CLOSELY) <= a_pass:
                     break
                 shared = self._share(support, bases, reach * self.unit)
@@ -177,10 +175,10 @@ class DualBounds:
         return SharedModel(self.problem, A, h, K, reach, slopes, rests, places, needed, bends)
 
     def roughly(self, support: Ints, bases: list[Base]) -> list[tuple[Base, Ints]]:
-        """Each base with the columns that one pass over X, for as many as can be, leaves."""
+        """Each base with the columns that passes over X, each for as many as can be, leave."""
         found: list[tuple[Base, Ints]] = []
         for some in self.groups(bases):
-            found += zip(some, self.candidates(support, some, REACHES[:1]), strict=True)
+            found += zip(some, self.candidates(support, some), strict=True)
         return found
 
     def closer(self, base: Base, columns: Ints) -> Ints:

@@ -31,7 +31,9 @@ MOST_STEPS, MIXED_STEPS = 3, 2
 def rough_bases(
     problem: Problem, w: Floats, support: Ints, leaving: Ints, predictor: Any, ceiling: float
 ) -> list[Base]:
-    """Points without each of some columns of a support; none where nothing is known of them.
+    """Points without each of some columns of a support that are missed by far.
+
+    Others are not worth it: columns that mean nothing bring as much as they do.
 
     Parameters
     ----------
@@ -51,6 +53,7 @@ def rough_bases(
     rough = Rough(problem, w, support, *predictor)
     if rough.K is None:
         return []
+    leaving = leaving[rough.is_missed(leaving)]
     step, bases = max(1, CHUNK_ENTRIES // problem.n_samples), []
     for some in (leaving[i : i + step] for i in range(0, leaving.size, step)):
         bases += rough.without(some, ceiling)
@@ -67,8 +70,16 @@ class Rough:
         self.A, self.ridge = problem.free_columns(support)
         self.v = np.concatenate([[intercept], w[support]]) if self.n_free else w[support]
         self.unit = float(getattr(problem.loss, "unit", 1.0))
-        bends = problem.loss.terms(eta, problem.y)[2]
+        _, slopes, bends = problem.loss.terms(eta, problem.y)
         self.K = inverse_of(self._hessian(bends))
+        weighted = problem.weights * slopes
+        self.chance = by_chance(problem, weighted @ weighted, problem.weights @ bends)
+
+    def is_missed(self, leaving: Ints) -> NDArray[np.bool_]:
+        """Whether columns are worth more than the best of those that mean nothing, (k,)."""
+        K: Any = self.K
+        places = self.n_free + np.searchsorted(self.support, leaving)
+        return 0.5 * self.v[places] ** 2 / K[places, places] > self.chance
 
     def _hessian(self, bends: Floats) -> Floats:
         H = (self.A * (self.problem.weights * bends)[:, None]).T @ self.A
@@ -129,6 +140,11 @@ class Rough:
         return problem.weights @ values + ridged, rests, bends, eta, slopes
 
 
+def by_chance(problem: Problem, squares: float, bend: float) -> float:
+    """What the best of all columns that mean nothing gains, by the squares of slopes."""
+    return float(np.log(problem.n_features) * squares / bend) if bend > 0.0 else np.inf
+
+
 def _rough_mixtures(
     problem: Problem, w: Floats, support: Ints, leaving: Ints, predictor: Any, ceiling: float
 ) -> list[Base]:
@@ -143,10 +159,16 @@ def _rough_mixtures(
     bases: list[Base] = []
     if K is None:
         return bases
+    slopes = (problem.weights * loss.gradient(eta, problem.y).T).ravel()
+    bend = q * float(problem.weights @ loss.curvature(eta, problem.y))
+    chance = by_chance(problem, slopes @ slopes, bend) * q
     for j in leaving:
         place = n_free + int(np.searchsorted(support, j))
         own, rest = slice(place * q, (place + 1) * q), np.arange(len(V)) != place
-        start = V - (K[:, own] @ np.linalg.solve(K[own, own], V[place])).reshape(V.shape)
+        pull = np.linalg.solve(K[own, own], V[place])
+        if not 0.5 * float(pull @ V[place]) > chance:
+            continue
+        start = V - (K[:, own] @ pull).reshape(V.shape)
         less: Any = SoftmaxPart(loss, A[:, rest], problem.y, problem.weights, ridge[rest])  # type: ignore[arg-type]
         less.at_zero = problem.loss_at_zero
         first = start_of(less, start[rest])

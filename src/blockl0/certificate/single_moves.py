@@ -105,7 +105,7 @@ class SingleMoves:
             base = self._base(w, support[support != j], ceiling, int(j))
             if base.value + price * base.support.size < ceiling:
                 return Verdict(base.w, False)
-            if columns is None or self._is_many(columns, support):
+            if columns is None:
                 bases.append(base)
                 continue
             verdict = self._enter_some(base, columns, ceiling, run)
@@ -139,12 +139,6 @@ class SingleMoves:
         n_others = self.problem.n_features - support.size
         self.n_tried += n_others * sum(some.size == 0 for some in found.values())
         return found
-
-    def _is_many(self, columns: Ints, support: Ints) -> bool:
-        """Whether another pass over X costs less than looking at these columns closely."""
-        return columns.size * (support.size + 1 + CLOSELY) > self.problem.n_features * (
-            support.size + 2
-        )
 
     def _base(self, w: Floats, support: Ints, ceiling: float, left: int) -> Base:
         """The fit on a support, and what a column that enters it must gain."""

@@ -74,6 +74,8 @@ class LocalSearch(Search):
         self._ends: dict[bytes, Incumbent] = {}
         self._tried: dict[bytes, Incumbent | None] = {}
         self._checked: dict[bytes, Verdict] = {}
+        # checks that were given up, and after how many re-fits
+        self._given_up: dict[bytes, float] = {}
         self._paired: dict[bytes, Incumbent | None] = {}
         self._moves: SingleMoves | UnitMoves | None = None
         # kicks in a row that came back to where they set out
@@ -136,8 +138,9 @@ class LocalSearch(Search):
         It lies above the loss: a change that improves it improves the loss. Of few columns its best
         point of all is known, and at a price pairs are tried where it ends.
         """
-        is_few = self.problem.n_features <= MOST_COLUMNS
-        return self.problem.is_plain and self.problem.sparsity.price == 0.0 and not is_few
+        problem = self.problem
+        is_judged = self.options.is_checked and problem.is_plain and problem.sparsity.price == 0.0
+        return is_judged and problem.n_features > MOST_COLUMNS
 
     def _is_end(self, incumbent: Incumbent, run: Run) -> bool:
         """Whether bounds alone, or nearly, exclude all single changes of a point."""
@@ -241,6 +244,8 @@ class LocalSearch(Search):
             return None
         key = incumbent.support.tobytes()
         if key not in self._checked:
+            if self._given_up.get(key, -1.0) >= most_refits:
+                return None
             if self._moves is None:
                 kind = SingleMoves if self.problem.is_plain else UnitMoves
                 self._moves = kind(self.problem, self.fits)
@@ -248,6 +253,7 @@ class LocalSearch(Search):
                 incumbent.w, incumbent.objective, self.tolerance, run, most_refits=most_refits
             )
             if verdict.better is None and not verdict.is_complete and most_refits < np.inf:
+                self._given_up[key] = most_refits
                 return None
             self._checked[key] = verdict
         verdict = self._checked[key]
