@@ -46,6 +46,8 @@ CLOSE_REACH = 0.1
 """The same for single columns, whose dual points may leave it, as long as they are feasible."""
 PASS_ENTRIES = 1 << 17
 """Entries of columns that are looked at by a pass at a time."""
+TOGETHER = 5
+"""Bases of one pass; a check often ends with one of the first."""
 FEW = 4
 """Columns, for each of the support and each class, of which a pass costs less than a fit."""
 
@@ -65,9 +67,8 @@ class SoftmaxBounds:
         return self.problem.n_features <= FEW * support.size * self.problem.n_outputs
 
     def groups(self, bases: list[Base]) -> Iterator[list[Base]]:
-        """All bases that there are: each has a model of its own, and columns are read for all."""
-        if bases:
-            yield bases
+        """A few bases: each has a model of its own, and columns are read for all of them."""
+        yield from (bases[i : i + TOGETHER] for i in range(0, len(bases), TOGETHER))
 
     def candidates(self, support: Ints, bases: list[Base]) -> list[Ints]:
         """The columns that a pass over X does not exclude, for each base."""
@@ -78,7 +79,7 @@ class SoftmaxBounds:
         models = [Model(self.problem, base, REACH) for base in bases]
         found: list[list[Ints]] = [[] for _ in bases]
         for part in (outside[i : i + step] for i in range(0, outside.size, step)):
-            clipped = Clipped(self.problem.design.columns(part))
+            clipped = Clipped(self.problem.design.columns(part), self.largest[part])
             for model, kept in zip(models, found, strict=True):
                 kept.append(part[~model.excluded(clipped)])
         self.least = min([self.least, *(model.least for model in models)])
@@ -161,31 +162,52 @@ class Model:
         return is_free, gains, steps, moved.reshape(*self.V.shape, X.shape[1])
 
     def excluded(self, part: Clipped) -> NDArray[np.bool_]:
-        """Whether each column cannot improve, by steps along clipped ones at the reach of 2."""
-        X, C, k = part.X, part.C, part.X.shape[1]
+        """Whether each column cannot improve, by the minimum of the model at the reach of 2."""
+        X, k = part.X, part.X.shape[1]
         if self.K is None:
             return np.zeros(k, dtype=np.bool_)
-        U, W = self.products(part.both)
-        U, U_c, W_c = U[:, :k], U[:, k:], W[:, k:]
-        own = self.own(part.products)
-        both = own[:k] - np.einsum("ike,ikf->kef", U, W_c)
-        alone = own[k:] - np.einsum("ike,ikf->kef", U_c, W_c)
-        is_free, inverse = inverses(both, LEAST_PIVOT * np.trace(own[:k], axis1=1, axis2=2))
-        steps = -np.einsum("kef,kf->ke", inverse, self._slopes_beside(X, U))
-        gains = 0.5 * np.einsum("ke,kef,kf->k", steps, alone, steps) + self.excess
+        (U, W), own = self.products(X), self.own(part.squares)
+        pivots = own - np.einsum("ike,ikf->kef", U, W)
+        least, slopes = LEAST_PIVOT * np.trace(own, axis1=1, axis2=2), self._slopes_beside(X, U)
+        is_free, inverse = inverses(pivots, least)
+        steps = -np.einsum("kef,kf->ke", inverse, slopes)
+        gains = -0.5 * np.einsum("ke,ke->k", slopes, steps) + self.excess
         is_out = is_free & (gains <= (1.0 - ROUNDING) * self.base.needed)
-        moved = np.einsum("ikf,kf->ik", W_c, steps).reshape(*self.V.shape, k)
-        moved += self.shift.reshape(*self.V.shape, 1)
-        # the range over classes of contrasts z is at most √2‖z‖
-        changes = part.size * np.linalg.norm(steps, axis=1)
-        changes += self.longest * np.sqrt(np.einsum("aek,aek->k", moved, moved))
-        unsure = np.flatnonzero(is_out & (np.sqrt(2.0) * changes > self.reach))
-        step = max(1, CHUNK_ENTRIES // (len(X) * len(self.Q)))
-        for some in (unsure[i : i + step] for i in range(0, unsure.size, step)):
-            Z = self.centred(self.change(C[:, some], steps[some], -moved[:, :, some]))
-            is_out[some] = Z.min(axis=(0, 2)) >= -self.reach
+        unsure = np.flatnonzero(is_out & (self._farthest(part.largest, steps, W) > self.reach))
+        if unsure.size:
+            given = U[:, unsure], slopes[unsure], least[unsure]
+            is_out[unsure] = self._clipped(part, unsure, *given)
         most = float(np.max(gains, initial=-np.inf, where=is_out))
         self.least = min(self.least, self.base.needed - most)
+        return is_out
+
+    def _farthest(self, largest: Floats, steps: Floats, W: Floats) -> Floats:
+        """No less than the largest change of a predictor by a step along each column, (k,)."""
+        moved = np.einsum("ikf,kf->ik", W, steps) + self.shift[:, None]
+        changes = largest * np.linalg.norm(steps, axis=1)
+        changes += self.longest * np.sqrt(np.einsum("ik,ik->k", moved, moved))
+        # the range over classes of contrasts z is at most √2‖z‖
+        return np.sqrt(2.0) * changes
+
+    def _clipped(
+        self, part: Clipped, some: Ints, U: Floats, slopes: Floats, least: Floats
+    ) -> NDArray[np.bool_]:
+        """Whether some columns cannot improve, by steps along clipped ones."""
+        X, C, size = part.X[:, some], part.C[:, some], part.size[some]
+        U_c, W = self.products(C)
+        both = self.own(X * C) - np.einsum("ike,ikf->kef", U, W)
+        alone = self.own(C**2) - np.einsum("ike,ikf->kef", U_c, W)
+        is_free, inverse = inverses(both, least)
+        steps = -np.einsum("kef,kf->ke", inverse, slopes)
+        gains = 0.5 * np.einsum("ke,kef,kf->k", steps, alone, steps) + self.excess
+        is_out = is_free & (gains <= (1.0 - ROUNDING) * self.base.needed)
+        unsure = np.flatnonzero(is_out & (self._farthest(size, steps, W) > self.reach))
+        step = max(1, CHUNK_ENTRIES // (len(X) * len(self.Q)))
+        for i in (unsure[i : i + step] for i in range(0, unsure.size, step)):
+            moved = np.einsum("ikf,kf->ik", W[:, i], steps[i]) + self.shift[:, None]
+            moved = moved.reshape(*self.V.shape, i.size)
+            Z = self.centred(self.change(C[:, i], steps[i], -moved))
+            is_out[i] = Z.min(axis=(0, 2)) >= -self.reach
         return is_out
 
     @lazy
@@ -291,21 +313,20 @@ class Model:
 
 
 class Clipped:
-    """Columns X (m, k), the same clipped to their size, and products that all bases ask for.
+    """Columns X (m, k), the same clipped to their size, and what all bases ask of them.
 
     A step of the dual along a clipped column makes up for a slope along the column as well, and
     stays within the reach where a few large entries would leave it; see `dual_bounds`.
     """
 
-    def __init__(self, X: Floats) -> None:
-        (m, k), self.size = X.shape, np.sqrt(np.einsum("ij,ij->j", X, X) / len(X))
-        # column by column, as X
-        self.both, self.products = np.empty((2, 2 * k, m)).transpose(0, 2, 1)
-        self.X, self.C = self.both[:, :k], self.both[:, k:]
-        self.X[:] = X
-        np.minimum(np.maximum(X, -self.size), self.size, out=self.C)
-        np.multiply(self.X, self.C, out=self.products[:, :k])
-        np.multiply(self.C, self.C, out=self.products[:, k:])
+    def __init__(self, X: Floats, largest: Floats) -> None:
+        self.X, self.squares, self.largest = X, X**2, largest
+        self.size = np.sqrt(self.squares.sum(axis=0) / len(X))
+
+    @lazy
+    def C(self) -> Floats:
+        """The clipped columns, (m, k)."""
+        return np.minimum(np.maximum(self.X, -self.size), self.size)
 
 
 def inverses(M: Floats, least: Floats) -> tuple[NDArray[np.bool_], Floats]:
