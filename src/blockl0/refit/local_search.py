@@ -24,6 +24,7 @@ from blockl0.refit.models import Models
 from blockl0.refit.quadratic_search import RELATIVE_TOLERANCE, Incumbent, SearchOptions, Tally
 from blockl0.refit.search import Search
 from blockl0.refit.trial_moves import Proposal, best_fit
+from blockl0.refit.whole_model import MOST_COLUMNS as MOST_WHOLE
 from blockl0.run import Run
 
 Floats = NDArray[np.float64]
@@ -140,7 +141,7 @@ class LocalSearch(Search):
         """
         problem = self.problem
         is_judged = self.options.is_checked and problem.is_plain and problem.sparsity.price == 0.0
-        return is_judged and problem.n_features > MOST_COLUMNS
+        return is_judged and problem.n_features > MOST_WHOLE
 
     def _is_end(self, incumbent: Incumbent, run: Run) -> bool:
         """Whether bounds alone, or nearly, exclude all single changes of a point."""
