@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from blockl0.problem.descent import FAR, weighted_total
+from blockl0.problem.descent import FAR, symmetric, weighted_total
 from blockl0.problem.design import Design
 from blockl0.problem.problem import Problem
 
@@ -433,8 +433,7 @@ def inverse_of(H: Floats) -> Floats | None:
     factor, info = _lapack.dpotrf(H / scale / scale[:, None], lower=1)
     if info != 0 or not factor.diagonal().min() ** 2 > LEAST_PIVOT:
         return None
-    lower = np.tril(_lapack.dpotri(factor, lower=1)[0])
-    return (lower + np.tril(lower, -1).T) / scale / scale[:, None]
+    return symmetric(_lapack.dpotri(factor, lower=1)[0]) / scale / scale[:, None]
 
 
 def largest_entries(design: Design) -> Floats:

@@ -73,7 +73,8 @@ class Rough:
         _, slopes, bends = problem.loss.terms(eta, problem.y)
         self.K = inverse_of(self._hessian(bends))
         weighted = problem.weights * slopes
-        self.chance = by_chance(problem, weighted @ weighted, problem.weights @ bends)
+        squares, bend = float(weighted @ weighted), float(problem.weights @ bends)
+        self.chance = by_chance(problem, squares, bend)
 
     def is_missed(self, leaving: Ints) -> NDArray[np.bool_]:
         """Whether columns are worth more than the best of those that mean nothing, (k,)."""
@@ -161,7 +162,7 @@ def _rough_mixtures(
         return bases
     slopes = (problem.weights * loss.gradient(eta, problem.y).T).ravel()
     bend = q * float(problem.weights @ loss.curvature(eta, problem.y))
-    chance = by_chance(problem, slopes @ slopes, bend) * q
+    chance = by_chance(problem, float(slopes @ slopes), bend) * q
     for j in leaving:
         place = n_free + int(np.searchsorted(support, j))
         own, rest = slice(place * q, (place + 1) * q), np.arange(len(V)) != place

@@ -25,6 +25,7 @@ from blockl0.certificate.dual_bounds import (
     largest_entries,
 )
 from blockl0.losses import entropy_excess
+from blockl0.losses.base import SMALLEST
 from blockl0.losses.softmax import (
     class_pairs,
     contrasts,
@@ -32,7 +33,6 @@ from blockl0.losses.softmax import (
     softmax_hessian,
     softmax_terms,
 )
-from blockl0.losses.special import xlogy
 from blockl0.problem.descent import FAR
 from blockl0.problem.lazy import lazy
 from blockl0.problem.problem import Problem
@@ -354,4 +354,5 @@ def one_hot(y: Ints, n_classes: int) -> Floats:
 
 def negative_entropies(probabilities: Floats) -> Floats:
     """Σ_c q_c log q_c, (k, m), of (C, k, m); zero where a q is not positive."""
-    return xlogy(probabilities, np.maximum(probabilities, 0.0)).sum(axis=0)
+    Q = np.maximum(probabilities, 0.0)
+    return (Q * np.log(np.maximum(Q, SMALLEST))).sum(axis=0)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from blockl0.problem.descent import symmetric
 from blockl0.problem.gram_rows import LEAST_PIVOT, GramRows
 from blockl0.problem.sparsity import Sparsity
 
@@ -235,8 +236,7 @@ def _inverse(H: Floats) -> Floats:
     R = H / scale / scale[:, None]
     factor, info = _lapack.dpotrf(R, lower=1)
     if info == 0 and factor.diagonal().min(initial=1.0) ** 2 > LEAST_PIVOT:
-        lower = np.tril(_lapack.dpotri(factor, lower=1)[0])
-        K = lower + np.tril(lower, -1).T
+        K = symmetric(_lapack.dpotri(factor, lower=1)[0])
     else:
         K = np.linalg.pinv(R, hermitian=True).astype(np.float64)
         # a column that depends on others has no pivot; it must not divide by zero
