@@ -24,6 +24,8 @@ Ints = NDArray[np.int64]
 ROUGH, NEAR = 0.05, 0.1
 """Share of what a column must gain that the point itself may still gain, and how far predictors may
 be from those of the fit, in units of the loss."""
+MOST = 0.75
+"""Share of the columns that are missed by far where such points are worth a pass."""
 MOST_STEPS, MIXED_STEPS = 3, 2
 """Newton steps towards a fit, and those of several classes, which are not judged in between."""
 
@@ -31,7 +33,7 @@ MOST_STEPS, MIXED_STEPS = 3, 2
 def rough_bases(
     problem: Problem, w: Floats, support: Ints, leaving: Ints, predictor: Any, ceiling: float
 ) -> list[Base]:
-    """Points without each of some columns of a support that are missed by far.
+    """Points without each of some columns of a support that are missed by far, if most are.
 
     Others are not worth it: columns that mean nothing bring as much as they do.
 
@@ -53,7 +55,10 @@ def rough_bases(
     rough = Rough(problem, w, support, *predictor)
     if rough.K is None:
         return []
-    leaving = leaving[rough.is_missed(leaving)]
+    is_missed = rough.is_missed(leaving)
+    if np.count_nonzero(is_missed) < MOST * leaving.size:
+        return []
+    leaving = leaving[is_missed]
     step, bases = max(1, CHUNK_ENTRIES // problem.n_samples), []
     for some in (leaving[i : i + step] for i in range(0, leaving.size, step)):
         bases += rough.without(some, ceiling)

@@ -136,6 +136,9 @@ class Dense(Design):
         """Σ_i weights_i x_ij² for every column j, (n,)."""
         if weights is None:
             return np.einsum("ij,ij->j", self.X, self.X)
+        if not self.X.T.flags.carray:
+            # read only, as memory that processes share: a kernel is compiled for one kind of array
+            return np.einsum("i,ij,ij->j", weights, self.X, self.X)
         from blockl0 import kernels  # only a search needs the compiler
 
         squares = np.empty(self.shape[1])
