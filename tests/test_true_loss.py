@@ -11,6 +11,7 @@ import pytest
 import blockl0
 import convex
 from blockl0 import L0Classifier, L0Regressor, l0_path
+from blockl0.certificate import rough_bases
 from blockl0.certificate.dual_bounds import Base, DualBounds, largest_entries
 from blockl0.certificate.single_moves import SingleMoves
 from blockl0.certificate.softmax_bounds import SoftmaxBounds
@@ -340,6 +341,51 @@ def test_no_column_is_excluded_that_would_improve(loss, has_price):
                 improving = 3 + np.flatnonzero(own > base.needed + 1e-12 * scale_of(problem))
                 assert set(improving) <= set(columns)
                 assert set(improving) <= set(bounds.closer(base, np.array([3, 4, 5])))
+
+
+@pytest.mark.parametrize("loss", [*OTHERS, "softmax"])
+def test_no_column_is_excluded_at_points_that_are_no_fits(loss, monkeypatch):
+    """Rough points, clipped columns: every change that they exclude is re-fitted, and no better."""
+    monkeypatch.setattr(rough_bases, "by_chance", lambda *given: -1.0)
+    n_excluded = 0
+    for seed in range(400, 410):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((60, 8)) * 10.0 ** rng.integers(-2, 3, 8)
+        # a few entries that leave any reach
+        X[rng.integers(0, 60, 6), rng.integers(0, 8, 6)] *= rng.choice([1.0, 10.0, 100.0])
+        unit = X / np.abs(X).max(axis=0)
+        eta = unit[:, :4] @ rng.standard_normal(4) * rng.choice([1.0, 4.0])
+        if loss == "softmax":
+            y = np.argmax(unit[:, :3] * 3.0 + rng.gumbel(size=(60, 3)), axis=1)
+        elif is_positive(loss):
+            y = amounts(loss, rng.poisson(np.exp(eta)).astype(float))
+        elif loss == "huber":
+            y = eta + rng.standard_t(2, 60)
+        else:
+            y = np.where(eta + rng.logistic(size=60) > 0.0, 1.0, -1.0)
+        ridge, support = (0.0, 1e-3, 1.0)[seed % 3], np.arange(3)
+        problem = bind(loss, X, y, ridge, bool(seed % 2), n_nonzero_coefs=3)
+        fits, bounds = make_fits(problem), SingleMoves(problem, make_fits(problem)).bounds
+        fit = fits.minimum(support)
+        for share in (0.0, 0.02, 0.2):
+            # also from points that are not the best ones, so that columns do improve
+            ceiling = fit.value + share * abs(scale_of_any(problem) - fit.value)
+            bases = rough_bases.rough_bases(
+                problem, fit.w, support, support, fits.predictor(fit.w), ceiling
+            )
+            for base, left in bounds.roughly(support, bases):
+                # its intercept need not be the best one
+                assert base.value >= problem.smooth(base.w) * (1.0 - 1e-12)
+                for i in np.setdiff1d(np.arange(3, 8), left):
+                    there = fits.minimum(np.sort([*base.support, i]), fit.w).value
+                    assert there >= ceiling - 1e-11 * scale_of_any(problem), (seed, base.left, i)
+                    n_excluded += 1
+    assert n_excluded > 20
+
+
+def scale_of_any(problem):
+    """The loss without columns, of any number of outputs."""
+    return problem.smooth(problem.zero())
 
 
 def test_bounds_exclude_nearly_all_of_many_columns(monkeypatch):

@@ -7,6 +7,7 @@ stale cached caller behind.
 
 from __future__ import annotations
 
+from math import factorial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -1708,59 +1709,56 @@ def weigh_pairs(pairs, base, cutoff, error_rho, least_apart, roundings):
 
 LOSS, LOSS_SLOPE, LOSS_BEND = 0, 1, 2
 LARGEST_EXPONENT = 300.0
-NEAR_ZERO, NOT_NEAR = 0.02, 0.5
+NOT_NEAR = 0.5
+EXP_REST = tuple(1.0 / factorial(k) for k in range(2, 17))  # of (exp(c) − 1 − c)/c²
+
+
+@wide
+def weighted_squares(X_t, weights, out):
+    """Σ_i weights_i x_ij² of the columns j of X, in the rows of its transpose (n, m)."""
+    for j in range(X_t.shape[0]):
+        total = 0.0
+        for i in range(X_t.shape[1]):
+            total += weights[i] * X_t[j, i] * X_t[j, i]
+        out[j] = total
 
 
 @kernel
-def logistic_terms(eta, y, out):
-    """log(1 + exp(−y·eta)), its slope and its curvature of every sample, out (3, m)."""
+def logistic_terms(eta, y, small, logs, out):
+    """log(1 + exp(−y·eta)), its slope and its curvature of every sample, out (3, m).
+
+    `small` is exp(−|eta|), and `logs` are log(1 + small): NumPy has them quicker than a loop.
+    """
     for i in range(eta.size):
         z = y[i] * eta[i]
-        small = np.exp(-abs(z))
-        rest = 1.0 / (1.0 + small)
-        rarer = small * rest
-        out[LOSS, i] = larger(-z, 0.0) + np.log1p(small)
+        rest = 1.0 / (1.0 + small[i])
+        rarer = small[i] * rest
+        out[LOSS, i] = larger(-z, 0.0) + logs[i]
         out[LOSS_SLOPE, i] = -y[i] * (rarer if z > 0.0 else rest)
         out[LOSS_BEND, i] = rarer * rest
 
 
 @kernel
-def binary_entropy(p, out):
-    """p log p + (1 − p) log(1 − p), zero at the ends and infinite beyond them."""
-    for i in range(p.size):
-        q = p[i]
-        if not 0.0 <= q <= 1.0:
-            out[i] = np.inf
-            continue
-        total = 0.0
-        if q > 0.0:
-            total += q * np.log(q)
-        if q < 1.0:
-            total += (1.0 - q) * np.log1p(-q)
-        out[i] = total
+def poisson_terms(eta, y, means, logs, out):
+    """exp(eta) − y·eta + y·log(y) − y, its slope and its curvature of every sample, out (3, m).
 
-
-@kernel
-def poisson_terms(eta, y, out):
-    """exp(eta) − y·eta + y·log(y) − y, its slope and its curvature of every sample, out (3, m)."""
+    `means` is exp(min(eta, 300)), and `logs` are log(y) where y > 0.
+    """
     for i in range(eta.size):
         t = smaller(eta[i], LARGEST_EXPONENT)
-        mean = np.exp(t)
-        value = mean
-        if y[i] > 0.0:
-            u = t - np.log(y[i])
-            if abs(u) < NEAR_ZERO:
-                # exp(u) − 1 − u as a series: no large numbers that cancel
-                rest = 1.0 + u / 7.0 * (1.0 + u / 8.0)
-                rest = 1.0 + u / 4.0 * (1.0 + u / 5.0 * (1.0 + u / 6.0 * rest))
-                value = 0.5 * y[i] * u * u * (1.0 + u / 3.0 * rest)
-            elif abs(u) < NOT_NEAR:
-                value = y[i] * (np.expm1(u) - u)
-            else:
-                value = mean - y[i] * (1.0 + u)  # nothing cancels: no other exponential
-        out[LOSS, i] = value + (eta[i] - t) * (mean - y[i])
-        out[LOSS_SLOPE, i] = mean - y[i]
-        out[LOSS_BEND, i] = mean
+        u = t - logs[i]
+        # exp(u) − 1 − u as a series near zero: no large numbers that cancel
+        c = smaller(larger(u, -NOT_NEAR), NOT_NEAR)
+        rest = EXP_REST[-1]
+        for k in range(1, len(EXP_REST)):
+            rest = EXP_REST[-1 - k] + c * rest
+        near, far = y[i] * c * c * rest, means[i] - y[i] * (1.0 + u)
+        slope = means[i] - y[i]
+        # a product, not a branch: which of the two it is cannot be foreseen
+        is_near = 1.0 if abs(u) < NOT_NEAR else 0.0
+        out[LOSS, i] = is_near * near + (1.0 - is_near) * far + (eta[i] - t) * slope
+        out[LOSS_SLOPE, i] = slope
+        out[LOSS_BEND, i] = means[i]
 
 
 @kernel

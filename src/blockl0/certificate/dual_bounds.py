@@ -7,6 +7,10 @@ curvatures D has a minimum on B and one more column i, and the predictors z that
 minimum of the model: so the model bounds the re-fitted loss from below, and adding i gains at most
 g_i²/2M_i, with M_i what the columns B leave of the squared norm of i. What holds for D holds for
 less: with the least D of several sets B, one pass over X bounds the gains of every column for all.
+
+The dual asks for a step along which i is not needed either, and nothing says that it must be along
+i: z may be c = min(max(i, −r), r) in the place of i, at the cost of g_i²·M_cc/2M_ic². A few large
+entries of a column, that leave the reach, then do not matter.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from blockl0.problem.descent import FAR, weighted_total
+from blockl0.problem.descent import FAR, symmetric, weighted_total
 from blockl0.problem.design import Design
 from blockl0.problem.problem import Problem
 
@@ -41,6 +45,9 @@ LEAST_PIVOT = 1e-8
 """Share of a squared norm below which a column depends on others, and nothing is said of it."""
 ALIKE, TOGETHER = 0.7, 16
 """Share of their mean that the least curvature of bases in one pass has, and how many there are."""
+CHANCES, CLIPPED = 0.7, 2.0
+"""Share of what is needed that columns by chance may gain for bases in one pass that are not alike,
+and how far a clipped column goes, in steps of its length, with room."""
 CHUNK_ENTRIES = 1 << 18
 """Entries of columns that are looked at closely at a time."""
 ROUNDING = 1e-6
@@ -51,7 +58,8 @@ class Base(NamedTuple):
     """A fit on some columns, and what one more must gain to improve a search's point.
 
     The predictor `eta` includes the intercept; `left` is the column that was taken out of the
-    support of that point, −1 for none.
+    support of that point, −1 for none; `slope` is that of the loss at eta, and `bend` the sum of
+    its curvatures, where they are known.
     """
 
     support: Ints
@@ -61,6 +69,8 @@ class Base(NamedTuple):
     eta: Floats
     needed: float
     left: int
+    slope: Floats | None = None
+    bend: float = 0.0
 
 
 class DualBounds:
@@ -73,6 +83,9 @@ class DualBounds:
         self.is_known = hasattr(self.loss, "conjugate") and hasattr(self.loss, "dual_curvature")
         self._largest: Floats | None = None
         self._last: tuple[Base, ColumnModel | None] | None = None
+        self._bends: dict[tuple[int, float], tuple[Floats, Floats]] = {}
+        # by how much changes that passes have excluded raise the objective, by their models
+        self.least = np.inf
 
     @property
     def largest(self) -> Floats:
@@ -81,20 +94,43 @@ class DualBounds:
             self._largest = largest_entries(self.problem.design)
         return self._largest
 
+    def is_rough_worth(self, support: Ints) -> bool:
+        """Whether points that are no fits are worth a pass: it is one for many of them."""
+        return self.is_known
+
     def groups(self, bases: list[Base]) -> Iterator[list[Base]]:
-        """Bases whose curvatures are alike, so that their least is not much less than each."""
+        """Bases whose curvatures are alike, so that their least is not much less than each.
+
+        Or has enough of them to exclude columns that mean nothing.
+        """
         group: list[Base] = []
-        least, total = np.zeros(0), 0.0
+        least, total, largest = np.zeros(0), 0.0, 0.0
         for base in sorted(bases, key=lambda base: base.needed):
             own = self._curvature(base, REACHES[0] * self.unit)
             both, sums = np.minimum(least, own) if group else own, total + float(own.sum())
-            is_unlike = bool(group) and both.sum() * (len(group) + 1) < ALIKE * sums
+            slopes = self.weights * self._slope(base)
+            most, bend = max(largest, float(slopes @ slopes)), float(both.sum())
+            is_unlike = bool(group) and bend * (len(group) + 1) < ALIKE * sums
+            if is_unlike and self._is_enough(bend, most, group[0].needed):
+                is_unlike = False
             if is_unlike or len(group) == TOGETHER:
                 yield group
-                group, both, sums = [], own, float(own.sum())
-            group, least, total = [*group, base], both, sums
+                group, both, sums, most = [], own, float(own.sum()), float(slopes @ slopes)
+            group, least, total, largest = [*group, base], both, sums, most
         if group:
             yield group
+
+    def _is_enough(self, bend: float, squares: float, needed: float) -> bool:
+        """Whether curvatures of this sum exclude the best of all columns that mean nothing.
+
+        With slopes of these squares such a column gains log n times their quotient.
+        """
+        if bend <= 0.0:
+            return False
+        chance = np.log(self.problem.n_features)
+        step = np.sqrt(2.0 * chance * squares) / bend
+        is_small = chance * squares / bend <= CHANCES * needed
+        return bool(is_small and CLIPPED * step <= REACHES[0] * self.unit)
 
     def candidates(self, support: Ints, bases: list[Base]) -> list[Ints]:
         """For each base, the columns outside the support that passes over X do not exclude.
@@ -115,17 +151,18 @@ class DualBounds:
                 if shared is None:
                     continue
                 for part in self.problem.design.parts():
-                    left[:, part] &= ~shared.excluded(part, self.largest[part])
+                    left[:, part] &= ~shared.excluded(part, self.largest[part], left[:, part])
+                self.least = min(self.least, shared.least)
         return [np.flatnonzero(row) for row in left]
 
     def _share(self, support: Ints, bases: list[Base], reach: float) -> SharedModel | None:
         """The model with the least curvatures of some bases."""
-        A, ridge = self._columns(support)
+        A, ridge = self.problem.free_columns(support)
         h = np.minimum.reduce([self._curvature(base, reach) for base in bases])
         K = _inverse(A, h, ridge)
         if K is None:
             return None
-        slopes = [self.loss.gradient(base.eta, self.problem.y) * self.weights for base in bases]
+        slopes = [self._slope(base) * self.weights for base in bases]
         n_free = int(self.problem.has_intercept)
         rests, places = [], []
         for slope, base in zip(slopes, bases, strict=True):
@@ -134,7 +171,15 @@ class DualBounds:
             place = -1 if base.left < 0 else n_free + int(np.searchsorted(support, base.left))
             places.append(place)
         needed = np.array([base.needed for base in bases])
-        return SharedModel(self.problem, A, h, K, reach, slopes, rests, places, needed)
+        bends = [base.bend for base in bases]
+        return SharedModel(self.problem, A, h, K, reach, slopes, rests, places, needed, bends)
+
+    def roughly(self, support: Ints, bases: list[Base]) -> list[tuple[Base, Ints]]:
+        """Each base with the columns that passes over X, each for as many as can be, leave."""
+        found: list[tuple[Base, Ints]] = []
+        for some in self.groups(bases):
+            found += zip(some, self.candidates(support, some), strict=True)
+        return found
 
     def closer(self, base: Base, columns: Ints) -> Ints:
         """Of some columns those that their own dual points do not exclude; O(m(s + 1)) each.
@@ -151,7 +196,7 @@ class DualBounds:
         """The model at a base, kept for the next columns; None where it says nothing."""
         if self._last is None or self._last[0] is not base:
             h, model = self._curvature(base, CLOSE_REACH * self.unit), None
-            A, ridge = self._columns(base.support)
+            A, ridge = self.problem.free_columns(base.support)
             K = _inverse(A, h, ridge) if self.is_known else None
             if K is not None:
                 v = self._coefficients(base, base.support)
@@ -160,18 +205,23 @@ class DualBounds:
         return self._last[1]
 
     def _curvature(self, base: Base, reach: float) -> Floats:
+        """The curvatures of a base within a reach; those of the last bases are known."""
         if not self.is_known:
             return np.zeros(self.problem.n_samples)
-        return self.weights * self.loss.dual_curvature(base.eta, self.problem.y, reach)  # type: ignore[attr-defined]
+        key = id(base.eta), reach
+        if key not in self._bends:
+            if len(self._bends) >= TOGETHER:
+                self._bends.clear()
+            own: Any = self.loss
+            bends = self.weights * own.dual_curvature(base.eta, self.problem.y, reach)
+            self._bends[key] = base.eta, bends  # with the predictor, so that it stays the same one
+        return self._bends[key][1]
 
-    def _columns(self, support: Ints) -> tuple[Floats, Floats]:
-        """The columns of a support behind that of the intercept, and the ridge of each."""
-        A, n_free = self.problem.design.columns(support), int(self.problem.has_intercept)
-        if n_free:
-            A = np.column_stack([np.ones(self.problem.n_samples), A])
-        ridge = np.full(A.shape[1], self.problem.ridge)
-        ridge[:n_free] = 0.0
-        return A, ridge
+    def _slope(self, base: Base) -> Floats:
+        """The slopes of the loss at a base, (m,)."""
+        if base.slope is None:
+            return self.loss.gradient(base.eta, self.problem.y)
+        return base.slope
 
     def _coefficients(self, base: Base, support: Ints) -> Floats:
         v = base.w[support]
@@ -182,14 +232,18 @@ class SharedModel:
     """The model with curvatures h on columns A, and those without one of them, at several fits.
 
     For each fit: its weighted slopes per sample, those of its coordinates, which of these it does
-    not have (−1 for none), and what a column must gain.
+    not have (−1 for none), what a column must gain, and the sum of its curvatures if it is known.
     """
 
     def __init__(
         self, problem: Problem, A: Floats, h: Floats, K: Floats, reach: float,
         slopes: list[Floats], rests: list[Floats], places: list[int], needed: Floats,
+        bends: list[float],
     ) -> None:  # fmt: skip
         self.problem, self.A, self.K, self.reach, self.needed = problem, A, K, reach, needed
+        self.h, self.total, self.least = h, float(h.sum()) or 1.0, np.inf
+        # gains by the curvatures of the loss itself are about so many times those by h
+        self.ratios = [min(1.0, self.total / bend) if bend > 0.0 else 1.0 for bend in bends]
         self.places, self.shifts, excess, self.farther = places, [], [], []
         for rest, q in zip(rests, places, strict=True):
             shift = K @ rest
@@ -203,17 +257,17 @@ class SharedModel:
         self.excess = np.array(excess)
         self.V = np.column_stack([A * h[:, None], *slopes])
         self.squares = problem.design.sq_norms(h) + problem.ridge
-        self.tallest = np.abs(A).max(axis=0)
+        self.longest = float(np.sqrt(np.einsum("ij,ij->i", A, A).max(initial=0.0)))
         self.along = [np.abs(A @ K[q]).max() / K[q, q] if q >= 0 else 0.0 for q in places]
 
-    def excluded(self, part: slice, largest: Floats) -> NDArray[np.bool_]:
-        """Whether each column of a part can gain at no fit what it must, (fits, columns)."""
+    def excluded(self, part: slice, largest: Floats, asked: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Whether columns of a part that are asked for cannot gain what they must, (fits, c)."""
         p = self.A.shape[1]
         U, squares = self.problem.design.cross(self.V, part), self.squares[part]
         U, G = U[:p], U[p:]
         W = self.K @ U
         M = squares - np.einsum("ij,ij->j", U, W)
-        is_small, steps, wider = [], [], []
+        is_small, steps, wider, rises = [], [], [], []
         for i, q in enumerate(self.places):
             pivots = M if q < 0 else M + W[q] ** 2 / self.K[q, q]
             is_free = pivots > LEAST_PIVOT * squares
@@ -221,17 +275,61 @@ class SharedModel:
             gains = 0.5 * step**2 * pivots + self.excess[i]
             is_small.append(is_free & (gains <= (1.0 - ROUNDING) * self.needed[i]))
             steps.append(step)
+            rises.append(self.needed[i] - self.ratios[i] * gains)
             wider.append(0.0 * M if q < 0 else self.along[i] * np.abs(W[q]))
-        is_out, lengths = np.array(is_small), np.array(steps)
+        is_out, lengths = asked & np.array(is_small), np.array(steps)
         room = self.reach - np.array(self.farther)[:, None] - lengths * np.array(wider)
-        widths = largest + self.tallest @ np.abs(W)
-        # where the sum of the largest entries is too much, those of what A leaves of the column
-        unsure = np.flatnonzero(np.any(is_out & (lengths * widths > room), axis=0))
+        is_near = lengths * (largest + self.longest * np.sqrt(np.einsum("ij,ij->j", W, W))) <= room
+        # where their largest entries are too much
+        unsure = np.flatnonzero(np.any(is_out & ~is_near, axis=0))
         chunk = max(1, CHUNK_ENTRIES // len(self.A))
         for some in (unsure[i : i + chunk] for i in range(0, unsure.size, chunk)):
-            X = self.problem.design.columns(part.start + some)
-            widths[some] = np.abs(X - self.A @ W[:, some]).max(axis=0)
-        return is_out & (lengths * widths <= room)
+            X, asked = self.problem.design.columns(part.start + some), (is_out & ~is_near)[:, some]
+            size = np.sqrt(np.maximum(M[some], 0.0) / self.total)
+            is_near[:, some] |= self._clipped(
+                X, size, U[:, some], W[:, some], G[:, some], squares[some], asked
+            )
+        is_out &= is_near
+        self.least = min(self.least, float(np.min(rises, initial=np.inf, where=is_out)))
+        return is_out
+
+    def _clipped(
+        self, X: Floats, size: Floats, U: Floats, W: Floats, G: Floats, squares: Floats,
+        asked: NDArray[np.bool_],
+    ) -> NDArray[np.bool_]:  # fmt: skip
+        """Whether columns clipped to a size tell that they can gain at no fit what they must.
+
+        Those that are asked for, (fits, k); all else is as in `excluded`.
+        """
+        # what A leaves of them, column by column as X, is nearer to what is left when clipped
+        C = X - (W.T @ self.A.T).T
+        own, C = self.problem.ridge, np.minimum(np.maximum(C, -size, out=C), size, out=C)
+        hC = C * self.h[:, None]
+        U_c = self.A.T @ hC
+        W_c = self.K @ U_c
+        both = np.einsum("ij,ij->j", X, hC) + own - np.einsum("ij,ij->j", U, W_c)
+        alone = np.einsum("ij,ij->j", C, hC) + own - np.einsum("ij,ij->j", U_c, W_c)
+        width = size + self.longest * np.sqrt(np.einsum("ij,ij->j", W_c, W_c))
+        is_small, steps, room = [], [], []
+        for i, q in enumerate(self.places):
+            pivots, lengths, wider = both, alone, 0.0
+            if q >= 0:
+                along = W_c[q] / self.K[q, q]
+                pivots, lengths = both + W[q] * along, alone + W_c[q] * along
+                wider = self.along[i] * np.abs(W_c[q])
+            is_free = pivots > LEAST_PIVOT * squares
+            step = np.abs(G[i] - self.shifts[i] @ U) / np.where(is_free, pivots, 1.0)
+            gains = 0.5 * step**2 * lengths + self.excess[i]
+            is_small.append(is_free & (gains <= (1.0 - ROUNDING) * self.needed[i]))
+            steps.append(step)
+            room.append(self.reach - self.farther[i] - step * wider)
+        is_out, lengths, rooms = asked & np.array(is_small), np.array(steps), np.array(room)
+        unsure = np.flatnonzero(np.any(is_out & (lengths * width > rooms), axis=0))
+        if unsure.size:
+            # column by column, as X
+            left = C[:, unsure] - (W_c[:, unsure].T @ self.A.T).T
+            width[unsure] = np.abs(left).max(axis=0)
+        return is_out & (lengths * width <= rooms)
 
 
 class ColumnModel:
@@ -335,8 +433,7 @@ def inverse_of(H: Floats) -> Floats | None:
     factor, info = _lapack.dpotrf(H / scale / scale[:, None], lower=1)
     if info != 0 or not factor.diagonal().min() ** 2 > LEAST_PIVOT:
         return None
-    lower = np.tril(_lapack.dpotri(factor, lower=1)[0])
-    return (lower + np.tril(lower, -1).T) / scale / scale[:, None]
+    return symmetric(_lapack.dpotri(factor, lower=1)[0]) / scale / scale[:, None]
 
 
 def largest_entries(design: Design) -> Floats:

@@ -6,12 +6,13 @@ bounds (`dual_bounds`), the others are re-fitted, each until its bound or its va
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.certificate.dual_bounds import CHUNK_ENTRIES, CLOSELY, Base, DualBounds
+from blockl0.certificate.rough_bases import rough_bases
 from blockl0.certificate.softmax_bounds import SoftmaxBounds
 from blockl0.problem.fits import Fits
 from blockl0.problem.problem import Problem
@@ -33,14 +34,16 @@ AT_ONCE = 16
 class Verdict(NamedTuple):
     """A better point, or whether it is certain that no single change leads to one.
 
-    It is clear where next to no change came near: bounds of whole passes excluded them. Why it is
-    not certain is for messages.
+    It is clear where next to no change came near: bounds of whole passes excluded them; where they
+    excluded all, the least of these changes raises the objective by `least`, as their models tell
+    it. Why it is not certain is for messages.
     """
 
     better: Floats | None
     is_complete: bool
     is_clear: bool = False
     why: str = "the re-fits would take too long"
+    least: float = 0.0
 
 
 class SingleMoves:
@@ -81,19 +84,33 @@ class SingleMoves:
         price, budget = problem.sparsity
         ceiling = objective - tolerance
         has_room, self._work, self.n_tried = support.size < budget, 0.0, 0
-        self._refits_left, self._n_close = most_refits, 0
+        self._refits_left, self._n_close, self.bounds.least = most_refits, 0, np.inf
         # re-fits that are put off until all are known: too many of them are not worth the first
         self._later, self._planned = [], 0.0
-        self._intercept, bases = self.fits.predictor(w)[1], []
+        predictor, bases = self.fits.predictor(w), []
+        self._intercept = predictor[1]
         if has_room:
             bases.append(self._base(w, support, ceiling, -1))
-        for j in np.setdiff1d(support, problem.keep) if price > 0.0 or not has_room else ():
+        leaving = np.setdiff1d(support, problem.keep)
+        leaving = leaving if price > 0.0 or not has_room else leaving[:0]
+        n_bases, left = len(bases) + leaving.size, {}
+        if swaps and not (has_room or price > 0.0) and self.bounds.is_rough_worth(support):
+            left = self._roughly(w, support, leaving, predictor, ceiling)
+        for j in leaving:
             if self._is_over(run):
                 return Verdict(None, False)
+            columns = left.get(int(j))
+            if columns is not None and columns.size == 0:
+                continue
             base = self._base(w, support[support != j], ceiling, int(j))
             if base.value + price * base.support.size < ceiling:
                 return Verdict(base.w, False)
-            bases.append(base)
+            if columns is None:
+                bases.append(base)
+                continue
+            verdict = self._enter_some(base, columns, ceiling, run)
+            if verdict.better is not None or not verdict.is_complete:
+                return verdict
         if not swaps:
             bases = [base for base in bases if base.left < 0]
         for some in self.bounds.groups(bases):
@@ -105,8 +122,23 @@ class SingleMoves:
             verdict = self._refit_all(base, columns, ceiling, run)
             if verdict.better is not None or not verdict.is_complete:
                 return verdict
-        n_changes = len(bases) * (problem.n_features - support.size)
-        return Verdict(None, True, self._n_close <= CLEAR * n_changes)
+        n_changes = n_bases * (problem.n_features - support.size)
+        least = 0.0 if self._n_close else max(self.bounds.least - tolerance, 0.0)
+        return Verdict(None, True, self._n_close <= CLEAR * n_changes, least=least)
+
+    def _roughly(
+        self, w: Floats, support: Ints, leaving: Ints, predictor: Any, ceiling: float
+    ) -> dict[int, Ints]:
+        """The columns that are left to look at in the place of each, by one pass for all of them.
+
+        It takes no fits: where a column is missed by far, none is needed.
+        """
+        self._work += self.problem.design.nbytes / 8 * (support.size + 1 + leaving.size)
+        bases = rough_bases(self.problem, w, support, leaving, predictor, ceiling)
+        found = {base.left: some for base, some in self.bounds.roughly(support, bases)}
+        n_others = self.problem.n_features - support.size
+        self.n_tried += n_others * sum(some.size == 0 for some in found.values())
+        return found
 
     def _base(self, w: Floats, support: Ints, ceiling: float, left: int) -> Base:
         """The fit on a support, and what a column that enters it must gain."""
@@ -124,17 +156,25 @@ class SingleMoves:
         if self._is_over(run):
             return Verdict(None, False)
         for base, columns in zip(bases, self.bounds.candidates(support, bases), strict=True):
-            for start in range(0, columns.size, self._chunk):
-                some = columns[start : start + self._chunk]
-                self._n_close += some.size
-                self._work += self.problem.n_samples * some.size * (base.support.size + CLOSELY)
-                if self._is_over(run):
-                    return Verdict(None, False)
-                open_ = self._put_off(base, self.bounds.closer(base, some))
-                verdict = self._refit_all(base, open_, ceiling, run)
-                if verdict.better is not None or not verdict.is_complete:
-                    return verdict
-            self.n_tried += 0 if base.left < 0 else self.problem.n_features - support.size
+            verdict = self._enter_some(base, columns, ceiling, run)
+            if verdict.better is not None or not verdict.is_complete:
+                return verdict
+        return Verdict(None, True)
+
+    def _enter_some(self, base: Base, columns: Ints, ceiling: float, run: Run | None) -> Verdict:
+        """Look closely for a column that improves when it is added to a base."""
+        for start in range(0, columns.size, self._chunk):
+            some = columns[start : start + self._chunk]
+            self._n_close += some.size
+            self._work += self.problem.n_samples * some.size * (base.support.size + CLOSELY)
+            if self._is_over(run):
+                return Verdict(None, False)
+            open_ = self._put_off(base, self.bounds.closer(base, some))
+            verdict = self._refit_all(base, open_, ceiling, run)
+            if verdict.better is not None or not verdict.is_complete:
+                return verdict
+        if base.left >= 0:
+            self.n_tried += self.problem.n_features - base.support.size - 1
         return Verdict(None, True)
 
     def _put_off(self, base: Base, columns: Ints) -> Ints:

@@ -25,6 +25,7 @@ from blockl0.certificate.dual_bounds import (
     largest_entries,
 )
 from blockl0.losses import entropy_excess
+from blockl0.losses.base import SMALLEST
 from blockl0.losses.softmax import (
     class_pairs,
     contrasts,
@@ -32,8 +33,8 @@ from blockl0.losses.softmax import (
     softmax_hessian,
     softmax_terms,
 )
-from blockl0.losses.special import xlogy
 from blockl0.problem.descent import FAR
+from blockl0.problem.lazy import lazy
 from blockl0.problem.problem import Problem
 
 Floats = NDArray[np.float64]
@@ -43,6 +44,12 @@ REACH = 2.0
 """Change of a predictor for which the bounds of a pass hold; its excess is 2."""
 CLOSE_REACH = 0.1
 """The same for single columns, whose dual points may leave it, as long as they are feasible."""
+PASS_ENTRIES = 1 << 17
+"""Entries of columns that are looked at by a pass at a time."""
+TOGETHER = 5
+"""Bases of one pass; a check often ends with one of the first."""
+FEW = 4
+"""Columns, for each of the support and each class, of which a pass costs less than a fit."""
 
 
 class SoftmaxBounds:
@@ -52,24 +59,35 @@ class SoftmaxBounds:
         self.problem = problem
         self.largest = largest_entries(problem.design)
         self._last: Model | None = None
+        # by how much changes that passes have excluded raise the objective, by their models
+        self.least = np.inf
+
+    def is_rough_worth(self, support: Ints) -> bool:
+        """Whether a pass for points that are no fits is one for little: fits cost more than it."""
+        return self.problem.n_features <= FEW * support.size * self.problem.n_outputs
 
     def groups(self, bases: list[Base]) -> Iterator[list[Base]]:
-        """Each base alone: matrices of curvatures have no least."""
-        yield from ([base] for base in bases)
+        """A few bases: each has a model of its own, and columns are read for all of them."""
+        yield from (bases[i : i + TOGETHER] for i in range(0, len(bases), TOGETHER))
 
     def candidates(self, support: Ints, bases: list[Base]) -> list[Ints]:
         """The columns that a pass over X does not exclude, for each base."""
         chosen = self.largest > 0.0
         chosen[support] = False
         outside = np.flatnonzero(chosen)
-        step = max(1, CHUNK_ENTRIES // (self.problem.n_samples * self.problem.n_outputs))
-        parts = [outside[i : i + step] for i in range(0, outside.size, step)]
-        found = []
-        for base in bases:
-            model = Model(self.problem, base, REACH)
-            kept = [part[~model.excluded(part, self.largest[part])] for part in parts]
-            found.append(np.concatenate(kept) if kept else outside)
-        return found
+        step = max(1, PASS_ENTRIES // self.problem.n_samples)
+        models = [Model(self.problem, base, REACH) for base in bases]
+        found: list[list[Ints]] = [[] for _ in bases]
+        for part in (outside[i : i + step] for i in range(0, outside.size, step)):
+            clipped = Clipped(self.problem.design.columns(part), self.largest[part])
+            for model, kept in zip(models, found, strict=True):
+                kept.append(part[~model.excluded(clipped)])
+        self.least = min([self.least, *(model.least for model in models)])
+        return [np.concatenate(kept) if kept else outside for kept in found]
+
+    def roughly(self, support: Ints, bases: list[Base]) -> list[tuple[Base, Ints]]:
+        """Each base with the columns that a pass leaves; there is none for several of them."""
+        return list(zip(bases, self.candidates(support, bases), strict=True))
 
     def closer(self, base: Base, columns: Ints) -> Ints:
         """Of some columns those that their own dual points do not exclude.
@@ -93,66 +111,119 @@ class Model:
         self.loss: Any = problem.loss
         self.P = self.loss.mean(base.eta)
         self.weights, self.dual = problem.weights, slope_at(self.P, problem.y)  # type: ignore[arg-type]
-        A, n_free = problem.design.columns(base.support), int(problem.has_intercept)
-        V = base.w[base.support] @ self.Q
-        if n_free:
-            A = np.column_stack([np.ones(problem.n_samples), A])
+        (A, self.ridge), V = problem.free_columns(base.support), base.w[base.support] @ self.Q
+        if problem.has_intercept:
             V = np.vstack([np.zeros(self.Q.shape[1]), V])
-        self.A, self.V, self.ridge = A, V, np.full(A.shape[1], problem.ridge)
-        self.ridge[:n_free] = 0.0
+        self.A, self.V = A, V
         self.K = inverse_of(softmax_hessian(A, self.P, self.share * self.weights, self.ridge))
         slope = A.T @ (self.weights[:, None] * self.dual) @ self.Q
         rest = (slope + self.ridge[:, None] * V).ravel()
         self.rest = rest
         self.shift = np.zeros(0) if self.K is None else self.K @ rest
+        self.least = np.inf
 
-    def regress(self, X: Floats) -> tuple[NDArray[np.bool_], Floats, Floats, Floats]:
-        """(is free (k,), inv(M) (k, q, q), W (a q, k, q), A'hX (a q, k, q)) of columns (m, k)."""
-        a, q, k = self.A.shape[1], self.Q.shape[1], X.shape[1]
+    @lazy
+    def pairs(self) -> tuple[Floats, Floats, Floats]:
+        """For each pair of classes the curvatures (m,), A' times these, and what they stand for."""
         pairs = class_pairs(self.P)
         squares = np.stack([np.outer(contrast, contrast) for _, contrast in pairs])
         bends = np.stack([self.share * self.weights * bends for bends, _ in pairs])
-        crosses = np.stack([(self.A * h[:, None]).T @ X for h in bends])
-        norms = bends @ X**2
-        U = np.tensordot(crosses, squares, (0, 0)).transpose(0, 2, 1, 3).reshape(a * q, k * q)
-        own = np.tensordot(norms, squares, (0, 0)) + self.problem.ridge * np.eye(q)
-        W = (np.asarray(self.K) @ U).reshape(-1, k, q)
-        U = U.reshape(-1, k, q)
+        return bends, (self.A.T[None] * bends[:, None]).reshape(-1, len(self.A)), squares
+
+    def products(self, X: Floats) -> tuple[Floats, Floats]:
+        """(A'hX, K A'hX) of columns (m, k), (a q, k, q) each."""
+        a, q, k = self.A.shape[1], self.Q.shape[1], X.shape[1]
+        _, bent, squares = self.pairs
+        crosses = (bent @ X).reshape(len(squares), a * k)
+        U = (crosses.T @ squares.reshape(-1, q * q)).reshape(a, k, q, q).transpose(0, 2, 1, 3)
+        U = U.reshape(a * q, k * q)
+        return U.reshape(-1, k, q), (np.asarray(self.K) @ U).reshape(-1, k, q)
+
+    def own(self, products: Floats) -> Floats:
+        """x'hy and the ridge, (k, q, q), of pairs of columns whose products (m, k) these are."""
+        (bends, _, squares), q = self.pairs, self.Q.shape[1]
+        sums = (bends @ products).T @ squares.reshape(-1, q * q)
+        return sums.reshape(-1, q, q) + self.problem.ridge * np.eye(q)
+
+    def regress(self, X: Floats) -> tuple[NDArray[np.bool_], Floats, Floats, Floats]:
+        """(is free (k,), inv(M) (k, q, q), W (a q, k, q), A'hX (a q, k, q)) of columns (m, k)."""
+        U, W = self.products(X)
+        own = self.own(X**2)
         M = own - np.einsum("ike,ikf->kef", U, W)
-        values, axes = np.linalg.eigh(0.5 * (M + M.transpose(0, 2, 1)))
-        is_free = values[:, 0] > LEAST_PIVOT * np.trace(own, axis1=1, axis2=2)
-        safe = np.where(is_free[:, None], values, 1.0)
-        return is_free, (axes / safe[:, None, :]) @ axes.transpose(0, 2, 1), W, U
+        return *inverses(M, LEAST_PIVOT * np.trace(own, axis1=1, axis2=2)), W, U
 
     def minima(self, X: Floats) -> tuple[NDArray[np.bool_], Floats, Floats, Floats]:
         """(is free, gains, steps (k, q), what the others change by (a, q, k)) of each column."""
         is_free, inverse, W, U = self.regress(X)
-        G = X.T @ (self.weights[:, None] * self.dual) @ self.Q
-        G = G - np.einsum("i,ikf->kf", self.shift, U)
+        G = self._slopes_beside(X, U)
         steps = -np.einsum("kef,kf->ke", inverse, G)
-        gains = -0.5 * np.sum(G * steps, axis=1) + 0.5 * float(self.rest @ self.shift)
+        gains = -0.5 * np.sum(G * steps, axis=1) + self.excess
         moved = np.einsum("ikf,kf->ik", W, steps)
         return is_free, gains, steps, moved.reshape(*self.V.shape, X.shape[1])
 
-    def excluded(self, columns: Ints, largest: Floats) -> NDArray[np.bool_]:
+    def excluded(self, part: Clipped) -> NDArray[np.bool_]:
         """Whether each column cannot improve, by the minimum of the model at the reach of 2."""
+        X, k = part.X, part.X.shape[1]
         if self.K is None:
-            return np.zeros(columns.size, dtype=np.bool_)
-        X = self.problem.design.columns(columns)
-        is_free, gains, steps, moved = self.minima(X)
-        tallest = np.abs(self.A).max(axis=0)
-        changes = largest * np.linalg.norm(steps, axis=1)
-        changes += tallest @ np.linalg.norm(moved, axis=1)
-        changes += tallest @ np.linalg.norm(self.shift.reshape(self.V.shape), axis=1)
-        # the range over classes of contrasts z is at most √2‖z‖
-        is_near = np.sqrt(2.0) * changes <= self.reach
+            return np.zeros(k, dtype=np.bool_)
+        (U, W), own = self.products(X), self.own(part.squares)
+        pivots = own - np.einsum("ike,ikf->kef", U, W)
+        least, slopes = LEAST_PIVOT * np.trace(own, axis1=1, axis2=2), self._slopes_beside(X, U)
+        is_free, inverse = inverses(pivots, least)
+        steps = -np.einsum("kef,kf->ke", inverse, slopes)
+        gains = -0.5 * np.einsum("ke,ke->k", slopes, steps) + self.excess
         is_out = is_free & (gains <= (1.0 - ROUNDING) * self.base.needed)
-        unsure = np.flatnonzero(is_out & ~is_near)
+        unsure = np.flatnonzero(is_out & (self._farthest(part.largest, steps, W) > self.reach))
         if unsure.size:
-            others = -self.shift.reshape(*self.V.shape, 1) - moved[:, :, unsure]
-            Z = self.centred(self.change(X[:, unsure], steps[unsure], others))
-            is_near[unsure] = Z.min(axis=(0, 2)) >= -self.reach
-        return is_out & is_near
+            given = U[:, unsure], slopes[unsure], least[unsure]
+            is_out[unsure] = self._clipped(part, unsure, *given)
+        most = float(np.max(gains, initial=-np.inf, where=is_out))
+        self.least = min(self.least, self.base.needed - most)
+        return is_out
+
+    def _farthest(self, largest: Floats, steps: Floats, W: Floats) -> Floats:
+        """No less than the largest change of a predictor by a step along each column, (k,)."""
+        moved = np.einsum("ikf,kf->ik", W, steps) + self.shift[:, None]
+        changes = largest * np.linalg.norm(steps, axis=1)
+        changes += self.longest * np.sqrt(np.einsum("ik,ik->k", moved, moved))
+        # the range over classes of contrasts z is at most √2‖z‖
+        return np.sqrt(2.0) * changes
+
+    def _clipped(
+        self, part: Clipped, some: Ints, U: Floats, slopes: Floats, least: Floats
+    ) -> NDArray[np.bool_]:
+        """Whether some columns cannot improve, by steps along clipped ones."""
+        X, C, size = part.X[:, some], part.C[:, some], part.size[some]
+        U_c, W = self.products(C)
+        both = self.own(X * C) - np.einsum("ike,ikf->kef", U, W)
+        alone = self.own(C**2) - np.einsum("ike,ikf->kef", U_c, W)
+        is_free, inverse = inverses(both, least)
+        steps = -np.einsum("kef,kf->ke", inverse, slopes)
+        gains = 0.5 * np.einsum("ke,kef,kf->k", steps, alone, steps) + self.excess
+        is_out = is_free & (gains <= (1.0 - ROUNDING) * self.base.needed)
+        unsure = np.flatnonzero(is_out & (self._farthest(size, steps, W) > self.reach))
+        step = max(1, CHUNK_ENTRIES // (len(X) * len(self.Q)))
+        for i in (unsure[i : i + step] for i in range(0, unsure.size, step)):
+            moved = np.einsum("ikf,kf->ik", W[:, i], steps[i]) + self.shift[:, None]
+            moved = moved.reshape(*self.V.shape, i.size)
+            Z = self.centred(self.change(C[:, i], steps[i], -moved))
+            is_out[i] = Z.min(axis=(0, 2)) >= -self.reach
+        return is_out
+
+    @lazy
+    def longest(self) -> float:
+        """The length of the longest row of A."""
+        return float(np.sqrt(np.einsum("ij,ij->i", self.A, self.A).max(initial=0.0)))
+
+    def _slopes_beside(self, X: Floats, U: Floats) -> Floats:
+        """The slopes along columns where the others have none, (k, q)."""
+        G = X.T @ (self.weights[:, None] * self.dual) @ self.Q
+        return G - np.einsum("i,ikf->kf", self.shift, U)
+
+    @property
+    def excess(self) -> float:
+        """What the others gain by having no slope."""
+        return 0.5 * float(self.rest @ self.shift)
 
     def change(self, X: Floats, steps: Floats, moved: Floats) -> Floats:
         """By how much predictors change, (C, k, m), by steps of k columns and of the others."""
@@ -241,6 +312,41 @@ class Model:
         return value
 
 
+class Clipped:
+    """Columns X (m, k), the same clipped to their size, and what all bases ask of them.
+
+    A step of the dual along a clipped column makes up for a slope along the column as well, and
+    stays within the reach where a few large entries would leave it; see `dual_bounds`.
+    """
+
+    def __init__(self, X: Floats, largest: Floats) -> None:
+        self.X, self.squares, self.largest = X, X**2, largest
+        self.size = np.sqrt(self.squares.sum(axis=0) / len(X))
+
+    @lazy
+    def C(self) -> Floats:
+        """The clipped columns, (m, k)."""
+        return np.minimum(np.maximum(self.X, -self.size), self.size)
+
+
+def inverses(M: Floats, least: Floats) -> tuple[NDArray[np.bool_], Floats]:
+    """Which of some matrices (k, q, q) are surely definite, and their inverses; of others I.
+
+    That the least eigenvalue of the symmetric part, or a bound on it, is above `least` (k,).
+    """
+    if M.shape[1] == 2:
+        # by hand, since most mixtures are of three classes and a call for each matrix is slow
+        a, b, c, d = M[:, 0, 0], M[:, 0, 1], M[:, 1, 0], M[:, 1, 1]
+        even = a * d - (0.5 * (b + c)) ** 2
+        is_free = (a > 0.0) & (even > least * (a + d))
+        inverse = np.stack([d, -b, -c, a], axis=1) / np.where(is_free, a * d - b * c, 1.0)[:, None]
+        inverse = inverse.reshape(-1, 2, 2)
+    else:
+        is_free = np.linalg.eigvalsh(0.5 * (M + M.transpose(0, 2, 1)))[:, 0] > least
+        inverse = np.linalg.inv(np.where(is_free[:, None, None], M, np.eye(M.shape[1])))
+    return is_free, np.where(is_free[:, None, None], inverse, np.eye(M.shape[1]))
+
+
 def one_hot(y: Ints, n_classes: int) -> Floats:
     """1 where a sample is of a class, (C, m)."""
     return (np.arange(n_classes)[:, None] == y).astype(np.float64)
@@ -248,4 +354,5 @@ def one_hot(y: Ints, n_classes: int) -> Floats:
 
 def negative_entropies(probabilities: Floats) -> Floats:
     """Σ_c q_c log q_c, (k, m), of (C, k, m); zero where a q is not positive."""
-    return xlogy(probabilities, np.maximum(probabilities, 0.0)).sum(axis=0)
+    Q = np.maximum(probabilities, 0.0)
+    return (Q * np.log(np.maximum(Q, SMALLEST))).sum(axis=0)

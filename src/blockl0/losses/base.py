@@ -19,7 +19,7 @@ MAX_INTERCEPT_STEPS, PATIENT_STEPS, INTERCEPT_TOLERANCE = 300, 30, 1e-14
 of the absolute slopes that counts as zero."""
 ENTROPY_STEPS = 12
 """Bisections towards the least excess of an entropy; each leaves a valid one."""
-EPSILON = float(np.finfo(np.float64).eps)
+EPSILON, SMALLEST = float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny)
 FAR_INTERCEPT = 30.0
 """Beyond this, and twice the largest predictor, a flat loss is flat for good."""
 
@@ -241,10 +241,15 @@ def entropy_excess(reach: float) -> float:
     return c
 
 
-def fused_terms(kernel: Any, eta: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
-    """What a compiled pass over the samples says of (value, gradient, curvature), (m,) each."""
+def fused_terms(
+    kernel: Any, eta: Floats, y: Floats, *known: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """What a compiled pass over the samples says of (value, gradient, curvature), (m,) each.
+
+    Of the exponentials and logarithms it is given, which NumPy has quicker than a loop.
+    """
     out = np.empty((3, eta.size))
-    kernel(_plain(eta), _plain(y), out)
+    kernel(_plain(eta), _plain(y), *map(_plain, known), out)
     return out[0], out[1], out[2]
 
 

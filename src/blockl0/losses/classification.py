@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.losses.base import Loss, Words, entropy_excess, fused_terms
+from blockl0.losses.base import EPSILON, SMALLEST, Loss, Words, entropy_excess, fused_terms
 from blockl0.losses.softmax import Softmax
 from blockl0.losses.special import expit
 
@@ -57,7 +57,8 @@ class Logistic(Loss):
 
         if not self.is_softmax_of_two:
             return super().terms(eta, y)
-        return fused_terms(kernels.logistic_terms, eta, y)
+        small = np.exp(-np.abs(eta))
+        return fused_terms(kernels.logistic_terms, eta, y, small, np.log1p(small))
 
     def majorizer(self, eta: Floats, y: Floats) -> Floats:
         """tanh(½ eta) / (2 eta): a quadratic that touches at ±eta and lies above, ≤ ¼."""
@@ -66,11 +67,10 @@ class Logistic(Loss):
 
     def conjugate(self, u: Floats, y: Floats) -> Floats:
         """p log p + (1 − p) log(1 − p) with p = −y·u in [0, 1]."""
-        from blockl0 import kernels
-
         p = -y * u
-        result = np.empty_like(p)
-        kernels.binary_entropy(p.ravel(order="K"), result.ravel(order="K"))
+        result = p * np.log(np.maximum(p, SMALLEST))
+        result += (1.0 - p) * np.log1p(-np.minimum(p, 1.0 - 0.5 * EPSILON))
+        result[~((p >= 0.0) & (p <= 1.0))] = np.inf
         return result
 
     def dual_curvature(self, eta: Floats, y: Floats, reach: float) -> Floats:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.losses.base import Loss, Words, entropy_excess, fused_terms
+from blockl0.losses.base import SMALLEST, Loss, Words, entropy_excess, fused_terms
 from blockl0.losses.log_link import (
     LARGEST_LOG_MEAN,
     LogLink,
@@ -166,7 +166,8 @@ class Poisson(LogLink):
 
         if type(self) is not Poisson:
             return super().terms(eta, y)
-        return fused_terms(kernels.poisson_terms, eta, y)
+        means = np.exp(np.minimum(eta, LARGEST_LOG_MEAN))
+        return fused_terms(kernels.poisson_terms, eta, y, means, np.log(np.maximum(y, SMALLEST)))
 
     def first_intercept(
         self, eta: Floats, y: Floats, weights: Floats | None = None, start: float = 0.0

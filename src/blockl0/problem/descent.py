@@ -305,6 +305,13 @@ def search_length(
     return best, lowest
 
 
+def symmetric(lower: Floats) -> Floats:
+    """A matrix of which the lower half is given, with zeros above it."""
+    whole = lower + lower.T
+    whole.flat[:: len(lower) + 1] = lower.diagonal()
+    return whole
+
+
 def weighted_total(weights: Floats, values: Floats) -> Floats:
     """weights'values for values (m, ...) that may be infinite, also where a weight is zero."""
     is_used = weights > 0.0

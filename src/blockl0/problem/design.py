@@ -24,7 +24,7 @@ GRAM_PRODUCTS, GRAM_LEAST = 4_000_000_000, 64
 """Products of numbers between two pauses of a dense X'X, and columns at least."""
 GRAM_CHUNK = 512
 """Columns of a sparse X'X formed at a time, which bounds the memory beside the result."""
-MANY_ENTRIES, ROWS_AT_A_TIME = 1 << 21, 128
+MANY_ENTRIES, ROWS_AT_A_TIME = 1 << 18, 128
 """Entries from which on rows are put into columns some at a time, and how many: rows that stay in
 cache are read once, not once for each of their columns."""
 CACHE_BYTES = 1 << 20
@@ -135,9 +135,16 @@ class Dense(Design):
 
     def sq_norms(self, weights: Floats | None = None) -> Floats:
         """Σ_i weights_i x_ij² for every column j, (n,)."""
-        if weights is not None:
+        if weights is None:
+            return self._squares.copy()
+        if not self.X.T.flags.carray:
+            # read only, as memory that processes share: a kernel is compiled for one kind of array
             return np.einsum("i,ij,ij->j", weights, self.X, self.X)
-        return self._squares.copy()
+        from blockl0 import kernels  # only a search needs the compiler
+
+        squares = np.empty(self.shape[1])
+        kernels.weighted_squares(self.X.T, np.require(weights, np.float64, ["C", "W"]), squares)
+        return squares
 
     @lazy
     def _squares(self) -> Floats:

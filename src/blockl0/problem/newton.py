@@ -71,15 +71,12 @@ def minimize_on(
     """
     if support.size == 0:
         return fit_nothing(problem)
-    A, n_free, many = problem.design.columns(support), int(problem.has_intercept), w.ndim == 2
-    start = w[support]
+    A, ridge = problem.free_columns(support)
+    start, n_free, many = w[support], int(problem.has_intercept), w.ndim == 2
     if n_free:
         if intercept is None:
-            intercept = np.zeros(w.shape[1]) if many else problem.best_intercept(A @ start)
+            intercept = np.zeros(w.shape[1]) if many else problem.best_intercept(A[:, 1:] @ start)
         start = np.concatenate([np.reshape(intercept, (1, *w.shape[1:])), start])
-        A = np.column_stack([np.ones(problem.n_samples), A])
-    ridge = np.full(A.shape[1], problem.ridge)
-    ridge[:n_free] = 0.0
     kind: Any = SoftmaxPart if many else Restricted
     part = kind(problem.loss, A, problem.y, problem.weights, ridge)
     part.at_zero = problem.loss_at_zero

@@ -247,6 +247,19 @@ class Problem:
             b = np.concatenate([b, np.zeros((support.size, *b.shape[1:]))])
         return A, b, scale
 
+    def free_columns(self, support: NDArray[np.int64]) -> tuple[Floats, Floats]:
+        """The columns of a support, (m, a), and the ridge of each, (a,).
+
+        Behind one of ones without ridge, where there is an intercept; each column contiguous.
+        """
+        n_free = int(self.has_intercept)
+        ridge = np.full(n_free + support.size, self.ridge)
+        if not n_free:
+            return self.design.columns(support), ridge
+        A = np.empty((self.n_samples, ridge.size), order="F")
+        A[:, 0], A[:, 1:], ridge[0] = 1.0, self.design.columns(support), 0.0
+        return A, ridge
+
     def from_given(self, w: Floats) -> Floats:
         """Turn coefficients of the columns as given into those of the design's columns."""
         return unscaled(w, self.scale)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from blockl0.problem.descent import symmetric
 from blockl0.problem.gram_rows import LEAST_PIVOT, GramRows
 from blockl0.problem.sparsity import Sparsity
 
@@ -58,6 +59,8 @@ class GroupedSearch:
         self.keep = keep
         self._is_kept = np.zeros(len(B), dtype=np.bool_)
         self._is_kept[keep] = True
+        # where the last descent among all columns ended, and what its cheapest move would cost
+        self.end: tuple[Ints, float] | None = None
 
     def at(self, sparsity: Sparsity) -> GroupedSearch:
         """The same under another price and budget."""
@@ -109,6 +112,7 @@ class GroupedSearch:
             enter = self._best_entry(support, K, V, U, weight)
             move = min(enter, leave, key=lambda m: m.change)
             if not move.change < -self.tolerance:
+                self.end = support, float(move.change)
                 break
             support = support[support != move.out]
             if move.into >= 0:
@@ -232,8 +236,7 @@ def _inverse(H: Floats) -> Floats:
     R = H / scale / scale[:, None]
     factor, info = _lapack.dpotrf(R, lower=1)
     if info == 0 and factor.diagonal().min(initial=1.0) ** 2 > LEAST_PIVOT:
-        lower = np.tril(_lapack.dpotri(factor, lower=1)[0])
-        K = lower + np.tril(lower, -1).T
+        K = symmetric(_lapack.dpotri(factor, lower=1)[0])
     else:
         K = np.linalg.pinv(R, hermitian=True).astype(np.float64)
         # a column that depends on others has no pivot; it must not divide by zero

@@ -5,8 +5,10 @@ And for whatever is no single column, or within bounds; the squared loss is then
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +24,7 @@ from blockl0.refit.models import Models
 from blockl0.refit.quadratic_search import RELATIVE_TOLERANCE, Incumbent, SearchOptions, Tally
 from blockl0.refit.search import Search
 from blockl0.refit.trial_moves import Proposal, best_fit
+from blockl0.refit.whole_model import MOST_COLUMNS as MOST_WHOLE
 from blockl0.run import Run
 
 Floats = NDArray[np.float64]
@@ -72,6 +75,8 @@ class LocalSearch(Search):
         self._ends: dict[bytes, Incumbent] = {}
         self._tried: dict[bytes, Incumbent | None] = {}
         self._checked: dict[bytes, Verdict] = {}
+        # checks that were given up, and after how many re-fits
+        self._given_up: dict[bytes, float] = {}
         self._paired: dict[bytes, Incumbent | None] = {}
         self._moves: SingleMoves | UnitMoves | None = None
         # kicks in a row that came back to where they set out
@@ -86,7 +91,8 @@ class LocalSearch(Search):
         if verdict is None or not verdict.is_complete or self.problem.sparsity.price > 0.0:
             return False
         is_back = verdict.is_clear and self._n_returns() >= RETURNS
-        return is_back or self.models.at(incumbent.w).is_alone()
+        model = self.models.at(incumbent.w)
+        return is_back or model.is_alone_by(verdict.least) or model.is_alone()
 
     def _n_returns(self) -> int:
         return self._returns
@@ -116,12 +122,31 @@ class LocalSearch(Search):
     ) -> Incumbent:
         """Model, search, polish, until neither a model nor a change of one column finds better."""
         for _ in range(MAX_MODELS):
+            if can_try and self._can_do_without_bound():
+                incumbent = self.follow_local(incumbent, run, rng, partial(self._is_end, run=run))
+                if self._is_end(incumbent, run):
+                    break
             incumbent = self._follow_models(incumbent, run, rng)
             found = self._change(incumbent, run) if can_try else None
             if found is None:
                 break
             incumbent = found
         return incumbent
+
+    def _can_do_without_bound(self) -> bool:
+        """Whether the global model looks at nothing that a check of single changes does not.
+
+        It lies above the loss: a change that improves it improves the loss. Of few columns its best
+        point of all is known, and at a price pairs are tried where it ends.
+        """
+        problem = self.problem
+        is_judged = self.options.is_checked and problem.is_plain and problem.sparsity.price == 0.0
+        return is_judged and problem.n_features > MOST_WHOLE
+
+    def _is_end(self, incumbent: Incumbent, run: Run) -> bool:
+        """Whether bounds alone, or nearly, exclude all single changes of a point."""
+        is_open = incumbent.objective > self.negligible
+        return is_open and self.check(incumbent, run, MOST_REFITS) is None and incumbent.is_settled
 
     def _follow_models(self, incumbent: Incumbent, run: Run, rng: np.random.Generator) -> Incumbent:
         """Model, search, polish, until neither the local nor the global model finds better."""
@@ -145,6 +170,32 @@ class LocalSearch(Search):
             else:
                 is_global = True
         self._ends.update(dict.fromkeys(seen, incumbent))
+        return incumbent
+
+    def follow_local(
+        self,
+        incumbent: Incumbent,
+        run: Run,
+        rng: np.random.Generator,
+        is_end: Callable[[Incumbent], bool],
+    ) -> Incumbent:
+        """Model, search, polish, until the local model finds nothing better.
+
+        A point that stands alone in the model which led to it is the end already if it is told so.
+        """
+        for _ in range(MAX_MODELS):
+            if run.seconds_left <= 0.0 or incumbent.objective <= self.negligible:
+                break
+            if incumbent.support.tobytes() in self._ends:
+                break
+            model = self.models.at(incumbent.w)
+            proposal = model.settle(run, rng)
+            found = self._polish(proposal, incumbent.iteration + 1, incumbent.objective)
+            if not found.objective < incumbent.objective - self.tolerance:
+                break
+            incumbent = found
+            if model.ends_alone() and is_end(incumbent):
+                break
         return incumbent
 
     def _change(self, incumbent: Incumbent, run: Run) -> Incumbent | None:
@@ -194,6 +245,8 @@ class LocalSearch(Search):
             return None
         key = incumbent.support.tobytes()
         if key not in self._checked:
+            if self._given_up.get(key, -1.0) >= most_refits:
+                return None
             if self._moves is None:
                 kind = SingleMoves if self.problem.is_plain else UnitMoves
                 self._moves = kind(self.problem, self.fits)
@@ -201,6 +254,7 @@ class LocalSearch(Search):
                 incumbent.w, incumbent.objective, self.tolerance, run, most_refits=most_refits
             )
             if verdict.better is None and not verdict.is_complete and most_refits < np.inf:
+                self._given_up[key] = most_refits
                 return None
             self._checked[key] = verdict
         verdict = self._checked[key]

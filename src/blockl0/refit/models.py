@@ -139,6 +139,25 @@ class Model(ABC):
         """Whether nothing near the point is nearly as good in the model, see `stands_alone`."""
         return False
 
+    def is_alone_by(self, least: float) -> bool:
+        """The same, where the cheapest change is known to raise the loss by `least`."""
+        problem = self.problem
+        if least <= 0.0 or not problem.is_plain:
+            return False
+        total = problem.total_weight
+        return stands_alone(problem, total, self.support, self._residual(), least)
+
+    def _residual(self) -> float:
+        """What least squares has left: its target is the predictor less slope/curvature."""
+        problem, eta = self.problem, self.models.fits.predictor(self.w)[0]
+        slope = problem.loss.gradient(eta, problem.y).reshape(len(eta), -1)
+        squares = np.einsum("ij,ij->i", slope, slope) / self._curvature(eta)
+        return 0.5 * float(problem.weights @ squares)
+
+    def ends_alone(self) -> bool:
+        """Whether nothing is nearly as good, in the model, as where its search has ended."""
+        return False
+
     @abstractmethod
     def settle(self, run: Run, rng: np.random.Generator) -> Proposal:
         """Where the search of the model leads from w."""
@@ -233,6 +252,10 @@ class QuadraticModel(Model):
         total = self.problem.total_weight
         return stands_alone(search.problem, total, support, here.objective, least)
 
+    def ends_alone(self) -> bool:
+        """Whether nothing is nearly as good, in the model, as where its search has ended."""
+        return self._end is not None and self.search.is_alone(self._end)
+
     def settle(self, run: Run, rng: np.random.Generator) -> Proposal:
         """Where the search of the model leads from w: to its best point, where that is known."""
         if self.best is not None:
@@ -299,13 +322,18 @@ class GroupedModel(Model):
 
     def is_alone(self) -> bool:
         """Whether nothing near the point is nearly as good in the model, see `stands_alone`."""
-        problem, weights = self.problem, self.data.weights
-        eta = self.models.fits.predictor(self.w)[0]
-        slope = problem.weights[:, None] * problem.loss.gradient(eta, problem.y)
-        # the target of the model is the predictor less slope / curvature
-        objective = 0.5 * float((np.einsum("ij,ij->i", slope, slope) / weights).sum())
-        least = float(self.search.prices(self.support).min())
-        return stands_alone(problem, problem.total_weight, self.support, objective, least)
+        problem, least = self.problem, float(self.search.prices(self.support).min())
+        return stands_alone(problem, problem.total_weight, self.support, self._residual(), least)
+
+    def ends_alone(self) -> bool:
+        """Whether nothing is nearly as good, in the model, as where its search has ended."""
+        end, least = self.search.end or (None, 0.0)
+        if end is None:
+            return False
+        _, target, weights, _ = self.data
+        total = float(weights @ np.einsum("ij,ij->i", target, target))
+        objective = 0.5 * (total - float(np.vdot(self.search.B[end], self.search.fit(end)[1])))
+        return stands_alone(self.problem, self.problem.total_weight, end, objective, least)
 
     def settle(self, run: Run, rng: np.random.Generator) -> Proposal:
         """Where the search of the model leads from w."""

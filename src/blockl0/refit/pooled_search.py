@@ -8,6 +8,7 @@ columns at the point that the pool leads to, and makes the next pool, until noth
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,14 +58,30 @@ class PooledSearch(LocalSearch):
             pool, inside = self._pool(incumbent)
             here = replace(incumbent, w=incumbent.w[pool])
             # trials cost more than models: they come when pools bring nothing any more
-            found = inside.settle(here, run, rng, can_try=False)
+            if can_try and self._can_do_without_bound():
+                is_end = partial(self._is_end_lifted, pool=pool, run=run)
+                found = inside.follow_local(here, run, rng, is_end)
+            else:
+                found = inside.settle(here, run, rng, can_try=False)
             is_stuck = not found.objective < incumbent.objective - self.tolerance
             if is_stuck and can_try and not self._is_end(incumbent, run):
                 found = inside.settle(here, run, rng)
             if not found.objective < incumbent.objective - self.tolerance:
                 break
             incumbent = replace(found, w=self._lift(found.w, pool))
+            if self._is_known_end(incumbent):
+                break
         return incumbent
+
+    def _is_end_lifted(self, found: Incumbent, pool: Ints, run: Run) -> bool:
+        """Whether a point of a pool is the end among all columns."""
+        return self._is_end(replace(found, w=self._lift(found.w, pool)), run)
+
+    def _is_known_end(self, incumbent: Incumbent) -> bool:
+        """Whether a check has told already that no single change improves a point."""
+        verdict = self._checked.get(incumbent.support.tobytes())
+        incumbent.is_settled = verdict is not None and verdict.is_complete
+        return incumbent.is_settled
 
     def _is_end(self, incumbent: Incumbent, run: Run) -> bool:
         """Whether bounds alone, or nearly, exclude all that trials would look at.
@@ -122,6 +139,9 @@ class PooledSearch(LocalSearch):
 
 class PoolSearch(LocalSearch):
     """The search inside a pool, where a check of all changes would be one of a few columns only."""
+
+    def _can_do_without_bound(self) -> bool:
+        return False
 
     def _change(self, incumbent: Incumbent, run: Run) -> Incumbent | None:
         found = self._trial(incumbent, run)
