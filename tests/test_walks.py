@@ -12,9 +12,10 @@ from blockl0 import Status, solve
 from blockl0.problem.fits import least_squares_on
 from blockl0.problem.problem import as_problem
 from blockl0.refit.annealing import Landing, walk_at_size
+from blockl0.refit.beside import FULL
 from blockl0.refit.quadratic_search import QuadraticSearch
 from blockl0.refit.rounds import refit_options
-from blockl0.refit.walks import AGREED, FULL, KICKED, ROUNDS_EACH, Walks
+from blockl0.refit.walks import AGREED, KICKED, ROUNDS_EACH, Walks
 from blockl0.run import begin
 from linear_data import Linear
 
@@ -123,9 +124,10 @@ def test_agreement_ends_a_search_that_effort_would_go_on_with():
     assert long.status is Status.CONVERGED and long.n_iter < 100
 
 
-def test_at_a_price_there_are_no_walks_at_one_size():
-    X, y = noisy(seed=6)
-    problem = as_problem(X, y, alpha=3.0, n_nonzero_coefs=20)
+@pytest.mark.parametrize("form", [{"alpha": 3.0, "n_nonzero_coefs": 20}, {"n_nonzero_coefs": FULL}])
+def test_at_a_price_or_on_large_supports_there_are_no_such_walks(form):
+    X, y = noisy(120, 200, seed=6)
+    problem = as_problem(X, y, **form)
     search, run = QuadraticSearch(problem, OPTIONS), begin(problem)
     walks = Walks(search, run, np.random.default_rng(0), 16)
     walks.begin(search.start(problem.zero()))

@@ -17,11 +17,17 @@ MEDIUM, LARGE, BETTER = 24, 96, 40
 """Columns in a support at a price from which on there is a second search; from which on the first
 makes no round; and from which on it makes one where an annealing does better than a descent: after
 that the annealings are ahead."""
+FULL = 64
+"""Columns in a support under a budget alone from which on there are annealings and nothing else;
+smaller ones are walked to from nothing, see `walks`."""
 ELSEWHERE, LONGER = 10, 4
 """Fruitless rounds between two long annealings, and how much longer the next one takes."""
 FEW_ROUNDS, GIVEN_ROUNDS = 4, 2
 """Twice the walks in a row without improvement that end a search which began with an annealing that
 brought nothing, and one with a frontier that was given, where points beside it walk as well."""
+WARM = 0.15
+"""The temperature of annealings under a budget alone: it is full before the last price, when only
+swaps are left, of which colder walks make too few."""
 PRICED = LONG._replace(fewest=LARGE)
 """The pace of a long annealing to a price: where supports are small there is time for more moves,
 since one round of kicks is made."""
@@ -82,9 +88,8 @@ class Beside:
     def begin(self, incumbent: Incumbent) -> None:
         """Anneal once, where the first search has come to a large support."""
         is_priced, is_given = self._first.problem.sparsity.price > 0.0, self._given is not None
-        if not (is_priced or is_given) or incumbent.objective <= self._first.negligible:
-            return
-        if incumbent.n_nonzero < MEDIUM and not is_given:
+        fewest = 1 if is_given else MEDIUM if is_priced else FULL
+        if incumbent.n_nonzero < fewest or incumbent.objective <= self._first.negligible:
             return
         self._search = self._first.for_annealing()
         if self._search is None:
@@ -92,17 +97,20 @@ class Beside:
         self.rng = deepcopy(self._given_rng)
         start, is_better = replace(incumbent, frontier=self._given, walk=None), False
         if self._given is None:
-            self.point = self._search.cool(start, self.run, self.rng, FIRST)
+            first, then = FIRST, PRICED
+            if not is_priced:
+                first, then = FIRST._replace(heat=WARM), LONG._replace(heat=WARM)
+            self.point = self._search.cool(start, self.run, self.rng, first)
             # where a short annealing is no better than a descent a long one, or many, hardly are
             is_better = self.point is not start
             if is_better:
-                self._next = PRICED
+                self._next = then
             else:
                 self.rounds = min(self.rounds, FEW_ROUNDS)
         else:
             self.point, self.rounds = start, min(self.rounds, GIVEN_ROUNDS)
         size = self.point.n_nonzero
-        self._makes_none = is_given or size >= LARGE
+        self._makes_none = is_given or size >= (LARGE if is_priced else FULL)
         self.is_alone = self._makes_none or (is_better and size >= BETTER)
 
     @property

@@ -168,8 +168,6 @@ def improve(
                 walks.begin(incumbent)
         status = run.record(beside.better(incumbent))
         rounds = -1 if is_done else beside.rounds_left(rounds)
-        if walks.are_made:
-            rounds = max(rounds, 1)
         # the first round is always made, and is narrow
         fruitless, n_looks = -1, 0
         while status is None and fruitless < rounds and not incumbent.is_proven:

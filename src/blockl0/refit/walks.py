@@ -15,13 +15,13 @@ import numpy as np
 
 from blockl0.incumbent import Incumbent
 from blockl0.refit.annealing import Landing
+from blockl0.refit.beside import FULL
 from blockl0.refit.search import AnnealingSearch, Search
 from blockl0.refit.threads import in_threads
 from blockl0.run import Run
 
-KICKED, FULL = 32, 64
-"""Columns in a support from which on walks are made alone, in pairs; and from which on they are
-made with the least effort, too, one pair."""
+KICKED = 32
+"""Columns in a support from which on walks are made alone, in pairs."""
 AGREED, ROUNDS_EACH = 3, 16
 """Walks that must end at the best point, and one more for so many rounds of effort."""
 SAME = 1e-9
@@ -29,7 +29,7 @@ SAME = 1e-9
 
 
 class Walks:
-    """The walks of a run; none where there is a price, or where the search knows none.
+    """The walks of a run; none at a price, to large supports, or where the search knows none.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class Walks:
         """Make walks from now on, where they are of use."""
         (price, _), size = self._first.problem.sparsity, incumbent.n_nonzero
         is_open = incumbent.objective > self._first.negligible
-        if price > 0.0 or not is_open or not (self._has_effort or size >= FULL):
+        if price > 0.0 or size >= FULL or not (is_open and self._has_effort):
             return
         self._search = self._first.for_annealing()
         self._seed = int(deepcopy(self._given_rng).integers(2**63))
