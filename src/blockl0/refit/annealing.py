@@ -39,7 +39,7 @@ MOST_REBUILT = 8
 """Times that rounding may spoil a table of single precision before walks go on in double."""
 SPARE = 1.1, 8
 """Columns that a support may have, of those of a descent: such a multiple, and so many more."""
-MOVES_EACH, FEWEST_MOVES, MOST_WALK = 100, 2000, 2e9
+MOVES_EACH, FEWEST_MOVES, MOST_WALK = 100, 1000, 2e9
 """Of a walk at one size: moves for each column of the support, in all at least, and operations at
 most."""
 HOT, COLD = 0.36, 0.06

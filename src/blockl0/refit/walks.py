@@ -22,7 +22,7 @@ from blockl0.run import Run
 
 KICKED = 32
 """Columns in a support from which on walks are made alone, in pairs."""
-AGREED, ROUNDS_EACH = 3, 16
+AGREED, ROUNDS_EACH = 2, 16
 """Walks that must end at the best point, and one more for so many rounds of effort."""
 SAME = 1e-9
 """Of the objective: what differs by less is the same."""
