@@ -10,6 +10,7 @@ from pathlib import Path
 from .instances import (
     ALL_PAPER_SIZES,
     HERE,
+    JUDGED_BUDGETS,
     JUDGED_SEEDS,
     PAPER_SIZES,
     SEEDS,
@@ -56,7 +57,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--long", action="store_true", help="long runs for the best known")
     parser.add_argument("--paper", action="store_true", help="only: against the paper's methods")
     parser.add_argument("--prices", action="store_true", help="only: the price form")
-    parser.add_argument("--tuned", action="store_true", help="with --prices: the draws tuned on")
+    parser.add_argument("--tuned", action="store_true", help="the draws that were tuned on")
     parser.add_argument("--list", action="store_true", help="name methods and instances")
     return parser.parse_args(arguments)
 
@@ -69,7 +70,8 @@ def choose(options: argparse.Namespace) -> list[Instance]:
     elif options.paper:
         every = paper_instances(seeds)
     else:
-        every = budget_instances(ALL_PAPER_SIZES if options.all_sizes else PAPER_SIZES, seeds)
+        draws = seeds if options.tuned else JUDGED_BUDGETS[: options.seeds]
+        every = budget_instances(ALL_PAPER_SIZES if options.all_sizes else PAPER_SIZES, draws)
     return [
         instance
         for instance in every

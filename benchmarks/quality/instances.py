@@ -25,9 +25,10 @@ E2006_SHARED = HERE.parents[1].parent / "shared" / "data" / "E2006_5000_10000.ma
 PAPER_SIZES = (20, 48)
 ALL_PAPER_SIZES = tuple(range(3, 51, 5))
 PAPER_PRICES = (1.0, 10.0, 100.0, 1000.0)
-SEEDS = (0, 1, 2)
+SEEDS, JUDGED_BUDGETS = (0, 1, 2), (61, 62, 63)
+"""Draws for budgets: those that constants were chosen on, and those that only judge."""
 TUNED_SEEDS, JUDGED_SEEDS = (200, 210, 301, 302, 303, 304), (202, 203)
-"""Draws for the price form: those that constants were chosen on, and those that only judge."""
+"""The same for the price form."""
 
 HT_SETTINGS = ((100, 10, 5), (500, 100, 5), (50, 1000, 5), (100, 1000, 10))
 HT_RHO = 0.35
