@@ -238,3 +238,24 @@ def test_a_column_nearer_to_the_support_than_its_span_is_known():
         except OutOfReachError:
             continue
         assert not found.holds or there >= here * (1.0 - 1e-6)
+
+
+@pytest.mark.parametrize("k", [1, 2, 31, 40])
+@pytest.mark.parametrize("q", [None, 1, 5, 40, 3000])
+def test_least_squares_of_any_number_of_targets(k, q):
+    rng = np.random.default_rng(k)
+    A = rng.standard_normal((60, k))
+    A /= np.sqrt((A**2).sum(axis=0))
+    b = rng.standard_normal(60 if q is None else (60, q))
+    wanted = np.linalg.lstsq(A, b, rcond=None)[0]
+    np.testing.assert_allclose(least_squares(A, b), wanted, rtol=1e-9, atol=1e-11)
+
+
+def test_many_responses_of_few_columns():
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((60, 10)), rng.standard_normal((60, 40))
+    result = blockl0.solve(X, Y, n_nonzero_coefs=1)
+    least = min(
+        0.5 * ((Y - x[:, None] * (x @ Y) / (x @ x)) ** 2).sum() for x in np.ascontiguousarray(X.T)
+    )
+    assert result.objective == pytest.approx(least, rel=1e-12)

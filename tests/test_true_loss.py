@@ -15,7 +15,7 @@ from blockl0.certificate import rough_bases
 from blockl0.certificate.dual_bounds import Base, DualBounds, largest_entries
 from blockl0.certificate.single_moves import SingleMoves
 from blockl0.certificate.softmax_bounds import SoftmaxBounds
-from blockl0.losses import LOSSES, Huber, Softmax, Tweedie, entropy_excess
+from blockl0.losses import LOSSES, Huber, Logistic, Softmax, Tweedie, entropy_excess
 from blockl0.problem.descent import search_length
 from blockl0.problem.fits import make_fits
 from blockl0.problem.newton import minimize_on
@@ -546,3 +546,47 @@ def test_the_poisson_loss_of_large_counts_keeps_its_digits():
         error = np.abs(LOSSES["poisson"].gradient(eta, y)) * 2e-16 * np.abs(eta)
         difference = np.abs(LOSSES["poisson"].value(eta, y) - exact.astype(float))
         assert np.all(difference <= 4.0 * error + 1e-14 * exact.astype(float))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_a_point_that_is_no_fit_may_gain_itself_is_part_of_the_bound(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_t(3, (80, 40))
+    y = X[:, :3].sum(axis=1) + 0.3 * rng.standard_normal(80)
+    problem = as_problem(
+        X, y, n_nonzero_coefs=3, loss=f"huber:{rng.choice([3, 10, 30])}", ridge=0.1
+    )
+    fits, there = make_fits(problem), np.arange(1, 3)
+    w = problem.zero()
+    w[there] = fits.minimum(there).w[there] + 0.3 * rng.standard_normal(2)
+    value = problem.smooth(w)
+    for enters in rng.choice(np.arange(3, 40), 4, replace=False):
+        best = fits.minimum(np.append(there, enters)).value
+        base = Base(there, w, 0.0, value, X @ w, (value - best) * (1.0 - 1e-4), 0)
+        assert enters in DualBounds(problem).candidates(np.arange(3), [base])[0]
+
+
+class Kept(Logistic):
+    """A loss whose arrays are its own."""
+
+    takes_many_classes = False
+
+    def terms(self, eta, y):
+        """Arrays that nobody may write to."""
+        terms = tuple(np.array(term) for term in super().terms(eta, y))
+        for term in terms:
+            term.flags.writeable = False
+        return terms
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_a_loss_returns_is_not_written_to(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((200, 60))
+    y = np.where(rng.random(200) < 1.0 / (1.0 + np.exp(-2.0 * X[:, :5].sum(axis=1))), 1.0, -1.0)
+    own, plain = (
+        blockl0.solve(X, y, n_nonzero_coefs=5, loss=loss, random_state=0)
+        for loss in (Kept(), "logistic")
+    )
+    assert np.array_equal(own.support, plain.support)
+    assert own.objective == pytest.approx(plain.objective, rel=1e-12)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextvars import ContextVar
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -15,6 +16,7 @@ from blockl0.refit.annealing import Landing, walk_at_size
 from blockl0.refit.beside import FULL
 from blockl0.refit.quadratic_search import QuadraticSearch
 from blockl0.refit.rounds import refit_options
+from blockl0.refit.threads import in_threads
 from blockl0.refit.walks import AGREED, KICKED, ROUNDS_EACH, Walks
 from blockl0.run import begin
 from linear_data import Linear
@@ -171,6 +173,30 @@ def test_units_change_no_walk(scale):
     scaled = solve(X, y * scale, n_nonzero_coefs=KICKED, random_state=0)
     assert np.array_equal(plain.support, scaled.support)
     assert scaled.objective == pytest.approx(plain.objective * scale**2, rel=1e-9)
+
+
+def test_calls_in_threads_see_the_clock_of_the_run():
+    clock = ContextVar("clock", default="none")
+    clock.set("run")
+    for n_threads in (1, 2):
+        assert in_threads([clock.get, clock.get], n_threads, None) == ["run", "run"]
+
+
+def test_ctrl_c_in_one_thread_ends_the_others():
+    problem = as_problem(*noisy(seed=0), n_nonzero_coefs=3)
+    run, ended = begin(problem, time_limit=60.0), []
+
+    def stop():
+        raise KeyboardInterrupt
+
+    def walk():
+        while run.seconds_left > 0.0:
+            pass
+        ended.append(True)
+
+    with pytest.raises(KeyboardInterrupt):
+        in_threads([stop, walk], 2, run)
+    assert ended and run.elapsed < 30.0
 
 
 def test_time_and_ctrl_c_end_walks():

@@ -140,7 +140,8 @@ class Rough:
         problem, k = self.problem, V.shape[1]
         eta = (V.T @ self.A.T).T
         terms = problem.loss.terms(eta.ravel(order="F"), np.tile(problem.y, k))
-        values, slopes, bends = (term.reshape(eta.shape, order="F") for term in terms)
+        # copies: points that move are written over, and what a loss returns may be its own
+        values, slopes, bends = (np.array(t).reshape(eta.shape, order="F") for t in terms)
         ridged = 0.5 * (self.ridge @ V**2)
         rests = (slopes.T * problem.weights @ self.A).T + self.ridge[:, None] * V
         return problem.weights @ values + ridged, rests, bends, eta, slopes

@@ -204,9 +204,9 @@ def least_squares(A: Floats, b: Floats, n_first: int = 0) -> Floats:
     if m >= k > 0:
         reflections, scales, R = reflected(A)
         if are_apart(R, DEPENDENT):
-            turned, _, info = _lapack.dormqr(
-                "L", "T", reflections, scales, b.reshape(m, -1), REFLECTED_AT_ONCE * k
-            )
+            many = b.reshape(m, -1)
+            room = REFLECTED_AT_ONCE * max(k, many.shape[1])
+            turned, _, info = _lapack.dormqr("L", "T", reflections, scales, many, room)
             assert info == 0
             return _lapack.dtrtrs(R, turned[:k].reshape(k, *b.shape[1:]))[0]
     chosen = independent_positions(A, n_first)

@@ -329,8 +329,8 @@ def anneal_at_size(
 ) -> None:
     """Walks from nothing at the size of the pool's support; parameters as of `anneal`.
 
-    The work is that of such walks. Of supports that are not large, they find others of that size
-    which are better; whether another size is, annealings tell.
+    Their work is their own, see `Heat`, and not what is given. Of supports that are not large, they
+    find others of that size which are better; whether another size is, annealings tell.
     """
     pool = walkers[0].pool
     heat, size, kept = Heat.around(pool), pool.size, pool.columns[pool.table.kept]
@@ -377,8 +377,8 @@ class Heat(NamedTuple):
 def walk_at_size(walker: Walker, heat: Heat, constant: float) -> Landing:
     """Fill the budget by chance, exchange columns while it cools, and descend from the best.
 
-    It depends on nothing that others have found: where several such walks end at one support, there
-    is hardly a better one. The constant is the objective of no column.
+    It knows nothing of other supports but the pool and the heat: where several such walks end at
+    one support, there is hardly a better one. The constant is the objective of no column.
     """
     pool = walker.pool
     # at a price as low as the temperature the budget is full at once, and hardly a column leaves

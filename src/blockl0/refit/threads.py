@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import TypeVar
 
 from blockl0.run import Run
@@ -19,7 +20,9 @@ def in_threads(
         return [call() for call in work]
     with ThreadPoolExecutor(min(n_threads, len(work))) as pool:
         try:
-            return [future.result() for future in [pool.submit(call) for call in work]]
+            # each in a context of its own, where passes over X find the clock of the run
+            futures = [pool.submit(copy_context().run, call) for call in work]
+            return [future.result() for future in futures]
         except KeyboardInterrupt as stop:
             if run is not None:
                 run.interrupt(stop)

@@ -1,8 +1,9 @@
 """Walks from nothing under a budget, beside the rounds of kicks, and how many of them agree.
 
-A round of kicks goes on from the best point; a walk depends on nothing that was found before. So
-walks can be made at the same time, and where several of them end at the best point that is known,
-by chance and from nothing, there is hardly a better one: the search ends.
+A round of kicks goes on from the best point; a walk takes nothing from it but the columns of its
+pool, and how warm to begin. So walks can be made at the same time, and where several of them end at
+the best point that is known, by chance and from nothing, there is hardly a better one: the search
+ends.
 """
 
 from __future__ import annotations
