@@ -18,6 +18,7 @@ from blockl0.problem.bounded import bounded_least_squares
 from blockl0.problem.fits import make_fits
 from blockl0.problem.orthogonal import least_squares
 from blockl0.problem.problem import as_problem
+from blockl0.refit import settled
 from structures import best_near, draw, fit_value
 
 DISTANCES = (3e-8, 1e-7, 3e-7, 1e-5)
@@ -259,3 +260,29 @@ def test_many_responses_of_few_columns():
         0.5 * ((Y - x[:, None] * (x @ Y) / (x @ x)) ** 2).sum() for x in np.ascontiguousarray(X.T)
     )
     assert result.objective == pytest.approx(least, rel=1e-12)
+
+
+@pytest.mark.parametrize("k", [6, 12])
+def test_a_proof_that_is_given_up_leaves_a_certified_point(k, monkeypatch):
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal((60, 12)) + 1e6, rng.standard_normal(60)
+    whole = blockl0.solve(X, y, n_nonzero_coefs=k, random_state=0)
+    assert whole.status is blockl0.Status.OPTIMAL
+    begun = []
+    monkeypatch.setattr("blockl0.refit.settled.PROOF_FITS", 1)
+    search = settled.ExactSearch
+    monkeypatch.setattr(
+        "blockl0.refit.settled.ExactSearch",
+        lambda *given, **options: begun.append(1) or search(*given, **options),
+    )
+    given_up = blockl0.solve(X, y, n_nonzero_coefs=k, random_state=0)
+    # begun once, not at every point; with all columns there is nothing to choose
+    assert len(begun) <= 1
+    assert given_up.certificate is not None
+    assert given_up.objective >= whole.objective * (1.0 - 1e-9)
+    for j in given_up.support if k < 12 else ():
+        others = np.setdiff1d(given_up.support, j)
+        for i in np.setdiff1d(np.arange(12), given_up.support):
+            columns = np.sort(np.append(others, i))
+            left = y - X[:, columns] @ np.linalg.lstsq(X[:, columns], y, rcond=1e-14)[0]
+            assert 0.5 * left @ left >= given_up.objective - 1e-9 * 0.5 * y @ y

@@ -321,21 +321,31 @@ class QuadraticSearch(AnnealingSearch):
             stalled = found.objective == incumbent.objective
             incumbent = found
             if self.proves:
-                return self._prove(incumbent, run)
+                incumbent = self._prove(incumbent, run)
+                if incumbent.is_proven:
+                    return incumbent
+                continue
             if self.is_priced_out(found, pool):
                 return self.settle_hidden(incumbent, run, ceiling)
             if stalled:
                 break
         if self.proves:
-            return self._prove(incumbent, run)
+            incumbent = self._prove(incumbent, run)
+            if incumbent.is_proven:
+                return incumbent
         # the pool has lost its way in rounding: nothing that it says is about this point
         incumbent.doubtful = self._all_outside(incumbent)
         return self.settle_hidden(incumbent, run, ceiling)
 
     def _prove(self, incumbent: Incumbent, run: Run) -> Incumbent:
-        """The optimum, on the Gram matrix that the pool of all columns has, where there is one."""
+        """The optimum, on the Gram matrix that the pool of all columns has, where there is one.
+
+        A proof that was given up is not begun again: the columns are then searched as many are.
+        """
         gram = None if self._whole is None else self._whole.whole_gram()
-        return prove(self.problem, incumbent, run, gram)
+        found = prove(self.problem, incumbent, run, gram)
+        self.proves = found.is_proven
+        return found
 
     def is_priced_out(self, incumbent: Incumbent, pool: Pool) -> bool:
         """Whether no single move over all columns improves a point that has none in its pool."""

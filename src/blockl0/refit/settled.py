@@ -14,8 +14,9 @@ from blockl0.run import Run
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-PROOF_NODES, PROOF_SLICE = 200_000, 2000
-"""Nodes spent on the proof that a small problem is solved, and between two looks at the clock."""
+PROOF_NODES, PROOF_SLICE, PROOF_FITS = 200_000, 2000, 80_000
+"""Nodes spent on the proof that a small problem is solved, between two looks at the clock, and
+doubts that are judged by a fit: of columns far from zero nearly every support is one."""
 
 
 def fit_with_kept(problem: Problem, support: Ints, sq_norms: Floats, iteration: int) -> Incumbent:
@@ -45,7 +46,7 @@ def prove(
     iteration, incumbent.iteration = incumbent.iteration, 0  # there it counts nodes
     search = ExactSearch(problem, incumbent, run, gram=gram)
     while not search.finished and search.incumbent.iteration < PROOF_NODES:
-        if run.seconds_left <= 0.0:
+        if run.seconds_left <= 0.0 or search.n_judged >= PROOF_FITS:
             break
         search.advance(PROOF_SLICE)
     best = search.incumbent
