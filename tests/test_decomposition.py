@@ -12,11 +12,11 @@ import blockl0
 import oracles
 from blockl0 import Status
 from blockl0.dec import state
-from blockl0.dec.reference import dec_reference
 from blockl0.dec.state import GramState, StreamState, start_state
 from blockl0.problem.preprocess import apply
 from blockl0.problem.problem import as_problem
 from blockl0.solve import solve_problem
+from dec_reference import dec_reference
 from grid import losses_for, quick_first
 from linear_data import Linear
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import pickle
 import re
 from functools import cache
 from pathlib import Path
@@ -43,8 +42,6 @@ FLOORS = (
     ("cli", "demo"),
 )
 """From the ground up: a room imports rooms below it, and those beside it."""
-FORMER = ("coding", "decomposition", "model_selection", "preprocess", "working_set")
-"""Names of before the rooms, kept for those who import or unpickle from them."""
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
 
@@ -75,7 +72,7 @@ def imports_of(source: str) -> set[str]:
 
 
 def test_every_module_is_in_a_room():
-    assert {room_of(name) for name in sources()} - set(FORMER) == set(FLOOR_OF)
+    assert {room_of(name) for name in sources()} == set(FLOOR_OF)
 
 
 def test_the_drawing_shows_every_room_on_its_floor():
@@ -163,25 +160,3 @@ def test_no_function_is_long():
                     size = (body[-1].end_lineno or 0) - body[0].lineno + 1
                     longest[f"{name}.{node.name}"] = size
     assert not {name: size for name, size in longest.items() if size > 60}
-
-
-def test_former_names_still_lead_to_the_same_things():
-    from blockl0 import decomposition, model_selection, preprocess, working_set
-    from blockl0.dec import decomposition as dec
-    from blockl0.dec import working_set as sets
-    from blockl0.problem import preprocess as intercept
-
-    # as estimators were pickled before the rooms were made: by these names
-    for module, name in {
-        "coding": "SINDyL0", "estimators": "L0Classifier", "model_selection": "L0ClassifierCV",
-    }.items():  # fmt: skip
-        kind = getattr(blockl0, name)
-        assert pickle.loads(f"cblockl0.{module}\n{name}\n.".encode()) is kind
-        old = kind()
-        old.__dict__.pop("class_weight", None)
-        assert name in repr(old)
-    assert model_selection.L0RegressorCV is blockl0.L0RegressorCV
-    assert preprocess.apply is intercept.apply
-    assert preprocess.ConstantColumnWarning is blockl0.ConstantColumnWarning
-    assert working_set.RandomGreedy is sets.RandomGreedy
-    assert decomposition.AS_PRINTED is dec.AS_PRINTED

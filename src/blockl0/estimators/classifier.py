@@ -141,9 +141,6 @@ class L0Classifier(ClassifierMixin, L0Linear):
         n_classes = self.classes_.size
         return (y if n_classes > 2 else 2.0 * y - 1.0), n_classes
 
-    # of estimators that were pickled before there were such weights
-    class_weight: Any = None
-
     def _set_class_weights(self, codes: Any, weights: Floats | None) -> None:
         labels, n_classes = self.classes_, self.classes_.size
         given = self.class_weight

@@ -101,9 +101,6 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
     support_: NDArray[np.int64]
     n_nonzero_: int
     classes_: NDArray[Any]
-    # of estimators that were pickled before there was a choice
-    method: str = "refit"
-    n_jobs: int | None = None
 
     def __init__(
         self,
