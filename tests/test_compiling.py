@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numba import config, njit, types
+from numba import config, njit
 from numba.core import event
 
 import blockl0
@@ -124,24 +124,6 @@ def test_constants_are_compiled_once(function):
     assert sums(10) == 8 + 16 + 20 + 14 + 12
     # the flag is no integer, but no constant either
     assert len(add.signatures) == 2
-
-
-def test_an_inner_function_is_machine_code_in_its_callers_only(function):
-    add = general()(function)
-    add.compile((types.int64, types.int64))
-    (overload,) = add.overloads.values()
-    engine = add.targetctx.codegen()._engine
-    assert not engine.is_symbol_defined(overload.fndesc.llvm_func_name)
-
-    @njit
-    def twice(n):
-        return add(add(n, n), n)
-
-    @njit
-    def once(n):
-        return add(n, 1)
-
-    assert (twice(1), once(5)) == (5, 7)
 
 
 def test_an_error_in_an_inner_function_comes_out():

@@ -12,8 +12,6 @@ from typing import Any
 from numba import njit
 from numba.core import types
 from numba.core.caching import FunctionCache, IndexDataCacheFile
-from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler
 
 from blockl0.compile_time import counted
 
@@ -23,12 +21,6 @@ DIGEST = hashlib.sha256().digest_size
 
 STACK_SLOTS = 1 << 16
 """Of the frame under the compiler's: half a megabyte, and Python adds as much for those above."""
-
-STEPS = (
-    "_finalize_dynamic_globals", "_verify_declare_only_symbols", "_optimize_final_module",
-    "_finalize_final_module", "codegen",
-)  # fmt: skip
-"""Of numba, from optimized code to machine code; `SettledLibrary` makes the first two of them."""
 
 _warned: list[str] = []
 
@@ -51,17 +43,12 @@ def cached(**options: Any) -> Callable[[Any], Any]:
     return decorate
 
 
-def general(is_settled: bool = False, **options: Any) -> Callable[[Any], Any]:
-    """`numba.njit` for functions that only compiled ones call, compiled once for all constants.
+def general(**options: Any) -> Callable[[Any], Any]:
+    """Compile functions that only compiled ones call with `numba.njit`, once for all constants.
 
     numba would compile f(x, -1), f(x, 0) and f(x, n) one by one, though they become the same code.
-    What is settled is optimized before it becomes part of others as well, so that where sums may be
-    reordered their order is decided without them; that takes time.
     """
-    pipeline = SettledCompiler if is_settled else InnerCompiler
-    if not all(hasattr(JITCodeLibrary, step) for step in STEPS):
-        pipeline = Compiler  # of a release of numba that has other steps
-    compiled: Any = njit(no_cpython_wrapper=True, pipeline_class=pipeline, **options)  # pyright: ignore[reportCallIssue]
+    compiled: Any = njit(no_cpython_wrapper=True, **options)  # pyright: ignore[reportCallIssue]
 
     def decorate(function: Any) -> Any:
         dispatcher: Any = compiled(function)
@@ -77,51 +64,6 @@ def general(is_settled: bool = False, **options: Any) -> Callable[[Any], Any]:
         return dispatcher
 
     return decorate
-
-
-class SettledLibrary(JITCodeLibrary):
-    """The code of a function that only compiled ones call: it becomes machine code with theirs.
-
-    numba would make machine code of it by itself as well, which nobody calls.
-    """
-
-    def _finalize_final_module(self) -> None:
-        self._finalize_dynamic_globals()
-        self._verify_declare_only_symbols()
-        self._finalized = True
-
-    @property
-    def codegen(self) -> SettledLibrary:
-        """What numba tells the constants of machine code to; here there is none."""
-        return self
-
-    def set_env(self, env_name: str, env: Any) -> None:
-        """Nothing is to be told."""
-
-
-class InnerLibrary(SettledLibrary):
-    """The same, left to be optimized with its callers."""
-
-    def _optimize_final_module(self) -> None:
-        return
-
-
-class SettledCompiler(Compiler):
-    """Compiles what becomes part of other functions."""
-
-    library = SettledLibrary
-
-    def compile_extra(self, func: Any) -> Any:
-        """Compile a function into a library that is no machine code by itself."""
-        target: Any = self.state.targetctx
-        self.state.library = self.library(target.codegen(), func.__qualname__)
-        return super().compile_extra(func)
-
-
-class InnerCompiler(SettledCompiler):
-    """The same, of what is optimized with its callers."""
-
-    library = InnerLibrary
 
 
 def on_a_long_stack(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -769,7 +769,7 @@ _reordered = {"nnan", "nsz", "reassoc", "contract", "arcp"}
 wide = cached(fastmath=_reordered, **_options)
 # always inlined: else every kernel would have a copy of its own, which may add in another order,
 # and what a process has compiled or read first would decide which of them is called
-wide_inner = general(is_settled=True, forceinline=True, fastmath=_reordered, **_options)
+wide_inner = general(forceinline=True, fastmath=_reordered, **_options)
 
 
 class Tableau(NamedTuple):
