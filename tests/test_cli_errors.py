@@ -170,6 +170,15 @@ def test_what_is_read_is_not_replaced(folder):
     run("predict", "m.json", "data.csv", "-o", "p.csv")
 
 
+def test_a_link_to_itself_is_refused_before_any_work(folder):
+    (folder / "loop").symlink_to("loop")
+    for command in (("fit", "-o"), ("report", "-o"), ("path", "--html"), ("path", "--csv")):
+        given = (command[0], "data.csv", "-t", "y", command[1], "loop", "--json")
+        done = run(*(given[:-1] if command[0] == "report" else given), "--force", code=3)
+        assert "'loop' is a link that leads nowhere; remove it first." in done.stderr
+        assert not done.stdout and "Traceback" not in done.stderr
+
+
 def test_a_model_that_cannot_be_saved_is_not_announced(folder, monkeypatch):
     def fail(*_, **__):
         raise OSError("disk full")

@@ -82,6 +82,17 @@ def test_links_to_nowhere(tmp_path, kind):
 
 
 @posix
+def test_a_link_to_itself(tmp_path, kind):
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(FileExistsError, match="exists"):
+        check_free(tmp_path / "loop")
+    for write in (lambda path: check_free(path, True), lambda path: write_whole(path, "x", True)):
+        with pytest.raises(FileNotFoundError, match="leads nowhere; remove it first"):
+            write(tmp_path / "loop")
+    assert [p.name for p in tmp_path.iterdir()] == ["loop"]
+
+
+@posix
 @pytest.mark.parametrize("force", [False, True])
 def test_pipes_and_devices_are_written_to(tmp_path, force):
     """Replacing /dev/null by a file would be a bad surprise for all others."""

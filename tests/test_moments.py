@@ -127,6 +127,40 @@ def test_flat_and_dependent_columns():
     assert ours.n_nonzero_ <= 6
 
 
+@pytest.mark.parametrize("without", [0, 1, 3])
+@pytest.mark.parametrize("folds", [1, 3])
+def test_chunks_without_weight_count_for_nothing(without, folds):
+    """As the same rows do in memory; also in the first chunk, of which nothing can be fitted."""
+    X, y, w = table(6, weights=True)
+    w[100 * without : 100 * without + 100] = 0.0
+    rows = solve(X, y, sample_weight=w, n_nonzero_coefs=4, random_state=0)
+    moments, model = Moments(folds=folds), L0Regressor(4, random_state=0)
+    for start in range(0, 400, 100):
+        part = slice(start, start + 100)
+        moments.update(X[part], y[part], w[part])
+        model.partial_fit(X[part], y[part], w[part])
+    assert moments.n_samples == 300
+    np.testing.assert_allclose(
+        solve(moments, None, n_nonzero_coefs=4, random_state=0).coef, rows.coef, rtol=1e-9
+    )
+    whole = L0Regressor(4, random_state=0).fit(X, y, w)
+    np.testing.assert_allclose(model.coef_, whole.coef_, rtol=1e-9)
+    np.testing.assert_allclose(model.intercept_, whole.intercept_, rtol=1e-9)
+    one = in_chunks(X, y, w, [400])
+    np.testing.assert_allclose(one.total, moments.total)
+
+
+def test_rows_without_any_weight_are_refused_in_the_end():
+    X, y, _ = table(m=20, n=3)
+    moments = Moments().update(X, y, np.zeros(20))
+    with pytest.raises(ValueError, match="no rows of positive weight"):
+        solve(moments, None, n_nonzero_coefs=1)
+    model = L0Regressor(1).partial_fit(X, y, np.zeros(20))
+    assert not hasattr(model, "coef_")
+    with pytest.raises(ValueError, match="nonnegative"):
+        moments.update(X, y, -np.ones(20))
+
+
 def test_partial_fit_ends_where_fit_does():
     X, y, w = table(10, weights=True)
     ours = L0Regressor(4, random_state=0)

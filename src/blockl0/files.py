@@ -33,7 +33,15 @@ def check_free(path: Any, force: bool = False) -> Path:
     # a link to a file that is not there is taken, too: writing would make that file
     if os.path.lexists(path) and not force and not _is_stream(path):
         raise _taken(path)
+    _check_leads_somewhere(path)
     return path
+
+
+def _check_leads_somewhere(path: Path) -> None:
+    """Refuse a link behind which no file can be, as one to itself or into a missing folder."""
+    place = Path(os.path.realpath(path))
+    if place.is_symlink() or not place.parent.is_dir():
+        raise FileNotFoundError(f"{str(path)!r} is a link that leads nowhere; remove it first.")
 
 
 def check_exists(path: Any, what: str = "file") -> Path:
@@ -95,8 +103,6 @@ def open_whole(path: Any, force: bool = False) -> Iterator[BinaryIO]:
 def part_for(path: Path, force: bool = False) -> Iterator[tuple[Path, Path]]:
     """(a name to write to, the file it becomes in the end)."""
     place = Path(os.path.realpath(path)) if force else path
-    if force and (place.is_symlink() or not place.parent.is_dir()):
-        raise FileNotFoundError(f"{str(path)!r} is a link that leads nowhere; remove it first.")
     _remove_abandoned(place)
     part = _part_of(place)
     try:

@@ -87,8 +87,13 @@ def check_y(y: Any, n_samples: int, takes_several: bool = False) -> Floats:
     return y
 
 
-def check_sample_weight(sample_weight: Any, n_samples: int) -> Floats | None:
-    """Return weights (m,), finite and nonnegative with a positive sum, or None for all ones."""
+def check_sample_weight(
+    sample_weight: Any, n_samples: int, *, is_part: bool = False
+) -> Floats | None:
+    """Return weights (m,), finite and nonnegative, or None for all ones.
+
+    Their sum is positive, unless the rows are a part of those that are fitted.
+    """
     if sample_weight is None:
         return None
     weights = as_numeric(sample_weight, "sample_weight")
@@ -96,7 +101,7 @@ def check_sample_weight(sample_weight: Any, n_samples: int) -> Floats | None:
     if weights.min() < 0:
         i = int(np.argmax(weights < 0))
         raise ValueError(f"`sample_weight` must be nonnegative, got {weights[i]} in position {i}.")
-    if not weights.any():
+    if not (is_part or weights.any()):
         raise ValueError("`sample_weight` must not be all zero; give at least one positive weight.")
     _check_top(weights, "sample_weight")
     return weights

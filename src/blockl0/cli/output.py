@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import textwrap
 import time
@@ -175,7 +176,7 @@ def check_outputs(options: dict[str, Any], *names: str) -> None:
                 raise Refused(
                     f"--{name} {path} would replace the {source}; give another name.", EXISTS
                 )
-        other = seen.setdefault(path.resolve(), name)
+        other = seen.setdefault(Path(os.path.realpath(path)), name)
         if other != name:
             raise Refused(f"--{other} and --{name} are both {path}; give two names.", EXISTS)
 

@@ -132,18 +132,19 @@ class L0Regressor(RegressorMixin, L0Linear):
         """Fit to these rows and to all that earlier calls were given; squared loss only.
 
         Only their `Moments` are kept, as `moments_`; the answer is that of a fit to all rows at
-        once. A call of `fit` begins anew.
+        once, and rows without weight count for nothing. A call of `fit` begins anew.
         """
         moments = getattr(self, "moments_", None)
         is_first = moments is None
         moments = Moments() if moments is None else moments.copy()
         if is_first:
             moments.check_for(self._loss(), self.fit_intercept)
-        data = self._read(X, y, sample_weight, reset=is_first)
-        moments.update(data.X, data.target, data.weights)
+        data = self._read(X, y, None, reset=is_first)
+        moments.update(data.X, data.target, sample_weight)
         names = getattr(self, "feature_names_in_", None)
         moments.feature_names = None if names is None else tuple(map(str, names))
-        self._fit(moments, None, None)
+        if moments.n_samples > 0:  # else there is nothing to fit as yet
+            self._fit(moments, None, None)
         self.moments_ = moments
         return self
 

@@ -218,6 +218,7 @@ class Moments:
         X : array-like, DataFrame or scipy.sparse (k, n)
         y : array-like (k,)
         sample_weight : array-like (k,), optional
+            They may all be zero, as a part of rows may be.
         folds : array-like of int (k,), optional
             The fold of every row; at random where there are several and none are given.
         """
@@ -229,7 +230,7 @@ class Moments:
             return self
         parts = _row_parts(X)
         (k, n), y = parts.shape, check_y(y, parts.shape[0])
-        weights = check_sample_weight(sample_weight, k)
+        weights = check_sample_weight(sample_weight, k, is_part=True)
         self._check_width(n, names)
         label = self._labels(folds, k)
         if self.feature_names is None:
