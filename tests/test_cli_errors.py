@@ -84,6 +84,32 @@ def test_errors_are_explained(folder, case):
     assert pattern in done.stderr and not done.stdout and "Traceback" not in done.output
 
 
+REFUSED = [
+    (["-t", "one"], "There is nothing to explain: 'one' is 7 in all 40 rows."),
+    (["-t", "word"], "There is nothing to explain: 'word' is 'red' in all 40 rows."),
+    (["-t", "US", "--loss", "huber"], "'US' holds labels (No, Yes); use --loss logistic."),
+    (["-t", "y", "--keep", "US", "--levels", "separate"],
+     "--keep US: 'US' is a category; give its values, as --keep US=Yes."),
+    (["-t", "y", "--keep", "place", "--levels", "separate"],
+     "as --keep place=Bad --keep place=Good --keep place=Medium."),
+    (["-t", "id"], "'id' holds 40 different values in 40 rows ('n0"),
+    (["-t", "y", "--keep", "US=Yess"],
+     "--keep US=Yess: there is no such column for the fit. Did you mean 'US=Yes'?"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "said"), REFUSED)
+def test_targets_and_categories_that_cannot_be_are_refused(tmp_path, rng, arguments, said):
+    path = tmp_path / "table.csv"
+    rows = [
+        f"{rng.normal():.3f},{rng.normal():.3f},{rng.choice(['Yes', 'No'])},7,red,"
+        f"{rng.choice(['Bad', 'Good', 'Medium'])},n{i}a"
+        for i in range(40)
+    ]
+    path.write_text("\n".join(["y,x,US,one,word,place,id", *rows]) + "\n", encoding="utf-8")
+    assert said in run("fit", path, *arguments, code=3).stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "said", "unneeded"),
     [

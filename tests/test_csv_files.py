@@ -170,6 +170,9 @@ BROKEN = {
         r"quote opens and is never closed. It opens in line 3",
     ),
     "no text": (b"a,y\n1,\x81\x8d\n", r"UTF-8"),
+    "a workbook": (b"PK\x03\x04aaaa", "This is no text, but an Excel workbook"),
+    "for Excel": (b"sep=;\na;y\n1;2\n", "The first line, 'sep=;', is for Excel alone"),
+    "blanks": (b"a y\n1 2\n3 4\n", "The columns are separated by blanks"),
 }
 
 
@@ -315,3 +318,10 @@ def test_a_lack_of_memory_is_not_blamed_on_the_table(tmp_path):
     path.write_text("a,b\n1,2\n", encoding="utf-8")
     said = unreadable(path, "utf-8", "Error tokenizing data. C error: out of memory")
     assert "memory does not suffice" in said
+
+
+def test_blanks_around_texts_are_no_part_of_them(tmp_path, rng):
+    rows = [f"{rng.normal():.2f},{rng.choice(['A', 'A ', 'B'])}" for _ in range(40)]
+    content = "\n".join(["x,c", *rows]).encode()
+    assert set(read(tmp_path, content, target="c").y) == {"A", "B"}
+    assert read(tmp_path, content, target="x").feature_names == ("c=B",)

@@ -8,16 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from blockl0.cli.at_once import (
-    LABELS,
-    is_for_labels,
-    labels_refused,
-    nothing_to_explain,
-    refuse_folds,
-    refuse_many_labels,
-    refuse_unknown,
-    too_many,
-)
 from blockl0.cli.output import DATA, Job, Refused
 from blockl0.cli.structure import bounds_of, kept_columns
 from blockl0.losses import get_loss
@@ -30,6 +20,10 @@ from blockl0.text import clause, listing
 
 NUMBERS = "squared"
 """The loss that is taken for numbers where none is given."""
+LABELS = "logistic"
+"""The loss that is taken for labels where none is given."""
+MOST_LABELS = 20
+"""Labels that are always taken for classes; more may be half as many as rows."""
 COLUMNS = (
     "target", "text", "impute", "dates", "drop", "max_levels", "date_order", "as_category",
     "as_number", "levels",
@@ -138,7 +132,6 @@ def decimal_of(model: Any) -> str | None:
 
 def load(job: Job, options: dict[str, Any]) -> Data:
     """Read the data of a command, and say what was done with them."""
-    refuse_unknown(options)
     from blockl0.cli.stream import load_in_parts, why_in_parts
 
     why = why_in_parts(options)
@@ -241,15 +234,41 @@ def choose_loss(job: Job, table: Table, loss: str | None, is_open: bool = True) 
         only = f"{table.y[0]:g}" if table.y.dtype.kind == "f" else repr(str(table.y[0]))
         raise nothing_to_explain(table.target, only, len(table.y))
     if table.has_labels or is_for_labels(loss):
-        refuse_many_labels(table.target, np.unique(table.y).tolist(), len(table.y))
+        _refuse_many_labels(table.target, np.unique(table.y).tolist(), len(table.y))
     if loss is None and table.has_labels:
         job.notice(f"{table.target!r} holds {n_values} labels: loss {LABELS}.")
         return LABELS
     if is_open and loss is None and n_values <= FEW_CODES:
         few_numbers_note(job, table.target, np.unique(table.y), len(table.y))
     if loss is not None and not is_for_labels(loss) and table.has_labels:
-        raise labels_refused(loss, table.target, np.unique(table.y).tolist())
+        labels = listing(np.unique(table.y).tolist(), 3)
+        raise Refused(
+            f"loss {loss} needs numbers, but {table.target!r} holds labels ({labels}); use --loss "
+            f"{LABELS}.",
+            DATA,
+        )
     return loss or NUMBERS
+
+
+def _refuse_many_labels(target: str, labels: list[Any], n_rows: int) -> None:
+    """Refuse texts that hardly repeat: they are names, dates or something else, but no classes."""
+    if len(labels) > max(MOST_LABELS, n_rows // 2):
+        shown = ", ".join(repr(str(value)) for value in labels[:3])
+        raise Refused(
+            f"{target!r} holds {len(labels)} different values in {n_rows} rows ({shown}, "
+            "…): too many for classes; give a target of numbers, or of labels that repeat.",
+            DATA,
+        )
+
+
+def nothing_to_explain(target: str, only: str, n_rows: int) -> Refused:
+    """Return the error for a target that is the same in all rows."""
+    return Refused(f"There is nothing to explain: {target!r} is {only} in all {n_rows} rows.", DATA)
+
+
+def is_for_labels(loss: str | None) -> bool:
+    """Return whether a loss was asked for, and takes labels."""
+    return loss is not None and get_loss(loss).takes_labels
 
 
 def few_numbers_note(job: Job, target: str, values: Any, n_rows: int) -> None:
@@ -293,7 +312,7 @@ def check_size(data: Data, k: int | None, name: str = "-k") -> None:
     """Refuse more columns than there are."""
     n = data.n_units
     if k is not None and k > n:
-        raise too_many(k, n, name)
+        raise Refused(f"{name} must be at most {n}, the number of columns, got {k}.", DATA)
 
 
 def largest_size(job: Job, data: Data, k: int | None) -> int | None:
@@ -353,7 +372,8 @@ def _check_provable(data: Data, bounds: Any) -> None:
 
 def check_folds(data: Data, n_folds: int) -> None:
     """Refuse more folds than there are rows."""
-    refuse_folds(data.X.shape[0], n_folds)
+    if n_folds > data.X.shape[0]:
+        raise Refused(f"--folds must be at most {data.X.shape[0]}, the number of rows.", DATA)
 
 
 def bind(model: Any, data: Data) -> Any:

@@ -6,8 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from blockl0.cli.at_once import nothing_to_explain
-from blockl0.cli.data import COLUMNS, NUMBERS, Data, few_numbers_note
+from blockl0.cli.data import COLUMNS, NUMBERS, Data, few_numbers_note, nothing_to_explain
 from blockl0.cli.output import DATA, Job, Refused
 from blockl0.cli.progress import progress
 from blockl0.losses import get_loss

@@ -268,57 +268,6 @@ def _open_quote(source: Any, encoding: str) -> str:
 # -- the first lines -------------------------------------------------------------------------------
 
 
-def refuse_layout(source: Any) -> None:
-    """Refuse what is no text, holds nothing, or is laid out in another way, by its first lines."""
-    encoding = encodings(source)[0]
-    try:
-        first, second = _first_records(source, encoding)
-    except (UnicodeError, OSError, EOFError):
-        return  # which the reader explains
-    if not first:
-        raise ValueError(NOTHING)
-    _refuse_other_layouts(first, second)
-
-
-def plain_names(source: Any, header: str = "auto") -> list[str] | None:
-    """The names in the first line, without waiting for pandas; None where they are not sure.
-
-    They are sure in ASCII, whatever the encoding of the rest, and where nobody has to guess whether
-    there is a header.
-    """
-    with suppress(OSError, EOFError, ValueError, csv.Error):
-        encoding = encodings(source)[0]
-        first, second = _first_records(source, encoding)
-        _refuse_other_layouts(first, second)
-        separator = _separator(first, second)
-        head = _cells(first, separator)
-        is_named = header == "yes" or (
-            header == "auto" and has_header(head, _cells(second, separator), separator)
-        )
-        if is_named and first.isascii() and len(_cells(second, separator)) == len(head):
-            return unique_names(head)
-    return None
-
-
-def plain_records(source: Any) -> list[list[str]]:
-    """The cells of all records of a file in ASCII, whose names are sure; blank ones are empty."""
-    separator = _separator(*_first_records(source, "ascii"))
-    with opened(source) as file, io.TextIOWrapper(file, encoding="ascii", newline="") as text:
-        # strict: a quote that is never closed is for the reader, which says where it opens
-        rows = csv.reader(text, delimiter=separator, skipinitialspace=True, strict=True)
-        return [[cell.strip() for cell in cells] if any(cells) else [] for cells in rows]
-
-
-def has_free_comma(source: Any) -> bool:
-    """Whether the comma does not separate the columns of a file in ASCII."""
-    return _separator(*_first_records(source, "ascii")) != ","
-
-
-def longer_rows(source: Any) -> str:
-    """Which row of a file in ASCII holds more values than the first one."""
-    return _longer_rows(source, "ascii", _separator(*_first_records(source, "ascii")))
-
-
 def _first_records(source: Any, encoding: str) -> tuple[str, str]:
     """The first two lines that are not empty, whole where a quoted cell goes over several."""
     with opened(source) as file, io.TextIOWrapper(file, encoding=encoding, newline="") as lines:

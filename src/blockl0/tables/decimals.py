@@ -129,22 +129,6 @@ def settle(
     return found
 
 
-def certain_doubts(columns: dict[str, Column], has_free_comma: bool) -> dict[str, str]:
-    """Why columns of a file are refused where their cells alone decide; in the words of `settle`.
-
-    Empty where no column has decimal commas alone, so that the mark of the file is not sure.
-    """
-    sure, _ = _commas(columns, has_free_comma)
-    if sure is None:
-        return {}
-    doubts = dict(_mixed_columns(columns)) | _mixed_groups(columns)
-    for name, column in columns.items():
-        if name not in doubts and column.n_cells and not column.has("other"):
-            said = _contradiction(column, "comma", sure)
-            doubts |= {name: said} if said else {}
-    return doubts
-
-
 # -- looking ---------------------------------------------------------------------------------------
 
 

@@ -270,18 +270,14 @@ class Column:
         codes, shapes = pandas.factorize(np.array(translated(self.texts, SHAPE), dtype=object))
         rows = np.bincount(self._codes[self._codes >= 0], minlength=len(self.texts))
         counts = np.bincount(codes, weights=rows, minlength=len(shapes))
-        self._begin()
-        places = np.unique(codes, return_index=True)[1].tolist()
-        for shape, n_rows, i in zip(shapes, counts.tolist(), places, strict=True):
-            self._look(shape, int(n_rows), i)
-
-    def _begin(self) -> None:
-        """Nothing was looked at so far."""
         self.first: dict[str, Cell] = {}
         self.units: dict[str, Cell] = {}
         self.spaced: Cell | None = None
         self.count: Counter[str] = Counter()
         self.is_dressed, self._has_letters = False, False
+        places = np.unique(codes, return_index=True)[1].tolist()
+        for shape, n_rows, i in zip(shapes, counts.tolist(), places, strict=True):
+            self._look(shape, int(n_rows), i)
 
     def _look(self, shape: str, n_rows: int, i: int) -> None:
         """Take a shape into account, whose first text is the i-th."""
@@ -338,34 +334,6 @@ class Column:
             if number is not None and number.bare != text:
                 return f"{self.name} ({text} is {to_float(number.bare, decimal):.10g})"
         return self.name
-
-
-class Written(Column):
-    """The same of cells that were read without pandas, for looking only.
-
-    Parameters
-    ----------
-    name : str
-    cells : list of str or None
-        Without blanks around; None where one is missing. The first is in row 2 of the file.
-    """
-
-    def __init__(self, name: str, cells: Sequence[str | None]) -> None:
-        self.name = name
-        known = [(text, row) for row, text in enumerate(cells, start=2) if text is not None]
-        self._rows = {text: row for text, row in reversed(known)}
-        self.texts = list(dict.fromkeys(text for text, _ in known))
-        number = Counter(text for text, _ in known)
-        self._begin()
-        shapes: dict[str, list[int]] = {}
-        for i, text in enumerate(self.texts):
-            shapes.setdefault(text.translate(SHAPE), []).append(i)
-        for shape, places in shapes.items():
-            self._look(shape, sum(number[self.texts[i]] for i in places), places[0])
-
-    def cell(self, i: int) -> Cell:
-        """The first one with a text."""
-        return Cell(self.name, f"row {self._rows[self.texts[i]]}", self.texts[i])
 
 
 def text_columns(frame: Any, left_alone: set[str]) -> Iterator[Any]:
