@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -80,5 +81,7 @@ def _verified(claim: Any, arrays: Any, X: Any, y: Any, weights: Any) -> Verified
     if isinstance(loss, Loss):
         require(not content.curves, "A curvature is not one: this loss has the ridge alone.")
         loss.bound_intercepts(best, task.ridge)
-    lower = min(best, check.lower_bound(task, loss, content.curves, content.records()))
+    check.prove_definite(loss, task.ridge, content.curves)
+    bound = partial(check.bound, task, loss)
+    lower = min(best, check.lower_bound(task, coef.size, content.records(), bound))
     return Verified(lower, best, (best - lower) / abs(best) if best > lower else 0.0)

@@ -45,10 +45,9 @@ def objective(task: Task, loss: Any, coef: Any) -> float:
     return float(loss.tangent(coef)[0] + task.price * held.size + 0.5 * task.ridge * coef @ coef)
 
 
-def lower_bound(task: Task, loss: Any, curves: Any, records: Any) -> float:
-    """What F is not below on any admissible support: all nodes are closed, all records used."""
-    prove_definite(loss, task.ridge, curves)
-    waiting, lower = [(task.keep, np.setdiff1d(np.arange(loss.norms.size), task.keep))], np.inf
+def lower_bound(task: Task, n_features: int, records: Any, bound: Any) -> Any:
+    """Return what F is not below on any admissible support; `bound` is that of a record."""
+    waiting, lower = [(task.keep, np.setdiff1d(np.arange(n_features), task.keep))], np.inf
     for kind, column, out, w, d in records:
         require(waiting, "There are more records than nodes.")
         included, free = waiting.pop()
@@ -58,19 +57,18 @@ def lower_bound(task: Task, loss: Any, curves: Any, records: Any) -> float:
         if kind == SPLIT:
             waiting += [(included, rest), (np.append(included, column), rest)]
             continue
-        bound, more = bounds(task, loss, included, free, w, d)
-        lower = min(lower, *(bound + more[is_gone])) if kind == FIX else min(lower, bound)
+        lower = min(lower, bound(included, free, is_gone if kind == FIX else None, w, d))
         waiting += [(included, rest)] if kind == FIX else []
     require(not waiting, f"{len(waiting)} nodes stay open: supports are left out.")
     return max(lower, task.price * task.keep.size)  # as losses are not negative
 
 
-def bounds(task: Task, loss: Any, included: Any, free: Any, w: Any, d: Any) -> tuple[float, Any]:
-    """A bound on a node, and by how much it is higher for supports with each free column."""
+def bound(task: Task, loss: Any, included: Any, free: Any, is_gone: Any, w: Any, d: Any) -> float:
+    """Return a bound on a node: only on its supports with a column of `is_gone`, if given."""
     n_in, room, columns = included.size, task.budget - included.size, np.append(included, free)
     least = task.price * n_in if room >= 0 else np.inf
     if room < 0 or w is None:
-        return least, np.zeros(free.size)
+        return least
     _, constant, u, error = loss.tangent(w)
     pull = np.where(w != 0.0, (d - task.ridge) * w, 0.0)
     b = abs(pull[columns] - u @ loss.A[:, columns]) + error * loss.norms[columns]
@@ -81,7 +79,9 @@ def bounds(task: Task, loss: Any, included: Any, free: Any, w: Any, d: Any) -> t
     lower = base - taken - 64.0 * EPSILON * (abs(base) + taken)
     is_sound = np.isfinite([lower, *gains]).all() and (d[columns] > 0.0).all()
     require(is_sound, "A point or a curvature is not finite, or not given.")
-    return lower, np.maximum(counted.min(initial=np.inf) - scores, 0.0)
+    if is_gone is not None:  # what was not counted takes the place of the least that was
+        lower += max(counted.min(initial=np.inf) - scores[is_gone].max(), 0.0)
+    return lower
 
 
 def prove_definite(loss: Any, ridge: float, curves: Any) -> None:
