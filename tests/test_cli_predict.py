@@ -34,6 +34,29 @@ def test_predictions_are_those_of_the_model(folder):
     assert f"1 column ({model.feature_names[0]}) of the model" in done.stderr
 
 
+def test_rows_of_the_fit_are_known_again(folder):
+    frame = pd.read_csv("data.csv")
+    frame.iloc[:40].to_csv("part.csv", index=False)
+    said = "rows of the fit"
+    for more, which in (((), "These are the"), (("--test", 0.25), "of the 80 rows are the")):
+        run("fit", "data.csv", "-t", "y", "-k", 3, *more, *QUICK, "-o", "m.json", "--force")
+        assert (
+            f"{which} {said}" in run("predict", "m.json", "data.csv", "-o", "p", "--force").stderr
+        )
+        assert said not in run("predict", "m.json", "part.csv", "-o", "p", "--force").stderr
+    assert answer("predict", "m.json", "data.csv")["data"]["n_of_fit"] == 60
+    # without the target it is not known which of the rows were held out
+    frame.drop(columns="y").to_csv("new.csv", index=False)
+    assert said not in run("predict", "m.json", "new.csv", "-o", "p", "--force").stderr
+
+
+def test_swapped_arguments_are_recognized(folder):
+    run("fit", "data.csv", "-t", "y", "-k", 2, *QUICK, "-o", "m.json")
+    done = run("predict", "data.csv", "m.json", code=2)
+    assert "the model comes first, as in `blockl0 predict m.json data.csv`" in done.stderr
+    assert "no model" in run("predict", "data.csv", "data.csv", code=4).stderr
+
+
 @pytest.fixture
 def coded(folder):
     """Text that looks like numbers, and a model that uses it."""

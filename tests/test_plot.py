@@ -41,6 +41,36 @@ def test_displays(fitted):
     plt.close("all")
 
 
+def test_the_chosen_point_is_inside_the_picture(fitted):
+    import matplotlib.pyplot as plt
+
+    from blockl0 import plot
+
+    # nothing is chosen among noise, though all points but that one are near each other
+    values = np.r_[-1.0, np.linspace(0.45, 0.5, 12)]
+    curve = plot.SelectionCurveDisplay(np.arange(13), values, np.full(13, 2.0), 0, 12, "R²").plot()
+    low, high = curve.ax_.get_ylim()
+    assert low < -1.0 < 0.5 < high
+    plt.close("all")
+
+
+def test_estimators_without_a_path_are_named(fitted):
+    from sklearn.exceptions import NotFittedError
+
+    from blockl0 import L0Regressor, plot
+
+    X, y, _ = fitted
+    for display in (
+        plot.CoefficientPathDisplay,
+        plot.SelectionCurveDisplay,
+        plot.SelectionMapDisplay,
+    ):
+        with pytest.raises(TypeError, match=r"L0Regressor has no path.*l0_path.*L0RegressorCV"):
+            display.from_estimator(L0Regressor(2).fit(X, y))
+        with pytest.raises(NotFittedError):
+            display.from_estimator(L0RegressorCV(2))
+
+
 def test_pictures_say_what_was_chosen_and_what_is_left_out(fitted):
     import matplotlib.pyplot as plt
 

@@ -505,6 +505,8 @@ def test_the_command_line(folder):
     assert "Refused: " in done.stderr and done.stdout == ""
     done = run("verify", "data.csv", "data.csv", "-t", "y", code=1)
     assert "no proof, or damaged" in done.stderr
+    done = run("verify", "data.csv", "proof.npz", *given[1:], "-t", "y", code=2)
+    assert "the proof comes first, as in `blockl0 verify proof.npz data.csv`" in done.stderr
     run("verify", "nothing.npz", "data.csv", "-t", "y", code=3)
     run(*fit, "-t", "y", "-k", 3, "--proof", "proof.npz", code=6)
     run(*fit, "-t", "y", "-k", 3, "--proof", "proof.npz", "--force")

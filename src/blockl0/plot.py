@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
+from blockl0.estimators.linear_cv import L0LinearCV
 from blockl0.estimators.reading import spreads, units_differ
 from blockl0.path import Path
 from blockl0.result import History
@@ -52,7 +54,16 @@ class _Display:
 
 
 def _path_of(source: Any) -> Path:
-    return source if isinstance(source, Path) else source.path_
+    """Return a `Path`, or that of an estimator; those that fit one size have none."""
+    if isinstance(source, Path):
+        return source
+    if not isinstance(source, L0LinearCV):
+        raise TypeError(
+            f"{type(source).__name__} has no path, as it fits one number of columns; give what "
+            "`l0_path` returns, or a fitted L0RegressorCV or L0ClassifierCV."
+        )
+    check_is_fitted(source, "path_")
+    return source.path_
 
 
 def _names_of(path: Path) -> NDArray[Any]:
@@ -171,7 +182,7 @@ class SelectionCurveDisplay(_Display):
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> SelectionCurveDisplay:
         """Draw how a fitted L0RegressorCV or L0ClassifierCV has chosen."""
-        path, chosen = estimator.path_, estimator.best_index_
+        path, chosen = _path_of(estimator), estimator.best_index_
         if not hasattr(estimator, "mean_scores_"):
             return cls.from_path(path, estimator.rule, ax=ax)
         best, shown = int(np.argmax(estimator.mean_scores_)), readable_scores(estimator)
@@ -210,12 +221,14 @@ class SelectionCurveDisplay(_Display):
             self._draw_level(ax)
         ax.plot(
             self.n_nonzero[self.chosen], self.values[self.chosen], "o", ms=10, mfc="none",
-            mec=ACCENT, mew=2, label=f"chosen: {self.n_nonzero[self.chosen]} columns",
+            mec=ACCENT, mew=2, clip_on=False,
+            label=f"chosen: {count(self.n_nonzero[self.chosen], 'column')}",
         )  # fmt: skip
         if self.best != self.chosen:
             ax.plot(
                 self.n_nonzero[self.best], self.values[self.best], "o", ms=10, mfc="none",
-                mec=PALE, mew=1.5, label=f"best loss: {self.n_nonzero[self.best]} columns",
+                mec=PALE, mew=1.5, clip_on=False,
+                label=f"best loss: {count(self.n_nonzero[self.best], 'column')}",
             )  # fmt: skip
         self._leave_out_far_points(ax, k, values)
         ax.set(xlabel="number of columns", ylabel=self.label)
@@ -233,9 +246,14 @@ class SelectionCurveDisplay(_Display):
         ax.axhline(limit, color=PALE, lw=0.8, ls="--", label="best less one standard error")
 
     def _leave_out_far_points(self, ax: Any, k: NDArray[Any], values: NDArray[np.float64]) -> None:
-        """Limit the picture to where the choice is made, and say what is beyond."""
+        """Limit the picture to where the choice is made, and say what is beyond.
+
+        The chosen point stays inside, and so does whatever is nearer to the best one.
+        """
         distance = np.abs(values - self.values[self.best])
-        is_far = distance > FAR * max(float(np.median(distance)), 1e-12 * float(distance.max()))
+        chosen = abs(float(self.values[self.chosen] - self.values[self.best]))
+        most = FAR * max(float(np.median(distance)), 1e-12 * float(distance.max()))
+        is_far = distance > max(most, chosen)
         if not is_far.any() or is_far.sum() > len(k) // 2:
             return
         errors = 0.0 if self.errors is None else self.errors[np.isfinite(self.values)][~is_far]

@@ -194,6 +194,16 @@ def _split(raw: Raw, options: dict[str, Any]) -> Any:
     return np.sort(rows), np.sort(held_out)
 
 
+def rows_of_fit(raw: Raw, reading: dict[str, Any]) -> Any:
+    """Return the rows that a fit which held rows out has seen; None if that cannot be repeated."""
+    if not reading.get("test"):
+        return None
+    try:
+        return _split(raw, reading)[0]
+    except (ValueError, Refused):  # no target, or one of other values
+        return None
+
+
 def _no_split(y: Any, share: float, is_labels: bool) -> str:
     """Why no rows can be held out: a class of one row, or too few rows in all."""
     labels, counts = np.unique(y, return_counts=True)

@@ -322,6 +322,15 @@ def guesses(data: Any) -> dict[str, float]:
     return found
 
 
+def _rows_of(data: Any, model: Any) -> dict[str, str]:
+    """Return what `predict` knows the rows of the fit by; moments have none."""
+    from blockl0.tables.table import rows_fingerprint
+
+    if data.is_streamed or not len(model.support_):
+        return {}
+    return {"rows": rows_fingerprint(data.X[:, model.support_])}
+
+
 def _save(job: Job, data: Any, model: Any, result: dict[str, Any], options: dict[str, Any]) -> None:
     """Write the model file, with all that `predict` and `certify` need to know."""
     if options["out"] is None:
@@ -331,7 +340,7 @@ def _save(job: Job, data: Any, model: Any, result: dict[str, Any], options: dict
 
     budget = budget_of(model)
     metadata = {
-        "data": job.data,
+        "data": job.data | _rows_of(data, model),
         "reading": {name: options[name] for name in READING},
         "problem": {
             "n_nonzero_coefs": budget,

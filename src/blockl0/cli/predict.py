@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import click
 
 from blockl0.cli import options as shared
 from blockl0.cli.output import Job, check_outputs, save
+from blockl0.errors import ModelFileError
 from blockl0.files import check_exists, read_document
 from blockl0.text import as_csv
 
@@ -32,7 +34,7 @@ def command(**options: Any) -> None:
     with Job("predict", options) as job:
         check_outputs(options, "out")
         check_exists(options["model"], "model file")
-        read_document(options["model"])  # before anything slow is imported
+        _refuse_swapped(options)  # before anything slow is imported
         from blockl0.model_file import load_model
 
         model = load_model(options["model"])
@@ -44,6 +46,7 @@ def command(**options: Any) -> None:
             predict_in_parts(job, model, options, why)
             return
         raw, X = _read(job, model, options)
+        _tell_rows(job, model, raw, X)
         with job.timed("predict"):
             eta = model.decide(X)
             prediction = model.answer(eta)
@@ -61,6 +64,21 @@ def command(**options: Any) -> None:
         save(options["out"], text, options["force"])
         where = f"{raw.n_rows} predictions are in {options['out']}"
         job.answer(result, [where if options["out"] else text.rstrip("\n")])
+
+
+def _refuse_swapped(options: dict[str, Any]) -> None:
+    """Refuse what is no model file, and say so where the data are one."""
+    model, data = options["model"], options["data"]
+    try:
+        read_document(model)
+    except ModelFileError:
+        with suppress(ModelFileError, OSError):
+            read_document(data)
+            raise click.UsageError(
+                f"{data} is the model and {model} is not: the model comes first, as in "
+                f"`blockl0 predict {data} {model}`."
+            ) from None
+        raise
 
 
 def _read(job: Job, model: Any, options: dict[str, Any]) -> tuple[Any, Any]:
@@ -81,6 +99,29 @@ def _read(job: Job, model: Any, options: dict[str, Any]) -> tuple[Any, Any]:
     for note in (*raw.notes, *(unseen(raw.data, model.features) if how["as_text"] else ())):
         job.notice(note)
     return raw, X
+
+
+def _tell_rows(job: Job, model: Any, raw: Any, X: Any) -> None:
+    """Say where the rows are those of the fit, of which a score says little."""
+    from blockl0.cli.data import rows_of_fit
+    from blockl0.tables.table import rows_fingerprint
+
+    known = model.metadata.get("data")
+    mark = known.get("rows") if isinstance(known, dict) else None
+    if mark is None:
+        return
+    which, n_fit = "These are", raw.n_rows
+    if rows_fingerprint(X) != mark:
+        rows = rows_of_fit(raw, {**model.metadata.get("reading", {}), "loss": model.loss})
+        if rows is None or rows_fingerprint(X[rows]) != mark:
+            return
+        n_fit = len(rows)
+        which = f"{n_fit} of the {raw.n_rows} rows are"
+    job.data["n_of_fit"] = n_fit
+    job.notice(
+        f"{which} the rows of the fit: a score on them says how well the model fits, not how well "
+        "it predicts new rows."
+    )
 
 
 def reading_of(model: Any, options: dict[str, Any]) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def command(**options: Any) -> None:
         from blockl0.verify.files import read_proof
 
         try:
-            claim, _ = read_proof(options["file"])
+            claim, _ = read_proof(_not_swapped(options))
             # proofs are about columns one by one
             data = load(job, {**options, "loss": claim["loss"], "levels": "separate"})
             with job.timed("verify"):
@@ -56,6 +56,19 @@ def command(**options: Any) -> None:
             "intercept": claim["intercept"],
         }  # fmt: skip
         job.answer(result, _lines(data, result))
+
+
+def _not_swapped(options: dict[str, Any]) -> Path:
+    """Return the file with the proof; refuse one that was given as the data."""
+    from blockl0.verify.files import is_proof
+
+    file, data = options["file"], options["data"]
+    if is_proof(data) and not is_proof(file):
+        raise click.UsageError(
+            f"{data} is the proof and {file} is not: the proof comes first, as in "
+            f"`blockl0 verify {data} {file}`."
+        )
+    return file
 
 
 def _as_given(job: Job, data: Any, options: dict[str, Any]) -> tuple[Any, Any]:

@@ -38,6 +38,15 @@ def digest(arrays: dict[str, Any]) -> str:
     return hashlib.sha256("\n".join(names).encode() + content).hexdigest()
 
 
+def is_proof(path: Any) -> bool:
+    """Check if a file is an archive with the parts of a proof, whole or not."""
+    try:
+        with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
+            return {"header", "checksum"} <= set(file.files)
+    except Exception:  # as in `read_proof`
+        return False
+
+
 def read_proof(path: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """What a file claims, and its arrays; a damaged one is refused."""
     try:
