@@ -335,7 +335,7 @@ CHANGES = {
     "kept column not there": (set_claim(keep=[20]), "ascending"),
     "columns of a point twice": (add_columns_of_a_point_twice, "ascending"),
     "hardly any curvature": (hardly_any_curvature, "not one"),
-    "records in another form": (of_type("records", "complex128"), r"records is \('c', 2\)"),
+    "records in another form": (of_type("records", "complex128"), r"records is \('c', 16, 2\)"),
     "columns as floats": (of_type("point_columns", "float64"), "point_columns is"),
     "values as texts": (of_type("curve_values", "U9"), "curve_values is"),
     "starts as dates": (of_type("point_start", "datetime64[s]"), "point_start is"),

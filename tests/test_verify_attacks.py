@@ -136,3 +136,32 @@ def test_the_command_line_refuses_a_file_without_a_loss(folder):
         Proof({**claim, "loss": loss}, arrays).save("proof.npz", force=True)
         done = run("verify", "proof.npz", *given, code=1)
         assert "Refused: Loss" in done.stderr and "is unknown" in done.stderr
+
+
+# columns that no curvature covers ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("w", [1e4, -1e9, 1e-3])
+def test_a_column_without_effect_bends_nothing(rng, intercept, w):
+    """Split by a column of zeros, or a constant one; a point far along it closes what is without.
+
+    The tangent there would be ½·d·w² too high, whatever d is.
+    """
+    X = rng.standard_normal((50, 3))
+    X[:, 0] = 3.7 * intercept
+    y = 3.0 * X[:, 1]
+    at_zero = 0.5 * np.sum((y - y.mean() * intercept) ** 2)
+    claim = {
+        "n_samples": 50, "n_features": 3, "loss": "squared", "parameter": None, "budget": 1,
+        "price": 0.0, "ridge": 0.0, "keep": [], "intercept": intercept, "support": [], "coef": [],
+        "objective": at_zero,
+    }  # fmt: skip
+    arrays = {
+        "records": np.array([[2, -1, 0, 0], [0, 0, -1, 0], [0, 1, -1, 0]]),
+        "fixed": np.empty(0, int), "point_curve": np.array([0, 0]),
+        "point_start": np.array([0, 0, 1]), "point_columns": np.array([0]),
+        "point_values": np.array([w]), "curve_start": np.array([0, 3]),
+        "curve_columns": np.arange(3), "curve_values": np.array([0.5, 1.0, 1.0]),
+    }  # fmt: skip
+    assert verify_content(claim, arrays, X, y).lower_bound <= 1e-9 * at_zero

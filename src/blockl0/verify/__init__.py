@@ -77,11 +77,12 @@ def _verified(claim: Any, arrays: Any, X: Any, y: Any, weights: Any) -> Verified
     best, stated = check.objective(task, loss, coef), float(claim["objective"])
     is_right = abs(best - stated) <= RIGHT * (abs(best) + at_zero)
     require(is_right, f"The objective is {best:.12g}, not {stated:.12g} as claimed.")
-    content = Content(arrays, task, coef.size)
+    content = Content(arrays, task, loss.norms**2 + task.ridge > 0.0)
     if isinstance(loss, Loss):
         require(not content.curves, "A curvature is not one: this loss has the ridge alone.")
         loss.bound_intercepts(best, task.ridge)
     check.prove_definite(loss, task.ridge, content.curves)
     bound = partial(check.bound, task, loss)
-    lower = min(best, check.lower_bound(task, coef.size, content.records(), bound))
+    lower = check.lower_bound(task, coef.size, content.records(), bound)
+    lower = min(best, lower - 16.0 * check.EPSILON * abs(lower))  # for the last few roundings
     return Verified(lower, best, (best - lower) / abs(best) if best > lower else 0.0)

@@ -9,14 +9,14 @@ Where loss(v) + ½Σ(ridge − d_j)v_j² is convex, its tangent at any point w i
 
 so that a column takes away its score b_j²/2d_j − price at most. The curvature d is the ridge, or
 what a Cholesky factorization allows. Points and curvatures may be any: the file is not believed.
-Rounding: a sum of m products is right to (m + 16)·ε times two lengths, that of factors included.
+Sums of m products are right to (m + 16)·ε times two lengths. Proofs: docs/proof_format.md.
 """
 
 from typing import Any
 
 import numpy as np
 
-from blockl0.verify.base import FIX, SPLIT, Task, centred, require
+from blockl0.verify.base import FIX, MODERATE, SPLIT, Task, centred, require
 
 EPSILON = float(np.finfo(np.float64).eps)
 
@@ -28,13 +28,14 @@ class Squares:
         X, y = (centred(X, weights), centred(y, weights)) if has_intercept else (X, y)
         self.A, self.t = np.sqrt(weights)[:, None] * X, np.sqrt(weights) * y
         self.norms = np.linalg.norm(self.A, axis=0)
+        require((self.A.any(axis=0) == X.any(axis=0)).all(), "A column vanishes: scale it.")
 
     def tangent(self, w: Any) -> tuple[float, float, Any, float]:
         """loss(w); c and u with loss(v) ≥ c + u'Av; what a_j'u is wrong by at most, over ‖a_j‖."""
         at = np.flatnonzero(w)
         r = self.A[:, at] @ w[at] - self.t
         reach = np.linalg.norm(self.t) + self.norms[at] @ abs(w[at])  # ‖r‖ and ‖Aw‖ at most
-        error = EPSILON * (self.t.size + at.size + 16.0) * reach
+        error = EPSILON * (self.t.size + at.size + 16.0) * (reach + 1.0 / MODERATE)
         return 0.5 * r @ r, -r @ (0.5 * r + self.t) - 2.0 * error * reach, r, error
 
 
@@ -70,24 +71,23 @@ def bound(task: Task, loss: Any, included: Any, free: Any, is_gone: Any, w: Any,
     if room < 0 or w is None:
         return least
     _, constant, u, error = loss.tangent(w)
-    pull = np.where(w != 0.0, (d - task.ridge) * w, 0.0)
+    pull = np.where(w != 0.0, (d - task.ridge) * w, 0.0)  # no number where d is not given
     b = abs(pull[columns] - u @ loss.A[:, columns]) + error * loss.norms[columns]
-    gains = 0.5 * b**2 / d[columns]
+    gains = (0.5 + 32.0 * EPSILON) * (b / np.sqrt(d[columns])) ** 2
     scores = gains[n_in:] - task.price
     counted = np.sort(np.append(np.maximum(scores, 0.0), np.zeros(room)))[free.size :]
-    base, taken = constant + 0.5 * pull @ w + least, gains[:n_in].sum() + counted.sum()
-    lower = base - taken - 64.0 * EPSILON * (abs(base) + taken)
-    is_sound = np.isfinite([lower, *gains]).all() and (d[columns] > 0.0).all()
-    require(is_sound, "A point or a curvature is not finite, or not given.")
-    if is_gone is not None:  # what was not counted takes the place of the least that was
-        lower += max(counted.min(initial=np.inf) - scores[is_gone].max(), 0.0)
-    return lower
+    taken, size = gains[:n_in].sum() + counted.sum(), abs(constant) + abs(pull) @ abs(w) + least
+    lower = constant + 0.5 * pull @ w + least - taken
+    lower -= EPSILON * (np.count_nonzero(w) + 64.0) * (size + taken)
+    require(np.isfinite([lower, *gains]).all(), "A point or a d is not finite, or not given.")
+    # a column that is not counted takes the place of the least that is
+    more = 0.0 if is_gone is None else counted.min(initial=np.inf) - scores[is_gone].max()
+    return lower + max(more, 0.0)
 
 
 def prove_definite(loss: Any, ridge: float, curves: Any) -> None:
     """Factor H − D of columns of length one, ridge included, less a margin for rounding."""
     squares, known, H = loss.norms**2 + ridge, np.empty(0, int), np.empty((0, 0))
-    squares[squares == 0.0] = 1.0  # a column of zeros has no effect: its d may be any
     for columns, d in curves:
         if not np.isin(columns, known).all():
             B = loss.A[:, columns] / np.sqrt(squares[columns])

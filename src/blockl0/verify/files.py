@@ -9,7 +9,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from blockl0.verify.base import FIX, LEAST_CURVATURE, ProofError, Task, columns_of, require
+from blockl0.verify.base import (
+    CLOSE,
+    FIX,
+    LEAST_CURVATURE,
+    SPLIT,
+    ProofError,
+    Task,
+    columns_of,
+    require,
+)
 from blockl0.verify.losses import OTHERS, SQUARED
 
 FORMAT, VERSION = "blockl0-proof", 2
@@ -19,6 +28,7 @@ ARRAYS = (
     "curve_start", "curve_columns", "curve_values",
 )  # fmt: skip
 """Whole numbers, and values that are not."""
+PARTS, NONE = ("columns", "values"), np.empty(0, np.int64)
 
 
 class Record(NamedTuple):
@@ -74,30 +84,41 @@ def task_of(claim: Any) -> tuple[Task, Any]:
 
 
 class Content:
-    """The curvatures and records of a file, as the verifier takes them."""
+    """The curvatures and records of a file, as the verifier takes them.
 
-    def __init__(self, arrays: Any, task: Task, n_features: int) -> None:
-        self.arrays, self.task, self.n_features = arrays, task, n_features
+    Columns without effect, zeros where there is no ridge, have no curvature and no entry in a
+    point: F depends on how many of them are held, not on their coefficients.
+    """
+
+    def __init__(self, arrays: Any, task: Task, has_effect: Any) -> None:
+        self.arrays, self.task, self.has_effect = arrays, task, has_effect
         for name in ARRAYS:
-            seen = arrays[name].dtype.kind, arrays[name].ndim
-            right = "f" if name.endswith("values") else "i", 2 if name == "records" else 1
+            seen = arrays[name].dtype.kind, arrays[name].dtype.itemsize, arrays[name].ndim
+            right = "f" if name.endswith("values") else "i", 8, 2 if name == "records" else 1
             require(seen == right, f"The proof is malformed: {name} is {seen}, not {right}.")
+        for of in ("point", "curve"):
+            start, sizes = arrays[f"{of}_start"], {arrays[f"{of}_{x}"].size for x in PARTS}
+            is_whole = start[0] == 0 and (start[:-1] <= start[1:]).all() and sizes == {start[-1]}
+            require(is_whole, f"The proof is malformed: {of}_start does not divide its columns.")
         self.curves = [self._curve(i) for i in range(arrays["curve_start"].size - 1)]
 
     def records(self) -> Iterator[Record]:
         """One after the other; a point and its curvature have an entry for every column."""
         done = 0
         for kind, point, column, n_out in self.arrays["records"]:
-            out = self.arrays["fixed"][done : done + n_out] if kind == FIX else np.empty(0, int)
+            out = self.arrays["fixed"][done : done + n_out] if kind == FIX else NONE
             done += out.size
+            require(kind in (CLOSE, FIX, SPLIT), f"The proof is malformed: kind {kind} is none.")
             require(out.size == n_out, "The proof is malformed: columns to be fixed are missing.")
             w, d = self._point(point) if point >= 0 else (None, None)
             yield Record(kind, column, out, w, d)
 
     def _part(self, of: str, i: int) -> tuple[Any, Any]:
+        """Columns with effect, and their values."""
         start, stop = self.arrays[f"{of}_start"][i : i + 2]
-        columns = columns_of(self.arrays[f"{of}_columns"][start:stop], self.n_features)
-        return columns, self.arrays[f"{of}_values"][start:stop]
+        columns = columns_of(self.arrays[f"{of}_columns"][start:stop], self.has_effect.size)
+        counts = self.has_effect[columns]
+        return columns[counts], self.arrays[f"{of}_values"][start:stop][counts]
 
     def _curve(self, i: int) -> tuple[Any, Any]:
         columns, d = self._part("curve", i)
@@ -106,12 +127,12 @@ class Content:
 
     def _point(self, i: int) -> tuple[Any, Any]:
         """A point, zero where it has no entry; and d, no number where that has none."""
-        w, curve = np.zeros(self.n_features), int(self.arrays["point_curve"][i])
+        w, curve = np.zeros(self.has_effect.size), int(self.arrays["point_curve"][i])
         columns, values = self._part("point", i)
         w[columns] = values
         if curve < 0:
             require(self.task.ridge > 0.0, "A bound without ridge has no curvature.")
             return w, np.full(w.size, self.task.ridge)
-        d = np.full(w.size, np.nan)
+        d = np.where(self.has_effect, np.nan, 1.0)
         d[self.curves[curve][0]] = self.curves[curve][1]
         return w, d
