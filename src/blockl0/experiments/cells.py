@@ -1,4 +1,4 @@
-"""A cell: one method on one data set with one parameter from one start, a function of its key.
+"""Cells: one method on one data set, with one parameter and one start, determined by its key.
 
 Nothing here depends on the order in which cells are computed, on other cells, or on the number of
 processes: data and start come from the seeds in the key, and linear algebra runs in one thread.
@@ -25,15 +25,15 @@ from blockl0.result import History, Status
 Floats = NDArray[np.float64]
 
 START_STREAM = 1
-"""Keeps the random numbers of a start apart from those of the data with the same seed."""
+"""Separate the random numbers of a start from those of the data with the same seed."""
 N_NONZERO = 100
 """Nonzeros of the true coefficients of 'random-m-n'."""
 CURVE_POINTS = 150
 """Points kept of a convergence curve, denser at its beginning."""
 CHECKPOINTS = (100, 300, 1000, 10**5, 10**6)
-"""Iterations whose objective is kept, where a run gets so far: what fewer would have given."""
+"""Iterations whose objective is kept, to know what a shorter run would have given."""
 LOADED = 8
-"""Data sets kept in memory."""
+"""Number of data sets kept in memory."""
 DRAWS_APART = 1000
 """The data are redrawn for every price: draw i of price number j has the seed j·this + i."""
 STRONG_SHARE = 1 / 3
@@ -42,7 +42,7 @@ STRONG_SHARE = 1 / 3
 
 @dataclass(frozen=True)
 class Cell:
-    """The key of a cell.
+    """Identify a cell.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class Cell:
 
 
 def compute(cell: Cell) -> dict[str, Any]:
-    """Compute a cell; what comes back can be written as JSON."""
+    """Compute a cell and return a record that can be written as JSON."""
     # the data too are made in one thread: sums in another order differ in their last digits
     with threadpool_limits(1):
         X, y = load(cell.dataset, cell.draw)
@@ -106,7 +106,7 @@ def compute(cell: Cell) -> dict[str, Any]:
 
 def _solve(cell: Cell, X: Any, y: Floats) -> blockl0.Result:
     variant = VARIANTS[cell.method]
-    # "refit" begins at zero and pursuit must: nothing is handed over to them
+    # "refit" and the pursuit methods begin at zero by themselves
     is_zero = variant.start == ZERO and variant.solver == "dec"
     if cell.form == "price":
         parameter: dict[str, Any] = {"alpha": cell.value}
@@ -122,7 +122,7 @@ def _solve(cell: Cell, X: Any, y: Floats) -> blockl0.Result:
         **variant.options,
     )
     if result.status is Status.INTERRUPTED:
-        raise KeyboardInterrupt  # solvers return what they have; a cell is finished or it is not
+        raise KeyboardInterrupt  # solvers return their best point; half a cell is no result
     return result
 
 
@@ -140,7 +140,7 @@ def _warm_up(solver: str, form: str, is_sparse: bool) -> None:
 
 
 def draw_of(prices: Sequence[float], price: float, number: int) -> int:
-    """The seed of a draw of the data for one of the prices."""
+    """Return the seed of a draw of the data for one of the prices."""
     return DRAWS_APART * prices.index(price) + number
 
 
@@ -151,7 +151,7 @@ def is_e2006(dataset: str) -> bool:
 
 @lru_cache(maxsize=LOADED)
 def load(dataset: str, draw: int) -> tuple[Any, Floats]:
-    """The data set by its name, as the paper writes it; `draw` is the seed."""
+    """Return X and y of a data set by its name in the paper; `draw` is the seed."""
     match = re.fullmatch(r"(random|e2006)-(\d+)-(\d+)(-C|-CN)?", dataset)
     if match is None:
         raise ValueError(
@@ -173,7 +173,7 @@ def load(dataset: str, draw: int) -> tuple[Any, Floats]:
 
 
 def thin(history: History) -> dict[str, list[float]]:
-    """A curve of at most CURVE_POINTS points: iteration, seconds, objective."""
+    """Thin a history to a curve of at most CURVE_POINTS points: iteration, seconds, objective."""
     last = len(history) - 1
     keep = np.unique(np.geomspace(1, last + 1, CURVE_POINTS).round().astype(np.int64)) - 1
     return {
@@ -192,7 +192,7 @@ def _sq_norms(X: Any) -> Floats:
 
 
 def start_objective(cell: Cell, X: Any, y: Floats) -> float:
-    """½‖y − Xw‖² + λ‖w‖₀ at the paper's start w = 1e-7·randn, all of whose entries cost λ."""
+    """Return ½‖y − Xw‖² + λ‖w‖₀ at the paper's start w = 1e-7·randn, which has no zeros."""
     n = X.shape[1]
     w = 1e-7 * np.random.default_rng([START_STREAM, cell.seed]).standard_normal(n)
     residual = y - X @ w
@@ -200,7 +200,7 @@ def start_objective(cell: Cell, X: Any, y: Floats) -> float:
 
 
 def strong_columns(cell: Cell, X: Any, y: Floats) -> float:
-    """How many columns can stand in for an intercept: (Σ_i x_ij)² >= share·m·‖x_j‖².
+    """Count the columns that can stand in for an intercept: (Σ_i x_ij)² >= share·m·‖x_j‖².
 
     The target of e2006 is nearly constant, and the models have no intercept.
     """

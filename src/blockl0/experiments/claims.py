@@ -1,4 +1,4 @@
-"""What a claim is: cases counted under several variants, and the verdict that follows."""
+"""Claims of the paper: cases counted under several variants, and the verdict that follows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from blockl0.experiments.readings import SHOWN, TEXT, TRIED
 
 ROUNDING = 1e-9
-"""An objective is at most another up to this share."""
+"""Relative tolerance when two objectives are compared."""
 MOSTLY, HALF = 0.9, 0.5
 """Shares of cases from which an observation reproduces, or reproduces in part."""
 ROLE_TITLES = {
@@ -20,9 +20,9 @@ ROLE_TITLES = {
 
 @dataclass(frozen=True)
 class Count:
-    """In how many cases a claim holds under one variant.
+    """Count the cases in which a claim holds under one variant.
 
-    `empty` says why the variant decides nothing, where that is so; it then has no say in a verdict.
+    `empty` says why the variant decides nothing; it is then left out of the verdict.
     Where nothing is drawn, `draws` and `starts` are 0.
     """
 
@@ -36,7 +36,7 @@ class Count:
 
     @property
     def share(self) -> float:
-        """Of the cases."""
+        """Return the share of the cases."""
         return self.held / self.total
 
     def __str__(self) -> str:
@@ -45,7 +45,7 @@ class Count:
 
 @dataclass(frozen=True)
 class Observation:
-    """A sentence of the paper under all its variants.
+    """Judge a sentence of the paper under all its variants.
 
     Attributes
     ----------
@@ -74,23 +74,23 @@ class Observation:
     lines: tuple[str, ...] = ()
 
     def of(self, role: str) -> Count | None:
-        """The count of a role, the best one where there are several; empty ones do not count."""
+        """Return the best count of a role that is not empty."""
         return _best(count for count in self.counts if count.role == role)
 
     @property
     def best(self) -> Count | None:
-        """The most favourable count."""
+        """Return the most favourable count."""
         return _best(self.counts)
 
     @property
     def holds_under(self) -> list[str]:
-        """The roles under which it reproduces."""
+        """Return the roles under which the claim reproduces."""
         found = {role: self.of(role) for role in ROLE_TITLES}
         return [role for role, count in found.items() if count and count.share >= self.needed]
 
     @property
     def verdict(self) -> str:
-        """It fails to reproduce only if it does so under everything that was tried."""
+        """Return the verdict; a claim fails only if it fails under everything that was tried."""
         best = self.best
         if best is None:
             return "not decided"
@@ -100,7 +100,7 @@ class Observation:
 
     @property
     def reason(self) -> str:
-        """Under what the verdict was reached."""
+        """Say under which variants the verdict was reached."""
         roles = [ROLE_TITLES[role] for role in self.holds_under if role != TRIED]
         if roles:
             return "under " + " and ".join(roles)
@@ -120,7 +120,7 @@ def _best(counts: Iterable[Count]) -> Count | None:
 def count(
     variant: str, role: str, cases: Sequence[bool], *, draws: int, starts: int, empty: str = ""
 ) -> list[Count]:
-    """One count, or none where there are no cases."""
+    """Return one count, or none where there are no cases."""
     if not cases:
         return []
     return [Count(variant, role, sum(cases), len(cases), draws, starts, empty)]
@@ -128,7 +128,7 @@ def count(
 
 @dataclass(frozen=True)
 class Promise:
-    """What our own methods must show: the cases, and those in which it fails."""
+    """Promise a result of our own methods: the cases, and those that break it."""
 
     text: str
     total: int
@@ -137,12 +137,12 @@ class Promise:
 
     @property
     def verdict(self) -> str:
-        """All or nothing."""
+        """Return "kept" only if no case breaks the promise."""
         return "FAIL" if self.exceptions else "PASS"
 
     @property
     def detail(self) -> str:
-        """How many."""
+        """Say how many cases keep it."""
         where = (
             f"Not in {len(self.exceptions)} of {self.total} cases."
             if self.exceptions

@@ -1,4 +1,4 @@
-"""Where the printed numbers come from: every one among many draws of the data, by variant."""
+"""Compare every printed number with many draws of the data, by variant."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ TALLY_HEAD = (
 
 
 def cells(profile: Profile) -> list[Cell]:
-    """All draws, and the count of strong columns."""
+    """List the cells: all draws, and the count of strong columns."""
     return [*quantiles.cells(profile), *(cell for row in _column_cells(profile) for cell in row)]
 
 
 def _column_cells(profile: Profile) -> list[list[Cell]]:
-    """For each draw: the count of strong columns, and two methods."""
+    """List for each draw the count of strong columns and two methods."""
     if COLUMN_SET not in profile.sets or COLUMN_PRICE not in profile.prices:
         return []
     draws = (draw_of(profile.prices, COLUMN_PRICE, number) for number in range(profile.draws))

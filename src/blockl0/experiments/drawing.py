@@ -1,4 +1,4 @@
-"""Line drawings, one style: told apart by colour, dash and marker; for a file or for the page.
+"""Line drawings in one style (colour, dash and marker), for a file or for the page.
 
 On the page the colours come from the style sheet, so a drawing follows a light or dark theme.
 """
@@ -63,7 +63,7 @@ STYLES: dict[str, tuple[str, str, str]] = {
 
 @dataclass(frozen=True)
 class Panel:
-    """One drawing: curves by method, each (x, y)."""
+    """Hold one drawing: curves by method, each (x, y)."""
 
     title: str
     x_label: str
@@ -72,7 +72,7 @@ class Panel:
 
 
 def need_matplotlib() -> None:
-    """Say how to get matplotlib when it is missing."""
+    """Raise an error that says how to install matplotlib if it is missing."""
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
@@ -107,7 +107,7 @@ def _style() -> Iterator[Any]:
 
 
 def _draw(axes: Any, panel: Panel) -> list[Any]:
-    """Draw the curves of one panel; returns their handles for a legend."""
+    """Draw the curves of one panel and return their handles for a legend."""
     handles, low, high = [], float("inf"), 0.0
     for method, (x, y) in panel.curves.items():
         name, dash, marker = STYLES[method]
@@ -131,7 +131,7 @@ def _draw(axes: Any, panel: Panel) -> list[Any]:
 
 
 def _label_objectives(axes: Any) -> None:
-    """A few numbers like 2e4 on the axis of objectives, also within one decade."""
+    """Label the axis of objectives with a few numbers like 2e4, also within one decade."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
     is_log = axes.get_yscale() == "log"
@@ -170,11 +170,13 @@ def save(panels: Sequence[Panel], stem: Path) -> None:
         for suffix in (".png", ".svg"):
             metadata = {"Date": None} if suffix == ".svg" else None
             figure.savefig(stem.with_suffix(suffix), dpi=DPI, metadata=metadata)
-            figure.set_layout_engine("none")  # laid out by the first, and that takes long
+            figure.set_layout_engine(
+                "none"
+            )  # the layout of the first file is kept, because computing it takes long
 
 
 def svg(panel: Panel) -> str:
-    """One panel for the page."""
+    """Return one panel as SVG for the page."""
     with _style() as Figure:
         figure = Figure(figsize=(PANEL_WIDTH, PANEL_HEIGHT), layout="constrained")
         _draw(figure.subplots(), panel)
@@ -182,7 +184,7 @@ def svg(panel: Panel) -> str:
 
 
 def legend(methods: Sequence[str]) -> str:
-    """The legend of the page, as one drawing per method with its name beside it."""
+    """Return the legend of the page: one drawing per method with its name beside it."""
     entries = []
     for method in methods:
         with _style() as Figure:
@@ -198,7 +200,7 @@ def legend(methods: Sequence[str]) -> str:
 
 
 def _for_page(figure: Any, title: str) -> str:
-    """The figure as an svg element without size, whose colours are left to the style sheet."""
+    """Return the figure as an SVG element without size, coloured by the style sheet."""
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
     text = buffer.getvalue()

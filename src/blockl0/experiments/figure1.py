@@ -30,12 +30,12 @@ Curves = dict[tuple[str, int, str], dict[str, Any]]
 
 
 def methods(profile: Profile) -> tuple[str, ...]:
-    """The paper's and ours."""
+    """Return the methods of the paper and ours."""
     return (*PAPER_METHODS, profile.refit)
 
 
 def cells(profile: Profile) -> list[Cell]:
-    """The curves, where the methods end, and blocks of two that are never stopped."""
+    """List the cells: curves, end points, and runs with blocks of two that are never stopped."""
     ends = [
         cell
         for panel in panels(profile)
@@ -49,12 +49,12 @@ def cells(profile: Profile) -> list[Cell]:
 
 
 def panels(profile: Profile) -> list[tuple[str, int]]:
-    """Set and budget of each panel, with the other reading of the noise."""
+    """Return set and budget of each panel, with the other reading of the noise."""
     return [(name, s) for name in profile.all_curve_sets for s in profile.curve_budgets]
 
 
 def curve_cells(profile: Profile) -> list[Cell]:
-    """One start each."""
+    """List the cells of the curves, one start each."""
     return [
         Cell(dataset, method, "budget", budget, has_curve=True)
         for dataset in profile.curve_sets
@@ -64,12 +64,12 @@ def curve_cells(profile: Profile) -> list[Cell]:
 
 
 def end_cells(profile: Profile, panel: tuple[str, int], method: str, draw: int) -> list[Cell]:
-    """The starts of a method on one draw of a panel."""
+    """List the starts of a method on one draw of a panel."""
     return starts(panel[0], method, "budget", panel[1], profile.figure_seeds, draw)
 
 
 def unstopped_pairs(profile: Profile) -> list[tuple[Cell, Cell]]:
-    """For each panel and draw: two coordinates at random, two greedy ones, a million iterations."""
+    """Pair two random and two greedy coordinates, a million iterations, per panel and draw."""
     if not profile.is_unstopped:
         return []
     labels = dec("R2G0", "unstopped"), dec("R0G2", "unstopped")
@@ -85,7 +85,7 @@ def unstopped_pairs(profile: Profile) -> list[tuple[Cell, Cell]]:
 
 
 def collect(store: Store, profile: Profile) -> Curves:
-    """The records that are there, by set, budget and method."""
+    """Collect the finished records, by set, budget and method."""
     return {
         (cell.dataset, int(cell.value), cell.method): store[cell]
         for cell in curve_cells(profile)
@@ -128,7 +128,7 @@ def _longest(records: Curves) -> str:
 
 
 def make_panels(records: Curves, profile: Profile, axis: str) -> list[drawing.Panel]:
-    """One panel for each set and budget; `axis` is "seconds" or "iteration"."""
+    """Make one panel for each set and budget; `axis` is "seconds" or "iteration"."""
     panels = []
     for dataset in profile.curve_sets:
         for budget in profile.curve_budgets:

@@ -33,18 +33,18 @@ Samples = dict[tuple[str, int, str], Sample]
 
 
 def methods(profile: Profile) -> tuple[str, ...]:
-    """The paper's nine, the greedy ones with unit columns, and ours."""
+    """Return the paper's nine methods, the greedy ones with unit columns, and ours."""
     return (*PAPER_METHODS, *GREEDY_UNIT, profile.refit)
 
 
 def drawn_methods(profile: Profile) -> tuple[str, ...]:
-    """Of those with unit columns only OMP, so that curves can be told apart."""
+    """Return the methods to draw; of those with unit columns only OMP, to keep curves apart."""
     left_out = set(GREEDY_UNIT) - {"OMP unit"}
     return tuple(method for method in methods(profile) if method not in left_out)
 
 
 def cells(profile: Profile) -> list[Cell]:
-    """The drawings, and the draws and variants with which the claims are judged."""
+    """List the cells of the drawings, and the draws and variants that judge the claims."""
     shown = [
         cell
         for dataset in profile.all_sets
@@ -65,24 +65,24 @@ def cells(profile: Profile) -> list[Cell]:
 
 
 def judged_methods(profile: Profile) -> tuple[str, ...]:
-    """Those with which the claims are judged, and ours."""
+    """Return the methods that judge the claims, and ours."""
     return (*JUDGED_METHODS, profile.refit)
 
 
 def problem_cells(profile: Profile, dataset: str, budget: int, method: str) -> list[Cell]:
-    """The starts of one point of a curve."""
+    """List the starts of one point of a curve."""
     seeds = profile.refit_seeds if method == profile.refit else profile.seeds
     return starts(dataset, method, "budget", budget, seeds)
 
 
 def draw_cells(profile: Profile, dataset: str, budget: int, method: str, draw: int) -> list[Cell]:
-    """The starts with which a method is judged on one draw."""
+    """List the starts that judge a method on one draw."""
     seeds = 1 if method == profile.refit else profile.figure_seeds
     return starts(dataset, method, "budget", budget, seeds, draw)
 
 
 def collect(store: Store, profile: Profile) -> Samples:
-    """All numbers of the drawings that are there, by set, budget and method."""
+    """Collect the finished numbers of the drawings, by set, budget and method."""
     return {
         (dataset, budget, method): sample
         for dataset in profile.all_sets
@@ -122,7 +122,7 @@ def write(store: Store, profile: Profile, out: Path) -> str:
 
 
 def make_panels(samples: Samples, profile: Profile) -> list[drawing.Panel]:
-    """One panel for each set."""
+    """Make one panel for each set."""
     panels = []
     for dataset in profile.all_sets:
         curves = {}

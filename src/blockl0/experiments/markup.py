@@ -1,4 +1,4 @@
-"""Pieces of the page: tables that scroll in their own box, figures that follow the theme."""
+"""HTML of the page: tables that scroll in their own box, figures that follow the theme."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from html import escape
 from blockl0.experiments.variants import VARIANTS
 
 BADGES = {0: "", 1: "①", 2: "②", 3: "③"}
-"""Places, for those who do not see colours; in front, where they are not taken for an exponent."""
+"""Marks of the first places, for readers who do not see colours."""
 
 
 def tag(name: str, content: str, **attributes: str) -> str:
-    """An element; `content` is markup already, `class_` becomes class."""
+    """Return an element; `content` is markup already, `class_` becomes class."""
     text = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"'
         for key, value in attributes.items()
@@ -22,23 +22,23 @@ def tag(name: str, content: str, **attributes: str) -> str:
 
 
 def count(number: int | str, noun: str) -> str:
-    """A number with its noun: 1 draw, 5 draws, 1–5 draws."""
+    """Write a number with its noun: 1 draw, 5 draws."""
     return f"{number} {noun}" if str(number) == "1" else f"{number} {noun}s"
 
 
 def counts(numbers: Iterable[int], noun: str) -> str:
-    """As `count`, for numbers that may differ."""
+    """Write a range of numbers with its noun: 5 draws, 1–5 draws."""
     found = sorted(set(numbers))
     return count(f"{found[0]}–{found[-1]}" if len(found) > 1 else found[0], noun)
 
 
 def title_of(method: str) -> str:
-    """A method's name on paper."""
+    """Return the name of a method as the paper writes it."""
     return escape(VARIANTS[method].title)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, caption: str) -> str:
-    """A table of numbers; every row begins with its header, a row of one cell spans the table.
+    """Return a table of numbers; rows begin with their header, a single cell spans its row.
 
     The caption stays outside the box that scrolls.
     """
@@ -61,27 +61,27 @@ def _cell(content: str) -> str:
 
 
 def badge(place: int) -> str:
-    """The mark of the first three places."""
+    """Return the mark of one of the first three places."""
     return f"{BADGES[place]} " if place else ""
 
 
 def number(main: str, *below: str, place: int = 0) -> str:
-    """A cell: a number, coloured and marked by its place, and small lines under it."""
+    """Return a cell: a number, coloured and marked by its place, and small lines under it."""
     small = "".join(tag("small", line) for line in below if line)
     name = "b" if place else "span"
     return f"<td>{tag(name, badge(place) + main, class_=f'place{place}')}{small}</td>"
 
 
 def section(name: str, title: str, *content: str) -> str:
-    """A part of the page."""
+    """Return a section of the page."""
     return tag("section", tag("h2", escape(title)) + "".join(content), id=name)
 
 
 def details(summary: str, content: str) -> str:
-    """Something to unfold."""
+    """Return an element that unfolds."""
     return tag("details", tag("summary", summary) + content)
 
 
 def panels(drawings: Iterable[str]) -> str:
-    """A grid of drawings."""
+    """Return a grid of drawings."""
     return tag("div", "".join(tag("figure", svg) for svg in drawings), class_="panels")

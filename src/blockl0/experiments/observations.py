@@ -19,7 +19,7 @@ HEAD = (
 
 
 def observations(store: Store, profile: Profile, has_table1: bool) -> list[Observation]:
-    """Only what the run has numbers for is judged."""
+    """Judge every observation for which the run has numbers."""
     return [
         *(_same_counts() if has_table1 else []),
         *observe_table2.observe(store, profile),
@@ -47,7 +47,7 @@ def _same_counts() -> list[Observation]:
 
 
 def write_claims(out: Path, promises: Sequence[Promise], observed: Sequence[Observation]) -> None:
-    """One row for each claim and variant."""
+    """Write one row for each claim and variant."""
     rows: list[Sequence[object]] = [
         (p.text, p.verdict, "ours", "", p.total - len(p.exceptions), p.total, None, None, None,
          None, 1.0, None, None, "; ".join([*p.exceptions, p.more.strip()]).strip("; "))

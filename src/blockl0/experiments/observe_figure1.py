@@ -1,4 +1,4 @@
-"""The paper's observations about Figure 1, and how they are judged."""
+"""Judge the paper's observations about Figure 1."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from blockl0.experiments.store import Store
 from blockl0.experiments.variants import dec
 
 ALIKE, NEARLY_ALIKE = 0.05, 0.1
-"""PGM and APGM are alike when they differ by the first share at most; the second is tried too."""
+"""Largest relative difference at which PGM and APGM count as alike; the second is tried too."""
 MOVED = 0.99
-"""A run has moved when it ends below this share of its start."""
+"""A run counts as moved if it ends below this share of its start."""
 UNSTOPPED = tuple(i for i in CHECKPOINTS if i >= 1000)
 ORDER = ("R10G2", "R5G5", "R2G2")
 
 Ends = Mapping[tuple[str, int, int], Mapping[str, float]]
 """Mean objectives over the starts, by set, budget and draw."""
 Test = Callable[[Mapping[str, float], Callable[[str], str]], bool]
-"""Whether a claim holds, given the ends and the label of each working set."""
+"""Predicate: does a claim hold, given the ends and the label of each working set?"""
 
 
 def observe(store: Store, profile: Profile) -> list[Observation]:
-    """All four, where the runs are there."""
+    """Judge all four observations whose runs are finished."""
     ends = _collect(store, profile)
     compared = "means over the starts, on each panel and draw"
     found = [
@@ -81,7 +81,7 @@ def _collect(store: Store, profile: Profile) -> Ends:
 
 
 def _alike_counts(ends: Ends, profile: Profile) -> list[Count]:
-    """Within five per cent, as the claim says, and within ten."""
+    """Count agreement within five per cent, as claimed, and within ten."""
     pair = ("PGM", "APGM")
     wide = [
         replace(found, variant=f"within {NEARLY_ALIKE:.0%}; {found.variant}", role=TRIED)
@@ -125,7 +125,7 @@ def _counts(
     working_sets: Sequence[str],
     holds: Test,
 ) -> list[Count]:
-    """Under one choice of DEC and both readings of the noise."""
+    """Count under one choice of DEC and both readings of the noise."""
     counts = []
     for noise, title in NOISE_TITLES.items():
         names = under_noise(profile.curve_sets, noise)
@@ -164,7 +164,7 @@ def _greedy_or_random(store: Store, profile: Profile, ends: Ends) -> Observation
 
 
 def _stopped_counts(store: Store, profile: Profile, ends: Ends) -> list[Count]:
-    """With a stopping rule; empty where one of the two has mostly stayed at its start."""
+    """Count with a stopping rule; empty where one of the two mostly stayed at its start."""
     counts = []
     for choice in choices(figure1.END_CHANGES, is_budget=True):
         for noise, title in NOISE_TITLES.items():
@@ -195,7 +195,7 @@ def _stopped_counts(store: Store, profile: Profile, ends: Ends) -> list[Count]:
 
 
 def _start_loss(store: Store, profile: Profile, dataset: str, draw: int) -> float | None:
-    """½‖y‖², from the objective at the start of Table 2 with the first price: the same draws."""
+    """Return ½‖y‖² from the objective at the start of Table 2, which has the same draws."""
     price = profile.prices[0]
     cell = Cell(dataset, "start", "price", price, draw=draw_of(profile.prices, price, draw))
     if cell not in store:

@@ -1,4 +1,4 @@
-"""The paper's observations about Figure 2, and how they are judged."""
+"""Judge the paper's observations about Figure 2."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ THRESHOLDING = ("PGM", "APGM", "QPM")
 COLUMNS = {"raw columns": GREEDY, "unit columns": GREEDY_UNIT}
 """The greedy methods rank raw columns in the toolbox that the paper names."""
 BAD = 1.5
-"""A greedy method is bad where it is above this times the best of the four."""
+"""A greedy method is bad where it exceeds the best of the four by this factor."""
 SOMETIMES = 0.05
-"""Share of the budgets from which a method is bad sometimes."""
+"""Smallest share of the budgets at which a method is "sometimes" bad."""
 COMPARABLE = 1.1
-"""DEC is comparable when it is at most this times the median of the greedy methods."""
+"""DEC is comparable up to this factor of the median of the greedy methods."""
 CLEAN = paper.SETS[:2]
 COMPARED = "means over the starts, for each set, s and draw"
 
 Points = Mapping[tuple[str, int, int], Mapping[str, float]]
 """Mean objectives over the starts, by set, budget and draw."""
 Test = Callable[[Mapping[str, float], str, Sequence[str]], bool]
-"""Whether a claim holds, given the objectives, the label of DEC and the greedy methods."""
+"""Predicate: does a claim hold, given the objectives, the label of DEC and the greedy methods?"""
 
 
 def observe(store: Store, profile: Profile) -> list[Observation]:
-    """All of them, where the runs are there."""
+    """Judge all observations whose runs are finished."""
     points = _collect(store, profile)
     clean = [name for name in profile.sets if name in CLEAN]
     others = [name for name in profile.sets if name not in CLEAN]
@@ -128,7 +128,7 @@ def _count(
     greedy: Sequence[str],
     holds: Test,
 ) -> tuple[list[bool], int]:
-    """The cases of some sets under one choice, and the number of draws."""
+    """Return the cases of some sets under one choice, and the number of draws."""
     cases, draws = [], 0
     for (dataset, _, draw), point in points.items():
         label = "" if choice is None else choice.label(dataset)
@@ -140,7 +140,7 @@ def _count(
 
 
 def _plain_counts(points: Points, profile: Profile, holds: Test) -> list[Count]:
-    """Without DEC: raw or unit columns, and the noise."""
+    """Count claims without DEC, over raw or unit columns and the noise."""
     counts = []
     for noise, noise_title in NOISE_TITLES.items():
         for title, greedy in COLUMNS.items():
@@ -155,7 +155,7 @@ def _plain_counts(points: Points, profile: Profile, holds: Test) -> list[Count]:
 
 
 def _dec_counts(points: Points, profile: Profile, names: Sequence[str], holds: Test) -> list[Count]:
-    """Changes of DEC, raw or unit columns, and the noise where the sets have outliers."""
+    """Count claims about DEC, over its changes, raw or unit columns, and the noise."""
     counts = []
     has_noise = under_noise(names, NOISE_TOO) != tuple(names)
     for noise in NOISE_TITLES if has_noise else (None,):
@@ -172,7 +172,7 @@ def _dec_counts(points: Points, profile: Profile, names: Sequence[str], holds: T
 
 
 def _sometimes_bad(points: Points, profile: Profile, number: int) -> Observation:
-    """OMP or ROMP, beside the two of which the paper does not say so."""
+    """Judge OMP or ROMP beside the two methods that the paper does not call bad."""
     others = []
     for other in (0, 3):
         cases, _ = _count(

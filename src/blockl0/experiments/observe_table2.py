@@ -1,4 +1,4 @@
-"""The paper's two observations about Table 2, and how they are judged."""
+"""Judge the paper's two observations about Table 2."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from blockl0.experiments.store import Store
 from blockl0.experiments.variants import dec
 
 TEXT_ITERATIONS = 1000
-"""Of the other methods, about which the text says nothing: DEC's own T."""
+"""Iterations of the other methods; the text gives none, so DEC's own T is taken."""
 SHOWN_ITERATIONS = {
     "random": 1000, "random-C": 300, "random-CN": 300, "e2006": 1000, "e2006-C": 1000,
 }  # fmt: skip
-"""Which of `ITERATIONS` the printed ℓ1 and ℓp columns support most, by kind of set; see the
-quantiles. On e2006 they do not tell."""
+"""The entry of `ITERATIONS` that fits the printed ℓ1 and ℓp columns best, by kind of set; see the
+quantiles. The e2006 columns do not decide."""
 COMPARED = "single runs, each from one start on its own draw"
 
 Iterations = int | Mapping[str, int]
@@ -44,7 +44,7 @@ Values = Mapping[tuple[str, float, int], Mapping[Reading, float]]
 
 
 def observe(store: Store, profile: Profile) -> list[Observation]:
-    """Both, where the runs are there."""
+    """Judge both observations where the runs are finished."""
     values = _collect(store, profile)
     found = [
         Observation(
@@ -87,7 +87,7 @@ def _collect(store: Store, profile: Profile) -> Values:
 
 
 def _lengths() -> list[tuple[str, Iterations]]:
-    """How long the others run, and what that is called."""
+    """Return how long the other methods run, each with a name."""
     return [
         ("as long as the printed columns show", SHOWN_ITERATIONS),
         *((f"{i} iterations", i) for i in ITERATIONS),
@@ -100,7 +100,7 @@ def _after(label: str, iterations: Iterations, dataset: str) -> Reading:
 
 
 def _in_print(holds: Callable[[dict[str, float]], bool]) -> tuple[int, int]:
-    """How often something is true of the printed table."""
+    """Count how often a predicate holds in the printed table."""
     rows = [
         {method: paper.OBJECTIVES[name, price, method].objective for method in paper.METHODS}
         for name in paper.SETS
@@ -116,7 +116,7 @@ def _cases(
     lower: Callable[[str], Reading],
     others: Callable[[str], list[Reading]],
 ) -> tuple[list[bool], int]:
-    """Whether `lower` is at most every other one, case by case; and the number of draws."""
+    """Tell case by case if `lower` is at most every other one; return the number of draws too."""
     sets = under_noise(profile.sets, noise)
     cases, draws = [], 0
     for (dataset, _, number), case in values.items():
@@ -150,7 +150,7 @@ def _pair_counts(values: Values, profile: Profile) -> list[Count]:
 
 
 def _dec_counts(values: Values, profile: Profile) -> list[Count]:
-    """Changes of DEC, iterations of the others, APGM-ℓ0 run or left at its start, noise."""
+    """Count over changes of DEC, iterations of the others, APGM-ℓ0 run or not, and noise."""
     counts = []
     for noise, noise_title in NOISE_TITLES.items():
         for title, length in _lengths():
@@ -180,7 +180,7 @@ def _reader(choice: Choice) -> Callable[[str], Reading]:
 
 
 def _one_by_one(values: Values, profile: Profile) -> list[str]:
-    """DEC against each of three, as the text has it and as the printed numbers show it."""
+    """Compare DEC with each of three methods, as in the text and as the printed numbers show."""
     roles: list[tuple[str, Choice, str, Iterations]] = [
         ("text", Choice("", "printed"), CLEAN_NOISE, TEXT_ITERATIONS),
         ("shown", SHOWN_CHOICE, NOISE_TOO, SHOWN_ITERATIONS),

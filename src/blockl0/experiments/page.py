@@ -1,4 +1,4 @@
-"""The page: one HTML file that needs nothing else, for a desk or a phone, light or dark."""
+"""The page: one self-contained HTML file, for a desktop or a phone, light or dark."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def write_page(
     skipped: Sequence[str],
     jobs: Sequence[int],
 ) -> Path:
-    """Put the sections together; `skipped` are sets whose data was not there."""
+    """Put the sections together; `skipped` names the sets whose data were missing."""
     judged = {
         "promises": _list("promises", "What this run shows", "", map(_promise, promises)),
         "observations": _list(
@@ -122,7 +122,7 @@ def write_page(
         "<!doctype html>\n"
         '<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        '<link rel="icon" href="data:,">'  # or the browser would ask a server for one
+        '<link rel="icon" href="data:,">'  # or the browser requests one
         f"<title>blockl0: the paper reproduced</title><style>{STYLE}</style></head>"
         f"<body>{body}</body></html>\n",
         encoding="utf-8",
@@ -208,7 +208,7 @@ def _count(title: str, count: Count) -> str:
 
 
 def _percent(share: float) -> str:
-    """Without decimals, unless it is so near to all or to nothing that they matter."""
+    """Write a percentage, with decimals only next to 0 and 100."""
     return f"{share:.1%}" if 0.0 < share < 0.1 or 0.99 < share < 1.0 else f"{share:.0%}"
 
 

@@ -1,4 +1,4 @@
-"""What the paper prints: Table 2 (objectives and their colours) and Table 3 (seconds).
+"""The numbers printed in the paper: Table 2 (objectives and colours) and Table 3 (seconds).
 
 Table 1 is in `table1`; the figures have no numbers.
 """
@@ -15,18 +15,18 @@ SETS = (
     "random-256-1024", "random-256-2048", "e2006-5000-1024", "e2006-5000-2048",
     "random-256-1024-C", "random-256-2048-C", "e2006-5000-1024-C", "e2006-5000-2048-C",
 )  # fmt: skip
-"""In the paper's order."""
+"""The data sets in the paper's order."""
 
 
 class Printed(NamedTuple):
-    """An objective with the place its colour stands for: 1 red, 2 blue, 3 green, 0 none."""
+    """Hold an objective and the place that its colour means: 1 red, 2 blue, 3 green, 0 none."""
 
     objective: float
     place: int
 
 
 class Seconds(NamedTuple):
-    """A mean and a standard deviation."""
+    """Hold a mean and a standard deviation."""
 
     mean: float
     std: float

@@ -1,4 +1,4 @@
-"""How much is computed: everything, or a part of it that takes about two minutes."""
+"""Profiles: compute everything, or a part that takes about two minutes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from blockl0.experiments.cells import is_e2006
 
 @dataclass(frozen=True)
 class Profile:
-    """Which sets, prices, budgets, starts and draws an experiment goes through.
+    """List the sets, prices, budgets, starts and draws of an experiment.
 
     Attributes
     ----------
@@ -51,17 +51,17 @@ class Profile:
 
     @property
     def all_sets(self) -> tuple[str, ...]:
-        """The sets, and those with outliers in the noise as well."""
+        """Return the sets, including those with outliers in the noise."""
         return with_noise(self.sets)
 
     @property
     def all_curve_sets(self) -> tuple[str, ...]:
-        """Those of Figure 1, likewise."""
+        """Return the sets of Figure 1, including those with outliers in the noise."""
         return with_noise(self.curve_sets)
 
 
 def with_noise(sets: Sequence[str]) -> tuple[str, ...]:
-    """The sets, and behind them the random ones with outliers in X and in the noise."""
+    """Append the random sets with outliers in X and in the noise."""
     noisy = (f"{name}N" for name in sets if name.endswith("-C") and not is_e2006(name))
     return (*sets, *noisy)
 

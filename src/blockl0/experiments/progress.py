@@ -1,4 +1,4 @@
-"""How far a run is and how long it will take: a bar on a terminal with rich, else plain lines."""
+"""Progress and remaining time of a run: a bar on a terminal with rich, else plain lines."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from blockl0.experiments.cells import Cell
 from blockl0.progress import Bar, Lines, duration
 
 STARTED = 0.2
-"""Share of the time that must have gone into cells before their pace says anything."""
+"""Share of the elapsed time that cells must account for before their pace is used."""
 ENOUGH, TYPICAL = 200, 0.15
-"""Cells after which their mean is taken for those of an unknown method, and seconds before that."""
+"""Unknown methods take the mean of all cells after so many of them, and so many seconds before."""
 
 Kind = tuple[str, str, str]
 
 
 class Forecast:
-    """The time left, from what cells of the same set, form and method have taken so far."""
+    """Forecast the time left from finished cells of the same set, form and method."""
 
     def __init__(self, cells: Sequence[Cell]) -> None:
         self.left: Counter[Kind] = Counter(map(_kind, cells))
@@ -33,14 +33,14 @@ class Forecast:
         self.spent[_kind(cell)].append(seconds)
 
     def seconds(self, elapsed: float) -> float:
-        """Work left, in units of the pace so far: processes and overhead are in that pace."""
+        """Estimate the seconds left at the pace so far, which includes processes and overhead."""
         known = [seconds for times in self.spent.values() for seconds in times if seconds > 0.0]
         if not known:
             return float("nan")
         total = sum(known)
         if total < STARTED * elapsed:
-            return float("nan")  # so far processes have started rather than worked
-        # the longest cells come first, and say nothing about the others
+            return float("nan")  # at first most of the time goes into starting processes
+        # the longest cells come first and do not predict the others
         average = sum(known) / len(known) if len(known) >= ENOUGH else TYPICAL
         of_method: defaultdict[str, list[float]] = defaultdict(list)
         for (*_, method), times in self.spent.items():
@@ -59,7 +59,7 @@ def _kind(cell: Cell) -> Kind:
 
 
 class Progress:
-    """Plain lines now and then.
+    """Report progress in plain lines now and then.
 
     Parameters
     ----------
@@ -75,36 +75,36 @@ class Progress:
         self.echo = echo
 
     def start(self, cells: Sequence[Cell]) -> None:
-        """Begin with so many cells ahead."""
+        """Start with so many cells to do."""
         self.total, self.done = len(cells), 0
         self.forecast = Forecast(cells)
         self.began = time.perf_counter()
         self.shown = type(self).display(self.title, self.echo, "cells")
 
     def advance(self, cell: Cell, seconds: float) -> None:
-        """One more is done."""
+        """Count one more finished cell."""
         self.done += 1
         self.forecast.done(cell, seconds)
         self.shown(self.done, self.total, left=f"{self.left()} left")
 
     def stop(self) -> None:
-        """End, finished or not."""
+        """Stop, finished or not."""
         self.shown.close()
 
     def left(self) -> str:
-        """The forecast in words."""
+        """Return the forecast in words."""
         seconds = self.forecast.seconds(time.perf_counter() - self.began)
         return "?" if isnan(seconds) else f"about {duration(seconds)}"
 
 
 class RichProgress(Progress):
-    """A bar with the time left."""
+    """Report progress as a bar with the time left."""
 
     display = Bar
 
 
 def make_progress(title: str, echo: Callable[[str], Any]) -> Progress:
-    """A bar where there is a terminal and rich, plain lines elsewhere."""
+    """Return a bar where there is a terminal and rich, plain lines elsewhere."""
     if sys.stdout.isatty():
         try:
             import rich  # noqa: F401

@@ -1,4 +1,4 @@
-"""What our own methods must show, judged from the run's numbers."""
+"""Judge what our own methods promise, from the numbers of the run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Objectives = Mapping[tuple[str, str, str], Sequence[float]]
 
 
 def promises(store: Store, profile: Profile) -> list[Promise]:
-    """Only what the run has numbers for is judged."""
+    """Judge every promise for which the run has numbers."""
     found = [
         _dec_from_zero(store, profile),
         _lowest("Table 2", _of_samples(_table2(store, profile)), profile.refit),
@@ -35,7 +35,7 @@ def promises(store: Store, profile: Profile) -> list[Promise]:
 
 
 def _dec_from_zero(store: Store, profile: Profile) -> Promise | None:
-    """DEC from 0 <= printed, to the digits printed, on the random sets."""
+    """Check that DEC from zero is at most the printed number, to its digits, on random sets."""
     label = dec(change="zero")
     failures, draws = [], []
     for dataset in profile.all_sets:
@@ -77,7 +77,7 @@ def _of_samples(samples: Mapping[tuple[str, str, str], Sample]) -> Objectives:
 
 
 def _lowest(where: str, found: Objectives, ours: str) -> Promise | None:
-    """By the means over the starts, and start by start."""
+    """Check that ours is lowest, by means over the starts and start by start."""
     failures, total, single, comparisons = [], 0, 0, 0
     for (dataset, parameter, method), other in found.items():
         best = found.get((dataset, parameter, ours))
@@ -129,7 +129,7 @@ def _values(store: Store, cells: Iterable[figure2.Cell]) -> list[float]:
 
 
 def _lowest_on_draws(where: str, found: Objectives, ours: str) -> Promise | None:
-    """One run of ours against the best run of every other method."""
+    """Compare one run of ours with the best run of every other method."""
     failures, total = [], 0
     for (dataset, parameter, method), other in found.items():
         best = found.get((dataset, parameter, ours))

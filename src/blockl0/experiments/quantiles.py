@@ -1,4 +1,4 @@
-"""Where a printed number lies among many draws of the data: the cells, and the arithmetic.
+"""Quantiles of the printed numbers among many draws of the data.
 
 The paper's own draws are not known. If a variant is what was run, the printed number is one more
 draw: its rank among n of ours is then uniform on 0, …, n.
@@ -23,15 +23,15 @@ DEC_CHANGES = ("", "printed", "ranked", "list", "theta3", "theta5", "theta5 rank
 OTHERS = ("PGM-l0", "APGM-l0", "PGM-l1", "PGM-lp")
 METHODS = (*OTHERS, *(dec(change=change) for change in DEC_CHANGES), "refit-fast")
 ITERATIONS = (100, 300, 1000)
-"""How long the gradient methods may have run: the paper does not say."""
+"""Candidate run lengths of the gradient methods; the paper does not say."""
 TAIL = 0.05
-"""A number is explained between this quantile and one minus it."""
+"""A number is explained if its quantile lies between this and one minus this."""
 DIGITS = 2
-"""Digits of a printed number, which stands for all that rounds to it."""
+"""Significant digits of a printed number."""
 
 
 def cells(profile: Profile) -> list[Cell]:
-    """Every method on every draw, and the objective at the start on more of them."""
+    """List every method on every draw, and the objective at the start on more draws."""
     return [
         cell
         for dataset in profile.all_sets
@@ -43,12 +43,12 @@ def cells(profile: Profile) -> list[Cell]:
 
 
 def is_run(dataset: str, method: str) -> bool:
-    """Whether a label is run on a set: θ is varied on e2006 alone, see `dec_on`."""
+    """Tell whether a label is run on a set: θ is varied on e2006 only, see `dec_on`."""
     return is_e2006(dataset) or "theta" not in method
 
 
 def draw_cells(profile: Profile, dataset: str, price: float, method: str) -> list[Cell]:
-    """One method on the draws of one set and price, from one start each."""
+    """List the draws of one method on one set and price, from one start each."""
     count = profile.start_draws if method == "start" else profile.draws
     draws = (draw_of(profile.prices, price, number) for number in range(count))
     return [Cell(dataset, method, "price", price, draw=draw) for draw in draws]
@@ -59,14 +59,14 @@ def draw_cells(profile: Profile, dataset: str, price: float, method: str) -> lis
 
 @dataclass(frozen=True)
 class Reading:
-    """A label, read where it ended or after so many iterations."""
+    """Read a label at its end or after a number of iterations."""
 
     label: str
     iterations: int | None = None
 
     @property
     def title(self) -> str:
-        """In words."""
+        """Return the reading in words."""
         if self.label == "start":
             return "objective at the start"
         title = VARIANTS[self.label].title
@@ -74,13 +74,13 @@ class Reading:
 
     @property
     def column(self) -> str:
-        """The printed column that it may explain: APGM-ℓ0 stayed at its start, see the page."""
+        """Return the printed column to compare with: APGM-ℓ0 stayed at its start, see the page."""
         if self.label == "start":
             return "APGM-l0"
         return self.label if self.label in paper.METHODS else dec()
 
     def value(self, record: dict[str, object]) -> float:
-        """The objective; a run that ended earlier stays where it was."""
+        """Return the objective; a run that ended earlier keeps its last one."""
         at = record.get("at")
         found = at.get(str(self.iterations)) if isinstance(at, dict) else None
         value = record["objective"] if found is None else found
@@ -90,7 +90,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Place:
-    """A printed number among the draws of a reading."""
+    """Locate a printed number among the draws of a reading."""
 
     dataset: str
     price: float
@@ -100,22 +100,22 @@ class Place:
 
     @property
     def mean(self) -> float:
-        """Mean over the draws."""
+        """Return the mean over the draws."""
         return float(np.mean(self.values))
 
     @property
     def quantile(self) -> float:
-        """(rank + ½)/(n + 1), where draws that round to the printed number count half."""
+        """Return (rank + ½)/(n + 1), where draws that round to the printed number count half."""
         below, alike, above = self._ranks()
         return (below + 0.5 * alike + 0.5) / (below + alike + above + 1)
 
     @property
     def is_telling(self) -> bool:
-        """Whether most draws differ from the printed number; its quantile is near ½ otherwise."""
+        """Tell whether most draws differ from the printed number; else its quantile is near ½."""
         return 2 * self._ranks()[1] < len(self.values)
 
     def _ranks(self) -> tuple[int, int, int]:
-        """How many draws are below the printed number, round to it, and are above."""
+        """Count the draws below the printed number, rounding to it, and above."""
         half, values = rounding(self.printed), np.asarray(self.values)
         below = int(np.count_nonzero(values < self.printed - half))
         above = int(np.count_nonzero(values > self.printed + half))
@@ -123,22 +123,22 @@ class Place:
 
     @property
     def is_explained(self) -> bool:
-        """Whether the number lies in the central 90 %."""
+        """Tell whether the number lies in the central 90 %."""
         return is_central(self.quantile)
 
 
 def rounding(printed: float) -> float:
-    """Half a unit of the last printed digit."""
+    """Return half a unit of the last printed digit."""
     return 0.5 * 10.0 ** (np.floor(np.log10(printed)) - DIGITS + 1)
 
 
 def is_central(quantile: float) -> bool:
-    """Whether a quantile is away from both ends."""
+    """Tell whether a quantile is away from both ends."""
     return TAIL <= quantile <= 1.0 - TAIL
 
 
 def chance(n: int) -> float:
-    """The share of numbers that a right variant explains with n draws: 19/21 for n = 20."""
+    """Return the share of numbers that a right variant explains with n draws: 19/21 for n = 20."""
     ranks = (np.arange(n + 1) + 0.5) / (n + 1)
     return float(np.mean([is_central(rank) for rank in ranks]))
 
@@ -153,7 +153,7 @@ READINGS = (
 
 
 def collect(store: Store, profile: Profile) -> list[Place]:
-    """Every printed number among the draws that are there."""
+    """Locate every printed number among the finished draws."""
     places = []
     for dataset in profile.all_sets:
         for price in profile.prices:
@@ -168,13 +168,13 @@ def collect(store: Store, profile: Profile) -> list[Place]:
 
 
 def kind(dataset: str) -> str:
-    """The name of a set without its sizes: random, random-C, random-CN, e2006, e2006-C."""
+    """Return the name of a set without its sizes: random, random-C, random-CN, e2006, e2006-C."""
     return re.sub(r"-\d+", "", dataset)
 
 
 @dataclass(frozen=True)
 class Tally:
-    """The printed numbers of one kind of set among the draws of one reading."""
+    """Gather the printed numbers of one kind of set among the draws of one reading."""
 
     kind: str
     reading: Reading
@@ -182,24 +182,24 @@ class Tally:
 
     @property
     def quantiles(self) -> tuple[float, ...]:
-        """By price and size."""
+        """Return the quantiles by price and size."""
         return tuple(place.quantile for place in self.places)
 
     @property
     def explained(self) -> int:
-        """How many lie in the central 90 %."""
+        """Count the quantiles in the central 90 %."""
         return sum(place.is_explained for place in self.places)
 
     @property
     def expected(self) -> float:
-        """How many would if this were what was run."""
+        """Return how many would lie there if this were what the authors ran."""
         return sum(chance(len(place.values)) for place in self.places)
 
     @property
     def p_value(self) -> float | None:
-        """Of the Kolmogorov-Smirnov test that the telling quantiles are uniform, if there are any.
+        """Test that the telling quantiles are uniform (Kolmogorov-Smirnov), if there are any.
 
-        Those to which most draws round are near ½ whatever the truth, and are left out.
+        Quantiles of numbers to which most draws round are near ½ whatever the truth: left out.
         """
         from scipy.stats import kstest
 
@@ -208,12 +208,12 @@ class Tally:
 
     @property
     def ratio(self) -> float:
-        """Geometric mean of ours over the paper's."""
+        """Return the geometric mean of ours over the paper's."""
         return float(np.exp(np.mean([np.log(p.mean / p.printed) for p in self.places])))
 
 
 def tally(places: Sequence[Place]) -> list[Tally]:
-    """For each kind of set and reading."""
+    """Tally the places for each kind of set and reading."""
     groups: dict[tuple[str, Reading], list[Place]] = {}
     for place in places:
         groups.setdefault((kind(place.dataset), place.reading), []).append(place)
@@ -221,7 +221,7 @@ def tally(places: Sequence[Place]) -> list[Tally]:
 
 
 def start_losses(dataset: str, n_features: int) -> list[tuple[float, float, float]]:
-    """Price, printed start value less λn, and its rounding, for one set.
+    """Return price, printed start value less λn, and its rounding, for one set.
 
     One draw of y for all prices would make them equal to within their roundings.
     """
@@ -233,5 +233,5 @@ def start_losses(dataset: str, n_features: int) -> list[tuple[float, float, floa
 
 
 def is_redrawn(rows: Sequence[tuple[float, float, float]]) -> bool:
-    """Whether no single number lies within the rounding of all of them."""
+    """Tell whether no single number lies within the rounding of all of them."""
     return max(v - r for _, v, r in rows) > min(v + r for _, v, r in rows)

@@ -1,4 +1,4 @@
-"""What a claim is judged under: a noise, a change of DEC for each kind of set, and its role."""
+"""Conditions of a claim: a noise, a change of DEC for each kind of set, and its role."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ SHOWN_CHANGES = {
     "random": "ranked", "random-C": "", "random-CN": "ranked", "e2006": "theta5 ranked",
     "e2006-C": "theta5 ranked",
 }  # fmt: skip
-"""The change of DEC that the printed Table 2 supports, by kind of set; see the quantiles. On e2006
-they tell θ but not the greedy choice, which is taken as on the random sets."""
+"""The change of DEC that fits the printed Table 2 best, by kind of set; see the quantiles. On
+e2006 they decide θ but not the greedy choice, which is taken as on the random sets."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Which change of DEC is taken: one on all sets, or one for each kind of set."""
+    """Choose a change of DEC: one on all sets, or one for each kind of set."""
 
     title: str
     changes: Mapping[str, str] | str
 
     def label(self, dataset: str, working_set: str = "R10G2") -> str:
-        """The label on a set."""
+        """Return the label on a set."""
         changes = self.changes
         change = changes if isinstance(changes, str) else changes[kind(dataset)]
         return dec_on(dataset, change, working_set)
@@ -43,11 +43,11 @@ SHOWN_SPLIT = Choice(
     "DEC as the printed Table 2 shows it, but greedy coordinates half from the support",
     {name: change.removesuffix("ranked").strip() for name, change in SHOWN_CHANGES.items()},
 )
-"""Table 2 has a price. Which greedy choice was made under a budget no printed number shows."""
+"""The choice for budgets, about which no printed number says anything: Table 2 has prices."""
 
 
 def choices(changes: Iterable[str], *, is_budget: bool) -> list[Choice]:
-    """One for each change, and what the printed numbers show."""
+    """Return one choice for each change, and the one that the printed numbers show."""
     return [
         SHOWN_CHOICE,
         *([SHOWN_SPLIT] if is_budget else []),
@@ -56,7 +56,7 @@ def choices(changes: Iterable[str], *, is_budget: bool) -> list[Choice]:
 
 
 def role_of(choice: Choice | None, noise: str | None, *, is_text: bool, is_shown: bool) -> str:
-    """The role of a combination; `is_text`, `is_shown` for what is varied besides these.
+    """Return the role of a combination; `is_text`, `is_shown` describe what else is varied.
 
     `noise` is None where the sets have no outliers.
     """
@@ -68,7 +68,7 @@ def role_of(choice: Choice | None, noise: str | None, *, is_text: bool, is_shown
 
 
 def under_noise(sets: Sequence[str], noise: str) -> tuple[str, ...]:
-    """The paper's sets, the random ones with outliers in one reading of their noise."""
+    """Return the paper's sets, random ones with outliers in one reading of their noise."""
     return tuple(
         name.removesuffix("-C") + noise if name.endswith("-C") and not is_e2006(name) else name
         for name in sets
@@ -76,6 +76,6 @@ def under_noise(sets: Sequence[str], noise: str) -> tuple[str, ...]:
 
 
 def mean(store: Store, cells: Iterable[Cell]) -> float | None:
-    """Mean objective of the finished cells; None when there are none."""
+    """Return the mean objective of the finished cells; None when there are none."""
     values = [store[cell]["objective"] for cell in cells if cell in store]
     return float(np.mean(values)) if values else None

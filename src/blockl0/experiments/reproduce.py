@@ -1,4 +1,4 @@
-"""One command for the paper: compute what is missing, then write CSV, drawings and the page."""
+"""Reproduce the paper: compute missing cells, then write CSV, drawings and the page."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ EXPERIMENTS: dict[str, ModuleType] = {
 }
 """In the order of the page. Each has NAME, TITLE, cells(profile) and write(store, profile, out)."""
 LISTED = 8
-"""Exceptions printed of each promise; the page has all of them."""
+"""Number of exceptions printed for each promise; the page has all of them."""
 
 
 def reproduce(
     names: Sequence[str], profile: Profile, out: Path, *, jobs: int, echo: Callable[[str], Any]
 ) -> Path:
-    """Compute the experiments and write everything; returns the path of the page.
+    """Compute the experiments, write everything, and return the path of the page.
 
-    The page shows all that the folder holds for this profile, not only what was asked for now.
+    The page shows all results in the folder for this profile, also of earlier runs.
     """
     drawing.need_matplotlib()
     profile, skipped = without_missing_data(profile)
@@ -59,7 +59,7 @@ def reproduce(
         if cells:
             echo(f"{name}: {len(cells)} cells" + _known(cells, wanted, store))
         wanted |= cells
-    # all in one go, so that the time left is that of the whole command
+    # all in one go, so that the forecast is that of the whole command
     title = names[0] if len(names) == 1 else "all"
     run_cells(list(wanted), store, jobs, make_progress(title, echo))
     return write_all(names, profile, out, store, skipped=skipped, echo=echo)
@@ -82,7 +82,7 @@ def write_all(
     skipped: Sequence[str],
     echo: Callable[[str], Any],
 ) -> Path:
-    """Write CSV, drawings and the page from what is on file."""
+    """Write CSV, drawings and the page from the stored cells."""
     has_table1 = "table1" in names or (out / "table1.csv").exists()
     sections = {
         name: module.write(store, profile, out)
@@ -122,7 +122,7 @@ def _tell(
 
 
 def without_missing_data(profile: Profile) -> tuple[Profile, list[str]]:
-    """The profile without the sets of e2006 when its file is not there, and their names."""
+    """Drop the e2006 sets from a profile if their file is missing; return their names too."""
     if os.path.isfile(os.path.expanduser(os.environ.get(E2006_VARIABLE, ""))):
         return profile, []
     everything = dict.fromkeys([*profile.sets, *profile.curve_sets])

@@ -1,4 +1,4 @@
-"""How every method is run, on the page: the records of the variants."""
+"""The settings of every method, as a table of the page."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GREEDY_TITLES = {
 
 
 def section(profile: Profile) -> str:
-    """The table of all variants that this profile runs."""
+    """Return the table of all variants that this profile runs."""
     changes = [
         *figure1.END_CHANGES, *figure2.DEC_CHANGES, *quantiles.DEC_CHANGES,
         *(["unstopped"] if profile.is_unstopped else []),

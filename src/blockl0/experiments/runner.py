@@ -12,9 +12,9 @@ from blockl0.experiments.store import Store
 
 
 def run_cells(cells: Sequence[Cell], store: Store, jobs: int, progress: Progress) -> None:
-    """Compute what the store does not hold yet.
+    """Compute the cells that the store lacks.
 
-    The numbers do not depend on `jobs`; the seconds do, as on any machine that has more to do.
+    The objectives do not depend on `jobs`; the seconds do.
     """
     missing = in_order(cell for cell in dict.fromkeys(cells) if cell not in store)
     progress.start(missing)
@@ -27,7 +27,7 @@ def run_cells(cells: Sequence[Cell], store: Store, jobs: int, progress: Progress
 
 
 def in_order(cells: Iterable[Cell]) -> list[Cell]:
-    """The longest first, so that no process is left with one at the end; then by data set.
+    """Sort cells: the longest first, to balance the processes; then by data set.
 
     Cells on the same data follow each other, because data are loaded or made once.
     """
@@ -35,7 +35,7 @@ def in_order(cells: Iterable[Cell]) -> list[Cell]:
 
 
 def _weight(cell: Cell) -> float:
-    """0 for most cells, more for those that may take from half a minute to minutes."""
+    """Return 0 for most cells, more for those that may take half a minute or longer."""
     if cell.method.endswith("unstopped"):
         return 1.0
     is_long = cell.method.startswith("refit") and cell.form == "price" and is_e2006(cell.dataset)
@@ -49,7 +49,7 @@ def _compute_all(cells: Sequence[Cell], jobs: int) -> Iterator[tuple[Cell, dict[
         return
     from joblib import Parallel, delayed
 
-    # one cell at a time, in whatever order they end: a finished cell never waits to be saved
+    # unordered and one at a time, so that every finished cell is saved at once
     parallel: Any = Parallel(
         n_jobs=jobs,
         backend="loky",
@@ -60,6 +60,6 @@ def _compute_all(cells: Sequence[Cell], jobs: int) -> Iterator[tuple[Cell, dict[
 
 
 def _compute_in_worker(cell: Cell) -> tuple[Cell, dict[str, Any]]:
-    # Ctrl-C reaches every process of the terminal; it is for the parent to act on it
+    # Ctrl-C reaches every process of the terminal; the parent handles it
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     return cell, compute(cell)

@@ -1,4 +1,4 @@
-"""Cells gathered over their starts, and how numbers are written."""
+"""Gather cells over their starts; format numbers."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from blockl0.experiments.store import Store
 from blockl0.experiments.variants import VARIANTS
 
 SAME = 1e-6
-"""Objectives closer than this share are the same."""
+"""Relative difference below which objectives count as equal."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """What the starts of one method on one problem gave."""
+    """Gather the results of one method on one problem over its starts."""
 
     objectives: tuple[float, ...]
     seconds: tuple[float, ...]
@@ -28,25 +28,25 @@ class Sample:
 
     @property
     def objective(self) -> float:
-        """Mean over the starts."""
+        """Return the mean over the starts."""
         return float(np.mean(self.objectives))
 
     @property
     def spread(self) -> float:
-        """Standard deviation over the starts."""
+        """Return the standard deviation over the starts."""
         return float(np.std(self.objectives))
 
 
 def starts(
     dataset: str, method: str, form: str, value: float, seeds: int, draw: int = 0
 ) -> list[Cell]:
-    """The cells of one method on one problem: one if its start makes no difference."""
+    """List the cells of one method on one problem: one if its start makes no difference."""
     count = seeds if VARIANTS[method].is_seeded else 1
     return [Cell(dataset, method, form, value, seed, draw) for seed in range(count)]
 
 
 def gather(store: Store, cells: Iterable[Cell]) -> Sample | None:
-    """The finished ones of these cells, None when there are none."""
+    """Gather the finished cells; None when there are none."""
     records = [store[cell] for cell in cells if cell in store]
     if not records:
         return None
@@ -58,7 +58,7 @@ def gather(store: Store, cells: Iterable[Cell]) -> Sample | None:
 
 
 def places(values: Mapping[str, float]) -> dict[str, int]:
-    """1, 2, 3 for the three smallest different values, 0 for the rest; equal ones share a place."""
+    """Rank the three smallest different values 1, 2, 3, the rest 0; equal ones share a place."""
     place, last, ranked = 0, -np.inf, {}
     for name in sorted(values, key=values.__getitem__):
         if values[name] - last > SAME * abs(values[name]):
@@ -68,13 +68,13 @@ def places(values: Mapping[str, float]) -> dict[str, int]:
 
 
 def sci(value: float, digits: int = 3) -> str:
-    """A number as the paper writes it, '6.9e+2'."""
+    """Write a number as the paper does, '6.9e+2'."""
     mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
     return f"{mantissa}e{int(exponent):+d}"
 
 
 def short(value: float) -> str:
-    """A time or a ratio with two digits: '0.0021', '0.43', '12', '340'."""
+    """Write a time or a ratio with two digits: '0.0021', '0.43', '12', '340'."""
     if value == 0.0:
         return "0"
     rounded = float(f"{value:.2g}")
@@ -84,7 +84,7 @@ def short(value: float) -> str:
 
 
 def multiple(value: float) -> str:
-    """A ratio: '1.03', '0.87', '0.0021'."""
+    """Write a ratio: '1.03', '0.87', '0.0021'."""
     return f"{value:.2f}" if value >= 0.1 else f"{value:.2g}"
 
 

@@ -1,4 +1,4 @@
-"""Raw or unit columns: what scaling is worth to the greedy methods, beside DEC and refit."""
+"""Raw or unit columns: the effect of scaling on the greedy methods, beside DEC and refit."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from blockl0.experiments.variants import GREEDY, VARIANTS, dec
 NAME = "scaling"
 TITLE = "What scaling the columns is worth"
 EXAMPLE = ("e2006-5000-1024", 8)
-"""Set and budget that are spelled out, by draw."""
+"""The set and budget shown draw by draw."""
 EXAMPLE_METHODS = (dec(change="theta5"), dec(change="theta5 long"), "OMP", "OMP unit")
 HEAD = ("sets", "method", "points", "unit_over_raw", "dec_over_raw", "refit_over_raw")
 
 
 def section(store: Store, profile: Profile, out: Path) -> str:
-    """The part of the page; its first table is written as scaling.csv."""
+    """Return the section of the page; its first table is written as scaling.csv."""
     rows = _ratios(store, profile)
     if not rows:
         return ""

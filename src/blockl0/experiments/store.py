@@ -1,4 +1,4 @@
-"""Finished cells on disk: one JSON line each, appended at once, so that a killed run resumes."""
+"""Finished cells on disk, one JSON line each, so that a killed run resumes."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ NOT_IN_CELLS = (
     "cli", "experiments", "report", "tables", "demo.py", "files.py", "model_checks.py",
     "model_file.py",
 )  # fmt: skip
-"""Parts of the package that no cell depends on, but for `CELL_FILES`."""
+"""Parts of the package that no cell depends on, except `CELL_FILES`."""
 CELL_FILES = ("experiments/cells.py", "experiments/variants.py")
 
 
 class Store:
-    """The finished cells of a folder.
+    """Store the finished cells of a folder.
 
-    A line that was torn when a run was killed is skipped. A cell computed by another version of
-    the code, or from another file of e2006, stays in the file but is computed afresh.
+    A line cut off when a run was killed is skipped. A cell computed by another version of the
+    code, or from another e2006 file, stays in the file but is computed again.
 
     Parameters
     ----------
     folder : Path
-        Made when it is not there.
+        Created if it does not exist.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -50,14 +50,14 @@ class Store:
             record = json.loads(line)
             cell = Cell(**record.pop("cell"))
         except (ValueError, KeyError, TypeError):
-            return  # torn
+            return  # cut off when a run was killed
         if record.pop("origin", None) == origin(cell):
             self._records[cell] = record
         else:
             self.n_stale += 1
 
     def add(self, cell: Cell, record: dict[str, Any]) -> None:
-        """Write a finished cell, and be sure that it is on disk."""
+        """Write a finished cell and flush it to disk."""
         line = json.dumps({"cell": asdict(cell), "origin": origin(cell)} | record) + "\n"
         if self._is_torn:
             line, self._is_torn = "\n" + line, False
@@ -77,18 +77,18 @@ class Store:
         return len(self._records)
 
     def jobs(self) -> list[int]:
-        """How many cells were computed at a time, in the runs that filled the store."""
+        """Return the numbers of parallel jobs of the runs that filled the store."""
         return sorted({record["jobs"] for record in self._records.values()})
 
 
 def origin(cell: Cell) -> str:
-    """What a cell's number depends on besides its key: the code, and for e2006 the file."""
+    """Return the origin of a cell's number besides its key: the code, and for e2006 the file."""
     return fingerprint() + (f" {_file_digest()}" if is_e2006(cell.dataset) else "")
 
 
 @lru_cache(maxsize=1)
 def fingerprint() -> str:
-    """A hash of the code that cells run."""
+    """Hash the code that cells run."""
     root = Path(blockl0.__file__).parent
     files = [
         file for file in root.rglob("*.py") if file.relative_to(root).parts[0] not in NOT_IN_CELLS

@@ -37,7 +37,7 @@ Row = tuple[int | None, ...]
 
 @dataclass(frozen=True)
 class Table1:
-    """The counts, in the order of ``HEADER``; None where the paper prints a dash.
+    """Hold the counts, in the order of ``HEADER``; None where the paper prints a dash.
 
     ``constrained`` and ``regularized`` count supports, as the paper does; the rows ``..._points``
     count distinct points, as Definition 1 does (two supports may share one). ``strict`` rows demand

@@ -15,12 +15,12 @@ TITLE = "Table 1: points that satisfy each optimality condition"
 
 
 def cells(profile: Profile) -> list[Cell]:
-    """None: it is counted in exact arithmetic in a few seconds, without any solver."""
+    """Return no cells: the table is counted in exact arithmetic, without a solver."""
     return []
 
 
 def collect() -> list[tuple[str, table1.Row, table1.Row]]:
-    """Name, ours, the paper's, for each row."""
+    """Collect name, our row and the paper's row."""
     counted = table1.run()
     return [
         ("constrained", counted.constrained, table1.PAPER_CONSTRAINED),

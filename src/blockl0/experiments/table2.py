@@ -22,7 +22,7 @@ HEAD = (
 
 @dataclass(frozen=True)
 class Entry:
-    """One number of the table, and the printed one where there is one."""
+    """Hold one number of the table, and the printed one where there is one."""
 
     dataset: str
     price: float
@@ -33,17 +33,17 @@ class Entry:
 
     @property
     def ratio(self) -> float | None:
-        """Ours over the printed one."""
+        """Return our number over the printed one."""
         return None if self.printed is None else self.ours.objective / self.printed.objective
 
 
 def methods(profile: Profile) -> tuple[str, ...]:
-    """The paper's five and ours."""
+    """Return the paper's five methods and ours."""
     return (*paper.METHODS, profile.refit)
 
 
 def cells(profile: Profile) -> list[Cell]:
-    """What has to be computed."""
+    """List the cells of the table."""
     return [
         cell
         for dataset in profile.all_sets
@@ -54,14 +54,14 @@ def cells(profile: Profile) -> list[Cell]:
 
 
 def problem_cells(profile: Profile, dataset: str, price: float, method: str) -> list[Cell]:
-    """The starts of one number of the table; the data are those of the price's first draw."""
+    """List the starts of one number of the table, on the first draw of its price."""
     seeds = profile.refit_seeds if method == profile.refit else profile.seeds
     draw = draw_of(profile.prices, price, 0)
     return starts(dataset, method, "price", price, seeds, draw)
 
 
 def collect(store: Store, profile: Profile) -> list[Entry]:
-    """All numbers that are there."""
+    """Collect all finished numbers."""
     entries = []
     for dataset in profile.all_sets:
         for price in profile.prices:

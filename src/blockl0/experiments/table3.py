@@ -33,7 +33,7 @@ HEAD = (
 
 @dataclass(frozen=True)
 class Entry:
-    """Seconds of one method on one set, over all prices and starts."""
+    """Hold the seconds of one method on one set, over all prices and starts."""
 
     dataset: str
     method: str
@@ -42,27 +42,27 @@ class Entry:
 
     @property
     def mean(self) -> float:
-        """Mean."""
+        """Return the mean."""
         return float(np.mean(self.seconds))
 
     @property
     def std(self) -> float:
-        """Standard deviation."""
+        """Return the standard deviation."""
         return float(np.std(self.seconds))
 
     @property
     def ratio(self) -> float | None:
-        """The paper's mean over ours."""
+        """Return the paper's mean over ours."""
         return None if self.printed is None else self.printed.mean / self.mean
 
 
 def cells(profile: Profile) -> list[Cell]:
-    """Those of Table 2."""
+    """List the cells of Table 2."""
     return table2.cells(profile)
 
 
 def collect(store: Store, profile: Profile) -> list[Entry]:
-    """All times that are there."""
+    """Collect all finished times."""
     entries = []
     for dataset in profile.all_sets:
         for method in table2.methods(profile):
@@ -102,7 +102,7 @@ def write(store: Store, profile: Profile, out: Path) -> str:
 
 
 def _in_words(entries: Sequence[Entry]) -> str:
-    """What the paper says of its times, for ours: numbers, no verdict."""
+    """Restate the paper's sentences about its times with our numbers, without a verdict."""
     ours = {entry.dataset: entry for entry in entries if entry.method == dec()}
     ratios = [
         ours[entry.dataset].mean / entry.mean

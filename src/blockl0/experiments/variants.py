@@ -1,4 +1,4 @@
-"""Every way a method is run, one record each: what a reproduction may vary without saying so.
+"""Variants: every way a method is run, one record each.
 
 A label of this table is part of the key of a cell, and its record is what `blockl0.solve` is given.
 """
@@ -11,7 +11,7 @@ from typing import Any
 from blockl0.dec.decomposition import AS_PRINTED
 
 TINY, ZERO = "1e-7·randn", "0"
-"""The paper's start, projected to feasible, and the other one."""
+"""Starting points: the paper's, projected to a feasible one, and zero."""
 OPTIONS = (
     "working_set", "greedy", "theta", "theta_scale", "stopping", "tol", "window", "max_iter",
     "normalize", "effort",
@@ -23,7 +23,7 @@ NEVER = 10**6
 
 @dataclass(frozen=True)
 class Variant:
-    """A method with everything that may be varied about it.
+    """Describe a method with everything that may be varied about it.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Variant:
 
     @property
     def options(self) -> dict[str, Any]:
-        """What `solve` is given besides data, parameter, start and seed."""
+        """Return the options for `solve` besides data, parameter, start and seed."""
         values = {name: getattr(self, name) for name in OPTIONS}
         return {name: value for name, value in values.items() if value is not None}
 
@@ -82,7 +82,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "zero": {"start": ZERO},
     "unstopped": {"window": NEVER, "max_iter": NEVER},
 }
-"""What is changed about the defaults of "dec", by a short name; "printed" is the paper's letter."""
+"""Changes to the defaults of "dec", by a short name; "printed" follows the paper to the letter."""
 CHANGE_TITLES = {
     "": "by default",
     "printed": "to the letter",
@@ -99,20 +99,20 @@ CHANGE_TITLES = {
 
 
 SETTLED = {"R0G2": {"tol": 0.0, "window": 50}}
-"""Without random coordinates a block in which nothing changes comes again for ever: a run that is
-not to be stopped may end there."""
+"""Without random coordinates a block that changes nothing is chosen for ever, so that even a run
+without a stopping rule may end there."""
 
 
 def dec(working_set: str = "R10G2", change: str = "") -> str:
-    """The label of DEC-RiGj with a change."""
+    """Return the label of DEC-RiGj with a change."""
     return f"DEC-{working_set} {change}".rstrip()
 
 
 def dec_on(dataset: str, change: str = "", working_set: str = "R10G2") -> str:
-    """The label on a set: θ is varied on e2006 alone.
+    """Return the label on a set: θ is varied on e2006 only.
 
-    On the random sets curvatures are in the hundreds. θ = 1e-3 is then what the default is, and
-    1e-5 hardly another.
+    On the random sets curvatures are in the hundreds, where θ = 1e-5 and the default θ = 1e-3
+    give nearly the same runs.
     """
     if dataset.startswith("random"):
         change = change.removeprefix("theta3").removeprefix("theta5").strip()
@@ -137,7 +137,7 @@ def _dec_variants() -> dict[str, Variant]:
 # -- the others ------------------------------------------------------------------------------------
 
 GREEDY = ("SSP", "ROMP", "OMP", "CoSaMP")
-"""The greedy methods by their labels; they rank raw columns, as the toolbox of the paper does."""
+"""Labels of the greedy methods; they rank raw columns, as the toolbox of the paper does."""
 GREEDY_UNIT = tuple(f"{name} unit" for name in GREEDY)
 """The same with unit columns."""
 _DESCENT = {"tol": 1e-5, "window": 50, "max_iter": 1000}
