@@ -20,11 +20,11 @@ from blockl0.certificate import optimality
 from blockl0.exact import Stages, handover, may_prove, stages
 from blockl0.exact.products import ProductBounds
 from blockl0.exact.prover import Prover
+from blockl0.exact.watch import Watch
 from blockl0.incumbent import Incumbent
 from blockl0.problem.fits import make_fits
 from blockl0.problem.preprocess import apply
 from blockl0.problem.problem import as_problem
-from blockl0.run import Timer
 from blockl0.solve import solve_problem
 from grid import quick_first
 from targets import as_target
@@ -55,6 +55,7 @@ def optimum(problem):
 STOPS = {
     "gap": ({"gap": 0.2}, Status.GAP),
     "nodes": ({"node_limit": 3}, Status.NODE_LIMIT),
+    "work": ({"work_limit": 1e-9}, Status.WORK_LIMIT),
     "time": ({"time_limit": 1e-9}, Status.TIME_LIMIT),
     "callback": ({"callback": lambda p: p.iteration > 2}, Status.STOPPED),
     "memory": ({"memory_limit": 1.0}, Status.OPTIMAL),
@@ -200,7 +201,7 @@ def test_what_is_found_before_a_search_gives_up_is_kept(monkeypatch):
     rng = np.random.default_rng(0)
     problem = as_problem(rng.standard_normal((20, 60)), rng.standard_normal(20), n_nonzero_coefs=5)
     start = Incumbent.at(problem, make_fits(problem).minimum(np.arange(5)).w)
-    search = Stages(problem, start, Timer(60.0), 0.0, 1e9)
+    search = Stages(problem, start, Watch(), 0.0, 1e9)
     seen = []
     while not search.is_stuck:
         search.advance(50)
@@ -331,8 +332,10 @@ def test_a_proof_that_takes_too_long_is_out_of_reach(monkeypatch):
     assert certify(X, y, w, level=12, **options).holds
     with pytest.raises(OutOfReachError, match=r"coarser than `tol`"):
         certify(X, y, w, level=12, tol=1e-11, **options)
-    monkeypatch.setattr(optimality, "SECONDS", 0.0)
-    with pytest.raises(OutOfReachError, match=r"out of reach: after 0 s a gap of \d+"):
+    monkeypatch.setattr(optimality, "WORK", 1e-6)
+    with pytest.raises(
+        OutOfReachError, match=r"out of reach: after 1e-06e9 multiplications a gap of \d+"
+    ):
         certify(X, y, w, level=12, **options)
 
 

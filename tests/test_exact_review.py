@@ -10,6 +10,7 @@ import pytest
 import blockl0
 from blockl0.exact.last_columns import finish
 from blockl0.exact.stages import Stages
+from blockl0.exact.watch import Watch
 from blockl0.incumbent import Incumbent
 from blockl0.problem.problem import as_problem
 from blockl0.run import Run
@@ -52,7 +53,7 @@ def test_what_the_enumeration_finds_is_kept():
     w = problem.zero()
     w[:4] = np.linalg.lstsq(X[:, :4], y, rcond=None)[0]
     start = Incumbent.at(problem, w)
-    search = Stages(problem, start, Run(problem), 0.0, 4e9)
+    search = Stages(problem, start, Watch(), 0.0, 4e9)
     best = np.inf
     while not search.is_stuck and not search.is_finished:
         search.advance(20_000)
@@ -81,7 +82,9 @@ def test_a_time_limit_is_kept_while_the_first_bound_is_made():
     X = rng.standard_normal((1200, 900)) + rng.standard_normal((1200, 1))
     y = X[:, ::90].sum(axis=1) + 5.0 * rng.standard_normal(1200)
     problem = as_problem(X, y, n_nonzero_coefs=10, ridge=0.1)
-    search = Stages(problem, Incumbent.at(problem, problem.zero()), Run(problem, 0.0), 0.0, 4e9)
+    search = Stages(
+        problem, Incumbent.at(problem, problem.zero()), Watch(Run(problem, 0.0)), 0.0, 4e9
+    )
     search.advance(5)
     assert not search.is_finished
     assert search.bound <= blockl0.solve(X, y, n_nonzero_coefs=10, ridge=0.1).objective

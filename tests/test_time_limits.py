@@ -131,7 +131,7 @@ def test_wherever_the_time_is_up_the_bound_is_true(rng, blocks, monkeypatch, rid
     seen = set()
     for n_reads in [*range(0, 60, 3), *range(60, 600, 60)]:
         clock = Reads(n_reads)
-        search = stages.Stages(problem, start, clock, 0.0, 1e9)
+        search = stages.Stages(problem, start, Watch(clock), 0.0, 1e9)
         while not search.is_finished and clock.seconds_left > 0.0:
             search.advance(1)
         assert clock.n_made <= n_reads + 12
@@ -139,3 +139,62 @@ def test_wherever_the_time_is_up_the_bound_is_true(rng, blocks, monkeypatch, rid
         assert search.incumbent.objective >= best.objective * (1.0 - 1e-9)
         seen.add(round(search.bound, 6))
     assert len(seen) > 3  # the bound rises with the time
+
+
+WORKS = {
+    "tableaus": ({}, {}),
+    "products": ({"ridge": 0.5}, {"SMALL": 0}),
+    "rows": ({"ridge": 2.0, "loss": "huber"}, {}),
+    "units": ({"feature_groups": np.repeat(np.arange(10), 3)}, {}),
+    "units, rows": (
+        {"loss": "huber", "ridge": 2.0, "feature_groups": np.repeat(np.arange(10), 3)}, {},
+    ),
+    "bounds": ({"positive": True}, {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", WORKS)
+def test_work_ends_a_search_at_the_same_node_however_slow_the_machine_is(rng, monkeypatch, kind):
+    """The clock of a busy machine runs ahead: what is found and proven does not depend on it."""
+    from blockl0.exact import stages
+
+    options, sizes = WORKS[kind]
+    for name, value in sizes.items():
+        monkeypatch.setattr(stages, name, value)
+    X, y = data(rng)
+    problem = as_problem(X, y, n_nonzero_coefs=4, **options)
+    whole = Watch()
+    start = Incumbent.at(problem, problem.zero())
+    search = stages.Stages(problem, start, whole, 0.0, 1e9)
+    while not search.is_finished:
+        search.advance(1)
+    assert search.is_optimal and whole.work > 0.0
+    for share in (0.01, 0.3, 0.7):
+        limit, found = share * whole.work / watch.UNIT, []
+        for pace in (0.0, 0.3):
+            monkeypatch.setattr("blockl0.run.time.perf_counter", slow_clock(pace))
+            result = blockl0.solve(
+                X, y, n_nonzero_coefs=4, method="exact", random_state=0, work_limit=limit, **options
+            )
+            found.append((result.status, result.lower_bound, result.objective, result.n_iter))
+        assert found[0] == found[1]
+        assert result.lower_bound <= search.incumbent.objective * (1.0 + 1e-9)
+        assert result.objective >= search.incumbent.objective * (1.0 - 1e-9)
+
+
+def slow_clock(pace):
+    """A clock that goes on by so many seconds whenever it is read."""
+    now = [0.0]
+
+    def read():
+        now[0] += pace
+        return now[0]
+
+    return read
+
+
+@pytest.mark.parametrize("bad", [0, -1.0, "much", np.nan])
+def test_a_limit_of_work_is_positive(rng, bad):
+    X, y = data(rng)
+    with pytest.raises((ValueError, TypeError), match="work_limit"):
+        blockl0.solve(X, y, n_nonzero_coefs=2, method="exact", work_limit=bad)

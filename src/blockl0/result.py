@@ -28,6 +28,7 @@ class Status(Enum):
     MAX_ITER = "max_iter", "Stopped at the iteration limit; raise `max_iter` to go on."
     TIME_LIMIT = "time_limit", "Stopped at the time limit; this is the best point found."
     NODE_LIMIT = "node_limit", "Stopped at the node limit; optimality is not proven."
+    WORK_LIMIT = "work_limit", "Stopped at the limit of work; optimality is not proven."
     NO_BOUND = "no_bound", "No bound exists for this problem: nothing is proven of this point."
     INTERRUPTED = "interrupted", "Interrupted from the keyboard; this is the best point found."
     STOPPED = "stopped", "Stopped by the callback; this is the best point found."

@@ -17,15 +17,15 @@ from blockl0.certificate.point import Better, PointUnderTest
 from blockl0.errors import OutOfReachError
 from blockl0.exact import Stages, may_prove, no_bound, obstacle
 from blockl0.exact.method import MEMORY
+from blockl0.exact.watch import Watch
 from blockl0.incumbent import Incumbent
 from blockl0.problem.fits import make_fits
 from blockl0.problem.problem import Problem
-from blockl0.run import Timer
 
 Indices = NDArray[np.int64]
 
-SECONDS = 30.0
-"""For a proof, as long as other complete certificates may take."""
+WORK = 30.0
+"""For a proof, in units of 1e9 multiplications: as long as other complete certificates may take."""
 NODES = 50
 """Between two looks at what was found."""
 ENUMERATED = 1000
@@ -45,14 +45,14 @@ def improve_globally(point: PointUnderTest, level: int) -> Better | None:
         return _enumerate(point, level)
     members = problem.units.columns(point.members)
     start = Incumbent.at(problem, make_fits(problem).minimum(members, point.w).w)
-    better, clock = _confirmed(point, start), Timer(SECONDS)
+    better, watch = _confirmed(point, start), Watch(work_limit=WORK)
     if better is not None:
         return better
-    search = Stages(problem, start, clock, 0.0, MEMORY)
+    search = Stages(problem, start, watch, 0.0, MEMORY)
     while better is None:
         # a search may find something before its first node
         better = _confirmed(point, search.incumbent)
-        if search.is_finished or search.is_stuck or clock.seconds_left <= 0.0:
+        if search.is_finished or search.is_stuck or watch.is_spent:
             break
         search.advance(NODES)
     if better is not None:
@@ -80,7 +80,7 @@ def _why(point: PointUnderTest, search: Stages, level: int) -> str:
             "only, which is coarser than `tol`; raise it."
         )
     return (
-        f"`level`={level} is out of reach: after {SECONDS:g} s a gap of "
+        f"`level`={level} is out of reach: after {WORK:g}e9 multiplications a gap of "
         f"{(best - search.bound) / abs(best):.2%} is left; ask for a lower level, or for "
         "method='exact' of `solve` with more time."
     )

@@ -11,7 +11,6 @@ and Σu is next to nothing where η has the best one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import fsum
 from typing import Any, NamedTuple
 
@@ -29,6 +28,7 @@ from blockl0.exact.bounds import (
     relax_columns,
 )
 from blockl0.exact.last_columns import Finished
+from blockl0.exact.watch import DENSE, NEVER, Watch
 from blockl0.problem.problem import Problem
 
 Floats = NDArray[np.float64]
@@ -47,6 +47,8 @@ FLATTEST = 1e-6
 BOX_DOUBLINGS = 200
 BALANCE_STEPS = 4
 """Newton steps that an intercept may need beyond the precision it comes with."""
+TERM, EXACT_TERM = 20.0, 200.0
+"""Work of a sample's loss and slopes, and with sums of them that are exact."""
 LEAF_STEPS = 8
 """Newton steps that a fit may need to prove what it is worth."""
 
@@ -85,14 +87,12 @@ class DataBounds:
         With a ridge.
     ceiling : float
         An objective that some point reaches; what is above it does not matter.
-    is_late : callable
-        Whether the time is up: a relaxation then ends with what it has.
+    watch : Watch
+        Says when the search must end: a relaxation then ends with what it has.
     """
 
-    def __init__(
-        self, problem: Problem, ceiling: float, is_late: Callable[[], bool] = lambda: False
-    ) -> None:
-        self.problem, self.ridge, self.is_late = problem, problem.ridge, is_late
+    def __init__(self, problem: Problem, ceiling: float, watch: Watch = NEVER) -> None:
+        self.problem, self.ridge, self.watch = problem, problem.ridge, watch
         self.price, self.budget = problem.sparsity
         self.weights = problem.weights
         self.norms = np.sqrt(problem.design.sq_norms())
@@ -121,7 +121,7 @@ class DataBounds:
             rest = here.value - best.bound
             is_close = here.value < cutoff and rest <= share * (cutoff - here.value)
             is_precise = rest <= PRECISE * abs(here.value)
-            if best.bound >= cutoff or is_precise or is_close or self.is_late():
+            if best.bound >= cutoff or is_precise or is_close or self.watch():
                 break
             joins = self._violators(found, v[n_in:] != 0.0)
             larger = np.union1d(np.flatnonzero(is_in | (v != 0.0)), n_in + joins)
@@ -163,19 +163,21 @@ class DataBounds:
             own = np.full(w.size, self.ridge)
             n_in = int(np.count_nonzero(is_in))
             model = new_relaxation(G, np.arange(w.size), c, own, n_in, here.w)
-            theta, _, _, _ = relax_columns(
+            theta, _, _, n_sweeps = relax_columns(
                 model, room, self.price, theta, np.inf, 0.25 * tolerance, 0.0
             )
+            self.watch.spend(n_sweeps * float(w.size) ** 2)
             there = model.rows[kernels.V].copy()
             found = self._line(A, here, there, is_in, room, tolerance)
             fall = here.value - found.value
             here = found if fall > 0.0 else here
-            if fall <= tolerance or self.is_late():
+            if fall <= tolerance or self.watch():
                 break
         return here, theta
 
     def _model(self, A: Floats, here: Here) -> tuple[Any, Floats]:
         """(G, c) with ½v'Gv − c'v the loss near a point, ridge included, intercept left out."""
+        self.watch.spend(DENSE * len(A) * float(A.shape[1]) ** 2)
         bend, pull = here.bend, here.bend * here.eta - here.slope
         G: Any = (A * bend[:, None]).T @ A
         c = A.T @ pull
@@ -237,6 +239,7 @@ class DataBounds:
     ) -> Here:
         """The relaxed objective, with the best intercept, sought from `start`, and memberships."""
         problem, eta, intercept = self.problem, A @ w, 0.0
+        self.watch.spend(float(A.size) + TERM * len(A))
         if problem.has_intercept:
             intercept = problem.best_intercept(eta, start)
             eta = eta + intercept
@@ -282,6 +285,8 @@ class DataBounds:
     def _tangent(self, columns: Ints, eta: Floats, A: Floats | None = None) -> Tangent:
         """The tangent at a predictor, of some columns, without prices; A are these, if at hand."""
         problem = self.problem
+        size = problem.design.nbytes / 8.0 if A is None else float(A.size)
+        self.watch.spend(size + EXACT_TERM * problem.n_samples)
         eta = self._balanced(eta) if problem.has_intercept else eta
         losses, slope, bend = self._terms(eta)
         scale = (np.abs(slope) + bend) * (1.0 + np.abs(eta))

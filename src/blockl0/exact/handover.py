@@ -8,6 +8,7 @@ import numpy as np
 
 from blockl0.exact.bounds import Node
 from blockl0.exact.search import ExactSearch
+from blockl0.exact.watch import NEVER, Watch
 from blockl0.incumbent import Incumbent
 from blockl0.problem.orthogonal import tie_at
 from blockl0.problem.problem import Problem
@@ -24,7 +25,9 @@ def is_for_tableaus(node: Node) -> bool:
     return size <= FEW_COLUMNS and (node.tried == 0 or size <= AGAIN * node.tried)
 
 
-def search_tableaus(problem: Problem, node: Node, best: Incumbent) -> tuple[bool, Incumbent]:
+def search_tableaus(
+    problem: Problem, node: Node, best: Incumbent, watch: Watch = NEVER
+) -> tuple[bool, Incumbent]:
     """Search the supports of a node; whether all were, and the best point, which may be better."""
     columns = np.sort(np.concatenate([node.included, node.free]))
     node.tried = columns.size
@@ -37,9 +40,11 @@ def search_tableaus(problem: Problem, node: Node, best: Incumbent) -> tuple[bool
     )
     start = Incumbent(np.zeros(columns.size), best.objective, 0)
     # the rounding of the point itself: that of zero is as large as the target
-    search = ExactSearch(part, start, tie=tie_at(problem, best.w))
+    own = Watch()
+    search = ExactSearch(part, start, own, tie=tie_at(problem, best.w))
     while not search.finished and search.incumbent.iteration < FEW_NODES:
         search.advance(FEW_NODES)
+    watch.spend(own.work)
     if search.incumbent.objective < best.objective:
         w = problem.zero()
         w[columns] = search.incumbent.w

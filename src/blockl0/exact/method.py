@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from blockl0.block_search import NODE_LIMIT
 from blockl0.exact.proof import Proof, ProofRecorder
 from blockl0.exact.prover import least
 from blockl0.exact.stages import Stages
+from blockl0.exact.watch import Watch
 from blockl0.files import check_free
 from blockl0.incumbent import Incumbent
 from blockl0.methods import METHODS, method
@@ -26,8 +26,8 @@ from blockl0.verify import ProofError
 
 Floats = NDArray[np.float64]
 
-SLICE_SECONDS = 0.02
-"""Aim for the time between two looks at the clock."""
+SLICE_WORK = 2e7
+"""Aim for the work between two looks at the clock."""
 FIRST_NODES, MOST_NODES = 8, 1_000_000
 """Nodes before the first look at the clock, and between two looks at most."""
 HEURISTIC_EFFORT = 1
@@ -60,6 +60,7 @@ def solve_exact(
     rng: np.random.Generator,
     gap: float = 0.0,
     node_limit: int = 100 * NODE_LIMIT,
+    work_limit: float = np.inf,
     memory_limit: float = MEMORY,
     proof: Any = None,
 ) -> Result:
@@ -85,6 +86,10 @@ def solve_exact(
         stops before the proof is whole has status GAP.
     node_limit : int
         Nodes after which the search stops without a proof.
+    work_limit : float
+        The same for work, in units of 1e9 multiplications, about a second each. It is counted, not
+        timed, so that a search ends with the same answer and bound on any machine. The heuristic
+        does not count.
     memory_limit : float
         Bytes of products of columns and of waiting nodes, half of them for each. Where the products
         of all columns would not fit, bounds come from X itself, which needs a ridge; where more
@@ -95,6 +100,7 @@ def solve_exact(
         `Result.proof` alone. The tableaus, which leave no such proof, are then not used.
     """
     node_limit = check_integer("node_limit", node_limit, low=1)
+    watch = Watch(run, _limit(work_limit))
     gap, memory_limit = check_nonnegative("gap", gap), check_positive("memory_limit", memory_limit)
     recorder = _recorder(run.problem, problem, proof, memory_limit)
     first = METHODS["refit"].solve(problem, run.part(), init=init, rng=rng, effort=HEURISTIC_EFFORT)
@@ -110,13 +116,13 @@ def solve_exact(
     try:
         status = run.record(best, bound) if status is None else status
         if status is None:
-            search = Stages(problem, best, run, gap, memory_limit, recorder)
+            search = Stages(problem, best, watch, gap, memory_limit, recorder)
         while search is not None and status is None and not search.is_stuck:
-            started, before = time.perf_counter(), best.iteration
+            before, done = best.iteration, watch.work
             search.advance(min(quota, node_limit - before))
             best, bound = search.incumbent, search.bound
-            status = _status(search, run.record(best, bound), node_limit)
-            quota = _next_quota(quota, best.iteration - before, started)
+            status = _status(search, run.record(best, bound), node_limit, watch)
+            quota = _next_quota(quota, best.iteration - before, watch.work - done)
     except KeyboardInterrupt:
         # the node that was being searched is in no list: only the bound of before is true
         status = Status.INTERRUPTED
@@ -133,8 +139,14 @@ def solve_exact(
     return run.result(w, status, best.iteration, bound, note=note, proof=made)
 
 
-def _status(search: Stages, said: Status | None, node_limit: int) -> Status | None:
-    """Whether to stop: the search has ended, clock or callback say so, or the nodes are used up."""
+def _limit(work_limit: Any) -> float:
+    """Return the limit of work, which may be infinite."""
+    is_none = isinstance(work_limit, float) and work_limit == np.inf
+    return np.inf if is_none else check_positive("work_limit", work_limit)
+
+
+def _status(search: Stages, said: Status | None, node_limit: int, watch: Watch) -> Status | None:
+    """Say whether to stop: the search has ended, or used up its time, nodes or work."""
     if search.is_finished:
         if search.is_optimal:
             return Status.OPTIMAL
@@ -142,7 +154,7 @@ def _status(search: Stages, said: Status | None, node_limit: int) -> Status | No
         return Status.GAP if search.is_within_gap and search.gap > 0.0 else Status.CONVERGED
     if said is None and search.incumbent.iteration >= node_limit:
         return Status.NODE_LIMIT
-    return said
+    return Status.WORK_LIMIT if said is None and watch.is_spent else said
 
 
 def _proof(recorder: ProofRecorder, run: Run, w: Floats, bound: float, proof: Any) -> Proof | None:
@@ -200,9 +212,9 @@ def no_bound(problem: Problem, w: Floats, reason: str) -> str:
     return f"No bound exists, as {reason}{''.join(f'; {door}' for door in doors)}."
 
 
-def _next_quota(quota: int, n_made: int, started: float) -> int:
+def _next_quota(quota: int, n_made: int, work: float) -> int:
     """Nodes of the next slice; a slice that a doubt cut short tells nothing about longer ones."""
-    pace = SLICE_SECONDS / max(time.perf_counter() - started, 1e-6)
+    pace = SLICE_WORK / max(work, 1.0)
     if n_made < quota:
         return max(1, int(quota * min(pace, 1.0)))
     return min(max(1, int(quota * min(max(pace, 0.1), 2.0))), MOST_NODES)

@@ -18,7 +18,7 @@ from scipy.linalg import lapack
 from blockl0 import kernels
 from blockl0.exact.bounds import EPSILON, Node, Relaxed, Tangent, new_relaxation, relax_columns
 from blockl0.exact.last_columns import ROOM, Finished, finish
-from blockl0.exact.watch import NEVER, LateError, Watch, cholesky, inverse_diagonal
+from blockl0.exact.watch import DENSE, NEVER, LateError, Watch, cholesky, inverse_diagonal
 from blockl0.problem.problem import Problem
 
 Floats = NDArray[np.float64]
@@ -74,6 +74,7 @@ class Frame:
         m, n = problem.design.shape
         self.columns, self.n_samples = columns, m
         weights = problem.sample_weight
+        watch.spend(0.5 * DENSE * m * float(columns.size) ** 2)
         design, is_whole = problem.design, columns.size == n
         gram = design.full_gram(weights, watch.check) if is_whole else design.gram(columns, weights)
         H = np.array(gram, order="C")
@@ -149,6 +150,7 @@ class ProductBounds:
             relaxation, room, self.price, node.theta,
             cutoff - paid, max(tolerance, PRECISE * abs(paid)), share, self._sweeps_left(at.size),
         )  # fmt: skip
+        self.watch.spend((n_sweeps + 1.0) * float(at.size) ** 2)
         if n_sweeps > 0:
             self._pace = (time.perf_counter() - started) / (n_sweeps * at.size)
         v = relaxation.rows[kernels.V].copy()
@@ -161,9 +163,10 @@ class ProductBounds:
     def _sweeps_left(self, n_columns: int) -> int:
         """For which there is time, as far as the last relaxation tells: any point has a bound."""
         left, each = self.watch.seconds_left, self._pace * n_columns
-        if left <= 0.0:
+        if self.watch():
             return 0
-        return kernels.MOST_SWEEPS if left >= each * kernels.MOST_SWEEPS else int(left / each)
+        most = min(kernels.MOST_SWEEPS, self.watch.work_left / max(n_columns, 1) ** 2)
+        return int(most if left >= each * most else left / each)
 
     def _prove(self, at: Ints, d: Floats, n_in: int, room: int, v: Floats, value: float) -> Relaxed:
         """The bound of the tangent at v, less what rounding may have added to it.
@@ -257,6 +260,7 @@ class ProductBounds:
         below which the relaxed value does not fall. Where w_j = 0 there is nothing to gain, and d_j
         falls as far as it may, which makes room for others.
         """
+        self.watch.spend(DENSE * float(d.size) ** 3)
         K = _lapack.dpotri(L, lower=1)[0]
         w, z = node.w, np.concatenate([np.ones(node.included.size), node.z])
         is_up = (w != 0.0) & (z > 0.0)

@@ -78,14 +78,14 @@ class UnitProver:
         root = Node(problem.keep, free, lowest, np.zeros(free.size), w=np.zeros(n))
         self.tree = ProofTree(
             problem, incumbent, lambda node: bounds, [root], gap=gap,
-            memory_limit=0.5 * memory_limit, is_late=watch,
+            memory_limit=0.5 * memory_limit, watch=watch,
         )  # fmt: skip
 
 
 def _unit_bounds(problem: Problem, incumbent: Incumbent, watch: Watch) -> Bounds:
     """Bounds of a problem in units: from products for squares, else from its rows."""
     if problem.is_quadratic:
-        found = UnitBounds(problem)
+        found = UnitBounds(problem, watch)
         if found.reason is not None:
             raise NoBoundError(found.reason)
         return found
@@ -129,7 +129,7 @@ class Prover:
     NoBoundError
         Where no bound exists.
     LateError
-        Where the time is up before there is one.
+        Where the search must end before there is one.
     """
 
     def __init__(
@@ -156,7 +156,7 @@ class Prover:
         roots = self._roots(incumbent)
         self.tree = ProofTree(
             problem, incumbent, self.bounds_of, roots,
-            gap=gap, memory_limit=0.5 * memory_limit, is_late=self.watch, recorder=self.recorder,
+            gap=gap, memory_limit=0.5 * memory_limit, watch=self.watch, recorder=self.recorder,
         )  # fmt: skip
 
     def bounds_of(self, node: Node) -> Bounds:

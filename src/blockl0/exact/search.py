@@ -19,11 +19,11 @@ from blockl0 import kernels
 from blockl0.block_search import RELAX_FROM, RELAX_PASSES, grown_tree, new_tree, open_bound
 from blockl0.exact.dependence import CLEAR_PIVOT, distinct_columns, independent_parts
 from blockl0.exact.judged import Judged
+from blockl0.exact.watch import NEVER, Watch
 from blockl0.incumbent import Incumbent
 from blockl0.problem.fits import least_squares_on
 from blockl0.problem.orthogonal import DEPENDENT, EPSILON, Columns, smallest_distance, tie_at
 from blockl0.problem.problem import Problem
-from blockl0.run import Clock
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -35,6 +35,9 @@ BLUR = 16.0 * EPSILON
 """Rounding of a product of unit columns, for each of the operations that it goes through."""
 FIRST_LEVELS = 16
 """Nested inclusions for which a tree has memory at first; it grows when they do not suffice."""
+NODE, RELAXED_NODE, FIT = 1.0, 4.0, 1e5
+"""Work of a node, in squares of the columns, without relaxation and with it; and of a fit beside
+its multiplications."""
 MORE_NOTES = 64
 """Notes that a tree holds beyond those of one node, before they are judged."""
 REDUCED = 1e-8
@@ -70,8 +73,8 @@ class ExactSearch:
         With a squared loss.
     start : ndarray of int64, or Incumbent
         The first incumbent, or its support.
-    clock : Clock, optional
-        Read between the steps of `advance`.
+    watch : Watch
+        Read between the steps of `advance`, which tell it their work.
     tie : float, optional
         Of the first incumbent, where that is not a point of this problem.
     gram : ndarray (n, n), optional
@@ -94,11 +97,11 @@ class ExactSearch:
         self,
         problem: Problem,
         start: Ints | Incumbent,
-        clock: Clock | None = None,
+        watch: Watch = NEVER,
         tie: float | None = None,
         gram: Floats | None = None,
     ) -> None:
-        self.problem, self.clock = problem, clock
+        self.problem, self.watch = problem, watch
         self.finished = False
         self._bound = 0.0
         self._nodes_before, self._first_node, self._n_parts = 0, 0, 0
@@ -116,7 +119,7 @@ class ExactSearch:
         self.tie = tie_at(problem, best.w, best.objective) if tie is None else tie
         columns, budget = distinct_columns(problem, self.H), problem.sparsity.budget
         parts = independent_parts(
-            self.H, columns, problem.keep, budget, self._are_independent, self._is_late
+            self.H, columns, problem.keep, budget, self._are_independent, watch
         )
         self._wait_for([Part(forced, free, self._least(forced)) for forced, free in parts])
         self._next_part()
@@ -145,7 +148,10 @@ class ExactSearch:
             # the search starts again, and so do its notes
             self._noted.clear()
             self._plant(relax=True)
+        k, before = self.tree.slots.shape[-1], int(self.tree.count[-1, kernels.NODES])
         is_done = kernels.search_tree(self.tree, self._price, self._room, self._passes, n_nodes)
+        n_made = int(self.tree.count[-1, kernels.NODES]) - before
+        self.watch.spend(n_made * (RELAXED_NODE if self._passes else NODE) * float(k) ** 2)
         self._follow()
         if is_done:
             self._nodes_before = self.incumbent.iteration
@@ -169,12 +175,9 @@ class ExactSearch:
             bound, _, part = heappop(self._waiting)
             if bound < self.incumbent.objective - self.tie and self._open(part):
                 return
-            if self._waiting and self._is_late():
+            if self._waiting and self.watch():
                 return
         self.finished = True
-
-    def _is_late(self) -> bool:
-        return self.clock is not None and self.clock.seconds_left <= 0.0
 
     def _open(self, part: Part) -> bool:
         """Plant the tree of a part, unless there is nothing to search in it."""
@@ -224,6 +227,7 @@ class ExactSearch:
         """Fill the tree of the present part, with a relaxation or without."""
         H, c, _, blur = self._quadratic
         k, tree = c.size, self.tree
+        self.watch.spend(float(k) ** 3)
         forced, zero = np.zeros(k, dtype=np.bool_), np.zeros(k)
         if kernels.plant_tree(tree, H, c, self._price, forced, zero, -np.inf):
             relaxes = relax and kernels.start_relaxation(tree, self._price, self._room)
@@ -274,7 +278,7 @@ class ExactSearch:
             support = np.union1d(self._part.forced, noted[:n_in])
             bound = max(self._part.bound, self._least(support))
             if n_rest == 0 or support.size >= budget:
-                if self._is_late():
+                if self.watch():
                     self._noted.append(Part(support, support[:0], bound))
                 else:
                     self._judge(support)
@@ -288,6 +292,7 @@ class ExactSearch:
         if not self._judged.is_new(support):
             return
         self.n_judged += 1
+        self.watch.spend(FIT + self.problem.n_samples * float(support.size) ** 2)
         if self._is_tall and self._is_worse(support):
             return
         found = self._fit(support, self.incumbent.iteration)

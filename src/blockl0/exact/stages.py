@@ -15,7 +15,6 @@ from blockl0.exact.tree import ProofTree
 from blockl0.exact.watch import LateError, Watch
 from blockl0.incumbent import Incumbent
 from blockl0.problem.problem import Problem
-from blockl0.run import Clock
 
 Floats = NDArray[np.float64]
 
@@ -43,7 +42,7 @@ class Stages:
     ----------
     problem : Problem
     start : Incumbent
-    clock : Clock
+    watch : Watch
         Read between two nodes.
     gap : float
         Relative gap at which the search ends.
@@ -63,12 +62,12 @@ class Stages:
         self,
         problem: Problem,
         start: Incumbent,
-        clock: Clock,
+        watch: Watch,
         gap: float,
         memory_limit: float,
         recorder: Recorder | None = None,
     ) -> None:
-        self.problem, self.clock, self._is_late = problem, clock, Watch(clock)
+        self.problem, self.watch = problem, watch
         self.recorder = Recorder() if recorder is None else recorder
         self.gap, self.memory_limit = gap, memory_limit
         self.reason: str | None = None
@@ -80,7 +79,7 @@ class Stages:
         # a proof for others is one of nodes with convex bounds
         is_small = problem.n_features <= SMALL and not self.recorder.is_on
         if problem.is_quadratic and problem.is_plain and is_small:
-            self._tableau = ExactSearch(problem, start.support, clock)
+            self._tableau = ExactSearch(problem, start.support, watch)
         else:
             self._plant()
 
@@ -137,7 +136,7 @@ class Stages:
         """Search so many nodes more, or fewer where time is up."""
         if self._tree is not None:
             last = self._tree.n_nodes + n_nodes
-            while self._tree.n_nodes < last and not self._tree.is_finished and not self._is_late():
+            while self._tree.n_nodes < last and not self._tree.is_finished and not self.watch():
                 self._tree.advance()
             return
         if self._tableau is None:
@@ -154,7 +153,7 @@ class Stages:
             self._tableau = None
             return
         self._n_before = self.incumbent.iteration
-        how = {"gap": self.gap, "memory_limit": self.memory_limit, "watch": self._is_late}
+        how = {"gap": self.gap, "memory_limit": self.memory_limit, "watch": self.watch}
         try:
             if self.problem.is_plain:
                 self._tree = Prover(
@@ -175,7 +174,7 @@ class Stages:
             n = self.problem.n_features
             can_enumerate = self.problem.is_quadratic and self.problem.is_plain and n <= HOPELESS
             if self._tableau is None and can_enumerate:
-                self._tableau = ExactSearch(self.problem, self._start.support, self.clock)
+                self._tableau = ExactSearch(self.problem, self._start.support, self.watch)
 
     def _enumerated(self) -> float:
         """Nodes that are allowed where no bound exists: all, if that is within reach."""

@@ -16,6 +16,7 @@ from blockl0.exact.bounds import Bounds, Node, Relaxed
 from blockl0.exact.handover import is_for_tableaus, search_tableaus
 from blockl0.exact.judged import Judged
 from blockl0.exact.proof import Recorder
+from blockl0.exact.watch import NEVER, Watch
 from blockl0.incumbent import Incumbent
 from blockl0.problem.fits import make_fits
 from blockl0.problem.orthogonal import DEPENDENT, TIE, rounding_of, smallest_distance
@@ -31,6 +32,8 @@ ROOT_STALL, ROOT_STALLS, STALL, STALLS = 0.02, 3, 0.1, 1
 MOST_SHARPENED = 30
 MOST_UNRESOLVED = 1e-8
 """Share of the objective that rounding may hide in losses other than squares."""
+RELAXATION, FIT, NEWTON_STEPS = 1e5, 1e5, 8
+"""Work of a relaxation and of a fit beside its multiplications; steps that a fit is counted as."""
 LAZY_SIZE, LAZY_SHARE = 200, 0.85
 """Nodes of more columns are sharpened only if they have lost this share since the last time."""
 
@@ -50,8 +53,8 @@ class ProofTree:
         Relative gap at which the search ends.
     memory_limit : float
         Bytes of waiting nodes beyond which the deepest one is next, so that there are no more.
-    is_late : callable
-        Whether the time is up: a node is then left as it is.
+    watch : Watch
+        Says when the search must end: a node is then left as it is.
     recorder : Recorder
         Is told what is done with every node.
     """
@@ -65,13 +68,13 @@ class ProofTree:
         *,
         gap: float = 0.0,
         memory_limit: float = np.inf,
-        is_late: Callable[[], bool] = lambda: False,
+        watch: Watch = NEVER,
         recorder: Recorder | None = None,
     ) -> None:
         self.problem, self.incumbent, self.gap = problem, incumbent, gap
         self.recorder = Recorder() if recorder is None else recorder
         self.fits = make_fits(problem)
-        self.bounds_of, self.memory_limit, self.is_late = bounds_of, memory_limit, is_late
+        self.bounds_of, self.memory_limit, self.watch = bounds_of, memory_limit, watch
         self.n_bytes = 0
         self.n_nodes, self.n_sharpened, self.n_relaxed, self.n_handed = 0, 0, 0, 0
         self._order = 0
@@ -190,6 +193,7 @@ class ProofTree:
             if self._is_leaf(node):
                 return False
             bounds = self.bounds_of(node)
+            self.watch.spend(RELAXATION)
             relaxed = bounds.relax(node, self.cutoff, ROOT_SHARE if is_root else SHARE)
             self.n_relaxed += 1
             self.recorder.relaxed(node, bounds, relaxed)
@@ -199,7 +203,7 @@ class ProofTree:
                 self.recorder.closed(node)
                 self._close(node.bound)
                 return False
-            if self.is_late():
+            if self.watch():
                 return True
             if self._decide(node, relaxed):
                 continue
@@ -233,7 +237,7 @@ class ProofTree:
         problem = self.problem
         if not (problem.is_quadratic and problem.is_plain and is_for_tableaus(node)):
             return False
-        is_done, best = search_tableaus(problem, node, self.incumbent)
+        is_done, best = search_tableaus(problem, node, self.incumbent, self.watch)
         if best is not self.incumbent:
             best.iteration = self.n_nodes
             self.incumbent = best
@@ -271,6 +275,7 @@ class ProofTree:
             # the fit leaves some of them out; that others had stayed instead may be better
             return self.problem.is_plain and not self._are_independent(node.included)
         self._judge(support)
+        self._count_fit(support)
         fit = self.fits.minimum(self.problem.units.columns(np.sort(support)))
         w = fit.w[support] if self.problem.is_plain else fit.w
         proven = self.bounds_of(node).bound_of(support, w, self.cutoff)
@@ -301,8 +306,15 @@ class ProofTree:
         support = np.sort(support)
         if not self._judged.is_new(support):
             return
+        self._count_fit(support)
         fit = self.fits.minimum(self.problem.units.columns(support))
         found = Incumbent.at(self.problem, fit.w, self.n_nodes)
         if found.objective < self.incumbent.objective:
             self.incumbent = found
             self._set_cutoff()
+
+    def _count_fit(self, support: Ints) -> None:
+        """Count the work of a fit: by one factorization, or by some Newton steps."""
+        size = self.problem.units.columns(np.sort(support)).size
+        steps = 1 if self.problem.is_quadratic else NEWTON_STEPS
+        self.watch.spend(FIT + steps * self.problem.n_samples * float(size) ** 2)

@@ -23,6 +23,7 @@ from blockl0 import kernels
 from blockl0.exact.bounds import EPSILON, Node, Relaxed, Tangent
 from blockl0.exact.last_columns import Finished
 from blockl0.exact.unit_levels import best_level, effective, first_level
+from blockl0.exact.watch import DENSE, NEVER, Watch
 from blockl0.problem.fits import make_fits
 from blockl0.problem.orthogonal import DEPENDENT, PRECISION, ROUNDED, orthonormal, project_away
 from blockl0.problem.problem import Problem
@@ -37,6 +38,8 @@ MOST = 6000
 FLAT, MOST_SHARED, ROUNDS = 1e-9, 0.2, 6
 """Curvature of a direction that is none; the share of the rows that such directions may take up;
 and times that they are looked for again."""
+EIGENVALUES, LEVEL = 1.0, 5e5
+"""Work of all eigenvalues of a matrix, in cubes of its size; and of a level beside its sweeps."""
 NEARLY_ALL = 1.0 - 1e-6
 """Of a unit's curvature, what is taken away at most: something is left to descend by."""
 START_SHARE, START_FALL, TRIALS = 0.95, 0.8, 40
@@ -54,6 +57,7 @@ class UnitBounds:
     ----------
     problem : Problem
         With the squared loss.
+    watch : Watch
 
     Attributes
     ----------
@@ -63,8 +67,8 @@ class UnitBounds:
         Why there is no bound.
     """
 
-    def __init__(self, problem: Problem) -> None:
-        self.problem, self._fits = problem, make_fits(problem)
+    def __init__(self, problem: Problem, watch: Watch = NEVER) -> None:
+        self.problem, self.watch, self._fits = problem, watch, make_fits(problem)
         price, self.budget = problem.sparsity
         costs = np.ones(problem.n_units) if problem.costs is None else problem.costs
         self.prices = price * costs
@@ -81,6 +85,9 @@ class UnitBounds:
         if n > MOST:
             self.reason = f"products of {n} columns do not fit; the most is {MOST}"
             return
+        # products, and eigenvalues of them
+        self.watch.spend((DENSE * problem.n_samples + EIGENVALUES * n) * float(n) ** 2)
+        self.watch.check()
         A, b, scale = problem.unit_columns(np.arange(n))
         b = b if b.ndim == 2 else b[:, None]
         self.length = float(np.linalg.norm(b))
@@ -191,6 +198,7 @@ class UnitBounds:
         """
         rows = self._rows(units)
         N = rows.size
+        self.watch.spend(DENSE * N**3 / 6.0)
         margin = 2.0 * N * (self.blur + (N + 2.0) * EPSILON)
         M = np.array(self.H[np.ix_(rows, rows)], order="F")
         M.flat[:: N + 1] -= self._spread(t, units) + margin
@@ -204,9 +212,11 @@ class UnitBounds:
         n_in, room = node.included.size, self.budget - node.included.size
         t = self.t[units] if node.d is None else node.d
         v, g, z = self._start(units, t)
+        rows = self._rows(units)
         is_in, price = np.arange(units.size) < n_in, self.prices[units]
 
         def settle(mu: float) -> float:
+            self.watch.spend(LEVEL + SWEEPS * float(len(rows)) * self.c.size)
             for _ in range(SWEEPS):
                 total = kernels.sweep_units(
                     self.H, t, self.starts, units, is_in, price + mu, self.low, self.high, v, g, z
@@ -310,6 +320,7 @@ class UnitBounds:
         units = np.concatenate([node.included, node.free])
         t, n_in = (self.t[units] if node.d is None else node.d), node.included.size
         rows, gap = self._rows(units), cutoff - relaxed.bound
+        self.watch.spend(DENSE * float(rows.size) ** 3)
         M = self.H[np.ix_(rows, rows)].copy()
         M.flat[:: rows.size + 1] -= self._spread(t, units)
         K = self._inverse(np.asfortranarray(M))

@@ -8,7 +8,6 @@ quadratic models of the loss, each descended unit by unit.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -17,8 +16,9 @@ from numpy.typing import NDArray
 
 from blockl0 import kernels
 from blockl0.exact.bounds import EPSILON, Node, Relaxed, Tangent
-from blockl0.exact.data import FLATTEST, LEAF_STEPS, DataBounds
+from blockl0.exact.data import FLATTEST, LEAF_STEPS, TERM, DataBounds
 from blockl0.exact.unit_levels import best_level, effective, first_level
+from blockl0.exact.watch import DENSE, NEVER, Watch
 from blockl0.problem.bounded import bounded_minimum
 from blockl0.problem.problem import Problem
 
@@ -61,14 +61,12 @@ class UnitDataBounds(DataBounds):
     ----------
     problem : Problem
         With a ridge, of one output.
-    ceiling, is_late
+    ceiling, watch
         As in `DataBounds`.
     """
 
-    def __init__(
-        self, problem: Problem, ceiling: float, is_late: Callable[[], bool] = lambda: False
-    ) -> None:
-        super().__init__(problem, ceiling, is_late)
+    def __init__(self, problem: Problem, ceiling: float, watch: Watch = NEVER) -> None:
+        super().__init__(problem, ceiling, watch)
         costs = np.ones(problem.n_units) if problem.costs is None else problem.costs
         self.prices = self.price * costs
         self._last = problem.zero()
@@ -117,6 +115,7 @@ class UnitDataBounds(DataBounds):
 
     def _value(self, part: Part, v: Floats, is_in: Bools, level: Floats) -> float:
         """The relaxed objective where a membership costs a level."""
+        self.watch.spend(float(part.A.size) + TERM * len(part.A))
         losses = self._terms(self._predictor(part, v))[0]
         squares, root = self.ridge * part.sums(v * v), np.sqrt(2.0 * level)
         sizes = np.sqrt(squares)
@@ -125,6 +124,7 @@ class UnitDataBounds(DataBounds):
 
     def _unit_model(self, part: Part, v: Floats) -> tuple[Floats, Floats]:
         """(G, c) with ½v'Gv − c'v the loss near a point, without the ridge."""
+        self.watch.spend(float(part.A.size) * (DENSE * part.columns.size + 4.0))
         eta = self._predictor(part, v)
         _, slope, bend = self._terms(eta)
         bend = np.maximum(bend, FLATTEST * bend.max(initial=1e-300))
@@ -144,6 +144,7 @@ class UnitDataBounds(DataBounds):
             G, c = self._unit_model(part, v)
             steep = _steepest(G, part.starts)
             there, g, work = v.copy(), c - G @ v, np.empty(v.size)
+            self.watch.spend(SWEEPS * float(v.size) ** 2)
             for _ in range(SWEEPS):
                 kernels.sweep_model(
                     G, steep, self.ridge, part.starts, is_in, level, part.low, part.high, there, g,
@@ -152,7 +153,7 @@ class UnitDataBounds(DataBounds):
             found, value = self._line_to(part, v, there, here, is_in, level)
             is_done = not value < here - ENOUGH * abs(here)
             v, here = (found, value) if value < here else (v, here)
-            if is_done or self.is_late():
+            if is_done or self.watch():
                 break
         sizes = np.sqrt(self.ridge * part.sums(v * v))
         root = np.sqrt(2.0 * level)

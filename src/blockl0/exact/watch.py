@@ -1,4 +1,4 @@
-"""The clock of an exact search, and matrix operations that end when it says so."""
+"""The clock and the work of an exact search, and matrix operations that end in time."""
 
 from __future__ import annotations
 
@@ -21,27 +21,64 @@ SLOW = 1e-9
 """Seconds for each of q³ steps with which a factorization ends on any machine."""
 
 
+UNIT = 1e9
+"""Multiplications that count as one: about what a core does in a second."""
+
+DENSE = 0.2
+"""Work of a multiplication in a product or a factorization of matrices, where a core does more."""
+
+
 class LateError(Exception):
-    """The time was up before something was done."""
+    """The time or the work was used up before something was done."""
 
 
 class Watch:
-    """Says whether the time is up; one without a clock never does."""
+    """Say when a search must end: its time is up, or its work is done.
 
-    def __init__(self, clock: Clock | None = None) -> None:
-        self._clock = clock
+    Work is counted, not timed: passes, factorizations and nodes by the multiplications that they
+    take, about. A search that only work limits ends at the same node on any machine, however busy.
+
+    Parameters
+    ----------
+    clock : Clock, optional
+        Without one, time never is up.
+    work_limit : float
+        In units of 1e9 multiplications.
+
+    Attributes
+    ----------
+    work : float
+        Multiplications so far.
+    """
+
+    def __init__(self, clock: Clock | None = None, work_limit: float = np.inf) -> None:
+        self._clock, self._most, self.work = clock, UNIT * work_limit, 0.0
 
     @property
     def seconds_left(self) -> float:
         """Time to the limit."""
         return np.inf if self._clock is None else self._clock.seconds_left
 
+    @property
+    def work_left(self) -> float:
+        """Multiplications to the limit."""
+        return self._most - self.work
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether the work is done."""
+        return self.work >= self._most
+
+    def spend(self, multiplications: float) -> None:
+        """Count work, before or after it is done."""
+        self.work += multiplications
+
     def __call__(self) -> bool:
-        """Whether the time is up."""
-        return self.seconds_left <= 0.0
+        """Whether the search must end."""
+        return self.is_spent or self.seconds_left <= 0.0
 
     def check(self) -> None:
-        """Raise LateError where the time is up."""
+        """Raise LateError where the search must end."""
         if self():
             raise LateError
 
@@ -66,9 +103,10 @@ def cholesky(A: Floats, watch: Watch = NEVER) -> Floats | None:
     Raises
     ------
     LateError
-        Where the time is up between two blocks.
+        Where the search must end between two blocks.
     """
     q, step = A.shape[0], watch.step(A.shape[0])
+    watch.spend(DENSE * q**3 / 6.0)
     for start in range(0, q, step):
         watch.check()
         stop = min(start + step, q)
@@ -93,6 +131,7 @@ def inverse_diagonal(L: Floats, watch: Watch = NEVER) -> Floats:
         Where the time is up between two blocks.
     """
     q = L.shape[0]
+    watch.spend(DENSE * q**3 / 3.0)
     if q <= WHOLE:
         watch.check()
         inverse = np.tril(_lapack.dtrtri(L, lower=1, overwrite_c=0)[0])

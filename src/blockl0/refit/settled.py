@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.exact.search import ExactSearch
+from blockl0.exact.watch import Watch
 from blockl0.incumbent import Incumbent
 from blockl0.problem.fits import make_fits
 from blockl0.problem.problem import Problem
@@ -44,7 +45,7 @@ def prove(
     The Gram matrix, ridge included, may be known.
     """
     iteration, incumbent.iteration = incumbent.iteration, 0  # there it counts nodes
-    search = ExactSearch(problem, incumbent, run, gram=gram)
+    search = ExactSearch(problem, incumbent, Watch(run), gram=gram)
     while not search.finished and search.incumbent.iteration < PROOF_NODES:
         if run.seconds_left <= 0.0 or search.n_judged >= PROOF_FITS:
             break
