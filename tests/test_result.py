@@ -23,8 +23,8 @@ def make_result(**changes):
 
 def test_every_status_has_its_own_message():
     names = {
-        "OPTIMAL", "GAP", "CONVERGED", "MAX_ITER", "TIME_LIMIT", "NODE_LIMIT", "NO_BOUND",
-        "INTERRUPTED", "STOPPED",
+        "OPTIMAL", "GAP", "CONVERGED", "MAX_ITER", "TIME_LIMIT", "NODE_LIMIT", "WORK_LIMIT",
+        "NO_BOUND", "INTERRUPTED", "STOPPED",
     }  # fmt: skip
     assert {status.name for status in Status} == names
     assert len({status.message for status in Status}) == len(names)

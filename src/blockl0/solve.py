@@ -89,8 +89,8 @@ def solve(
         It takes the squared loss where there are no more columns than rows, and with a `ridge` any
         number of columns and any loss but "softmax"; elsewhere no bound exists, status NO_BOUND.
         Options ``gap=0.01`` to stop as soon as the objective is proven to be within 1 % of the
-        optimum (default: to rounding), ``node_limit``, ``work_limit`` (in 1e9 multiplications, about
-        a second each, but counted: the same end on any machine), and ``proof="file.npz"`` for a
+        optimum (default: to rounding), ``node_limit``, ``work_limit`` (1e9 multiplications, about a
+        second each, but counted: the same end on any machine), and ``proof="file.npz"`` for a
         proof that `blockl0.verify` checks. For comparison, see `blockl0.baselines`: with a budget
         "pgm" (iterative hard thresholding), "apgm", "qpm", "ssp", "romp", "omp", "cosamp",
         "cvx-l1", "forward"; with a price "pgm-l0", "apgm-l0",
