@@ -52,7 +52,7 @@ class BlockSolution(NamedTuple):
 
 
 def new_tree(k: int, levels: int, n_notes: int = 1) -> kernels.Tree:
-    """Memory for searches over k coordinates with at most `levels` − 1 nested inclusions."""
+    """Allocate memory for searches over k coordinates with at most `levels` − 1 inclusions."""
     return kernels.Tree(
         tableau=np.empty((levels + 1, 2, k, k)),
         slots=np.empty((levels + 1, 7, k + 2)),
@@ -64,7 +64,7 @@ def new_tree(k: int, levels: int, n_notes: int = 1) -> kernels.Tree:
 
 
 def grown_tree(tree: kernels.Tree) -> kernels.Tree:
-    """The same search with memory for twice as many nested inclusions."""
+    """Return the same search with memory for twice as many nested inclusions."""
     levels, k = tree.count.shape[0] - 1, tree.index.shape[2]
     larger = new_tree(k, min(2 * levels, k + 1), tree.notes.shape[0])
     for old, new in zip(tree[:-1], larger[:-1], strict=True):
@@ -75,7 +75,7 @@ def grown_tree(tree: kernels.Tree) -> kernels.Tree:
 
 
 def open_bound(tree: kernels.Tree) -> float:
-    """Lower bound over all a stopped search has left open; the incumbent's value if nothing."""
+    """Return a lower bound over what a stopped search left open, or the incumbent's value."""
     level = int(tree.count[-1, kernels.LEVEL])
     if level < 0:
         return float(tree.value[-1, kernels.BEST_VALUE])
@@ -136,7 +136,7 @@ def improve_block(
     node_limit: int = NODE_LIMIT,
     seconds: float = np.inf,
 ) -> Floats | None:
-    """The best point of a block, or None when `current` is one; the tree says if it is proven."""
+    """Return the best point of a block, or None if nothing better than `current` was found."""
     passes = plant(tree, H, c, price, budget, current, forced)
     if not kernels.search_tree(tree, price, budget, passes, min(node_limit, SLICE)):
         _search_on(tree, price, budget, passes, node_limit, seconds)
@@ -157,7 +157,7 @@ def _value(H: Floats, c: Floats, price: float, z: Floats) -> float:
 
 
 def _solve(A: Floats, b: Floats) -> Floats:
-    """inv(A) b; the shortest solution where A is singular to working precision."""
+    """Return inv(A) b; the shortest solution where A is singular to working precision."""
     try:
         z = np.linalg.solve(A, b)
     except np.linalg.LinAlgError:
@@ -173,7 +173,7 @@ def _search_on(
     node_limit: int,
     seconds: float,
 ) -> None:
-    """Go on in slices of nodes until the tree, the nodes or the time are exhausted."""
+    """Search in slices of nodes until the tree, the nodes or the time are exhausted."""
     deadline = time.perf_counter() + seconds
     while time.perf_counter() < deadline:
         n_left = node_limit - int(tree.count[-1, kernels.NODES])
@@ -182,7 +182,7 @@ def _search_on(
 
 
 def is_proven(tree: kernels.Tree) -> bool:
-    """Whether the search of this tree was exhausted, so that its answer is the global minimum."""
+    """Return whether the tree was exhausted, so that its answer is the global minimum."""
     return bool(tree.count[-1, kernels.LEVEL] < 0)
 
 
@@ -214,7 +214,7 @@ def plant(
 
 
 def _independent(H: Floats, forced: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """The forced coordinates less those that are combinations of forced ones before them."""
+    """Return the forced coordinates less those that are combinations of forced ones before them."""
     chosen: list[int] = []
     for j in np.flatnonzero(forced):
         coupling = H[chosen, j]
@@ -227,7 +227,7 @@ def _independent(H: Floats, forced: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def floor(H: Floats, c: Floats) -> float:
-    """A lower bound on ½z'Hz + c'z over all z, for a singular H with c in its range."""
+    """Return a lower bound on ½z'Hz + c'z over all z, for a singular H with c in its range."""
     scale = np.sqrt(np.where(np.diag(H) > 0.0, np.diag(H), 1.0))
     eigenvalues, V = np.linalg.eigh(H / scale[:, None] / scale)
     slopes = V.T @ (c / scale)
@@ -297,7 +297,7 @@ def block_search(
 
 
 def _search_columns(H: Floats, c: Floats, price: float, budget: int) -> BlockSolution:
-    """The same for an H that is nearly singular, as columns A and a target b: H = A'A, c = −A'b.
+    """Solve the same for a nearly singular H, from columns A and a target b: H = A'A, c = −A'b.
 
     Then what depends on each other, and what rounding may have moved, is decided from the columns.
     """

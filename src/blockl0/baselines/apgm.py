@@ -28,7 +28,7 @@ def solve_apgm(
     window: int = 50,
     max_iter: int = 1000,
 ) -> Result:
-    """Hard thresholding at extrapolated points, with a plain step where that does not descend.
+    """Threshold at extrapolated points, with a plain step where that does not descend.
 
     A. Beck and M. Teboulle, "A fast iterative shrinkage-thresholding algorithm for linear inverse
     problems", SIAM Journal on Imaging Sciences 2 (2009); the safeguard is described with

@@ -28,7 +28,7 @@ def solve_apgm_l0(
     window: int = 50,
     max_iter: int = 1000,
 ) -> Result:
-    """Method "pgm-l0" at extrapolated points, with a plain step where that does not descend.
+    """Run "pgm-l0" at extrapolated points, with a plain step where that does not descend.
 
     Sources as for `solve_apgm`. The objective never rises. Two passes over X each time, four where
     the momentum starts afresh.

@@ -1,4 +1,4 @@
-"""What the baselines share: checks, driver, stopping rule, and the Lipschitz constant.
+"""Shared by the baselines: checks, driver, stopping rule, and the Lipschitz constant.
 
 A method is an object with a feasible point, a merit, and `advance`; `iterate` runs it.
 """
@@ -21,11 +21,11 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 POWER_STEPS, POWER_TOL = 60, 1e-3
-"""The power iteration ends after so many steps, or when one adds less than this share."""
+"""Most steps of the power iteration, and the relative change at which it ends."""
 POWER_MARGIN = 1.02
-"""What the power iteration finds is too small by a little: the step is chosen that much shorter."""
+"""Safety factor: the power iteration underestimates the largest eigenvalue slightly."""
 ROUNDING = 1e-13
-"""Correlations with the residual below this share of ‖y‖ are rounding."""
+"""Relative to ‖y‖, smaller correlations with the residual are rounding."""
 
 
 # -- the driver ------------------------------------------------------------------------------------
@@ -40,12 +40,12 @@ class Method(Protocol):
 
     @property
     def objective(self) -> float:
-        """The ℓ0 objective at w."""
+        """Return the ℓ0 objective at w."""
         ...
 
     @property
     def merit(self) -> float:
-        """What the method itself decreases, by which its progress is judged."""
+        """Return what the method decreases, by which its progress is judged."""
         ...
 
     def advance(self) -> bool:
@@ -63,7 +63,7 @@ class Patience:
         self._last: float | None = None
 
     def is_over(self, merit: float) -> bool:
-        """Take the merit after one more iteration (or, first, at the start) and judge."""
+        """Add the merit after one more iteration (first: at the start); return True to stop."""
         if self._last is not None:
             fall = self._last - merit
             self._decreases.append(fall / abs(self._last) if self._last else 0.0)
@@ -75,7 +75,7 @@ class Patience:
 def iterate(
     method: Method, run: Run, max_iter: Any = None, patience: Patience | None = None
 ) -> Result:
-    """Advance until the method is done, patience or iterations run out, or someone says stop."""
+    """Advance until the method is done, patience or iterations run out, or the run is stopped."""
     most = np.inf if max_iter is None else check_integer("max_iter", max_iter, low=1)
     stop: Status | None = None
     try:
@@ -113,11 +113,11 @@ class BestSoFar:
 
     @property
     def merit(self) -> float:
-        """The objective."""
+        """Return the objective."""
         return self.objective
 
     def offer(self, w: Floats) -> bool:
-        """Take w over if it is better."""
+        """Replace the point by w if that is better."""
         objective = self.problem.objective(w)
         if not objective < self.objective:
             return False
@@ -132,7 +132,7 @@ class BestSoFar:
 
 
 def largest(scores: Floats, k: int) -> Ints:
-    """The positions of the k largest positive scores, ascending; ties go to the first. O(n)."""
+    """Return the positions of the k largest positive scores, ascending; first of ties. O(n)."""
     k = min(k, scores.size)
     if k <= 0:
         return np.empty(0, dtype=np.int64)
@@ -145,7 +145,7 @@ def largest(scores: Floats, k: int) -> Ints:
 
 
 def largest_and_kept(scores: Floats, k: int, keep: Ints) -> Ints:
-    """The kept columns and the best-scored others, k in all, ascending."""
+    """Return the kept columns and the best-scored others, k in all, ascending."""
     if keep.size == 0:
         return largest(scores, k)
     others = scores.copy()
@@ -154,12 +154,12 @@ def largest_and_kept(scores: Floats, k: int, keep: Ints) -> Ints:
 
 
 def fit_support(problem: Problem, support: Ints) -> Floats:
-    """The least squares fit on a support, (n,), the shortest one, as the papers have it."""
+    """Return the least squares fit on a support, (n,), the shortest one, as the papers have it."""
     return make_fits(problem).shortest_on(support)
 
 
 def column_lengths(problem: Problem) -> Floats:
-    """√(Σ_i weight_i x_ij² + ridge) for every column, (n,); one in place of zero."""
+    """Return √(Σ_i weight_i x_ij² + ridge) for every column, (n,); one in place of zero."""
     lengths = np.sqrt(problem.design.sq_norms(problem.sample_weight) + problem.ridge)
     lengths[lengths == 0.0] = 1.0
     return lengths
@@ -169,7 +169,7 @@ def column_lengths(problem: Problem) -> Floats:
 
 
 def lipschitz_estimate(problem: Problem, rng: np.random.Generator) -> float:
-    """Largest eigenvalue of X' diag(D) X + ridge·I, D the curvature bound, by power iteration.
+    """Estimate the largest eigenvalue of X' diag(D) X + ridge·I by power iteration.
 
     Two passes over X per step. The estimate carries a margin but is no proven bound: users must
     check each step, see `ProximalGradient`. One for a problem without any curvature.

@@ -33,7 +33,7 @@ class CoSaMP(Pursuit):
         self.offer(self.refit(np.union1d(np.flatnonzero(self.approximation), problem.keep)))
 
     def advance(self) -> bool:
-        """Join twice as many columns as the budget, fit, prune; False when nothing changes."""
+        """Join twice as many columns as the budget, fit, prune; return False if nothing changes."""
         problem, before = self.problem, self.approximation
         proxy = largest(self.correlation(before), 2 * problem.sparsity.budget)
         joined = np.union1d(np.union1d(np.flatnonzero(before), proxy), problem.keep)

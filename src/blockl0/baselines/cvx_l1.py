@@ -81,7 +81,7 @@ def solve_cvx_l1(
     window: int = 50,
     max_iter: int = 1000,
 ) -> Result:
-    """For each price: minimize f(w) + price·‖w‖₁, keep the s largest |w_j|, re-fit; take the best.
+    """Solve for each price with ‖w‖₁, keep the s largest |w_j|, re-fit; take the best.
 
     The convex approximation as the paper compares with it (E. J. Candès and T. Tao, "Decoding by
     linear programming", IEEE Transactions on Information Theory 51 (2005)), solved by proximal

@@ -17,8 +17,8 @@ from blockl0.run import Run
 Floats = NDArray[np.float64]
 
 NEARLY_DEPENDENT = 1e-10
-"""A column is out of the race when this share of its squared length lies outside the span: less
-could not be told from rounding."""
+"""Smallest share of a column's squared length outside the span at which it may enter: less could
+not be told from rounding."""
 
 
 class ForwardSelection(MatchingPursuit):
@@ -30,7 +30,7 @@ class ForwardSelection(MatchingPursuit):
         super().__init__(problem)
 
     def add(self, column: int) -> bool:
-        """Let a column in, and take its direction out of all others."""
+        """Add a column and remove its direction from all others."""
         if not super().add(column):
             return False
         along = self.problem.design.rmatvec(self.fit.latest) / self.lengths
@@ -39,7 +39,7 @@ class ForwardSelection(MatchingPursuit):
         return True
 
     def choose(self) -> int | None:
-        """The open column whose entry lowers the objective most, by (x_j'r)²/2‖x_j outside‖²."""
+        """Return the column with the largest gain (x_j'r)²/2‖x_j outside the span‖²."""
         correlation = self.problem.design.rmatvec(self.fit.residual) / self.lengths
         outside = np.where(self.is_closed, np.inf, self.outside)
         score = np.abs(correlation) / np.sqrt(outside)
@@ -55,7 +55,7 @@ def solve_forward(
     init: Floats | None = None,
     rng: np.random.Generator,
 ) -> Result:
-    """Repeat: the column that lowers the objective most, after re-fitting all, enters.
+    """Repeat: let the column enter that lowers the objective most after re-fitting all.
 
     S. Chen, S. A. Billings and W. Luo, "Orthogonal least squares methods and their application to
     non-linear system identification", International Journal of Control 50 (1989). The gain of every

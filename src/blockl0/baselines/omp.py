@@ -36,23 +36,23 @@ class MatchingPursuit:
 
     @property
     def objective(self) -> float:
-        """½‖residual‖², ridge included."""
+        """Return ½‖residual‖², ridge included."""
         return self.fit.smooth
 
     @property
     def merit(self) -> float:
-        """The objective."""
+        """Return the objective."""
         return self.fit.smooth
 
     def add(self, column: int) -> bool:
-        """Let a column in; False when it depends on those that are in. It never comes up again."""
+        """Add a column, never to be tried again; return False if it depends on the support."""
         self.is_closed[column] = True
         entered = self.fit.add(column)
         self.w, self.n_nonzero = self.fit.coef, int(np.count_nonzero(self.fit.coef))
         return entered
 
     def choose(self) -> int | None:
-        """The open column with the largest |x_j'r|/‖x_j‖, or |x_j'r|; None when all are zero."""
+        """Return the column with the largest |x_j'r|/‖x_j‖, or |x_j'r|; None if all are zero."""
         correlation = self.problem.design.rmatvec(self.fit.residual)
         np.abs(correlation, out=correlation)
         correlation[self.is_closed] = 0.0
@@ -60,7 +60,7 @@ class MatchingPursuit:
         return best if correlation[best] > self.smallest * self.lengths[best] else None
 
     def advance(self) -> bool:
-        """Let the best column in; False when the budget is used up or nothing correlates."""
+        """Add the best column; return False if the budget is used up or nothing correlates."""
         while self.fit.size < self.problem.sparsity.budget:
             column = self.choose()
             if column is None:
@@ -79,7 +79,7 @@ def solve_omp(
     rng: np.random.Generator,
     normalize: bool = True,
 ) -> Result:
-    """Repeat: the column most correlated with the residual enters, and all are re-fitted.
+    """Repeat: add the column most correlated with the residual, and re-fit all.
 
     Y. C. Pati, R. Rezaiifar and P. S. Krishnaprasad, "Orthogonal matching pursuit", Asilomar
     Conference (1993); J. A. Tropp and A. C. Gilbert, "Signal recovery from random measurements via

@@ -29,11 +29,11 @@ class Budget:
         self.keep = problem.keep
 
     def value(self, w: Floats) -> float:
-        """Zero: every point a method visits is feasible."""
+        """Return zero: every point that a method visits is feasible."""
         return 0.0
 
     def prox(self, v: Floats, step: float) -> Floats:
-        """Hard thresholding H_s(v): the `budget` largest |v_j| stay, kept columns first."""
+        """Apply hard thresholding H_s(v): the `budget` largest |v_j| stay, kept columns first."""
         w = np.zeros_like(v)
         stay = largest_and_kept(np.abs(v), self.budget, self.keep)
         w[stay] = v[stay]

@@ -24,11 +24,11 @@ class Count:
         self.keep = problem.keep
 
     def value(self, w: Floats) -> float:
-        """price·‖w‖₀, and the price of kept columns at zero."""
+        """Return price·‖w‖₀, and the price of kept columns at zero."""
         return self.price * (np.count_nonzero(w) + np.count_nonzero(w[self.keep] == 0.0))
 
     def prox(self, v: Floats, step: float) -> Floats:
-        """Hard thresholding at √(2·step·price); on the threshold both are minimizers: zero."""
+        """Apply hard thresholding at √(2·step·price); zero on the threshold, a tie."""
         w = np.where(np.abs(v) > np.sqrt(2.0 * step * self.price), v, 0.0)
         w[self.keep] = v[self.keep]
         return w

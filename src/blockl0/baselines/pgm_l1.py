@@ -25,11 +25,11 @@ class L1:
         self.keep = keep
 
     def value(self, w: Floats) -> float:
-        """price·Σ|w_j|."""
+        """Return price·Σ|w_j|."""
         return self.price * float(np.abs(w).sum() - np.abs(w[self.keep]).sum())
 
     def prox(self, v: Floats, step: float) -> Floats:
-        """Soft thresholding: sign(v)·max(|v| − step·price, 0)."""
+        """Apply soft thresholding: sign(v)·max(|v| − step·price, 0)."""
         bar = step * self.price
         w = v - np.clip(v, -bar, bar)
         w[self.keep] = v[self.keep]

@@ -18,7 +18,7 @@ Ints = NDArray[np.int64]
 
 
 def half_threshold(v: Floats, weight: float) -> Floats:
-    """The global minimizer of ½(w − v)² + weight·√|w|, entry by entry, in closed form.
+    """Return the global minimizer of ½(w − v)² + weight·√|w|, entry by entry, in closed form.
 
     Zero for |v| <= 1.5·weight^⅔. Beyond that a stationary point solves, with u = √|w|, the cubic
     u³ − |v|u + ½weight = 0, whose largest root is (Viète) u = 2√(|v|/3)·cos(⅓arccos(−c)) with
@@ -44,12 +44,12 @@ class Half:
         self.keep = keep
 
     def value(self, w: Floats) -> float:
-        """price·Σ√|w_j|."""
+        """Return price·Σ√|w_j|."""
         roots = np.sqrt(np.abs(w))
         return self.price * float(roots.sum() - roots[self.keep].sum())
 
     def prox(self, v: Floats, step: float) -> Floats:
-        """Half thresholding."""
+        """Apply half thresholding."""
         w = half_threshold(v, step * self.price)
         w[self.keep] = v[self.keep]
         return w

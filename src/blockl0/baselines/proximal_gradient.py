@@ -28,11 +28,11 @@ class Penalty(Protocol):
     """The part h that is not smooth."""
 
     def value(self, w: Floats) -> float:
-        """h(w); a budget that is respected costs nothing."""
+        """Return h(w); a budget that is respected costs nothing."""
         ...
 
     def prox(self, v: Floats, step: float) -> Floats:
-        """A global minimizer of ½‖w − v‖² + step·h(w), a fresh array."""
+        """Return a global minimizer of ½‖w − v‖² + step·h(w), a fresh array."""
         ...
 
 
@@ -63,12 +63,12 @@ class ProximalGradient:
 
     @property
     def objective(self) -> float:
-        """f(w) + price·‖w‖₀, whatever h is; kept columns at zero are paid for, too."""
+        """Return f(w) + price·‖w‖₀, whatever h is; kept columns at zero are paid for, too."""
         return self.smooth + self.problem.cost(self.problem.held(self.w))
 
     @property
     def merit(self) -> float:
-        """F(w) = f(w) + h(w)."""
+        """Return F(w) = f(w) + h(w)."""
         return self.smooth + self.penalty.value(self.w)
 
     def advance(self) -> bool:
@@ -78,7 +78,7 @@ class ProximalGradient:
         return not np.array_equal(before, self.w)
 
     def step_from(self, v: Floats, eta: Floats) -> tuple[Floats, Floats]:
-        """prox(v − ∇f(v)/L) and its linear predictor, given eta = Xv."""
+        """Return prox(v − ∇f(v)/L) and its linear predictor, given eta = Xv."""
         gradient = self.problem.gradient(v, eta)
         while True:
             w = self.penalty.prox(v - gradient / self.lipschitz, 1.0 / self.lipschitz)
@@ -93,7 +93,7 @@ class ProximalGradient:
             self.lipschitz = GROWTH * curvature
 
     def _square(self, eta: Floats) -> float:
-        """‖eta‖²_D."""
+        """Return ‖eta‖²_D."""
         return float(eta @ eta if self.weights is None else self.weights @ eta**2)
 
     def _move(self, w: Floats, eta: Floats) -> None:

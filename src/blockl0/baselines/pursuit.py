@@ -24,14 +24,14 @@ class Pursuit(BestSoFar):
         self.scale = column_lengths(problem) if normalize else np.ones(problem.n_features)
 
     def correlation(self, w: Floats) -> Floats:
-        """|x_j'(y − Xw)|, minus the gradient of the ridge term, (n,); one or two passes over X."""
+        """Return |x_j'(y − Xw) − ridge·w_j|, (n,); one or two passes over X."""
         return np.abs(self.problem.gradient(w)) / self.scale
 
     def pruned(self, w: Floats) -> Ints:
-        """The `budget` largest coefficients, kept columns among them."""
+        """Return the `budget` largest coefficients, kept columns among them."""
         problem = self.problem
         return largest_and_kept(np.abs(w) * self.scale, problem.sparsity.budget, problem.keep)
 
     def refit(self, support: Ints) -> Floats:
-        """The fit on a support."""
+        """Return the fit on a support."""
         return fit_support(self.problem, support)

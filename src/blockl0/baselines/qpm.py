@@ -45,7 +45,7 @@ class PenaltyDecomposition(BestSoFar):
         self._before = np.inf
 
     def advance(self) -> bool:
-        """Fit x for z, threshold z from x; False when x and z have met."""
+        """Fit x for z, threshold z from x; return False when x and z have met."""
         self.x = self._fit_near(self.z)
         z = np.zeros_like(self.x)
         stay = largest_and_kept(np.abs(self.x), self.problem.sparsity.budget, self.problem.keep)
@@ -62,7 +62,7 @@ class PenaltyDecomposition(BestSoFar):
         return self.rho <= LARGEST_PENALTY * self.lipschitz
 
     def _fit_near(self, z: Floats) -> Floats:
-        """argmin_x f(x) + ½rho·‖x − z‖² by conjugate gradients: two passes over X per step."""
+        """Return argmin_x f(x) + ½rho·‖x − z‖² by conjugate gradients, two passes over X a step."""
         from scipy.sparse.linalg import LinearOperator, cg  # no other method waits for it
 
         problem, design = self.problem, self.problem.design

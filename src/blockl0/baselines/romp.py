@@ -22,7 +22,7 @@ Ints = NDArray[np.int64]
 
 
 def comparable_group(scores: Floats) -> Ints:
-    """Positions of the group of largest Σscore² in which no score exceeds twice another.
+    """Return the group of largest Σscore² in which no score exceeds twice another.
 
     Such a group is a run of the scores in descending order that starts at some score and takes all
     that are at least half of it. O(k log k).
@@ -47,7 +47,7 @@ class RegularizedPursuit(Pursuit):
         self.smallest = ROUNDING * np.sqrt(2.0 * problem.smooth(np.zeros(problem.n_features)))
 
     def advance(self) -> bool:
-        """Join a comparable group among the s best; False from 2s columns on, or without any."""
+        """Join a comparable group among the s best; return False from 2s columns on."""
         budget = self.problem.sparsity.budget
         scores = self.correlation(self.fitted)
         scores[self.joined] = 0.0
@@ -71,7 +71,7 @@ def solve_romp(
     rng: np.random.Generator,
     normalize: bool = True,
 ) -> Result:
-    """Repeat: of the s columns most correlated with the residual, a comparable group enters.
+    """Repeat: add a comparable group of the s columns most correlated with the residual.
 
     D. Needell and R. Vershynin, "Signal recovery from incomplete and inaccurate measurements via
     regularized orthogonal matching pursuit", IEEE Journal of Selected Topics in Signal Processing 4

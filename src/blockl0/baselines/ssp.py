@@ -33,7 +33,7 @@ class SubspacePursuit(Pursuit):
         self.offer(self.refit(first))
 
     def advance(self) -> bool:
-        """Join as many columns as the budget, fit, prune, re-fit; False when that is no better."""
+        """Join as many columns as the budget, fit, prune, re-fit; return False if no better."""
         budget = self.problem.sparsity.budget
         joined = np.union1d(np.flatnonzero(self.w), largest(self.correlation(self.w), budget))
         return self.offer(self.refit(self.pruned(self.refit(joined))))

@@ -124,11 +124,11 @@ class Stopping:
         self.decreases: deque[float] = deque(maxlen=window)
 
     def value(self, state: State) -> float:
-        """What is to decrease."""
+        """Return what is to decrease."""
         return state.objective
 
     def is_converged(self, before: float, state: State) -> bool:
-        """Take note of an iteration that began at `before`, and judge."""
+        """Record an iteration that began at `before`; return True to stop."""
         self._note(before, state)
         return len(self.decreases) == self.window and self._is_flat()
 
@@ -147,11 +147,11 @@ class PrintedStopping(Stopping):
     """
 
     def value(self, state: State) -> float:
-        """What is to decrease."""
+        """Return what is to decrease."""
         return state.smooth
 
     def is_converged(self, before: float, state: State) -> bool:
-        """Take note of an iteration that began at `before`, and judge."""
+        """Record an iteration that began at `before`; return True to stop."""
         if state.iteration == 1:
             return False
         self._note(before, state)
@@ -175,7 +175,7 @@ class BlockSolver:
         self.trees: dict[int, Any] = {}
 
     def search(self, state: State, block: NDArray[np.int64]) -> Floats | None:
-        """The block's global minimizer, or None when w_B is one already."""
+        """Return the block's global minimizer, or None when w_B is one already."""
         H, c = state.block_model(block, self.theta)
         current = state.w[block]
         k, used = block.size, int(np.count_nonzero(current))
@@ -193,7 +193,7 @@ class BlockSolver:
 
 
 def starting_point(problem: Problem, init: Floats | None, rng: np.random.Generator) -> Floats:
-    """A feasible copy of `init`, or the paper's random start; kept columns are never zero in it."""
+    """Return a feasible copy of `init`, or the paper's random start, with kept columns nonzero."""
     if init is not None:
         # a kept column that the start lacks comes in with a negligible coefficient
         return np.where(

@@ -75,30 +75,30 @@ class State(ABC):
 
     @property
     def objective(self) -> float:
-        """smooth(w) + price·nnz(w), with kept columns at zero counted."""
+        """Return smooth(w) + price·nnz(w), with kept columns at zero counted."""
         n_idle = int(np.count_nonzero(self.w[self.problem.keep] == 0.0))
         return self.smooth + self.problem.sparsity.cost(self.n_nonzero + n_idle)
 
     @property
     @abstractmethod
     def gradient(self) -> Floats:
-        """∇smooth(w), (n,)."""
+        """Return ∇smooth(w), (n,)."""
 
     @property
     def descent(self) -> Floats:
-        """g_j²/2Q_jj, (n,): what the best step along each coordinate alone takes off the model."""
+        """Return g_j²/2Q_jj, (n,): the decrease of the model by each coordinate alone."""
         return self.gradient * (self._half_inverse * self.gradient)
 
     @abstractmethod
     def curvature_block(self, block: Ints) -> Floats:
-        """Q_BB, (k, k), a fresh array."""
+        """Return Q_BB, (k, k), a fresh array."""
 
     @abstractmethod
     def follow(self, block: Ints, step: Floats) -> None:
-        """Bring the gradient to w + step on the block."""
+        """Update the gradient for a step on the block."""
 
     def block_model(self, block: Ints, theta: float) -> tuple[Floats, Floats]:
-        """H = Q_BB + θI and c = g_B − H w_B: the block's ½z'Hz + c'z up to a constant."""
+        """Return H = Q_BB + θI and c = g_B − H w_B: the block's ½z'Hz + c'z up to a constant."""
         Q, gradient = self.curvature_block(block), self.block_gradient(block)
         self._model = _Model(self.version, block, Q, gradient)
         H = Q.copy()
@@ -106,7 +106,7 @@ class State(ABC):
         return H, gradient - H @ self.w[block]
 
     def block_gradient(self, block: Ints) -> Floats:
-        """g_B, (k,)."""
+        """Return g_B, (k,)."""
         return self.gradient[block]
 
     def move(self, block: Ints, z: Floats) -> None:
@@ -150,11 +150,11 @@ class GramState(State):
 
     @property
     def gradient(self) -> Floats:
-        """∇smooth(w), (n,)."""
+        """Return ∇smooth(w), (n,)."""
         return self._gradient
 
     def curvature_block(self, block: Ints) -> Floats:
-        """Q_BB, (k, k), a fresh array."""
+        """Return Q_BB, (k, k), a fresh array."""
         return self.G[block[:, None], block]
 
     def follow(self, block: Ints, step: Floats) -> None:
@@ -181,14 +181,14 @@ class StreamState(State):
 
     @property
     def gradient(self) -> Floats:
-        """∇smooth(w), (n,)."""
+        """Return ∇smooth(w), (n,)."""
         if self._gradient_version != self.version:
             self._gradient = self.problem.gradient(self.w, self.eta)
             self._gradient_version = self.version
         return self._gradient
 
     def block_gradient(self, block: Ints) -> Floats:
-        """g_B, (k,), from X_B alone while the full gradient is out of date."""
+        """Return g_B, (k,), from X_B alone while the full gradient is out of date."""
         if self._gradient_version == self.version:
             return self._gradient[block]
         problem = self.problem
@@ -198,13 +198,13 @@ class StreamState(State):
         return problem.design.columns(block).T @ slope + problem.ridge * self.w[block]
 
     def curvature_block(self, block: Ints) -> Floats:
-        """Q_BB, (k, k), a fresh array."""
+        """Return Q_BB, (k, k), a fresh array."""
         Q = np.ascontiguousarray(self.problem.design.gram(block, self.weights))
         Q.flat[:: block.size + 1] += self.problem.ridge
         return Q
 
     def follow(self, block: Ints, step: Floats) -> None:
-        """eta += X_B step; the loss is evaluated afresh unless its change is known exactly."""
+        """Add X_B step to eta; evaluate the loss anew unless its change is known exactly."""
         self.eta += self.problem.design.column_matvec(block, step)
         if not self.problem.is_quadratic:
             self.smooth = self.problem.smooth(self.w, self.eta)
@@ -216,7 +216,7 @@ class StreamState(State):
 
 
 def start_state(problem: Problem, w: Floats, max_iter: int) -> State:
-    """The engine that fits: a Gram matrix where the gradient is linear, it fits, and it pays.
+    """Choose the engine: a Gram matrix where the gradient is linear and the matrix pays.
 
     It pays when forming it, n passes' worth of arithmetic, is less than a pass for every iteration.
     """

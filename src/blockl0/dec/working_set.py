@@ -27,7 +27,7 @@ class WorkingSet(Protocol):
     """Chooses blocks; anything with this method may be given as ``working_set=``."""
 
     def select(self, state: State, rng: np.random.Generator) -> Ints:
-        """Distinct coordinates, ascending, for the next block."""
+        """Return distinct coordinates, ascending, for the next block."""
         ...
 
 
@@ -63,7 +63,7 @@ class RandomGreedy:
         return f"R{self.n_random}G{self.n_greedy}({self.greedy})"
 
     def select(self, state: State, rng: np.random.Generator) -> Ints:
-        """Greedy coordinates, found again only after a move, and random others; ascending."""
+        """Return greedy coordinates, updated only after a move, and random others; ascending."""
         n = state.w.size
         if "greedy" not in state.memo:
             picked = np.sort(self._pick(state))
@@ -117,11 +117,11 @@ class Cyclic:
         return f"cyclic{self.size}"
 
     def cycle_length(self, n: int) -> int:
-        """Number of blocks after which every one has been seen."""
+        """Return the number of blocks after which every one has been seen."""
         return comb(n, min(self.size, n))
 
     def select(self, state: State, rng: np.random.Generator) -> Ints:
-        """The next block."""
+        """Return the next block."""
         n = state.w.size
         if state.iteration == 0 or self._blocks is None:
             self._blocks = _all_blocks(n, min(self.size, n))
@@ -137,7 +137,7 @@ class Checked:
             self.cycle_length = working_set.cycle_length  # type: ignore[attr-defined]
 
     def select(self, state: State, rng: np.random.Generator) -> Ints:
-        """The user's block, sorted; a ValueError unless it is distinct columns in range."""
+        """Return the user's block, sorted; a ValueError unless it is distinct columns in range."""
         given = np.asarray(self.working_set.select(state, rng))
         block, n = np.unique(given), state.w.size
         is_integer = np.issubdtype(given.dtype, np.integer) and block.size > 0
@@ -149,7 +149,7 @@ class Checked:
 
 
 def draw_distinct(rng: np.random.Generator, n: int, count: int) -> Ints:
-    """A uniformly random subset of range(n) of `count` elements (or all), by Floyd's algorithm.
+    """Draw a uniformly random subset of range(n) of `count` elements by Floyd's algorithm.
 
     One call of the generator and a few set look-ups: several times faster than ``rng.choice``.
     """
@@ -180,7 +180,7 @@ def as_working_set(working_set: Any, greedy: str = "split") -> WorkingSet:
 
 
 def _lowest(scores: Floats, count: int) -> Ints:
-    """Positions of the `count` lowest scores."""
+    """Return the positions of the `count` lowest scores."""
     if count <= 1:
         return np.array([np.argmin(scores)] if count else [], dtype=np.int64)
     if count < scores.size:

@@ -48,7 +48,7 @@ _REQUIRED = ("name", "value", "gradient", "curvature")
 
 
 def get_loss(loss: Any, known: Collection[str] | None = None) -> Loss:
-    """The loss of a name, as "huber" or "huber:0.5", or the loss itself when an instance is given.
+    """Return a loss by name, such as "huber" or "huber:0.5"; an instance is returned as it is.
 
     An object that is not a `Loss` but has its functions is one, with the default facts. `known` are
     the names to choose from, by default all.
@@ -85,7 +85,7 @@ def check_facts(loss: Loss) -> Loss:
 
 
 def names_of(takes_labels: bool) -> tuple[str, ...]:
-    """The losses of labels, or of numbers, that estimators take by name."""
+    """Return the names of the losses of labels, or of numbers."""
     return tuple(
         name
         for name, loss in LOSSES.items()

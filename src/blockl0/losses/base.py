@@ -33,7 +33,7 @@ UNCHANGED = ", the others unchanged,"
 
 
 class Words(NamedTuple):
-    """What people read, on the page of the report and on the command line.
+    """The words for a loss on the report page and on the command line.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class Words(NamedTuple):
 
     @property
     def objective(self) -> str:
-        """What is summed over the rows."""
+        """Name the sum that is minimized."""
         return self.total or f"the {self.lost}"
 
 
@@ -133,29 +133,29 @@ class Loss:
 
     @property
     def n_directions(self) -> int:
-        """Coefficients of a column that may differ: as many as there are predictors."""
+        """Count the free coefficients of a column: one for each predictor."""
         return self.n_outputs
 
     def value(self, eta: Floats, y: Floats) -> Floats:
-        """ℓ(eta_i, y_i) per sample, (m,)."""
+        """Return ℓ(eta_i, y_i) per sample, (m,)."""
         raise NotImplementedError
 
     def gradient(self, eta: Floats, y: Floats) -> Floats:
-        """∂ℓ/∂eta per sample, (m,), or (m, n_outputs)."""
+        """Return ∂ℓ/∂eta per sample, (m,), or (m, n_outputs)."""
         raise NotImplementedError
 
     def curvature(self, eta: Floats, y: Floats) -> Floats:
-        """∂²ℓ/∂eta² per sample, (m,); at a kink of the gradient, one of its one-sided values."""
+        """Return ∂²ℓ/∂eta² per sample, (m,); at a kink, one of the one-sided values."""
         raise NotImplementedError
 
     def first_intercept(
         self, eta: Floats, y: Floats, weights: Floats | None = None, start: float = 0.0
     ) -> float:
-        """Where the search of the best intercept starts: from a given one, or a better known."""
+        """Return a start for the search of the best intercept: the given one, or a better one."""
         return start
 
     def terms(self, eta: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
-        """(value, gradient, curvature) per sample, (m,) each; some losses have a quicker way."""
+        """Return value, gradient and curvature per sample, (m,) each."""
         return self.value(eta, y), self.gradient(eta, y), self.curvature(eta, y)
 
     def check_target(self, y: Floats) -> Floats:
@@ -166,41 +166,41 @@ class Loss:
         return y
 
     def for_target(self, y: Floats) -> Loss:
-        """The loss for a checked target: itself, unless it depends on its classes or values."""
+        """Return the loss for a checked target: itself, unless it depends on the target."""
         return self
 
     def for_classes(self, n_classes: int) -> Loss:
-        """The loss for so many classes, 0 for numbers: itself, unless it becomes another."""
+        """Return the loss for a number of classes (0 for numbers)."""
         return self
 
     def can_train(self, y: Floats) -> bool:
-        """Whether a part of a checked target is enough to fit to, as a fold of it might not be."""
+        """Return whether a part of a checked target, such as a fold, is enough to fit to."""
         return True
 
     def mean(self, eta: Floats) -> Floats:
-        """What is predicted where the predictor is eta: the inverse link, (m,).
+        """Return the predicted mean, the inverse link of eta, (m,).
 
         For labels with probabilities, that of the second class.
         """
         return eta
 
     def probabilities(self, eta: Floats) -> Floats:
-        """Those of the classes, (m, 2), or as many as there are predictors."""
+        """Return the probabilities of the classes, (m, 2) or (m, n_outputs)."""
         second = self.mean(eta)
         return np.column_stack([1.0 - second, second])
 
     def score(self, eta: Floats, y: Any, sample_weight: Any = None) -> float:
-        """How good predictions of numbers are, one at the best: R²."""
+        """Return R² of predictions of numbers."""
         from sklearn.metrics import r2_score
 
         return float(r2_score(y, self.mean(eta), sample_weight=sample_weight))
 
     def diverges(self, eta: Floats, y: Floats) -> bool:
-        """Whether a fit without ridge was stopped on its way to infinity; y as it was given."""
+        """Return whether a fit without ridge has no finite minimizer; y as it was given."""
         return self.needs_ridge and bool(np.any(np.abs(eta) > EXTREME))
 
     def as_sklearn(self) -> Any:
-        """A scikit-learn estimator, not fitted, that predicts alike with the same coefficients."""
+        """Return an unfitted scikit-learn estimator that predicts alike with equal coefficients."""
         from sklearn.linear_model import LinearRegression
         from sklearn.svm import LinearSVC
 
@@ -216,7 +216,7 @@ class Loss:
 
 
 class Adapted(Loss):
-    """A loss made of an object that has the functions, and the default facts where it has none."""
+    """Wrap an object with the functions of a loss; facts it lacks have their defaults."""
 
     def __init__(self, given: Any) -> None:
         self.given = given
@@ -227,7 +227,7 @@ class Adapted(Loss):
 
 @cache
 def entropy_excess(reach: float) -> float:
-    """c with KL(q | p) ≤ ½ Σ p z²/c for q = p (1 + z/c) and all |z| ≤ reach.
+    """Return c with KL(q | p) ≤ ½ Σ p z²/c for q = p (1 + z/c) and all |z| ≤ reach.
 
     (1 + s) log(1 + s) − s ≤ (1 − r) log(1 − r) + r =: ½ r² e(r) for |s| ≤ r ≤ 1, since the second
     derivative 1/(1 + s) is at most 1/(1 − |s|); so every c ≥ e(reach/c), reach will do.
@@ -244,7 +244,7 @@ def entropy_excess(reach: float) -> float:
 def fused_terms(
     kernel: Any, eta: Floats, y: Floats, *known: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """What a compiled pass over the samples says of (value, gradient, curvature), (m,) each.
+    """Return value, gradient and curvature, (m,) each, from one compiled pass over the samples.
 
     Of the exponentials and logarithms it is given, which NumPy has quicker than a loop.
     """
@@ -254,14 +254,14 @@ def fused_terms(
 
 
 def _plain(values: Floats) -> Floats:
-    """Of one kind, whatever the caller has: a kernel is compiled for each."""
+    """Return a contiguous float64 array: a kernel is compiled for each kind of array."""
     if values.flags.carray and values.dtype == np.float64:
         return values
     return np.require(values, np.float64, ["C", "W"])
 
 
 def majorizer_curvature(loss: Loss, eta: Floats, y: Floats) -> Floats:
-    """Curvatures of quadratics that touch ℓ at eta with its slope and lie above it everywhere.
+    """Return curvatures of quadratics that touch ℓ at eta with its slope and majorize it.
 
     Those of the loss's own `majorizer(eta, y)` where it has one, else the bound.
     """
@@ -272,7 +272,7 @@ def majorizer_curvature(loss: Loss, eta: Floats, y: Floats) -> Floats:
 def best_intercept(
     loss: Loss, eta: Floats, y: Floats, weights: Floats | None = None, start: float = 0.0
 ) -> float:
-    """argmin_b Σ_i weights_i ℓ(eta_i + b, y_i): Newton's method inside a bracket, O(m) a step.
+    """Return argmin_b Σ_i weights_i ℓ(eta_i + b, y_i) by Newton's method in a bracket, O(m) a step.
 
     It begins at the given start, or where the loss knows better. Where the minimum is at infinity,
     as for one class only, the answer is where it is nearly flat.

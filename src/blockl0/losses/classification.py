@@ -34,25 +34,25 @@ class Logistic(Loss):
     curvature_bound = 0.25
 
     def value(self, eta: Floats, y: Floats) -> Floats:
-        """log(1 + exp(−y·eta))."""
+        """Return log(1 + exp(−y·eta))."""
         return np.logaddexp(0.0, -y * eta)
 
     def gradient(self, eta: Floats, y: Floats) -> Floats:
-        """−y / (1 + exp(y·eta))."""
+        """Return −y / (1 + exp(y·eta))."""
         return -y * expit(-y * eta)
 
     def curvature(self, eta: Floats, y: Floats) -> Floats:
-        """p (1 − p) with p = 1 / (1 + exp(−eta))."""
+        """Return p (1 − p) with p = 1 / (1 + exp(−eta))."""
         rarer = expit(-np.abs(eta))
         return rarer * (1.0 - rarer)
 
     @property
     def is_softmax_of_two(self) -> bool:  # type: ignore[override]
-        """So it is, unless a subclass has changed it."""
+        """Return whether the softmax of two classes is this loss: not if a subclass changed it."""
         return type(self) is Logistic
 
     def terms(self, eta: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
-        """All three, from one exponential."""
+        """Return all three, from one exponential."""
         from blockl0 import kernels  # only a search needs the compiler
 
         if not self.is_softmax_of_two:
@@ -61,12 +61,12 @@ class Logistic(Loss):
         return fused_terms(kernels.logistic_terms, eta, y, small, np.log1p(small))
 
     def majorizer(self, eta: Floats, y: Floats) -> Floats:
-        """tanh(½ eta) / (2 eta): a quadratic that touches at ±eta and lies above, ≤ ¼."""
+        """Return tanh(½ eta) / (2 eta): a quadratic that touches at ±eta and lies above, ≤ ¼."""
         half = np.maximum(np.abs(0.5 * eta), 1e-8)
         return 0.25 * np.tanh(half) / half
 
     def conjugate(self, u: Floats, y: Floats) -> Floats:
-        """p log p + (1 − p) log(1 − p) with p = −y·u in [0, 1]."""
+        """Return p log p + (1 − p) log(1 − p) with p = −y·u in [0, 1]."""
         p = -y * u
         result = p * np.log(np.maximum(p, SMALLEST))
         result += (1.0 - p) * np.log1p(-np.minimum(p, 1.0 - 0.5 * EPSILON))
@@ -74,27 +74,27 @@ class Logistic(Loss):
         return result
 
     def dual_curvature(self, eta: Floats, y: Floats, reach: float) -> Floats:
-        """A share of the curvature: relative entropy hardly exceeds its second-order term."""
+        """Return a share of the curvature, which bounds the relative entropy in reach."""
         return self.curvature(eta, y) / entropy_excess(reach)
 
     def check_target(self, y: Floats) -> Floats:
-        """Two classes, coded {−1, 1}; {0, 1} is mapped to it."""
+        """Check a target of two classes; map {0, 1} to {−1, 1}."""
         return _as_signs(y, self.name)
 
     def mean(self, eta: Floats) -> Floats:
-        """1 / (1 + exp(−eta))."""
+        """Return 1 / (1 + exp(−eta))."""
         return expit(eta)
 
     def for_classes(self, n_classes: int) -> Loss:
-        """The softmax loss for more than two."""
+        """Return the softmax loss for more than two."""
         return Softmax() if n_classes > 2 else self
 
     def probabilities(self, eta: Floats) -> Floats:
-        """Those of the two classes, the rarer one not rounded away."""
+        """Return the probabilities of both classes, each accurate near zero."""
         return np.column_stack([expit(-eta), expit(eta)])
 
     def as_sklearn(self) -> Any:
-        """Its logistic regression."""
+        """Return scikit-learn's logistic regression."""
         from sklearn.linear_model import LogisticRegression
 
         return LogisticRegression()
@@ -111,28 +111,28 @@ class SquaredHinge(Loss):
     curvature_bound = 1.0
 
     def value(self, eta: Floats, y: Floats) -> Floats:
-        """½ max(0, 1 − y·eta)²."""
+        """Return ½ max(0, 1 − y·eta)²."""
         return 0.5 * np.maximum(0.0, 1.0 - y * eta) ** 2
 
     def gradient(self, eta: Floats, y: Floats) -> Floats:
-        """−y max(0, 1 − y·eta)."""
+        """Return −y max(0, 1 − y·eta)."""
         return -y * np.maximum(0.0, 1.0 - y * eta)
 
     def curvature(self, eta: Floats, y: Floats) -> Floats:
-        """One where y·eta < 1, else zero."""
+        """Return one where y·eta < 1, else zero."""
         return (y * eta < 1.0).astype(np.float64)
 
     def conjugate(self, u: Floats, y: Floats) -> Floats:
-        """½ h² − h with h = −y·u ≥ 0."""
+        """Return ½ h² − h with h = −y·u ≥ 0."""
         h = -y * u
         return np.where(h >= 0.0, h * (0.5 * h - 1.0), np.inf)
 
     def dual_curvature(self, eta: Floats, y: Floats, reach: float) -> Floats:
-        """Less than one where the margin might be reached."""
+        """Return less than one where the margin might be reached."""
         return np.clip((1.0 - y * eta) / reach, 0.0, 1.0)
 
     def check_target(self, y: Floats) -> Floats:
-        """Two classes, coded {−1, 1}; {0, 1} is mapped to it."""
+        """Check a target of two classes; map {0, 1} to {−1, 1}."""
         return _as_signs(y, self.name)
 
 

@@ -29,19 +29,19 @@ class LogLink(Loss):
     words = Words("deviance", "D²", "D²", constant="its mean", effect=MULTIPLIES)
 
     def mean(self, eta: Floats) -> Floats:
-        """exp(eta), neither infinite nor zero, which no deviance allows."""
+        """Return exp(eta), neither infinite nor zero, which no deviance allows."""
         return np.exp(np.clip(eta, -LARGEST_LOG_MEAN, LARGEST_LOG_MEAN))
 
     def can_train(self, y: Floats) -> bool:
-        """Whether there is a positive number: without one the best mean is zero."""
+        """Return whether there is a positive number: without one the best mean is zero."""
         return bool(np.any(y > 0.0))
 
     def diverges(self, eta: Floats, y: Floats) -> bool:
-        """Whether a mean far below that of the target goes to zero."""
+        """Return whether a mean far below that of the target goes to zero."""
         return self.needs_ridge and bool(np.any(eta < np.log(np.mean(y)) - VANISHING))
 
     def score(self, eta: Floats, y: Any, sample_weight: Any = None) -> float:
-        """D², the share of the deviance of the best constant that is explained."""
+        """Return D², the share of the deviance of the best constant that is explained."""
         from sklearn.utils import check_consistent_length, column_or_1d
 
         check_consistent_length(eta, y, sample_weight)
@@ -55,7 +55,7 @@ class LogLink(Loss):
 
 
 def check_nonnegative_target(loss: Loss, y: Floats) -> Floats:
-    """Nonnegative numbers, not all zero."""
+    """Check a target of nonnegative numbers that are not all zero."""
     if y.min() < 0.0:
         i = int(np.argmax(y < 0.0))
         raise ValueError(f"loss={loss.name!r} needs nonnegative `y`, got {y[i]:g} in position {i}.")
@@ -68,7 +68,7 @@ def check_nonnegative_target(loss: Loss, y: Floats) -> Floats:
 
 
 def exp_rest(u: Floats) -> Floats:
-    """exp(u) − 1 − u, of full accuracy near zero too."""
+    """Return exp(u) − 1 − u, of full accuracy near zero too."""
     near = np.clip(u, -NEAR_ZERO, NEAR_ZERO)
     series = 1.0 + near / 7.0 * (1.0 + near / 8.0)
     for k in (6.0, 5.0, 4.0, 3.0):

@@ -42,23 +42,23 @@ class Squared(Loss):
         cls.takes_responses = cls.__dict__.get("takes_responses", False)
 
     def value(self, eta: Floats, y: Floats) -> Floats:
-        """½ (y − eta)²."""
+        """Return ½ (y − eta)²."""
         return 0.5 * (y - eta) ** 2
 
     def gradient(self, eta: Floats, y: Floats) -> Floats:
-        """eta − y."""
+        """Return eta − y."""
         return eta - y
 
     def curvature(self, eta: Floats, y: Floats) -> Floats:
-        """One, everywhere."""
+        """Return one, everywhere."""
         return np.ones_like(eta)
 
     def check_target(self, y: Floats) -> Floats:
-        """Any finite target will do."""
+        """Accept any finite target."""
         return y
 
     def for_target(self, y: Floats) -> Loss:
-        """The loss itself, or that of several responses."""
+        """Return the loss itself, or that of several responses."""
         return Responses(y.shape[1]) if y.ndim == 2 and self.takes_responses else self
 
 
@@ -73,12 +73,12 @@ class Responses(Squared):
     takes_responses = True
 
     def value(self, eta: Floats, y: Floats) -> Floats:
-        """½ ‖y − eta‖² of the responses of each sample, (m,)."""
+        """Return ½ ‖y − eta‖² of the responses of each sample, (m,)."""
         rest = y - eta
         return 0.5 * np.einsum("ij,ij->i", rest, rest)
 
     def curvature(self, eta: Floats, y: Floats) -> Floats:
-        """One, everywhere, for all responses, (m,)."""
+        """Return one, everywhere, for all responses, (m,)."""
         return np.ones(len(eta))
 
 
@@ -98,38 +98,38 @@ class Huber(Loss):
         check_positive("delta", self.delta)
 
     def value(self, eta: Floats, y: Floats) -> Floats:
-        """With c = clip(r, ±delta): c (r − ½ c)."""
+        """Return c (r − ½ c) with c = clip(r, ±delta)."""
         residual = y - eta
         clipped = np.clip(residual, -self.delta, self.delta)
         return clipped * (residual - 0.5 * clipped)
 
     def gradient(self, eta: Floats, y: Floats) -> Floats:
-        """clip(eta − y, ±delta)."""
+        """Return clip(eta − y, ±delta)."""
         return np.clip(eta - y, -self.delta, self.delta)
 
     def curvature(self, eta: Floats, y: Floats) -> Floats:
-        """One where |y − eta| ≤ delta, else zero."""
+        """Return one where |y − eta| ≤ delta, else zero."""
         return (np.abs(y - eta) <= self.delta).astype(np.float64)
 
     def majorizer(self, eta: Floats, y: Floats) -> Floats:
-        """min(1, delta / |y − eta|): a quadratic that touches at eta and lies above."""
+        """Return min(1, delta / |y − eta|): a quadratic that touches at eta and lies above."""
         return self.delta / np.maximum(self.delta, np.abs(y - eta))
 
     @property
     def unit(self) -> float:
-        """A moderate change of a predictor."""
+        """Return a moderate change of a predictor."""
         return self.delta
 
     def conjugate(self, u: Floats, y: Floats) -> Floats:
-        """u·y + ½ u² for |u| ≤ delta."""
+        """Return u·y + ½ u² for |u| ≤ delta."""
         return np.where(np.abs(u) <= self.delta, u * (y + 0.5 * u), np.inf)
 
     def dual_curvature(self, eta: Floats, y: Floats, reach: float) -> Floats:
-        """Less than one where a residual might leave the quadratic part."""
+        """Return less than one where a residual might leave the quadratic part."""
         return np.clip((self.delta - np.abs(y - eta)) / reach, 0.0, 1.0)
 
     def check_target(self, y: Floats) -> Floats:
-        """Any finite target will do."""
+        """Accept any finite target."""
         return y
 
 
@@ -144,7 +144,7 @@ class Poisson(LogLink):
     name = "poisson"
 
     def value(self, eta: Floats, y: Floats) -> Floats:
-        """exp(eta) − y·eta + y·log(y) − y, which is never negative."""
+        """Return exp(eta) − y·eta + y·log(y) − y, which is never negative."""
         # y (exp(u) − 1 − u) with u = eta − log y: no large numbers that cancel
         is_count = y > 0.0
         u = np.minimum(eta, LARGEST_LOG_MEAN) - np.log(np.where(is_count, y, 1.0))
@@ -153,15 +153,15 @@ class Poisson(LogLink):
         return value + beyond * self.gradient(eta, y)
 
     def gradient(self, eta: Floats, y: Floats) -> Floats:
-        """exp(eta) − y."""
+        """Return exp(eta) − y."""
         return np.exp(np.minimum(eta, LARGEST_LOG_MEAN)) - y
 
     def curvature(self, eta: Floats, y: Floats) -> Floats:
-        """exp(eta)."""
+        """Return exp(eta)."""
         return np.exp(np.minimum(eta, LARGEST_LOG_MEAN))
 
     def terms(self, eta: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
-        """All three, from one exponential."""
+        """Return all three, from one exponential."""
         from blockl0 import kernels  # only a search needs the compiler
 
         if type(self) is not Poisson:
@@ -172,7 +172,7 @@ class Poisson(LogLink):
     def first_intercept(
         self, eta: Floats, y: Floats, weights: Floats | None = None, start: float = 0.0
     ) -> float:
-        """The best one, log Σ weight·y − log Σ weight·exp(eta), unless means are beyond bounds."""
+        """Return log Σ weight·y − log Σ weight·exp(eta), the best one, unless means overflow."""
         top = float(eta.max())
         means = np.exp(eta - top)
         both = (y.sum(), means.sum()) if weights is None else (weights @ y, weights @ means)
@@ -181,22 +181,22 @@ class Poisson(LogLink):
         return float(np.log(both[0]) - np.log(both[1]) - top)
 
     def conjugate(self, u: Floats, y: Floats) -> Floats:
-        """q log q − q − y log y + y with q = u + y ≥ 0."""
+        """Return q log q − q − y log y + y with q = u + y ≥ 0."""
         mean = u + y
         is_inside = (mean >= 0.0) & (mean <= np.exp(LARGEST_LOG_MEAN))
         mean = np.where(is_inside, mean, 1.0)
         return np.where(is_inside, xlogy(mean, mean) - xlogy(y, y) - u, np.inf)
 
     def dual_curvature(self, eta: Floats, y: Floats, reach: float) -> Floats:
-        """A share of the curvature: relative entropy hardly exceeds its second-order term."""
+        """Return a share of the curvature, which bounds the relative entropy in reach."""
         return self.curvature(eta, y) / entropy_excess(reach)
 
     def check_target(self, y: Floats) -> Floats:
-        """Counts, or other nonnegative numbers, not all zero."""
+        """Check a target of counts, or other nonnegative numbers, not all zero."""
         return check_nonnegative_target(self, y)
 
     def as_sklearn(self) -> Any:
-        """Its Poisson regression."""
+        """Return scikit-learn's Poisson regression."""
         from sklearn.linear_model import PoissonRegressor
 
         return PoissonRegressor()

@@ -50,16 +50,16 @@ class Softmax(Loss):
 
     @property
     def n_outputs(self) -> int:  # type: ignore[override]
-        """The number of classes; 0 before it is known."""
+        """Return the number of classes; 0 before it is known."""
         return self.n_classes or 0
 
     @property
     def n_directions(self) -> int:
-        """One less than classes: only differences matter."""
+        """Return one less than the classes: only differences matter."""
         return max(1, self.n_outputs - 1)
 
     def value(self, eta: Floats, y: Ints) -> Floats:  # type: ignore[override]
-        """log Σ_c exp(eta_ic) − eta_iy per sample, (m,), also where it is next to nothing."""
+        """Return log Σ_c exp(eta_ic) − eta_iy per sample, (m,), accurate near zero."""
         rows = np.arange(y.size)
         above = eta - eta[rows, y][:, None]
         above[rows, y] = -np.inf
@@ -69,24 +69,24 @@ class Softmax(Loss):
         return top + np.log1p(np.where(top > 0.0, np.exp(-top) + (others - 1.0), others))
 
     def gradient(self, eta: Floats, y: Ints) -> Floats:  # type: ignore[override]
-        """p − e_y, (m, C)."""
+        """Return p − e_y, (m, C)."""
         return slope_at(self.mean(eta), y)
 
     def curvature(self, eta: Floats, y: Ints) -> Floats:  # type: ignore[override]
-        """The mean eigenvalue of diag(p) − pp' over contrasts, (m,): (1 − Σ_c p_c²)/(C − 1)."""
+        """Return (1 − Σ_c p_c²)/(C − 1), (m,), the mean eigenvalue of diag(p) − pp'."""
         return (1.0 - np.sum(self.mean(eta) ** 2, axis=1)) / (eta.shape[1] - 1)
 
     def majorizer(self, eta: Floats, y: Ints) -> Floats:
-        """Böhning's bound, (m,), on the curvature in any contrast of the classes."""
+        """Return Böhning's bound, (m,), on the curvature in any contrast of the classes."""
         return np.full(y.size, self.curvature_bound)
 
     def mean(self, eta: Floats) -> Floats:
-        """exp(eta_ic) / Σ_d exp(eta_id), (m, C), without overflow: the probabilities."""
+        """Return exp(eta_ic) / Σ_d exp(eta_id), (m, C), without overflow: the probabilities."""
         P = np.exp(eta - eta.max(axis=1, keepdims=True))
         return P / P.sum(axis=1, keepdims=True)
 
     def conjugate(self, u: Floats, y: Ints) -> Floats:
-        """Σ_c q_c log q_c with q = u + e_y, (m, ...); infinite where q is not in the simplex.
+        """Return Σ_c q_c log q_c with q = u + e_y, (m, ...); infinite outside the simplex.
 
         The classes are the second axis of u, and u sums to zero over them.
         """
@@ -95,7 +95,7 @@ class Softmax(Loss):
         return np.where((Q >= 0.0).all(axis=1), xlogy(Q, np.maximum(Q, 0.0)).sum(axis=1), np.inf)
 
     def check_target(self, y: Floats) -> Any:
-        """Codes 0, ..., C − 1 of at least two classes, each of them there, as integers."""
+        """Check codes 0, ..., C − 1 of two classes or more, all of them present."""
         seen = np.unique(y)
         n_classes = max(2, seen.size) if self.n_classes is None else self.n_classes
         if not np.array_equal(seen, np.arange(n_classes)):
@@ -109,16 +109,16 @@ class Softmax(Loss):
         return y.astype(np.int64)
 
     def probabilities(self, eta: Floats) -> Floats:
-        """Those of the classes, (m, C)."""
+        """Return the probabilities of the classes, (m, C)."""
         return self.mean(eta)
 
     def for_target(self, y: Any) -> Softmax:
-        """The loss of as many classes as the target has."""
+        """Return the loss of as many classes as the target has."""
         return Softmax(int(np.max(y)) + 1) if self.n_classes is None else self
 
 
 def softmax_terms(eta: Floats, y: Ints) -> tuple[Floats, Floats, Floats]:
-    """Probabilities and slopes (m, C), each class contiguous, and losses (m,), in one pass."""
+    """Return probabilities and slopes (m, C), each class contiguous, and losses (m,)."""
     from blockl0 import kernels  # only a search needs the compiler
 
     P, U, values = np.empty(eta.shape[::-1]), np.empty(eta.shape[::-1]), np.empty(y.size)
@@ -129,14 +129,14 @@ def softmax_terms(eta: Floats, y: Ints) -> tuple[Floats, Floats, Floats]:
 
 
 def slope_and_bend(P: Floats, U: Floats, weights: Floats, change: Floats) -> tuple[float, float]:
-    """Slope and curvature of the loss along a change (m, C) of the predictors."""
+    """Return slope and curvature of the loss along a change (m, C) of the predictors."""
     from blockl0 import kernels  # only a search needs the compiler
 
     return kernels.softmax_along(P.T, U.T, weights, np.ascontiguousarray(change.T))
 
 
 def slope_at(P: Floats, y: Ints) -> Floats:
-    """p − e_y, (m, C): where the own class is nearly certain, from the others."""
+    """Return p − e_y, (m, C): where the own class is nearly certain, from the others."""
     U, rows = P.copy(), np.arange(y.size)
     U[rows, y] = 0.0
     U[rows, y] = -U.sum(axis=1)
@@ -145,7 +145,7 @@ def slope_at(P: Floats, y: Ints) -> Floats:
 
 @cache
 def contrasts(n_classes: int) -> Floats:
-    """(C, C − 1) orthonormal columns that sum to zero."""
+    """Return (C, C − 1) orthonormal columns that sum to zero."""
     upper = np.triu(np.ones((n_classes, n_classes)), 1)[:, 1:]
     upper[np.arange(1, n_classes), np.arange(n_classes - 1)] = -np.arange(1.0, n_classes)
     return upper / np.linalg.norm(upper, axis=0)
@@ -153,21 +153,21 @@ def contrasts(n_classes: int) -> Floats:
 
 @cache
 def pair_squares(n_classes: int) -> tuple[list[int], list[int], Floats]:
-    """Both classes of every pair, and the squares ((C − 1)², pairs) of their contrasts."""
+    """Return both classes of every pair, and the squares ((C − 1)², pairs) of their contrasts."""
     Q, pairs = contrasts(n_classes), list(combinations(range(n_classes), 2))
     squares = [np.outer(Q[c] - Q[d], Q[c] - Q[d]).ravel() for c, d in pairs]
     return [c for c, _ in pairs], [d for _, d in pairs], np.column_stack(squares)
 
 
 def class_pairs(P: Floats) -> list[tuple[Floats, Floats]]:
-    """(p_c p_d (m,), contrast of c and d (C − 1,)) for each pair of classes; P is (m, C)."""
+    """Return (p_c p_d (m,), contrast of c and d (C − 1,)) for each pair of classes; P is (m, C)."""
     Q = contrasts(P.shape[1])
     pairs = combinations(range(P.shape[1]), 2)
     return [(P[:, c] * P[:, d], Q[c] - Q[d]) for c, d in pairs]
 
 
 def softmax_hessian(A: Floats, P: Floats, weights: Floats, ridge: Floats) -> Floats:
-    """The Hessian in contrasts, (a (C − 1), a (C − 1)), column by column of A; P is (m, C)."""
+    """Return the Hessian in contrasts, (a (C − 1), a (C − 1)), by columns of A; P is (m, C)."""
     a, q = A.shape[1], P.shape[1] - 1
     firsts, seconds, squares = pair_squares(P.shape[1])
     grams = np.empty((len(firsts), a, a))

@@ -10,21 +10,21 @@ from typing import Any
 
 
 def expit(x: Any) -> Any:
-    """1 / (1 + exp(−x))."""
+    """Return 1 / (1 + exp(−x))."""
     from scipy import special
 
     return special.expit(x)
 
 
 def xlogy(x: Any, y: Any) -> Any:
-    """x log y, 0 where x is."""
+    """Return x log y, 0 where x is."""
     from scipy import special
 
     return special.xlogy(x, y)
 
 
 def xlog1py(x: Any, y: Any) -> Any:
-    """x log(1 + y), 0 where x is."""
+    """Return x log(1 + y), 0 where x is."""
     from scipy import special
 
     return special.xlog1py(x, y)

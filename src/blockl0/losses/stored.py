@@ -20,23 +20,23 @@ LONGEST = 80
 
 
 class LossNotFoundError(ValueError):
-    """A loss that is not built in cannot be made again from what is stored of it."""
+    """Raised when a loss that is not built in cannot be restored from a file."""
 
 
 def parameters_of(loss: Loss) -> dict[str, Any]:
-    """The arguments that make such a loss, by name: the attributes that are called like them."""
+    """Return the constructor arguments of a loss, read from attributes of the same name."""
     own = original(loss)
     return {name: getattr(own, name) for name in _defaults(own) if hasattr(own, name)}
 
 
 def changed_parameters(loss: Loss) -> dict[str, Any]:
-    """The parameters that are not as they are by default."""
+    """Return the parameters that differ from their defaults."""
     defaults = _defaults(original(loss))
     return {name: v for name, v in parameters_of(loss).items() if _differs(v, defaults[name])}
 
 
 def label_of(loss: Loss) -> str:
-    """The name, and the parameter where it is another than by default: huber:0.5."""
+    """Return the name, with the parameter if it differs from its default: huber:0.5."""
     values = list(changed_parameters(loss).values())
     if len(values) != 1 or not _is_number(values[0]):
         return loss.name
@@ -45,7 +45,7 @@ def label_of(loss: Loss) -> str:
 
 
 def with_parameter(loss: Loss, text: str) -> Loss:
-    """The loss of that class whose only parameter is the number in a text, as of "huber:0.5"."""
+    """Return the loss of a class whose only parameter is the number in a text ("huber:0.5")."""
     names = list(parameters_of(loss))
     if len(names) != 1:
         raise ValueError(f"loss={loss.name!r} has no parameter, got {loss.name + ':' + text!r}.")
@@ -60,12 +60,12 @@ def with_parameter(loss: Loss, text: str) -> Loss:
 
 
 def original(loss: Any) -> Any:
-    """The object that the user gave."""
+    """Return the object that the user gave."""
     return loss.given if isinstance(loss, Adapted) else loss
 
 
 def to_json(loss: Loss, built_in: dict[str, Loss]) -> dict[str, Any]:
-    """What a file keeps of a loss: its name, its parameters, and for others where its class is."""
+    """Return what a file stores of a loss: name, parameters, and the path of a user's class."""
     kind = type(original(loss))
     entry: dict[str, Any] = {"loss": loss.name}
     if kind is type(built_in.get(loss.name)):
@@ -98,7 +98,7 @@ def from_json(
     losses: Iterable[Any] = (),
     trust: bool = False,
 ) -> Loss:
-    """The loss of a checked entry, of `to_json`.
+    """Restore the loss of a checked entry of `to_json`.
 
     A class that is not built in is one of `losses`, by its import path, or by its name if it has
     moved. Its module is imported only where the file is trusted: importing runs what it holds.
@@ -141,7 +141,7 @@ def _import(path: str, trust: bool) -> Any:
 
 
 def _import_path(kind: type) -> str:
-    """module:Class, where another program would find it."""
+    """Return module:Class, where another program would find it."""
     path = _path_of(kind)
     module, name = path.split(":")
     if module == "__main__" or "<locals>" in name:
@@ -164,7 +164,7 @@ def _path_of(kind: type) -> str:
 
 
 def _defaults(own: Any) -> dict[str, Any]:
-    """The named arguments of an object's class, with their defaults."""
+    """Return the named arguments of an object's class, with their defaults."""
     try:
         found = inspect.signature(type(own)).parameters.values()
     except ValueError:  # some classes of C have none

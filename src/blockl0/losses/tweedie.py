@@ -56,11 +56,11 @@ class Tweedie(LogLink):
 
     @property
     def _rates(self) -> tuple[float, float]:
-        """(a, b), which sum to one."""
+        """Return (a, b), which sum to one."""
         return self.power - 1.0, 2.0 - self.power
 
     def value(self, eta: Floats, y: Floats) -> Floats:
-        """y^b (rest(−au)/a + rest(bu)/b), u = eta − log y, rest(t) = exp(t) − 1 − t; never < 0."""
+        """Return y^b (rest(−au)/a + rest(bu)/b), u = eta − log y, rest(t) = exp(t) − 1 − t."""
         (a, b), (log_y, size) = self._rates, self._size(y)
         u, down, up = eta - log_y, 0.0, 0.0
         # in this form no large numbers cancel; a rate of zero has no part
@@ -72,7 +72,7 @@ class Tweedie(LogLink):
         return np.where(y > 0.0, down, 0.0)
 
     def gradient(self, eta: Floats, y: Floats) -> Floats:
-        """exp(b·eta) − y·exp(−a·eta)."""
+        """Return exp(b·eta) − y·exp(−a·eta)."""
         (a, b), (log_y, size) = self._rates, self._size(y)
         down, up = self._exponentials(eta, y)
         # the difference of nearly equal numbers, from what they have in common
@@ -81,12 +81,12 @@ class Tweedie(LogLink):
         return np.where((y > 0.0) & (np.abs(eta - log_y) < 1.0), near, up - down)
 
     def curvature(self, eta: Floats, y: Floats) -> Floats:
-        """b·exp(b·eta) + a·y·exp(−a·eta)."""
+        """Return b·exp(b·eta) + a·y·exp(−a·eta)."""
         (a, b), (down, up) = self._rates, self._exponentials(eta, y)
         return b * up + a * down
 
     def conjugate(self, u: Floats, y: Floats) -> Floats:
-        """u·eta − ℓ(eta, y) at the eta whose slope is u, by Newton's method if 1 < power < 2."""
+        """Return u·eta − ℓ(eta, y) at the eta of slope u, by Newton's method if 1 < power < 2."""
         (a, b), (log_y, size) = self._rates, self._size(y)
         if b == 0.0:
             q = 1.0 - u
@@ -107,14 +107,14 @@ class Tweedie(LogLink):
         return np.where(is_inside, u * eta - self.value(eta, y), outside)
 
     def dual_curvature(self, eta: Floats, y: Floats, reach: float) -> Floats:
-        """A share of the curvature, as Poisson's; the more, the more alike a and b are."""
+        """Return a share of the curvature, as Poisson's; the more, the more alike a and b are."""
         # the third derivative is at most rate = max(a, b) times the second, h: so
         # ℓ(eta + t) ≥ ℓ + ut + h·rest(−rate·|t|)/rate², whose conjugate is h/rate² times the
         # entropy that `entropy_excess` is about
         return self.curvature(eta, y) / entropy_excess(max(self._rates) * reach)
 
     def check_target(self, y: Floats) -> Floats:
-        """Nonnegative numbers, not all zero; positive ones for power 2."""
+        """Check a target of nonnegative numbers, not all zero; positive ones for power 2."""
         if self.power == 2.0 and y.min() <= 0.0:
             i = int(np.argmax(y <= 0.0))
             raise ValueError(
@@ -124,23 +124,23 @@ class Tweedie(LogLink):
         return check_nonnegative_target(self, y)
 
     def diverges(self, eta: Floats, y: Floats) -> bool:
-        """Whether a mean goes to zero, which it cannot where y must be positive."""
+        """Return whether a mean goes to zero; it cannot where y must be positive."""
         b = self._rates[1]
         return b > 0.0 and bool(np.any(eta < np.log(np.mean(y)) - VANISHING / b))
 
     def as_sklearn(self) -> Any:
-        """Its Tweedie regression."""
+        """Return scikit-learn's Tweedie regression."""
         from sklearn.linear_model import TweedieRegressor
 
         return TweedieRegressor(power=self.power, link="log")
 
     def _size(self, y: Floats) -> tuple[Floats, Floats]:
-        """(log y, y^b), and (0, 0) where y is zero."""
+        """Return (log y, y^b), and (0, 0) where y is zero."""
         log_y = np.log(np.where(y > 0.0, y, 1.0))
         return log_y, np.where(y > 0.0, np.exp(self._rates[1] * log_y), 0.0)
 
     def _exponentials(self, eta: Floats, y: Floats) -> tuple[Floats, Floats]:
-        """(y·exp(−a·eta), exp(b·eta)), no larger than exp(300)."""
+        """Return (y·exp(−a·eta), exp(b·eta)), no larger than exp(300)."""
         (a, b), (log_y, _) = self._rates, self._size(y)
         down = np.exp(np.minimum(log_y - a * eta, LARGEST_LOG_MEAN))
         return np.where(y > 0.0, down, 0.0), np.exp(np.minimum(b * eta, LARGEST_LOG_MEAN))
@@ -158,14 +158,14 @@ class Gamma(Tweedie):
     needs_ridge = False
 
     def as_sklearn(self) -> Any:
-        """Its gamma regression."""
+        """Return scikit-learn's gamma regression."""
         from sklearn.linear_model import GammaRegressor
 
         return GammaRegressor()
 
 
 def _exp_line(t: Floats) -> Floats:
-    """exp(t), linear beyond 300."""
+    """Return exp(t), linear beyond 300."""
     beyond = np.maximum(t - LARGEST_LOG_MEAN, 0.0)
     return np.exp(np.minimum(t, LARGEST_LOG_MEAN)) * (1.0 + beyond)
 
@@ -179,7 +179,7 @@ def _scaled_rest(t: Floats, size: Floats, exponent: Floats) -> Floats:
 
 
 def _slope_root(t: Floats, a: float, b: float) -> Floats:
-    """u with exp(bu) − exp(−au) = t, for positive a and b.
+    """Return u with exp(bu) − exp(−au) = t, for positive a and b.
 
     For t ≥ 0 it is the zero of bu − log(t + exp(−au)), increasing and concave: Newton's method
     comes from below after one step, and converges. For t < 0 the two exponentials change places.
