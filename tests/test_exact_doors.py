@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 import blockl0
 from blockl0 import L0Classifier, L0Regressor, OutOfReachError, Status, certify
 from blockl0.certificate import optimality
-from blockl0.exact import Stages, handover, may_prove, stages
+from blockl0.exact import Stages, few_columns, handover, may_prove, stages
 from blockl0.exact.products import ProductBounds
 from blockl0.exact.prover import Prover
 from blockl0.exact.watch import Watch
@@ -63,7 +63,7 @@ STOPS = {
 
 
 @pytest.fixture
-def _no_shortcut(monkeypatch):
+def _no_shortcut(monkeypatch, no_enumeration):
     """Small problems go to the tree, as large ones do."""
     from blockl0.refit import quadratic_search
 
@@ -126,7 +126,7 @@ def test_an_interrupt_in_the_middle_of_a_node_leaves_a_true_bound(loss, after, m
     assert result.n_nonzero <= 3
 
 
-def test_an_interrupt_before_the_first_node_keeps_the_first_point(monkeypatch):
+def test_an_interrupt_before_the_first_node_keeps_the_first_point(monkeypatch, no_enumeration):
     X, y = make("logistic")
     monkeypatch.setattr(Prover, "__init__", interrupting(Prover.__init__, 1))
     result = blockl0.solve(X, y, loss="logistic", ridge=0.3, n_nonzero_coefs=3, method="exact")
@@ -164,7 +164,7 @@ def test_few_bytes_bound_the_nodes_that_wait():
     assert answers[0] == pytest.approx(answers[1], rel=1e-9)
 
 
-def test_the_gap_is_shown_during_the_run(caplog):
+def test_the_gap_is_shown_during_the_run(caplog, no_enumeration):
     X, y = make("logistic", m=60, n=14)
     options = {"loss": "logistic", "ridge": 0.1, "alpha": 0.4, "method": "exact"}
     seen = []
@@ -260,9 +260,8 @@ def test_the_method_of_an_estimator():
     assert "method" in L0Regressor().get_params()
     with pytest.raises(ValueError, match="`method` must be one of 'exact', 'refit'"):
         L0Regressor(2, method="omp").fit(X, y)
-    many = np.arange(30) % 3
-    with pytest.raises(ValueError, match="got loss='softmax'; use method='refit'"):
-        L0Classifier(2, method="exact").fit(X, many)
+    three = L0Classifier(2, method="exact", random_state=0).fit(X, np.arange(30) % 3)
+    assert three.result_.gap == 0.0
     picker = blockl0.BestSubsetSelector(2, loss="logistic", method="exact", ridge=1.0).fit(X, y)
     assert picker.result_.gap == 0.0 and picker.estimator_.method == "exact"
     old = L0Regressor(2)
@@ -270,7 +269,7 @@ def test_the_method_of_an_estimator():
     assert pickle.loads(pickle.dumps(old)).fit(X, y).result_.options["method"] == "refit"
 
 
-def test_an_estimator_warns_where_no_bound_exists(caplog):
+def test_an_estimator_warns_where_no_bound_exists(caplog, no_enumeration):
     X, y = make("logistic")
     model = L0Classifier(2, ridge=0.0, method="exact", random_state=0)
     with pytest.warns(ConvergenceWarning, match="No bound exists, as loss='logistic'") as caught:
@@ -319,13 +318,14 @@ def test_without_a_bound_few_supports_are_fitted(loss, monkeypatch):
     other = next(c for c in combinations(range(5), 2) if c != support)
     answer = certify(X, y, fits.minimum(np.array(other)).w, level=5, **options)
     assert not answer.holds and answer.better_objective >= best * (1.0 - 1e-9)
-    monkeypatch.setattr(optimality, "ENUMERATED", 3)
+    monkeypatch.setattr(few_columns, "MOST_COLUMNS", 3)
+    monkeypatch.setattr(few_columns, "MOST_SUPPORTS", 3)
     said = "no bound is known" if loss == "softmax" else "No bound exists, as loss="
     with pytest.raises(OutOfReachError, match=said):
         certify(X, y, fits.minimum(np.array(support)).w, level=5, **options)
 
 
-def test_a_proof_that_takes_too_long_is_out_of_reach(monkeypatch):
+def test_a_proof_that_takes_too_long_is_out_of_reach(monkeypatch, no_enumeration):
     X, y = make("logistic", n=12)
     options = {"loss": "logistic", "ridge": 0.01, "n_nonzero_coefs": 4}
     w = blockl0.solve(X, y, method="exact", **options).coef
@@ -345,9 +345,11 @@ def test_what_may_be_proven_is_known_beforehand():
     y, labels = rng.standard_normal(5), np.array([0, 1, 0, 1, 1])
     wide = {"n_nonzero_coefs": 2}
     assert not may_prove(as_problem(X, y, **wide))
+    assert may_prove(as_problem(X, y, n_nonzero_coefs=1))  # of 2000 supports
     assert may_prove(as_problem(X, y, ridge=1.0, **wide))
     assert may_prove(as_problem(X[:, :50], y, **wide))  # by enumeration
     assert not may_prove(as_problem(X, labels, loss="logistic", **wide))
     assert may_prove(as_problem(X, labels, loss="logistic", ridge=1.0, **wide))
-    three = as_problem(X[:, :5], np.array([0, 1, 2, 0, 1]), loss="softmax", ridge=1.0, **wide)
-    assert not may_prove(three)
+    classes = {"loss": "softmax", "ridge": 1.0, **wide}
+    assert may_prove(as_problem(X[:, :90], np.array([0, 1, 2, 0, 1]), **classes))
+    assert not may_prove(as_problem(X[:, :110], np.array([0, 1, 2, 0, 1]), **classes))

@@ -9,13 +9,15 @@ import pytest
 
 import blockl0
 import hostile_losses
+from blockl0.exact.few_columns import Subsets, best_of_all
+from blockl0.exact.watch import Watch
+from blockl0.incumbent import Incumbent
 from blockl0.losses import LOSSES, Logistic, Poisson, Softmax
 from blockl0.losses.softmax import softmax_terms
 from blockl0.path import solve_path
 from blockl0.problem.fits import make_fits
 from blockl0.problem.problem import as_problem
 from blockl0.refit.all_sizes import AllSizes
-from blockl0.refit.few_columns import Subsets
 from blockl0.refit.local_search import LocalSearch
 from blockl0.refit.models import Model
 from blockl0.refit.pairs import best_pairs
@@ -29,14 +31,15 @@ def test_the_default_misses_nothing_on_few_columns():
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.parametrize("how", ["search", "search_each"])
 @pytest.mark.parametrize("seed", range(7))
-def test_all_subsets_are_searched_from_any_start(seed):
+def test_all_subsets_are_searched_from_any_start(seed, how):
     X, y, options = hostile_losses.make_problem(seed, 5)
     problem = as_problem(X, y, **options)
     price, budget = problem.sparsity
     fits, zero = make_fits(problem), problem.zero()
     subsets = Subsets(problem, fits, zero, problem.objective(zero), 1e-11)
-    subsets.search(Run(problem))
+    getattr(subsets, how)(Watch())
     n = problem.n_features
     masks = [m for m in range(1 << n) if m.bit_count() <= budget]
     supports = [np.array([j for j in range(n) if m >> j & 1], dtype=np.int64) for m in masks]
@@ -46,15 +49,63 @@ def test_all_subsets_are_searched_from_any_start(seed):
     assert problem.objective(subsets.best) == pytest.approx(best, rel=1e-9)
 
 
+@pytest.mark.parametrize("structure", ["groups", "bounds", "responses", "costs"])
+@pytest.mark.parametrize("seed", range(3))
+def test_products_sort_out_no_support_that_is_best(seed, structure, no_enumeration, monkeypatch):
+    """Few supports of many columns, some of which are nearly others, by products and by the data."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((40, 14))
+    X[:, 3] = X[:, 0] + 1e-7 * rng.standard_normal(40)
+    X[:, 9] = 1e3 * X[:, 8] + 1e-1 * rng.standard_normal(40)
+    y = X[:, [0, 4, 8]] @ [1.0, -1.0, 0.5] + rng.standard_normal(40)
+    given = {"n_nonzero_coefs": 3} if structure != "costs" else {"alpha": 2.0}
+    if structure == "groups":
+        given["feature_groups"] = np.arange(14) // 2
+    elif structure == "bounds":
+        given["bounds"] = (-0.7, 0.7)
+    elif structure == "costs":
+        X = X[:, :8]
+        given["costs"] = rng.uniform(0.5, 2.0, 8)
+    problem = as_problem(X, np.c_[y, y[::-1]] if structure == "responses" else y, **given)
+    monkeypatch.setattr("blockl0.exact.few_columns.MOST_SUPPORTS", 5000)
+    start, found, calls = Incumbent.at(problem, problem.zero()), [], []
+    kept = Subsets._fit
+    monkeypatch.setattr(Subsets, "_fit", lambda *args: calls.append(1) or kept(*args))
+    for most in (2000, 0):
+        monkeypatch.setattr("blockl0.exact.few_columns.MOST_PRODUCTS", most)
+        best, is_all = best_of_all(problem, start, Watch())
+        assert is_all
+        found.append((best.objective, len(calls)))
+    assert found[0][0] == pytest.approx(found[1][0], rel=1e-12)
+    # and most supports are not fitted
+    assert 2 * found[0][1] < found[1][1]
+
+
+def test_few_supports_are_enumerated_within_the_work_that_is_allowed():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((60, 40)), np.arange(60) % 3
+    problem = as_problem(X, y, loss="softmax", ridge=0.1, n_nonzero_coefs=2)
+    start = Incumbent.at(problem, problem.zero())
+    assert not best_of_all(problem, start, Watch(work_limit=0.01))[1]
+    result = blockl0.solve(
+        X, y, loss="softmax", ridge=0.1, n_nonzero_coefs=2, method="exact", random_state=0
+    )
+    assert result.status is blockl0.Status.OPTIMAL and result.gap == 0.0
+    many = blockl0.solve(
+        X, y, loss="softmax", ridge=0.1, n_nonzero_coefs=5, method="exact", random_state=0
+    )
+    assert many.status is blockl0.Status.NO_BOUND and "too many subsets" in many.note
+
+
 def test_a_search_of_subsets_that_is_given_up_says_so(monkeypatch):
     rng = np.random.default_rng(0)
     y = np.where(rng.random(40) < 0.5, -1.0, 1.0)
     X = rng.standard_normal((40, 6))
     problem = as_problem(X, y, loss="logistic", ridge=1e-3, n_nonzero_coefs=2)
-    monkeypatch.setattr("blockl0.refit.few_columns.MOST_WORK", 0.0)
+    monkeypatch.setattr("blockl0.exact.few_columns.MOST_WORK", 0.0)
     zero = problem.zero()
     subsets = Subsets(problem, make_fits(problem), zero, problem.objective(zero), 1e-11)
-    subsets.search(Run(problem))
+    subsets.search(Watch())
     assert not subsets.is_complete
 
 

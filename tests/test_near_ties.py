@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import blockl0
+from blockl0.exact.few_columns import Subsets
 from blockl0.problem.fits import make_fits
 from blockl0.problem.orthogonal import PRECISION, rounding_of
 from blockl0.problem.problem import as_problem
-from blockl0.refit.few_columns import Subsets
 from blockl0.refit.local_search import LocalSearch
 from long_double import lowest
 

@@ -391,7 +391,7 @@ def test_a_certificate_that_would_take_too_long_is_refused(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "method", ["dec", "exact", "pgm", "apgm", "qpm", "omp", "forward", "pgm-l0", "pgm-lp"]
+    "method", ["dec", "pgm", "apgm", "qpm", "omp", "forward", "pgm-l0", "pgm-lp"]
 )
 def test_methods_of_one_coefficient_per_column_refuse(method):
     X, y, _ = make(30, 5)

@@ -14,7 +14,6 @@ import blockl0
 from blockl0.errors import OutOfReachError
 from blockl0.losses import LOSSES as ALL_LOSSES
 from blockl0.methods import METHODS, STRUCTURES, combinations
-from blockl0.refit.local_search import LocalSearch
 from blockl0.solve import solve_problem  # noqa: F401  (it fills METHODS)
 from structures import KINDS, best, best_near, draw
 
@@ -56,12 +55,6 @@ def test_default(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_default_of_many(kind):
     check(kind, range(FEW, FEW + MOST))
-
-
-@pytest.fixture
-def no_enumeration(monkeypatch):
-    """What is proven is proven by the tree."""
-    monkeypatch.setattr(LocalSearch, "exhaust", lambda self, incumbent, run: (incumbent, False))
 
 
 @pytest.mark.parametrize("kind", KINDS)

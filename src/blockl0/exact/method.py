@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.block_search import NODE_LIMIT
+from blockl0.exact.few_columns import best_of_all, may_enumerate
 from blockl0.exact.proof import Proof, ProofRecorder
 from blockl0.exact.prover import least
-from blockl0.exact.stages import Stages
-from blockl0.exact.watch import Watch
+from blockl0.exact.stages import Stages, may_bound
+from blockl0.exact.watch import UNIT, Watch
 from blockl0.files import check_free
 from blockl0.incumbent import Incumbent
 from blockl0.methods import METHODS, method
@@ -30,6 +31,8 @@ SLICE_WORK = 2e7
 """Aim for the work between two looks at the clock."""
 FIRST_NODES, MOST_NODES = 8, 1_000_000
 """Nodes before the first look at the clock, and between two looks at most."""
+ENUMERATED = 2.0
+"""Units of work for fits of all subsets where bounds may prove the optimum as well."""
 HEURISTIC_EFFORT = 1
 """Rounds of kicks that method "refit" spends on the first incumbent."""
 MEMORY = 4e9
@@ -51,6 +54,7 @@ BLURRED_NOTE = (
     bounds=True,
     costs=True,
     responses=True,
+    several_outputs=True,
 )
 def solve_exact(
     problem: Problem,
@@ -115,6 +119,9 @@ def solve_exact(
     search, note, quota = None, None, FIRST_NODES
     try:
         status = run.record(best, bound) if status is None else status
+        if status is None and recorder is None:
+            best, is_all = _enumerated(problem, best, watch)
+            status = Status.OPTIMAL if is_all else None
         if status is None:
             search = Stages(problem, best, watch, gap, memory_limit, recorder)
         while search is not None and status is None and not search.is_stuck:
@@ -137,6 +144,22 @@ def solve_exact(
     # what is left to an optimum is rounding
     bound = np.inf if status is Status.OPTIMAL else bound
     return run.result(w, status, best.iteration, bound, note=note, proof=made)
+
+
+def _enumerated(problem: Problem, best: Incumbent, watch: Watch) -> tuple[Incumbent, bool]:
+    """Return the best of all subsets and True, where these are few; else the best point so far.
+
+    Columns of the squared loss are searched on tableaus, which is quicker. Where a tree can prove
+    the optimum as well, it is given up soon.
+    """
+    is_simple = problem.is_quadratic and problem.is_plain
+    if is_simple or not may_enumerate(problem):
+        return best, False
+    most = ENUMERATED if may_bound(problem) else watch.work_left / UNIT
+    inner = Watch(watch, min(most, watch.work_left / UNIT))
+    found, is_all = best_of_all(problem, best, inner)
+    watch.spend(inner.work)
+    return found, is_all
 
 
 def _limit(work_limit: Any) -> float:
@@ -197,9 +220,12 @@ def no_bound(problem: Problem, w: Floats, reason: str) -> str:
     """Why nothing can be proven, and what would help, in a sentence."""
     support, (price, budget) = COLUMNS.support(w), problem.sparsity
     doors = []
+    if problem.n_outputs > 1 and not problem.is_quadratic:
+        return f"No bound exists, as {reason}; there are too many subsets to fit them all."
     if not problem.is_plain:
         return f"No bound exists, as {reason}; a `ridge` gives one."
-    if support.size and problem.ridge == 0.0 and problem.scale is None:
+    is_single = problem.n_outputs == 1 and problem.scale is None
+    if support.size and problem.ridge == 0.0 and is_single:
         slope = np.abs(problem.gradient(w))
         slope[support] = 0.0
         enough = slope.max(initial=0.0) / np.abs(w[support]).min()

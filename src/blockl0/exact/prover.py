@@ -89,12 +89,19 @@ def _unit_bounds(problem: Problem, incumbent: Incumbent, watch: Watch) -> Bounds
         if found.reason is not None:
             raise NoBoundError(found.reason)
         return found
+    _refuse_several_outputs(problem)
     reason = obstacle(problem)
     if reason is not None:
         raise NoBoundError(reason)
     bounds = UnitDataBounds(problem, incumbent.objective, watch)
     check_intercept(problem, bounds.box)
     return bounds
+
+
+def _refuse_several_outputs(problem: Problem) -> None:
+    """Refuse a loss with several predictors for a sample, whatever the ridge."""
+    if problem.n_outputs > 1:
+        raise NoBoundError(f"loss={problem.loss.name!r} has several predictors for a sample")
 
 
 def check_intercept(problem: Problem, box: float) -> None:
@@ -142,6 +149,7 @@ class Prover:
         watch: Watch = NEVER,
         recorder: Recorder | None = None,
     ) -> None:
+        _refuse_several_outputs(problem)
         reason = obstacle(problem)
         if reason is not None:
             raise NoBoundError(reason)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.errors import OutOfReachError
+from blockl0.exact.few_columns import may_enumerate
 from blockl0.exact.proof import Recorder
 from blockl0.exact.prover import NoBoundError, Prover, UnitProver, least, obstacle
 from blockl0.exact.search import ExactSearch
@@ -27,6 +28,11 @@ there are no more supports than the last."""
 
 def may_prove(problem: Problem) -> bool:
     """Whether a search may prove anything: by bounds, or few columns by enumeration."""
+    return may_enumerate(problem) or may_bound(problem)
+
+
+def may_bound(problem: Problem) -> bool:
+    """Say whether bounds may prove anything, or tableaus of few columns."""
     if not problem.is_plain and problem.is_quadratic:
         return True
     if problem.n_outputs > 1:

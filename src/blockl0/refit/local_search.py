@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 
 from blockl0.certificate.single_moves import SingleMoves, Verdict
 from blockl0.certificate.unit_moves import UnitMoves
+from blockl0.exact import few_columns
+from blockl0.exact.watch import Watch
 from blockl0.problem.fits import make_fits
 from blockl0.problem.problem import Problem
 from blockl0.problem.sparsity import Sparsity
 from blockl0.refit.all_sizes import AllSizes, is_for_all_sizes
-from blockl0.refit.few_columns import MOST_COLUMNS, Subsets
 from blockl0.refit.models import Models
 from blockl0.refit.quadratic_search import RELATIVE_TOLERANCE, Incumbent, SearchOptions, Tally
 from blockl0.refit.search import Search
@@ -267,17 +268,19 @@ class LocalSearch(Search):
     def exhaust(self, incumbent: Incumbent, run: Run) -> tuple[Incumbent, bool]:
         """The best of all subsets, where there are few, and whether all were searched."""
         is_open = incumbent.objective > self.negligible or self.problem.is_quadratic
-        if not is_open or self.problem.n_units > MOST_COLUMNS:
+        if not is_open or self.problem.n_units > few_columns.MOST_COLUMNS:
             return incumbent, False
-        subsets = Subsets(self.problem, self.fits, incumbent.w, incumbent.objective, self.tolerance)
-        subsets.search(run)
+        subsets = few_columns.Subsets(
+            self.problem, self.fits, incumbent.w, incumbent.objective, self.tolerance
+        )
+        subsets.search(Watch(run))
         if subsets.objective < incumbent.objective:
             found = self._at(subsets.best, incumbent.iteration)
             if found.objective < incumbent.objective:
                 incumbent = found
         # single changes of the best of all are among those that are no better
         incumbent.is_settled |= subsets.is_complete
-        incumbent.is_proven |= subsets.is_complete and self.problem.is_quadratic
+        incumbent.is_proven |= subsets.is_complete
         return incumbent, subsets.is_complete
 
     def best_of_sizes(self, largest: int, run: Run) -> list[Floats] | None:

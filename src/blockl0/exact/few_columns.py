@@ -1,0 +1,234 @@
+"""All subsets of few columns or groups, on the loss itself, for every loss and structure.
+
+From above, by leaps and bounds: a subset is no better than any set T that contains it, so that with
+the columns I certainly in, everything between I and T costs at least f(T) + price·|I|. A set is
+left out of the search with all of its subsets as soon as its fit, or a dual bound on the way there,
+is above the best point. From below, one after the other, where there are few supports of the size
+that is allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+from math import comb
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from blockl0.exact.watch import UNIT, Watch
+from blockl0.incumbent import Incumbent
+from blockl0.problem.fits import Fits, make_fits
+from blockl0.problem.newton import Fit
+from blockl0.problem.orthogonal import rounding_of, tie_at
+from blockl0.problem.problem import Problem
+from blockl0.units import COLUMNS
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+_lapack: Any = lapack
+
+MOST_COLUMNS, FEW = 20, 12
+"""Columns up to which all subsets are searched from above, and of which all are, if need be."""
+MOST_WORK, LESS_WORK = 3e9, 2e8
+"""Multiplications of the fits, about a second, after which it is given up, and of more columns."""
+MOST_SUPPORTS = 5000
+"""Supports up to which they are fitted one after the other."""
+STEPS, FIT = 2, 1e6
+"""Newton steps that a fit is counted as, most being given up after one, and what it costs beside
+its multiplications."""
+RELATIVE_TOLERANCE = 1e-11
+"""Of F(0): smaller improvements are rounding."""
+MOST_PRODUCTS, CLEAR_PIVOT, CLEAR = 2000, 1e-3, 1e-7
+"""Columns of which products are made to sort supports out; the least pivot of unit columns with
+which that is done, and the share of F(0) by which a support must then be worse."""
+
+
+def n_supports(problem: Problem) -> int:
+    """Return the number of supports to choose from; with a price, of all sizes."""
+    n_free, room = problem.n_units - problem.keep.size, problem.sparsity.budget - problem.keep.size
+    most = max(min(room, n_free), 0)
+    sizes = range(most + 1) if problem.sparsity.price > 0.0 else [most]
+    return sum(comb(n_free, size) for size in sizes)
+
+
+def may_enumerate(problem: Problem) -> bool:
+    """Say whether all subsets may be searched here."""
+    return problem.n_units <= MOST_COLUMNS or n_supports(problem) <= MOST_SUPPORTS
+
+
+def best_of_all(
+    problem: Problem, best: Incumbent, watch: Watch, slack: float = np.inf
+) -> tuple[Incumbent, bool]:
+    """Return the best of all subsets, from a point, and whether all were searched.
+
+    From above first where there are few columns, and from below where that is given up. What is
+    better by less than the slack, or than rounding, does not count.
+    """
+    tolerance = min(RELATIVE_TOLERANCE * problem.smooth_at_zero, slack)
+    subsets = Subsets(problem, make_fits(problem), best.w, best.objective, tolerance)
+    if problem.n_units <= MOST_COLUMNS:
+        subsets.search(watch)
+    else:
+        subsets.is_complete = False
+    if not subsets.is_complete:
+        subsets.search_each(watch)
+    if subsets.objective < best.objective:
+        w = subsets.best
+        best = Incumbent(w, problem.objective(w), problem.units.count(w), best.iteration)
+    return best, subsets.is_complete
+
+
+class Subsets:
+    """The search of all subsets, from a point.
+
+    Attributes
+    ----------
+    best : ndarray (n,) or (n, C)
+        The best point so far.
+    is_complete : bool
+        Whether no subset is left that could be better by more than the tolerance.
+    """
+
+    def __init__(
+        self, problem: Problem, fits: Fits, w: Floats, objective: float, tolerance: float
+    ) -> None:
+        self.problem, self.fits, self._most_tolerance = problem, fits, tolerance
+        self._take(w, objective)
+        self.is_complete = True
+
+    def _take(self, w: Floats, objective: float) -> None:
+        """Go on from a point; fits of squares are as exact as the data, and are compared so."""
+        self.best, self.objective, self.tolerance = w, objective, self._most_tolerance
+        if self.problem.is_quadratic:
+            self.tolerance = min(self.tolerance, rounding_of(self.problem, w))
+
+    # from above ----------------------------------------------------------------------------------
+
+    def search(self, watch: Watch) -> None:
+        """Look at all subsets, or at as many as the work or the time allow."""
+        problem = self.problem
+        most = MOST_WORK if problem.n_features <= FEW else LESS_WORK
+        self._outer, self._watch = watch, Watch(watch, most / UNIT)
+        squares = problem.design.sq_norms(problem.sample_weight)
+        real = problem.units.of(np.flatnonzero(squares))
+        everything = np.union1d(real, problem.keep).astype(np.int64)
+        fit = self._fit(everything, self.best, problem.keep)
+        if fit is None:
+            return
+        rows = np.atleast_2d(fit.T).T
+        weight = np.einsum("ij,ij->i", rows, rows) * squares
+        sizes = np.array([weight[problem.units.members(int(unit))].sum() for unit in real])
+        # what is left out first should be missed most: then most of what is left is out of reach
+        order = real[np.argsort(-sizes, kind="stable")]
+        free = order[~np.isin(order, problem.keep)]
+        self._split(everything, free, fit)
+
+    def _split(self, chosen: Ints, free: Ints, w: Floats) -> None:
+        """The subsets of the units `chosen` that lack one of the free ones at least."""
+        n_in = chosen.size - free.size
+        for i, j in enumerate(free):
+            if n_in + i > self.problem.sparsity.budget:
+                return
+            if self._watch() or self._outer():
+                self.is_complete = False
+                return
+            rest = chosen[chosen != j]
+            if n_in + i == self.problem.sparsity.budget:
+                # nothing else may be in
+                rest = rest[~np.isin(rest, free[i + 1 :])]
+            # what is certainly in matters for its price alone
+            inside = np.setdiff1d(rest, free[i + 1 :]) if self.problem.sparsity.price else rest[:0]
+            there = self._fit(rest, w, inside)
+            if there is not None and rest.size > n_in + i:
+                self._split(rest, free[i + 1 :], there)
+
+    def _fit(self, chosen: Ints, start: Floats, inside: Ints) -> Floats | None:
+        """The fit on a set, which may be better; None where no subset with `inside` is."""
+        problem, (price, budget) = self.problem, self.problem.sparsity
+        ceiling = self.objective - self.tolerance - problem.cost(inside)
+        support = problem.units.columns(chosen)
+        self._count(support.size)
+        fit = self.fits.on(support, start, ceiling)
+        held = problem.held(fit.w)
+        objective = fit.value + problem.cost(held)
+        if held.size <= budget and objective < self.objective - self.tolerance:
+            self._take(fit.w, objective)
+        is_choice = chosen.size <= budget
+        if self._is_certain(support, fit, problem.cost(inside)):
+            is_open = fit.least < ceiling and not (price == 0.0 and is_choice)
+            return fit.w if is_open else None
+        # which columns a fit leaves out is a choice among subsets, unless they are in groups, or
+        # stay at bounds
+        self.is_complete &= not is_choice or (problem.units is COLUMNS and problem.bounds is None)
+        return fit.w
+
+    def _count(self, size: int) -> None:
+        """Count the work of a fit on so many columns."""
+        work = FIT + STEPS * self.problem.n_samples * (size * self.problem.loss.n_directions) ** 2
+        self._watch.spend(work)
+        self._outer.spend(work)
+
+    def _is_certain(self, support: Ints, fit: Fit, cost: float) -> bool:
+        """Whether no subset is better if a fit on its columns is not, which may leave some out."""
+        doubt = self.fits.doubt(support, fit.w)
+        if doubt == 0.0:
+            return True
+        least = self.objective - tie_at(self.problem, self.best) - cost
+        return fit.value - doubt >= least or self.fits.least_on(support) >= least
+
+    # from below ----------------------------------------------------------------------------------
+
+    def search_each(self, watch: Watch) -> None:
+        """Fit all supports, one after the other, if they are few and the work suffices."""
+        self.is_complete = n_supports(self.problem) <= MOST_SUPPORTS
+        if not self.is_complete:
+            return
+        self._outer, self._watch = watch, Watch()
+        products = self._products()
+        for chosen in self._supports():
+            if watch():
+                self.is_complete = False
+                return
+            support = self.problem.units.columns(chosen)
+            if products is None or not self._is_clearly_worse(products, support, chosen):
+                self._fit(chosen, self.best, chosen)
+
+    def _supports(self) -> Iterator[Ints]:
+        """The largest first; without a price smaller ones are no better."""
+        problem = self.problem
+        squares = problem.design.sq_norms(problem.sample_weight)
+        real = problem.units.of(np.flatnonzero(squares))
+        free = np.setdiff1d(real, problem.keep)
+        most = min(problem.sparsity.budget - problem.keep.size, free.size)
+        for size in range(most, -1 if problem.sparsity.price > 0.0 else most - 1, -1):
+            for chosen in combinations(free.tolist(), size):
+                yield np.union1d(problem.keep, np.array(chosen, dtype=np.int64))
+
+    def _products(self) -> tuple[Floats, Floats] | None:
+        """H and c of unit columns, with ½v'Hv − c'v the squared loss less that at zero."""
+        problem, n = self.problem, self.problem.n_features
+        if not problem.is_quadratic or n > MOST_PRODUCTS:
+            return None
+        self._outer.spend(problem.n_samples * float(n) ** 2)
+        A, b, _ = problem.unit_columns(np.arange(n))
+        return A.T @ A, A.T @ (b if b.ndim == 2 else b[:, None])
+
+    def _is_clearly_worse(
+        self, products: tuple[Floats, Floats], support: Ints, chosen: Ints
+    ) -> bool:
+        """Say whether products alone tell that a support is worse than the best point.
+
+        They are believed only where the columns are far from dependence; bounds raise the value.
+        """
+        H, c = products
+        self._outer.spend(float(support.size) ** 3 / 6.0)
+        L, info = _lapack.dpotrf(H[np.ix_(support, support)], lower=1, clean=1)
+        if info != 0 or np.diag(L).min(initial=1.0) < CLEAR_PIVOT:
+            return False
+        at_zero = self.problem.smooth_at_zero
+        gained = _lapack.dtrtrs(L, c[support], lower=1)[0] if support.size else c[:0]
+        least = at_zero - 0.5 * float(np.vdot(gained, gained)) + self.problem.cost(chosen)
+        return least > self.objective + CLEAR * at_zero
