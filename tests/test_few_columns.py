@@ -52,7 +52,7 @@ def test_all_subsets_are_searched_from_any_start(seed, how):
 @pytest.mark.parametrize("structure", ["groups", "bounds", "responses", "costs"])
 @pytest.mark.parametrize("seed", range(3))
 def test_products_sort_out_no_support_that_is_best(seed, structure, no_enumeration, monkeypatch):
-    """Few supports of many columns, some of which are nearly others, by products and by the data."""
+    """Few supports of many columns, some nearly others: by products, and by the data."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((40, 14))
     X[:, 3] = X[:, 0] + 1e-7 * rng.standard_normal(40)

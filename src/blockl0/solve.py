@@ -87,7 +87,8 @@ def solve(
         "exact", the proven global optimum by branch and bound, or the best point with a lower bound
         (`Result.gap`).
         It takes the squared loss where there are no more columns than rows, and with a `ridge` any
-        number of columns and any loss but "softmax"; elsewhere no bound exists, status NO_BOUND.
+        number of columns and any loss but "softmax"; few subsets (up to 5000, or of 20 columns or
+        groups) of any loss are enumerated; elsewhere no bound exists, status NO_BOUND.
         Options ``gap=0.01`` to stop as soon as the objective is proven to be within 1 % of the
         optimum (default: to rounding), ``node_limit``, ``work_limit`` (1e9 multiplications, about a
         second each, but counted: the same end on any machine), and ``proof="file.npz"`` for a
