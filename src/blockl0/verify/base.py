@@ -54,7 +54,9 @@ def require_moderate(A: Any, norms: Any, ridge: float, at_zero: float) -> None:
 
 def columns_of(numbers: Any, n_features: int) -> Any:
     """Numbers of columns, ascending and each once."""
-    columns = np.array(numbers, int)
+    columns = np.array(numbers)
+    require(columns.size == 0 or columns.dtype.kind == "i", "Columns are no whole numbers.")
+    columns = columns.astype(int)
     is_within = columns.size == 0 or (0 <= columns[0] and columns[-1] < n_features)
     is_ascending = columns.ndim == 1 and is_within and bool((np.diff(columns) > 0).all())
     require(is_ascending, "Columns are not ascending, or not there.")

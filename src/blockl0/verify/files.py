@@ -76,11 +76,15 @@ def read_proof(path: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def task_of(claim: Any) -> tuple[Task, Any]:
     """What a file says is minimized, and its coefficients."""
-    n, coef = int(claim["n_features"]), np.zeros(int(claim["n_features"]))
-    coef[columns_of(claim["support"], n)] = claim["coef"]
-    keep = columns_of(claim["keep"], n)
-    budget = min(int(claim["budget"]), n)
-    return Task(float(claim["price"]), float(claim["ridge"]), budget, keep), coef
+    n, budget = claim["n_features"], claim["budget"]
+    numbers = [claim["price"], claim["ridge"], claim["objective"], *claim["coef"]]
+    are_numbers = all(isinstance(x, float | int) and not isinstance(x, bool) for x in numbers)
+    require(are_numbers and type(budget) is int, "The proof is malformed: a text for a number.")
+    coef, support = np.zeros(n), columns_of(claim["support"], n)
+    require(support.size == len(claim["coef"]), "The proof is malformed: coefficients are missing.")
+    coef[support] = claim["coef"]
+    price, ridge = float(claim["price"]), float(claim["ridge"])
+    return Task(price, ridge, min(budget, n), columns_of(claim["keep"], n)), coef
 
 
 class Content:

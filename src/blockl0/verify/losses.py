@@ -44,6 +44,7 @@ class Loss:
         require(name in OTHERS, f"Loss {name} is unknown.")
         self.name, self.parameter = name, float(PARAMETERS.get(name, parameter))
         self.y, self.weights, self.has_intercept, self.box = y, weights, has_intercept, 0.0
+        self.log_y = np.zeros(y.size)
         self._check_target()
         X = centred(X, weights) if has_intercept else X
         self.A = np.sqrt(weights)[:, None] * X
@@ -57,6 +58,7 @@ class Loss:
         elif self.name in LOG_LINKS:
             least = self.y.min() if self.parameter < 2.0 else self.y.min() - 1e-300
             require(1.0 <= self.parameter <= 2.0 and least >= 0.0, "Target or power is wrong.")
+            self.log_y = np.log(np.where(self.y > 0.0, self.y, 1.0))
         else:
             require(self.parameter > 0.0, "The loss has no such parameter.")
 
@@ -68,7 +70,7 @@ class Loss:
         """
         weights, eta = self.weights, self._predictor(w)
         value, slope, size = self._at(eta)
-        size, far = size + abs(slope), 1.0 + abs(eta) + self.box
+        size, far = size + abs(slope), 1.0 + abs(eta) + abs(self.log_y) + self.box
         blur = EPSILON * (eta.size + np.count_nonzero(w) + 16.0)
         constant = float(weights @ value - (weights * slope) @ eta)
         constant -= self.box * abs(weights @ slope) + blur * float(
@@ -87,9 +89,11 @@ class Loss:
             return
         squares = (self.A**2).sum(axis=1) / self.weights
         reach = 1.01 * np.sqrt(2.0 * squares * ceiling / ridge)
+        require((reach < FARTHEST**4).all(), "There is no bound on the intercept.")
+        farthest = 300.0 if self.name in LOG_LINKS else np.inf  # exponentials stay finite
         for box in 2.0 ** np.arange(100):
-            up = self._slope(np.minimum(box - reach, 300.0))
-            if up > 0.0 > self._slope(np.maximum(reach - box, -300.0)):
+            up = self._slope(np.minimum(box - reach, farthest))
+            if up > 0.0 > self._slope(np.maximum(reach - box, -farthest)):
                 self.box = float(box)
                 return
         raise ProofError("There is no bound on the intercept.")
@@ -107,7 +111,7 @@ class Loss:
         if self.name in LABELS:
             short = np.maximum(0.0, 1.0 - t)
             return 0.5 * short**2, -y * short, short
-        a, b, log_y = parameter - 1.0, 2.0 - parameter, np.log(np.where(y > 0.0, y, 1.0))
+        a, b, log_y = parameter - 1.0, 2.0 - parameter, self.log_y
         u, down, up = eta - log_y, y * np.exp(-a * eta), np.exp(b * eta)
         rests = sum((np.expm1(c * u) - c * u) / abs(c) for c in (-a, b) if c != 0.0)
         value = np.where(y > 0.0, np.exp(b * log_y) * rests, up / b if b else 0.0)
@@ -115,9 +119,10 @@ class Loss:
 
     def _slope(self, eta: Any) -> float:
         """Of the loss in an intercept, less what may be rounding."""
-        slopes = np.nan_to_num(self.weights * self._at(eta)[1], posinf=1e200, neginf=-1e200)
-        doubt = EPSILON * (eta.size + 16.0) * abs(slopes).sum()
-        return float(slopes.sum() - np.sign(slopes.sum()) * doubt)
+        _, slope, size = self.weights * self._at(eta)
+        slopes, sizes = np.nan_to_num([slope, size + abs(slope)], posinf=1e200, neginf=-1e200)
+        doubt = EPSILON * (eta.size + 16.0) * sizes.sum()
+        return float(np.sign(slopes.sum()) * max(abs(slopes.sum()) - doubt, 0.0))
 
     def _predictor(self, w: Any) -> Any:
         """Xw, and an intercept that is about the best one, by bisection."""
