@@ -28,6 +28,11 @@ ARRAYS = (
     "curve_start", "curve_columns", "curve_values",
 )  # fmt: skip
 """Whole numbers, and values that are not."""
+HEADER = (
+    "format", "version", "n_samples", "n_features", "loss", "parameter", "budget", "price",
+    "ridge", "keep", "intercept", "objective", "support", "coef", "lower_bound",
+)  # fmt: skip
+"""Nothing else may be stated: it would be about another problem."""
 PARTS, NONE = ("columns", "values"), np.empty(0, np.int64)
 
 
@@ -71,6 +76,8 @@ def read_proof(path: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     require(seen == (FORMAT, VERSION), f"{path} is {seen}, not {FORMAT} of version {VERSION}.")
     require(digest(arrays).encode() == stored, f"{path} is damaged: its checksum is another.")
     require(loss in (SQUARED, *OTHERS), f"Loss {loss!r} is unknown.")
+    unknown = sorted({*claim, *arrays} - {*HEADER, *ARRAYS, "header"})
+    require(not unknown, f"The verifier knows nothing of {', '.join(map(repr, unknown))}.")
     return claim, arrays
 
 

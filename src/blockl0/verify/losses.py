@@ -129,5 +129,8 @@ class Loss:
         at, intercept = np.flatnonzero(w), 0.0
         eta = self.A[:, at] @ w[at] / np.sqrt(self.weights)
         for step in FARTHEST * 0.5 ** np.arange(1, 90 * self.has_intercept):
-            intercept -= step * np.sign(self._slope(eta + intercept))
+            slope = self._slope(eta + intercept)
+            if slope == 0.0:  # to rounding
+                break
+            intercept -= step * np.sign(slope)
         return eta + intercept
