@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from blockl0.tables import read_table
-from blockl0.tables.csv_files import unique_names, unreadable
+from blockl0.tables.csv_files import unreadable
+from blockl0.tables.csv_layout import unique_names
 
 pd = pytest.importorskip("pandas", reason="tables need pandas")
 
@@ -167,7 +168,7 @@ BROKEN = {
     "after a gap": (b"a,y\n\n1,2\n1,2,3\n", r"row 4 holds 3 values"),
     "open quote": (
         b'a,y\n1,2\n"3,4\n5,6\n',
-        r"quote opens and is never closed. It opens in line 3",
+        r"row 3 holds a quote that is not closed",
     ),
     "no text": (b"a,y\n1,\x81\x8d\n", r"UTF-8"),
     "a workbook": (b"PK\x03\x04aaaa", "This is no text, but an Excel workbook"),
@@ -218,9 +219,13 @@ def test_quotes_line_breaks_and_names(tmp_path, encoding):
     assert "(Unnamed: 2) without any value dropped" in notes_of(table)
 
 
-def test_short_rows_lack_values(tmp_path):
+def test_short_rows_lack_values_where_that_is_asked_for(tmp_path):
+    content = b"y,a,b\n1,2,3\n2,3\n3,5,1\n4,1,1\n"
+    with pytest.raises(ValueError, match=r"row 3 holds 2 values, but the first row 3"):
+        read(tmp_path, content)
     with pytest.raises(ValueError, match=r"Missing values in 1 column: b \(1 row\)"):
-        read(tmp_path, b"y,a,b\n1,2,3\n2,3\n3,5,1\n")
+        read(tmp_path, content, fill_short_rows=True)
+    assert read(tmp_path, content, skip_bad_rows=True).y.tolist() == [1, 3, 4]
 
 
 def test_long_files_are_read_in_time(tmp_path, rng):
@@ -280,14 +285,16 @@ def test_points_that_nothing_explains_are_told_or_refused(tmp_path):
         assert table.X[1, 0] == 3.992 and "nothing tells" not in notes_of(table)
 
 
-def test_zeros_before_numbers_are_told(tmp_path):
-    content = b"code,x,y\n007,1.5,1\n011,2.5,2\n107,3.5,4\n"
+def test_zeros_before_numbers_make_codes(tmp_path):
+    content = b"code,x,y\n007,1.5,1\n011,2.5,2\n107,3.5,4\n" + b"107,1,2\n011,2,2\n007,7,1\n"
     table = read(tmp_path, content, target="y")
-    assert table.X[:, 0].tolist() == [7.0, 11.0, 107.0]
-    assert "'007', read as the number 7; --as-category code" in notes_of(table)
-    coded = read(tmp_path, content, target="y", as_category=["code"])
-    assert "code=011" in coded.feature_names and coded.units[0].reference == "007"
-    assert "as the number" not in notes_of(coded)
+    assert "code=011" in table.feature_names and table.units[0].reference == "007"
+    assert "codes, taken for categories: code (as 007); --as-number code" in notes_of(table)
+    numbers = read(tmp_path, content, target="y", as_number=["code"])
+    assert numbers.X[:, 0].tolist() == [7.0, 11.0, 107.0, 107.0, 11.0, 7.0]
+    assert "codes" not in notes_of(numbers)
+    asked = read(tmp_path, content, target="y", as_category=["code"])
+    assert asked.feature_names == table.feature_names and "codes" not in notes_of(asked)
 
 
 def test_years_of_two_digits_are_left_out_by_name(tmp_path):
@@ -313,10 +320,8 @@ def test_names_made_for_others_are_new():
     ]  # fmt: skip
 
 
-def test_a_lack_of_memory_is_not_blamed_on_the_table(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("a,b\n1,2\n", encoding="utf-8")
-    said = unreadable(path, "utf-8", "Error tokenizing data. C error: out of memory")
+def test_a_lack_of_memory_is_not_blamed_on_the_table():
+    said = unreadable("Error tokenizing data. C error: out of memory")
     assert "memory does not suffice" in said
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from blockl0.losses import Loss, names_of
 from blockl0.losses.stored import IMPORT_PATH
-from blockl0.text import cut
+from blockl0.text import clause, cut
 
 KNOWN = (*names_of(takes_labels=False), *names_of(takes_labels=True))
 """The losses that a file may name without saying where they are found."""
@@ -127,6 +127,8 @@ def _check_feature(where: str, entry: Any, n_rows: int, n: int) -> None:
 
 def check_reading(metadata: dict[str, Any]) -> dict[str, Any]:
     """How the data of the fit were read, {} if the file does not tell; else a ValueError."""
+    from blockl0.tables.csv_text import DIALECT, make_dialect
+
     reading = metadata.get("reading", {})
     if not isinstance(reading, dict):
         raise _wrong("metadata.reading", reading, "an object")
@@ -147,6 +149,10 @@ def check_reading(metadata: dict[str, Any]) -> dict[str, Any]:
     if not 0.0 <= share < 1.0:
         raise _wrong("metadata.reading.test", share, "at least 0 and below 1")
     _check_whole("metadata.reading.seed", reading.get("seed", 0), 0, 2**32 - 1)
+    try:
+        make_dialect({name: reading.get(name) for name in DIALECT})
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"metadata.reading: {clause(error)}") from error
     return reading
 
 

@@ -103,6 +103,7 @@ def _saved_point(job: Job, options: dict[str, Any]) -> tuple[Any, Any, Any, bool
     from blockl0.cli.data import bind, decimal_of, load, make_estimator, stored
     from blockl0.model_checks import check_problem, check_reading
     from blockl0.model_file import load_model
+    from blockl0.tables.csv_text import DIALECT
 
     model = load_model(options["model"])
     known = stored(options["model"], check_problem, model.metadata, model.n_features_in)
@@ -118,7 +119,8 @@ def _saved_point(job: Job, options: dict[str, Any]) -> tuple[Any, Any, Any, bool
     )  # fmt: skip
     format = options["format"] or reading.get("format")
     known_by = {"loss": model.loss, "format": format, "likely_decimal": decimal_of(model)}
-    data = load(job, {**options, **reading, **known_by})
+    asked = {name: options[name] for name in DIALECT if options[name] is not None}
+    data = load(job, {**options, **reading, **known_by, **asked})
     seen = model.metadata.get("data")
     before = seen.get("fingerprint") if isinstance(seen, dict) else None
     if before is not None and _kind_of(before) != _kind_of(job.data["fingerprint"]):
@@ -146,12 +148,14 @@ def _refuse_others(stored: dict[str, Any], options: dict[str, Any]) -> None:
     """The model brings its own problem and its own way to read: other ones cannot be asked for."""
     from click.core import ParameterSource
 
+    from blockl0.tables.csv_text import DIALECT
+
     context = click.get_current_context()
     for name, value in stored.items():
         given = options.get(name)
         given = list(given) if isinstance(given, tuple) else given
         is_given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        if is_given and given != value and name not in ("seed", "format"):
+        if is_given and given != value and name not in ("seed", "format", *DIALECT):
             option = "-k" if name == "columns" else f"--{name.replace('_', '-')}"
             raise click.UsageError(f"The model was fitted with {option} {value}, not {given}.")
 

@@ -13,6 +13,7 @@ from blockl0.cli.structure import bounds_of, kept_columns
 from blockl0.losses import get_loss
 from blockl0.tables import Table, apply_recipe, prepare, whole_rows, with_target
 from blockl0.tables.column_kinds import FEW_CODES, MANY_ROWS
+from blockl0.tables.csv_text import DIALECT
 from blockl0.tables.formats import Raw, read_raw
 from blockl0.tables.recipe import unseen
 from blockl0.tables.targets import clean_targets, split_targets
@@ -29,7 +30,7 @@ COLUMNS = (
     "as_number", "levels",
 )  # fmt: skip
 """The options that say what is done with columns."""
-READING = (*COLUMNS, "na", "header", "decimal", "format", "sheet", "test", "seed")
+READING = (*COLUMNS, "na", "header", "decimal", "format", "sheet", *DIALECT, "test", "seed")
 """The options that decide which rows and columns a fit sees; a model file remembers them."""
 BOUNDS = ("positive", "bounds")
 """The options that bound coefficients; a model file remembers them with its problem."""
@@ -156,7 +157,8 @@ def load(job: Job, options: dict[str, Any]) -> Data:
 
 def _load_at_once(job: Job, options: dict[str, Any]) -> Data:
     with job.timed("read"):
-        how = {name: options[name] for name in ("format", "na", "header", "decimal", "sheet")}
+        names = ("format", "na", "header", "decimal", "sheet", *DIALECT)
+        how = {name: options[name] for name in names}
         raw = read_raw(
             options["data"], **how, as_text=options["as_category"],
             likely_decimal=options.get("likely_decimal"),

@@ -115,6 +115,36 @@ format_options = _all(
         help="What begins the decimals of numbers in a text.",
     ),
     click.option("--sheet", metavar="NAME|NUMBER", help="Of an Excel file.  [default: the first]"),
+    click.option(
+        "--delimiter",
+        metavar="NAME|LETTER",
+        help="Between the values of a CSV file: comma, tab, semicolon, bar, blank, or a letter.  "
+        "[default: what the first two rows have most of]",
+    ),
+    click.option(
+        "--quote",
+        type=click.Choice(["double", "single", "backslash", "none"]),
+        help="Around values of a CSV file: double, single, double with a backslash before those "
+        "inside, or none.  [default: double]",
+    ),
+    click.option(
+        "--encoding",
+        metavar="NAME",
+        help="Of a CSV file.  [default: UTF-8, UTF-16 or Windows-1252]",
+    ),
+    click.option(
+        "--skip-rows", type=click.IntRange(min=0), help="Lines above the names to leave out."
+    ),
+    click.option(
+        "--skip-bad-rows/--refuse-bad-rows",
+        default=None,
+        help="Leave out rows of a CSV file that do not hold a value for each name.",
+    ),
+    click.option(
+        "--fill-short-rows/--refuse-short-rows",
+        default=None,
+        help="Take the values that rows of a CSV file lack at their end for missing.",
+    ),
 )
 data_options = _all(
     click.argument("data", metavar="DATA"),

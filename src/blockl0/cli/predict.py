@@ -128,12 +128,15 @@ def reading_of(model: Any, options: dict[str, Any]) -> dict[str, Any]:
     """How the data are read: as asked for, else as those of the fit were."""
     from blockl0.cli.data import stored
     from blockl0.model_checks import check_reading
+    from blockl0.tables.csv_text import DIALECT
 
     known = stored(options["model"], check_reading, model.metadata)
     given = {
         name: options[name] if options[name] != "auto" else known.get(name, "auto")
         for name in ("header", "decimal")
     }
+    for name in DIALECT:
+        given[name] = options[name] if options[name] is not None else known.get(name)
     # what was text for the fit stays text: 01 is no 1
     texts = tuple(feature.column for feature in model.features if feature.kind == "level")
     return {**given, "na": (*known.get("na", ()), *options["na"]), "as_text": texts}

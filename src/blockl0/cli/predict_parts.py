@@ -16,6 +16,7 @@ from blockl0.files import open_whole
 from blockl0.problem.moments import Moments
 from blockl0.tables import apply_recipe
 from blockl0.tables.chunks import Chunk, Chunks, find_files
+from blockl0.tables.csv_text import DIALECT, make_dialect
 from blockl0.tables.recipe import Choices, unseen
 from blockl0.tables.seen import Seen
 from blockl0.tables.targets import clean_target, is_missing, split_target
@@ -29,7 +30,9 @@ def predict_in_parts(job: Job, model: Any, options: dict[str, Any], why: str) ->
             f"Give --out FILE for the predictions: data are read in parts, since {why}."
         )
     files, format = find_files(options["data"], options["format"])
-    chunks = Chunks(files, format, **reading_of(model, options))
+    how = reading_of(model, options)
+    dialect = make_dialect({name: how.pop(name) for name in DIALECT})
+    chunks = Chunks(files, format, **how, dialect=dialect)
     job.notice(f"{options['data']} is read in parts, since {why}.")
     columns = {f.column: Seen(f.column) for f in model.features if f.kind == "number"}
     compared, n_rows = _Compared(model.target), 0

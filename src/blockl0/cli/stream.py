@@ -11,6 +11,7 @@ from blockl0.cli.output import DATA, Job, Refused
 from blockl0.cli.progress import progress
 from blockl0.losses import get_loss
 from blockl0.tables.chunks import FORMATS, Chunks, bytes_in_memory, find_files, free_memory
+from blockl0.tables.csv_text import DIALECT, make_dialect
 
 SHARE = 0.25
 """Of the free memory that the numbers of a file may take; reading needs about four times that."""
@@ -79,7 +80,7 @@ def load_in_parts(job: Job, options: dict[str, Any], why: str) -> Streamed:
     files, format = find_files(source, options["format"])
     chunks = Chunks(
         files, format, options["na"], options["header"], options["decimal"],
-        options["as_category"],
+        options["as_category"], make_dialect({name: options[name] for name in DIALECT}),
     )  # fmt: skip
     given = {name: options[name] for name in COLUMNS}
     target, drop = given.pop("target"), given.pop("drop")

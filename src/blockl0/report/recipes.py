@@ -25,10 +25,14 @@ DATA_OPTIONS = {
     "--text": "text", "--impute": "impute", "--dates": "dates", "--drop": "drop", "--na": "na",
     "--header": "header", "--decimal": "decimal", "--format": "format", "--sheet": "sheet",
     "--max-levels": "max_levels", "--date-order": "date_order", "--as-category": "as_category",
-    "--as-number": "as_number", "--levels": "levels",
+    "--as-number": "as_number", "--levels": "levels", "--delimiter": "delimiter",
+    "--quote": "quote", "--encoding": "encoding", "--skip-rows": "skip_rows",
+    "--skip-bad-rows": "skip_bad_rows", "--fill-short-rows": "fill_short_rows",
 }  # fmt: skip
 """Options of the command line that say how a file is read, and their names in `read_table`."""
 REPEATED = ("--drop", "--na", "--as-category", "--as-number")
+FLAGS = ("--skip-bad-rows", "--fill-short-rows")
+NUMBERS = ("max_levels", "skip_rows")
 PLAIN_FILES = {".csv": "pd.read_csv({})", ".parquet": "pd.read_parquet({})"}
 BOUNDS = ("--positive", "--bounds")
 """Options that bound coefficients."""
@@ -60,7 +64,7 @@ def _given(command: str | None, names: tuple[str, ...]) -> list[tuple[str, str]]
     found = []
     for i, token in enumerate(tokens):
         name, has_value, value = token.partition("=")
-        if name in names and has_value:
+        if name in names and (has_value or name in FLAGS):
             found.append((name, value))
         elif name in names and i + 1 < len(tokens):
             found.append((name, tokens[i + 1]))
@@ -184,8 +188,10 @@ def _reading(
     for name, value in options:
         key = DATA_OPTIONS[name]
         given[key] = [*given.get(key, []), value] if name in REPEATED else value
-        if key == "max_levels" and value.isdigit():
+        if key in NUMBERS and value.isdigit():
             given[key] = int(value)
+        if name in FLAGS:
+            given[key] = True
     arguments = ", ".join(f"{key}={_literal(value)}" for key, value in given.items())
     entries = "table.X.toarray()" if sp.issparse(facts.task.X) else "table.X"
     return [
@@ -254,5 +260,5 @@ def _command(facts: Facts, path: str, options: list[tuple[str, str]]) -> list[st
     if task.random_state:
         after += ["--seed", str(task.random_state)]
     for name, value in options:
-        after += [name, value]
+        after += [name, value] if value else [name]
     return [shlex.join(before) + " ", f" {shlex.join(after)}" if after else ""]

@@ -11,19 +11,22 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from blockl0.files import check_exists
-from blockl0.tables.csv_files import (
+from blockl0.tables.csv_files import read_cells, ready
+from blockl0.tables.csv_layout import layout_of, name_notes
+from blockl0.tables.csv_text import (
     PACKED,
-    Layout,
+    PLAIN,
+    Dialect,
+    encoding_notes,
     encodings,
-    layout_of,
-    name_notes,
     opened,
-    read_cells,
-    unreadable,
+    records,
+    undecodable,
 )
 from blockl0.tables.decimals import Decimals, Shown
 from blockl0.tables.formats import (
@@ -70,6 +73,10 @@ class Chunks:
     format : "csv" or "parquet"
     na, header, decimal, as_text
         As of `formats.read_raw`.
+    dialect : Dialect
+        How CSV files are written.
+    codes : set of str
+        Columns that some part showed to hold codes, as 01067; they are read as text.
     shown : Shown or None
         What tells the decimal mark of the files, once it is known.
     index : str or None
@@ -84,6 +91,8 @@ class Chunks:
     header: str = "auto"
     decimal: str = "auto"
     as_text: tuple[str, ...] = ()
+    dialect: Dialect = PLAIN
+    codes: set[str] = field(default_factory=set)
     shown: Shown | None = None
     index: str | None = None
     notes: list[str] = field(default_factory=list)
@@ -108,7 +117,7 @@ class Chunks:
     def encoding(self, path: Path) -> str:
         """The first of the possible encodings in which a whole file can be read; found once."""
         if path not in self._encodings:
-            self._encodings[path] = _encoding(path)
+            self._encodings[path] = _encoding(path, self.dialect)
         return self._encodings[path]
 
     def note(self, *texts: str) -> None:
@@ -195,7 +204,8 @@ def _parquet_chunks(chunks: Chunks, path: Path) -> Iterator[Chunk]:
             frame = frame.replace(list(chunks.na), float("nan")) if chunks.na else frame
             frame.index = frame.index + start if frame.index.dtype.kind == "i" else frame.index
             start += len(frame)
-            found = from_frame(frame, chunks.decimal, chunks.as_text, chunks.shown)
+            as_text = (*chunks.as_text, *chunks.codes)
+            found = from_frame(frame, chunks.decimal, as_text, chunks.shown)
             yield Chunk(_sourced(from_decimals(found), path), path, start / n_rows, found)
 
 
@@ -207,48 +217,62 @@ def _sourced(raw: Raw, path: Path) -> Raw:
 
 
 def _csv_chunks(chunks: Chunks, path: Path) -> Iterator[Chunk]:
-    """Lines of a file, read as a file of its own; in the first encoding that does for all."""
+    """Yield lines of a file, read as a file of its own; in the first encoding that does for all."""
     encoding, size = chunks.encoding(path), path.stat().st_size
     total = size * (PACKING if path.suffix.lower() in PACKED else 1.0)
-    layout, offset, done = layout_of(path, encoding, chunks.header), 0, 0
+    head, dialect = ready(_beginning(path, encoding).encode(), chunks.dialect)
+    layout, done = layout_of(head, dialect, chunks.header), 0
     if layout.has_unnamed_first:
         chunks.index = layout.columns[0]
-    chunks.note(*name_notes(layout.head, layout.is_named))
-    if encoding == "cp1252":
-        chunks.note("The text is not UTF-8; it is read as Windows-1252.")
-    for text in _blocks(path, encoding, CHUNK_BYTES):
+    chunks.note(*name_notes(layout.head, layout.is_named), *encoding_notes(encoding, dialect))
+    above, given = dialect.skip_rows, chunks.dialect
+    for text in _blocks(path, encoding, CHUNK_BYTES, layout.separator, given):
         done += len(text)
-        found = _read_block(chunks, path, text, layout, offset)
-        offset = int(found.frame.index[-1]) if len(found.frame) else offset + layout.is_named
+        content, dialect = ready(text.encode(), given)
+        given = replace(given, skip_rows=0)
+        found = read_cells(
+            content, layout, replace(dialect, skip_rows=above), chunks.na, header=chunks.header,
+            as_text=(*chunks.as_text, *chunks.codes), decimal=chunks.decimal, shown=chunks.shown,
+        )  # fmt: skip
+        above = found.last_row
         if len(found.frame):
             yield Chunk(_sourced(from_decimals(found), path), path, min(done / total, 1.0), found)
         layout = layout._replace(is_named=False)
 
 
-def _encoding(path: Path) -> str:
-    *tried, last = encodings(path)
-    for encoding in tried:
+def _encoding(path: Path, dialect: Dialect) -> str:
+    failure, first = None, b""
+    for encoding in encodings(path, dialect):
         try:
             with opened(path) as file, io.TextIOWrapper(file, encoding=encoding) as text:
                 while text.read(CHUNK_BYTES):
                     pass
             return encoding
-        except UnicodeError:
-            pass
-    return last
+        except UnicodeDecodeError as error:
+            if failure is None:
+                failure, first = error, error.object
+    raise ValueError(undecodable(first, failure))
 
 
-def _blocks(path: Path, encoding: str, size: int) -> Iterator[str]:
-    """The text in pieces that end with a record."""
+def _beginning(path: Path, encoding: str) -> str:
+    with opened(path) as file, io.TextIOWrapper(file, encoding=encoding, newline="") as text:
+        return text.read(CHUNK_BYTES)
+
+
+def _blocks(
+    path: Path, encoding: str, size: int, separator: str, dialect: Dialect
+) -> Iterator[str]:
+    """Yield the text in pieces that end with a record."""
     rest = ""
     with opened(path) as file, io.TextIOWrapper(file, encoding=encoding, newline="") as text:
         while part := text.read(size):
             rest += part
-            cut = _last_end(rest)
+            cut = _last_end(rest, separator, dialect)
             if cut == 0 and len(rest) > LONGEST * size:
                 raise ValueError(
                     f"{path.name} holds a quote that is not closed within {len(rest)} letters, or "
-                    "no line ends; it cannot be read in parts."
+                    "no line ends; it cannot be read in parts. --skip-bad-rows leaves rows with "
+                    "such quotes out, --quote none takes quotes for letters."
                 )
             if cut:
                 yield rest[:cut]
@@ -257,32 +281,31 @@ def _blocks(path: Path, encoding: str, size: int) -> Iterator[str]:
         yield rest
 
 
-def _last_end(text: str) -> int:
-    """The place after the last line break with an even number of quotes before it; 0 if none."""
+def _last_end(text: str, separator: str, dialect: Dialect) -> int:
+    """Return the place after the last line break outside of quotes; 0 if there is none."""
+    mark = dialect.mark
+    if mark and dialect.skip_bad_rows:  # whose quotes do not come in pairs
+        return _last_record(text, separator, dialect)
     cut = text.rfind("\n") + 1
-    n_quotes = text.count('"', 0, cut)
+    n_quotes = _n_quotes(text[:cut], dialect) if mark else 0
     while cut and n_quotes % 2:
         before = text.rfind("\n", 0, cut - 1) + 1
-        n_quotes -= text.count('"', before, cut)
+        n_quotes -= _n_quotes(text[before:cut], dialect)
         cut = before
     return cut
 
 
-def _read_block(chunks: Chunks, path: Path, text: str, layout: Layout, offset: int) -> Decimals:
-    import csv
+def _n_quotes(text: str, dialect: Dialect) -> int:
+    escaped = text.count(f"\\{dialect.mark}") if dialect.quote == "backslash" else 0
+    return text.count(dialect.mark) - escaped
 
-    import pandas
 
-    source = io.BytesIO(text.encode())
-    try:
-        return read_cells(
-            source, "utf-8", layout, chunks.na, as_text=chunks.as_text, offset=offset,
-            decimal=chunks.decimal, shown=chunks.shown,
-        )  # fmt: skip
-    except (pandas.errors.ParserError, pandas.errors.EmptyDataError, csv.Error) as error:
-        said = unreadable(source, "utf-8", str(error), layout.separator)
-        where = f" Lines are counted from row {offset + 1} of {path.name} on." if offset else ""
-        raise ValueError(said + where) from error
+def _last_record(text: str, separator: str, dialect: Dialect) -> int:
+    """Return the place of the first record that more text could change."""
+    lines = list(io.StringIO(text, newline=""))
+    ends = [0, *accumulate(map(len, lines))]
+    reached = (r.start for r in records(lines, separator, dialect) if r.reach == len(lines))
+    return ends[next(reached, 0)]
 
 
 # -- sizes -----------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.tables import dates
-from blockl0.tables.spellings import SAMPLE, is_categorical, place_of, undress
+from blockl0.tables.spellings import SAMPLE, first_code, is_categorical, place_of, undress
 from blockl0.text import cut
 
 MOSTLY = 0.8
@@ -55,7 +55,7 @@ def kind_of(series: Any) -> str:
         return "date"
     is_plain = _parse(counts.index.to_series()).notna().to_numpy()
     if is_plain.all():
-        return "number"
+        return "number" if first_code(series) is None else "text"
     _refuse_dirty_numbers(series, counts, is_plain)
     return "text"
 

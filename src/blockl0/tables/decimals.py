@@ -54,6 +54,8 @@ class Decimals:
         Columns that were read with nothing to tell how, and what else they could mean.
     looked : dict of Column
         The columns that were converted, as they were written.
+    last_row : int
+        Of a text file, as a spreadsheet numbers them.
     """
 
     frame: Any
@@ -63,6 +65,7 @@ class Decimals:
     shown: Shown | None = None
     lone: dict[str, str] = field(default_factory=dict)
     looked: dict[str, Column] = field(default_factory=dict)
+    last_row: int = 0
 
     def thousands(self, name: str) -> Cell | None:
         """The first cell of a converted column with a mark or a blank between thousands."""

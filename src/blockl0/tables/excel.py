@@ -6,13 +6,8 @@ import zipfile
 from dataclasses import dataclass, field
 from typing import Any
 
-from blockl0.tables.csv_files import (
-    MISSING,
-    has_header,
-    name_notes,
-    numbers_rows,
-    unique_names,
-)
+from blockl0.tables.csv_files import MISSING, numbers_rows
+from blockl0.tables.csv_layout import has_header, name_notes, unique_names
 from blockl0.tables.spellings import ROW
 from blockl0.text import did_you_mean, install_hint, listing
 
@@ -26,11 +21,17 @@ class Sheet:
 
 
 def read_excel(
-    stream: Any, *, na: tuple[str, ...] = (), header: str = "auto", sheet: str | int | None = None
+    stream: Any,
+    *,
+    na: tuple[str, ...] = (),
+    header: str = "auto",
+    sheet: str | int | None = None,
+    skip_rows: int = 0,
 ) -> Sheet:
-    """The cells of a sheet, the first by default; empty rows and columns around are left out."""
+    """Read the cells of a sheet, the first by default, without empty rows and columns around."""
     name, rows, notes = _cells(stream, sheet)
-    filled = [(i, row) for i, row in enumerate(rows, 1) if any(cell is not None for cell in row)]
+    numbered = list(enumerate(rows, 1))[skip_rows:]
+    filled = [(i, row) for i, row in numbered if any(cell is not None for cell in row)]
     if not filled:
         raise ValueError(f"The sheet {name!r} is empty; --sheet chooses another one.")
     places = [j for j in range(len(rows[0])) if any(row[j] is not None for _, row in filled)]

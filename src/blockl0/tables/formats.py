@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from blockl0.files import check_exists
-from blockl0.tables.csv_files import PACKED, read_csv
+from blockl0.tables.csv_files import read_csv
+from blockl0.tables.csv_text import PACKED, PLAIN, Dialect, make_dialect
 from blockl0.tables.decimals import Decimals, Shown, settle
 from blockl0.tables.excel import Sheet, read_excel
 from blockl0.tables.matrix_files import read_libsvm, read_mat
@@ -115,6 +116,7 @@ def read_raw(
     decimal: str = "auto",
     likely_decimal: str | None = None,
     sheet: str | int | None = None,
+    **written: Any,
 ) -> Raw:
     """Read a file, standard input for "-", or take a DataFrame as it is.
 
@@ -136,7 +138,11 @@ def read_raw(
         What it was in a file of the same origin: 1.660 is refused where nothing else tells.
     sheet : str or int, optional
         Of an Excel file, by name or number from 1.
+    **written
+        How a CSV file is written: the options of `csv_text.Dialect`, None for the default.
+        `skip_rows` is for Excel files as well.
     """
+    dialect = make_dialect(written)
     check_choice("header", header, ("auto", "yes", "no"))
     check_choice("decimal", decimal, ("auto", "point", "comma"))
     spelled = {"decimal": decimal, "as_text": tuple(as_text)}
@@ -151,10 +157,13 @@ def read_raw(
     if sheet is not None and kind != "excel":
         raise ValueError(f"{name} has no sheets: --sheet is for Excel files.")
     is_likely = likely_decimal == "comma"
+    if kind != "csv":
+        _refuse_dialect(name, dialect, kind)
     if kind == "csv":
-        raw = _read_csv(stream, na=tuple(na), header=header, is_likely=is_likely, **spelled)
+        how = {"na": tuple(na), "header": header, "is_likely": is_likely, "dialect": dialect}
+        raw = _read_csv(stream, **how, **spelled)
     elif kind == "excel":
-        how = {"na": tuple(na), "header": header, "sheet": sheet}
+        how = {"na": tuple(na), "header": header, "sheet": sheet, "skip_rows": dialect.skip_rows}
         raw = _from_sheet(read_excel(stream, **how), spelled)
     elif kind == "parquet":
         raw = from_decimals(from_frame(_read_parquet(stream, tuple(na)), **spelled))
@@ -163,6 +172,14 @@ def read_raw(
     if raw.n_rows == 0 or not raw.names:
         raise ValueError(" ".join((no_rows(name), *raw.notes)))
     return replace(raw, source=name)
+
+
+def _refuse_dialect(name: str, dialect: Dialect, kind: str) -> None:
+    """Refuse options of CSV files for others."""
+    for option, default in vars(PLAIN).items():
+        if getattr(dialect, option) != default and (option, kind) != ("skip_rows", "excel"):
+            shown = option.replace("_", "-")
+            raise ValueError(f"{name} is no CSV file: --{shown} is for these.")
 
 
 def no_rows(name: str) -> str:

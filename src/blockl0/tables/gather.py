@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from blockl0.problem.moments import Moments
 from blockl0.tables import recipe
 from blockl0.tables.chunks import Chunk, Chunks
-from blockl0.tables.decimals import Shown
 from blockl0.tables.dependent import dependent_in_factor
 from blockl0.tables.formats import Raw
 from blockl0.tables.gaps import without_gaps
 from blockl0.tables.recipe import Choices, Feature, Findings
 from blockl0.tables.seen import Seen
+from blockl0.tables.spellings import first_code
 from blockl0.tables.table import Table, check_choices, refuse_twice, without_columns
 from blockl0.tables.targets import clean_target, is_missing, split_target
 from blockl0.text import count, counted
@@ -63,10 +63,7 @@ class Learned:
 
 
 class _Later(Exception):
-    """A later part of the file tells the decimal mark."""
-
-    def __init__(self, shown: Shown) -> None:
-        self.shown = shown
+    """Raised where a later part of the file tells the decimal mark, or that digits are codes."""
 
 
 def learn(
@@ -88,11 +85,11 @@ def learn(
 
 
 def _once_or_again(chunks: Chunks, *given: Any) -> Learned:
-    try:
-        return _learn(chunks, *given)
-    except _Later as later:
-        chunks.shown = later.shown
-        return _learn(chunks, *given)
+    while True:
+        try:
+            return _learn(chunks, *given)
+        except _Later:
+            chunks.notes.clear()
 
 
 def _learn(
@@ -102,7 +99,8 @@ def _learn(
     doubts: dict[str, str] = {}
     goal, n_rows, n_without, label = Seen(""), 0, 0, None
     for i, chunk in enumerate(chunks):
-        _look_for_decimals(chunks, chunk, i == 0)
+        _look_ahead(chunks, chunk, i == 0, target, choices)
+        choices = replace(choices, codes=tuple(chunks.codes))
         raw, goal.name, y, n_gaps = _ready(chunk.raw, target, drop, used)
         doubts = _doubts(chunk) | doubts
         if raw.n_rows:
@@ -131,13 +129,21 @@ def _first_label(y: Any, name: str) -> str | None:
     return None if values.dtype.kind in "iuf" else str(values[0])
 
 
-def _look_for_decimals(chunks: Chunks, chunk: Chunk, is_first: bool) -> None:
-    """Keep what shows the decimal mark; if it comes late, begin again with it."""
+def _look_ahead(
+    chunks: Chunks, chunk: Chunk, is_first: bool, target: Any, choices: Choices
+) -> None:
+    """Keep what shows the decimal mark, and codes; if it comes late, begin again with it."""
     shown = None if chunk.found is None else chunk.found.shown
+    is_late = False
     if chunks.decimal == "auto" and chunks.shown is None and shown is not None:
-        if not is_first:
-            raise _Later(shown)
-        chunks.shown = shown
+        chunks.shown, is_late = shown, not is_first
+    rest = split_target(replace(chunk.raw, doubts={}), target)[0]
+    codes = {name for name in rest.names if first_code(rest.data[name]) is not None}
+    if codes := codes - chunks.codes - {*choices.as_number}:
+        chunks.codes |= codes
+        is_late = not is_first
+    if is_late:
+        raise _Later
 
 
 def _doubts(chunk: Chunk) -> dict[str, str]:

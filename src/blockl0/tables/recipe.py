@@ -23,7 +23,7 @@ from blockl0.tables.column_kinds import (
 )
 from blockl0.tables.dates import SHORT_YEAR
 from blockl0.tables.gaps import imputed_note, missing_message, with_counts
-from blockl0.tables.spellings import SAMPLE, place_of, undress
+from blockl0.tables.spellings import SAMPLE, first_code, place_of, undress
 from blockl0.tables.targets import is_missing
 from blockl0.text import counted, listing
 
@@ -85,12 +85,14 @@ class Choices:
     as_category: tuple[str, ...] = ()
     as_number: tuple[str, ...] = ()
     levels: str = "together"
+    codes: tuple[str, ...] = ()
 
     def kind_of(self, series: Any) -> str:
-        """What a column is taken for: as asked, or by what it holds."""
+        """Return what a column is taken for: as asked, or by what it holds here or elsewhere."""
         if series.name in self.as_number:
             return "number"
-        return "text" if series.name in self.as_category else kind_of(series)
+        is_text = series.name in self.as_category or series.name in self.codes
+        return "text" if is_text else kind_of(series)
 
 
 @dataclass
@@ -110,6 +112,7 @@ class Findings:
     codes: dict[str, int] = field(default_factory=dict)
     empty: list[str] = field(default_factory=list)
     short_years: dict[str, str] = field(default_factory=dict)
+    zeros: dict[str, str] = field(default_factory=dict)
 
 
 def learn(frame: Any, choices: Choices) -> tuple[tuple[Feature, ...], tuple[str, ...]]:
@@ -174,6 +177,8 @@ def _learn_text(
     series: Any, name: str, n_missing: int, choices: Choices, found: Findings
 ) -> list[Feature]:
     is_asked = name in choices.as_category
+    if not is_asked and (code := first_code(series)) is not None:
+        found.zeros[name] = code
     if choices.text in ("drop", "refuse") and not is_asked:
         found.texts.append(name)
         return []
@@ -256,6 +261,8 @@ def _with_unit(levels: list[str]) -> str | None:
 def _notes(found: Findings, choices: Choices) -> Iterable[str]:
     if found.texts:
         yield f"{counted(found.texts, 'column')} of text dropped (--text auto codes categories)."
+    if found.zeros:
+        yield _zeros_note(found.zeros)
     if found.coded:
         yield _categories_note(found.coded, choices.levels)
     if found.free:
@@ -295,6 +302,14 @@ def _categories_note(coded: dict[str, int], levels: str) -> str:
     many = max(coded.values()) > 2
     more = "; --levels separate chooses among their values" if many else ""
     return f"Categories, each in or out as a whole: {shown}{more}."
+
+
+def _zeros_note(zeros: dict[str, str]) -> str:
+    shown = listing([f"{name} (as {code})" for name, code in zeros.items()])
+    return (
+        f"Digits with leading zeros are codes, taken for categories: {shown}; --as-number "
+        f"{quote(next(iter(zeros)))} takes them for numbers."
+    )
 
 
 def _identifier_notes(found: Findings) -> Iterable[str]:

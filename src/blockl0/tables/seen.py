@@ -24,7 +24,7 @@ from blockl0.tables.column_kinds import (
 )
 from blockl0.tables.decimals import Cell, Decimals, are_points, two_units
 from blockl0.tables.recipe import Choices, Feature, Findings, text_features
-from blockl0.tables.spellings import place_of
+from blockl0.tables.spellings import first_code, place_of
 from blockl0.tables.targets import is_missing
 from blockl0.units import is_rounding
 
@@ -72,6 +72,7 @@ class Seen:
     repeats: bool = False
     is_long: bool = False
     has_digits: bool = False
+    code: str | None = None
     first: str = ""
     grouped: Cell | None = None
     plain: str | None = None
@@ -94,6 +95,7 @@ class Seen:
             self._add_numbers(series, kind, choices, found)
 
     def _add_texts(self, series: Any) -> None:
+        self.code = self.code or first_code(series)
         if series.dtype.kind == "f":
             self.whole.add(is_whole(series))
         if len(self.levels) <= MOST_TEXTS:
@@ -244,7 +246,10 @@ class Seen:
         return next(iter(self.orders), None)
 
     def _text_features(self, choices: Choices, found: Findings) -> list[Feature]:
-        if choices.text in ("drop", "refuse") and self.name not in choices.as_category:
+        is_asked = self.name in choices.as_category
+        if self.code is not None and not is_asked:
+            found.zeros[self.name] = self.code
+        if choices.text in ("drop", "refuse") and not is_asked:
             found.texts.append(self.name)
             return []
         if len(self.whole) > 1:

@@ -337,12 +337,30 @@ class Column:
 
 
 def text_columns(frame: Any, left_alone: set[str]) -> Iterator[Any]:
-    """The columns that are neither numbers nor dates already."""
+    """Yield the columns of text that may hold numbers, and not codes."""
     for j, kind in enumerate(frame.dtypes):
         if kind.kind not in "biufcmM" and frame.columns[j] not in left_alone:
             series = frame.iloc[:, j]
-            if not is_categorical(series) and _may_hold_numbers(series):
+            is_open = not is_categorical(series) and _may_hold_numbers(series)
+            if is_open and first_code(series) is None:
                 yield series
+
+
+def first_code(series: Any) -> str | None:
+    """Return the first code of a column of codes, as 01067; None where it holds something else.
+
+    Codes are digits alone, some of them with zeros before: numbers are not written so.
+    """
+    if series.dtype.kind in "biufcmM" or is_categorical(series):
+        return None
+    shown = None
+    for cell in series.dropna().unique():
+        text = str(cell).strip()
+        if not (text.isascii() and text.isdigit()):
+            return None
+        if shown is None and len(text) > 1 and text[0] == "0":
+            shown = text
+    return shown
 
 
 def is_categorical(series: Any) -> bool:

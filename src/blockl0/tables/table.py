@@ -16,7 +16,7 @@ from blockl0.tables.categories import Unit, labels_of, units_of
 from blockl0.tables.formats import Raw, read_raw
 from blockl0.tables.gaps import imputed_note, missing_message, with_target, without_gaps
 from blockl0.tables.recipe import MAX_LEVELS, Choices, Feature
-from blockl0.tables.targets import clean_targets, no_such_column, split_targets
+from blockl0.tables.targets import clean_targets, code_notes, no_such_column, split_targets
 from blockl0.text import counted
 from blockl0.units import is_rounding
 from blockl0.validate import check_choice, check_integer, is_sparse
@@ -112,6 +112,12 @@ def read_table(
     as_number: Sequence[str] = (),
     sheet: str | int | None = None,
     levels: str = "together",
+    delimiter: str | None = None,
+    quote: str | None = None,
+    encoding: str | None = None,
+    skip_rows: int | None = None,
+    skip_bad_rows: bool | None = None,
+    fill_short_rows: bool | None = None,
 ) -> Table:
     """Read a file and make numbers of its columns, saying what was done.
 
@@ -155,6 +161,20 @@ def read_table(
         Whether the values of a category are in or out as a whole: all but the first, which the
         others are compared with, have a column, and `Table.groups` has their label. Or each value
         is a column by itself, the first of more than two as well.
+    delimiter : str, optional
+        Of a CSV file: "comma", "tab", "semicolon", "bar", "blank" or one letter. By default what
+        the first two rows have most of.
+    quote : "double" (default), "single", "backslash" or "none"
+        What is around cells of a CSV file: "; '; ", with a backslash before quotes inside; nothing.
+    encoding : str, optional
+        Of a CSV file. By default UTF-8, UTF-16 or else Windows-1252.
+    skip_rows : int
+        Lines above the header of a CSV file or an Excel sheet.
+    skip_bad_rows : bool
+        Leave rows of a CSV file out that hold more or fewer values than there are names, repeat
+        the names, or open quotes that are not closed. By default they are refused.
+    fill_short_rows : bool
+        Take the last values of rows that hold fewer for missing.
 
     Returns
     -------
@@ -171,7 +191,8 @@ def read_table(
     """
     raw = read_raw(
         source, format=format, na=na, header=header, decimal=decimal, as_text=as_category,
-        sheet=sheet,
+        sheet=sheet, delimiter=delimiter, quote=quote, encoding=encoding, skip_rows=skip_rows,
+        skip_bad_rows=skip_bad_rows, fill_short_rows=fill_short_rows,
     )  # fmt: skip
     return prepare(
         raw, target=target, text=text, impute=impute, dates=dates, drop=drop,
@@ -190,6 +211,7 @@ def prepare(raw: Raw, *, target: Any = None, drop: Sequence[str] = (), **options
         raw, is_whole = without_gaps(raw, _used_columns(raw, choices))
         values = [y[is_whole] for y in values]
     y = clean_targets(values, targets)
+    raw = replace(raw, notes=(*raw.notes, *code_notes(values, targets)))
     if raw.is_frame:
         features, said = recipe.learn(raw.data, choices)
         X: Any = recipe.build(raw.data, features)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from blockl0.tables.column_kinds import kind_of, to_numbers
 from blockl0.tables.formats import TARGET_NAMES, USUAL_TARGETS, Raw
-from blockl0.tables.spellings import place_of
+from blockl0.tables.spellings import first_code, place_of
 from blockl0.text import did_you_mean, listing
 from blockl0.validate import is_sparse
 
@@ -72,6 +72,17 @@ def clean_targets(values: list[Any], names: Sequence[str]) -> NDArray[Any]:
     return np.column_stack(cleaned)
 
 
+def code_notes(values: list[Any], names: Sequence[str]) -> Iterator[str]:
+    """Yield what is to be said of targets with leading zeros, which are taken for numbers."""
+    for y, name in zip(values, names, strict=True):
+        code = first_code(y) if hasattr(y, "iloc") else None
+        if code is not None:
+            yield (
+                f"The target {name!r} holds {code!r}, read as the number {int(code)}; --loss "
+                "logistic takes its values for classes."
+            )
+
+
 def column_number(target: str | int, names: list[str]) -> int:
     """The place of a column that is given by name or by number."""
     if str(target) in names:
@@ -113,6 +124,8 @@ def clean_target(y: Any, name: str) -> NDArray[Any]:
         kind = kind_of(y)
         if kind == "date":
             raise ValueError(f"The target {name!r} holds dates; give numbers or labels.")
+        if kind == "text" and first_code(y) is not None:
+            kind = "number"
         if kind == "text":
             return np.strings.strip(values.astype(str))
         if values.dtype.kind == "O" and all(isinstance(value, bool) for value in values):

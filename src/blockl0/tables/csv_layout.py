@@ -1,0 +1,419 @@
+"""How the lines of a CSV file are divided into columns, and what would read one that is refused."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from blockl0.tables.csv_text import (
+    BREAK,
+    DELIMITERS,
+    LONGEST_RECORD,
+    Dialect,
+    Record,
+    below_preamble,
+    lines_of,
+    plainly,
+    records,
+)
+from blockl0.tables.spellings import READ_AS, undress
+from blockl0.text import count, cut, listing
+
+EXCEL_HINT = "sep="
+"""The beginning of a first line that tells Excel the separator."""
+NOTHING = "This is not a table: the file is empty."
+SEPARATORS = (",", "\t", ";", "|")
+MOST_PREAMBLE = 20
+"""Lines above a header that are looked for."""
+LOOKED_AT = 2000
+"""Lines of a refused file on which other dialects are tried."""
+SHOWN = 5
+"""Rows that a note names."""
+
+
+class Layout(NamedTuple):
+    """How the lines of a file are divided.
+
+    Attributes
+    ----------
+    separator : str
+    is_named : bool
+        Whether the first line holds the names.
+    head : list of str
+        What it holds; the columns by their place where it holds no names.
+    columns : list of str
+        The same, all different.
+    """
+
+    separator: str
+    is_named: bool
+    head: list[str]
+    columns: list[str]
+
+    @property
+    def has_unnamed_first(self) -> bool:
+        """Whether the first column has no name, as where an index was saved along."""
+        return self.is_named and self.head[0] == ""
+
+
+class Rows(NamedTuple):
+    """The rows of a text that fit its layout.
+
+    Attributes
+    ----------
+    content : bytes
+        Without the others.
+    numbers : sequence of int
+        The row of each, as a spreadsheet numbers them; the header has none.
+    last : int
+        The last row, also where it is empty.
+    bad : list of (Record, str)
+        The others, and why.
+    """
+
+    content: bytes
+    numbers: Any
+    last: int
+    bad: list[tuple[Record, str]]
+
+
+def layout_of(content: bytes, dialect: Dialect, header: str) -> Layout:
+    """Read the layout off the first two rows, or refuse these with what would help."""
+    first, second = _first_records(content, dialect.mark)
+    if not first:
+        raise ValueError(NOTHING)
+    _refuse_other_layouts(first, second, dialect)
+    separator = separator_of(first, second, dialect)
+    head = _cells(first, separator, dialect)
+    swallowed = head is not None and any(_is_row(name, separator, len(head)) for name in head)
+    if head is None or swallowed:
+        raise ValueError(_broken_header(content, dialect, header))
+    below = _cells(second, separator, dialect) or []
+    is_named = has_header(head, below, separator) if header == "auto" else header == "yes"
+    if is_named and header == "auto":
+        _refuse_title(content, head, separator, dialect)
+    names = head if is_named else [f"x{j}" for j in range(len(head))]
+    return Layout(separator, is_named, names, unique_names(names))
+
+
+def rows_of(content: bytes, layout: Layout, dialect: Dialect) -> Rows:
+    """Find the rows that hold as many values as there are names, and the others.
+
+    Without quotes lines are counted all at once.
+    """
+    if not dialect.mark or dialect.mark.encode() not in content:
+        equal = _equal_lines(content, layout)
+        if equal is not None:
+            return equal
+    lines = lines_of(content)
+    numbers, bad, kept, is_named = [], [], [], layout.is_named
+    last = 0
+    for record in records(lines, layout.separator, dialect):
+        last = record.row
+        if record.is_empty:
+            continue
+        why = _fault(record, layout, dialect, is_head=is_named)
+        if why:
+            bad.append((record, why))
+        else:
+            kept.append((record.start, record.stop))
+            if not is_named:
+                numbers.append(record.row)
+        is_named = False
+    if bad:
+        content = "".join("".join(lines[a:b]) for a, b in kept).encode()
+    return Rows(content, numbers, last, bad)
+
+
+def _equal_lines(content: bytes, layout: Layout) -> Rows | None:
+    """Return the rows of a text without quotes if all lines have as many cells, else None."""
+    if len(layout.head) == 1 or (layout.is_named and _repeats_head(content)):
+        return None
+    data = np.frombuffer(content, dtype=np.uint8)
+    end = 10 if b"\n" in content else 13
+    if end == 10 and content.count(b"\r") != content.count(b"\r\n"):
+        return None
+    ends = np.flatnonzero(data == end)
+    if len(data) and (not len(ends) or ends[-1] != len(data) - 1):
+        ends = np.append(ends, len(data))
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    places = np.flatnonzero(data == ord(layout.separator))
+    n_marks = np.searchsorted(places, ends) - np.searchsorted(places, starts)
+    lengths = ends - starts
+    is_empty = (lengths == 0) | ((lengths == 1) & (data[np.minimum(starts, len(data) - 1)] == 13))
+    if np.any(n_marks[~is_empty] != len(layout.head) - 1):
+        return None
+    numbers = (1 + np.flatnonzero(~is_empty))[int(layout.is_named) :]
+    return Rows(content, numbers, len(ends), [])
+
+
+def _repeats_head(content: bytes) -> bool:
+    """Return whether the first line that is not empty occurs again."""
+    line = next((part for part in BREAK.split(content[: 1 << 20]) if part.strip()), b"")
+    return content.count(line) > 1
+
+
+def _fault(record: Record, layout: Layout, dialect: Dialect, is_head: bool) -> str:
+    """Say why a row does not fit, "" if it does."""
+    cells, n_columns, above = record.cells, len(layout.head), dialect.skip_rows
+    where = f"row {record.row + above}"
+    if record.start + 1 != record.row and (layout.is_named or not above):
+        where += f" (line {record.start + 1 + above})"
+    if cells is None:
+        return f"{where} holds a quote that is not closed, or inside of a value"
+    n = len(cells)
+    if n > n_columns or (n < n_columns and not dialect.fill_short_rows):
+        return f"{where} holds {count(n, 'value')}"
+    if not is_head and layout.is_named and n > 1 and [c.strip() for c in cells] == layout.head:
+        return f"{where} repeats the names"
+    return ""
+
+
+# -- refusals --------------------------------------------------------------------------------------
+
+
+def skipped_note(bad: Sequence[tuple[Record, str]], above: int) -> str:
+    """Say which rows were left out, of those that follow some others."""
+    others = listing([str(record.row + above) for record, _ in bad[1:]], SHOWN)
+    more = f"; neither do rows {others} fit" if others else ""
+    return f"{count(len(bad), 'row')} left out, as asked: {bad[0][1]}{more}."
+
+
+def unequal_rows(content: bytes, layout: Layout, dialect: Dialect, header: str, rows: Rows) -> str:
+    """Say which row does not fit, and what would read the file."""
+    record, why = rows.bad[0]
+    n_bad, n_rows = len(rows.bad), len(rows.bad) + len(rows.numbers)
+    said = f"This is not a table with equal rows: {why}"
+    if record.cells is not None and len(record.cells) != len(layout.head):
+        said += f", but the first row {len(layout.head)}, separated by {layout.separator!r}"
+    said += f"; {n_bad} of {n_rows} rows do not fit" if n_bad > 1 else ""
+    better = _better_dialect(content, dialect, header, n_bad, n_rows)
+    cures = [f"{better} reads the file"] if better else []
+    if 2 * n_bad <= n_rows:
+        cures.append(f"--skip-bad-rows leaves {'it' if n_bad == 1 else 'them'} out")
+    is_short = (r.cells is not None and len(r.cells) < len(layout.head) for r, _ in rows.bad)
+    if n_bad < n_rows and all(is_short):
+        cures.append("--fill-short-rows takes the values behind the last one for missing")
+    if not cures:
+        cures.append(
+            "Give the letter between values (--delimiter), or the lines above (--skip-rows)"
+        )
+    return f"{said}. {', '.join(cures)}."
+
+
+def _broken_header(content: bytes, dialect: Dialect, header: str) -> str:
+    """Say that the names cannot be read, and what would read the rows."""
+    said = (
+        f"The first row{_below(dialect)}, of the names, holds a quote that is not closed, or "
+        "inside of a name"
+    )
+    better = _better_dialect(content, dialect, header, LOOKED_AT, 0)
+    return f"{said}; {better} reads the file." if better else f"{said}; write the names again."
+
+
+def _below(dialect: Dialect) -> str:
+    return f" below {count(dialect.skip_rows, 'line')}" if dialect.skip_rows else ""
+
+
+def _refuse_other_layouts(first: str, second: str, dialect: Dialect) -> None:
+    """Refuse two layouts by name: a first line for Excel, and columns apart by blanks."""
+    line = first.strip()
+    if line.lower().startswith(EXCEL_HINT) and len(line) == len(EXCEL_HINT) + 1:
+        raise ValueError(
+            f"The first line, {line!r}, is for Excel alone; --skip-rows {dialect.skip_rows + 1} "
+            f"--delimiter '{line[-1]}' reads the lines below."
+        )
+    words, below = first.split(), second.split()
+    has_mark = dialect.delimiter or any(mark in first + second for mark in SEPARATORS)
+    if not has_mark and 1 < len(words) == len(below) and all(map(undress, below)):
+        raise ValueError(
+            f"The columns are separated by blanks, as in {cut(second.strip())!r}; --delimiter "
+            "blank reads them."
+        )
+
+
+def _refuse_title(content: bytes, head: list[str], separator: str, dialect: Dialect) -> None:
+    """Refuse a first row that names few columns where one below names all of them."""
+    n_named = sum(map(bool, head))
+    if len(head) < 3 or 2 * n_named > len(head):
+        return
+    lines = lines_of(b"".join(content[: 1 << 16].splitlines(keepends=True)[: MOST_PREAMBLE + 1]))
+    for record in records(lines, separator, dialect):
+        cells = [cell.strip() for cell in record.cells or []]
+        kinds = {_kind(cell, separator) for cell in cells}
+        if len(cells) == len(head) and kinds == {"text"} and record.start:
+            n = record.start + dialect.skip_rows
+            raise ValueError(
+                f"The first row names {n_named} of {len(head)} columns, and row "
+                f"{record.row + dialect.skip_rows} all of them: --skip-rows {n} begins there, "
+                "--header yes takes the first row for the names."
+            )
+
+
+def _better_dialect(
+    content: bytes, dialect: Dialect, header: str, n_bad: int, n_rows: int
+) -> str | None:
+    """Return the options with which most rows fit that do not now, None if there are none."""
+    lines = lines_of(content)[:LOOKED_AT]
+    head = "".join(lines).encode()
+    found: list[tuple[int, str]] = []
+    for options, other, top in _others(dialect, lines, header, is_top=2 * n_bad > n_rows):
+        text = below_preamble(head, top)
+        faults = _n_faults(text, other, header)
+        if faults is not None:
+            named = " --header no" if top and not faults[1] else ""
+            skipped = " --skip-bad-rows" if faults[0] else ""
+            found.append((faults[0], f"{options}{named}{skipped}"))
+    best = min(found, key=lambda pair: pair[0], default=(n_bad, ""))
+    return best[1] if 2 * best[0] < min(n_bad, len(lines)) and best[1] else None
+
+
+def _others(
+    dialect: Dialect, lines: list[str], header: str, is_top: bool
+) -> Iterator[tuple[str, Dialect, int]]:
+    """Yield dialects to try: (options, dialect, further lines to skip)."""
+    for quote in ("single", "backslash", "none"):
+        if quote != dialect.quote:
+            yield f"--quote {quote}", replace(dialect, quote=quote), 0
+    if not is_top:
+        return
+    if dialect.delimiter is None:
+        for name, mark in DELIMITERS.items():
+            yield f"--delimiter {name}", replace(dialect, delimiter=mark), 0
+    for n in range(1, min(MOST_PREAMBLE, len(lines) - 1) + 1):
+        yield f"--skip-rows {dialect.skip_rows + n}", dialect, n
+
+
+def _n_faults(content: bytes, dialect: Dialect, header: str) -> tuple[int, bool] | None:
+    """Return (how many rows do not fit, whether the first one names columns), None if none do."""
+    content, dialect = plainly(content, dialect)
+    first, second = _first_records(content, dialect.mark)
+    separator = separator_of(first, second, dialect)
+    head = _cells(first, separator, dialect) if first else None
+    below = _cells(second, separator, dialect) or []
+    if head is None or len(head) < 2 or len(below) != len(head):
+        return None
+    if any(_is_row(name, separator, len(head)) for name in head) or 2 * head.count("") > len(head):
+        return None
+    is_named = has_header(head, below, separator) if header == "auto" else header == "yes"
+    layout = Layout(separator, is_named, head, head)
+    found = list(records(lines_of(content), separator, dialect))[1:]
+    if not dialect.mark and any(
+        _is_quoted(cell) for record in found for cell in record.cells or ()
+    ):
+        return None
+    is_bad = [bool(_fault(r, layout, dialect, is_head=False)) for r in found if not r.is_empty]
+    return (sum(is_bad), is_named) if not all(is_bad) else None
+
+
+def _is_quoted(cell: str) -> bool:
+    """Return whether quotes around a cell would be taken for a part of it."""
+    return len(cell) > 1 and cell[0] == cell[-1] == '"'
+
+
+# -- the first lines -------------------------------------------------------------------------------
+
+
+def _first_records(content: bytes, mark: str) -> tuple[str, str]:
+    """Return the first two rows that are not empty, whole where a quoted cell has several lines."""
+    with io.TextIOWrapper(io.BytesIO(content), encoding="utf-8", newline="") as lines:
+        filled = (line for line in lines if line.strip())
+        return _record(filled, mark), _record(filled, mark)
+
+
+def _record(lines: Iterator[str], mark: str) -> str:
+    record = next(lines, "")
+    for _ in range(LONGEST_RECORD if mark else 0):
+        if record.count(mark) % 2 == 0:
+            break
+        record += next(lines, "")
+    return record
+
+
+def separator_of(first: str, second: str, dialect: Dialect) -> str:
+    """Return the one that two rows have most of, and equally often; in quotes they do not count."""
+    if dialect.delimiter is not None:
+        return dialect.delimiter
+    parts = (r.split(dialect.mark)[::2] if dialect.mark else [r] for r in (first, second))
+    head, below = map("".join, parts)
+    equal = [mark for mark in SEPARATORS if 0 < head.count(mark) == below.count(mark)]
+    return max(equal or SEPARATORS, key=head.count)
+
+
+def _cells(record: str, separator: str, dialect: Dialect) -> list[str] | None:
+    """Return the cells of the first row of a text, None where its quotes do not close."""
+    found = next(records(lines_of(record.encode()), separator, dialect), None)
+    if found is None or found.cells is None:
+        return None
+    return [cell.strip() for cell in found.cells]
+
+
+def _is_row(name: str, separator: str, n_columns: int) -> bool:
+    """Return whether a name holds a whole row, behind a quote that was opened by mistake."""
+    below = name.splitlines()[1:]
+    return n_columns > 1 and any(line.count(separator) >= n_columns - 1 for line in below)
+
+
+def has_header(head: list[str], below: list[str], separator: str) -> bool:
+    """Return whether the first line names the columns.
+
+    Numbers alone are data, but 0, 1, 2, … are names, and so are whole numbers after an empty
+    first cell, as pandas writes them. Numbers beside text are data if there is a fraction among
+    them and the next line has numbers and text in the same places.
+    """
+    kinds = [_kind(cell, separator) for cell in head]
+    start = 1 if len(head) > 1 and head[0] == "" else 0
+    if len(head) > 1 and head[start:] == [str(j) for j in range(len(head) - start)]:
+        return True
+    if not {"whole", "fraction"} & set(kinds):
+        return True
+    if "text" not in kinds:
+        return "empty" in kinds and "fraction" not in kinds
+    alike = len(head) == len(below) and all(
+        "empty" in (kind, other) or (kind == "text") == (other == "text")
+        for kind, other in zip(kinds, (_kind(cell, separator) for cell in below), strict=True)
+    )
+    return not (alike and "fraction" in kinds)
+
+
+def _kind(cell: str, separator: str) -> str:
+    if cell == "":
+        return "empty"
+    try:
+        float(cell)
+    except ValueError:
+        number = undress(cell)
+        if number is None or (separator == "," and number.spelling not in READ_AS["point"]):
+            return "text"
+    return "whole" if cell.lstrip("+-").isdigit() else "fraction"
+
+
+def name_notes(names: list[str], is_named: bool) -> Iterator[str]:
+    """Yield what is to be said of the names of columns."""
+    if not is_named:
+        yield "The first line holds data: there is no header, columns are x0, x1, …"
+    twice = [name for name, count in Counter(names).items() if name and count > 1]
+    if twice:
+        yield f"Names that occur more than once get a number, as {twice[0]}.1: {listing(twice)}."
+    unnamed = [f"Unnamed: {j}" for j, name in enumerate(names) if j and not name]
+    if unnamed:
+        yield f"Columns without a name are called by their place: {listing(unnamed)}."
+
+
+def unique_names(names: list[str]) -> list[str]:
+    """Make names different as pandas does: a, a.1, …; those without one are Unnamed: 0, …"""
+    seen: Counter[str] = Counter()
+    given, made = set(names), []
+    for j, name in enumerate(names):
+        name = unique = name or f"Unnamed: {j}"
+        while seen[name] and (unique == name or unique in given or unique in made):
+            unique = f"{name}.{seen[name]}"
+            seen[name] += 1
+        seen[name] += not seen[name]
+        made.append(unique)
+    return made
