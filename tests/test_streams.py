@@ -375,6 +375,7 @@ def test_large_files_go_by_themselves(here, monkeypatch):
 def test_a_quote_that_is_never_closed_is_placed(here):
     (here / "t.csv").write_text('y,x\n1,"a\n2,b\n3,c\n')
     done = run("fit", "t.csv", "-t", "y", "-k", 1, code=3)
-    assert "a quote opens and is never closed. It opens in line 2 of 4" in done.stderr
+    said = "row 2 holds a quote that is not closed, or inside of a value. --quote none reads"
+    assert said in done.stderr
     done = run("fit", "t.csv", "-t", "y", "-k", 1, "--stream", code=3)
-    assert "in line 1 of 3. Lines are counted from row 2 of t.csv on." in done.stderr
+    assert said in done.stderr

@@ -53,6 +53,8 @@ def predict_in_parts(job: Job, model: Any, options: dict[str, Any], why: str) ->
             tell_share(shown, chunk.share, count(n_rows, "row"))
         for column in columns.values():  # before the file gets its name
             column.refuse_spellings()
+    for note in chunks.notes:
+        job.notice(note)
     job.data = {"source": str(options["data"]), "n_samples": n_rows}
     result = {
         "target": model.target, "n_samples": n_rows, "classes": model.classes,

@@ -237,7 +237,8 @@ def _csv_chunks(chunks: Chunks, path: Path) -> Iterator[Chunk]:
         above = found.last_row
         if len(found.frame):
             yield Chunk(_sourced(from_decimals(found), path), path, min(done / total, 1.0), found)
-        layout = layout._replace(is_named=False)
+        chunks.note(*found.skipped)
+        layout = layout._replace(is_below=True)
 
 
 def _encoding(path: Path, dialect: Dialect) -> str:

@@ -92,7 +92,7 @@ def read_cells(
         kinds: Any = {name: str for name in as_text if name in known} if some is None else str
         places: Any = some
         frame = pandas.read_csv(
-            io.BytesIO(rows.content), sep=layout.separator, header=0 if layout.is_named else None,
+            io.BytesIO(rows.content), sep=layout.separator, header=0 if layout.has_head else None,
             na_values=list(na), names=layout.columns, encoding="utf-8", low_memory=False,
             dtype=kinds, usecols=places, **dialect.how,
         )  # fmt: skip
@@ -110,7 +110,8 @@ def read_cells(
     found = settle(frame, read, has_free_comma=layout.separator != ",", as_text=as_text, **how)
     found.last_row = rows.last + dialect.skip_rows
     if rows.bad:
-        found.notes.insert(0, skipped_note(rows.bad, dialect.skip_rows))
+        found.skipped = [skipped_note(rows.bad, dialect.skip_rows)]
+        found.notes = [*found.skipped, *found.notes]
     return found
 
 

@@ -48,12 +48,20 @@ class Layout(NamedTuple):
         What it holds; the columns by their place where it holds no names.
     columns : list of str
         The same, all different.
+    is_below : bool
+        Whether the text begins below that line.
     """
 
     separator: str
     is_named: bool
     head: list[str]
     columns: list[str]
+    is_below: bool = False
+
+    @property
+    def has_head(self) -> bool:
+        """Whether the first line of the text holds the names."""
+        return self.is_named and not self.is_below
 
     @property
     def has_unnamed_first(self) -> bool:
@@ -111,20 +119,20 @@ def rows_of(content: bytes, layout: Layout, dialect: Dialect) -> Rows:
         if equal is not None:
             return equal
     lines = lines_of(content)
-    numbers, bad, kept, is_named = [], [], [], layout.is_named
+    numbers, bad, kept, is_head = [], [], [], layout.has_head
     last = 0
     for record in records(lines, layout.separator, dialect):
         last = record.row
         if record.is_empty:
             continue
-        why = _fault(record, layout, dialect, is_head=is_named)
+        why = _fault(record, layout, dialect, is_head=is_head)
         if why:
             bad.append((record, why))
         else:
             kept.append((record.start, record.stop))
-            if not is_named:
+            if not is_head:
                 numbers.append(record.row)
-        is_named = False
+        is_head = False
     if bad:
         content = "".join("".join(lines[a:b]) for a, b in kept).encode()
     return Rows(content, numbers, last, bad)
@@ -132,7 +140,7 @@ def rows_of(content: bytes, layout: Layout, dialect: Dialect) -> Rows:
 
 def _equal_lines(content: bytes, layout: Layout) -> Rows | None:
     """Return the rows of a text without quotes if all lines have as many cells, else None."""
-    if len(layout.head) == 1 or (layout.is_named and _repeats_head(content)):
+    if len(layout.head) == 1 or (layout.is_named and _repeats_head(content, layout)):
         return None
     data = np.frombuffer(content, dtype=np.uint8)
     end = 10 if b"\n" in content else 13
@@ -148,12 +156,14 @@ def _equal_lines(content: bytes, layout: Layout) -> Rows | None:
     is_empty = (lengths == 0) | ((lengths == 1) & (data[np.minimum(starts, len(data) - 1)] == 13))
     if np.any(n_marks[~is_empty] != len(layout.head) - 1):
         return None
-    numbers = (1 + np.flatnonzero(~is_empty))[int(layout.is_named) :]
+    numbers = (1 + np.flatnonzero(~is_empty))[int(layout.has_head) :]
     return Rows(content, numbers, len(ends), [])
 
 
-def _repeats_head(content: bytes) -> bool:
-    """Return whether the first line that is not empty occurs again."""
+def _repeats_head(content: bytes, layout: Layout) -> bool:
+    """Return whether the names may occur again: the first line that is not empty."""
+    if layout.is_below:
+        return layout.head[0].encode() in content
     line = next((part for part in BREAK.split(content[: 1 << 20]) if part.strip()), b"")
     return content.count(line) > 1
 
@@ -162,7 +172,7 @@ def _fault(record: Record, layout: Layout, dialect: Dialect, is_head: bool) -> s
     """Say why a row does not fit, "" if it does."""
     cells, n_columns, above = record.cells, len(layout.head), dialect.skip_rows
     where = f"row {record.row + above}"
-    if record.start + 1 != record.row and (layout.is_named or not above):
+    if record.start + 1 != record.row and not layout.is_below:
         where += f" (line {record.start + 1 + above})"
     if cells is None:
         return f"{where} holds a quote that is not closed, or inside of a value"
@@ -192,8 +202,9 @@ def unequal_rows(content: bytes, layout: Layout, dialect: Dialect, header: str, 
     if record.cells is not None and len(record.cells) != len(layout.head):
         said += f", but the first row {len(layout.head)}, separated by {layout.separator!r}"
     said += f"; {n_bad} of {n_rows} rows do not fit" if n_bad > 1 else ""
-    better = _better_dialect(content, dialect, header, n_bad, n_rows)
-    cures = [f"{better} reads the file"] if better else []
+    is_top = layout.is_named and 2 * n_bad > n_rows
+    better = _better_dialect(content, dialect, header, n_bad, is_top=is_top)
+    cures = [better] if better else []
     if 2 * n_bad <= n_rows:
         cures.append(f"--skip-bad-rows leaves {'it' if n_bad == 1 else 'them'} out")
     is_short = (r.cells is not None and len(r.cells) < len(layout.head) for r, _ in rows.bad)
@@ -209,11 +220,10 @@ def unequal_rows(content: bytes, layout: Layout, dialect: Dialect, header: str, 
 def _broken_header(content: bytes, dialect: Dialect, header: str) -> str:
     """Say that the names cannot be read, and what would read the rows."""
     said = (
-        f"The first row{_below(dialect)}, of the names, holds a quote that is not closed, or "
-        "inside of a name"
+        f"The row of names{_below(dialect)} holds a quote that is not closed, or inside of a name"
     )
-    better = _better_dialect(content, dialect, header, LOOKED_AT, 0)
-    return f"{said}; {better} reads the file." if better else f"{said}; write the names again."
+    better = _better_dialect(content, dialect, header, LOOKED_AT, is_top=True)
+    return f"{said}; {better}." if better else f"{said}; write the names again."
 
 
 def _below(dialect: Dialect) -> str:
@@ -256,28 +266,27 @@ def _refuse_title(content: bytes, head: list[str], separator: str, dialect: Dial
 
 
 def _better_dialect(
-    content: bytes, dialect: Dialect, header: str, n_bad: int, n_rows: int
+    content: bytes, dialect: Dialect, header: str, n_bad: int, is_top: bool
 ) -> str | None:
-    """Return the options with which most rows fit that do not now, None if there are none."""
+    """Return the words for options with which most rows fit that do not now, None if none do."""
     lines = lines_of(content)[:LOOKED_AT]
     head = "".join(lines).encode()
     found: list[tuple[int, str]] = []
-    for options, other, top in _others(dialect, lines, header, is_top=2 * n_bad > n_rows):
+    for options, other, top in _others(dialect, lines, is_top):
         text = below_preamble(head, top)
         faults = _n_faults(text, other, header)
         if faults is not None:
-            named = " --header no" if top and not faults[1] else ""
-            skipped = " --skip-bad-rows" if faults[0] else ""
-            found.append((faults[0], f"{options}{named}{skipped}"))
+            options += " --header no" if top and not faults[1] else ""
+            options += " --skip-bad-rows" if faults[0] else ""
+            what = "rows, and calls columns x0, x1, …" if "--header no" in options else "file"
+            found.append((faults[0], f"{options} reads the {what}"))
     best = min(found, key=lambda pair: pair[0], default=(n_bad, ""))
     return best[1] if 2 * best[0] < min(n_bad, len(lines)) and best[1] else None
 
 
-def _others(
-    dialect: Dialect, lines: list[str], header: str, is_top: bool
-) -> Iterator[tuple[str, Dialect, int]]:
+def _others(dialect: Dialect, lines: list[str], is_top: bool) -> Iterator[tuple[str, Dialect, int]]:
     """Yield dialects to try: (options, dialect, further lines to skip)."""
-    for quote in ("single", "backslash", "none"):
+    for quote in ("backslash", "none", "single"):
         if quote != dialect.quote:
             yield f"--quote {quote}", replace(dialect, quote=quote), 0
     if not is_top:

@@ -56,6 +56,8 @@ class Decimals:
         The columns that were converted, as they were written.
     last_row : int
         Of a text file, as a spreadsheet numbers them.
+    skipped : list of str
+        Which rows of it were left out, where that was asked for.
     """
 
     frame: Any
@@ -66,6 +68,7 @@ class Decimals:
     lone: dict[str, str] = field(default_factory=dict)
     looked: dict[str, Column] = field(default_factory=dict)
     last_row: int = 0
+    skipped: list[str] = field(default_factory=list)
 
     def thousands(self, name: str) -> Cell | None:
         """The first cell of a converted column with a mark or a blank between thousands."""
