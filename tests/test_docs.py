@@ -154,3 +154,19 @@ def test_the_reference_names_attributes_as_they_are_typed(monkeypatch):
         shown = "\n".join(line for line in lines if line.startswith("* "))
         assert all(f"``{name}``" in shown for name in names)
         assert not any(":ivar" in line or ":vartype" in line for line in lines)
+
+
+def test_the_page_on_proof_files_names_what_is_there() -> None:
+    """Functions that check, all arrays and all entries of a header."""
+    text = (DOCS / "proof_format.md").read_text(encoding="utf-8")
+    table = text[text.index("| condition | checked in |") :].partition("\n\n")[0]
+    checked = [name for line in table.splitlines()[2:] for name in re.findall("`([^`]+)`", line)]
+    assert len(checked) > 15
+    for name in checked:
+        thing = importlib.import_module("blockl0.verify")
+        for part in name.split("."):
+            thing = getattr(thing, part)
+        assert callable(thing), name
+    files = importlib.import_module("blockl0.verify.files")
+    for name in (*files.ARRAYS, *files.HEADER, f'"{files.FORMAT}"`, {files.VERSION}'):
+        assert name in text, name

@@ -34,8 +34,8 @@ class Squares:
         """loss(w); c and u with loss(v) ≥ c + u'Av; what a_j'u is wrong by at most, over ‖a_j‖."""
         at = np.flatnonzero(w)
         r = self.A[:, at] @ w[at] - self.t
-        reach = np.linalg.norm(self.t) + self.norms[at] @ abs(w[at])  # ‖r‖ and ‖Aw‖ at most
-        error = EPSILON * (self.t.size + at.size + 16.0) * (reach + 1.0 / MODERATE)
+        reach = np.linalg.norm(self.t) + self.norms[at] @ abs(w[at]) + 1.0 / MODERATE
+        error = EPSILON * (self.t.size + at.size + 16.0) * reach  # which ‖r‖ and ‖Aw‖ are at most
         return 0.5 * r @ r, -r @ (0.5 * r + self.t) - 2.0 * error * reach, r, error
 
 
