@@ -228,9 +228,17 @@ def test_certify_after_a_fit(folder):
     claim = answer("certify", "data.csv", *options)["result"]["claims"][-1]
     assert claim["complete"] is False and 0.9 < claim["confidence"] < 1.0
     assert "Give --model FILE, or -k" in run("certify", "data.csv", "-t", "y", code=2).stderr
-    options = ("-t", "kind", "-k", 2, "--drop", "y", "--ridge", 0, "--exact", "--drop", "size")
+
+
+@pytest.mark.parametrize(
+    ("target", "other", "why"),
+    [("kind", "size", "loss='logistic' has a bound only with"),
+     ("size", "kind", "loss='softmax' has several predictors")],
+)  # fmt: skip
+def test_what_has_no_bound_is_not_known(folder, no_enumeration, target, other, why):
+    options = ("-t", target, "-k", 2, "--drop", "y", "--ridge", 0, "--exact", "--drop", other)
     done = run("certify", "data.csv", *options, code=5)
-    assert "Not known. No bound exists, as loss='logistic' has a bound only with" in done.stdout
+    assert f"Not known. No bound exists, as {why}" in done.stdout
 
 
 def test_a_classification_is_proven(folder):
@@ -242,17 +250,23 @@ def test_a_classification_is_proven(folder):
     # the highest level is the optimum, which is not searched for twice
     assert [claim["claim"] for claim in claims] == ["basic", "block-12"]
     assert claims[1]["holds"] and "Proven: the global optimum" in claims[1]["words"]
-    done = run("certify", "data.csv", "-t", "size", "-k", 2, "--drop", "y", "--exact", code=3)
-    assert "--exact takes losses with one predictor for a sample" in done.stderr
+    done = run("certify", "data.csv", "-t", "size", "-k", 2, "--drop", "y", "--exact")
+    assert "Proven: the global optimum. No other 2 columns" in done.stdout
 
 
-def test_without_a_bound_it_is_said(folder):
+def test_without_a_bound_it_is_said(folder, no_enumeration):
     options = ("-t", "kind", "-k", 2, "--drop", "y", "--ridge", 0, "--half-samples", 0)
     words = answer("fit", "data.csv", *options)["result"]["certificate"]["words"]
     assert words.endswith("More cannot be proven without a ridge, as no bound exists.")
+
+
+def test_few_subsets_are_proven_without_a_bound(folder):
+    options = ("-t", "kind", "-k", 2, "--drop", "y", "--ridge", 0, "--half-samples", 0)
+    words = answer("fit", "data.csv", *options)["result"]["certificate"]["words"]
+    assert words == "Proven: no other 2 columns fit these rows better."
     pd.read_csv("data.csv").head(9).to_csv("few.csv", index=False)
     words = answer("fit", "few.csv", "-t", "y", "-k", 2)["result"]["certificate"]["words"]
-    assert "Proven: no other 2 columns" in words  # so few are enumerated
+    assert words == "Proven: no other 2 columns fit these rows better."
 
 
 @pytest.mark.parametrize("share", ["30%", "0.3"])

@@ -348,9 +348,11 @@ def test_interrupt_returns_the_best_point():
 # -- refusals --------------------------------------------------------------------------------------
 
 
-def test_several_classes_are_refused_with_a_method_that_takes_them():
-    with pytest.raises(ValueError, match="got loss='softmax'; use method='refit'"):
-        blockl0.solve(np.eye(3), [0, 1, 2], n_nonzero_coefs=1, loss="softmax", method="exact")
+def test_too_many_subsets_of_several_classes_have_no_bound(rng, no_enumeration):
+    X, y = rng.standard_normal((30, 8)), np.arange(30) % 3
+    result = blockl0.solve(X, y, n_nonzero_coefs=2, loss="softmax", method="exact")
+    assert result.status is Status.NO_BOUND and result.lower_bound == 0.0
+    assert "loss='softmax' has several predictors" in result.note
 
 
 @pytest.mark.parametrize("option", ["gap", "memory_limit"])

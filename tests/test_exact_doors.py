@@ -6,7 +6,6 @@ Optima are enumerated: every support is fitted by the loss itself.
 from __future__ import annotations
 
 import logging
-import pickle
 from itertools import combinations
 
 import numpy as np
@@ -264,9 +263,6 @@ def test_the_method_of_an_estimator():
     assert three.result_.gap == 0.0
     picker = blockl0.BestSubsetSelector(2, loss="logistic", method="exact", ridge=1.0).fit(X, y)
     assert picker.result_.gap == 0.0 and picker.estimator_.method == "exact"
-    old = L0Regressor(2)
-    del old.__dict__["method"]  # as in a pickle of before
-    assert pickle.loads(pickle.dumps(old)).fit(X, y).result_.options["method"] == "refit"
 
 
 def test_an_estimator_warns_where_no_bound_exists(caplog, no_enumeration):

@@ -417,15 +417,18 @@ def test_folds_without_rows_of_weight_are_left_out_as_ever(rows):
 
 @pytest.mark.parametrize("apart", [1e-2, 1e-5, 1e-7])
 def test_refined_fits_are_as_accurate_as_fits_of_all_rows(apart):
-    X, y, rng = tall(seed=13)
-    X[:, 1] = X[:, 0] + apart * np.linalg.norm(X[:, 0]) * rng.standard_normal(1500) / 40.0
-    y = y + X[:, 1] / np.linalg.norm(X[:, 1] - X[:, 0])
-    problem = as_problem(X, y, n_nonzero_coefs=3, ridge=0.0)
-    support = np.array([0, 1, 3])
-    exact = least_squares(X[:, support].astype(np.longdouble), y.astype(np.longdouble))[0]
-    of_rows = make_fits(problem).coef_on(support)
-    found = reduction.refined(problem, make_fits(reduced(problem)).coef_on(support))
-    worst, worst_of_rows = (float(np.abs(w[support] / exact - 1.0).max()) for w in (found, of_rows))
+    support, errors = np.array([0, 1, 3]), []
+    # the error of one fit is chance, by a factor of ten and more; the largest of several is not
+    for seed in range(13, 18):
+        X, y, rng = tall(seed=seed)
+        X[:, 1] = X[:, 0] + apart * np.linalg.norm(X[:, 0]) * rng.standard_normal(1500) / 40.0
+        y = y + X[:, 1] / np.linalg.norm(X[:, 1] - X[:, 0])
+        problem = as_problem(X, y, n_nonzero_coefs=3, ridge=0.0)
+        exact = least_squares(X[:, support].astype(np.longdouble), y.astype(np.longdouble))[0]
+        of_rows = make_fits(problem).coef_on(support)
+        found = reduction.refined(problem, make_fits(reduced(problem)).coef_on(support))
+        errors.append([np.abs(w[support] / exact - 1.0).max() for w in (found, of_rows)])
+    worst, worst_of_rows = np.max(errors, axis=0)
     assert worst <= 4.0 * worst_of_rows + 1e-14
     # without a factor there is nothing to refine
     other = as_problem(X, y, n_nonzero_coefs=3)
