@@ -1,4 +1,4 @@
-"""The problem: what is minimized over what, and every way to read X and to fit on a support."""
+"""The problem: objective, constraints, access to X, and fits on a support."""
 
 from blockl0.problem.problem import Problem, as_problem, independent
 

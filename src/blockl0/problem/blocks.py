@@ -1,9 +1,10 @@
-"""X as blocks of columns, wherever they lie: every operation is a scan over them, or few columns.
+"""X in blocks of columns, wherever they are stored.
 
-A scan is a pass over X. It maps a kernel over the blocks by the engine of their source, in any
-order; every answer has a place of its own, so that none depends on it. The first one is fused: it
-tells lengths, means, ranges, X'y and the first bad entry, centred or not. Centring, scaling and a
-choice of columns are views, which change columns where they are read.
+Every operation is a scan over all blocks or reads a few columns. A scan is a pass over X that maps
+a kernel over the blocks with the engine of their source, in any order; every answer has its own
+place, so the result does not depend on the order. The first scan is fused: it computes lengths,
+means, ranges and X'y and finds the first invalid entry, centred or not. Centring, scaling and
+column selection are views, applied when columns are read.
 """
 
 from __future__ import annotations
@@ -33,16 +34,17 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 TAKEN_BYTES = 256 << 20
-"""Columns up to this size are an array in memory once they are taken; others stay in blocks."""
+"""Selected columns up to this size become an array in memory; larger selections stay in blocks."""
 CARRIED = 2560
-"""Columns that a pass takes along where single columns are dear, shared by its rankings: two of
-them, of additions and of swaps, for pools of the usual size."""
+"""Columns that a pass prefetches where reading single columns is expensive, shared by its rankings:
+two of them, of additions and of swaps, for pools of the usual size.
+"""
 GRAM_COLUMNS = 4096
-"""Columns of which X'X is formed at most."""
+"""Largest number of columns for which X'X is formed."""
 
 
 def read_if_small(source: Source) -> Blocks | Floats:
-    """The blocks of a source, or where it is small, X in memory, not yet checked."""
+    """Return the blocks of a source, or X in memory (not yet validated) if it is small."""
     blocks = Blocks(source)
     if blocks.nbytes > source.held_bytes:
         return blocks
@@ -50,13 +52,13 @@ def read_if_small(source: Source) -> Blocks | Floats:
 
 
 def stored(X: Any, memory_limit: float | None = None) -> Any:
-    """`Blocks` for what is read in blocks, an array where that is small; all else as it is."""
+    """Wrap X in `Blocks` if it is read in blocks; load it if small; return all else unchanged."""
     source = None if isinstance(X, Design) else opened(X, memory_limit)
     return X if source is None else read_if_small(source)
 
 
 class Known(NamedTuple):
-    """A summary of all columns, and the target and weights that it was made with."""
+    """A summary of all columns, with the target and weights it was computed for."""
 
     summary: Summary
     y: Floats | None
@@ -66,8 +68,8 @@ class Known(NamedTuple):
 class Blocks(Design):
     """X (m, n) by the blocks of a source.
 
-    `nbytes` is that of float64 entries, by which the work and the memory of a search go; what is
-    read is counted in the source's own.
+    `nbytes` is the size as float64, on which the work and memory of a search depend; `n_read`
+    counts bytes in the source's own format.
 
     Parameters
     ----------
@@ -80,7 +82,7 @@ class Blocks(Design):
         self.pool_bytes = max(source.held_bytes, 1)
         self.view = NO_VIEW
         self.chunk = max(part.stop - part.start for part in source.parts)
-        # the columns that were taken, by their numbers in the source; None for all of them
+        # the selected columns, by their numbers in the source; None for all of them
         self._idx: Ints | None = None
         self._places: list[tuple[int, Any]] = list(enumerate(source.parts))
         self._known: Known | None = None
@@ -98,12 +100,12 @@ class Blocks(Design):
 
     @property
     def n_read(self) -> float:
-        """How often the source has been read, by bytes, by this design and those of its views."""
+        """Number of passes over the source, by bytes, of this design and its views together."""
         return self.cache.n_read
 
     @property
     def desk(self) -> SideBySide:
-        """Runs tasks whose passes over X are made together."""
+        """Runner of tasks that share their passes over X."""
         return self.scans.desk
 
     # scans -----------------------------------------------------------------------------------
@@ -111,7 +113,7 @@ class Blocks(Design):
     def scan(
         self, kernel: Callable[..., Any], *shared: Any, split: tuple[Any, ...] = ()
     ) -> Iterator[tuple[Any, Any]]:
-        """(part, kernel(block, *shared, *own)) over all columns, in any order; one pass over X."""
+        """Yield (part, kernel(block, *shared, *own)) over all columns; one pass over X."""
         places = dict(self._places)
         for i, answer in self._map(kernel, *shared, split=split):
             yield places[i], answer
@@ -119,7 +121,7 @@ class Blocks(Design):
     def _map(
         self, kernel: Callable[..., Any], *shared: Any, split: tuple[Any, ...] = ()
     ) -> Iterator[tuple[int, Any]]:
-        """The same by the number of the block."""
+        """Yield (number of the block, answer), like `scan`."""
         calls = [
             (i, (self.view.cut(part), self._own(i, part), kernel, shared,
                  tuple(a[..., part] for a in split)))
@@ -131,10 +133,10 @@ class Blocks(Design):
         self, ranking: Ranking, kernel: Callable[..., Any], *shared: Any,
         split: tuple[Any, ...] = (),
     ) -> Iterator[tuple[Any, Any]]:  # fmt: skip
-        """A scan after which the columns that it ranks first are likely to be at hand.
+        """Scan X and prefetch the columns that `ranking` puts first.
 
-        Where reading single columns would cost a good part of a pass they are taken along, and kept
-        in the cache: no answer depends on that.
+        Where reading single columns would cost a good part of a pass, they are collected on the way
+        and kept in the cache. No answer depends on that.
         """
         if not self.source.is_dear or self._idx is not None:
             yield from self.scan(kernel, *shared, split=split)
@@ -151,7 +153,7 @@ class Blocks(Design):
             self.cache.keep(*bag.contents())
 
     def _own(self, i: int, part: Any) -> Ints | None:
-        """Which columns of a block were taken; None for all."""
+        """Return which columns of a block are selected; None for all."""
         if self._idx is None:
             return None
         block = self.source.parts[i]
@@ -159,14 +161,14 @@ class Blocks(Design):
         return None if np.array_equal(own, np.arange(block.stop - block.start)) else own
 
     def _gathered(self, kernel: Callable[..., Any], *shared: Any, lines: int) -> Floats:
-        """The answers of a scan side by side, (lines, n)."""
+        """Collect the answers of a scan side by side, (lines, n)."""
         result = np.empty((lines, self.shape[1]))
         for part, answer in self.scan(kernel, *shared):
             result[:, part] = answer
         return result
 
     def look(self, y: Floats | None = None, weights: Floats | None = None) -> None:
-        """Read X once: refuse its first bad entry, and remember what a `Summary` tells."""
+        """Read X once: reject its first invalid entry and remember a `Summary`."""
         if self._is_known_for(y, weights):
             return
         n, whole, bad = self.shape[1], {}, []
@@ -190,31 +192,31 @@ class Blocks(Design):
     # what the first pass tells ---------------------------------------------------------------
 
     def sq_norms(self, weights: Floats | None = None) -> Floats:
-        """Σ_i weights_i x_ij² for every column j, (n,)."""
+        """Return Σ_i weights_i x_ij² for every column j, (n,)."""
         if self._known is not None and _same(self._known.weights, weights):
             return self._known.summary.squares.copy()
         return self._gathered(kernel_sq_norms, weights, lines=1)[0]
 
     def known_products(self, y: Floats, weights: Floats | None) -> Floats | None:
-        """X'(weights ∘ y), (n,), where the first pass has told it."""
+        """Return X'(weights ∘ y), (n,), if the first pass computed it, else None."""
         if self._known is None or not self._is_known_for(y, weights):
             return None
         return self._known.summary.products.copy()
 
     def ranges(self) -> tuple[Floats, Floats]:
-        """The least and the largest entry of every column, (n,) each."""
+        """Return the smallest and the largest entry of every column, (n,) each."""
         summary = self._summary()
         return summary.low.copy(), summary.high.copy()
 
     def _summary(self) -> Summary:
-        """The summary, with whatever weights."""
+        """Return the summary, for whichever weights it was made."""
         if self._known is None:
             self.look()
         assert self._known is not None
         return self._known.summary
 
     def is_moderate(self, most: float) -> bool:
-        """Whether the ranges tell that all lengths but zeros are in [1/most, most]."""
+        """Return whether the ranges show that all nonzero lengths are in [1/most, most]."""
         low, high = self.ranges()
         peaks = np.maximum(-low, high)
         real = peaks[peaks > 0.0]
@@ -223,56 +225,56 @@ class Blocks(Design):
 
     @property
     def spreads(self) -> Floats:
-        """The standard deviations of the columns, (n,), by the weights that were looked at."""
+        """Standard deviations of the columns, (n,), with the weights of the last `look`."""
         summary, weights = self._summary(), self._known.weights  # type: ignore[union-attr]
         total = self.shape[0] if weights is None else float(weights.sum())
         return np.sqrt(summary.centred_squares / total)
 
     def is_zero(self) -> Bools:
-        """Columns of zeros, (n,)."""
+        """Return which columns are zero, (n,)."""
         low, high = self.ranges()
         return (low == 0.0) & (high == 0.0)
 
     # products --------------------------------------------------------------------------------
 
     def matvec(self, w: Floats) -> Floats:
-        """X w, (m,); from the columns alone where few w_j are not zero."""
+        """Compute X w, (m,), reading only the support if it is small."""
         support = np.flatnonzero(w)
         if self._is_small(support.size):
             return self.column_matvec(support, w[support])
-        # the order of a sum would tell: added up in that of the blocks
+        # the sum depends on the order in the last digits, so add up in the order of the blocks
         answers = dict(self._map(kernel_matvec, split=(w,)))
         return np.sum([answers[i] for i in sorted(answers)], axis=0)
 
     def rmatvec(self, r: Floats) -> Floats:
-        """X' r, (n,)."""
+        """Compute X' r, (n,)."""
         return self._gathered(kernel_cross, r[:, None], lines=1)[0]
 
     def cross(self, V: Floats, part: slice) -> Floats:
-        """V' X[:, part] for V (m, k), (k, c); of all columns one pass."""
+        """Compute V' X[:, part] for V (m, k), (k, c); one pass if part covers all columns."""
         chosen = np.arange(self.shape[1])[part]
         if chosen.size == self.shape[1]:
             return self._gathered(kernel_cross, V, lines=V.shape[1])
         return self._lazy(chosen).cross(V, slice(None))
 
     def columns(self, idx: Any) -> Floats:
-        """X[:, idx] as a new dense Fortran-ordered array (m, k), what is not in the cache read."""
+        """Return X[:, idx] as a new Fortran-ordered array (m, k), from the cache or the source."""
         idx = np.asarray(idx, dtype=np.int64)
         stored = idx if self._idx is None else self._idx[idx]
         return self.view.cut(idx).change(self.cache.columns(stored))
 
     def column_matvec(self, idx: Any, v: Floats) -> Floats:
-        """X[:, idx] v, (m,)."""
+        """Compute X[:, idx] v, (m,)."""
         return self.columns(idx) @ v
 
     def gram(self, idx: Any, weights: Floats | None = None) -> Floats:
-        """X_B' diag(weights) X_B for the columns B = idx, (k, k)."""
+        """Compute X_B' diag(weights) X_B for the columns B = idx, (k, k)."""
         return Dense(self.columns(idx)).full_gram(weights)
 
     def full_gram(
         self, weights: Floats | None = None, pause: Callable[[], Any] | None = None
     ) -> Floats:
-        """X' diag(weights) X, dense (n, n), of few columns."""
+        """Compute X' diag(weights) X, dense (n, n), if X has few columns."""
         n = self.shape[1]
         if n > GRAM_COLUMNS:
             raise ValueError(
@@ -282,29 +284,29 @@ class Blocks(Design):
         return Dense(self.columns(np.arange(n))).full_gram(weights, pause)
 
     def row_chunks(self, step: int, rows: Any = None) -> Iterator[Floats]:
-        """Refused: blocks are of columns."""
+        """Raise an error: X is stored by columns."""
         raise ValueError(
             "X is stored in blocks of columns and is not read by rows; `Moments.from_data` takes "
             "chunks of rows."
         )
 
     def rows(self, rows: Ints) -> Blocks:
-        """Some rows, for predictions: of the columns that are asked for all rows are read."""
+        """Return a view of some rows, for predictions; each column is still read as a whole."""
         return Blocks(SomeRows(self.source, rows, self.columns))
 
     # views -----------------------------------------------------------------------------------
 
     def take(self, idx: Any) -> Design:
-        """X[:, idx] as a design of its own: in memory, or where it is large as a view."""
+        """Return X[:, idx] as a design: in memory, or as a view if it is large."""
         idx = np.asarray(idx, dtype=np.int64)
         return Dense(self.columns(idx)) if self._is_small(idx.size) else self._lazy(idx)
 
     def gathered(self, idx: Any) -> Design:
-        """X[:, idx], ascending, in memory for many products, unless it is large."""
+        """Return X[:, idx], idx ascending, in memory for many products unless it is large."""
         return Dense(self.columns(idx)) if self._is_small(len(idx)) else self._lazy(np.array(idx))
 
     def scaled(self, scale: Floats) -> Blocks:
-        """X diag(scale), as a view; exact for powers of two."""
+        """Return X diag(scale) as a view; exact for powers of two."""
         other, view = copy(self), self.view
         own = scale if view.scale is None else view.scale * scale
         means, rests = (None if a is None else a * scale for a in (view.means, view.rests))
@@ -312,25 +314,25 @@ class Blocks(Design):
         return other
 
     def as_centred(self, weights: Floats | None = None) -> CentredBlocks:
-        """X less its weighted means, as a view; no pass where the first one had these weights."""
+        """Return X less its weighted means as a view; no pass if the first had these weights."""
         self.look(None, weights)
         return CentredBlocks(self)
 
     def recentred(self, weights: Floats, target: Floats | None = None) -> Blocks:
-        """X itself, of which one pass tells lengths with other weights, and X'y."""
+        """Return X itself after a pass that computes lengths for other weights, and X'y."""
         other = copy(self)
         other.look(target, weights)
         return other
 
     def parts(self) -> Sequence[slice]:
-        """The columns of each block; of taken columns as many at a time."""
+        """Return the columns of each block, or equal chunks of selected columns."""
         return super().parts() if self._idx is not None else self.source.parts
 
     def _is_small(self, n_columns: int) -> bool:
         return 8 * self.shape[0] * n_columns <= TAKEN_BYTES
 
     def _lazy(self, idx: Ints) -> Blocks:
-        """X[:, idx], read where it lies."""
+        """Return a view of X[:, idx], read from the source when needed."""
         other = copy(self)
         other._idx = idx if self._idx is None else self._idx[idx]
         where = self.source.blocks_of(other._idx)
@@ -340,12 +342,12 @@ class Blocks(Design):
 
 
 class CentredBlocks(Blocks):
-    """Blocks less their means, accurate to the spread of every column; see `Centered`.
+    """Blocks less their column means, accurate relative to every spread; see `Centered`.
 
     Parameters
     ----------
     base : Blocks
-        That has been looked at, with the weights of the means.
+        After a `look` with the weights of the means.
     """
 
     is_flat: Bools
@@ -366,38 +368,41 @@ class CentredBlocks(Blocks):
 
     @property
     def means(self) -> Floats:
-        """With `rests`, what is taken away, (n,)."""
+        """The means as float64, (n,); see `rests`."""
         assert self.view.means is not None
         return self.view.means
 
     @property
     def rests(self) -> Floats:
-        """What is taken away after the means, (n,), of columns far from zero."""
+        """What the means leave of the exact means, (n,), for columns far from zero."""
         assert self.view.rests is not None
         return self.view.rests
 
     def recentred(self, weights: Floats, target: Floats | None = None) -> CentredBlocks:
-        """The same X with means of other weights taken away; one pass, which tells X'y, too."""
+        """Return the same X centred by the means for other weights.
+
+        Takes one pass, which also computes X'y.
+        """
         base = object.__new__(Blocks)
         vars(base).update(vars(self))
         base.view, base._known = View(self.view.scale), None
         base.look(target, weights)
         other = CentredBlocks(base)
         assert other._known is not None
-        # centred by these weights already, up to rounding
+        # already centred by these weights, up to rounding
         other._known = other._known._replace(y=target)
         return other
 
     def as_centred(self, weights: Floats | None = None) -> CentredBlocks:
-        """These: they are centred."""
+        """Return self: the columns are centred already."""
         return self
 
     def shift_from(self, other: Any) -> Floats:
-        """The means less those of another centring of the same X, (n,), to their own digits."""
+        """Return the difference of the means of two centrings of the same X, (n,)."""
         return (self.means - other.means) + (self.rests - other.rests)
 
     def take(self, idx: Any) -> Design:
-        """X[:, idx] as a design of its own, which can be centred anew."""
+        """Return X[:, idx] as a design that can be centred again."""
         idx = np.asarray(idx, dtype=np.int64)
         if not self._is_small(idx.size):
             return self._lazy(idx)
@@ -414,27 +419,30 @@ class CentredBlocks(Blocks):
 
 
 def kernel_cross(block: Block, V: Floats) -> Floats:
-    """V' X, (k, c)."""
+    """Compute V' X, (k, c)."""
     return block.cross(V)
 
 
 def kernel_sq_norms(block: Block, weights: Floats | None) -> Floats:
-    """Σ_i weights_i x_ij², (c,)."""
+    """Compute Σ_i weights_i x_ij², (c,)."""
     return block.sq_norms(weights)
 
 
 def kernel_matvec(block: Block, v: Floats) -> Floats:
-    """X v, (m,)."""
+    """Compute X v, (m,)."""
     return block.matvec(v)
 
 
 def kernel_summary(block: Block, y: Floats | None, weights: Floats | None) -> Summary:
-    """What one read tells."""
+    """Return the summary of a block."""
     return block.summary(y, weights)
 
 
 def first_gains(summary: Summary) -> Floats:
-    """What each column takes off the objective as the first one, with an intercept or not."""
+    """Score each column by how much it lowers the objective as the first one entered.
+
+    One row with an intercept, one without; negative, so that lower is better.
+    """
     pairs = (
         (summary.centred_products, summary.centred_squares), (summary.products, summary.squares),
     )  # fmt: skip

@@ -1,7 +1,7 @@
-"""The best coefficients on a support within bounds: active sets.
+"""Fits on a support within bounds on the coefficients, by active sets.
 
-Products of columns propose, orthogonal factorizations of the columns decide, as of free fits. A
-loss that is no quadratic is minimized by second-order models, each within the bounds.
+As for free fits, Gram matrices propose and orthogonal factorizations of the columns decide. Losses
+other than squared are minimized by second-order models, each within the bounds.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ Ints = NDArray[np.int64]
 _lapack: Any = lapack
 
 FLATTEST = 1e-10
-"""Of unit columns: the curvature that a model has at least, so that it has a minimum."""
+"""Least curvature of a model of unit columns, so that it has a minimum."""
 HALVINGS = 40
-"""Times that a step is halved before it is given up."""
+"""Number of times a step is halved before it is given up."""
 
 
 def bounded_minimum(
     H: Floats, B: Floats, low: Floats, high: Floats, start: Floats | None = None
 ) -> tuple[Floats, Ints]:
-    """argmin_V ½ tr V'HV − tr B'V with low ≤ V ≤ high, for B (k, q) column by column.
+    """Solve argmin_V ½ tr V'HV − tr B'V with low ≤ V ≤ high, one column of B (k, q) at a time.
 
-    From a start within the bounds, zero by default. O(k³) for every change of the active set. With
-    it comes where every coefficient is, `kernels.FREE`, `AT_LOW`, `AT_HIGH`, or `FROZEN` where its
-    column depends on others.
+    Starts from `start` within the bounds, zero by default. Each change of the active set costs
+    O(k³). Also returns the status of every coefficient: `kernels.FREE`, `AT_LOW`, `AT_HIGH`, or
+    `FROZEN` if its column depends on others.
     """
     k = len(H)
     diagonal = H.diagonal()
@@ -72,21 +72,24 @@ def bounded_minimum(
 
 
 class Descending(Protocol):
-    """A convex quadratic, of whose coefficients some are free to move."""
+    """A convex quadratic, minimized over a changing set of free coefficients."""
 
     def step(self, x: Floats, free: Ints) -> Floats:
-        """From x to the minimum over the free coefficients; what cannot be told stays."""
+        """Return the step from x to the minimum over the free coefficients.
+
+        Directions lost in rounding are left at zero.
+        """
         ...
 
     def pulls(self, x: Floats, free: Ints, held: Ints) -> Floats:
-        """How much each of the held coefficients wants to rise at that minimum; 0 for rounding."""
+        """Return how strongly each fixed coefficient is pulled upwards at x; 0 for rounding."""
         ...
 
 
 class Squares:
     """½‖b − Ax‖² with unit columns A, by orthogonal factorizations of the free ones.
 
-    Of free columns that depend on others some stay where they are, as in `least_squares`.
+    If free columns depend on each other, some of them stay where they are, as in `least_squares`.
     """
 
     def __init__(self, A: Floats, b: Floats, roundings: float = OPERATIONS) -> None:
@@ -95,7 +98,7 @@ class Squares:
         self._key, self._known = b"", (A[:, :0], np.empty((0, 0)), np.empty(0, dtype=np.int64))
 
     def _factors(self, free: Ints) -> tuple[Floats, Floats, Ints]:
-        """(Q, R, columns) of the independent ones among some columns."""
+        """Return (Q, R, columns) for the independent ones among some columns."""
         if free.tobytes() != self._key:
             chosen, (Q, R) = free, np.linalg.qr(self.A[:, free])
             if len(R) < free.size or distances(R).min(initial=1.0) <= DEPENDENT:
@@ -105,7 +108,7 @@ class Squares:
         return self._known
 
     def step(self, x: Floats, free: Ints) -> Floats:
-        """The least squares step of the free columns."""
+        """Return the least squares step of the free columns."""
         Q, R, chosen = self._factors(free)
         found = np.zeros(x.size)
         if chosen.size:
@@ -113,15 +116,15 @@ class Squares:
         return found
 
     def pulls(self, x: Floats, free: Ints, held: Ints) -> Floats:
-        """The root of what each of the held columns would gain by itself, with its sign.
+        """Return the signed square root of what each fixed column would gain by itself.
 
-        Only what it has beside the free ones counts; one that depends on these gains nothing.
+        Only its component orthogonal to the free columns counts; a dependent column gains nothing.
         """
         Q = self._factors(free)[0]
         r = project_away(Q, self.b - self.A @ x)[0]
         rest = project_away(Q, self.A[:, held])[0]
         lengths = np.linalg.norm(rest, axis=0)
-        # directions of what is left of a column are known to the precision over its length
+        # the direction of a remainder is known to the precision divided by its length
         lengths = np.where(lengths > DEPENDENT, lengths, np.inf)
         sizes = self._length + float(np.abs(x).sum()) + np.linalg.norm(r) / lengths
         found = (r @ rest) / lengths
@@ -129,13 +132,13 @@ class Squares:
 
 
 class SecondOrder:
-    """½x'Hx + slope'x with H = B'B, for columns of which H itself cannot tell enough."""
+    """½x'Hx + slope'x with H = B'B, for columns too close for the products in H."""
 
     def __init__(self, B: Floats, slope: Floats, terms: Floats) -> None:
         self.B, self.H, self.first, self.terms = B, B.T @ B, slope, terms
 
     def step(self, x: Floats, free: Ints) -> Floats:
-        """The Newton step of the free coefficients."""
+        """Return the Newton step of the free coefficients."""
         found = np.zeros(x.size)
         if free.size:
             found[free] = newton_direction(
@@ -145,7 +148,7 @@ class SecondOrder:
         return found
 
     def pulls(self, x: Floats, free: Ints, held: Ints) -> Floats:
-        """The slopes, downwards."""
+        """Return the negative slopes, with zero for rounding."""
         slope = self._slope(x)[held]
         return np.where(np.abs(slope) > NOISE * self.terms[held], -slope, 0.0)
 
@@ -156,10 +159,10 @@ class SecondOrder:
 def descend_within(
     function: Descending, low: Floats, high: Floats, x: Floats, status: Ints
 ) -> tuple[Floats, Ints]:
-    """The minimum of a quadratic within bounds, from a point within them, and where it is.
+    """Minimize a quadratic within bounds from a feasible point; return it and its status.
 
-    Primal active set: to the minimum of what is free, as far as the bounds allow; there the bound
-    that holds back most is let go. As far as rounding tells it never rises.
+    Primal active set method: move to the minimum over the free coefficients as far as the bounds
+    allow, then release the bound with the strongest pull. The value never rises, up to rounding.
     """
     x, status = x.copy(), np.where(status == kernels.FROZEN, kernels.FREE, status)
     for _ in range(20 * x.size + 20):
@@ -188,9 +191,9 @@ def descend_within(
 
 
 def bounded_least_squares(A: Floats, B: Floats, low: Floats, high: Floats) -> tuple[Floats, Ints]:
-    """argmin ‖B − AV‖ with low ≤ V ≤ high for unit columns A (m, k), with where V is.
+    """Solve argmin ‖B − AV‖ with low ≤ V ≤ high for unit columns A (m, k); also return the status.
 
-    B (m, q), column by column. What products of the columns propose is where it starts.
+    Each column of B (m, q) starts from the solution of the normal equations.
     """
     k = A.shape[1]
     R: Any = np.linalg.qr(np.column_stack([A, B]), mode="r")
@@ -203,9 +206,9 @@ def bounded_least_squares(A: Floats, B: Floats, low: Floats, high: Floats) -> tu
 
 
 def no_bound_holds_back(A: Floats, b: Floats, low: Floats, high: Floats, x: Floats) -> bool:
-    """Whether x is where an active set may end: no coefficient at a bound gains by leaving it.
+    """Return whether x could end an active set method: no coefficient gains by leaving its bound.
 
-    With some more rounding than where it ends, as columns are not reduced here.
+    Allows for more rounding than `bounded_least_squares`, as columns are not reduced here.
     """
     is_free = (low < x) & (x < high)
     held = np.flatnonzero(~is_free & (low < high))
@@ -214,7 +217,7 @@ def no_bound_holds_back(A: Floats, b: Floats, low: Floats, high: Floats, x: Floa
 
 
 def within(w: Floats, status: Ints, low: Floats, high: Floats) -> Floats:
-    """Coefficients with those at a bound exactly there, and no others beyond one."""
+    """Put coefficients at a bound exactly there, and clip the others."""
     w = np.where(status == kernels.AT_LOW, low, np.where(status == kernels.AT_HIGH, high, w))
     return np.clip(w, low, high)
 
@@ -222,8 +225,8 @@ def within(w: Floats, status: Ints, low: Floats, high: Floats) -> Floats:
 def minimize_within(problem: Problem, w: Floats, support: Ints, intercept: float | None) -> Fit:
     """Minimize the smooth part over w with the given support within the bounds, from w.
 
-    Newton steps whose quadratic models are minimized within the bounds, each as long as it helps;
-    it ends as `minimize_on` does. O(m|S|² + |S|³) a step and change of the active set.
+    Takes Newton steps whose quadratic models are minimized within the bounds, shortened until they
+    help; stops as `minimize_on` does. O(m|S|² + |S|³) per step and change of the active set.
     """
     if support.size == 0:
         return fit_nothing(problem)
@@ -251,7 +254,7 @@ def minimize_within(problem: Problem, w: Floats, support: Ints, intercept: float
 
 
 def _descend(part: Restricted, local: Bent, limits: tuple[Floats, Floats]) -> Bent:
-    """Steps from a point within limits, as long as they help."""
+    """Take steps within limits while they lower the objective."""
     for _ in range(MAX_STEPS):
         step = _step(local, limits, 0.0)
         size, promised = max(local.value, 0.01 * part.at_zero), -float(local.slope @ step)
@@ -269,9 +272,9 @@ def _descend(part: Restricted, local: Bent, limits: tuple[Floats, Floats]) -> Be
 
 
 def _step(local: Bent, limits: tuple[Floats, Floats], mix: float) -> Floats:
-    """The step to the minimum of the second-order model within limits.
+    """Return the step to the minimum of the second-order model within limits.
 
-    As in `Bent.newton_step`, some of the curvature of quadratics that lie above may be mixed in.
+    As in `Bent.newton_step`, a share `mix` of the curvature of a majorizer may be added.
     """
     part, curvature = local.part, local.curvature
     if mix > 0.0:
@@ -293,7 +296,7 @@ def _step(local: Bent, limits: tuple[Floats, Floats], mix: float) -> Floats:
 
 
 def _has_digits(H: Floats) -> bool:
-    """Whether products tell columns apart: all pivots of unit columns are above rounding."""
+    """Return whether the Gram matrix still separates the columns: all pivots exceed rounding."""
     diagonal = H.diagonal()
     if not (diagonal > 0.0).all():
         return False
@@ -303,7 +306,7 @@ def _has_digits(H: Floats) -> bool:
 
 
 def _shortened(part: Restricted, local: Bent, step: Floats, limits: tuple[Floats, Floats]) -> Bent:
-    """The point after a step, or after as much of it as brings a share of what it promises."""
+    """Return the point after a step, halved until it yields a share of the decrease it promises."""
     slope, length = float(local.slope @ step), 1.0
     for _ in range(HALVINGS):
         there = part.at(np.clip(local.v + length * step, *limits))

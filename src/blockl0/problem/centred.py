@@ -1,8 +1,8 @@
-"""X − 1·means' for a stored X, accurate to the spread of every column, however far from zero.
+"""X − 1·means' for a stored X, accurate relative to the spread of every column.
 
 In float64 X'r − means·Σr loses a digit for every power of ten between a column's mean and its
-spread. Where that matters, a column is read as (x − mean) − rest, with the mean rounded to float64
-and the rest of it apart: each difference is then right to its last digit.
+spread. Where that matters, a column is read as (x − mean) − rest, with the mean split into its
+float64 value and a remainder: each difference is then accurate to its last digit.
 """
 
 from __future__ import annotations
@@ -24,18 +24,20 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 MILD = 16.0
-"""A sum of squares of so many times that of the centred entries costs no more than a digit."""
+"""Ratio of the raw to the centred sum of squares up to which subtracting costs at most a digit or
+two.
+"""
 CHUNK_BYTES = 8 << 20
-"""Entries of X that are centred at a time for products with many vectors."""
+"""Bytes of entries centred at a time for products with many vectors."""
 CACHE_BYTES = 1 << 20
-"""The same for their sums and squares: what stays in cache is read and written there."""
+"""Bytes of entries centred at a time for sums and squares, so that they stay in cache."""
 
 
 class Centered(Design):
     """X − 1·means' for a stored X, which is neither changed, copied nor densified.
 
-    Constant columns become exactly zero. Costs are those of the stored design; a column far from
-    zero is copied, with some others at a time, whenever it is read.
+    Constant columns become exactly zero. Operations cost as much as on the stored design; columns
+    far from zero are copied in small chunks whenever they are read.
 
     Parameters
     ----------
@@ -90,7 +92,7 @@ class Centered(Design):
         cls, base: Design, means: Floats, rests: Floats, is_constant: Bools, is_flat: Bools,
         is_far: Bools,
     ) -> Centered:  # fmt: skip
-        """A centred design of which all is known; nothing is read."""
+        """Build a centred design from known means and flags, without reading X."""
         new = object.__new__(cls)
         new.base, new.chunk, new.most_factored = base, base.chunk, base.most_factored
         new.means, new.rests, new.is_constant, new.is_flat = means, rests, is_constant, is_flat
@@ -98,7 +100,7 @@ class Centered(Design):
         return new
 
     def recentred(self, weights: Floats, target: Floats | None = None) -> Centered:
-        """The same X with means of other weights taken away."""
+        """Return the same X centred by the means for other weights."""
         other = copy(self)
         total, far = float(weights.sum()), self._far
         other.means = self.base.rmatvec(weights) / total
@@ -108,7 +110,10 @@ class Centered(Design):
         return other
 
     def shift_from(self, other: Centered) -> Floats:
-        """The means less those of another centring of the same X, (n,), to their own digits."""
+        """Return the difference of the means of two centrings of the same X, (n,).
+
+        Computed without cancellation between means and remainders.
+        """
         return (self.means - other.means) + (self.rests - other.rests)
 
     @property
@@ -118,11 +123,11 @@ class Centered(Design):
 
     @property
     def nbytes(self) -> int:
-        """Bytes held by the stored entries."""
+        """Bytes used by the stored entries."""
         return self.base.nbytes
 
     def matvec(self, w: Floats) -> Floats:
-        """X w − means'w, (m,)."""
+        """Compute X w − means'w, (m,)."""
         support = np.flatnonzero(w)
         if self._far.size and self._is_far[support].any():
             return self.column_matvec(support, w[support])
@@ -130,25 +135,25 @@ class Centered(Design):
         return self.base.matvec(w) - float(self.means @ w)
 
     def rmatvec(self, r: Floats) -> Floats:
-        """X' r − means·Σr, (n,)."""
+        """Compute X' r − means·Σr, (n,)."""
         result = self.base.rmatvec(r) - self.means * float(r.sum())
         for part in self._parts(self._far):
             result[part] = r @ self.columns(part)
         return np.where(self.is_flat, 0.0, result)
 
     def columns(self, idx: Any) -> Floats:
-        """The centred X[:, idx] as a new dense Fortran-ordered array (m, k)."""
+        """Return the centred X[:, idx] as a new dense Fortran-ordered array (m, k)."""
         idx = np.asarray(idx, dtype=np.intp)
         X_B = self.base.columns(idx)
         X_B -= self.means[idx]
         if self._far.size and self._is_far[idx].any():
-            # one after the other: the sum of the two would be rounded to the digits of the mean
+            # in two steps, as mean + rest would be rounded to the digits of the mean
             X_B -= self.rests[idx]
         X_B[:, self.is_flat[idx]] = 0.0
         return X_B
 
     def row_chunks(self, step: int, rows: Any = None) -> Iterator[Floats]:
-        """The centred rows, or those of an index array, `step` at a time, as of `columns`."""
+        """Yield the centred rows, or those in `rows`, `step` at a time, as in `columns`."""
         for X_part in self.base.row_chunks(step, rows):
             X_part -= self.means
             if self._far.size:
@@ -157,7 +162,7 @@ class Centered(Design):
             yield X_part
 
     def column_matvec(self, idx: Any, v: Floats) -> Floats:
-        """X[:, idx] v − means'v, (m,)."""
+        """Compute X[:, idx] v − means'v, (m,)."""
         idx = np.asarray(idx, dtype=np.intp)
         is_far = self._is_far[idx]
         v_near = np.where(self.is_flat[idx] | is_far, 0.0, v)
@@ -170,13 +175,13 @@ class Centered(Design):
         return self.base.column_matvec(idx, v_near) - float(self.means[idx] @ v_near)
 
     def take(self, idx: Any) -> Centered:
-        """X[:, idx] as a design of its own, centred alike."""
+        """Return X[:, idx] as a design with the same centring."""
         idx = np.asarray(idx, dtype=np.intp)
         facts: Any = self.means, self.rests, self.is_constant, self.is_flat, self._is_far
         return Centered.known(self.base.take(idx), *(fact[idx] for fact in facts))
 
     def cross(self, V: Floats, part: slice) -> Floats:
-        """V' (X − 1·means')[:, part] for V (m, k), (k, c)."""
+        """Compute V' (X − 1·means')[:, part] for V (m, k), (k, c)."""
         U = self.base.cross(V, part) - np.outer(V.sum(axis=0), self.means[part])
         if self._far.size:
             columns = np.arange(self.shape[1])[part]
@@ -186,7 +191,7 @@ class Centered(Design):
         return U
 
     def gram(self, idx: Any, weights: Floats | None = None) -> Floats:
-        """X_B' diag(weights) X_B of the centred columns B = idx, (k, k)."""
+        """Compute X_B' diag(weights) X_B of the centred columns B = idx, (k, k)."""
         X_B = self.columns(idx)
         if weights is None:
             return X_B.T @ X_B
@@ -196,7 +201,7 @@ class Centered(Design):
     def full_gram(
         self, weights: Floats | None = None, pause: Callable[[], Any] | None = None
     ) -> Floats:
-        """X' diag(weights) X of the centred X, dense (n, n); some columns at a time."""
+        """Compute X' diag(weights) X of the centred X, dense (n, n), by chunks of columns."""
         n = self.shape[1]
         G = np.empty((n, n), order="F")
         for part in self._parts(np.arange(n), CHUNK_BYTES):
@@ -208,47 +213,47 @@ class Centered(Design):
         return 0.5 * (G + G.T)
 
     def sq_norms(self, weights: Floats | None = None) -> Floats:
-        """Σ_i weights_i (x_ij − mean_j)² for every column j, (n,), without cancellation."""
+        """Compute Σ_i weights_i (x_ij − mean_j)² for every column j, (n,), without cancellation."""
         ones = np.ones(self.shape[0]) if weights is None else weights
         quick = self.base.entry_moments(ones, self.means)
         if quick is None:
             raw, total = self.base.sq_norms(weights), float(ones.sum())
             norms = raw - self.means * (2.0 * self.base.rmatvec(ones) - total * self.means)
-            # where the means are most of it, the entries less their means
+            # where the means make up most of the sum, centre the entries first
             for part in self._parts(np.flatnonzero(~(MILD * norms >= raw))):
                 norms[part] = ones @ self.columns(part) ** 2
         else:
             norms = quick[1]
-            # of columns far from zero that is mostly rounding
+            # for columns far from zero the quick result is mostly rounding error
             for part in self._parts(self._far):
                 norms[part] = ones @ self.columns(part) ** 2
         return np.where(self.is_flat, 0.0, norms)
 
     def ranges(self) -> tuple[Floats, Floats]:
-        """The least and the largest entry of every column, (n,) each; one pass over X."""
+        """Return the smallest and the largest entry of every column, (n,) each; one pass over X."""
         low, high = (np.where(self.is_flat, 0.0, x - self.means) for x in self.base.ranges())
         return low, high
 
     def scaled(self, scale: Floats) -> Centered:
-        """X diag(scale), centred alike; exact for powers of two."""
+        """Return X diag(scale), centred alike; exact for powers of two."""
         other = copy(self)
         other.base = self.base.scaled(scale)
         other.means, other.rests = self.means * scale, self.rests * scale
         return other
 
     def _set_far(self, far: NDArray[np.intp]) -> None:
-        """Note the columns, not flat, that are read in two differences."""
+        """Record the columns that need two subtractions; flat ones are excluded."""
         self._far = far
         self._is_far = np.zeros(self.shape[1], dtype=np.bool_)
         self._is_far[far] = True
 
     def _parts(self, columns: NDArray[np.intp], size: int = CACHE_BYTES) -> list[NDArray[np.intp]]:
-        """Columns, some at a time, so that their entries take `size` bytes."""
+        """Split columns into chunks whose entries take `size` bytes."""
         step = max(1, size // (8 * self.shape[0]))
         return [columns[i : i + step] for i in range(0, columns.size, step)]
 
     def _moments(self, weights: Floats) -> tuple[Floats, Floats]:
-        """Σ_i weights_i (x_ij − mean_j), and the same of squares, (n,)."""
+        """Compute Σ_i weights_i (x_ij − mean_j) and the same sum of squares, (n,) each."""
         n = self.shape[1]
         sums, norms = np.zeros(n), np.empty(n)
         for part in self._parts(np.arange(n)):
@@ -260,7 +265,7 @@ class Centered(Design):
 
 
 class Held(Dense):
-    """A small dense X less its means, kept: no product has to take the means away again.
+    """A small dense X with its centred copy kept, so that products need no correction.
 
     The attributes are those of `Centered`.
     """
@@ -276,7 +281,10 @@ class Held(Dense):
 
     @classmethod
     def of(cls, base: Dense, weights: Floats | None = None) -> Held:
-        """A dense X less its weighted means, as `Centered` finds them, without its detours."""
+        """Centre a small dense X by its weighted means in one step.
+
+        Falls back to `Centered` if a column is far from zero.
+        """
         (m, n), X = base.shape, base.X
         ones = np.ones(m) if weights is None else weights
         total = float(np.add.reduce(ones))
@@ -292,24 +300,24 @@ class Held(Dense):
         return cls(Centered.known(base, means, np.zeros(n), none, is_flat, none), entries)
 
     def recentred(self, weights: Floats, target: Floats | None = None) -> Centered:
-        """The same X with means of other weights taken away."""
+        """Return the same X centred by the means for other weights."""
         return self._centred.recentred(weights, target)
 
     def shift_from(self, other: Any) -> Floats:
-        """The means less those of another centring of the same X, (n,), to their own digits."""
+        """Return the difference of the means of two centrings of the same X, (n,)."""
         return self._centred.shift_from(other)
 
     def take(self, idx: Any) -> Held:
-        """X[:, idx] as a design of its own, centred alike."""
+        """Return X[:, idx] as a design with the same centring."""
         return Held(self._centred.take(idx))
 
     def scaled(self, scale: Floats) -> Held:
-        """X diag(scale), centred alike; exact for powers of two."""
+        """Return X diag(scale), centred alike; exact for powers of two."""
         return Held(self._centred.scaled(scale))
 
 
 def centred(design: Design, weights: Floats | None = None) -> Any:
-    """X less its weighted means, in the way of its storage; copied only where it is small."""
+    """Return X less its weighted means, in the way of its storage; copied only if it is small."""
     own = design.as_centred(weights)
     if own is not None:
         return own
@@ -319,7 +327,7 @@ def centred(design: Design, weights: Floats | None = None) -> Any:
 
 
 def _is_constant(X_B: Floats, weights: Floats) -> NDArray[np.bool_]:
-    """Whether columns hold one number, up to its rounding, in the rows of positive weight."""
+    """Return whether columns are constant up to rounding in the rows of positive weight."""
     if not np.all(weights > 0.0):
         X_B = X_B[weights > 0.0]
     return is_rounding(X_B.min(axis=0), X_B.max(axis=0))

@@ -1,7 +1,7 @@
-"""Newton's method on a fixed support, whatever the loss: a direction, a length, and when it ends.
+"""Newton's method on a fixed support, for any loss: direction, step length, stopping.
 
-Directions are in units of the Hessian's own diagonal, so that neither the units of a column nor a
-ridge that weighs on some columns only decide which steps are taken.
+Directions are computed in units of the Hessian's diagonal, so neither the units of a column nor a
+ridge that applies to some columns only decides which steps are taken.
 """
 
 from __future__ import annotations
@@ -21,44 +21,47 @@ Floats = NDArray[np.float64]
 _lapack: Any = lapack
 
 MAX_STEPS = 200
-"""Steps of a fit; separable data without ridge need about forty, others five to twenty."""
+"""Steps per fit; separable data without ridge need about forty, others five to twenty."""
 TOLERANCE = 1e-12
-"""A fit ends where a step promises less than this share of the objective, or of F(0)/100."""
+"""A fit ends when a step promises less than this share of the objective, or of F(0)/100."""
 ROUNDING = 1e-14
-"""Share of the objective that a last step may seem to raise it by."""
+"""Share of the objective by which rounding may make the last step appear to raise it."""
 
 HARDLY = 0.05
-"""Share of what a step promises to first order below which another kind of step is tried, too."""
+"""Share of the first-order decrease below which a majorizing step is tried, too."""
 GOOD, LEAST_MIX = 0.25, 1e-8
-"""Share of the first order that lets the next such step be bolder, and how bold it may become."""
+"""Share of the first-order decrease after which less of the majorizer is mixed in, and the least
+mix.
+"""
 
 DAMPING = 1e-13
-"""Added to the Hessian of unit diagonal: what rounding may take from its least eigenvalue."""
+"""Added to the Hessian of unit diagonal, for rounding errors in its least eigenvalue."""
 LOST_DIGITS = 1e-9
 """Squared pivot of unit columns below which the Gram matrix has lost too many digits."""
 LEAST_VALUE, NOISE = 1e-11, 1e-13
-"""Singular value of unit columns, and share of a slope's terms, that count as none."""
+"""Singular value of unit columns, and share of a slope's terms, below which both are rounding."""
 FLAT = 1e-20
 """Share of a column's largest curvature below which it has none."""
 
 FAR = 1e3
-"""How many times as far from zero as a model's minimum a loss may have its own, for dual bounds:
-what rounding leaves of the feasibility of a dual point costs as much as that, without ridge."""
+"""For dual bounds: how many times as far from zero as the model's minimum the true one may be.
+Rounding leaves a dual point slightly infeasible, which costs this much without ridge.
+"""
 
 MAX_LENGTHS = 80
-"""Lengths of a step that are looked at."""
+"""Largest number of step lengths to evaluate."""
 FLATTER = 0.3
-"""Share of the first slope along a step that is small enough to end the search of its length."""
+"""Share of the initial slope along a step that ends the search for its length."""
 DESCENT = 1e-4
-"""Share of what the first slope promises that a step must bring."""
+"""Share of the decrease promised by the initial slope that a step must bring."""
 FURTHER = 8.0
-"""By how much a length grows, or shrinks, where curvature does not tell a better one."""
+"""Factor by which a length grows or shrinks where the curvature gives no better one."""
 
 
 class Descent(NamedTuple):
-    """Where a descent ended, and whether there is nothing left to do.
+    """Where a descent ended, and whether nothing is left to gain.
 
-    `least` is `value`, or less where it was given up: the objective is nowhere below it.
+    `least` is a lower bound of the objective: `value` at a minimizer, lower if the descent gave up.
     """
 
     v: Floats
@@ -68,16 +71,16 @@ class Descent(NamedTuple):
 
 
 class Part(ABC):
-    """The smooth part of a problem on some columns A, each in units of its largest curvature.
+    """The smooth part on some columns A, each in units of its largest curvature.
 
     A point v is (a,), or (a, C − 1) in contrasts of C classes.
 
     Attributes
     ----------
     has_majorizer : bool
-        Whether a point's `newton_step` can mix in curvatures of quadratics that lie above.
+        Whether a point's `newton_step` can mix in the curvature of a quadratic majorizer.
     has_kinks : bool
-        Whether a descent may be slow because the samples that bend change from step to step.
+        Whether descent may be slow because the samples with curvature change from step to step.
     """
 
     has_majorizer = False
@@ -92,7 +95,10 @@ class Part(ABC):
         self.loss, self.y, self.weights, self.typical = loss, y, weights, typical
 
     def with_ridge(self, extra: float, n_free: int) -> Any:
-        """The same with more ridge, in units of the columns' curvature; not on the first few."""
+        """Return a copy with more ridge, in units of the columns' curvature.
+
+        The first `n_free` columns stay without ridge.
+        """
         other = copy(self)
         other.ridge = self.ridge + extra
         other.ridge[:n_free] = 0.0
@@ -100,47 +106,47 @@ class Part(ABC):
 
     @lazy
     def at_zero(self) -> float:
-        """The objective at v = 0; no ridge changes it."""
+        """Objective at v = 0, which no ridge changes."""
         eta = self.predictor(np.zeros(self.shape))
         return float(self.weights @ self.loss.value(eta, self.y))
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """That of a point."""
+        """Shape of a point."""
         return (self.A.shape[1],)
 
     def enter(self, coefficients: Floats) -> Floats:
-        """A point, from coefficients of the columns."""
+        """Convert coefficients of the columns into a point."""
         return coefficients * self.scale
 
     def leave(self, v: Floats) -> Floats:
-        """The coefficients of a point."""
+        """Convert a point into coefficients of the columns."""
         return v / self.scale
 
     def change(self, v: Floats) -> Floats:
-        """By how much v changes the predictors, (m,) or (m, C)."""
+        """Compute the change of the predictors by v, (m,) or (m, C)."""
         return self.A @ v
 
     def predictor(self, v: Floats) -> Floats:
-        """The predictors at v."""
+        """Compute the predictors at v."""
         return self.change(v)
 
     def begin(self, local: Any, target: float, max_steps: int) -> Descent | None:
-        """Steps from a point by a shorter way, as far as it goes; None where there is none."""
+        """Take the first steps in compiled code, or return None if there is none for the loss."""
         return None
 
     @abstractmethod
     def at(self, v: Floats, eta: Floats | None = None) -> Local:
-        """The point with its value, slope and curvatures; its predictors are found if not given."""
+        """Evaluate value, slope and curvatures at v; `eta` are its predictors, if known."""
 
 
 class Local(ABC):
-    """A point, what the loss is there, and steps from it; one pass over the samples makes it.
+    """A point, the loss there, and steps from it; made in one pass over the samples.
 
     Attributes
     ----------
     losses : float
-        The loss, without the ridge.
+        The loss without the ridge.
     """
 
     losses: float
@@ -151,32 +157,32 @@ class Local(ABC):
 
     @lazy
     def value(self) -> float:
-        """The objective."""
+        """Objective."""
         return self.losses + 0.5 * float(np.vdot(self.part.ridge * self.v, self.v))
 
     @property
     @abstractmethod
     def slope(self) -> Floats:
-        """The gradient in v."""
+        """Gradient in v."""
 
     @abstractmethod
     def along(self, change: Floats) -> tuple[float, float]:
-        """Slope and curvature of the loss along a change of the predictors."""
+        """Return slope and curvature of the loss along a change of the predictors."""
 
     @abstractmethod
     def newton_step(self, mix: float = 0.0) -> Floats:
-        """The step to the minimum of the second-order model."""
+        """Return the step to the minimum of the second-order model."""
 
     @abstractmethod
     def bound(self, step: Floats) -> float:
-        """A value that the objective has nowhere on these columns, by duality; or −inf."""
+        """Return a lower bound of the objective on these columns by duality, or −inf."""
 
     def is_steady(self, other: Any) -> bool:
-        """Whether the curvatures at another point are these: there was no kink on the way."""
+        """Return whether curvatures hardly differ at another point: no kink lies between."""
         return True
 
     def move(self, step: Floats) -> Any:
-        """The point after a step of nearly the best length; this one where no length helps."""
+        """Return the point after a step of nearly the best length; self if no length helps."""
         part, first = self.part, float(np.vdot(self.slope, step))
         if not (first < 0.0 and np.isfinite(step).all()):
             return self
@@ -197,13 +203,13 @@ class Local(ABC):
 
 
 def start_of(part: Part, v: Floats) -> Any:
-    """A point to start from; zero for one so bad that there might be no way back."""
+    """Return the point v to start from, or zero if the objective is higher at v."""
     there = part.at(v)
     return there if there.value <= part.at_zero or not v.any() else part.at(0.0 * v)
 
 
 def descend(part: Part, local: Any, target: float, max_steps: int) -> Descent:
-    """Newton steps from a point, as long as they help, or until the target is out of reach."""
+    """Take Newton steps while they help, or until the target is provably out of reach."""
     begun, mix = part.begin(local, target, max_steps), 1.0
     if begun is not None:
         if begun.is_done:
@@ -213,7 +219,7 @@ def descend(part: Part, local: Any, target: float, max_steps: int) -> Descent:
         step = local.newton_step()
         size, promised = max(local.value, 0.01 * part.at_zero), -float(np.vdot(local.slope, step))
         if promised <= TOLERANCE * size:
-            # known already, it doubles the digits of v, where those of the value are exhausted
+            # the last step doubles the correct digits of v when those of the value are exhausted
             last = part.at(local.v + step)
             if not last.value <= local.value + ROUNDING * size:
                 return Descent(local.v, local.value, local.value, True)
@@ -223,7 +229,7 @@ def descend(part: Part, local: Any, target: float, max_steps: int) -> Descent:
             if is_steady:
                 return Descent(local.v, least, least, True)
             continue
-        # where the model itself goes below the target, nothing near it can prove the contrary
+        # if even the model goes below the target, no bound near here can prove the contrary
         if local.value - 0.5 * promised > target and (bound := local.bound(step)) > target:
             return Descent(local.v, local.value, min(local.value, bound), True)
         there = local.move(step)
@@ -246,19 +252,20 @@ def newton_direction(
     largest: Floats,
     rooted: Callable[[], Floats],
 ) -> Floats:
-    """−inv(H) slope, with the columns' dependence decided in units of the diagonal of H.
+    """Return −inv(H) slope; dependence of columns is decided in units of the diagonal of H.
 
     Parameters
     ----------
     H : ndarray (p, p)
     slope : ndarray (p,)
     terms : callable
-        Makes the sums (p,) of the absolute values that a slope is the sum of: its rounding is a
-        share of them.
+        Returns the sums (p,) of the absolute values of the terms of each slope; the rounding error
+        of a slope is a share of them.
     largest : ndarray (p,)
-        The diagonal of H where the loss bends most; where H has next to nothing of it, it is flat.
+        The diagonal of H where the loss has its largest curvature; H is flat where it has next to
+        nothing of that.
     rooted : callable
-        Makes R with R'R = H, for columns that depend on each other more than H can tell.
+        Returns R with R'R = H, for columns too close to separate in H.
     """
     d = np.sqrt(np.maximum(H.diagonal(), FLAT * largest))
     d[d == 0.0] = 1.0
@@ -269,7 +276,7 @@ def newton_direction(
         return -_lapack.dpotrs(factor, slope / d)[0] / d
     values, axes = np.linalg.svd(np.linalg.qr(rooted() / d, mode="r"))[1:]
     along = axes @ (slope / d)
-    # a direction without curvature is followed where there is a slope, not where it is rounding
+    # follow a direction without curvature only if its slope is more than rounding
     is_real = (values > LEAST_VALUE) | (np.abs(along) > NOISE * float(np.linalg.norm(terms() / d)))
     return -axes.T @ np.where(is_real, along / (values**2 + LEAST_VALUE**2), 0.0) / d
 
@@ -277,12 +284,12 @@ def newton_direction(
 def search_length(
     look: Callable[[float], tuple[float, float, float]], here: float, slope: float
 ) -> tuple[float, float]:
-    """(length, value) of a step along which a convex function falls: nearly its minimum.
+    """Search the step length along which a convex function is nearly least; return (length, value).
 
-    `look` gives the value, the slope and the curvature at a length; `here` is the value at 0 and
-    `slope` < 0 the slope there. The length is 0 where no value is below `here`. On the flat parts
-    of a loss a Newton step may be a million times too long or too short: the length is bracketed
-    by the signs of slopes, which are known where differences of values are rounding.
+    `look` returns value, slope and curvature at a length; `here` is the value at 0 and `slope` < 0
+    the slope there. The length is 0 if no value is below `here`. On the flat parts of a loss a
+    Newton step may be a million times too long or too short, so the length is bracketed by the
+    signs of slopes, which stay accurate where differences of values are rounding.
     """
     low, high, length = 0.0, np.inf, 1.0
     best, lowest = 0.0, here
@@ -294,7 +301,7 @@ def search_length(
         if is_flatter and value <= here + DESCENT * length * slope:
             break
         low, high = (length, high) if there < 0.0 else (low, length)
-        # far beyond the minimum, as of an exponential, a step of the slope would be a small one
+        # far beyond the minimum, as of an exponential, a Newton step on the slope is too short
         is_near = bend > 0.0 and abs(there) <= abs(slope)
         following = length - there / bend if is_near else -1.0
         if not low < following < min(high, 10.0 * FURTHER * length):
@@ -306,20 +313,20 @@ def search_length(
 
 
 def symmetric(lower: Floats) -> Floats:
-    """A matrix of which the lower half is given, with zeros above it."""
+    """Return the symmetric matrix of a lower triangle with zeros above."""
     whole = lower + lower.T
     whole.flat[:: len(lower) + 1] = lower.diagonal()
     return whole
 
 
 def weighted_total(weights: Floats, values: Floats) -> Floats:
-    """weights'values for values (m, ...) that may be infinite, also where a weight is zero."""
+    """Compute weights'values for values (m, ...) that may be infinite where a weight is zero."""
     is_used = weights > 0.0
     return weights @ values if is_used.all() else weights[is_used] @ values[is_used]
 
 
 def _between(low: float, high: float) -> float:
-    """A length inside a bracket, by its order of magnitude where that is not known."""
+    """Return a length inside a bracket; the geometric mean if it spans orders of magnitude."""
     if not np.isfinite(high):
         return FURTHER * low
     if low <= 0.0:

@@ -1,4 +1,4 @@
-"""How X is stored: dense, or sparse by columns."""
+"""X in memory: dense, or sparse by columns."""
 
 from __future__ import annotations
 
@@ -21,18 +21,19 @@ Floats = NDArray[np.float64]
 GRAM_BYTES = 32 << 20
 """Bytes of columns that are copied to form a Gram matrix of some of them."""
 GRAM_PRODUCTS, GRAM_LEAST = 4_000_000_000, 64
-"""Products of numbers between two pauses of a dense X'X, and columns at least."""
+"""Multiplications between two calls of `pause` in a dense X'X, and minimum number of columns."""
 GRAM_CHUNK = 512
-"""Columns of a sparse X'X formed at a time, which bounds the memory beside the result."""
+"""Columns of a sparse X'X formed at a time, to bound the memory beside the result."""
 MANY_ENTRIES, ROWS_AT_A_TIME = 1 << 18, 128
-"""Entries from which on rows are put into columns some at a time, and how many: rows that stay in
-cache are read once, not once for each of their columns."""
+"""Entries from which a row-major array is transposed in chunks of rows, and rows per chunk: rows
+that stay in cache are read once, not once for each of their columns.
+"""
 CACHE_BYTES = 1 << 20
-"""Entries of X that are read at a time for sums and squares: what stays in cache is quick."""
+"""Bytes of X read at a time for sums and squares, so that they stay in cache."""
 
 
 def by_column(X: Any) -> Floats:
-    """X (m, n) as float64 in Fortran order; an array that already is so is not copied."""
+    """Return X (m, n) as float64 in Fortran order; no copy if it is that already."""
     X = np.asarray(X)
     if X.flags.f_contiguous or X.size < MANY_ENTRIES:
         return np.asfortranarray(X, dtype=np.float64)
@@ -43,14 +44,14 @@ def by_column(X: Any) -> Floats:
 
 
 class Dense(Design):
-    """A dense X, float64 in Fortran order; an array that already is so is not copied.
+    """Dense X, float64 in Fortran order; copied only if it is not that already.
 
     matvec, rmatvec and sq_norms cost O(mn); columns O(mk); gram O(mk²); full_gram O(mn²).
     """
 
-    # small temporaries stay in cache and in memory that is used again
+    # small temporaries stay in cache and their memory is reused
     chunk = 2048
-    # measured: from 500 on a factor takes longer than one or two searches
+    # measured: from 500 columns on, a factor takes longer than one or two searches
     most_factored = 300
 
     def __init__(self, X: Floats) -> None:
@@ -67,7 +68,7 @@ class Dense(Design):
         return self.X.nbytes
 
     def matvec(self, w: Floats) -> Floats:
-        """X w, (m,); columns with w_j = 0 are skipped when most are zero."""
+        """Compute X w, (m,); columns with w_j = 0 are skipped when most are zero."""
         support = w.nonzero()[0]
         if 4 * support.size < w.size:
             return self.column_matvec(support, w[support])
@@ -83,17 +84,17 @@ class Dense(Design):
         return self.X.T.take(np.asarray(idx, dtype=np.intp), axis=0).T
 
     def row_chunks(self, step: int, rows: Any = None) -> Iterator[Floats]:
-        """The rows, or those of an index array, `step` at a time: new Fortran-ordered (k, n)."""
+        """Yield the rows, or those in the index array `rows`, `step` at a time, as new (k, n)."""
         for part in _row_parts(self.shape[0], step, rows):
-            # a copy of each column in turn: the part of it lies in one run
+            # copying the transpose reads each column in one contiguous run
             yield self.X.T[:, part].copy().T
 
     def column_matvec(self, idx: Any, v: Floats) -> Floats:
-        """X[:, idx] v, (m,)."""
+        """Compute X[:, idx] v, (m,)."""
         return self.columns(idx) @ v
 
     def take(self, idx: Any) -> Dense:
-        """X[:, idx] as a design of its own, stored as X is."""
+        """Return X[:, idx] as a dense design."""
         return Dense(self.columns(idx))
 
     def cross(self, V: Floats, part: slice) -> Floats:
@@ -105,7 +106,7 @@ class Dense(Design):
         m, k = self.shape[0], len(idx)
         if 8 * m * k <= GRAM_BYTES:
             return _weighted_gram(self.columns(idx), weights)
-        # tall: some rows at a time, so that the columns are not all copied
+        # many rows: work on chunks of rows instead of copying all columns
         step, G = max(1, GRAM_BYTES // (8 * k)), np.zeros((k, k))
         for start in range(0, m, step):
             rows = slice(start, min(start + step, m))
@@ -116,12 +117,12 @@ class Dense(Design):
     def full_gram(
         self, weights: Floats | None = None, pause: Callable[[], Any] | None = None
     ) -> Floats:
-        """X' diag(weights) X, dense (n, n); with a pause, some columns at a time."""
+        """Compute X' diag(weights) X, dense (n, n); by chunks of columns if there is a `pause`."""
         m, n = self.shape
         step = max(GRAM_LEAST, GRAM_PRODUCTS // max(m * n, 1))
         if pause is None or step >= n:
             return _weighted_gram(self.X, weights)
-        # columns with those up to them: nothing is added to what is there, as by rows it would be
+        # by columns every entry is written once; by rows each chunk would be added to all of G
         X = self.X if weights is None else self.X * np.sqrt(weights)[:, None]
         G = np.empty((n, n))
         for start in range(0, n, step):
@@ -138,7 +139,8 @@ class Dense(Design):
         if weights is None:
             return self._squares.copy()
         if not self.X.T.flags.carray:
-            # read only, as memory that processes share: a kernel is compiled for one kind of array
+            # read-only arrays, such as memory shared between processes, would compile the kernel
+            # again
             return np.einsum("i,ij,ij->j", weights, self.X, self.X)
         from blockl0 import kernels  # only a search needs the compiler
 
@@ -148,30 +150,30 @@ class Dense(Design):
 
     @lazy
     def _squares(self) -> Floats:
-        # asked for where columns of extreme size are looked for, and again by a search
+        # needed by the check for columns of extreme size and again by a search
         return np.einsum("ij,ij->j", self.X, self.X)
 
     def is_moderate(self, most: float) -> bool:
-        """Whether all lengths are in [1/most, most], and none is zero."""
+        """Return whether all lengths are in [1/most, most], and none is zero."""
         squares = self.sq_norms()
         return bool(squares.min() >= most**-2 and squares.max() <= most**2)
 
     def ranges(self) -> tuple[Floats, Floats]:
-        """The least and the largest entry of every column, (n,) each; one pass over X."""
+        """Return the smallest and the largest entry of every column, (n,) each; one pass over X."""
         return self.X.min(axis=0), self.X.max(axis=0)
 
     def scaled(self, scale: Floats) -> Dense:
-        """X diag(scale), a copy."""
+        """Return X diag(scale), a copy."""
         return Dense(self.X * scale)
 
 
 class Csc(Design):
-    """A sparse X by columns: `data`, sorted row `indices`, and `indptr`; it is never densified.
+    """Sparse X by columns: `data`, sorted row `indices` and `indptr`; never densified.
 
-    matvec, rmatvec and sq_norms cost O(nnz). columns and gram densify the k columns asked for.
+    matvec, rmatvec and sq_norms cost O(nnz). `columns` and `gram` densify the k selected columns.
     """
 
-    # slicing columns costs more than the memory saved
+    # slicing columns costs more than the memory it saves
     chunk = 16384
     # a factor is made of dense rows
     most_factored = 100
@@ -183,7 +185,7 @@ class Csc(Design):
         indptr: NDArray[np.integer[Any]],
         shape: tuple[int, int],
     ) -> None:
-        # csc_array takes 32-bit indices whenever they suffice: compiled code sees one type
+        # csc_array uses 32-bit indices whenever they suffice, so compiled code sees one type
         self.matrix: Any = sp.csc_array((data, indices, indptr), shape=shape)
         self.matrix.sort_indices()
         self.data: Floats = self.matrix.data
@@ -197,11 +199,11 @@ class Csc(Design):
 
     @property
     def nbytes(self) -> int:
-        """Bytes held by the stored entries and their indices."""
+        """Bytes used by the stored entries and their indices."""
         return self.data.nbytes + self.indices.nbytes + self.indptr.nbytes
 
     def matvec(self, w: Floats) -> Floats:
-        """X w, (m,); columns with w_j = 0 are skipped when most are zero."""
+        """Compute X w, (m,); columns with w_j = 0 are skipped when most are zero."""
         support = np.flatnonzero(w)
         if 4 * support.size < w.size:
             return self.column_matvec(support, w[support])
@@ -216,20 +218,21 @@ class Csc(Design):
         return self._take(idx).toarray(order="F")
 
     def row_chunks(self, step: int, rows: Any = None) -> Iterator[Floats]:
-        """The rows, or those of an index array, `step` at a time: new Fortran-ordered (k, n).
+        """Yield the rows, or those in the index array `rows`, `step` at a time, as new dense (k,
+        n).
 
-        The entries are copied once, by rows.
+        The entries are copied to row order once.
         """
         by_rows = self.matrix.tocsr()
         for part in _row_parts(self.shape[0], step, rows):
             yield by_rows[part].toarray(order="F")
 
     def column_matvec(self, idx: Any, v: Floats) -> Floats:
-        """X[:, idx] v, (m,)."""
+        """Compute X[:, idx] v, (m,)."""
         return self._take(idx) @ v
 
     def take(self, idx: Any) -> Csc:
-        """X[:, idx] as a design of its own, stored as X is."""
+        """Return X[:, idx] as a sparse design."""
         part = self._take(idx)
         return Csc(part.data, part.indices, part.indptr, part.shape)
 
@@ -245,7 +248,7 @@ class Csc(Design):
     def full_gram(
         self, weights: Floats | None = None, pause: Callable[[], Any] | None = None
     ) -> Floats:
-        """X' diag(weights) X, dense (n, n); formed by sparse products, some columns at a time."""
+        """Compute X' diag(weights) X, dense (n, n), by sparse products of chunks of columns."""
         n = self.shape[1]
         weighted = _scale_rows(self.matrix, weights)
         G = np.empty((n, n), order="F")
@@ -259,32 +262,33 @@ class Csc(Design):
     def sq_norms(self, weights: Floats | None = None) -> Floats:
         """Σ_i weights_i x_ij² for every column j, (n,)."""
         n, result = self.shape[1], np.empty(self.shape[1])
-        # in chunks, which bounds the memory beside X
+        # in chunks, to bound the memory beside X
         for start in range(0, n, self.chunk):
             stop = min(start + self.chunk, n)
             entries = slice(self.indptr[start], self.indptr[stop])
             squares = self.data[entries] ** 2
             if weights is not None:
                 squares *= weights[self.indices[entries]]
-            # summing by column number, unlike np.add.reduceat, is right for empty columns too
+            # unlike np.add.reduceat, bincount by column number is right for empty columns too
             column = np.repeat(np.arange(stop - start), np.diff(self.indptr[start : stop + 1]))
             result[start:stop] = np.bincount(column, squares, stop - start)
         return result
 
     def ranges(self) -> tuple[Floats, Floats]:
-        """The least and the largest entry of every column, (n,) each; one pass over X."""
+        """Return the smallest and the largest entry of every column, (n,) each; one pass over X."""
         low, high = self.matrix.min(axis=0), self.matrix.max(axis=0)
         return np.ravel(low.toarray()), np.ravel(high.toarray())
 
     def scaled(self, scale: Floats) -> Csc:
-        """X diag(scale), a copy of the entries."""
+        """Return X diag(scale), with copied entries."""
         data = self.data * np.repeat(scale, np.diff(self.indptr))
         return Csc(data, self.indices, self.indptr, self.shape)
 
     def entry_moments(self, weights: Floats, means: Floats) -> tuple[Floats, Floats]:
-        """Σ_i weights_i (x_ij − mean_j) and the same of squares, (n,), from the stored entries.
+        """Compute Σ_i weights_i (x_ij − mean_j) and the same sum of squares from stored entries.
 
-        Rounded to the digits of the mean: for a column far from zero they only tell that it is.
+        The rounding error is relative to the mean, so for a column far from zero the result only
+        shows that it is far.
         """
         n, total = self.shape[1], weights.sum()
         sums, squares = np.zeros(n), np.empty(n)
@@ -294,25 +298,25 @@ class Csc(Design):
             column = np.repeat(np.arange(n_part), np.diff(self.indptr[part.start : part.stop + 1]))
             w = weights[self.indices[entries]]
             off = self.data[entries] - mean[column]
-            # the entries that are not stored are −mean
+            # entries that are not stored contribute −mean
             left = np.maximum(total - np.bincount(column, w, n_part), 0.0)
             sums[part] = np.bincount(column, w * off, n_part) - left * mean
             squares[part] = np.bincount(column, w * off**2, n_part) + left * mean**2
         return sums, squares
 
     def is_moderate(self, most: float) -> bool:
-        """Whether the stored entries, none of them zero, tell that no column is extreme."""
+        """Return whether the stored entries, none of them zero, show that no column is extreme."""
         if self.data.size == 0:
             return True
         sizes = np.abs(self.data)
         return bool(sizes.min() >= 1.0 / most and sizes.max() * sizes.size <= most)
 
     def is_zero(self) -> NDArray[np.bool_]:
-        """Columns without an entry, (n,)."""
+        """Return which columns have no entry, (n,)."""
         return np.diff(self.indptr) == 0
 
     def _cached_parts(self) -> list[slice]:
-        """Columns, some at a time, so that their entries stay in cache."""
+        """Return slices of columns whose entries fit in cache."""
         n, step = self.shape[1], CACHE_BYTES // 8
         ends = np.searchsorted(self.indptr, np.arange(step, self.indptr[-1] + step, step))
         ends = np.unique(np.concatenate([[0], np.minimum(ends, n), [n]])).tolist()
@@ -323,14 +327,14 @@ class Csc(Design):
 
 
 def as_design(X: Any, memory_limit: float | None = None) -> Design:
-    """Check X and store it: `Dense` for arrays and array-likes, `Csc` for scipy.sparse.
+    """Check X and wrap it: `Dense` for arrays and array-likes, `Csc` for scipy.sparse.
 
-    What `blockl0.storage` knows to read in blocks becomes `Blocks`, its entries not yet looked at,
-    unless it is small. A design is taken as it is.
+    Sources that `blockl0.storage` reads in blocks become `Blocks`, not yet validated, unless they
+    are small. A design is returned as it is.
     """
     if isinstance(X, Design):
         return X
-    # blocks become arrays in memory now and then, so that they know of `Dense`, and not it of them
+    # imported here as `Blocks` itself depends on `Dense`
     from blockl0.problem.blocks import stored
 
     X = stored(X, memory_limit)
@@ -343,7 +347,7 @@ def as_design(X: Any, memory_limit: float | None = None) -> Design:
 
 
 def _row_parts(m: int, step: int, rows: Any) -> Iterator[Any]:
-    """Slices of all rows, or parts of the rows asked for."""
+    """Yield slices of all rows, or chunks of the given rows."""
     size = m if rows is None else len(rows)
     for start in range(0, size, step):
         part = slice(start, min(start + step, size))
@@ -351,7 +355,7 @@ def _row_parts(m: int, step: int, rows: Any) -> Iterator[Any]:
 
 
 def _weighted_gram(X: Floats, weights: Floats | None) -> Floats:
-    """X' diag(weights) X; with X' X of one and the same array, BLAS does half the work."""
+    """Compute X' diag(weights) X; BLAS does half the work for a product of an array with itself."""
     if weights is None:
         return X.T @ X
     rooted = X * np.sqrt(weights)[:, None]
@@ -359,7 +363,7 @@ def _weighted_gram(X: Floats, weights: Floats | None) -> Floats:
 
 
 def _scale_rows(A: Any, weights: Floats | None) -> Any:
-    """diag(weights) A with the sparsity pattern of A."""
+    """Return diag(weights) A with the sparsity pattern of A."""
     if weights is None:
         return A
     return sp.csc_array((A.data * weights[A.indices], A.indices, A.indptr), shape=A.shape)

@@ -1,4 +1,4 @@
-"""What every storage of X can do: one small interface, so that no solver asks how X is stored."""
+"""The interface to X: solvers do not know how the matrix is stored."""
 
 from __future__ import annotations
 
@@ -15,35 +15,39 @@ from blockl0.storage.side_by_side import SideBySide
 Floats = NDArray[np.float64]
 
 VANISHING = 1e-150
-"""A length that comes of vanishing squares: those of numbers below 1e-154 have few digits."""
+"""Lengths below this come from squares that underflow: the squares of numbers below 1e-154 are
+subnormal.
+"""
 SHORT_CHUNK = 64
-"""Columns of such a length that are read at a time."""
+"""Columns read at a time when such short lengths are recomputed."""
 
 
 class Design(ABC):
-    """The matrix X (m, n) through the operations the solvers need.
+    """The matrix X (m, n) through the operations that solvers need.
 
-    A storage gives the abstract ones; the others have a meaning that fits any X, and are written
-    anew where a storage knows better.
+    A storage implements the abstract ones; the others have defaults that are right for any X and
+    are overridden where a storage can do better.
     """
 
     chunk: int
-    """Columns that are best handled at a time in a pass over X."""
+    """Number of columns to process at a time in a pass over X."""
 
     blur: float = 1.0
-    """Rounding of products with columns, in units of that of products with stored numbers."""
+    """Rounding error of products with columns, relative to that of products with stored numbers."""
 
     most_factored: int = 0
-    """Columns up to which a triangular factor of all rows costs no more than it saves."""
+    """Largest number of columns for which a triangular factor of all rows saves more than it costs.
+    """
 
     total: float | None = None
-    """The sum of the weights of other rows that these stand for; None where they are the data."""
+    """Total weight of the original rows if these rows stand for others; None if they are the data.
+    """
 
     is_flat: NDArray[np.bool_] | None = None
-    """Of centred columns those that are zero, (n,); None where nothing is centred."""
+    """Columns that centring made zero, (n,); None if X is not centred."""
 
     is_constant: NDArray[np.bool_] | None = None
-    """Of centred columns those that were one number other than zero, (n,); None as above."""
+    """Columns that were constant and nonzero before centring, (n,); None if X is not centred."""
 
     @property
     @abstractmethod
@@ -53,7 +57,7 @@ class Design(ABC):
     @property
     @abstractmethod
     def nbytes(self) -> int:
-        """Bytes held by the stored entries."""
+        """Bytes used by the stored entries."""
 
     @abstractmethod
     def matvec(self, w: Floats) -> Floats:
@@ -69,15 +73,18 @@ class Design(ABC):
 
     @abstractmethod
     def row_chunks(self, step: int, rows: Any = None) -> Iterator[Floats]:
-        """The rows, or those of an index array, `step` at a time: new Fortran-ordered (k, n)."""
+        """Yield the rows, or those in the index array `rows`, `step` at a time.
+
+        Each chunk is a new Fortran-ordered array (k, n).
+        """
 
     @abstractmethod
     def column_matvec(self, idx: Any, v: Floats) -> Floats:
-        """X[:, idx] v, (m,)."""
+        """Return X[:, idx] v, (m,)."""
 
     @abstractmethod
     def take(self, idx: Any) -> Design:
-        """X[:, idx] as a design of its own, stored as X is."""
+        """Return X[:, idx] as a design with the same storage."""
 
     @abstractmethod
     def cross(self, V: Floats, part: slice) -> Floats:
@@ -91,7 +98,10 @@ class Design(ABC):
     def full_gram(
         self, weights: Floats | None = None, pause: Callable[[], Any] | None = None
     ) -> Floats:
-        """X' diag(weights) X, dense (n, n); `pause`, called now and then, may end it by raising."""
+        """Return X' diag(weights) X, dense (n, n).
+
+        `pause` is called now and then and may abort the computation by raising.
+        """
 
     @abstractmethod
     def sq_norms(self, weights: Floats | None = None) -> Floats:
@@ -99,25 +109,25 @@ class Design(ABC):
 
     @abstractmethod
     def ranges(self) -> tuple[Floats, Floats]:
-        """The least and the largest entry of every column, (n,) each; one pass over X."""
+        """Return the smallest and the largest entry of every column, (n,) each; one pass over X."""
 
     @abstractmethod
     def scaled(self, scale: Floats) -> Design:
-        """X diag(scale), stored as X is; a copy."""
+        """Return a copy of X diag(scale) with the same storage."""
 
     def parts(self) -> Sequence[slice]:
-        """The columns, those together that are best handled at a time."""
+        """Return slices that partition the columns into chunks of a convenient size."""
         n = self.shape[1]
         return [slice(i, min(i + self.chunk, n)) for i in range(0, n, self.chunk)]
 
     def scan(
         self, kernel: Callable[..., Any], *shared: Any, split: tuple[Any, ...] = ()
     ) -> Iterator[tuple[Any, Any]]:
-        """(part, kernel(block, *shared, *own)) over all columns, in any order; one pass over X.
+        """Yield (part, kernel(block, *shared, *own)) over all columns; one pass over X.
 
-        A part is a slice of the columns, or their numbers, and `own` are the same parts of the
-        arrays in `split`, whose last axis is that of the columns. The kernel is a function of a
-        module, which may run where the `Block` lies.
+        A part is a slice or an index array of columns, in any order. `own` holds the same part of
+        the arrays in `split`, whose last axis runs over the columns. The kernel is a module-level
+        function, as it may run in another process, where the `Block` is stored.
         """
         for part in self.parts():
             yield part, kernel(Part(self, part), *shared, *(a[..., part] for a in split))
@@ -126,70 +136,78 @@ class Design(ABC):
         self, ranking: Callable[[Any], Floats], kernel: Callable[..., Any], *shared: Any,
         split: tuple[Any, ...] = (),
     ) -> Iterator[tuple[Any, Any]]:  # fmt: skip
-        """A scan whose answers rank the columns, (r, c) for a block; the first are wanted next.
+        """Scan X and prefetch the columns that `ranking` ranks first.
 
-        For storages that had better take them along.
+        `ranking` maps the answer for a block to scores (r, c), lower is better. Only storages where
+        reading single columns is expensive do more than a plain scan.
         """
         return self.scan(kernel, *shared, split=split)
 
     def look(self, y: Floats | None = None, weights: Floats | None = None) -> None:
-        """Read X once for all that is asked of it before a search, where reading is what costs."""
+        """Read X once for everything that a search needs first, if reading it is expensive."""
         return
 
     def known_products(self, y: Floats, weights: Floats | None) -> Floats | None:
-        """X'(weights ∘ y), (n,), where a look at X has told it."""
+        """Return X'(weights ∘ y), (n,), if an earlier pass computed it, else None."""
         return None
 
     pool_bytes: float = np.inf
-    """What the columns of a pool may take, where there is a limit."""
+    """Memory limit for the columns of a pool, in bytes."""
     n_searches = 1
-    """Searches that share the memory for pools."""
+    """Number of searches that share the memory for pools."""
 
     @property
     def n_read(self) -> float | None:
-        """How often X has been read, by bytes; None where it is in memory."""
+        """Number of passes over X so far, by bytes read; None if X is in memory."""
         return None
 
     @property
     def desk(self) -> SideBySide:
-        """Runs tasks whose passes over X are made together; of an X that is read only."""
+        """Runner of tasks that share their passes over X; only for X that is read from a source."""
         raise TypeError("X is in memory: there are no reads to share.")
 
     def gathered(self, idx: Any) -> Design:
-        """X[:, idx], ascending, in memory for many products; all of an X in memory is X itself."""
+        """Return X[:, idx], idx ascending, in memory for many products.
+
+        Returns self if X is in memory and all columns are selected.
+        """
         return self if len(idx) == self.shape[1] else self.take(idx)
 
     def as_centred(self, weights: Floats | None = None) -> Design | None:
-        """X less its weighted means, where a storage has a way of its own; see `centred`."""
+        """Return X less its weighted means if the storage has its own way to centre, else None.
+
+        See `centred`.
+        """
         return None
 
     def recentred(self, weights: Floats, target: Floats | None = None) -> Design:
-        """X with means of other weights taken away; X itself where nothing is centred.
+        """Return X centred by the means for other weights; X itself if it is not centred.
 
-        A target, already centred, is one that products with the weights are asked for next.
+        `target`, already centred, is one whose product with these weights is needed next.
         """
         return self
 
     def shift_from(self, other: Any) -> Floats:
-        """The means that are taken away less those of another centring of the same X, (n,)."""
+        """Return the means of this centring less those of another one of the same X, (n,)."""
         return np.zeros(self.shape[1])
 
     def entry_moments(self, weights: Floats, means: Floats) -> tuple[Floats, Floats] | None:
-        """Σ_i weights_i (x_ij − mean_j) and the same of squares, (n,), to the digits of the means.
+        """Return Σ_i weights_i (x_ij − mean_j) and the same sum of squares, (n,) each.
 
-        None where the stored entries offer no quicker way than reading all columns.
+        Rounding is relative to the means. Returns None if the stored entries offer no quicker way
+        than reading all columns.
         """
         return None
 
     def is_moderate(self, most: float) -> bool:
-        """Whether a look at the entries tells that all lengths but zeros are in [1/most, most].
+        """Return whether a cheap check shows that all nonzero lengths are in [1/most, most].
 
-        False where that takes the lengths themselves.
+        False if that would take computing the lengths.
         """
         return False
 
     def lengths(self) -> Floats:
-        """The lengths of the columns, or where their squares vanish, the largest entries; (n,)."""
+        """Return the lengths of the columns, (n,); the largest |entry| where squares underflow."""
         lengths = np.sqrt(self.sq_norms())
         short = np.flatnonzero((lengths < VANISHING) & ~self.is_zero())
         for start in range(0, short.size, SHORT_CHUNK):
@@ -198,12 +216,12 @@ class Design(ABC):
         return lengths
 
     def is_zero(self) -> NDArray[np.bool_]:
-        """Columns that are known to be zero without being read, (n,)."""
+        """Return which columns are known to be zero without reading them, (n,)."""
         return np.zeros(self.shape[1], dtype=np.bool_)
 
 
 class Part(Block):
-    """Some columns of a design, side by side, as a block."""
+    """A slice of the columns of a design, as a block."""
 
     def __init__(self, design: Design, part: slice) -> None:
         self.design, self.part = design, part
@@ -214,10 +232,10 @@ class Part(Block):
         return self.design.shape[0], self.part.stop - self.part.start
 
     def product(self, V_t: Floats, part: slice) -> Floats:
-        """V_t X[:, part] for V_t (k, m), (k, c), as the design makes it."""
+        """Return V_t X[:, part] for V_t (k, m), (k, c), by the design's own product."""
         start = self.part.start
         return self.design.cross(V_t.T, slice(start + part.start, start + part.stop))
 
     def columns(self, idx: Any) -> Floats:
-        """X[:, idx] as a new Fortran-ordered array (m, k); idx may be a slice."""
+        """Return X[:, idx] as a new Fortran-ordered array (m, k); idx may be a slice."""
         return self.design.columns(np.arange(self.part.start, self.part.stop)[idx])

@@ -1,9 +1,9 @@
-"""Rows that can be put together: factors of [1 X y] of parts of the data, and problems on them.
+"""Mergeable factors of [1 X y] of parts of the rows, and problems on them.
 
-A factor stands for its rows, for the squared loss: what is fitted on rows, and what a fit is worth
-on other rows, needs nothing else. Factors merge by a QR factorization of one below the other. So
-k-fold cross-validation reads the data once: a factor for each fold, those of the others merged to
-fit, its own to score; and so do half-samples that are made of random parts.
+For the squared loss a factor replaces its rows: fitting on them, and scoring a fit on other rows,
+needs nothing else. Factors merge by a QR factorization of one below the other. So k-fold
+cross-validation reads the data once: one factor per fold, the others merged to fit, its own to
+score. Half-samples drawn as unions of random parts work in the same way.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ Ints = NDArray[np.int64]
 class Factor:
     """The triangular factor of [1 X−shift y−shift_y], rows times √weight.
 
-    Without its first row and column it is a factor of the centred data. The shift is about where
-    the columns are, and is taken away before anything is rounded to the size of a mean.
+    Without its first row and column it is a factor of the centred data. The shift is close to the
+    means; it is subtracted first so that no entry is rounded relative to its mean.
 
     Parameters
     ----------
     shift : ndarray (n + 1,)
-        Of the columns and of the target; factors that are to be merged have the same.
+        Of the columns and of the target; factors can only be merged if it is the same.
 
     Attributes
     ----------
     triangle : Triangle
         (n + 2, n + 2).
     low, high : ndarray (n,)
-        The least and the largest entry of every column.
+        The smallest and the largest entry of every column.
     n_rows : int
         Rows of positive weight.
     """
@@ -55,11 +55,11 @@ class Factor:
 
     @property
     def total(self) -> float:
-        """The sum of the weights."""
+        """Sum of the weights."""
         return float(self.triangle.R[0, 0] ** 2)
 
     def add(self, X: Floats, y: Floats, weights: Floats | None = None) -> None:
-        """Take in rows, X dense (k, n); those without weight are left out. O(k n²)."""
+        """Add rows, X dense (k, n); rows of zero weight are skipped. O(k n²)."""
         if weights is not None and not np.all(weights > 0.0):
             used = weights > 0.0
             X, y, weights = X[used], y[used], weights[used]
@@ -79,7 +79,7 @@ class Factor:
         self.low, self.high = np.minimum(self.low, low), np.maximum(self.high, high)
 
     def merge(self, other: Factor) -> None:
-        """Take in the rows of another factor with the same shift; O(n³)."""
+        """Add the rows of another factor with the same shift; O(n³)."""
         if not np.array_equal(self.shift, other.shift):
             raise ValueError("Factors are merged where they have the same `shift`.")
         self.triangle.merge(other.triangle)
@@ -87,9 +87,9 @@ class Factor:
         self.n_rows += other.n_rows
 
     def shifted(self, shift: Floats) -> Factor:
-        """The factor of the same rows with another shift; only the first row differs.
+        """Return the factor of the same rows with another shift; only the first row differs.
 
-        As accurate as the factor where the two shifts are near each other, or the rows near both.
+        As accurate as the original if the two shifts are close, or the rows are close to both.
         """
         other = copy(self)
         other.shift, other.triangle = shift, copy(self.triangle)
@@ -98,7 +98,7 @@ class Factor:
         return other
 
     def prepared(self, fit_intercept: bool = True, **given: Any) -> Prepared:
-        """The problem on the rows that the factor stands for, as `preprocess.apply` makes it.
+        """Return the problem on the rows of the factor, like `preprocess.apply`.
 
         Other parameters are those of `as_problem`.
         """
@@ -113,7 +113,7 @@ class Factor:
         return Prepared(problem, shift_y, problem.design)
 
     def mean_loss(self, coef: Floats, intercept: float) -> float:
-        """The weighted mean of ½(y − x'w − b)² over the rows; O(n |support|)."""
+        """Return the weighted mean of ½(y − x'w − b)² over the rows; O(n |support|)."""
         R, support = self.triangle.R, np.flatnonzero(coef)
         w = coef[support]
         products = exact_products(self.shift[support], w)
@@ -156,7 +156,7 @@ class FactoredRows(Factored):
 def factor_parts(
     design: Design, y: Floats, weights: Floats | None, label: Ints, n_parts: int
 ) -> list[Factor]:
-    """A factor of the rows of each label 0, …, n_parts − 1; others are left out. O(m n²)."""
+    """Factor the rows of each label 0, …, n_parts − 1; other rows are ignored. O(m n²)."""
     shift = np.append(design.rmatvec(np.ones(y.size)) / y.size, y.mean())
     factors, step = [], many_rows(shift.size + 1)
     for part in range(n_parts):
@@ -170,7 +170,7 @@ def factor_parts(
 
 
 def merged(factors: Iterable[Factor]) -> Factor:
-    """A factor of all rows that some stand for, which stay as they are."""
+    """Return one factor of the rows of several; the inputs are not changed."""
     first, *others = factors
     whole = Factor(first.shift)
     for factor in (first, *others):

@@ -1,4 +1,4 @@
-"""The only source of coefficients on a support: models propose, fits dispose."""
+"""Fits on a support: the only source of coefficients. Models propose, fits dispose."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 MOST_KNOWN = 5000
-"""Supports whose minimizers are remembered before all of them are forgotten."""
+"""Number of supports whose fits are cached before the cache is cleared."""
 NOTHING = 1e-16
-"""Share of a value that a better intercept may gain and still be rounding."""
+"""Share of a value below which the gain of a better intercept is rounding."""
 WEAK_PIVOT = 1e-5
-"""Normal equations of unit columns are not trusted below this diagonal entry of their factor."""
+"""Normal equations of unit columns are not used if a diagonal entry of their factor is smaller."""
 
 
 class Fits:
-    """The minimizers of the smooth part on supports: they depend on neither price nor budget.
+    """Minimizers of the smooth part on given supports, independent of penalty and budget.
 
-    The base fits a quadratic, by an orthogonal factorization.
+    This base class fits the squared loss by an orthogonal factorization.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -55,32 +55,32 @@ class Fits:
         ceiling: float = np.inf,
         intercept: Any = None,
     ) -> Fit:
-        """The minimizer with a given support, or a point above a ceiling that it cannot reach.
+        """Minimize on a support, or stop at a point that provably stays above a ceiling.
 
         Parameters
         ----------
         support : ndarray of int64
             Ascending.
         start : ndarray (n,) or (n, C), optional
-            A point to start from, of which the entries on the support are read.
+            Starting point; only its entries on the support are used.
         ceiling : float
             Of the smooth part.
         intercept : float or ndarray (C,), optional
-            That of the start; the best one, where it is not given.
+            Intercept at the start; the best one if not given.
         """
         w = self.coef_on(support)
         value = self.problem.smooth(w)
         return Fit(w, value, 0.0, value)
 
     def minimum(self, support: Ints, *given: Any) -> Fit:
-        """`on`, with a value that is that of `Problem.smooth` to the last digit."""
+        """Fit like `on`, with a value that equals `Problem.smooth` to the last digit."""
         return self.on(support, *given)
 
     def coef_on(self, support: Ints) -> Floats:
-        """The coefficients of `on` alone, (n,), whose value nobody asks for.
+        """Return only the coefficients of `on`, (n,).
 
-        Orthogonal factorization of the m x |S| columns: accurate where normal equations are not.
-        Where columns depend on others, some of them (not kept ones) stay at zero.
+        Orthogonal factorization of the m x |S| columns: accurate where normal equations are not. If
+        columns depend on each other, some of them (not kept ones) stay at zero.
         """
         problem, w = self.problem, self.problem.zero()
         if support.size == 0:
@@ -88,17 +88,17 @@ class Fits:
         is_kept, n_kept = problem.is_kept(support), 0
         if problem.keep.size and is_kept.any():
             support = np.concatenate([support[is_kept], support[~is_kept]])
-            # of a kept group some columns may depend on others
+            # columns of a kept group may depend on each other
             n_kept = int(np.count_nonzero(is_kept)) if problem.units is COLUMNS else 0
         A, b, scale = problem.unit_columns(support)
         w[support] = (least_squares(A, b, n_kept).T / scale).T
         return w
 
     def doubt(self, support: Ints, w: Floats) -> float:
-        """What a fit on a part of a support may be lower by than the fit w on all of it.
+        """Bound how much a different choice among nearly dependent columns could lower the fit w.
 
-        A fit leaves out columns that depend on others, and there may be a choice which. Infinite
-        where nothing is known of that; of other losses than squares nobody knows better.
+        A fit drops columns that depend on others, and which ones is a choice. Infinite if no bound
+        is available; zero for losses other than squared, where nothing is known.
         """
         if not self.problem.is_quadratic or COLUMNS.count(w) == support.size:
             return 0.0
@@ -112,19 +112,19 @@ class Fits:
         )
 
     def least_on(self, support: Ints) -> float:
-        """A value that the smooth part of the squared loss has nowhere on some columns.
+        """Return a lower bound of the smooth part on some columns, for the squared loss.
 
-        Of all of them, however near they are to each other; without bounds.
+        Uses all of the columns, however close they are to each other; without bounds.
         """
         A, b, _ = self.problem.unit_columns(support)
         rest = project_away(orthonormal(A, PRECISION), b)[0]
         return 0.5 * float(np.vdot(rest, rest))
 
     def shortest_on(self, support: Ints) -> Floats:
-        """The coefficients by normal equations, (n,), squared loss only; O(m|S|² + |S|³).
+        """Fit by normal equations, (n,), squared loss only; O(m|S|² + |S|³).
 
-        Columns of zeros stay out; for an ill-conditioned or singular rest it is the shortest
-        solution, by an orthogonal factorization.
+        Zero columns stay out. If the rest is ill-conditioned or singular, the minimum-norm solution
+        is found by an orthogonal factorization.
         """
         problem, w = self.problem, self.problem.zero()
         G = problem.design.gram(support, problem.sample_weight)
@@ -149,11 +149,11 @@ class Fits:
         return w
 
     def growing(self, n_places: int) -> GrowingFit:
-        """The fit on a support that will grow to `n_places` columns, squared loss only."""
+        """Start a fit on a support that will grow to `n_places` columns, squared loss only."""
         return GrowingFit(self.problem, n_places)
 
     def predictor(self, w: Floats) -> tuple[Floats, Any]:
-        """eta = Xw + b with the best intercept b, and b."""
+        """Compute eta = Xw + b with the best intercept b; return both."""
         problem, support = self.problem, COLUMNS.support(w)
         eta = problem.linear_on(support, w[support])
         if not problem.has_intercept:
@@ -167,7 +167,7 @@ class Fits:
 
 
 class NewtonFits(Fits):
-    """Fits of other losses, each found once."""
+    """Fits of other losses, with a cache of supports."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
@@ -181,7 +181,7 @@ class NewtonFits(Fits):
         ceiling: float = np.inf,
         intercept: Any = None,
     ) -> Fit:
-        """The minimizer, unless it is known where it ends, or that it stays above the ceiling."""
+        """Minimize on a support unless the cache has the minimum, or a bound above the ceiling."""
         key = support.tobytes()
         known = self._known.get(key)
         if known is not None:
@@ -202,14 +202,14 @@ class NewtonFits(Fits):
         return minimize_on(self.problem, start, support, ceiling, intercept)
 
     def coef_on(self, support: Ints) -> Floats:
-        """The coefficients of `on` alone, (n,)."""
+        """Return only the coefficients of `on`, (n,)."""
         return self.on(support).w
 
     def minimum(self, support: Ints, *given: Any) -> Fit:
-        """`on`, with a value that is that of `Problem.smooth` to the last digit.
+        """Fit like `on`, with a value that equals `Problem.smooth` to the last digit.
 
-        Of several outputs the intercepts of the fit are as good as those of `Problem.smooth`, which
-        take much longer.
+        For several outputs the fitted intercepts are as good as those of `Problem.smooth`, which
+        take much longer, so the value of the fit is kept.
         """
         fit, key = self.on(support, *given), support.tobytes()
         if fit.least < fit.value or self.problem.n_outputs > 1:
@@ -219,7 +219,7 @@ class NewtonFits(Fits):
         return fit._replace(value=self._smooth[key])
 
     def _smooth_at(self, fit: Fit) -> float:
-        """`Problem.smooth`, to rounding: the intercept of a fit is as good as the best one."""
+        """Compute `Problem.smooth` up to rounding, starting from the fitted intercept."""
         problem, eta = self.problem, self.problem.linear(fit.w)
         if problem.has_intercept:
             values, slopes, bends = problem.loss.terms(eta + fit.intercept, problem.y)
@@ -238,10 +238,10 @@ class NewtonFits(Fits):
 
 
 class BoundedFits(Fits):
-    """Fits of the squared loss within bounds: an active set of orthogonal factorizations."""
+    """Fits of the squared loss within bounds, by active sets of orthogonal factorizations."""
 
     def coef_on(self, support: Ints) -> Floats:
-        """The best coefficients within their bounds, (n,) or (n, q); those at a bound are exact."""
+        """Return the best coefficients within bounds, (n,) or (n, q), exact where at a bound."""
         problem, w = self.problem, self.problem.zero()
         if support.size == 0:
             return w
@@ -257,10 +257,10 @@ class BoundedFits(Fits):
         return w
 
     def doubt(self, support: Ints, w: Floats) -> float:
-        """What another point within bounds may be lower by than w, of all columns of a support.
+        """Bound how much any other point within bounds on this support could lie below w.
 
-        Nothing where an active set came to its end, and the slopes of all held columns are known;
-        one that is nearly, and not wholly, a combination of the free ones was not let go.
+        Zero if the active set method finished and the slopes of all columns at a bound are known. A
+        column that is nearly, but not exactly, a combination of the free ones was never released.
         """
         assert self.problem.bounds is not None
         A, b, scale = self.problem.unit_columns(support)
@@ -275,19 +275,19 @@ class BoundedFits(Fits):
 
 
 class BoundedNewtonFits(NewtonFits):
-    """Fits of other losses within bounds, each found once."""
+    """Fits of other losses within bounds, with a cache of supports."""
 
     def _minimize(self, start: Floats, support: Ints, ceiling: float, intercept: Any) -> Fit:
         return minimize_within(self.problem, start, support, intercept)
 
 
 def make_fits(problem: Problem) -> Fits:
-    """The fits of the problem's loss, within its bounds."""
+    """Create the fits for the problem's loss and bounds."""
     if problem.bounds is not None:
         return BoundedFits(problem) if problem.is_quadratic else BoundedNewtonFits(problem)
     return Fits(problem) if problem.is_quadratic else NewtonFits(problem)
 
 
 def least_squares_on(problem: Problem, support: Ints) -> Floats:
-    """The coefficients of the fit on a support, (n,)."""
+    """Return the coefficients of the fit on a support, (n,)."""
     return make_fits(problem).coef_on(support)

@@ -1,4 +1,4 @@
-"""Products of the columns of X with each other, each made when it is first asked for."""
+"""Rows of the Gram matrix of X, computed on demand."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 BATCH = 8
-"""Rows of the Gram matrix that are made together: a product with few costs hardly more than one."""
+"""Rows computed together: multiplying with a few vectors costs hardly more than with one."""
 LEAST_PIVOT = 1e-9
-"""Of a column's squared norm: below it a column depends on the support."""
+"""Share of a column's squared norm below which it depends on the support."""
 
 
 class GramRows:
-    """The rows of X' diag(weights) X + ridge·I, each made when it is first asked for.
+    """The rows of X' diag(weights) X + ridge·I, computed on demand.
 
     Attributes
     ----------
@@ -34,18 +34,18 @@ class GramRows:
         self._count = 0
 
     def rows(self, columns: Ints) -> Floats:
-        """A copy of the rows of these columns, (k, n)."""
+        """Return a copy of the rows of these columns, (k, n)."""
         missing = columns[self._place[columns] < 0]
         if missing.size:
             self._make(missing)
         return self._rows[self._place[columns]]
 
     def is_known(self, column: int) -> bool:
-        """Whether the row of a column is made."""
+        """Return whether the row of a column has been computed."""
         return bool(self._place[column] >= 0)
 
     def make_likely(self, column: int, gains: Floats) -> None:
-        """Make the row of a column with those of the largest gains, unless it is known."""
+        """Compute the row of a column, and those with the largest gains, unless it is known."""
         if self.is_known(column):
             return
         gains = np.where(self._place >= 0, -np.inf, gains)
@@ -54,13 +54,13 @@ class GramRows:
         self._make(best[gains[best] > -np.inf])
 
     def block(self, columns: Ints) -> Floats:
-        """The rows and columns of some, (k, k)."""
+        """Return the submatrix of some columns, (k, k)."""
         G = self.design.gram(columns, self.weights)
         G.flat[:: columns.size + 1] = self.diagonal[columns]
         return G
 
     def cross(self, columns: Ints, part: slice) -> Floats:
-        """A part of the rows of these columns, which is not remembered, (k, c)."""
+        """Compute part of the rows of these columns, (k, c), without storing it."""
         V = self.design.columns(columns) * self.weights[:, None]
         U = self.design.cross(V, part)
         where = np.flatnonzero((columns >= part.start) & (columns < part.stop))
@@ -68,7 +68,7 @@ class GramRows:
         return U
 
     def take(self, columns: Ints) -> GramRows:
-        """The same of some columns."""
+        """Return the same for a subset of the columns."""
         return GramRows(self.design.take(columns), self.weights, self.ridge, Tally())
 
     def _make(self, columns: Ints) -> None:

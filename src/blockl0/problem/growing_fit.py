@@ -1,4 +1,4 @@
-"""Least squares on a support that grows by one column at a time, by an orthonormal basis.
+"""Least squares on a support that grows one column at a time, by an orthonormal basis.
 
 Ridge and weights enter as in the augmented problem with columns (√weight·x_j, √ridge·e_j) and
 target (√weight·y, 0). Only the rows √ridge·e_j of columns in the support can be nonzero, so the
@@ -19,11 +19,11 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 REPEAT_BELOW = 0.7
-"""Orthogonalize again when a column got shorter than this share: its rounding has grown."""
+"""Share of its length below which a column is orthogonalized again, as its rounding has grown."""
 
 
 class GrowingFit:
-    """Gram-Schmidt with re-orthogonalization: a new column costs O(mk + k²), then w is at hand.
+    """Gram-Schmidt with re-orthogonalization: adding a column and updating w costs O(mk + k²).
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class GrowingFit:
     size : int
         Columns in the support.
     latest : ndarray (m,)
-        √weight times the newest basis vector: X'latest are all columns' components along it.
+        √weight times the newest basis vector: X'latest is the component of every column along it.
     """
 
     def __init__(self, problem: Problem, n_places: int) -> None:
@@ -53,7 +53,7 @@ class GrowingFit:
 
     @property
     def support(self) -> Ints:
-        """The columns in the order of their coming."""
+        """Columns in the order in which they were added."""
         return self._support[: self.size]
 
     @property
@@ -67,7 +67,7 @@ class GrowingFit:
         return self._weighted(self._residual[: self.problem.n_samples])
 
     def add(self, column: int) -> bool:
-        """Take a column in and re-fit; False when it depends on those that are in."""
+        """Add a column and refit; return False if it depends on the support."""
         k, m = self.size, self.problem.n_samples
         if k == self._support.size:
             return False
@@ -88,18 +88,18 @@ class GrowingFit:
         return True
 
     def _orthogonalize(self, v: Floats) -> Floats:
-        """v −= Q'Qv in place; returns Qv."""
+        """Subtract Q'Qv from v in place; return Qv."""
         basis = self._basis[: self.size]
         along = basis @ v
         v -= along @ basis
         return along
 
     def _append(self, column: int, v: Floats, along: Floats, left: float) -> None:
-        """Take v into the basis: column = Q'along + left·v."""
+        """Add v to the basis: column = Q'along + left·v."""
         k, inverse = self.size, self._inverse
         self._basis[k] = v
         self._support[k] = column
-        # the new column of R⁻¹, by which a step along v is a step of the coefficients
+        # the new column of R⁻¹ maps a step along v to a step of the coefficients
         inverse[:k, k] = (inverse[:k, :k] @ along) / -left
         inverse[k, k] = 1.0 / left
         step = float(v @ self._residual)

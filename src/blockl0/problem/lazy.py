@@ -1,4 +1,4 @@
-"""Values of an object that are made when they are first asked for."""
+"""Lazily computed attributes: `cached_property` without its class-wide lock."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ T = TypeVar("T")
 
 
 class lazy(Generic[T]):
-    """`functools.cached_property` without its lock, which up to Python 3.11 is one for all objects.
+    """`functools.cached_property` without the lock it has up to Python 3.11.
 
-    Searches that run side by side wait for each other while such a value is made.
+    That lock is shared by all instances of a class, so searches on several threads would wait for
+    each other.
     """
 
     def __init__(self, make: Callable[[Any], T]) -> None:
@@ -28,7 +29,7 @@ class lazy(Generic[T]):
     @overload
     def __get__(self, obj: object, owner: Any = None) -> T: ...
     def __get__(self, obj: Any, owner: Any = None) -> Any:
-        """The value, kept in the object."""
+        """Return the value, computing it on first access."""
         if obj is None:
             return self
         value = obj.__dict__[self._name] = self._make(obj)
@@ -36,9 +37,10 @@ class lazy(Generic[T]):
 
 
 def late_generator(seed: np.random.Generator | int | None) -> np.random.Generator:
-    """`numpy.random.default_rng(seed)`, made when it is first drawn from; a given one as it is.
+    """Return a generator for the seed, created when the first number is drawn.
 
-    Making one takes a tenth of the time of a search among few columns, which never draws.
+    Creating one takes a tenth of the time of a search among few columns, which may never draw. A
+    generator is returned as it is.
     """
     if isinstance(seed, np.random.Generator):
         return seed
@@ -46,7 +48,7 @@ def late_generator(seed: np.random.Generator | int | None) -> np.random.Generato
 
 
 class _Late:
-    """Stands for a generator: what is asked of this object is asked of that one."""
+    """Stand-in for a generator that forwards every attribute to it."""
 
     def __init__(self, seed: int | None) -> None:
         self._seed = seed
@@ -56,7 +58,7 @@ class _Late:
         return np.random.default_rng(self._seed)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # asked by `copy` and `pickle`, of this object
+        if name.startswith("__"):  # `copy` and `pickle` look these up on this object
             raise AttributeError(name)
         value = self.__dict__[name] = getattr(self._made, name)
         return value

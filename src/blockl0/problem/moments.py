@@ -1,9 +1,9 @@
-"""Rows without end: what least squares needs to know of them, kept in n + 2 rows.
+"""Sufficient statistics of rows for least squares, in n + 2 rows of memory.
 
 The triangular factor of [1 X y] has the same sum of squares as all rows, for every w and every
-intercept; see `blockl0.problem.factors`. So rows may come in chunks, from files, processes or
-machines, and be forgotten: a search of what is left is the search of all of them, and so is a
-proof. Factors keep distances between columns, which products X'X square and lose.
+intercept; see `blockl0.problem.factors`. So rows may arrive in chunks, from files, processes or
+machines, and be discarded: searching the factor searches all rows, and proofs hold for them, too.
+Factors keep distances between columns, which the products X'X square and lose.
 """
 
 from __future__ import annotations
@@ -36,28 +36,27 @@ from blockl0.validate import (
 Floats = NDArray[np.float64]
 
 FORMAT = "blockl0 moments 1"
-"""What a file begins with; a change of its content is a new number."""
+"""File header; the number changes with the content."""
 DRIFT = 64.0
-"""How many spreads a mean may lie from where the columns were thought to be before that is
-corrected: as much costs two digits."""
+"""Re-centre when a mean has moved this many spreads from the shift; that far costs two digits."""
 SEED = 0
-"""Of the folds of rows where none is given."""
+"""Default seed of the fold assignment."""
 
 
 class Moments:
-    """Counts, means and products of the columns and of the target, by rows that were seen once.
+    """Counts, means and products of the columns and the target, from rows read once.
 
-    Rows enter by `update`, or with other moments by `merge`, in any order; memory is O(n²) for each
+    Rows enter by `update`, or through other moments by `merge`, in any order; memory is O(n²) per
     fold, whatever the number of rows, and a row costs O(n²).
 
     Parameters
     ----------
     feature_names : sequence of str, optional
-        Of the columns; taken from a data frame where none are given.
+        Names of the columns; taken from a data frame if not given.
     folds : int, optional
-        Rows are divided at random into so many parts, for cross-validation; one is all of them.
+        Number of random parts of the rows, for cross-validation; 1 for no division.
     random_state : int, default=0
-        Of that division. It depends on the order of rows, not on the chunks they come in.
+        Seed of that division. It depends on the order of rows, not on the chunks they come in.
 
     Attributes
     ----------
@@ -65,7 +64,7 @@ class Moments:
         Rows of positive weight.
     n_features : int
     total : float
-        The sum of the weights.
+        Sum of the weights.
     n_folds : int
     feature_names : tuple of str or None
 
@@ -93,7 +92,7 @@ class Moments:
         self.random_state = random_state
         self.has_means = True
         self._factors: list[Factor] = []
-        # rows whose fold was drawn: a generator is set forth to there
+        # rows whose fold has been drawn; the generator is advanced to there
         self._n_drawn = 0
 
     @classmethod
@@ -107,19 +106,19 @@ class Moments:
         feature_names: Any = None,
         random_state: int = SEED,
     ) -> Self:
-        """The moments of an array, or of chunks one after the other.
+        """Compute the moments of an array, or of an iterable of chunks.
 
         Parameters
         ----------
         X : array-like, DataFrame, scipy.sparse, dask array or DataFrame, or an iterable of chunks
-            A chunk is a pair (X, y) or a triple (X, y, sample_weight); `y` is then left out.
-            Dask's are read partition by partition, by its workers where it has some.
+            A chunk is a pair (X, y) or a triple (X, y, sample_weight); leave out `y` then. Dask
+            objects are read partition by partition, on the workers if there are any.
         y : array-like (m,), optional
         sample_weight : array-like (m,), optional
         folds : int or array-like of int (m,)
-            How many, at random; or the fold of every row, 0, 1, …, with arrays.
+            Number of random folds, or for arrays the fold of every row, 0, 1, ….
         feature_names, random_state
-            As of `Moments`.
+            As for `Moments`.
         """
         labels = None if np.ndim(folds) == 0 else np.asarray(folds)
         n_folds = folds if labels is None else int(labels.max(initial=0)) + 1
@@ -149,16 +148,16 @@ class Moments:
         y_mean: float | None = None,
         feature_names: Any = None,
     ) -> Self:
-        """The moments that a table of products holds; half of the digits of rows are lost there.
+        """Convert a table of products; it has only half of the digits of the rows.
 
         Parameters
         ----------
         XtX, Xty, yty : array-like (p, p), (p,), float
-            X'X, X'y and y'y; of centred columns and a centred target where means are given.
+            X'X, X'y and y'y; of centred columns and a centred target if means are given.
         n : int
-            Rows.
+            Number of rows.
         X_colmeans, y_mean : array-like (p,), float, optional
-            The means. Without them there can be no intercept.
+            The means. Without them no intercept can be fitted.
         """
         G, means, has_means = check_gram(XtX, Xty, yty, X_colmeans, y_mean)
         found = cls(feature_names)
@@ -167,7 +166,7 @@ class Moments:
         factor.n_rows = check_integer("n", n, low=1)
         factor.triangle.R[0, 0] = np.sqrt(factor.n_rows)
         factor.triangle.R[1:, 1:] = _root(G)
-        # of a column nothing is known but its length: zero, or not constant
+        # only the length of a column is known: it is zero, or counts as not constant
         length = np.sqrt(G.diagonal()[:-1])
         factor.low, factor.high = means[:-1] - length, means[:-1] + length
         found._check_width(means.size - 1, None)
@@ -191,40 +190,40 @@ class Moments:
 
     @property
     def total(self) -> float:
-        """The sum of the weights."""
+        """Sum of the weights."""
         return sum(factor.total for factor in self._factors)
 
     @property
     def spreads(self) -> Floats:
-        """The standard deviation of every column, (n,)."""
+        """Standard deviation of every column, (n,)."""
         R = self.factor.triangle.R[1:, 1:-1]
         return np.sqrt(np.einsum("ij,ij->j", R, R) / self.total)
 
     @property
     def factor(self) -> Factor:
-        """The factor of all rows."""
+        """Factor of all rows."""
         return merged(self._checked())
 
     @property
     def fold_factors(self) -> list[Factor]:
-        """The factor of every fold."""
+        """Factor of every fold."""
         return self._checked()
 
     def update(self, X: Any, y: Any, sample_weight: Any = None, *, folds: Any = None) -> Self:
-        """Take in rows; nothing is changed where they are refused.
+        """Add rows; if they are rejected, nothing changes.
 
         Parameters
         ----------
         X : array-like, DataFrame or scipy.sparse (k, n)
         y : array-like (k,)
         sample_weight : array-like (k,), optional
-            They may all be zero, as a part of rows may be.
+            May be zero for a whole chunk.
         folds : array-like of int (k,), optional
-            The fold of every row; at random where there are several and none are given.
+            The fold of every row; drawn at random by default if there are several.
         """
         names = _names(X)
         if np.ndim(X) == 2 and np.shape(X)[0] == 0 and np.size(y) == 0:
-            # as filters leave them: nothing to take in, of columns that must be the same
+            # an empty chunk, such as a filter leaves, must still have the right columns
             if self._factors:
                 self._check_width(np.shape(X)[1], names)
             return self
@@ -250,7 +249,7 @@ class Moments:
         if self.n_folds == 1:
             self._factors[0].add(X, y, weights)
             return
-        # rows of a fold behind each other: gathered once, not once for each fold
+        # sort rows by fold: they are copied once, not once for each fold
         order = np.argsort(label, kind="stable")
         by_rows = X.flags.c_contiguous
         X, y = X.take(order, axis=0) if by_rows else X.T.take(order, axis=1).T, y[order]
@@ -260,13 +259,13 @@ class Moments:
             factor.add(X[start:stop], y[start:stop], own)
 
     def copy(self) -> Self:
-        """Moments of the same rows, which changes of these do not change."""
+        """Return an independent copy."""
         other = copy(self)
         other._factors = [factor.shifted(factor.shift) for factor in self._factors]
         return other
 
     def merge(self, other: Moments) -> Self:
-        """Take in all rows of other moments, of the same columns and folds."""
+        """Add all rows of other moments, of the same columns and folds."""
         if not isinstance(other, Moments):
             raise TypeError(f"`other` must be Moments, got {type(other).__name__}.")
         if not other._factors:
@@ -286,7 +285,7 @@ class Moments:
         return self
 
     def _follow_drift(self) -> None:
-        """Think of the columns as where they are now, if that is far from where they began."""
+        """Re-centre on the current means once they have drifted more than `DRIFT` spreads."""
         whole = merged(self._factors)
         R = whole.triangle.R
         if R[0, 0] == 0.0:
@@ -298,12 +297,12 @@ class Moments:
             self._factors = [factor.shifted(shift) for factor in self._factors]
 
     def prepared(self, fit_intercept: bool = True, **given: Any) -> Prepared:
-        """The problem on all rows; parameters as of `as_problem`."""
+        """Return the problem on all rows; parameters as for `as_problem`."""
         self.check_for(get_loss(given.get("loss", "squared")), fit_intercept)
         return self.factor.prepared(fit_intercept, **given)
 
     def check_for(self, loss: Loss, fit_intercept: bool) -> None:
-        """Refuse what moments do not know: other losses, an intercept without means."""
+        """Refuse losses other than squared, and an intercept without means."""
         if not loss.is_quadratic:
             raise ValueError(
                 f"Moments hold what the squared loss needs, got loss={loss.name!r}; fit that to "
@@ -316,15 +315,15 @@ class Moments:
             )
 
     def check_alone(self, y: Any, sample_weight: Any) -> None:
-        """Refuse a target, or weights, beside the moments, which hold them already."""
+        """Refuse a target or weights given beside the moments, which contain them."""
         for name, value in (("y", y), ("sample_weight", sample_weight)):
             if value is not None:
                 raise ValueError(f"Moments hold `{name}` already; leave it out.")
 
     def explained(self, coef: Floats, intercept: float) -> float:
-        """The share of the variance of the target that coefficients explain, R².
+        """Return the share of the target's variance that coefficients explain, R².
 
-        Of a target that is the same in all rows, as scikit-learn has it: 1 for itself, else 0.
+        For a constant target as in scikit-learn: 1 for a perfect fit, else 0.
         """
         factor = self.factor
         loss, rest = factor.mean_loss(coef, intercept), factor.triangle.R[1:, -1]
@@ -332,12 +331,12 @@ class Moments:
         return 1.0 - loss / variance if variance > 0.0 else float(loss == 0.0)
 
     def save(self, path: Any, force: bool = False) -> None:
-        """Write a NumPy archive (.npz), whole or not at all, with a checksum and no pickles."""
+        """Write a NumPy archive (.npz) atomically, with a checksum and no pickles."""
         write_archive(path, FORMAT, self._content(), force)
 
     @classmethod
     def load(cls, path: Any) -> Self:
-        """Read what `save` wrote; a file that was changed or cut is refused."""
+        """Read a file written by `save`; reject one that was modified or truncated."""
         return cls._from_content(read_archive(path, FORMAT, "a file of moments"))
 
     def _content(self) -> dict[str, Any]:
@@ -369,13 +368,13 @@ class Moments:
         return found
 
     def _labels(self, folds: Any, k: int) -> NDArray[np.int64]:
-        """The fold of each of k new rows."""
+        """Return the fold of each of k new rows."""
         if folds is not None:
             return check_folds(folds, k, self.n_folds)
         if self.n_folds == 1:
             return np.zeros(k, dtype=np.int64)
         bits = np.random.PCG64(self.random_state)
-        # a number of random() is a step, so that chunks do not matter
+        # random() takes one step per number, so the chunks do not matter
         bits.advance(self._n_drawn)
         self._n_drawn += k
         return (np.random.Generator(bits).random(k) * self.n_folds).astype(np.int64)
@@ -386,7 +385,7 @@ class Moments:
         return self._factors
 
     def _check_width(self, n: int, names: tuple[str, ...] | None) -> None:
-        """Refuse rows with other columns than those seen before."""
+        """Reject rows whose columns differ from those of earlier rows."""
         if self._factors and n != self.n_features:
             raise ValueError(f"These moments have {self.n_features} columns, got rows of {n}.")
         known = self.feature_names
@@ -407,7 +406,7 @@ class Moments:
 def problem_of(
     X: Any, y: Any, *, sample_weight: Any = None, memory_limit: Any = None, **given: Any
 ) -> Problem:
-    """The problem of data, or of moments instead of them; parameters as of `blockl0.solve`."""
+    """Create the problem for data, or for moments; parameters as for `blockl0.solve`."""
     if isinstance(X, Moments):
         X.check_alone(y, sample_weight)
         return X.prepared(fit_intercept=False, **given).problem
@@ -422,10 +421,9 @@ def problem_of(
 def tall_moments(
     X: Any, y: Any, sample_weight: Any, loss: Loss, folds: int = 1, seed: int = SEED
 ) -> Moments | None:
-    """The moments of a tall array of dask, or of a data frame; None for all else.
+    """Compute the moments of a tall dask array or a dask data frame; None for all else.
 
-    A frame needs the squared loss, and is refused with another one; arrays may then be cut into
-    columns.
+    A data frame requires the squared loss; arrays with another loss may be rechunked by columns.
     """
     if y is None or not is_partitioned(X) or not (is_frame(X) or is_cut_by_rows(X)):
         return None
@@ -436,7 +434,7 @@ def tall_moments(
 
 
 class _ByRows:
-    """An array (m, n) that lies by rows, which need not be copied to be read by rows."""
+    """An array (m, n) in row order, read by rows without a copy."""
 
     def __init__(self, X: Floats) -> None:
         self.X, self.shape = check_rows(X), X.shape
@@ -450,13 +448,13 @@ class _ByRows:
 
 
 def _row_parts(X: Any) -> Any:
-    """X to be read by rows."""
+    """Wrap X for reading by rows."""
     is_by_rows = isinstance(X, np.ndarray) and X.ndim == 2 and X.flags.c_contiguous
     return _ByRows(X) if is_by_rows else as_design(X)
 
 
 def _names(X: Any) -> tuple[str, ...] | None:
-    """The names of the columns of a data frame; of other things there are none."""
+    """Return the column names of a data frame, else None."""
     names = getattr(X, "columns", None)
     return None if names is None else tuple(map(str, names))
 
@@ -464,7 +462,7 @@ def _names(X: Any) -> tuple[str, ...] | None:
 def _part_moments(
     names: Any, n_folds: int, seed: int, start: int, X: Any, y: Any, *rest: Any
 ) -> Moments:
-    """The moments of a partition whose rows begin at `start`."""
+    """Compute the moments of a partition whose rows begin at `start`."""
     weights, labels = rest
     part = Moments(names, folds=n_folds, random_state=seed)
     part._n_drawn = start
@@ -481,7 +479,7 @@ def _as_chunk(chunk: Any) -> tuple[Any, ...]:
 
 
 def _root(G: Floats) -> Floats:
-    """The triangular R with R'R = G, for a positive semidefinite G of any rank."""
+    """Return the triangular R with R'R = G, for a positive semidefinite G of any rank."""
     scale = np.sqrt(np.where(G.diagonal() > 0.0, G.diagonal(), 1.0))
     values, axes = np.linalg.eigh(G / scale / scale[:, None])
     rows = np.sqrt(np.maximum(values, 0.0))[:, None] * axes.T * scale

@@ -1,4 +1,4 @@
-"""Newton's method on a fixed support: the true minimizer of a smooth loss there."""
+"""Newton's method on a fixed support, for smooth losses of one or several outputs."""
 
 from __future__ import annotations
 
@@ -27,21 +27,23 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 FIRST_STEPS = 30
-"""Steps after which a fit that goes on is made a path of fits, each the start of the next one."""
+"""Steps after which an unfinished fit switches to a path of fits, each starting from the last."""
 EXTRA_RIDGES = 10.0 ** -np.arange(1.0, 15.0)
-"""The ridges added along that path, of unit columns: where few samples bend a loss with kinks, as
-of separable classes with next to no ridge, those that do hardly change from each to the next."""
+"""Ridges added along that path, for unit columns. Where few samples have curvature, as with kinks
+or for separable classes almost without ridge, which samples these are hardly changes between
+neighbouring ridges.
+"""
 HALVES = np.array([[0.5], [-0.5]])
-"""The predictors of two classes, whose difference is that of the logistic loss."""
+"""Contrast of two classes; the difference of their predictors is that of the logistic loss."""
 STEADY = 1e-3
-"""Share of the largest curvature that a last step may change: beyond it there was a kink."""
+"""Share of the largest curvature that may change in a last step; more means a kink."""
 
 
 class Fit(NamedTuple):
-    """A point with a given support: its smooth part, its intercept, and how far it might fall.
+    """A fit on a support: its smooth value, intercept, and a lower bound.
 
-    `least` is `value` at a minimizer, and less where a fit was given up. Of several outputs there
-    are as many intercepts.
+    `least` is `value` at a minimizer, and lower if the fit was given up. Several outputs have one
+    intercept each.
     """
 
     w: Floats
@@ -59,15 +61,15 @@ def minimize_on(
 ) -> Fit:
     """Minimize the smooth part over w with the given support, from w, by Newton's method.
 
-    It starts from the given intercept, or from the best one. It ends where the squared Newton
-    decrement g' inv(H) g, which is twice what is left to gain to second order and does not depend
-    on units, is below 1e-12 of the objective or of F(0)/100, and one more step, without a kink of
-    the loss on its way, is made; or where no step lowers the objective in floating point. Once
-    duality proves that `target` is out of reach, the point is given up as it is.
+    It starts from the given intercept, or from the best one. It stops when the squared Newton
+    decrement g' inv(H) g, which is twice the gain left to second order and independent of units, is
+    below 1e-12 of the objective or of F(0)/100, after one more step without a kink of the loss on
+    the way; or when no step lowers the objective in floating point. If duality proves that `target`
+    is out of reach, the current point is returned.
 
-    O(m|S|² + |S|³) a step, of C classes O(m|S|²C² + |S|³C³). Never ends above its start on that
-    support. On separable data without ridge the minimizer is at infinity, and the loss is below
-    1e-13 of F(0) where it ends.
+    O(m|S|² + |S|³) per step, O(m|S|²C² + |S|³C³) for C classes. The result is never above the start
+    on that support. On separable data without ridge the minimizer is at infinity, and the loss is
+    below 1e-13 of F(0) at the end.
     """
     if support.size == 0:
         return fit_nothing(problem)
@@ -89,7 +91,7 @@ def minimize_on(
 
 
 def _descend(part: Part, start: Any, target: float, n_free: int) -> Descent:
-    """The descent from a point; one that takes long on kinks goes along a path of ridges."""
+    """Descend from a point; if kinks make that slow, follow a path of decreasing ridges."""
     if not part.has_kinks:
         return descend(part, start, target, MAX_STEPS)
     found = descend(part, start, target, FIRST_STEPS)
@@ -106,9 +108,9 @@ def _descend(part: Part, start: Any, target: float, n_free: int) -> Descent:
 
 
 class Restricted(Part):
-    """A loss of one predictor on some columns, that of the intercept first."""
+    """A loss of one predictor on some columns, the intercept first."""
 
-    has_kinks = True  # of some losses; others hardly ever take that long
+    has_kinks = True  # true of some losses; the others hardly ever take that long
 
     def __init__(self, loss: Loss, A: Floats, y: Floats, weights: Floats, ridge: Floats) -> None:
         self.has_majorizer = bool(np.isfinite(loss.curvature_bound))
@@ -116,14 +118,14 @@ class Restricted(Part):
         super().__init__(loss, A, y, weights, ridge, typical)
 
     def begin(self, local: Any, target: float, max_steps: int) -> Descent | None:
-        """The steps of the logistic loss by compiled code, as the softmax loss of two classes."""
+        """Take the first steps of the logistic loss in compiled code, as softmax of two classes."""
         if not self.loss.is_softmax_of_two:
             return None
         is_second = (self.y < 0.0).astype(np.int64)
         return begin_mixed(self, HALVES, is_second, self.ridge, local, target, max_steps)
 
     def at(self, v: Floats, eta: Floats | None = None) -> Bent:
-        """The point with its value, slope and curvatures."""
+        """Evaluate value, slope and curvatures at v."""
         return Bent(self, v, eta)
 
 
@@ -137,20 +139,20 @@ class Bent(Local):
 
     @lazy
     def slope(self) -> Floats:
-        """The gradient in v."""
+        """Gradient in v."""
         part = self.part
         return part.A.T @ (part.weights * self.dual) + part.ridge * self.v
 
     def along(self, change: Floats) -> tuple[float, float]:
-        """Slope and curvature of the loss along a change of the predictors."""
+        """Return slope and curvature of the loss along a change of the predictors."""
         weighted = self.part.weights * change
         return float(weighted @ self.dual), float((weighted * change) @ self.curvature)
 
     def newton_step(self, mix: float = 0.0) -> Floats:
-        """The step to the minimum of the second-order model.
+        """Return the step to the minimum of the second-order model.
 
-        Where few samples bend it is too long: then some of the curvature of quadratics that touch
-        here and lie above is mixed in.
+        The step is too long where few samples have curvature; `mix` then adds a share of the
+        curvature of a quadratic majorizer.
         """
         part, curvature = self.part, self.curvature
         if mix > 0.0:
@@ -170,15 +172,15 @@ class Bent(Local):
         return newton_direction(H, self.slope, terms, np.ones(self.v.size), rooted)
 
     def is_steady(self, other: Bent) -> bool:
-        """Whether the curvatures at another point are these: there was no kink on the way."""
+        """Return whether curvatures hardly differ at another point: no kink lies between."""
         largest = max(self.part.typical, float(self.curvature.max()))
         return bool(np.abs(other.curvature - self.curvature).max() <= STEADY * largest)
 
     def bound(self, step: Floats) -> float:
-        """A value that the objective has nowhere on these columns, by duality; or −inf.
+        """Return a lower bound of the objective on these columns by duality, or −inf.
 
-        u + D·A·step is feasible in the dual, with ridge and without, if H·step = −slope: the dual
-        of the second-order model. Where it leaves the domain of the conjugate it says nothing.
+        u + D·A·step is dual feasible, with ridge and without, if H·step = −slope: it solves the
+        dual of the second-order model. Outside the domain of the conjugate the bound is void.
         """
         part = self.part
         conjugate = getattr(part.loss, "conjugate", None)
@@ -191,7 +193,7 @@ class Bent(Local):
 
 
 def fit_nothing(problem: Problem) -> Fit:
-    """The point without columns: the intercept alone."""
+    """Return the point without columns: only the intercept is fitted."""
     zero = problem.zero()
     eta = np.zeros((problem.n_samples, *zero.shape[1:]))
     b = problem.best_intercept(eta) if problem.has_intercept else 0.0 * zero[:1].sum(axis=0)

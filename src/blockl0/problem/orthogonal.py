@@ -1,9 +1,4 @@
-"""What the columns themselves say, by orthogonal factorizations: dependence, fits, rounding.
-
-The products X'X square the distances between columns, so that they cannot tell 1e-8 from nothing.
-Here is the one place that decides what "dependent" means; whatever a search reads off products is
-only a proposal until it has been judged here.
-"""
+"""for no columns."""
 
 from __future__ import annotations
 
@@ -26,28 +21,29 @@ Bools = NDArray[np.bool_]
 _lapack: Any = lapack
 
 DEPENDENT = 1e-8
-"""Columns depend on each other when one of them, scaled to length 1 (with the weights and the ridge
-of the problem), is at most this far from the span of the others. No support of a result holds such
-columns, and "optimal" is said of all supports that hold none."""
+"""Columns are dependent if one of them, scaled to length 1 (with the weights and the ridge of the
+problem), is at most this far from the span of the others. No support of a result holds such
+columns, and "optimal" refers to all supports without them.
+"""
 ROUNDED = 1e-13
-"""Distance of a unit column from others below which it is a combination of these, to rounding."""
+"""Distance of a unit column from others below which it is an exact combination, up to rounding."""
 FEW_COLUMNS = 32
-"""Columns of a factor up to which it pays to remember what is above its diagonal."""
+"""Largest factor for which the mask of the upper triangle is cached."""
 REFLECTED_AT_ONCE = 32
-"""Columns that LAPACK may take together; it asks for so much memory for each of them."""
+"""Columns per LAPACK block, which determines the size of its workspace."""
 OPERATIONS = 8.0
-"""Roundings of one entry that a fit and its objective accumulate, in units of the precision."""
+"""Rounding errors per entry accumulated by a fit and its objective, in units of the precision."""
 EPSILON = float(np.finfo(np.float64).eps)
 TIE = 1e-10
-"""Share of the objective by which a point must be better to count; less is rounding."""
+"""Share of the objective by which a point must be lower to count as better."""
 PRECISION = OPERATIONS * EPSILON
-"""Of the length of a unit column: what rounding of its entries may move it by."""
+"""Relative rounding error of a unit column's entries."""
 
 
 def distances(R: Floats) -> Floats:
-    """Of each of k unit columns with triangular factor R (k, k), the distance from all others.
+    """Return the distance of each of k unit columns with factor R (k, k) from all others.
 
-    It is 1/‖e_j' inv(R)‖, accurate to the precision over the distance itself. O(k³/3).
+    It is 1/‖e_j' inv(R)‖, accurate to the precision divided by the distance itself. O(k³/3).
     """
     if R.size == 0:
         return np.empty(0)
@@ -59,9 +55,9 @@ def distances(R: Floats) -> Floats:
 
 
 def are_apart(R: Floats, least: float) -> bool:
-    """Whether each of k > 0 unit columns with triangular factor R is farther from all others.
+    """Return whether k > 0 unit columns with factor R are all farther than `least` from the others.
 
-    None is nearer than one over the length of all of inv(R), which is quicker to say.
+    No distance is below 1/‖inv(R)‖_F, which is cheaper to compute.
     """
     inverse, info = _lapack.dtrtri(R)
     if info == 0 and least * math.sqrt(np.vdot(inverse, inverse)) < 1.0:
@@ -70,9 +66,9 @@ def are_apart(R: Floats, least: float) -> bool:
 
 
 def reflected(A: Floats) -> tuple[Floats, Floats, Floats]:
-    """Reflections that make A (m, k), m ≥ k > 0, triangular, as LAPACK keeps them, and R (k, k).
+    """Return Householder reflections that make A (m, k), m ≥ k > 0, triangular, and R (k, k).
 
-    By LAPACK itself: for a few columns most of the time of `numpy.linalg.qr` goes around it.
+    Calls LAPACK directly: for a few columns most of the time of `numpy.linalg.qr` is overhead.
     """
     k = A.shape[1]
     reflections, scales, _, info = _lapack.dgeqrf(A, lwork=REFLECTED_AT_ONCE * k)
@@ -83,12 +79,12 @@ def reflected(A: Floats) -> tuple[Floats, Floats, Floats]:
 
 @lru_cache(maxsize=FEW_COLUMNS)
 def _upper(k: int) -> Floats:
-    """Ones on and above the diagonal, (k, k)."""
+    """Return a mask of ones on and above the diagonal, (k, k)."""
     return np.triu(np.ones((k, k)))
 
 
 def smallest_distance(A: Floats) -> float:
-    """The least distance of a unit column of A (m, k) from the span of the others; 1 for none."""
+    """Return the least distance of a unit column of A (m, k) from the span of the others."""
     if A.shape[1] == 0:
         return 1.0
     if A.shape[0] < A.shape[1]:
@@ -97,10 +93,10 @@ def smallest_distance(A: Floats) -> float:
 
 
 def project_away(Q: Floats, X: Floats) -> tuple[Floats, Floats]:
-    """(X less its projection on orthonormal columns Q, the shares Q'X of it), O(m |Q| c).
+    """Project X on the complement of orthonormal Q; return the rest and Q'X. O(m |Q| c).
 
-    Twice, since what is left of a column near the span of Q has the rounding of the whole column;
-    the second time that rounding is projected away, too.
+    Projects twice: what is left of a column close to the span of Q has the rounding error of the
+    whole column, which the second projection removes.
     """
     shares = Q.T @ X
     rest = X - Q @ shares
@@ -110,10 +106,10 @@ def project_away(Q: Floats, X: Floats) -> tuple[Floats, Floats]:
 
 
 def orthonormal(A: Floats, nearest: float = ROUNDED) -> Floats:
-    """Orthonormal columns that span those of A, but for directions that are nearer than rounding.
+    """Return an orthonormal basis of the span of A, without directions that are rounding.
 
-    A fit leaves out columns that are nearly, and not wholly, combinations of others; which of them
-    is its own affair, and so a bound is that of all.
+    A fit drops columns that are nearly, but not exactly, combinations of others. Which of them is
+    its own choice, so a bound must use all of them.
     """
     if A.shape[1] == 0:
         return A
@@ -125,9 +121,10 @@ def orthonormal(A: Floats, nearest: float = ROUNDED) -> Floats:
 
 
 def independent_positions(A: Floats, n_first: int = 0) -> Ints:
-    """A large set of unit columns of A (m, k) that do not depend on each other, ascending.
+    """Select a large set of independent unit columns of A (m, k), ascending.
 
-    The first `n_first`, which must be independent, are in it; the others join the farthest first.
+    It contains the first `n_first`, which must be independent; the others are added in the order of
+    a pivoted QR factorization.
     """
     first, rest = np.arange(n_first), A[:, n_first:]
     if n_first:
@@ -142,10 +139,10 @@ def independent_positions(A: Floats, n_first: int = 0) -> Ints:
 
 
 def is_resolved(A: Floats) -> bool:
-    """Whether unit columns of A (m, k) that a fit leaves out are combinations of those it keeps.
+    """Return whether the unit columns that a fit of A (m, k) drops are exact combinations.
 
-    Between that and independence there is a choice which of them to keep, and another one may be
-    better: the fit on more columns is then no bound of that on fewer.
+    A column between dependent and exact leaves a choice which one to keep, and another choice may
+    fit better: then a fit on more columns is no bound for one on fewer.
     """
     if smallest_distance(A) > DEPENDENT:
         return True
@@ -158,16 +155,15 @@ def is_resolved(A: Floats) -> bool:
 def exchange_gain(
     A: Floats, b: Floats, x: Floats, low: Floats, high: Floats, is_free: Bools
 ) -> float:
-    """What ½‖b − Ax‖² may fall by when a column that x leaves out takes the place of another.
+    """Bound the decrease of ½‖b − Ax‖² by exchanging a dropped column for another.
 
-    For unit columns A (m, k) and the best x of those that are free, as far as these are
-    independent. A column that is left out is a combination of them, with shares t, and a rest e.
-    Where it takes the place of one of them its coefficient is x_j/t_j, which gains that times e'r.
-    Within bounds it may move until it comes to its own, or another one to its; then those free
-    columns leave their places.
+    For unit columns A (m, k) and the best x of the free ones, as far as these are independent. A
+    dropped column is a combination of them, with shares t, plus a rest e. If it replaces one of
+    them its coefficient is x_j/t_j, which gains that times e'r. Within bounds it may move until it
+    reaches its own bound, or another column reaches its; then those free columns are replaced.
 
-    Infinite where nothing is known: where e is longer than rounding makes it, or where several
-    columns may come at once, whose coefficients are large if their shares are nearly parallel.
+    Infinite if no bound is known: if e is longer than rounding explains, or if several columns may
+    enter at once, as their coefficients are large when their shares are nearly parallel.
     """
     free = np.flatnonzero(is_free)
     chosen = free[independent_positions(A[:, free])] if free.size else free
@@ -186,7 +182,7 @@ def exchange_gain(
     T = np.abs(solve_triangular(R, shares[:, is_near], check_finite=False))
     sides = np.abs(x[chosen] - [np.zeros(chosen.size), low[chosen], high[chosen]])
     sizes = np.where(np.isfinite(sides), sides, 0.0).max(axis=0, initial=0.0)
-    # what is left of the free ones must not depend on the one that comes
+    # the remaining free columns must not depend on the entering one
     may_leave = T * distances(R)[:, None] > DEPENDENT
     reach = np.divide(sizes[:, None], T, out=np.zeros_like(T), where=may_leave)
     own = high[near] - low[near]
@@ -196,9 +192,9 @@ def exchange_gain(
 
 
 def least_squares(A: Floats, b: Floats, n_first: int = 0) -> Floats:
-    """argmin ‖b − Av‖ for unit columns A (m, k); of columns that depend on others some stay zero.
+    """Solve argmin ‖b − Av‖ for unit columns A (m, k); some dependent columns stay zero.
 
-    The first `n_first` columns are not among those. Of b (m, q) each column has its own.
+    The first `n_first` columns are never dropped. Each column of b (m, q) is solved separately.
     """
     m, k = A.shape
     if m >= k > 0:
@@ -218,11 +214,11 @@ def least_squares(A: Floats, b: Floats, n_first: int = 0) -> Floats:
 
 
 def rounding_of(problem: Problem, w: Floats, smooth: float | None = None) -> float:
-    """What rounding of the data leaves of an objective: below it there is nothing to be told.
+    """Return the rounding error of an objective: smaller differences mean nothing.
 
-    A relative change ε of the entries moves the residual by δ = ε(‖y‖ + Σ|w_j|‖x_j‖), so that a
-    loss of ½δ² is none; and any loss ½‖r‖² is known to ε‖y‖‖r‖ at best. Squared loss only; the
-    smooth part at w may be known.
+    A relative change ε of the entries moves the residual by δ = ε(‖y‖ + Σ|w_j|‖x_j‖), so a loss of
+    ½δ² cannot be distinguished from zero; and any loss ½‖r‖² is known to ε‖y‖‖r‖ at best. Squared
+    loss only; pass the smooth part at w if it is known.
     """
     support = COLUMNS.support(w)
     lengths = np.sqrt(problem.sq_norms[support])
@@ -235,9 +231,9 @@ def rounding_of(problem: Problem, w: Floats, smooth: float | None = None) -> flo
 
 
 def tie_at(problem: Problem, w: Floats, objective: float | None = None) -> float:
-    """By how much another point must be lower than w to be better, for the squared loss.
+    """Return by how much a point must be lower than w to count as better, squared loss only.
 
-    Where the objective at w is known, it is not made again.
+    `objective` is that of w, if known.
     """
     objective = problem.objective(w) if objective is None else objective
     smooth = objective - problem.cost(problem.held(w))
@@ -245,9 +241,9 @@ def tie_at(problem: Problem, w: Floats, objective: float | None = None) -> float
 
 
 class Columns:
-    """All columns of a problem with the squared loss, weighted, ridge included, of length 1.
+    """All columns of a squared-loss problem, weighted, ridge included, of length 1.
 
-    A tall matrix is reduced to a triangular factor once, so that what follows costs O(n) rows.
+    A tall matrix is reduced to a triangular factor once, so later operations cost O(n) rows.
 
     Attributes
     ----------
@@ -267,11 +263,11 @@ class Columns:
         self.Z, self.b = A, b
 
     def are_independent(self, support: Ints) -> bool:
-        """Whether no column of a support depends on the others."""
+        """Return whether no column of a support depends on the others."""
         return smallest_distance(self.Z[:, support]) > DEPENDENT
 
     def loss(self, support: Ints) -> float:
-        """½‖r‖² of the fit on a support, for a target of length 1."""
+        """Return ½‖r‖² of the fit on a support, for a target of length 1."""
         if support.size == 0:
             return 0.5 * float(self.b @ self.b)
         Q = np.linalg.qr(self.Z[:, support])[0]
@@ -279,7 +275,7 @@ class Columns:
         return 0.5 * float(r @ r)
 
     def without(self, forced: Ints, columns: Ints) -> tuple[Floats, Floats]:
-        """(columns, target) less their projections on the forced columns, (r, c) and (r,)."""
+        """Project columns and target off the forced columns; return (r, c) and (r,)."""
         Z, b = self.Z[:, columns], self.b
         if forced.size == 0:
             return Z, b

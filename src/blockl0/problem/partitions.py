@@ -1,7 +1,7 @@
-"""Rows that lie in partitions: arrays and data frames of dask, read by rows.
+"""Dask arrays and data frames that are read by rows, partition by partition.
 
-Every partition is worked on where it is, and only what is made of it travels. Nothing of dask is
-imported before there is an object of it.
+Each partition is processed where it is stored, and only the result travels. Dask is not imported
+before one of its objects is given.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ import numpy as np
 from blockl0.text import listing
 
 TALL = 4.0
-"""Rows per column from which an array that is cut by rows is read by rows."""
+"""Rows per column from which an array chunked by rows is read by rows."""
 MOST_COLUMNS = 5000
-"""Of such an array."""
+"""Largest number of columns of such an array."""
 UNKNOWN = 1 << 40
-"""Rows that a partition of unknown size may have."""
+"""More rows than a partition of unknown size can have."""
 
 
 def is_partitioned(X: Any) -> bool:
-    """Whether X is an array or a data frame of dask."""
+    """Return whether X is a dask array or data frame."""
     return hasattr(X, "dask") and hasattr(X, "npartitions")
 
 
 def is_frame(X: Any) -> bool:
-    """Whether it has names of columns."""
+    """Return whether X has column names."""
     return hasattr(X, "columns")
 
 
 def is_cut_by_rows(X: Any) -> bool:
-    """Whether an array is tall, of a number of rows that may not be known, and in several parts."""
+    """Return whether an array is tall, or of unknown length, and split by rows."""
     m, n = X.shape
     is_known = not np.isnan(m)
     return X.numblocks[0] > 1 and n <= MOST_COLUMNS and (not is_known or m >= TALL * n)
@@ -42,9 +42,9 @@ def is_cut_by_rows(X: Any) -> bool:
 def each_part(
     begin: Callable[..., Any], X: Any, y: Any, sample_weight: Any, labels: Any
 ) -> Iterator[Any]:
-    """begin(start, X, y, weights, labels) of every partition, made by dask, in their order.
+    """Yield begin(start, X, y, weights, labels) for every partition, in order, computed by dask.
 
-    `start` is the number of rows before, or where that is not known, more than there can be.
+    `start` is the number of rows before the partition; if that is unknown, an upper bound.
     """
     from blockl0.storage.dask_arrays import Held, get_dask, make_runner
 
@@ -69,16 +69,16 @@ def each_part(
 
 
 def _starts(sizes: Any) -> list[int] | None:
-    """Where the chunks begin, and the last one ends; None where a size is not known."""
+    """Return the boundaries of the chunks; None if a size is unknown."""
     if any(np.isnan(size) for size in sizes):
         return None
     return np.cumsum([0, *sizes]).astype(int).tolist()
 
 
 def chosen_columns(X: Any, columns: Any, names: Any = None) -> Any:
-    """Some columns of X, computed and brought here, (m, k).
+    """Compute some columns of X, (m, k), as an array in memory.
 
-    Those of a frame by the names of all that it should have, in their order.
+    Columns of a data frame are selected by name; `names` are the names and order it must have.
     """
     if not is_frame(X):
         return np.asarray(X[:, columns].compute())
@@ -96,7 +96,7 @@ def _begun(begin: Any, start: Any, *parts: Any) -> Any:
 
 
 def _pieces(part: Any, starts: list[int] | None, n: int) -> list[Any]:
-    """What belongs to each partition: delayed, or cut from an array in memory, or nothing."""
+    """Return what belongs to each partition: delayed chunks, slices of an array, or None."""
     if part is None:
         return [None] * n
     if is_partitioned(part):

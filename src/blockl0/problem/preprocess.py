@@ -1,9 +1,8 @@
-"""The unpenalized intercept, done exactly: columns centred implicitly, by apply and invert.
+"""The unpenalized intercept, handled exactly: implicit centring by `apply`, undone by `invert`.
 
-For the squared loss the best intercept is the weighted mean of the residual, so centring X and y
-by weighted means removes it from the problem. For other losses `Problem.has_intercept` takes the
-minimum over the intercept inside the objective, and every local model is centred by its own
-weights.
+For the squared loss the best intercept is the weighted mean of the residual, so centring X and y by
+weighted means removes it from the problem. For other losses `Problem.has_intercept` minimizes over
+the intercept inside the objective, and every local model is centred by its own weights.
 """
 
 from __future__ import annotations
@@ -24,22 +23,22 @@ from blockl0.storage.summary import centre
 Floats = NDArray[np.float64]
 
 SPLIT = 2.0**27 + 1.0
-"""The factor that splits a float64 into halves whose products are exact."""
+"""Factor that splits a float64 into halves whose products are exact."""
 FIRST_ROWS = 256
-"""Rows that are looked at first where different ones are counted."""
+"""Rows in the first chunk when distinct rows are counted."""
 
 
 class ConstantColumnWarning(UserWarning):
-    """A column is constant up to rounding, so that the intercept takes its place."""
+    """A column is constant up to rounding, so the intercept makes it redundant."""
 
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A problem without intercept, or with one inside its objective, and the way back.
+    """A problem after intercept handling, with what is needed to undo it.
 
-    `shift_y` holds the numbers that were taken from y, one after the other, of several responses
-    arrays (q,) of them, and `centred` the design, with its `means` and `rests`, where there is an
-    intercept.
+    The problem has no intercept, or one inside its objective. `shift_y` are the numbers subtracted
+    from y in turn, arrays (q,) for several responses; `centred` is the design with its `means` and
+    `rests` if there is an intercept.
     """
 
     problem: Problem
@@ -47,9 +46,10 @@ class Prepared:
     centred: Any = None
 
     def invert(self, w: Floats) -> tuple[Floats, Any]:
-        """(coef, intercept) for the data as the user gave them, of the shape that w has.
+        """Return (coef, intercept) for the user's data, of the same shape as w.
 
-        The intercept is rounded once: it is the difference of numbers that may be much larger.
+        The intercept is rounded only once, as it is the difference of numbers that may be much
+        larger.
         """
         problem, design = self.problem, self.centred
         if design is None:
@@ -65,12 +65,12 @@ class Prepared:
 
 
 def apply(problem: Problem, fit_intercept: bool = True) -> Prepared:
-    """Give a problem an unpenalized intercept; its objective is then the minimum over it, too."""
+    """Add an unpenalized intercept to a problem; its objective is then minimized over it."""
     if not fit_intercept:
         return Prepared(problem)
     weights = problem.sample_weight
     design = centred(problem.design, weights)
-    # a kept column may be the intercept's
+    # a kept column may be constant, which the intercept makes redundant
     keep = independent(design, problem.keep, weights, problem.ridge, problem.units)
     y, shifts, has_intercept = problem.y, (), True
     if problem.loss.shifts_with_target:
@@ -81,13 +81,13 @@ def apply(problem: Problem, fit_intercept: bool = True) -> Prepared:
 
 
 def _shift(y: Floats, weights: Floats | None, is_quadratic: bool) -> tuple[Floats, tuple[Any, ...]]:
-    """The target less what an intercept makes up for, and the numbers that were taken from it."""
+    """Subtract from the target what an intercept absorbs; return also the shifts."""
     if y.ndim == 2:
         each = [_shift(response, weights, is_quadratic) for response in y.T]
         shifts = tuple(np.array(own) for own in zip(*(own for _, own in each), strict=True))
         return np.column_stack([response for response, _ in each]), shifts
     if not is_quadratic:
-        # outliers, which a robust loss is for, must not cost the others their digits
+        # outliers, for which a robust loss is chosen, must not cost the other values digits
         middle = float(np.median(y))
         return y - middle, (middle,)
     y, mean, rest = centre(y, weights)
@@ -95,7 +95,7 @@ def _shift(y: Floats, weights: Floats | None, is_quadratic: bool) -> tuple[Float
 
 
 def _intercept(design: Any, w: Floats, *terms: float) -> float:
-    """Σ terms − Σ_j mean_j w_j, as if exact, rounded once."""
+    """Compute Σ terms − Σ_j mean_j w_j as if exactly, rounded once."""
     support = w.nonzero()[0]
     v, rests = w[support], design.rests[support]
     products = exact_products(design.means[support], v)
@@ -105,29 +105,29 @@ def _intercept(design: Any, w: Floats, *terms: float) -> float:
 
 
 def exact_products(a: Floats, b: Floats) -> list[float]:
-    """Numbers whose sum is Σ_j a_j b_j exactly: rounded products, and what rounding took of them.
+    """Return numbers whose exact sum is Σ_j a_j b_j: rounded products and rounding errors.
 
-    By Dekker's algorithm, and number by number: they are few, and a call of NumPy takes longer.
+    Dekker's algorithm, in pure Python: for few numbers calls of NumPy take longer.
     """
     found: list[float] = []
     for x, y in zip(a.tolist(), b.tolist(), strict=True):
         p, (x_high, x_low), (y_high, y_low) = x * y, _halves(x), _halves(y)
         e = ((x_high * y_high - p) + x_high * y_low + x_low * y_high) + x_low * y_low
-        # beyond the range of the splitting, above 1e300, there is nothing to add
+        # beyond the range of the splitting, above 1e300, the error term is dropped
         found += (p, e) if math.isfinite(e) else (p,)
     return found
 
 
 def _halves(a: float) -> tuple[float, float]:
-    """Two numbers of 26 bits whose sum is a, by Veltkamp's splitting."""
+    """Split a into two numbers of 26 bits, by Veltkamp's method."""
     high = SPLIT * a - (SPLIT * a - a)
     return high, a - high
 
 
 def drop_unweighted(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
-    """Leave out rows of weight zero; what is given is returned as it is when there are none.
+    """Remove rows of weight zero; return the arguments themselves if there are none.
 
-    So is X in blocks of columns, where such rows count for nothing.
+    X in blocks is returned as it is, as its rows of weight zero contribute nothing.
     """
     if sample_weight is None or np.all(sample_weight > 0.0) or isinstance(X, Design):
         return X, y, sample_weight
@@ -136,10 +136,10 @@ def drop_unweighted(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
 
 
 def count_distinct_rows(X: Any, enough: int) -> int:
-    """How many different rows X has, counted no further than `enough`.
+    """Count the distinct rows of X, up to `enough`.
 
-    Rows are told apart by a random combination of their entries, O(entries) for all of them. Those
-    of X in blocks, which would be a pass, are taken to differ.
+    Rows are compared by a random combination of their entries, O(entries) for all of them. Rows of
+    X in blocks, which would take a pass, are assumed to differ.
     """
     if isinstance(X, Design):
         return min(X.shape[0], enough)
@@ -149,7 +149,7 @@ def count_distinct_rows(X: Any, enough: int) -> int:
     step = max(enough, FIRST_ROWS)
     for start in range(0, X.shape[0], step):
         part = rows[start : start + step]
-        # huge entries may overflow: a row is then like others of that kind, which is rare
+        # huge entries may overflow and make rows look equal, which is rare
         with np.errstate(over="ignore", invalid="ignore"):
             seen = np.union1d(seen, np.nan_to_num(_combine(part, mix)))
         if seen.size >= enough:
@@ -159,7 +159,7 @@ def count_distinct_rows(X: Any, enough: int) -> int:
 
 
 def _combine(rows: Any, mix: Floats) -> Floats:
-    """Σ_j row_j mix_j, the same bits for equal rows, whatever stands around them."""
+    """Compute Σ_j row_j mix_j with the same bits for equal rows, whatever the rows around them."""
     if not sp.issparse(rows):
         return (rows * mix).sum(axis=1)
     terms = rows.data * mix[rows.indices]

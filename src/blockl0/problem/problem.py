@@ -1,4 +1,4 @@
-"""The problem record: what goes with what, and the objective that every method is judged by."""
+"""The problem record, and the objective by which every method is judged."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from blockl0.validate import (
 Floats = NDArray[np.float64]
 
 SMALLEST = float(np.finfo(np.float64).tiny)
-"""The smallest float64 of full precision, to divide by instead of zero."""
+"""The smallest normal float64, to divide by instead of zero."""
 
 
 def _no_columns() -> NDArray[np.int64]:
@@ -40,10 +40,10 @@ def _no_columns() -> NDArray[np.int64]:
 class Problem:
     """min_w Σ_i weight_i ℓ(x_i'w, y_i) + ½·ridge·‖w‖² + price·‖w‖₀  subject to  ‖w‖₀ ≤ budget.
 
-    Where a sample has C predictors, as for the softmax loss or C responses, w is (n, C), and ‖w‖₀
-    counts the columns of X with a nonzero coefficient; it counts groups where `units` are groups,
-    each at its own share of the price where there are `costs`. Coefficients stay within `bounds`.
-    Fields are taken as they are; `as_problem` checks and casts user input.
+    If a sample has C predictors, as for the softmax loss or C responses, w is (n, C), and ‖w‖₀
+    counts the columns of X with a nonzero coefficient. It counts groups if `units` are groups,
+    weighted by `costs` if given. Coefficients stay within `bounds`. Fields are not checked;
+    `as_problem` checks and casts user input.
 
     Attributes
     ----------
@@ -57,21 +57,21 @@ class Problem:
     sample_weight : ndarray (m,) or None
         None means all ones.
     keep : ndarray of int64
-        Units that must stay in the support, sorted; ‖w‖₀ counts them, at zero as well.
+        Units that must stay in the support, sorted; ‖w‖₀ counts them even if they are zero.
     has_intercept : bool
-        Whether the smooth part is the minimum over an intercept b of f(Xw + b), which is not
-        penalized and not counted. Method "refit" knows it; see `blockl0.problem.preprocess`.
+        Whether the smooth part is the minimum over an intercept b of f(Xw + b), which is neither
+        penalized nor counted. Only for method "refit"; see `blockl0.problem.preprocess`.
     units : Units
-        What price and budget count.
+        What penalty and budget count.
     bounds : (ndarray (n,), ndarray (n,)) or None
         (low, high) of the coefficients of every column, low ≤ 0 ≤ high, for all outputs.
     costs : ndarray or None
-        Of every unit, in prices; None for all ones.
+        Cost of every unit as a multiple of the price; None for all ones.
     scale : ndarray (n,) or None
-        Powers of two by which the columns were multiplied; None for none. All methods work with
-        the scaled ones; `from_given` and `to_given` convert coefficients.
+        Powers of two by which the columns were multiplied; None for none. All methods work on the
+        scaled columns; `from_given` and `to_given` convert coefficients.
     shared : dict
-        What has been made of the data, for problems made from this one by `replace` as well; see
+        Results computed from the data, shared with problems made from this one by `replace`; see
         `blockl0.problem.reduction`.
     """
 
@@ -101,20 +101,21 @@ class Problem:
 
     @lazy
     def n_units(self) -> int:
-        """What a budget may count at most."""
+        """Number of units: columns or groups."""
         return self.units.number(self.n_features)
 
     def is_kept(self, columns: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which of some columns belong to units that must stay, (k,)."""
+        """Return which columns belong to units that must stay, (k,)."""
         if self.keep.size == 0:
             return np.zeros(columns.size, dtype=np.bool_)
         return np.isin(columns, self.units.columns(self.keep))
 
     @lazy
     def is_plain(self) -> bool:
-        """Whether columns are chosen one by one, at one price, for any coefficients.
+        """Whether single columns are selected, at one price, without bounds.
 
-        And one response, where the loss is quadratic: nothing but tableaus of X'X is needed then.
+        With a quadratic loss also of one response only. Tableaus of X'X are then all that a search
+        needs.
         """
         is_single = not self.is_quadratic or self.n_outputs == 1
         return self.units is COLUMNS and self.bounds is None and self.costs is None and is_single
@@ -126,61 +127,61 @@ class Problem:
 
     @lazy
     def n_outputs(self) -> int:
-        """Predictors of a sample."""
+        """Number of predictors per sample."""
         return self.loss.n_outputs
 
     @lazy
     def weights(self) -> Floats:
-        """Sample weights, (m,), which nobody changes."""
+        """Sample weights, (m,); do not modify."""
         return np.ones(self.n_samples) if self.sample_weight is None else self.sample_weight
 
     @property
     def total_weight(self) -> float:
-        """The sum of the sample weights, of all rows that the design stands for."""
+        """Sum of the sample weights over all rows that the design represents."""
         if self.design.total is not None:
             return self.design.total
         return float(self.n_samples if self.sample_weight is None else self.sample_weight.sum())
 
     def zero(self) -> Floats:
-        """w = 0, (n,), or (n, C) for C outputs."""
+        """Return w = 0, (n,), or (n, C) for C outputs."""
         n, C = self.n_features, self.n_outputs
         return np.zeros(n if C == 1 else (n, C))
 
     def smooth(self, w: Floats, eta: Floats | None = None) -> float:
-        """Σ_i weight_i ℓ(eta_i, y_i) + ½·ridge·‖w‖²; O(m + n) when eta = Xw is given."""
+        """Compute Σ_i weight_i ℓ(eta_i, y_i) + ½·ridge·‖w‖²; O(m + n) if eta = Xw is given."""
         return self.smooth_at(w, self.predictor(w, eta))
 
     def smooth_at(self, w: Floats, predictor: Floats) -> float:
-        """The same, O(m + n), where the predictor is known, with its intercept."""
+        """Compute `smooth` from the predictor with its intercept; O(m + n)."""
         values = self.loss.value(predictor, self.y)
         total = np.add.reduce(values) if self.sample_weight is None else self.sample_weight @ values
         return float(total + 0.5 * self.ridge * np.vdot(w, w) if self.ridge else total)
 
     @lazy
     def smooth_at_zero(self) -> float:
-        """smooth(0), found once."""
+        """smooth(0), cached."""
         w = self.zero()
         return self.smooth(w, np.zeros((self.n_samples, *w.shape[1:])))
 
     @lazy
     def sq_norms(self) -> Floats:
-        """Squared lengths of the columns, weights and ridge included, (n,); nobody changes them."""
+        """Squared lengths of the columns, weights and ridge included, (n,); do not modify."""
         return self.design.sq_norms(self.sample_weight) + self.ridge
 
     @lazy
     def loss_at_zero(self) -> float:
-        """Σ_i weight_i ℓ(0, y_i), without an intercept, found once."""
+        """Σ_i weight_i ℓ(0, y_i) without an intercept, cached."""
         eta = np.zeros(self.n_samples if self.n_outputs == 1 else (self.n_samples, self.n_outputs))
         return float(self.weights @ self.loss.value(eta, self.y))
 
     def data_loss(self, w: Floats) -> float:
-        """Σ_i weight_i ℓ(eta_i, y_i), without the ridge."""
+        """Compute Σ_i weight_i ℓ(eta_i, y_i), without the ridge."""
         return self.smooth(w) - 0.5 * self.ridge * float(np.vdot(w, w))
 
     def objective(self, w: Floats) -> float:
-        """smooth(w) + the price of what w holds, recomputed from the data.
+        """Compute smooth(w) plus the penalty from the data.
 
-        Infinite when that is more than the budget, and outside the bounds.
+        Infinite if w exceeds the budget or violates the bounds.
         """
         held = self.held(w)
         if not (self.sparsity.allows(held.size) and self.is_within(w)):
@@ -188,29 +189,32 @@ class Problem:
         return self.smooth(w) + self.cost(held)
 
     def held(self, w: Floats) -> NDArray[np.int64]:
-        """The units of a point: those with a nonzero coefficient, and all that are kept.
+        """Return the units in use: those with a nonzero coefficient and all kept ones.
 
-        A kept unit has its place and its price whatever its coefficients.
+        A kept unit counts and costs whatever its coefficients.
         """
         chosen = self.units.support(w)
         return np.union1d(chosen, self.keep).astype(np.int64) if self.keep.size else chosen
 
     def cost(self, units: NDArray[np.int64]) -> float:
-        """The price of some units."""
+        """Return the penalty of some units."""
         if self.costs is None:
             return self.sparsity.cost(units.size)
         return self.sparsity.price * float(self.costs[units].sum())
 
     def is_within(self, w: Floats) -> bool:
-        """Whether all coefficients are within their bounds."""
+        """Return whether all coefficients are within their bounds."""
         if self.bounds is None:
             return True
         low, high = self.bounds
-        rows = w.T  # the last axis is that of the columns
+        rows = w.T  # the last axis runs over the columns
         return bool((rows >= low).all() and (rows <= high).all())
 
     def gradient(self, w: Floats, eta: Floats | None = None) -> Floats:
-        """X'(weight ∘ ∂ℓ/∂eta) + ridge·w, as w; one pass over X when eta is given, else two."""
+        """Compute X'(weight ∘ ∂ℓ/∂eta) + ridge·w, shaped like w.
+
+        One pass over X if eta is given, else two.
+        """
         slope = self.loss.gradient(self.predictor(w, eta), self.y)
         if self.sample_weight is not None:
             slope = (self.sample_weight * slope.T).T
@@ -220,7 +224,7 @@ class Problem:
 
     @lazy
     def gradient_at_zero(self) -> Floats:
-        """The gradient at w = 0, where a predictor is 0, (n,) or (n, C), which nobody changes."""
+        """Gradient at w = 0 and predictor 0, (n,) or (n, C); do not modify."""
         if self.is_quadratic and self.y.ndim == 1:
             products = self.design.known_products(self.y, self.sample_weight)
             if products is not None:
@@ -229,11 +233,11 @@ class Problem:
         return self.gradient(w, np.zeros((self.n_samples, *w.shape[1:])))
 
     def unit_columns(self, support: NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
-        """(A, b, scale) with smooth(w) = ½‖b − A(scale ∘ w_S)‖² on a support, squared loss only.
+        """Return (A, b, scale) with smooth(w) = ½‖b − A(scale ∘ w_S)‖², squared loss only.
 
         Columns have length 1, weights and ridge included, so that no decision depends on the user's
-        units; zero columns stay zero. A is (m, |S|), or (m + |S|, |S|) with a ridge, and b has the
-        columns that y has.
+        units; zero columns stay zero. A is (m, |S|), or (m + |S|, |S|) with a ridge, and b has as
+        many columns as y.
         """
         A, b = self.design.columns(support), self.y
         if self.sample_weight is not None:
@@ -248,9 +252,9 @@ class Problem:
         return A, b, scale
 
     def free_columns(self, support: NDArray[np.int64]) -> tuple[Floats, Floats]:
-        """The columns of a support, (m, a), and the ridge of each, (a,).
+        """Return the columns of a support, (m, a), each contiguous, and their ridges, (a,).
 
-        Behind one of ones without ridge, where there is an intercept; each column contiguous.
+        An intercept adds a first column of ones without ridge.
         """
         n_free = int(self.has_intercept)
         ridge = np.full(n_free + support.size, self.ridge)
@@ -261,15 +265,15 @@ class Problem:
         return A, ridge
 
     def from_given(self, w: Floats) -> Floats:
-        """Turn coefficients of the columns as given into those of the design's columns."""
+        """Convert coefficients of the given columns into those of the design's columns."""
         return unscaled(w, self.scale)
 
     def to_given(self, w: Floats) -> Floats:
-        """Turn coefficients of the design's columns into those of the columns as given."""
+        """Convert coefficients of the design's columns into those of the given columns."""
         return rescaled(w, self.scale)
 
     def hessian_bound_weights(self) -> Floats | None:
-        """D (m,) with ∇²smooth ⪯ X' diag(D) X + ridge·I everywhere; None stands for all ones."""
+        """Return D (m,) with ∇²smooth ⪯ X' diag(D) X + ridge·I everywhere; None means all ones."""
         bound = self.loss.curvature_bound
         if not np.isfinite(bound):
             raise ValueError(
@@ -281,29 +285,29 @@ class Problem:
         return bound * self.sample_weight
 
     def best_intercept(self, eta: Floats, start: float = 0.0) -> Any:
-        """argmin_b Σ_i weight_i ℓ(eta_i + b, y_i), a number, or (C,) for C outputs.
+        """Compute argmin_b Σ_i weight_i ℓ(eta_i + b, y_i), a number, or (C,) for C outputs.
 
-        Of one output it is looked for from a start.
+        With one output the search begins at `start`.
         """
         if eta.ndim == 2:
             return best_intercepts(self.loss, eta, self.y, self.weights)  # type: ignore[arg-type]
         return best_intercept(self.loss, eta, self.y, self.sample_weight, start)
 
     def linear(self, w: Floats) -> Floats:
-        """Xw, (m,) or (m, C)."""
+        """Compute Xw, (m,) or (m, C)."""
         if w.ndim == 1:
             return self.design.matvec(w)
         chosen = COLUMNS.support(w)
         return self.linear_on(chosen, w[chosen])
 
     def linear_on(self, support: NDArray[np.int64], v: Floats) -> Floats:
-        """X_S v, (m,) or (m, C), from the columns of a support alone."""
+        """Compute X_S v, (m,) or (m, C), reading only the columns of the support."""
         if v.ndim == 1:
             return self.design.column_matvec(support, v)
         return self.design.columns(support) @ v
 
     def predictor(self, w: Floats, eta: Floats | None = None) -> Floats:
-        """Xw, with the best intercept where there is one; no pass when eta = Xw is given."""
+        """Compute Xw plus the best intercept, if any; no pass over X if eta = Xw is given."""
         eta = self.linear(w) if eta is None else eta
         return eta + self.best_intercept(eta) if self.has_intercept else eta
 
@@ -324,7 +328,7 @@ def as_problem(
     costs: Any = None,
     memory_limit: Any = None,
 ) -> Problem:
-    """Check user input, cast it once, and bind it together; parameters as in `blockl0.solve`."""
+    """Check user input, cast it once, and bind it together; parameters as for `blockl0.solve`."""
     loss = get_loss(loss)
     design = as_design(X, memory_limit)
     m, n = design.shape
@@ -336,7 +340,7 @@ def as_problem(
     sample_weight = check_sample_weight(sample_weight, m)
     target = loss.check_target(check_y(y, m, loss.takes_responses))
     ridge, shared = check_nonnegative("ridge", ridge), {"n_read": design.n_read}
-    # products with the target are asked for at the start of a search of the squared loss only
+    # only a search with the squared loss begins with products with the target
     design.look(target if loss.is_quadratic and target.ndim == 1 else None, sample_weight)
     design, scale, ridge = balance(design, ridge)
     if limits is not None:
@@ -365,16 +369,16 @@ def independent(
     ridge: float,
     units: Units = COLUMNS,
 ) -> NDArray[np.int64]:
-    """Of some units those with a column that is not zero and does not depend on others.
+    """Return the units that have a nonzero column independent of the others.
 
-    See `orthogonal`. What is kept and adds nothing cannot be held in a support: it is an ordinary
-    column, or group.
+    A kept unit that adds nothing cannot be forced into a support; it is treated as an ordinary
+    column or group. See `orthogonal`.
     """
     if keep.size == 0:
         return keep
     keep = units.columns(keep)
     X_K = design.columns(keep)
-    # with a ridge columns may be so small that their squares vanish
+    # a ridge allows columns so small that their squares underflow
     peak = np.abs(X_K).max(axis=0)
     peak[peak == 0.0] = 1.0
     X_K, own = X_K / peak, np.sqrt(ridge) / np.maximum(peak, SMALLEST)

@@ -1,13 +1,13 @@
-"""Tall data, reduced once: the triangular factor of [X y] stands for all rows.
+"""Tall data reduced once: the triangular factor of [X y] replaces all rows.
 
 For any orthogonal Q the residuals of QX, Qy are as long as those of X, y. With Q from a QR
-factorization of [X y], rows times √weight, only n + 1 rows of [QX Qy] are not zero: a problem with
-the squared loss on these has the same smooth part for every w, and a search of it costs what n + 1
-rows cost. Unlike the products X'X, a factor keeps distances between columns, not their squares, so
-that dependence is decided as well as from X.
+factorization of [X y], rows times √weight, only n + 1 rows of [QX Qy] are nonzero: with the squared
+loss, a problem on these has the same smooth part for every w, and a search of it costs as much as
+one on n + 1 rows. Unlike the products X'X, a factor keeps distances between columns, not their
+squares, so dependence is decided as well as from X.
 
-The search runs there; what is returned comes from the data again, coefficients by `refined`, the
-objective by `Run.result`.
+The search runs there; the returned values are computed from the data again, coefficients by
+`refined`, the objective by `Run.result`.
 """
 
 from __future__ import annotations
@@ -36,31 +36,31 @@ _blas: Any = blas
 TALL = 4.0
 """Rows per column from which data are reduced."""
 LEAST_ROWS = 1000
-"""Rows below which a reduction gains nothing that could be felt."""
+"""Rows below which a reduction saves no noticeable time."""
 CHUNK_BYTES = 1 << 20
-"""Rows that are factored at a time: what stays in cache is quick."""
+"""Bytes of rows factored at a time, so that they stay in cache."""
 LEAST_CHUNK = 256
-"""Rows at a time at least."""
+"""Minimum number of rows per chunk."""
 BLOCK = 32
-"""Columns that are reflected together."""
+"""Block size of the Householder reflections."""
 MANY, MOST_BYTES = 4, 1 << 25
-"""Rows per column from which products are worth trying, and the bytes of such a chunk at most."""
+"""Rows per column from which products are tried, and the most bytes of such a chunk."""
 APART = 1.0 / 32.0
-"""Distance of each unit column of a chunk from all others from which products are accurate."""
+"""Products are accurate if every unit column of a chunk is at least this far from the others."""
 RETRY = 16
-"""Chunks after one that was not so well conditioned for which they are not tried again."""
+"""Chunks for which products are not tried after one whose columns were too close."""
 SHORT = 1e-100
-"""A length below which squares may have vanished."""
+"""Length below which squares may have underflowed."""
 CLOSE = 1e-5
 """Distance of a unit column from others below which semi-normal equations lose digits."""
 
 
 class Triangle:
-    """The triangular factor R of a matrix that comes some rows at a time; R'R is its Gram matrix.
+    """The triangular factor R of a matrix given in chunks of rows; R'R is its Gram matrix.
 
-    Every addition is a QR factorization of R with the new rows below it, by Householder
-    reflections, so that R is as accurate as one of all rows at once; a column of zeros stays one.
-    A reflection costs O(rows · n), all of them O(rows · n²).
+    Each addition is a QR factorization of R with the new rows below it, by Householder reflections,
+    so R is as accurate as a factor of all rows at once; a zero column stays zero. A reflection
+    costs O(rows · n), a chunk O(rows · n²).
 
     Attributes
     ----------
@@ -70,11 +70,11 @@ class Triangle:
 
     def __init__(self, n_columns: int) -> None:
         self.R: Floats = np.zeros((n_columns, n_columns), order="F")
-        # additions for which products are not tried
+        # additions left for which products are not tried
         self._n_without = 0
 
     def add(self, rows: Floats, n_triangular: int = 0) -> None:
-        """Take in rows, a Fortran-ordered array (k, n), which is overwritten.
+        """Add rows, a Fortran-ordered array (k, n), which is overwritten.
 
         The last `n_triangular` of them may be an upper triangle.
         """
@@ -85,9 +85,9 @@ class Triangle:
         assert info == 0
 
     def add_many(self, rows: Floats) -> None:
-        """The same as `add`, by products of the columns where these lose next to nothing.
+        """Add rows like `add`, through their Gram matrix if that loses next to nothing.
 
-        Products square distances. Where every column of a chunk, scaled to length 1, is at least
+        Products square distances. If every column of a chunk, scaled to length 1, is at least
         `APART` from the others, that costs two or three of sixteen digits in the worst direction,
         and the triangle of a chunk costs a third of a QR factorization.
         """
@@ -103,12 +103,12 @@ class Triangle:
             self.add(root, n)
 
     def merge(self, other: Triangle) -> None:
-        """Take in all rows that another triangle stands for."""
+        """Add all rows that another triangle represents."""
         self.add(other.R.copy(order="F"))
 
 
 def _root_of_products(rows: Floats) -> Floats | None:
-    """The triangle R with R'R = A'A of rows A (k, n); None where its columns are too close."""
+    """Return the triangle R with R'R = A'A for rows A (k, n); None if its columns are too close."""
     G = _blas.dsyrk(1.0, rows, trans=1)
     lengths = np.sqrt(G.diagonal())
     empty = np.flatnonzero(lengths < SHORT)
@@ -117,7 +117,7 @@ def _root_of_products(rows: Floats) -> Floats | None:
     scale = np.where(lengths < SHORT, 1.0, lengths)
     G /= scale
     G /= scale[:, None]
-    # a column of zeros is told apart from all others, and stays one
+    # an empty column counts as far from all others here and is zeroed below
     G[empty, empty] = 1.0
     R, info = _lapack.dpotrf(G, overwrite_a=1)
     if info != 0 or distances(R).min() < APART:
@@ -128,12 +128,12 @@ def _root_of_products(rows: Floats) -> Floats | None:
 
 
 def chunk_rows(n_columns: int) -> int:
-    """Rows that are factored at a time."""
+    """Return the number of rows to factor at a time."""
     return max(LEAST_CHUNK, CHUNK_BYTES // (8 * max(n_columns, 1)))
 
 
 def many_rows(n_columns: int, n_parts: int = 1) -> int:
-    """Rows that are taken in at a time where there are many: so that products pay in each part."""
+    """Return the number of rows per chunk if there are many, so that products pay in each fold."""
     most = MOST_BYTES // (8 * max(n_columns, 1))
     return max(chunk_rows(n_columns), min(2 * MANY * n_columns * n_parts, most))
 
@@ -141,10 +141,10 @@ def many_rows(n_columns: int, n_parts: int = 1) -> int:
 def factor_rows(
     design: Design, y: Floats, weights: Floats | None, clock: Clock | None = None
 ) -> Triangle | None:
-    """The triangle of [X y], rows times √weight; None where the clock says that time is up.
+    """Factor [X y], rows times √weight; None if the clock runs out.
 
-    X is read once, some rows at a time, and never copied as a whole; y may have several columns.
-    O(m n²).
+    X is read once, in chunks of rows, and never copied as a whole; y may have several columns. O(m
+    n²).
     """
     n = design.shape[1]
     q = 1 if y.ndim == 1 else y.shape[1]
@@ -163,10 +163,11 @@ def factor_rows(
 
 
 class Factored(Dense):
-    """The columns of a triangular factor R, which stand for those of a tall X.
+    """A triangular factor R used as the design in place of a tall X.
 
-    Bounds allow for `blur` roundings per row. Here that is as much as they allow for all rows of X,
-    so that what is proven on the factor holds for X, and passes a verifier that reads X.
+    Error bounds allow for `blur` roundings per row. It is scaled so that they allow for as much as
+    they would for all rows of X: a proof on the factor then holds for X, and passes a verifier that
+    reads X.
     """
 
     def __init__(
@@ -178,18 +179,18 @@ class Factored(Dense):
 
 
 def is_tall(design: Design) -> bool:
-    """Whether X has so many more rows than columns that a factor pays."""
+    """Return whether X has so many more rows than columns that factoring pays."""
     m, n = design.shape
     return m >= LEAST_ROWS and m >= TALL * n and 0 < n <= design.most_factored
 
 
 def reduced(problem: Problem, run: Run | None = None) -> Problem:
-    """The same problem on n + 1 rows where it is tall, else the problem itself.
+    """Return the same problem on n + 1 rows if it is tall, else the problem itself.
 
-    Coefficients, price, budget, ridge and kept columns mean the same; the smooth part is equal but
-    for rounding. The factor is made once: problems that differ in anything but X, y and the
-    weights, by `dataclasses.replace`, share it. Where the time of a run is up before it is made, or
-    Ctrl-C comes, which is then told to the run, the problem is returned as it is.
+    Coefficients, penalty, budget, ridge and kept columns mean the same; the smooth part is equal up
+    to rounding. The factor is computed once and shared by all copies that `dataclasses.replace`
+    makes with the same X, y and weights. If the time limit is reached or Ctrl-C is pressed first,
+    the problem is returned as it is; the run is told of the interrupt.
     """
     if not problem.is_quadratic or not is_tall(problem.design):
         return problem
@@ -209,7 +210,7 @@ def reduced(problem: Problem, run: Run | None = None) -> Problem:
 
 
 def _factored(problem: Problem, run: Run | None) -> Triangle | None:
-    """The triangle of a problem; None where the run has to end without it."""
+    """Factor the data of a problem; None if the run has to end first."""
     try:
         return factor_rows(problem.design, problem.y, problem.sample_weight, run)
     except KeyboardInterrupt:
@@ -220,7 +221,7 @@ def _factored(problem: Problem, run: Run | None) -> Triangle | None:
 
 
 def _known(problem: Problem) -> Problem | None:
-    """The reduced problem, if its factor has been made of these very data."""
+    """Return the reduced problem if the stored factor was made from these very arrays."""
     if "reduced" not in problem.shared:
         return None
     given, design, y = problem.shared["reduced"]
@@ -231,12 +232,12 @@ def _known(problem: Problem) -> Problem | None:
 
 
 def refined(problem: Problem, w: Floats) -> Floats:
-    """A fit on the factor as accurate as one on all rows; w itself where there is no factor.
+    """Refine a fit on the factor to the accuracy of a fit on all rows.
 
-    A factor has the rounding of all n columns, a fit on k of them only theirs. One step of
-    corrected semi-normal equations, with the gradient from the data and the factor for the step,
-    makes up for it in O(mk). It squares distances: columns close to each other are made orthogonal
-    row by row first, in O(mk²).
+    A factor carries the rounding error of all n columns, a fit on k of them only their own. One
+    step of corrected semi-normal equations, with the gradient from the data and the step from the
+    factor, makes up for it in O(mk). The step squares distances: columns close to each other are
+    first made orthogonal row by row, in O(mk²). Without a factor, w is returned unchanged.
     """
     small = _known(problem)
     if small is None:
@@ -245,7 +246,7 @@ def refined(problem: Problem, w: Floats) -> Floats:
     if support.size == 0:
         return w
     if problem.bounds is not None:
-        # coefficients at a bound stay there, and which these are the data tell
+        # coefficients at a bound stay there, and the data decide which these are
         return make_fits(problem).coef_on(support)
     A, _, scale = small.unit_columns(support)
     R: Any = np.linalg.qr(A, mode="r")
@@ -255,7 +256,7 @@ def refined(problem: Problem, w: Floats) -> Floats:
     X_S, v, w = problem.design.columns(support), w[support], w.copy()
     rest = problem.y - X_S @ v
     rest = rest if problem.sample_weight is None else (problem.sample_weight * rest.T).T
-    # of R with columns of their own lengths
+    # undo the scaling to unit columns
     inverse = _lapack.dtrtri(R)[0] / scale[:, None]
     if nearest < CLOSE:
         slope = _shares(X_S, inverse, rest) - inverse.T @ (problem.ridge * v)
@@ -266,11 +267,11 @@ def refined(problem: Problem, w: Floats) -> Floats:
 
 
 def _shares(A: Floats, inverse: Floats, b: Floats) -> Floats:
-    """(A inv(R))'b, for columns A (m, k) that inv(R) makes orthogonal.
+    """Compute (A inv(R))'b for columns A (m, k) that inv(R) makes orthogonal.
 
-    A row of A inv(R) has the relative rounding of the precision over the distance between columns,
-    which is what a QR factorization of A leaves, too. inv(R')(A'b) has the rounding of A'b, which
-    is one of all of A, times that.
+    Each row of A inv(R) has a relative rounding error of the precision over the distance between
+    columns, as in a QR factorization of A. Computing inv(R')(A'b) instead would amplify the
+    rounding error of the whole of A'b by that factor.
     """
     found, step = np.zeros((inverse.shape[0], *b.shape[1:])), chunk_rows(inverse.shape[0])
     for start in range(0, A.shape[0], step):

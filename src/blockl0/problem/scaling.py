@@ -1,7 +1,7 @@
-"""Columns of extreme size, multiplied by powers of two, so that no square over- or underflows.
+"""Scaling of extreme columns by powers of two, so that no square over- or underflows.
 
 Powers of two change no digit: the scaled problem is the given one, with w_j = scale_j·v_j. Methods
-whose steps depend on units, such as proximal gradients, take them in the scaled ones.
+whose steps depend on units, such as proximal gradients, work in the scaled ones.
 """
 
 from __future__ import annotations
@@ -14,20 +14,21 @@ from blockl0.problem.design_base import Design
 Floats = NDArray[np.float64]
 
 MODERATE = 2.0**100
-"""Lengths of columns up to this, 1.3e30, and down to its inverse are left as they are."""
+"""Columns with lengths between the inverse of this and this, 1.3e30, are not scaled."""
 IDLE = 1e-100
-"""Beside a ridge, shorter columns than so many of its roots change no digit of any objective."""
+"""With a ridge, columns shorter than this times its square root change no digit of any objective.
+"""
 LEAST_RIDGE = 1e-200
-"""The least ridge that a common factor of all columns may lead to."""
+"""Smallest ridge that scaling all columns by a common factor may lead to."""
 
 
 def balance(design: Design, ridge: float) -> tuple[Design, Floats | None, float]:
-    """The design with columns of moderate length, their factors, and the ridge that goes with it.
+    """Scale columns to moderate lengths; return the design, the factors and the new ridge.
 
-    Nothing is done, and the factors are None, unless a column is extreme. A ridge allows one factor
-    for all columns only: it is used when all of them are too short, or all too long. A column that
-    is so short beside a ridge that its squares vanish has a coefficient of nearly zero: it is then
-    taken for zero, as the column is. O(mn).
+    Nothing is done, and the factors are None, unless a column is extreme. With a ridge only a
+    common factor of all columns is possible: it is used if all of them are too short or all too
+    long. A column so short beside a ridge that its squares underflow has a coefficient of nearly
+    zero: both are then set to zero. O(mn).
     """
     if design.is_moderate(MODERATE):
         return design, None, ridge
@@ -44,7 +45,7 @@ def balance(design: Design, ridge: float) -> tuple[Design, Floats | None, float]
         design = design.scaled(np.where(is_idle, 0.0, 1.0))
         lengths[is_idle] = 0.0
     factor = _common_factor(lengths)
-    # in two steps: the square of the factor may not be a float64
+    # multiply twice, as the square of the factor may not be a float64
     other = ridge * factor * factor
     if factor == 1.0 or other < LEAST_RIDGE:
         return design, None, ridge
@@ -53,7 +54,7 @@ def balance(design: Design, ridge: float) -> tuple[Design, Floats | None, float]
 
 
 def _common_factor(lengths: Floats) -> float:
-    """The power of two for columns that are all too short, or all too long; else one."""
+    """Return the power of two for columns that are all too short or all too long; else 1."""
     real = lengths[lengths > 0.0]
     if real.size and real.max() < 1.0 / MODERATE:
         return float(_inverse_powers(real.max()))
@@ -63,12 +64,12 @@ def _common_factor(lengths: Floats) -> float:
 
 
 def unscaled(w: Floats, scale: Floats | None) -> Floats:
-    """Coefficients of the scaled columns from those of the given ones, (n,) or (n, C)."""
+    """Convert coefficients of the given columns into those of the scaled ones, (n,) or (n, C)."""
     return w if scale is None else w / (scale if w.ndim == 1 else scale[:, None])
 
 
 def rescaled(w: Floats, scale: Floats | None) -> Floats:
-    """Coefficients of the given columns from those of the scaled ones, (n,) or (n, C)."""
+    """Convert coefficients of the scaled columns into those of the given ones, (n,) or (n, C)."""
     if scale is None:
         return w
     with np.errstate(over="ignore"):
@@ -83,6 +84,6 @@ def rescaled(w: Floats, scale: Floats | None) -> Floats:
 
 
 def _inverse_powers(lengths: Floats) -> Floats:
-    """Powers of two that bring lengths to between ½ and 1."""
-    # of the least float64, 5e-324, the inverse is not one: short of it, by some powers
+    """Return powers of two that bring lengths to between ½ and 1."""
+    # the inverse of the smallest float64, 5e-324, overflows, so the exponent is capped
     return np.ldexp(1.0, np.minimum(-np.frexp(lengths)[1], 1000))

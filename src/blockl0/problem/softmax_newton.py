@@ -32,16 +32,17 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 LITTLE = 1e7
-"""Multiplications of a step up to which those by compiled loops take less time than by arrays."""
+"""Multiplications per step up to which compiled loops are faster than array operations."""
 SHARPER = 8.0
-"""By how much large predictors are divided less, from one fit of intercepts to the next."""
+"""Factor between successive softness levels when intercepts are fitted."""
 DIRECT_STEPS, NEGLIGIBLE = 12, 1e-9
-"""Steps of intercepts that may do without that, and what they may leave of the loss, as a share;
-in truth it is about the square of that, the last steps of Newton's method being what they are."""
+"""Steps tried for intercepts without smoothing, and the bound on their remaining share of the loss;
+the actual share is about its square, as the last Newton steps converge quadratically.
+"""
 
 
 class SoftmaxPart(Part):
-    """The softmax loss on some columns, that of the intercepts first; points are (a, C − 1)."""
+    """The softmax loss on some columns, the intercept first; points are (a, C − 1)."""
 
     def __init__(
         self, loss: Loss, A: Floats, y: Ints, weights: Floats, ridge: Floats,
@@ -53,38 +54,38 @@ class SoftmaxPart(Part):
 
     @lazy
     def at_zero(self) -> float:
-        """The objective at v = 0; no ridge changes it."""
+        """Objective at v = 0, which no ridge changes."""
         if np.ndim(self.offset) == 0:
             return float(self.weights.sum() * np.log(self.loss.n_outputs))
         return float(self.weights @ self.loss.value(self.offset, self.y))
 
     def enter(self, coefficients: Floats) -> Floats:
-        """A point, from coefficients (a, C) of the columns."""
+        """Convert coefficients (a, C) of the columns into a point."""
         return (coefficients @ self.Q) * self.scale[:, None]
 
     def leave(self, v: Floats) -> Floats:
-        """The coefficients (a, C) of a point; rows sum to zero."""
+        """Convert a point into coefficients (a, C); their rows sum to zero."""
         return (v / self.scale[:, None]) @ self.Q.T
 
     def change(self, v: Floats) -> Floats:
-        """A v Q', (m, C), each class contiguous: sums over few classes are then quick."""
+        """Compute A v Q', (m, C), each class contiguous, so that sums over few classes are fast."""
         return (self.Q @ (self.A @ v).T).T
 
     def predictor(self, v: Floats) -> Floats:
-        """The predictors at v."""
+        """Compute the predictors at v."""
         return self.offset + self.change(v)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """That of a point."""
+        """Shape of a point."""
         return (self.A.shape[1], self.Q.shape[1])
 
     def at(self, v: Floats, eta: Floats | None = None) -> Mixed:
-        """The point with its value, slope and curvatures."""
+        """Evaluate value, slope and curvatures at v."""
         return Mixed(self, v, eta)
 
     def begin(self, local: Mixed, target: float, max_steps: int) -> Descent | None:
-        """The steps from a point by compiled code, where there is little to compute in each."""
+        """Take the first steps in compiled code if each of them is small."""
         if np.ndim(self.offset) and target < np.inf:
             return None
         return begin_mixed(self, self.Q, self.y, self.ridge[:, 0], local, target, max_steps)
@@ -93,28 +94,28 @@ class SoftmaxPart(Part):
 def begin_mixed(
     part: Part, Q: Floats, y: Any, ridge: Floats, local: Local, target: float, max_steps: int
 ) -> Descent | None:
-    """Steps of the softmax loss by compiled code; None where there is much to compute in each.
+    """Take steps of the softmax loss in compiled code; return None if they are large.
 
     Parameters
     ----------
     part : Part
-        Its columns A, (m, a).
+        With columns A, (m, a).
     Q : ndarray (C, q)
-        The predictors of the classes are Q times those of the contrasts, which those of `local`
-        are where it has one for each sample.
+        Maps contrasts to predictors of the classes, as those of `local` are if it has one per
+        sample.
     y : ndarray of int (m,)
         The class of each sample.
     ridge : ndarray (a,)
     local : Local
-        Where it starts.
+        The starting point.
     target : float
-        Once it is out of reach, the point is given up.
+        The descent is given up once it cannot reach this value.
     max_steps : int
     """
     (m, a), (n_classes, q) = part.A.shape, Q.shape
     if m * (a * n_classes) ** 2 > LITTLE:
         return None
-    from blockl0 import kernels  # only a search needs the compiler
+    from blockl0 import kernels  # imported here, as only a search needs the compiler
 
     mixture = kernels.Mixture(
         np.ascontiguousarray(part.A.T), np.require(y, np.int64, ["C", "W"]),
@@ -132,7 +133,7 @@ def begin_mixed(
 
 
 class Mixed(Local):
-    """A point of the softmax loss, with the probabilities of the classes for each sample."""
+    """A point of the softmax loss, with the class probabilities of each sample."""
 
     def __init__(self, part: SoftmaxPart, v: Floats, eta: Floats | None = None) -> None:
         super().__init__(part, v, eta)
@@ -141,16 +142,16 @@ class Mixed(Local):
 
     @lazy
     def slope(self) -> Floats:
-        """The gradient in v."""
+        """Gradient in v."""
         part = self.part
         return (part.A.T @ (part.weights * self.dual.T).T) @ part.Q + part.ridge * self.v
 
     def along(self, change: Floats) -> tuple[float, float]:
-        """Slope and curvature of the loss along a change of the predictors."""
+        """Return slope and curvature of the loss along a change of the predictors."""
         return slope_and_bend(self.P, self.dual, self.part.weights, change)
 
     def newton_step(self, mix: float = 0.0) -> Floats:
-        """The step to the minimum of the second-order model, (a, C − 1)."""
+        """Return the step to the minimum of the second-order model, (a, C − 1)."""
         part, A, ridge = self.part, self.part.A, self.part.ridge
         H = softmax_hessian(A, self.P, part.weights, ridge[:, 0])
 
@@ -170,9 +171,9 @@ class Mixed(Local):
         return step.reshape(self.v.shape)
 
     def bound(self, step: Floats) -> float:
-        """A value that the objective has nowhere on these columns, by duality; or −inf.
+        """Return a lower bound of the objective on these columns by duality, or −inf.
 
-        (diag(p) − pp') of the change, added to the slope, is feasible in the dual.
+        Adding (diag(p) − pp') of the change to the slope gives a dual feasible point.
         """
         part, P, v = self.part, self.P, self.v + step
         change = part.change(step)
@@ -184,11 +185,11 @@ class Mixed(Local):
 
 
 def best_intercepts(loss: Loss, eta: Floats, y: Ints, weights: Floats) -> Floats:
-    """argmin_b of the softmax loss at eta + 1b', (C,), summing to zero.
+    """Compute argmin_b of the softmax loss at eta + 1b', (C,), summing to zero.
 
-    Where eta is zero, the shares of the classes tell it. Of large predictors the loss is a sum of
-    maxima, of which Newton's method sees one face at a time: unless a few steps do, it is rounded
-    off first, by dividing all predictors, then less and less.
+    For eta = 0 the class shares give it. With large predictors the loss is a sum of maxima, and
+    Newton's method sees one face of it at a time: unless a few steps suffice, the loss is smoothed
+    by dividing all predictors, first by much, then by less and less.
     """
     if not eta.any():
         shares = np.bincount(y, weights, eta.shape[1])
@@ -199,7 +200,7 @@ def best_intercepts(loss: Loss, eta: Floats, y: Ints, weights: Floats) -> Floats
     softness = max(float(np.ptp(eta, axis=1).max(initial=0.0)), 1.0)
     part = SoftmaxPart(loss, ones, y, weights, np.zeros(1), np.asfortranarray(eta))
     there = part.at(descend(part, part.at(np.zeros(part.shape)), np.inf, DIRECT_STEPS).v)
-    # a convex function falls by no more than its slope times the way to its minimum
+    # a convex function falls by at most its slope times the distance to its minimum
     if np.linalg.norm(there.slope) * softness * float(part.scale[0]) <= NEGLIGIBLE * there.value:
         return part.leave(there.v)[0]
     while True:

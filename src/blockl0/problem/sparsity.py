@@ -1,4 +1,4 @@
-"""The sparsity record: a price per nonzero and a budget of nonzeros, in one place."""
+"""The sparsity record: penalty per nonzero and budget of nonzeros."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ class Sparsity(NamedTuple):
     budget: int
 
     def cost(self, nnz: int) -> float:
-        """price · nnz."""
+        """Return price · nnz."""
         return self.price * nnz
 
     def allows(self, nnz: int) -> bool:
-        """Whether so many are within the budget."""
+        """Return whether nnz is within the budget."""
         return nnz <= self.budget
 
     def is_feasible(self, w: NDArray[np.float64]) -> bool:
-        """Whether ‖w‖₀ ≤ budget."""
+        """Return whether ‖w‖₀ ≤ budget."""
         return self.allows(int(np.count_nonzero(w)))
 
     def project(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The nearest feasible point: a copy of w (n,) with its `budget` largest |w_j| kept.
+        """Return the nearest feasible point: w (n,) with only its `budget` largest |w_j| kept.
 
-        Ties keep the lowest index. O(n log n).
+        Always a copy. Ties keep the lowest index. O(n log n).
         """
         if self.is_feasible(w):
             return w.copy()
@@ -48,5 +48,5 @@ class Sparsity(NamedTuple):
 def as_sparsity(
     n_nonzero_coefs: Any, alpha: Any, n_units: int, name: str = "n_features"
 ) -> Sparsity:
-    """Turn the public pair (`n_nonzero_coefs`, `alpha`) into a record; at least one is needed."""
+    """Build the record from the public pair (`n_nonzero_coefs`, `alpha`); one is required."""
     return Sparsity(*check_sparsity(n_nonzero_coefs, alpha, n_units, name))
