@@ -16,6 +16,7 @@ FLOORS = (
     (
         "_version",
         "archives",
+        "blas",
         "compile_time",
         "compiling",
         "errors",

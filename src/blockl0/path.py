@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from blockl0.blas import one_blas_thread
 from blockl0.incumbent import Incumbent
 from blockl0.problem.moments import problem_of
 from blockl0.problem.reduction import reduced
@@ -178,6 +179,7 @@ class Path:
         )
 
 
+@one_blas_thread()
 def l0_path(
     X: Any,
     y: ArrayLike | None = None,
@@ -265,6 +267,7 @@ def l0_path(
     )  # fmt: skip
 
 
+@one_blas_thread()
 def solve_path(
     problem: Any,
     points: Sequence[tuple[float, int]],

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 # methods register when they are imported
 from blockl0 import baselines, dec, exact, refit  # noqa: F401
+from blockl0.blas import one_blas_thread
 from blockl0.methods import METHODS
 from blockl0.problem.lazy import late_generator
 from blockl0.problem.moments import problem_of
@@ -29,6 +30,7 @@ from blockl0.validate import (
 )
 
 
+@one_blas_thread()
 def solve(
     X: Any,
     y: ArrayLike | None = None,
@@ -190,6 +192,7 @@ def solve(
     return result
 
 
+@one_blas_thread()
 def solve_problem(
     problem: Problem,
     method: str = "refit",
@@ -240,9 +243,11 @@ def solve_targets(
     search = None
     for y in targets:
         here = replace(problem, y=y)
-        run = open_run(here, "refit", options)
-        search = make_search(here, how, False) if search is None else search.for_target(y)
-        yield run_search(search, None, run, check_random_state(seed), rounds)
+        with one_blas_thread():
+            run = open_run(here, "refit", options)
+            search = make_search(here, how, False) if search is None else search.for_target(y)
+            result = run_search(search, None, run, check_random_state(seed), rounds)
+        yield result
 
 
 def open_run(

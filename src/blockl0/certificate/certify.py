@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from blockl0.blas import one_blas_thread
 from blockl0.certificate import on_the_loss, stationarity
 from blockl0.certificate.point import Better, PointUnderTest
 from blockl0.certificate.proof import SURE, TOL
@@ -71,6 +72,7 @@ class Certificate:
         return of_certificate(self)
 
 
+@one_blas_thread()
 def certify(
     X: Any,
     y: Any,

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import shlex
 import sys
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 from blockl0.cli.output import DATA, Job, Refused, save
 from blockl0.text import listing
-
-LITTLE = 1_000_000
-"""Entries of X for which several threads of the BLAS cost more than they save."""
 
 
 def write_report(job: Job, data: Any, options: dict[str, Any], file: Path, k: int | None) -> Any:
@@ -22,10 +18,7 @@ def write_report(job: Job, data: Any, options: dict[str, Any], file: Path, k: in
     from blockl0.report import make_report
 
     table_, given = data.table, {"effort": options["effort"] or "fast", "cv": options["folds"]}
-    with (
-        job.timed("report"), progress("Report", job.quiet) as shown, aborting(),
-        few_threads(data.X.size),
-    ):  # fmt: skip
+    with job.timed("report"), progress("Report", job.quiet) as shown, aborting():
         report = make_report(
             data.X, data.y, feature_names=table_.feature_names, target=table_.target,
             loss=data.loss, n_nonzero_coefs=largest_size(job, data, k), ridge=options["ridge"],
@@ -53,13 +46,6 @@ def refuse_several(data: Any) -> None:
             "together.",
             DATA,
         )
-
-
-def few_threads(n_entries: int) -> AbstractContextManager[Any]:
-    """One thread of the BLAS for little data: fits of few rows would wait for the others."""
-    from threadpoolctl import threadpool_limits
-
-    return threadpool_limits(1) if n_entries <= LITTLE else nullcontext()
 
 
 def command_line() -> str:

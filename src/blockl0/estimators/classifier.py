@@ -11,6 +11,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
+from blockl0.blas import one_blas_thread
 from blockl0.estimators.callbacks import with_callbacks
 from blockl0.estimators.docstrings import shares_entries
 from blockl0.estimators.linear import CLASSIFICATION, L0Linear
@@ -102,6 +103,7 @@ class L0Classifier(ClassifierMixin, L0Linear):
         self.class_weight = class_weight
 
     @with_callbacks
+    @one_blas_thread()
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> L0Classifier:
         """Fit to X (n_samples, n_features), dense or sparse, and labels y (n_samples,)."""
         self._fit(X, y, sample_weight)

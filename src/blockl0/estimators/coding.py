@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
+from blockl0.blas import one_blas_thread
 from blockl0.estimators.documentation import Documented
 from blockl0.path import l0_path
 from blockl0.problem.problem import Problem, as_problem
@@ -27,6 +28,7 @@ from blockl0.validate import (
 Floats = NDArray[np.float64]
 
 
+@one_blas_thread()
 def sparse_encode(
     X: ArrayLike,
     dictionary: ArrayLike,
@@ -158,6 +160,7 @@ class SINDyL0(Documented, MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.effort = effort
         self.random_state = random_state
 
+    @one_blas_thread()
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SINDyL0:
         """Fit to the library terms X (m, n) and the derivatives y (m,) or (m, n_targets)."""
         X, Y = check_terms(X, y)

@@ -22,6 +22,7 @@ from sklearn.utils.metadata_routing import (
     process_routing,
 )
 
+from blockl0.blas import one_blas_thread
 from blockl0.estimators.callbacks import Task, fit_task, with_callbacks
 from blockl0.estimators.classifier import L0Classifier
 from blockl0.estimators.data import Data
@@ -78,6 +79,7 @@ class L0LinearCV(L0Linear):
         self.rule = rule
 
     @with_callbacks
+    @one_blas_thread()
     def fit(
         self,
         X: Any,

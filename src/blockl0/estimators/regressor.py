@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.metaestimators import available_if
 
+from blockl0.blas import one_blas_thread
 from blockl0.estimators.callbacks import with_callbacks
 from blockl0.estimators.linear import REGRESSION, L0Linear
 from blockl0.problem.moments import Moments
@@ -117,6 +118,7 @@ class L0Regressor(RegressorMixin, L0Linear):
     _goes_on = True
 
     @with_callbacks
+    @one_blas_thread()
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> L0Regressor:
         """Fit to X (n_samples, n_features), dense or sparse, and y (n_samples,).
 
@@ -128,6 +130,7 @@ class L0Regressor(RegressorMixin, L0Linear):
         return self
 
     @available_if(_can_go_on)
+    @one_blas_thread()
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> L0Regressor:
         """Fit to these rows and to all that earlier calls were given; squared loss only.
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from blockl0.blas import one_blas_thread
 from blockl0.estimators.callbacks import fit_task, with_callbacks
 from blockl0.estimators.classifier import L0Classifier
 from blockl0.estimators.docstrings import shares_entries
@@ -96,6 +97,7 @@ class BestSubsetSelector(SelectorMixin, L0Linear):
         self.class_weight = class_weight
 
     @with_callbacks
+    @one_blas_thread()
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BestSubsetSelector:
         """Find the columns of X that predict y."""
         is_labels = self._loss().takes_labels

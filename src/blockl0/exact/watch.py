@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
+from blockl0.blas import cubic
 from blockl0.run import Clock
 
 Floats = NDArray[np.float64]
@@ -92,6 +93,7 @@ NEVER = Watch()
 """For what is not to be cut short."""
 
 
+@cubic(1 / 6)
 def cholesky(A: Floats, watch: Watch = NEVER) -> Floats | None:
     """L of A = LL', the lower triangle of what is returned; None where A is not definite.
 
@@ -122,6 +124,7 @@ def cholesky(A: Floats, watch: Watch = NEVER) -> Floats | None:
     return A
 
 
+@cubic(1 / 3)
 def inverse_diagonal(L: Floats, watch: Watch = NEVER) -> Floats:
     """diag(inv(LL')), some columns of inv(L) at a time, O(q³); of L the lower triangle is read.
 

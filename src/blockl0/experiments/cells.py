@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 import blockl0
+from blockl0.blas import one_blas_thread
 from blockl0.datasets import load_e2006, make_random
 from blockl0.experiments.variants import VARIANTS, ZERO
 from blockl0.result import History, Status
@@ -81,7 +81,7 @@ class Cell:
 def compute(cell: Cell) -> dict[str, Any]:
     """Compute a cell and return a record that can be written as JSON."""
     # the data too are made in one thread: sums in another order differ in their last digits
-    with threadpool_limits(1):
+    with one_blas_thread():
         X, y = load(cell.dataset, cell.draw)
         if cell.method in FACTS:
             return {"objective": FACTS[cell.method](cell, X, y)}

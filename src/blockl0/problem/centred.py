@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.problem.design import Dense
+from blockl0.problem.design import Dense, weighted_gram
 from blockl0.problem.design_base import Design
 from blockl0.storage.summary import FAR
 from blockl0.units import is_rounding
@@ -192,11 +192,7 @@ class Centered(Design):
 
     def gram(self, idx: Any, weights: Floats | None = None) -> Floats:
         """Compute X_B' diag(weights) X_B of the centred columns B = idx, (k, k)."""
-        X_B = self.columns(idx)
-        if weights is None:
-            return X_B.T @ X_B
-        X_B *= np.sqrt(weights)[:, None]
-        return X_B.T @ X_B
+        return weighted_gram(self.columns(idx), weights)
 
     def full_gram(
         self, weights: Floats | None = None, pause: Callable[[], Any] | None = None

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from blockl0.blas import all_blas_threads
 from blockl0.problem.design_base import Design
 from blockl0.problem.lazy import lazy
 from blockl0.validate import check_X
@@ -99,19 +100,21 @@ class Dense(Design):
 
     def cross(self, V: Floats, part: slice) -> Floats:
         """V' X[:, part] for V (m, k), (k, c)."""
-        return V.T @ self.X[:, part]
+        X = self.X[:, part]
+        with all_blas_threads(V.shape[1] * float(X.size)):
+            return V.T @ X
 
     def gram(self, idx: Any, weights: Floats | None = None) -> Floats:
         """X_B' diag(weights) X_B for the columns B = idx, (k, k)."""
         m, k = self.shape[0], len(idx)
         if 8 * m * k <= GRAM_BYTES:
-            return _weighted_gram(self.columns(idx), weights)
+            return weighted_gram(self.columns(idx), weights)
         # many rows: work on chunks of rows instead of copying all columns
         step, G = max(1, GRAM_BYTES // (8 * k)), np.zeros((k, k))
         for start in range(0, m, step):
             rows = slice(start, min(start + step, m))
             part = self.X[rows][:, idx]
-            G += _weighted_gram(part, None if weights is None else weights[rows])
+            G += weighted_gram(part, None if weights is None else weights[rows])
         return G
 
     def full_gram(
@@ -121,7 +124,7 @@ class Dense(Design):
         m, n = self.shape
         step = max(GRAM_LEAST, GRAM_PRODUCTS // max(m * n, 1))
         if pause is None or step >= n:
-            return _weighted_gram(self.X, weights)
+            return weighted_gram(self.X, weights)
         # by columns every entry is written once; by rows each chunk would be added to all of G
         X = self.X if weights is None else self.X * np.sqrt(weights)[:, None]
         G = np.empty((n, n))
@@ -129,8 +132,9 @@ class Dense(Design):
             pause()
             stop = min(start + step, n)
             these = X[:, start:stop]
-            G[start:stop, start:stop] = these.T @ these
-            G[start:stop, :start] = these.T @ X[:, :start]
+            with all_blas_threads(m * (stop - start) * float(stop)):
+                G[start:stop, start:stop] = these.T @ these
+                G[start:stop, :start] = these.T @ X[:, :start]
             G[:start, start:stop] = G[start:stop, :start].T
         return G
 
@@ -354,12 +358,11 @@ def _row_parts(m: int, step: int, rows: Any) -> Iterator[Any]:
         yield part if rows is None else rows[part]
 
 
-def _weighted_gram(X: Floats, weights: Floats | None) -> Floats:
+def weighted_gram(X: Floats, weights: Floats | None) -> Floats:
     """Compute X' diag(weights) X; BLAS does half the work for a product of an array with itself."""
-    if weights is None:
-        return X.T @ X
-    rooted = X * np.sqrt(weights)[:, None]
-    return rooted.T @ rooted
+    rooted = X if weights is None else X * np.sqrt(weights)[:, None]
+    with all_blas_threads(0.5 * X.shape[1] * float(X.size)):
+        return rooted.T @ rooted
 
 
 def _scale_rows(A: Any, weights: Floats | None) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from blockl0.blas import one_blas_thread
 from blockl0.estimators.explain import drop_one
 from blockl0.estimators.folds import FittedPath
 from blockl0.estimators.half_samples import ChosenAgain, default_half_samples
@@ -70,6 +71,7 @@ class Report:
         return render(self.data)
 
 
+@one_blas_thread()
 def make_report(
     X: Any,
     y: Any,
