@@ -43,18 +43,20 @@ def calls() -> dict[str, Callable[[], object]]:
         data(2000, 1000, 10),
     )
     hard, large = data(256, 1024, 60), data(6000, 1500, 10)
+    solve, k10, exact = blockl0.solve, {"n_nonzero_coefs": 10}, {"ridge": 0.1, "method": "exact"}
+    forty = {"n_nonzero_coefs": 40, "random_state": 0}
     return {
-        "solve 100x10": lambda: [blockl0.solve(*small, n_nonzero_coefs=5) for _ in range(50)],
-        "solve 2000x1000": lambda: [blockl0.solve(*square, n_nonzero_coefs=10) for _ in range(3)],
-        "solve 256x1024, 40 columns": lambda: blockl0.solve(*hard, n_nonzero_coefs=40, random_state=0),
-        "solve 6000x1500, a price": lambda: blockl0.solve(*large, alpha=20.0, random_state=0),
+        "solve 100x10": lambda: [solve(*small, n_nonzero_coefs=5) for _ in range(50)],
+        "solve 2000x1000": lambda: [solve(*square, **k10) for _ in range(3)],
+        "solve 256x1024, 40 columns": lambda: solve(*hard, **forty),
+        "solve 6000x1500, a price": lambda: solve(*large, alpha=20.0, random_state=0),
         "path 100000x30": lambda: blockl0.l0_path(*tall, n_nonzero_coefs=20),
-        "exact 2000x1000": lambda: blockl0.solve(*square, n_nonzero_coefs=10, ridge=0.1, method="exact"),
-        "exact 6000x1500": lambda: blockl0.solve(*large, n_nonzero_coefs=10, ridge=0.1, method="exact"),
+        "exact 2000x1000": lambda: solve(*square, **k10, **exact),
+        "exact 6000x1500": lambda: solve(*large, **k10, **exact),
         "L0Classifier 300x3000": lambda: blockl0.L0Classifier(5).fit(wide[0], wide[1] > 0),
         "L0RegressorCV 300x3000": lambda: blockl0.L0RegressorCV(n_nonzero_coefs=8, cv=3).fit(*wide),
-        "dec 256x1024": lambda: blockl0.solve(*hard, n_nonzero_coefs=40, method="dec", random_state=0),
-    }  # fmt: skip
+        "dec 256x1024": lambda: solve(*hard, **forty, method="dec"),
+    }
 
 
 def measure(only: str, repeats: int) -> None:

@@ -1,6 +1,12 @@
-"""What may be raised besides ``ValueError`` and ``TypeError`` of bad input."""
+"""Exceptions besides ``ValueError`` and ``TypeError``, and warnings at the caller's line."""
 
 from __future__ import annotations
+
+import sys
+import warnings
+
+_BETWEEN = ("blockl0", "sklearn", "contextlib")
+"""Packages whose code stands between a warning and the line of the user that led to it."""
 
 
 class OutOfReachError(ValueError):
@@ -17,3 +23,11 @@ class ModelFileError(ValueError):
 
 class OutOfTime(KeyboardInterrupt):
     """The time limit came in the middle of a pass over X; searches end by it as by Ctrl-C."""
+
+
+def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the first line outside this package, scikit-learn and decorators of `contextlib`."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in _BETWEEN:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)

@@ -16,9 +16,9 @@ from sklearn.metrics import check_scoring, get_scorer
 from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 from sklearn.utils.parallel import Parallel, delayed
 
+from blockl0.errors import warn_caller
 from blockl0.estimators.callbacks import Task
 from blockl0.estimators.data import Data, columns_of
-from blockl0.estimators.linear import CALLER
 from blockl0.path import Path
 from blockl0.problem.blocks import Blocks
 from blockl0.problem.design import as_design
@@ -326,15 +326,13 @@ def warn_of_folds(scores: Floats, points: Any) -> None:
     used = is_scored.any(axis=1)
     reached = int(is_scored[used].sum(axis=1).min(initial=len(points)))
     if not used.all():
-        warnings.warn(
+        warn_caller(
             f"{np.count_nonzero(~used)} of {used.size} folds could not be scored and were left "
             "out; `cv_scores_` holds NaN for them.",
-            stacklevel=CALLER + 2,
         )
     if reached < len(points):
-        warnings.warn(
+        warn_caller(
             f"Not every fold has a score beyond n_nonzero_coefs={points[reached - 1][1]}, by the "
             "time limit or by the scorer; larger ones were not considered.",
             ConvergenceWarning,
-            stacklevel=CALLER + 2,
         )

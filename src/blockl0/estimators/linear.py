@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import lru_cache
 from typing import Any
 
@@ -19,7 +18,8 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from blockl0.estimators.callbacks import HAS_CALLBACKS, CallbackSupportMixin, fit_task
+from blockl0.errors import warn_caller
+from blockl0.estimators.callbacks import CallbackSupportMixin, fit_task
 from blockl0.estimators.data import Data, columns_of
 from blockl0.estimators.documentation import Documented
 from blockl0.estimators.explain import SummaryMixin
@@ -66,8 +66,6 @@ SEARCHES = ("refit", "exact")
 """Methods of `solve` for a single fit."""
 REGRESSION, CLASSIFICATION = names_of(takes_labels=False), names_of(takes_labels=True)
 """The names of losses."""
-CALLER = 5 if HAS_CALLBACKS else 4
-"""Frames between a warning of a fit and the line that called it."""
 
 
 def _single(y: Any) -> Any:
@@ -389,7 +387,7 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
                 )  # fmt: skip
             self._store(result, prepared)
         if result.note is not None:
-            warnings.warn(result.note, ConvergenceWarning, stacklevel=CALLER - 1)
+            warn_caller(result.note, ConvergenceWarning)
         self._warn_of_constants(prepared)
         if self.ridge == 0.0:
             self._warn_if_separable(data.X, data.y)
@@ -433,11 +431,10 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
         found = np.flatnonzero(design.is_constant)
         listed = listing([f"x{j}" if names is None else str(names[j]) for j in found])
         what = f"Columns {listed} are" if found.size > 1 else f"Column {listed} is"
-        warnings.warn(
+        warn_caller(
             f"{what} constant, up to the rounding of float64: the intercept "
             f"takes {'their' if found.size > 1 else 'its'} place, and the coefficient is 0.",
             ConstantColumnWarning,
-            stacklevel=CALLER,
         )
 
     def _warn_if_separable(self, X: Any, y: Any) -> None:
@@ -447,12 +444,11 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
             return
         eta = columns_of(X, self.support_) @ self.coef_.T[self.support_] + self.intercept_
         if loss.diverges(eta, y):
-            warnings.warn(
+            warn_caller(
                 "The selected columns separate the data: without ridge the coefficients go to "
                 f"infinity, and were stopped at a predictor of {np.abs(eta).max():.3g}. Set a "
                 "small `ridge`, for example 1e-3.",
                 ConvergenceWarning,
-                stacklevel=CALLER,
             )
 
     # prediction ------------------------------------------------------------------------------

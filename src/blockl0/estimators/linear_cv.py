@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -23,6 +22,7 @@ from sklearn.utils.metadata_routing import (
 )
 
 from blockl0.blas import one_blas_thread
+from blockl0.errors import warn_caller
 from blockl0.estimators.callbacks import Task, fit_task, with_callbacks
 from blockl0.estimators.classifier import L0Classifier
 from blockl0.estimators.data import Data
@@ -39,7 +39,7 @@ from blockl0.estimators.folds import (
     takes_weights,
     warn_of_folds,
 )
-from blockl0.estimators.linear import CALLER, L0Linear
+from blockl0.estimators.linear import L0Linear
 from blockl0.estimators.reading import guess_share, spreads
 from blockl0.estimators.regressor import L0Regressor
 from blockl0.path import Path, solve_path
@@ -211,19 +211,17 @@ class L0LinearCV(L0Linear):
             self.best_score_ = float(mean[chosen])
         else:
             if not can_judge(path).any():
-                warnings.warn(
+                warn_caller(
                     f"The sample weights sum to {path.n_samples:.3g}, which the criteria take for "
                     "the number of samples, and no point of the path has fewer coefficients; "
                     "weights that count samples sum to about as many as there are.",
-                    stacklevel=CALLER + 1,
                 )
             chosen = best_point(self.rule, path)
         if len(path) < len(points):
-            warnings.warn(
+            warn_caller(
                 f"The path was cut ({path[-1].status}) after {len(path)} of {len(points)} points, "
                 f"at n_nonzero_coefs={path.n_nonzero_coefs[-1]}; larger ones were not considered.",
                 ConvergenceWarning,
-                stacklevel=CALLER + 1,
             )
         self._keep_path(path, prepared, chosen)
 
