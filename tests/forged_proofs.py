@@ -17,7 +17,7 @@ import numpy as np
 
 from blockl0 import ProofError
 from blockl0.verify import verify_content
-from blockl0.verify.base import CLOSE, FIX, SPLIT
+from blockl0.verify.base import CLOSE, FIX, SPLIT, centred
 from blockl0.verify.check import Squares
 from blockl0.verify.losses import Loss
 
@@ -45,13 +45,33 @@ class Known:
         if loss == "squared" and rng.random() < 0.6:
             self.ridge = 0.0
         self.intercept, self.values = bool(rng.random() < 0.3), {}
+        if rng.random() < 0.2:
+            self._rescale(rng)
+        at = self.weights > 0.0
+        flat = ~centred(self.X[at], self.weights[at]).any(axis=0)
+        # beside an intercept, the statement is about such columns as constants
+        self.X = np.where(flat, self.X[at][0], self.X)
+
+    def _rescale(self, rng: Any) -> None:
+        """Take other units, to where sums of weights overflow, or squares vanish."""
+        unit = 10.0 ** rng.choice([rng.uniform(-160.0, 153.0), 153.9])
+        self.weights = self.weights * unit * unit
+        if self.loss == "squared" and rng.random() < 0.8:
+            self.y = self.y / unit * 10.0 ** rng.choice([-70.0, -50.0, 0.0, 40.0])
+        if rng.random() < 0.8:
+            self.X = self.X / unit
+        else:
+            self.ridge = self.ridge * 10.0 ** rng.uniform(-140.0, 100.0)
 
     def value(self, S: tuple[int, ...], ridge: float, intercept: bool) -> Any:
         """The least of loss and ridge on a support: exactly, or from above."""
         key = S, ridge, intercept
         if key not in self.values:
             least = _least_squares if self.loss == "squared" else _least_loss
-            self.values[key] = least(self, *key)
+            try:
+                self.values[key] = least(self, *key)
+            except OverflowError:  # sums of exponentials; nothing is known then
+                self.values[key] = np.inf
         return self.values[key]
 
     def optimum(self, claim: dict[str, Any]) -> Any:
@@ -64,6 +84,8 @@ class Known:
         for size in range(min(claim["budget"], n) - len(keep) + 1):
             for more in combinations(rest, size):
                 value = self.value(tuple(sorted(keep.union(more))), *given)
+                if value == np.inf:
+                    return np.inf
                 value = Fraction(value) + price * (len(keep) + size)
                 least = value if least is None else min(least, value)
         return least
@@ -79,13 +101,14 @@ def _columns(rng: Any, m: int, n: int) -> Any:
         if kind == 0:
             X[:, j] = 0.0
         elif kind == 1:
-            X[:, j] = rng.choice([1.0, 3.7, -1e6])
+            spread = rng.choice([0.0, 1e-16, 1e-15, 1e-14]) * X[:, j]
+            X[:, j] = rng.choice([1.0, 3.7, -1e6]) * (1.0 + spread)
         elif kind == 2:
             X[:, j] = X[:, i]
         elif kind == 3:
             X[:, j] = X[:, i] + 10.0 ** -rng.integers(1, 16) * X[:, j]
         elif kind == 4:
-            X[:, j] *= 10.0 ** rng.integers(-20, 12)
+            X[:, j] *= 10.0 ** rng.choice([*range(-20, 12), -70, -160, -200, -320])
         elif kind == 5:
             X[:, j] += 10.0 ** rng.integers(1, 8)
     return X
@@ -291,7 +314,7 @@ def near_best(rng: Any, known: Known, draft: Draft, included: set[int], free: se
     n, columns = known.X.shape[1], np.array(sorted(included | free), dtype=np.int64)
     some = sorted(included) + [j for j in sorted(free) if rng.random() < 0.5]
     w, X = np.zeros(n), known.X
-    if known.intercept:
+    if known.intercept and np.isfinite(known.weights.sum()):
         X = X - known.weights @ X / known.weights.sum()
     A = np.sqrt(known.weights)[:, None] * X
     A[:, abs(A).max(axis=0) < 1e-14 * abs(known.X).max(axis=0)] = 0.0
@@ -302,6 +325,8 @@ def near_best(rng: Any, known: Known, draft: Draft, included: set[int], free: se
         known.y - known.intercept * np.average(known.y, weights=known.weights)
     )
     target = np.append(y, np.zeros(n))
+    if not np.isfinite(target).all() or not np.isfinite(rows).all():
+        return -1
     if some:
         w[some] = np.linalg.lstsq(rows[:, some], target, rcond=1e-13)[0] / scales[some]
     if known.loss != "squared" or (known.ridge and rng.random() < 0.4):

@@ -280,6 +280,34 @@ def test_an_intercept_far_from_zero(rng):
     assert verify_content(proof.claim, proof._arrays, X, y).gap < 1e-6
 
 
+def closed_by_zero(m: int, **statement: Any) -> Draft:
+    """One record, which closes all by the tangent at zero, of two columns with some curvature."""
+    claim = {
+        "n_samples": m, "n_features": 2, "loss": "squared", "parameter": None, "budget": 0,
+        "price": 0.0, "ridge": 0.0, "keep": [], "intercept": False, "support": [], "coef": [],
+    }  # fmt: skip
+    draft = Draft({**claim, **statement}, [[CLOSE, 0, -1, []]])
+    draft.points = [[np.empty(0), np.empty(0), draft.add_curve([0, 1], np.full(2, 1e-3))]]
+    return draft
+
+
+def test_weights_whose_sum_overflows_are_refused(rng):
+    """Means over an infinite sum are zero: y, a constant, would seem far from every intercept."""
+    X, y, weights = 1e-154 * rng.standard_normal((20, 2)), np.full(20, 1e-154), np.full(20, 1e308)
+    draft = closed_by_zero(20, intercept=True, objective=10.0)
+    with pytest.raises(blockl0.ProofError, match="sum of the weights"):
+        verify_content(draft.claim, draft.arrays(), X, y, weights)
+
+
+def test_a_column_whose_square_vanishes_is_refused_beside_a_ridge(rng):
+    X, y = rng.standard_normal((20, 2)) * [1.0, 1e-200], rng.standard_normal(20)
+    draft = closed_by_zero(20, ridge=1.0, objective=float(0.5 * y @ y))
+    with pytest.raises(blockl0.ProofError, match="beyond what is proven"):
+        verify_content(draft.claim, draft.arrays(), X, y)
+    found = verify_content(draft.claim, draft.arrays(), X * [1.0, 0.0], y)
+    assert found.gap < 1e-12
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("loss", ["squared", *LOSSES])
 def test_no_false_proof_passes_of_many(loss):

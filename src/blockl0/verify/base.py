@@ -46,7 +46,7 @@ def require(holds: Any, reason: str) -> None:
 
 def require_moderate(A: Any, norms: Any, ridge: float, at_zero: float) -> None:
     """Refuse numbers whose squares over- or underflow: columns, ridge, and the loss at zero."""
-    squares = (norms**2 + ridge)[A.any(axis=0)]
+    squares = norms[A.any(axis=0)] ** 2
     sizes = np.concatenate([squares, [x for x in (ridge, at_zero) if x != 0.0]])
     is_moderate = bool(((sizes > MODERATE**-2) & (sizes < MODERATE**2)).all())
     require(is_moderate, "Columns, ridge or target are beyond what is proven here: scale them.")
@@ -70,8 +70,8 @@ def dense(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
     require((weights >= 0.0).all(), "Weights are negative.")
     counts = weights > 0.0
     X, y, weights = np.array(X[counts], float, order="F"), y[counts], weights[counts]
-    are_finite = np.isfinite(X.sum()) and np.isfinite([*y, *weights]).all()
-    require(are_finite, "The data are not finite.")
+    are_finite = np.isfinite(X.sum()) and np.isfinite([*y, *weights, weights.sum()]).all()
+    require(are_finite, "The data, or the sum of the weights, are not finite.")
     return X, y, weights
 
 

@@ -46,8 +46,8 @@ class Loss:
         self.y, self.weights, self.has_intercept, self.box = y, weights, has_intercept, 0.0
         self.log_y = np.zeros(y.size)
         self._check_target()
-        X = centred(X, weights) if has_intercept else X
-        self.A = np.sqrt(weights)[:, None] * X
+        self.X = centred(X, weights) if has_intercept else X
+        self.A = np.sqrt(weights)[:, None] * self.X
         self.norms = np.linalg.norm(self.A, axis=0)
 
     def _check_target(self) -> None:
@@ -87,8 +87,7 @@ class Loss:
         """
         if not self.has_intercept:
             return
-        squares = (self.A**2).sum(axis=1) / self.weights
-        reach = 1.01 * np.sqrt(2.0 * squares * ceiling / ridge)
+        reach = 1.01 * np.linalg.norm(self.X, axis=1) * np.sqrt(2.0 * ceiling / ridge)
         require((reach < FARTHEST**4).all(), "There is no bound on the intercept.")
         farthest = 300.0 if self.name in LOG_LINKS else np.inf  # exponentials stay finite
         for box in 2.0 ** np.arange(100):
