@@ -109,7 +109,7 @@ def test_the_reference_and_the_levels_are_shown_below_the_category(table):
     assert (shop["coef"], shop["reference"]) == (None, "A")
     assert [one["level"] for one in shop["levels"]] == ["B", "C", "D"]
     lines = run("fit", "shops.csv", "-t", "y", "--drop", "z", "-k", 2, *QUICK).stdout.splitlines()
-    assert "2 of 6 columns explain 'y' (squared loss):" in lines
+    assert "2 of 6 columns chosen for 'y' (squared loss):" in lines
     at = next(i for i, line in enumerate(lines) if line.startswith("  shop"))
     below = [line.split()[0] for line in lines[at + 1 : at + 5]]
     assert below == ["A", "B", "C", "D"]
@@ -395,7 +395,7 @@ def test_several_targets_have_one_choice(table):
 
 def test_several_targets_in_words_and_with_held_out_rows(table):
     done = run("fit", "shops.csv", *BOTH, "-k", 2, *QUICK, "--test", 0.25)
-    assert "2 of 6 columns explain 'y', 'z' (squared loss):" in done.stdout
+    assert "2 of 6 columns chosen for 'y', 'z' (squared loss):" in done.stdout
     assert "coef y" in done.stdout and "coef z" in done.stdout
     assert "(y 0." in done.stdout and "rows held out" in done.stdout
     table.assign(z=100 * table["z"]).to_csv("shops.csv", index=False)

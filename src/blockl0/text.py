@@ -73,6 +73,23 @@ def install_hint(*packages: str) -> str:
     return f"pip install {' '.join(packages)}"
 
 
+def weighted_sum(names: Sequence[str], weights: Iterable[float]) -> list[Any]:
+    """'a − 2·b' in parts, with each name as a list of one text."""
+    parts: list[Any] = []
+    for name, weight in zip(names, weights, strict=True):
+        sign = "\N{MINUS SIGN}" if weight < 0.0 else "+"
+        size = f"{abs(weight):.6g}"
+        before = f" {sign} " if parts else sign.replace("+", "")
+        before += "" if size == "1" else f"{size}·"
+        parts += [*([before] if before else []), [name]]
+    return parts
+
+
+def as_text(parts: Iterable[Any]) -> str:
+    """Join the parts of a sentence."""
+    return "".join(part[0] if isinstance(part, list) else part for part in parts)
+
+
 def as_csv(head: Sequence[Any], rows: Iterable[Sequence[Any]]) -> str:
     """A table as CSV, a line for each row."""
     text = io.StringIO()

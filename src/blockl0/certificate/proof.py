@@ -42,12 +42,16 @@ def objective_at_zero(problem: Any) -> float:
 
 
 class Choice(NamedTuple):
-    """What there was to choose: at most `budget` of `n_features` columns, some of them kept."""
+    """What there was to choose: at most `budget` of `n_features` columns, some of them kept.
+
+    With a ridge, what is compared is the loss and its penalty.
+    """
 
     n_chosen: int
     budget: int
     n_features: int
     n_kept: int = 0
+    has_ridge: bool = False
 
     @property
     def n_free(self) -> int:
@@ -83,6 +87,8 @@ class Proof:
         The exchange that leads there.
     has_bound : bool
         Whether all choices together can be bounded at all, which may need a ridge.
+    n_close : int
+        Choices one exchange away that are nearly as good, where they were counted.
     """
 
     kind: str
@@ -93,6 +99,7 @@ class Proof:
     leave: tuple[int, ...] = ()
     enter: tuple[int, ...] = ()
     has_bound: bool = True
+    n_close: int = 0
 
     @property
     def is_optimal(self) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import ceil, comb
 from typing import TYPE_CHECKING
 
+from blockl0.certificate.close_sets import CLOSE
 from blockl0.certificate.proof import SURE, Choice, Proof
 from blockl0.result import Status
 from blockl0.text import count, listing, percent
@@ -25,6 +26,17 @@ VERDICTS = {
     "none": "Searched, not proven",
 }
 """What is known of a point, by the kind of its `Proof`."""
+ANSWERS = {
+    "all": "Nothing to choose",
+    "optimal": "No (proven)",
+    "pairs": "Not by two exchanges (proven)",
+    "swaps": "Not by one exchange (proven)",
+    "single": "Not by one change (proven)",
+    "tried": "None was found",
+    "refuted": "Yes",
+    "none": "None was found",
+}
+"""The same as an answer to `question`."""
 INFERENCE = (
     "The columns were chosen by looking at the target: usual standard errors, p-values and "
     "confidence intervals for these coefficients would be too optimistic. For inference, fit the "
@@ -34,6 +46,9 @@ ABOUT_ROWS = (
     "A proof is about these rows and this objective. Whether the same columns are best for other "
     "rows is a question for the folds."
 )
+PENALIZED = "for this ridge penalty"
+"""What a proof is about where there is a ridge; another ridge may have another best set."""
+WITHIN = f"{100.0 * CLOSE:g}\N{NO-BREAK SPACE}% of the objective"
 NO_BOUND = "More cannot be proven without a ridge, as no bound exists."
 SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 ROUNDING = 1e-9
@@ -137,8 +152,46 @@ def verdict(proof: Proof) -> str:
     return VERDICTS[proof.kind]
 
 
+def answer(proof: Proof) -> str:
+    """A few words that answer `question`."""
+    if proof.kind == "tried" and proof.is_complete:
+        return ANSWERS["swaps"]
+    return ANSWERS[proof.kind]
+
+
+def question(choice: Choice) -> str:
+    """Ask whether there is a better choice, for these rows."""
+    k, budget = choice.n_chosen, choice.budget
+    if not budget:
+        return "Is there a better choice?"
+    if budget == 1:
+        return "Is there a better column for these rows?"
+    return f"Is there a better set of {'up to ' if k < budget else ''}{budget} for these rows?"
+
+
 def short(proof: Proof, choice: Choice) -> str:
-    """One sentence, or two with a gap: what is known."""
+    """Say what is known, what it is about beside the fit, and how many sets are close."""
+    text = _known(proof, choice)
+    if proof.kind in ("all", "refuted"):
+        return text
+    if choice.has_ridge and proof.kind != "none":
+        text = f"{text[:-1]} {PENALIZED}."
+    if proof.gap is not None and proof.kind != "optimal":
+        text += f" Nothing can improve it by more than {at_most(proof.gap)}."
+    return text + _close_sets(proof)
+
+
+def _close_sets(proof: Proof) -> str:
+    """Say how many sets one exchange away are nearly as good."""
+    if not proof.n_close:
+        return ""
+    if proof.n_close == 1:
+        return f" But a set that differs in one column is within {WITHIN}."
+    return f" But {proof.n_close} sets that differ in one column are within {WITHIN}."
+
+
+def _known(proof: Proof, choice: Choice) -> str:
+    """Say what is known in one sentence."""
     k, budget = choice.n_chosen, choice.budget
     if proof.kind == "all":
         return "There is only one choice of this size."
@@ -149,21 +202,17 @@ def short(proof: Proof, choice: Choice) -> str:
     if proof.kind == "refuted":
         return f"Another choice of columns lowers the objective by {percent(proof.gain)}."
     if proof.kind == "single":
-        text = "Adding or removing one column cannot improve the fit."
-    elif proof.kind == "tried":
+        return "Adding or removing one column cannot improve the fit."
+    if proof.kind == "tried":
         tried = "Every exchange of one column for another was tried"
         if not proof.is_complete:
             share = percent(proof.n_tried / proof.n_possible)
             tried = f"Of all exchanges of one column for another {share} were tried"
-        text = f"{tried}; none improves the fit."
-    elif proof.kind == "none":
-        text = "A search found nothing better; there is no proof."
-    else:
-        exchange = "one or two" if proof.kind == "pairs" else "one"
-        text = f"Exchanging {exchange} of the {k} columns for others cannot improve the fit."
-    if proof.gap is not None:
-        text += f" Nothing can improve it by more than {at_most(proof.gap)}."
-    return text
+        return f"{tried}; none improves the fit."
+    if proof.kind == "none":
+        return "A search found nothing better; there is no proof."
+    exchange = "one or two" if proof.kind == "pairs" else "one"
+    return f"Exchanging {exchange} of the {k} columns for others cannot improve the fit."
 
 
 def at_most(gap: float) -> str:
@@ -201,7 +250,7 @@ def proven(proof: Proof, choice: Choice, names: Sequence[str]) -> str:
         return (
             f"There are {n_subsets(n - choice.n_kept, choice.n_free)} ways to take {budget} of {n} "
             "columns. Every one was examined, or excluded by a bound: none has a lower "
-            "objective on these rows."
+            f"objective on these rows{f' {PENALIZED}' if choice.has_ridge else ''}."
         )
     if proof.kind == "refuted":
         return (

@@ -234,8 +234,9 @@ def _optimal(job: Job, data: Any, problem: Any, w: Any, options: dict[str, Any])
     known, gap = _judge(problem, problem.units.support(w), here, found)
     is_better = known.kind == "refuted"
     choice = Choice(
-        problem.units.count(w), problem.sparsity.budget, data.n_units, int(problem.keep.size)
-    )
+        problem.units.count(w), problem.sparsity.budget, data.n_units, int(problem.keep.size),
+        problem.ridge > 0.0,
+    )  # fmt: skip
     holds = False if is_better else True if known.is_optimal else None
     if holds is None and options["exact"] and str(found.status) != "gap_reached":
         holds = False

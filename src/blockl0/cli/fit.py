@@ -25,6 +25,7 @@ class Fitted:
     interrupted: bool = False
     proof: Any = None
     has_bound: bool = True
+    problem: Any = None
     cautions: list[str] = field(default_factory=list)
 
 
@@ -181,7 +182,7 @@ def _try_to_prove(job: Job, data: Any, fitted: Fitted, options: dict[str, Any]) 
         return
     model = make_estimator(data, options, n_nonzero_coefs=budget_of(fitted.model))
     prepared = bind(model, data)
-    problem = prepared.problem
+    problem = fitted.problem = prepared.problem
     fitted.has_bound = obstacle(problem) is None
     if not trust.is_promising(problem):
         return
@@ -198,7 +199,7 @@ def _try_to_prove(job: Job, data: Any, fitted: Fitted, options: dict[str, Any]) 
         model._store(proof, prepared)
         fitted.model = model
     fitted.proof = proof
-    fitted.has_bound = proof.note is None
+    fitted.has_bound = str(proof.status) != "no_bound"
 
 
 def explain(job: Job, data: Any, fitted: Fitted, options: dict[str, Any]) -> list[dict[str, Any]]:
@@ -284,14 +285,20 @@ def at_bounds(data: Any, model: Any, options: dict[str, Any]) -> list[str]:
 
 
 def _result(data: Any, fitted: Fitted, rows: list[Any], keep: list[str]) -> dict[str, Any]:
-    from blockl0.certificate.proof import Choice
+    from blockl0.certificate.close_sets import count_close
+    from blockl0.certificate.proof import Choice, objective_at_zero
     from blockl0.cli import trust
     from blockl0.cli.data import bind
 
-    model = fitted.model
+    model, problem = fitted.model, fitted.problem
+    if problem is None:
+        problem = bind(model._plain(), data).problem
     # of the columns that were asked to stay, those that add nothing are up for choice
-    n_kept = bind(model._plain(), data).problem.keep.size if keep else 0
-    choice = Choice(int(model.n_nonzero_), budget_of(model), data.n_units, n_kept)
+    choice = Choice(
+        int(model.n_nonzero_), budget_of(model), data.n_units, problem.keep.size,
+        problem.ridge > 0.0,
+    )  # fmt: skip
+    n_close = None if fitted.interrupted else count_close(problem, model.result_.coef)
     return {
         "n_nonzero": int(model.n_nonzero_),
         "features": rows,
@@ -299,10 +306,11 @@ def _result(data: Any, fitted: Fitted, rows: list[Any], keep: list[str]) -> dict
         "classes": getattr(model, "classes_", None),
         "targets": list(data.table.targets),
         "objective": model.objective_,
+        "objective_without_columns": objective_at_zero(problem),
         "solver_status": str(model.status_),
         "scores": data.scores(model) | guesses(data),
         "cautions": fitted.cautions,
-        "certificate": trust.claim(model, fitted.proof, choice, fitted.has_bound),
+        "certificate": trust.claim(model, fitted.proof, choice, fitted.has_bound, n_close),
         "choice": fitted.choice,
         "ridge": model.ridge,
         "keep": keep,

@@ -15,8 +15,8 @@ KEYS = {
 """What may be known of a chosen column besides its coefficient, and its title."""
 HEAD = 16
 """Letters of the name of a class at the head of a table."""
-MOST = 1000
-"""Shares of the objective beyond this say no more than that it would be lost without the column."""
+LARGEST_RISE = 10.0
+"""Multiple of the objective from which rises are shares of the objective without any column."""
 
 
 def describe(data: Any, result: dict[str, Any], options: dict[str, Any]) -> list[str]:
@@ -28,8 +28,7 @@ def describe(data: Any, result: dict[str, Any], options: dict[str, Any]) -> list
     if result["choice"]:
         lines.append(_choice_line(result["choice"], options))
     k = result["n_nonzero"]
-    verb = "explains" if k == 1 else "explain"
-    lines += ["", f"{k} of {n} columns {verb} {name} ({data.loss} loss):", ""]
+    lines += ["", f"{k} of {n} columns chosen for {name} ({data.loss} loss):", ""]
     lines += [_table_of(result), *_legend(result), ""]
     scores = result["scores"]
     lines += [_score_line(scores), "", "Can it be trusted?"]
@@ -88,7 +87,7 @@ def _table_of(result: dict[str, Any]) -> str:
     rows = []
     for row in result["features"]:
         values = [""] * (len(titles) - 1) if "levels" in row else _numbers(row["coef"])
-        known = [_cell(key, row.get(key), result["objective"]) for key in keys]
+        known = [_cell(key, row.get(key), result) for key in keys]
         rows.append([row["name"], *values, *known])
         rows += [[*cells, *[""] * len(keys)] for cells in _level_cells(row, len(values))]
     intercepts = [short(float(b)) for b in np.ravel(result["intercept"])]
@@ -147,11 +146,18 @@ def _legend(result: dict[str, Any]) -> list[str]:
                 "  Per std. dev.: the coefficient times the standard deviation of its column."
             )
         lines.append("  Loss without: how much the objective rises when the column is left out and")
-        lines.append("  the others are re-fitted.")
+        whole = ", as a share of that without any column" if _rises_far(result) else ""
+        lines.append(f"  the others are re-fitted{whole}.")
     return lines
 
 
-def _cell(key: str, value: Any, objective: float) -> str:
+def _rises_far(result: dict[str, Any]) -> bool:
+    """Return whether the objective is so small that shares of it say nothing."""
+    rises = [row["drop_one"] for row in result["features"]]
+    return any(rise >= LARGEST_RISE * result["objective"] for rise in rises)
+
+
+def _cell(key: str, value: Any, result: dict[str, Any]) -> str:
     if key == "entry":
         return str(int(value))
     if key == "again":
@@ -160,4 +166,6 @@ def _cell(key: str, value: Any, objective: float) -> str:
         return "" if value is None else short(float(value))
     if value != value:
         return "kept"
-    return f"+{value / objective:.1%}" if value < MOST * objective else f"> +{MOST:.0%}"
+    if _rises_far(result):
+        return f"{value / result['objective_without_columns']:.1%}"
+    return f"+{value / result['objective']:.1%}"

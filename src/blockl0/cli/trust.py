@@ -28,14 +28,17 @@ def is_promising(problem: Any) -> bool:
     return is_small and is_taken and obstacle(problem) is None
 
 
-def claim(model: Any, search: Any, choice: Any, has_bound: bool = True) -> dict[str, Any]:
+def claim(
+    model: Any, search: Any, choice: Any, has_bound: bool = True, n_close: int | None = None
+) -> dict[str, Any]:
     """What is proven about a fit, by itself or by an exact search: a record with its words."""
     from dataclasses import replace
 
     from blockl0.certificate import proof, words
 
     certificate = model.certificate_
-    known = replace(proof.proof_of(model.status_, certificate, choice), has_bound=has_bound)
+    known = proof.proof_of(model.status_, certificate, choice)
+    known = replace(known, has_bound=has_bound, n_close=n_close or 0)
     if search is not None:
         known = known.bounded(search.gap)
     return {
@@ -45,6 +48,7 @@ def claim(model: Any, search: Any, choice: Any, has_bound: bool = True) -> dict[
         "level": None if certificate is None else certificate.level,
         "outside": None if certificate is None else certificate.outside,
         "complete": None if certificate is None else certificate.complete,
+        "n_close": n_close,
         "words": words.sentence(known, choice),
     }
 

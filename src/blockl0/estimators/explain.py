@@ -9,15 +9,24 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from blockl0.certificate.proof import objective_at_zero
 from blockl0.certificate.words import INFERENCE
 from blockl0.estimators.data import Data, columns_of
 from blockl0.estimators.half_samples import chosen_again
-from blockl0.estimators.reading import crowded, opposed_pairs, rows_like, separation, spreads
+from blockl0.estimators.reading import (
+    crowded,
+    determined,
+    opposed_pairs,
+    rows_like,
+    separation,
+    spreads,
+)
 from blockl0.estimators.summary import Summary
 from blockl0.path import solve_path
 from blockl0.problem.fits import make_fits
 from blockl0.problem.moments import Moments
 from blockl0.problem.reduction import reduced
+from blockl0.text import as_text
 
 Floats = NDArray[np.float64]
 
@@ -80,13 +89,14 @@ class SummaryMixin:
                 raise ValueError("`summary` needs the target `y` of the fit beside `X`.")
             solver = getattr(est, "estimator_", est)
             data = solver._read(X, y, weight, reset=False)
-            columns |= _worth(est, solver, data)
+            problem = solver._problem_for(data).problem
+            columns |= _worth(est, problem, data)
             if n_half_samples and data.y is None:
                 raise ValueError("Moments know no single rows: leave `n_half_samples` out.")
             if n_half_samples:
                 columns["again"] = _again(est, solver, data, n_half_samples, seed)
                 notes.append(AGAIN)
-            cautions = _cautions(est, data, names.tolist())
+            cautions = _cautions(est, data, names.tolist(), problem)
         elif n_half_samples:
             raise ValueError("`n_half_samples` needs the data: give `X` and `y` of the fit.")
         importance = columns.get("drop_one", np.abs(columns["coef"]))
@@ -179,9 +189,8 @@ def _sizes(est: Any) -> Floats:
     return coef[0] if len(coef) == 1 else np.sqrt(np.sum(coef**2, axis=0))
 
 
-def _worth(est: Any, solver: Any, data: Data) -> dict[str, Any]:
+def _worth(est: Any, problem: Any, data: Data) -> dict[str, Any]:
     """What the data say of every selected column."""
-    problem = solver._problem_for(data).problem
     fit = np.atleast_2d(est.coef_).T
     fit = fit if fit.shape[1] > 1 else fit[:, 0]
     return {
@@ -191,13 +200,19 @@ def _worth(est: Any, solver: Any, data: Data) -> dict[str, Any]:
     }
 
 
-def _cautions(est: Any, data: Data, names: list[str]) -> list[str]:
+def _cautions(est: Any, data: Data, names: list[str], problem: Any) -> list[str]:
     """What to know before the coefficients are read."""
     chosen = [names[j] for j in est.support_]
     coef = np.atleast_2d(est.coef_)[:, est.support_].T
     groups = est._units(len(names)).each(est.support_)
-    pairs = opposed_pairs(rows_like(data.X, est.support_), coef, groups)
+    X = rows_like(data.X, est.support_)
+    pairs = opposed_pairs(X, coef, groups)
     notes = [pair.sentence(chosen) for pair in pairs]
+    at_zero = objective_at_zero(problem)
+    if problem.is_quadratic and coef.shape[1] == 1 and at_zero > 0.0:
+        left = est.objective_ / at_zero
+        said = determined(chosen, coef[:, 0], spreads(X), left, data.X.shape[0])
+        notes += [] if said is None else [as_text(said)]
     note = crowded(int(est.n_nonzero_), est.support_.size, data.X.shape[0])
     notes += [] if note is None else [note]
     if data.n_classes and est.support_.size:

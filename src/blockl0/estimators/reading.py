@@ -14,6 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from blockl0.estimators.data import columns_of
 from blockl0.problem.blocks import Blocks
 from blockl0.problem.moments import Moments
+from blockl0.problem.orthogonal import WRITTEN
+from blockl0.text import LISTED, weighted_sum
 
 Floats = NDArray[np.float64]
 
@@ -26,6 +28,10 @@ POWER = re.compile(r"\s*(\^|\*\*)\s*\d+$|[²³]$")
 TINY = float(np.finfo(float).tiny)
 MANY_COEFS = 0.2
 """Coefficients for each row from which groups are said to be many."""
+LEAK = (
+    ", up to a constant and rounding: an identity, not a finding. If these columns become known "
+    "only with the target, they cannot predict it; leave them out."
+)
 MOST_COMPARED = 500
 """Columns up to which all pairs are looked at."""
 
@@ -142,6 +148,28 @@ def crowded(n_chosen: int, n_coefs: int, n_rows: int) -> str | None:
         f"compared, for {n_rows} rows: a good part of the fit may be chance. Judge by rows that "
         "were not seen."
     )
+
+
+def determined(
+    names: Sequence[str], coef: Floats, spread: Floats, left: float, n_rows: int
+) -> list[Any] | None:
+    """Say that columns add up to the target, in parts; None where they do not, or are many.
+
+    Parameters
+    ----------
+    names, coef, spread : of the chosen columns
+    left : float
+        Share of the squared deviations of the target that is left.
+    n_rows : int
+    """
+    effects = np.abs(coef) * spread
+    if not left <= WRITTEN**2 or n_rows <= 2 * (len(names) + 1) or not effects.size:
+        return None
+    at = np.flatnonzero(effects > WRITTEN * effects.max())
+    if at.size > LISTED:
+        return None
+    said = weighted_sum([names[j] for j in at.tolist()], coef[at].tolist())
+    return ["The target is ", *said, LEAK]
 
 
 def separation(accuracy: float, ridge: float) -> str | None:

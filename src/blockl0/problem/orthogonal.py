@@ -27,6 +27,9 @@ columns, and "optimal" refers to all supports without them.
 """
 ROUNDED = 1e-13
 """Distance of a unit column from others below which it is an exact combination, up to rounding."""
+WRITTEN = 1e-4
+"""Distance of a target of length 1 from the span of columns that add up to it, as far as the
+rounding of values that somebody has written down explains it."""
 FEW_COLUMNS = 32
 """Largest factor for which the mask of the upper triangle is cached."""
 REFLECTED_AT_ONCE = 32

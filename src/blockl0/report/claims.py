@@ -17,10 +17,12 @@ LEVELS = {"all": "n", "optimal": "n", "pairs": 4, "swaps": 2, "tried": 2, "singl
 
 
 def certificate(
-    proof: Proof, point: dict[str, Any], data: dict[str, Any], names: Sequence[str]
-) -> dict[str, Any]:
-    """The record of a point."""
-    choice = Choice(len(point["support"]), point["k"], data["columns"], len(data["kept"]))
+    proof: Proof, point: dict[str, Any], data: dict[str, Any], names: Sequence[str],
+    has_ridge: bool = False,
+) -> dict[str, Any]:  # fmt: skip
+    """Make the record of a point."""
+    n_chosen, n_kept = len(point["support"]), len(data["kept"])
+    choice = Choice(n_chosen, point["k"], data["columns"], n_kept, has_ridge)
     return {
         "kind": proof.kind,
         "mark": MARKS[proof.kind],
@@ -28,6 +30,9 @@ def certificate(
         "level": LEVELS.get(proof.kind),
         "complete": proof.is_complete,
         "gap": None if proof.gap is None else round(proof.gap, 4),
+        "n_close": proof.n_close,
+        "question": words.question(choice),
+        "answer": words.answer(proof),
         "verdict": words.verdict(proof),
         "short": _given(proof, choice, words.short(proof, choice)),
         "proven": _given(proof, choice, words.proven(proof, choice, names)),

@@ -17,6 +17,7 @@ from blockl0.estimators.folds import FittedPath
 from blockl0.estimators.half_samples import ChosenAgain, default_half_samples
 from blockl0.estimators.reading import (
     crowded,
+    determined,
     factors_of,
     opposed_pairs,
     separation,
@@ -317,7 +318,7 @@ def _points(facts: Facts) -> list[dict[str, Any]]:
                 "accuracy": compact(accuracy[i]),
                 "cv": folds.at(i),
                 "status": str(result.status),
-                "cautions": _cautions(facts, result.coef, result.support, accuracy[i]),
+                "cautions": _cautions(facts, result.coef, result.support, accuracy[i], mean_loss),
             }
         )
     return points
@@ -345,13 +346,18 @@ def _of_groups(facts: Facts, entries: list[Listed], coef: Any) -> dict[str, Any]
 
 
 def _cautions(
-    facts: Facts, coef: NDArray[np.float64], support: NDArray[np.int64], accuracy: float
-) -> list[Any]:
+    facts: Facts, coef: NDArray[np.float64], support: NDArray[np.int64], accuracy: float,
+    mean_loss: float,
+) -> list[Any]:  # fmt: skip
     """Sentences about coefficients that are not to be taken at their word."""
     names = [facts.names[j] for j in support]
     groups = facts.prepared.problem.units.each(support)
     pairs = opposed_pairs(facts.task.X[:, support], coef[support], groups)
     found: list[Any] = [pair.parts(names) for pair in pairs[:PAIRS]]
+    if coef.ndim == 1 and facts.prepared.problem.is_quadratic and support.size:
+        X, left = facts.task.X[:, support], ratio(mean_loss, facts.null)
+        said = determined(names, coef[support], spreads(X), left, X.shape[0])
+        found += [] if said is None else [said]
     n_chosen = np.unique(groups).size
     notes = [crowded(n_chosen, support.size, facts.task.X.shape[0])]
     notes += [separation(accuracy, float(facts.model.ridge))] if support.size else []
@@ -423,6 +429,8 @@ def _assemble(
     spoken = get_loss(task.loss).words
     names = [entry.name for entry in facts.listed]
     for point, found in zip(points, proofs, strict=True):
-        point["certificate"] = claims.certificate(found, point, data, names)
+        point["certificate"] = claims.certificate(
+            found, point, data, names, facts.prepared.problem.ridge > 0.0
+        )
         point["words"] = words.of_point(point, data, spoken)
     return data | words.of_report(data, spoken)

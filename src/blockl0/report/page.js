@@ -99,7 +99,9 @@ function show(i) {
     get(`${name}-value`).textContent = words[name].value;
     get(`${name}-text`).textContent = words[name].text;
   }
-  get('proof-value').textContent = get('verdict').textContent = certificate.verdict;
+  get('proof-question').textContent = certificate.question;
+  get('proof-value').textContent = certificate.answer;
+  get('verdict').textContent = certificate.verdict;
   get('proof-text').textContent = certificate.short;
   get('proven').textContent = certificate.proven;
   get('open').textContent = certificate.open;

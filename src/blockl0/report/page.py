@@ -214,7 +214,8 @@ def _objective(data: dict[str, Any]) -> str:
 def _proof(point: dict[str, Any]) -> dict[str, str]:
     found = point["certificate"]
     return {
-        "proof_value": escape(found["verdict"]),
+        "proof_question": escape(found["question"]),
+        "proof_value": escape(found["answer"]),
         "proof_text": escape(found["short"]),
         "mark": found["mark"],
         **{name: escape(found[name]) for name in ("verdict", "proven", "open")},

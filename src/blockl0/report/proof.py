@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from blockl0.certificate import certify_problem
+from blockl0.certificate.close_sets import count_close
 from blockl0.certificate.proof import (
     Choice,
     Proof,
@@ -36,8 +37,9 @@ MOST_ENTRIES = 20_000_000
 def prove(problem: Any, path: Any, start: int, time_limit: float | None) -> list[Proof]:
     """A proof for every point; the time goes to the chosen one first, then to those around it."""
     deadline = time.perf_counter() + (SECONDS if time_limit is None else time_limit)
+    n, n_kept, has_ridge = problem.n_units, problem.keep.size, problem.ridge > 0.0
     choices = [
-        Choice(result.n_nonzero, int(budget), problem.n_units, problem.keep.size)
+        Choice(result.n_nonzero, int(budget), n, n_kept, has_ridge)
         for result, budget in zip(path, path.n_nonzero_coefs, strict=True)
     ]
     proofs = [
@@ -46,7 +48,8 @@ def prove(problem: Any, path: Any, start: int, time_limit: float | None) -> list
     ]
     at_zero = objective_at_zero(problem)
     prover = (_Quadratic if problem.is_quadratic else _Trials)(problem, at_zero)
-    for i in sorted(range(len(proofs)), key=lambda i: (abs(i - start), i)):
+    order = sorted(range(len(proofs)), key=lambda i: (abs(i - start), i))
+    for i in order:
         if proofs[i].is_optimal:
             continue
         if time.perf_counter() >= deadline:
@@ -60,6 +63,9 @@ def prove(problem: Any, path: Any, start: int, time_limit: float | None) -> list
         proofs = [
             proof if proof.is_optimal else replace(proof, has_bound=False) for proof in proofs
         ]
+    for i in order:
+        if i == start or time.perf_counter() < deadline:
+            proofs[i] = replace(proofs[i], n_close=count_close(problem, path[i].coef) or 0)
     return proofs
 
 

@@ -82,7 +82,9 @@ def _headline(point: dict[str, Any], data: dict[str, Any], words: Words) -> Sent
             right += f", and for about {percent(cv['accuracy'])} of rows not seen in fitting"
         right += f"; guessing would be right for {percent(data['guess'])}"
         return [*names, text, target, f"{right}."]
-    text = f" {'explain' if many else 'explains'} {percent(point['explained'])} of the "
+    # what is no better than chance on other rows explains nothing
+    verb = "explain" if cv is None or cv["explained"] > cv["explained_se"] else "fit"
+    text = f" {verb if many else verb + 's'} {percent(point['explained'])} of the "
     text += f"{words.lost} of "
     if cv is None:
         end = "."

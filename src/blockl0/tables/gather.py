@@ -235,7 +235,8 @@ def gather(
         start = rows.stop
         tell(share, count(start, "row"))
     R, names = moments.factor.triangle.R, moments.feature_names or ()
-    notes = [*learned.notes, *dependent_in_factor(R[1:, 1:-1], names, features)]
+    said = dependent_in_factor(R[1:, 1:], names, features, learned.target, learned.n_rows)
+    notes = [*learned.notes, *said]
     return Table(
         moments, None, names, learned.target, tuple(notes), f"rows-sha256:{digest.hexdigest()}",
         source, features, chunks.shown.mark if chunks.shown else "point", (learned.target,),

@@ -228,7 +228,7 @@ def prepare(raw: Raw, *, target: Any = None, drop: Sequence[str] = (), **options
     _check_usable(table)
     from blockl0.tables.dependent import dependent_notes  # with LAPACK, as above
 
-    said = dependent_notes(table.X, table.feature_names, table.features)
+    said = dependent_notes(table.X, table.y, table.feature_names, table.features, targets)
     return replace(table, notes=(*table.notes, *said), fingerprint=fingerprint(table))
 
 
