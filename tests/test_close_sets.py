@@ -64,7 +64,7 @@ def test_close_sets_and_the_penalty_are_said_beside_the_proof():
         "Proven: no other 2 columns fit these rows better. But 30 sets that differ in one column "
         "are within 0.5\N{NO-BREAK SPACE}% of the objective."
     )
-    assert "But a set that differs in one column is within" in words.short(
+    assert "But one set that differs in one column is within" in words.short(
         Proof("swaps", n_close=1), some
     )
     for kind in ("optimal", "pairs", "swaps", "single", "tried"):

@@ -186,7 +186,7 @@ def _close_sets(proof: Proof) -> str:
     if not proof.n_close:
         return ""
     if proof.n_close == 1:
-        return f" But a set that differs in one column is within {WITHIN}."
+        return f" But one set that differs in one column is within {WITHIN}."
     return f" But {proof.n_close} sets that differ in one column are within {WITHIN}."
 
 
