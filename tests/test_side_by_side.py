@@ -14,7 +14,7 @@ from blockl0.problem.blocks import Blocks
 from blockl0.refit.price_memory import MOST, PriceMemory
 from blockl0.refit.pricing import Priced
 from blockl0.storage import ArraySource
-from blockl0.storage.side_by_side import SideBySide
+from blockl0.storage.pass_batcher import PassBatcher
 
 
 def draw(m=80, n=2500, k=6, seed=0):
@@ -30,16 +30,16 @@ def test_questions_are_answered_together():
         served.append(list(questions))
         return [10 * q for q in questions]
 
-    desk = SideBySide(serve)
+    batcher = PassBatcher(serve)
 
     def task(name, times):
         total = 0
         for i in range(times):
             order.append(name)
-            total += desk.ask(i)
+            total += batcher.request(i)
         return total
 
-    assert desk.run([lambda: task("a", 3), lambda: task("b", 1), lambda: task("c", 0)]) == [
+    assert batcher.run([lambda: task("a", 3), lambda: task("b", 1), lambda: task("c", 0)]) == [
         30,
         0,
         0,
@@ -47,15 +47,15 @@ def test_questions_are_answered_together():
     assert served == [[0, 0], [1], [2]]
     assert order == ["a", "b", "a", "a"]
     # outside of tasks an answer comes at once
-    assert desk.ask(7) == 70
+    assert batcher.request(7) == 70
 
 
 def test_errors_of_tasks_and_of_answers_come_through():
-    desk = SideBySide(lambda questions: [1 // q for q in questions])
+    batcher = PassBatcher(lambda questions: [1 // q for q in questions])
     with pytest.raises(KeyError, match="own"):
-        desk.run([lambda: desk.ask(1), lambda: {}["own"]])
+        batcher.run([lambda: batcher.request(1), lambda: {}["own"]])
     with pytest.raises(ZeroDivisionError):
-        desk.run([lambda: desk.ask(0), lambda: desk.ask(1)])
+        batcher.run([lambda: batcher.request(0), lambda: batcher.request(1)])
 
 
 def test_ctrl_c_reaches_every_task():
@@ -64,15 +64,15 @@ def test_ctrl_c_reaches_every_task():
     def serve(questions):
         raise KeyboardInterrupt
 
-    desk = SideBySide(serve)
+    batcher = PassBatcher(serve)
 
     def task():
         try:
-            return desk.ask(0)
+            return batcher.request(0)
         except KeyboardInterrupt:
             return "ended"
 
-    assert desk.run([task, task], lambda: told.append(1)) == ["ended", "ended"]
+    assert batcher.run([task, task], lambda: told.append(1)) == ["ended", "ended"]
     assert told == [1]
 
 
@@ -195,14 +195,14 @@ def test_an_error_of_one_task_ends_the_others():
 
     def waits():
         try:
-            desk.ask(1)
+            batcher.request(1)
         except BaseException as error:
             ended.append(type(error).__name__)
             raise
 
-    desk = SideBySide(lambda questions: questions)
+    batcher = PassBatcher(lambda questions: questions)
     with pytest.raises(KeyError, match="own"):
-        desk.run([waits, lambda: {}["own"], waits])
+        batcher.run([waits, lambda: {}["own"], waits])
     for _ in range(100):
         if ended:
             break
@@ -218,9 +218,9 @@ def test_tasks_of_tasks_ask_with_all_others():
         served.append(sorted(questions))
         return questions
 
-    desk = SideBySide(serve)
-    inner = [lambda i=i: desk.ask(i) for i in range(3)]
-    found = desk.run([lambda: desk.run(inner), lambda: desk.ask(10)])
+    batcher = PassBatcher(serve)
+    inner = [lambda i=i: batcher.request(i) for i in range(3)]
+    found = batcher.run([lambda: batcher.run(inner), lambda: batcher.request(10)])
     assert found == [[0, 1, 2], 10] and served == [[0, 1, 2, 10]]
 
 
@@ -244,15 +244,15 @@ def test_an_end_of_time_is_told_once_to_each():
             raise OutOfTime
         return [10 * q for q in questions]
 
-    desk = SideBySide(serve)
+    batcher = PassBatcher(serve)
     told = []
 
     def task(number):
         try:
-            desk.ask(number)
+            batcher.request(number)
         except OutOfTime as end:
             told.append(end)
-        return desk.ask(number)
+        return batcher.request(number)
 
-    assert desk.run([lambda: task(1), lambda: task(2)]) == [10, 20]
+    assert batcher.run([lambda: task(1), lambda: task(2)]) == [10, 20]
     assert n_served == [2, 2] and len({id(end) for end in told}) == 2

@@ -150,7 +150,7 @@ def all_at_once(X: Any, tasks: list[Callable[[], Any]]) -> list[Any]:
         return [task() for task in tasks]
     X.n_searches = len(tasks)
     try:
-        return X.desk.run(tasks)
+        return X.batcher.run(tasks)
     finally:
         X.n_searches = 1
 

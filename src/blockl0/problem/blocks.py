@@ -23,8 +23,8 @@ from blockl0.storage import opened
 from blockl0.storage.block import NO_VIEW, Block, View
 from blockl0.storage.cache import ColumnCache
 from blockl0.storage.carried import Bag, Ranking, kernel_carry
+from blockl0.storage.pass_batcher import PassBatcher
 from blockl0.storage.scans import Scans
-from blockl0.storage.side_by_side import SideBySide
 from blockl0.storage.source import SomeRows, Source
 from blockl0.storage.summary import FAR, Summary, centre
 from blockl0.validate import refuse_entry
@@ -104,9 +104,9 @@ class Blocks(Design):
         return self.cache.n_read
 
     @property
-    def desk(self) -> SideBySide:
+    def batcher(self) -> PassBatcher:
         """Runner of tasks that share their passes over X."""
-        return self.scans.desk
+        return self.scans.batcher
 
     # scans -----------------------------------------------------------------------------------
 

@@ -260,7 +260,7 @@ class Centered(Design):
         return sums, norms
 
 
-class Held(Dense):
+class CentredCopy(Dense):
     """A small dense X with its centred copy kept, so that products need no correction.
 
     The attributes are those of `Centered`.
@@ -276,7 +276,7 @@ class Held(Dense):
         self.is_constant, self.is_flat = centred.is_constant, centred.is_flat
 
     @classmethod
-    def of(cls, base: Dense, weights: Floats | None = None) -> Held:
+    def of(cls, base: Dense, weights: Floats | None = None) -> CentredCopy:
         """Centre a small dense X by its weighted means in one step.
 
         Falls back to `Centered` if a column is far from zero.
@@ -303,13 +303,13 @@ class Held(Dense):
         """Return the difference of the means of two centrings of the same X, (n,)."""
         return self._centred.shift_from(other)
 
-    def take(self, idx: Any) -> Held:
+    def take(self, idx: Any) -> CentredCopy:
         """Return X[:, idx] as a design with the same centring."""
-        return Held(self._centred.take(idx))
+        return CentredCopy(self._centred.take(idx))
 
-    def scaled(self, scale: Floats) -> Held:
+    def scaled(self, scale: Floats) -> CentredCopy:
         """Return X diag(scale), centred alike; exact for powers of two."""
-        return Held(self._centred.scaled(scale))
+        return CentredCopy(self._centred.scaled(scale))
 
 
 def centred(design: Design, weights: Floats | None = None) -> Any:
@@ -318,7 +318,7 @@ def centred(design: Design, weights: Floats | None = None) -> Any:
     if own is not None:
         return own
     if isinstance(design, Dense) and design.nbytes <= CACHE_BYTES:
-        return Held.of(design, weights)
+        return CentredCopy.of(design, weights)
     return Centered(design, weights)
 
 

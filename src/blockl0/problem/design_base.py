@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.storage.block import Block
-from blockl0.storage.side_by_side import SideBySide
+from blockl0.storage.pass_batcher import PassBatcher
 
 Floats = NDArray[np.float64]
 
@@ -162,7 +162,7 @@ class Design(ABC):
         return None
 
     @property
-    def desk(self) -> SideBySide:
+    def batcher(self) -> PassBatcher:
         """Runner of tasks that share their passes over X; only for X that is read from a source."""
         raise TypeError("X is in memory: there are no reads to share.")
 

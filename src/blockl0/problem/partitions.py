@@ -46,7 +46,7 @@ def each_part(
 
     `start` is the number of rows before the partition; if that is unknown, an upper bound.
     """
-    from blockl0.storage.dask_arrays import Held, get_dask, make_runner
+    from blockl0.storage.dask_arrays import Opaque, get_dask, make_runner
 
     _check_parts(X, y, sample_weight)
     starts = None if is_frame(X) else _starts(X.chunks[0])
@@ -55,7 +55,7 @@ def each_part(
     run, runner = get_dask().delayed(_begun, pure=False), make_runner()
     shared = runner.shared(begin)
     jobs = (
-        (i, run(shared, Held(begins[i]), *(pieces[i] for pieces in columns)))
+        (i, run(shared, Opaque(begins[i]), *(pieces[i] for pieces in columns)))
         for i in range(X.npartitions)
     )
     waiting: dict[int, Any] = {}

@@ -171,4 +171,4 @@ def kernel_price(
     block: Block, V: Floats, tables: tuple[tuple[Floats, Floats, Any], ...], sq: Floats
 ) -> Floats:
     """Gains, swaps and pivots of the columns of a block at some supports, (k, 3, c)."""
-    return block.prices(V, tables, sq)
+    return block.entry_changes(V, tables, sq)

@@ -54,7 +54,7 @@ from blockl0.refit.pricing import (
 from blockl0.refit.search import MOST_TOGETHER, AnnealingSearch
 from blockl0.refit.settled import fit_with_kept, prove
 from blockl0.run import Run
-from blockl0.storage.side_by_side import SideBySide
+from blockl0.storage.pass_batcher import PassBatcher
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -97,7 +97,7 @@ class QuadraticSearch(AnnealingSearch):
         self._whole = None if like is None else self._like_whole_of(like)
         self._last: Pool | None = None  # the last pool that was not all of X
         # where searches run side by side, they ask for prices together
-        self._desk: SideBySide | None = None
+        self._batcher: PassBatcher | None = None
         self._memory = PriceMemory(max(LARGEST_POOL, pool_size(problem, options)))
         self._fitted: tuple[bytes, Incumbent] | None = None  # the last support, and its fit
         # supports that have no hidden move, with the columns that were asked for
@@ -119,7 +119,7 @@ class QuadraticSearch(AnnealingSearch):
         What is known of the Gram matrix of all columns is copied.
         """
         other = self.for_sparsity(self.problem.sparsity)
-        other.tally, other._desk = Tally(), None
+        other.tally, other._batcher = Tally(), None
         other._memory, other._without_move = PriceMemory(self._memory.size), set()
         if other._whole is not None:
             other._whole.part_from_others()
@@ -135,7 +135,7 @@ class QuadraticSearch(AnnealingSearch):
         if self.problem.design.n_read is None:
             return self, 1
         other = copy(self)
-        other._desk = SideBySide(self.price)
+        other._batcher = PassBatcher(self.price)
         p = pool_size(self.problem, self.options)
         each = 8.0 * p * (self.problem.n_samples + 2 * p)
         return other, max(1, min(MOST_TOGETHER, int(most_bytes / each)))
@@ -144,8 +144,8 @@ class QuadraticSearch(AnnealingSearch):
         self, tasks: Sequence[Callable[[], Any]], interrupt: Callable[[], Any]
     ) -> list[Any]:
         """What tasks return; supports that they ask the prices of are one product with X."""
-        assert self._desk is not None
-        return self._desk.run(tasks, interrupt)
+        assert self._batcher is not None
+        return self._batcher.run(tasks, interrupt)
 
     def for_target(self, y: Floats) -> QuadraticSearch:
         """The search of the same columns for another target, with a tally of its own.
@@ -290,7 +290,9 @@ class QuadraticSearch(AnnealingSearch):
         found = self._memory.get(support, self.problem.n_features)
         if found is None:
             point = incumbent.w, support
-            found = self.price([point])[0] if self._desk is None else self._desk.ask(point)
+            found = (
+                self.price([point])[0] if self._batcher is None else self._batcher.request(point)
+            )
             self._memory.put(support, found)
         return found
 

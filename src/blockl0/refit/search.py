@@ -65,7 +65,7 @@ class Search(ABC):
         self, tasks: Sequence[Callable[[], Any]], interrupt: Callable[[], Any]
     ) -> list[Any]:
         """What tasks with searches of this X return; passes that they ask for are one."""
-        return self.problem.design.desk.run(tasks, interrupt)
+        return self.problem.design.batcher.run(tasks, interrupt)
 
     def release(self) -> None:
         """Let go of columns that are held for the next round, where X is one that is read."""

@@ -68,7 +68,7 @@ class Second:
         first = self._first
         if first.problem.design.n_read is None:
             return in_threads(work, first.options.n_jobs, self.run)
-        return first.problem.design.desk.run(work, self.run.interrupt)
+        return first.problem.design.batcher.run(work, self.run.interrupt)
 
     def _make_round(self, search: Search, start: Incumbent) -> Incumbent:
         """A round from a point, on from where the last walk has led; what is better is checked."""

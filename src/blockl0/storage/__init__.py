@@ -1,13 +1,13 @@
-"""X that is not one array in memory: blocks of columns, where they lie, and who maps over them.
+"""Storages of an X beyond one array in memory, in blocks of columns.
 
-    Block    some columns over all rows, in memory or on a device: products, prices, a summary
-    Source   X as a sequence of blocks, each made when it is asked for; random columns
+    Block    some columns over all rows, in memory or on a device: products, entry changes, summary
+    Source   X as a sequence of blocks, each loaded on demand, and single columns
     Engine   maps a function over the blocks of a source, in any order
 
-A storage is a `Source`, with an `Engine` of its own where its blocks live elsewhere, and a line in
-`openers.OPENERS`. `blockl0.problem.blocks.Blocks` makes a `Design` of it, with which everything
-else works. Nothing here knows what is minimized, but for the prices of least squares, which are
-found where the columns lie.
+A storage is a `Source`, with an `Engine` of its own if its blocks live elsewhere, and a line in
+`openers.OPENERS`. `blockl0.problem.blocks.Blocks` turns it into a `Design`, the interface for
+everything else. Nothing here depends on the objective, except for the entry changes of least
+squares, which are computed where the columns are stored.
 """
 
 from __future__ import annotations

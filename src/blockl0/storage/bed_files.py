@@ -1,8 +1,8 @@
-"""Genotypes in PLINK's `.bed` files, two bits each: read by bed-reader, a byte each in memory.
+"""Genotypes in PLINK's `.bed` files: read by bed-reader, two bits each, one byte in memory.
 
 A genotype is 0, 1 or 2 copies of an allele, or missing, which is refused unless it is to be filled
-by the mean of its column. Standardizing is done where columns are read, with means and spreads that
-are found when a block is first read.
+with the mean of its column. Columns are standardized when read, with means and spreads computed
+when a block is first read.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ Ints = NDArray[np.int64]
 Bytes = NDArray[np.int8]
 
 MISSING = -127
-"""What bed-reader gives for a genotype that is missing."""
+"""Code of bed-reader for a missing genotype."""
 
 
 def open_source(X: Any, memory_limit: float | None = None) -> Source:
-    """The source of a path, or of a `bed_reader.open_bed`; missing genotypes are refused."""
+    """Open a path or a `bed_reader.open_bed`, refusing missing genotypes."""
     return open_bed(X, memory_limit=memory_limit)
 
 
@@ -43,31 +43,30 @@ def open_bed(
     memory_limit: float | None = None,
     like: BedFile | None = None,
 ) -> BedFile:
-    """A PLINK file of genotypes as X, to be given to `solve`, `l0_path` and the estimators.
+    """Open a PLINK file of genotypes as X for `solve`, `l0_path` and the estimators.
 
     Parameters
     ----------
     path : path-like or bed_reader.open_bed
         The `.bed` file, with its `.bim` and `.fam` beside it.
     impute : None (default) or "mean"
-        What stands in for a missing genotype: nothing, it is refused; or the mean of its column.
+        How to treat missing genotypes: refuse them, or fill in the mean of their column.
     standardize : bool
-        Whether columns are divided by their standard deviation, after their mean was taken away. A
-        ridge then means the same for rare and for common variants; without one the choice is the
-        same.
+        Whether to centre columns and divide them by their standard deviation. A ridge then
+        treats rare and common variants alike; without a ridge the choice is the same.
     covariates : array-like (m, c), optional
-        Columns that come before the genotypes, as they are: age, principal components. With
+        Columns to put before the genotypes, such as age or principal components. With
         ``keep=range(c)`` they are always in the model.
     memory_limit : float, optional
-        Bytes that a search may take.
+        Memory that a search may use, in bytes.
     like : BedFile, optional
-        The file of a fit, of the same variants: means and standard deviations are then those of its
-        samples, and not of these ones. Predictions for other samples need it.
+        The file of the same variants that a model was fitted to, whose means and standard
+        deviations are then used. Needed to predict for other samples.
 
     Returns
     -------
     BedFile
-        A source of shape (m, c + variants); its `names` are of the covariates and variants.
+        A source of shape (m, c + variants); its `names` are those of the covariates and variants.
     """
     if impute is not None:
         check_choice("impute", impute, ("mean",))
@@ -90,9 +89,9 @@ def _open(path: Path) -> Any:
 
 
 class Shares(NamedTuple):
-    """What a block of genotypes is changed by: means that fill gaps and are taken away, and scales.
+    """Preprocessing of a block of genotypes: fill values for gaps, means to subtract, scales.
 
-    None for what is not done.
+    A field is None if that step is skipped.
     """
 
     fill: Floats | None
@@ -100,11 +99,11 @@ class Shares(NamedTuple):
     scales: Floats | None
 
     def cut(self, idx: Any) -> Shares:
-        """Of some columns."""
+        """Restrict to some columns."""
         return Shares(*(None if a is None else a[idx] for a in self))
 
     def change(self, G: Bytes) -> Floats:
-        """Genotypes (m, k) as numbers, a new array."""
+        """Convert genotypes (m, k) to float64, as a new array."""
         X = np.array(G, dtype=np.float64, order="F")
         if self.fill is not None:
             gaps = G == MISSING
@@ -117,19 +116,19 @@ class Shares(NamedTuple):
 
 
 class Genotypes(ArrayBlock):
-    """Genotypes (m, c) of a byte each, and what they are changed by where they are read."""
+    """Block of genotypes (m, c), one byte each, preprocessed when read."""
 
     def __init__(self, G: Bytes, shares: Shares) -> None:
         super().__init__(G)
         self.shares = shares
 
     def columns(self, idx: Any) -> Floats:
-        """X[:, idx] as a new Fortran-ordered array (m, k); idx may be a slice."""
+        """Return X[:, idx] as a new Fortran-ordered array (m, k); idx may be a slice."""
         return self.shares.cut(idx).change(self.X[:, idx])
 
 
 class BedFile(Source):
-    """Covariates in memory, and genotypes in a file; see `open_bed`.
+    """Source of covariates in memory and genotypes in a file; see `open_bed`.
 
     Attributes
     ----------
@@ -156,7 +155,7 @@ class BedFile(Source):
         self.covariates = _covariates(covariates, m)
         c, limits = self.covariates.shape[1], limits_of(limit)
         self.shape, self.held_bytes = (m, c + n), limits.held
-        # two bits each, and every variant begins a byte
+        # two bits each, and every variant starts on a new byte
         self.nbytes = (m + 3) // 4 * n + self.covariates.nbytes
         files = even_parts((m, n), 1, limits.block)
         moved = tuple(slice(part.start + c, part.stop + c) for part in files)
@@ -166,14 +165,14 @@ class BedFile(Source):
 
     @property
     def names(self) -> NDArray[Any]:
-        """Of all columns."""
+        """Names of all columns."""
         c = self.covariates.shape[1]
         given = getattr(self._given, "columns", None)
         first = [f"x{j}" for j in range(c)] if given is None else list(map(str, given))
         return np.concatenate([np.array(first, dtype=object), self.bed.sid.astype(object)])
 
     def block(self, i: int) -> Block:
-        """Block i, read."""
+        """Read block i."""
         part, c = self.parts[i], self.covariates.shape[1]
         if part.stop <= c:
             return ArrayBlock(self.covariates)
@@ -183,7 +182,7 @@ class BedFile(Source):
         return Genotypes(G, self._shares[i])
 
     def columns(self, idx: Ints) -> Floats:
-        """X[:, idx] as a new Fortran-ordered array (m, k); a variant is one read."""
+        """Return X[:, idx] as a new Fortran-ordered array (m, k), one read per variant."""
         idx = np.asarray(idx, dtype=np.int64)
         X, c = np.empty((self.shape[0], idx.size), order="F"), self.covariates.shape[1]
         own = idx < c
@@ -197,19 +196,19 @@ class BedFile(Source):
         return X
 
     def columns_nbytes(self, idx: Ints) -> float:
-        """Bytes of these columns."""
+        """Count the bytes of these columns."""
         n_own = int(np.sum(np.asarray(idx) < self.covariates.shape[1]))
         return 8 * self.shape[0] * n_own + (self.shape[0] + 3) // 4 * (len(idx) - n_own)
 
     def block_nbytes(self, i: int) -> float:
-        """Bytes of a block."""
+        """Count the bytes of a block."""
         return self.columns_nbytes(np.arange(self.parts[i].start, self.parts[i].stop))
 
     def _read(self, variants: Any) -> Bytes:
         return self.bed.read(index=np.s_[:, variants], dtype="int8", order="F", num_threads=1)
 
     def _learn(self, G: Bytes, variants: Any) -> Shares:
-        """Means and scales of columns that were read; a gap that is not to be filled is refused."""
+        """Compute means and scales of columns just read, refusing gaps that may not be filled."""
         n_missing = np.count_nonzero(G == MISSING, axis=0)
         if n_missing.any() and not self.is_filled:
             raise ValueError(self._gap_message(G, n_missing, variants))
@@ -235,7 +234,7 @@ class BedFile(Source):
         return Shares(fill, means, 1.0 / np.where(spread > 0.0, spread, 1.0))
 
     def _variant(self, variants: Any, at: int) -> str:
-        """The name of one of some variants, given by their numbers or by the first of them."""
+        """Return the name of a variant, given indices or the first of a range."""
         j = np.asarray(variants)[at] if np.ndim(variants) else variants + at
         return str(self.bed.sid[int(j)])
 
@@ -258,7 +257,7 @@ class BedFile(Source):
 
 
 def _covariates(given: Any, m: int) -> Floats:
-    """Numbers (m, c), none where nothing is given."""
+    """Check covariates (m, c); without any, return an array of no columns."""
     if given is None:
         return np.empty((m, 0), order="F")
     C = np.asfortranarray(check_X(given), dtype=np.float64)

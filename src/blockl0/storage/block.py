@@ -1,6 +1,6 @@
-"""Some columns of X over all rows: what they can be asked for where they lie.
+"""Blocks: some columns of X over all rows, and the computations done where they are stored.
 
-Answers are float64 in NumPy, whatever the columns are stored as. Products accumulate in float64.
+Results are float64 NumPy arrays whatever the storage type; products accumulate in float64.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.storage.prices import Table, prices_at, sent_table
+from blockl0.storage.entry_changes import Table, changes_at, sent_table
 from blockl0.storage.summary import Summary, summarize
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 CACHE_BYTES = 1 << 20
-"""Entries that become float64 at a time: what stays in cache is read and written there."""
+"""Bytes of entries converted to float64 at a time: they stay in the processor's cache."""
 
 
 class Block(ABC):
-    """Columns of X over all rows, (m, c).
+    """Some columns of X over all rows, (m, c).
 
-    A storage gives `shape` and `columns`. All else is made of float64 entries where the columns
-    lie, some at a time: `seen`, in the words of `space`, to which `sent` and from which `fetched`
-    carry arrays of NumPy. Here that is NumPy itself, and nothing is carried.
+    A storage implements `shape` and `columns`. Everything else is computed from float64 entries
+    where the columns live, a few columns at a time, with the array functions of `space`; `sent` and
+    `fetched` move arrays there and back. In this base class that is NumPy, and nothing moves.
     """
 
     space: Any = np
@@ -39,36 +39,36 @@ class Block(ABC):
 
     @abstractmethod
     def columns(self, idx: Any) -> Floats:
-        """X[:, idx] as a new Fortran-ordered array (m, k); idx may be a slice."""
+        """Return X[:, idx] as a new Fortran-ordered array (m, k); idx may be a slice."""
 
     def stored(self, idx: Any) -> Floats:
-        """The columns before anything was done to them, (m, k), as `columns` otherwise."""
+        """Return columns (m, k) as stored, before any scaling or centring."""
         return self.columns(idx)
 
     # where the columns lie -------------------------------------------------------------------
 
     def sent(self, a: Any, dtype: Any = np.float64) -> Any:
-        """An array of NumPy where the columns lie."""
+        """Move a NumPy array to where the columns live."""
         return a
 
     def fetched(self, a: Any) -> Any:
-        """An array from there as one of NumPy."""
+        """Move an array back as a NumPy array."""
         return a
 
     def chosen(self, X: Any, idx: Any, axis: int) -> Any:
-        """Some rows or columns of an array there, by their numbers, as a new one."""
+        """Take rows or columns of a moved array by index, as a new array."""
         return X[idx] if axis == 0 else X[:, idx]
 
     def fresh(self, part: slice) -> Any:
-        """X[:, part] there in float64, (m, k), as a new array."""
+        """Return X[:, part] (m, k) in float64 there, as a new array."""
         return self.columns(part)
 
     def seen(self, part: slice) -> Any:
-        """The same to read only; not copied where that is not needed."""
+        """Return X[:, part] (m, k) in float64 there, read-only, without a copy if possible."""
         return self.fresh(part)
 
     def product(self, V_t: Any, part: slice) -> Any:
-        """V_t X[:, part] there for V_t (k, m) there, (k, c)."""
+        """Compute V_t X[:, part], (k, c), for V_t (k, m); all arrays live there."""
         U = np.empty((V_t.shape[0], part.stop - part.start))
         for some in cut(part, self.step):
             U[:, some.start - part.start : some.stop - part.start] = V_t @ self.seen(some)
@@ -76,28 +76,28 @@ class Block(ABC):
 
     @property
     def step(self) -> int:
-        """Columns that become float64 at a time."""
+        """Number of columns converted to float64 at a time."""
         return max(1, CACHE_BYTES // (8 * self.shape[0]))
 
     def parts(self) -> Iterator[slice]:
-        """The columns that become float64 at a time."""
+        """Iterate over slices of columns converted to float64 at a time."""
         return cut(slice(0, self.shape[1]), self.step)
 
     def wide_parts(self) -> Iterator[slice]:
-        """The columns that are multiplied at a time: here all of them."""
+        """Iterate over slices of columns multiplied at a time; here a single one."""
         yield slice(0, self.shape[1])
 
     # answers ---------------------------------------------------------------------------------
 
     def cross(self, V: Floats) -> Floats:
-        """V' X for V (m, k), (k, c)."""
+        """Compute V' X, (k, c), for V (m, k)."""
         result, V_t = np.empty((V.shape[1], self.shape[1])), self.sent(V.T)
         for part in self.wide_parts():
             result[:, part] = self.fetched(self.product(V_t, part))
         return result
 
     def sq_norms(self, weights: Floats | None = None) -> Floats:
-        """Σ_i weights_i x_ij², (c,)."""
+        """Compute Σ_i weights_i x_ij², (c,)."""
         result = np.empty(self.shape[1])
         ones = self.sent(np.ones(self.shape[0]) if weights is None else weights)
         for part in self.parts():
@@ -106,7 +106,7 @@ class Block(ABC):
         return result
 
     def matvec(self, v: Floats) -> Floats:
-        """X v for v (c,), (m,)."""
+        """Compute X v, (m,), for v (c,)."""
         result = np.zeros(self.shape[0])
         for part in self.parts():
             if v[part].any():
@@ -114,34 +114,34 @@ class Block(ABC):
         return result
 
     def summary(self, y: Floats | None, weights: Floats | None) -> Summary:
-        """All that is known of columns before a search, from one read of them; O(mc)."""
+        """Summarize the columns in a single read, before a search; O(mc)."""
         return summarize(self, y, weights)
 
-    def prices(self, V: Floats, tables: tuple[Table, ...], sq: Floats) -> Floats:
-        """Gains, swaps and pivots of the columns at some fits, (k, 3, c); see `prices_at`.
+    def entry_changes(self, V: Floats, tables: tuple[Table, ...], sq: Floats) -> Floats:
+        """Compute gains, swaps and pivots of the columns at several fits, (k, 3, c).
 
-        V holds [X_S, residual], weighted, of each fit beside the other.
+        See `changes_at`. V holds [X_S, residual], weighted, of all fits side by side.
         """
         answer, V_t = np.empty((len(tables), 3, self.shape[1])), self.sent(V.T)
         there = [sent_table(table, self.sent) for table in tables]
         for part in self.wide_parts():
             U = self.product(V_t, part)
-            answer[..., part] = self.fetched(prices_at(U, there, self.sent(sq[part]), self.space))
+            answer[..., part] = self.fetched(changes_at(U, there, self.sent(sq[part]), self.space))
         return answer
 
     def through(self, view: View) -> Block:
-        """These columns through a view that was cut for them."""
-        return Seen(self, view)
+        """Wrap the block in a view that was cut for its columns."""
+        return ViewedBlock(self, view)
 
 
 def cut(part: slice, step: int) -> Iterator[slice]:
-    """A slice in pieces of `step`, the last one shorter."""
+    """Split a slice into pieces of `step`, the last one possibly shorter."""
     for start in range(part.start, part.stop, step):
         yield slice(start, min(start + step, part.stop))
 
 
 class ArrayBlock(Block):
-    """An array (m, c) of real numbers of any kind, best in Fortran order, never cast whole."""
+    """Block of an array (m, c) of any real type, ideally Fortran-ordered, never cast as a whole."""
 
     def __init__(self, X: NDArray[Any]) -> None:
         self.X = X
@@ -152,25 +152,26 @@ class ArrayBlock(Block):
         return self.X.shape
 
     def product(self, V_t: Floats, part: slice) -> Floats:
-        """V_t X[:, part] for V_t (k, m), (k, c)."""
+        """Compute V_t X[:, part], (k, c), for V_t (k, m)."""
         if self.X.dtype == np.float64:
             return V_t @ self.X[:, part]
         return super().product(V_t, part)
 
     def seen(self, part: slice) -> Floats:
-        """X[:, part] to read only, (m, k)."""
+        """Return X[:, part] (m, k), read-only."""
         return self.X[:, part] if self.X.dtype == np.float64 else self.columns(part)
 
     def columns(self, idx: Any) -> Floats:
-        """X[:, idx] as a new Fortran-ordered array (m, k); idx may be a slice."""
+        """Return X[:, idx] as a new Fortran-ordered array (m, k); idx may be a slice."""
         return np.array(self.X[:, idx], dtype=np.float64, order="F")
 
 
 class View(NamedTuple):
-    """What stands between stored columns and those that are meant: x·scale − means − rests.
+    """Scaling and centring applied to stored columns: x·scale − means − rests.
 
-    None for what is not done. Flat columns are zero; of far ones the two differences are made one
-    after the other, in every product, so that each is right to its last digit.
+    A field is None if that step is skipped. Flat columns become zero. For columns far from zero the
+    mean and its rounding rest are subtracted one after the other, before every product, so that no
+    digit is lost.
     """
 
     scale: Floats | None = None
@@ -181,21 +182,21 @@ class View(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether nothing is done."""
+        """Whether the view leaves columns as they are."""
         return self.scale is None and self.means is None
 
     def cut(self, part: Any) -> View:
-        """Of some columns."""
+        """Restrict the view to some columns."""
         own: list[Any] = [None if a is None else a[part] for a in self]
         return View(*own)
 
     def change(self, X: Any, sent: Callable[[Any], Any] = lambda a: a) -> Any:
-        """Stored columns (m, c) turned into those that are meant, in place, wherever they lie."""
+        """Apply scaling and centring in place to stored columns (m, c), on any device."""
         if self.scale is not None:
             X *= sent(self.scale)
         if self.means is not None:
             X -= sent(self.means)
-            # one after the other: the sum of the two would be rounded to the digits of the mean
+            # one after the other: their sum would be rounded to the precision of the mean
             if self.rests is not None and np.any(self.is_far):  # type: ignore[arg-type]
                 X -= sent(self.rests)
             if np.any(self.is_flat):  # type: ignore[arg-type]
@@ -206,8 +207,8 @@ class View(NamedTuple):
 NO_VIEW = View()
 
 
-class Seen(Block):
-    """A block through a view that was cut for it."""
+class ViewedBlock(Block):
+    """A block seen through a view that was cut for it."""
 
     def __init__(self, block: Block, view: View) -> None:
         self.block, self.view = block, view
@@ -219,38 +220,39 @@ class Seen(Block):
 
     @property
     def space(self) -> Any:  # type: ignore[override]
-        """That of the block."""
+        """Array functions of the wrapped block."""
         return self.block.space
 
     @property
     def step(self) -> int:
-        """That of the block."""
+        """Number of columns converted to float64 at a time."""
         return self.block.step
 
     def sent(self, a: Any, dtype: Any = np.float64) -> Any:
-        """An array of NumPy where the columns lie."""
+        """Move a NumPy array to where the columns live."""
         return self.block.sent(a, dtype)
 
     def fetched(self, a: Any) -> Any:
-        """An array from there as one of NumPy."""
+        """Move an array back as a NumPy array."""
         return self.block.fetched(a)
 
     def chosen(self, X: Any, idx: Any, axis: int) -> Any:
-        """Some rows or columns of an array there, by their numbers, as a new one."""
+        """Take rows or columns of a moved array by index, as a new array."""
         return self.block.chosen(X, idx, axis)
 
     def wide_parts(self) -> Iterator[slice]:
-        """Those of the block."""
+        """Iterate over the slices of the wrapped block."""
         return self.block.wide_parts()
 
     def fresh(self, part: slice) -> Any:
-        """X[:, part] there in float64, (m, k), as a new array."""
+        """Return X[:, part] (m, k) in float64 there, as a new array."""
         return self.view.cut(part).change(self.block.fresh(part), self.sent)
 
     def product(self, V_t: Any, part: slice) -> Any:
-        """V_t X[:, part] there for V_t (k, m) there, (k, c).
+        """Compute V_t X[:, part], (k, c), for V_t (k, m); all arrays live there.
 
-        Means come off the products. Where some columns are far, all of a step are centred first.
+        Means are subtracted from the products, unless a column of the piece is far from zero: then
+        all columns of the piece are centred first.
         """
         U, view = self.block.product(V_t, part), self.view.cut(part)
         if view.scale is not None:
@@ -267,9 +269,9 @@ class Seen(Block):
         return U
 
     def columns(self, idx: Any) -> Floats:
-        """X[:, idx] as a new Fortran-ordered array (m, k); idx may be a slice."""
+        """Return X[:, idx] as a new Fortran-ordered array (m, k); idx may be a slice."""
         return self.view.cut(idx).change(self.block.columns(idx))
 
     def stored(self, idx: Any) -> Floats:
-        """The columns before anything was done to them, (m, k)."""
+        """Return columns (m, k) as stored, before any scaling or centring."""
         return self.block.stored(idx)

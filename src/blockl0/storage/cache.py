@@ -1,4 +1,4 @@
-"""Columns that were read lately: supports and pools ask for the same ones again and again."""
+"""Cache of recently read columns: supports and pools request the same ones repeatedly."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ Ints = NDArray[np.int64]
 
 
 class ColumnCache:
-    """The columns of a source by number, as stored but in float64; the latest ones are kept.
+    """Least-recently-used cache of columns, by index, as stored but in float64.
 
     Attributes
     ----------
     n_read : float
-        Bytes that were read of the source so far, in those of all its entries. A scan counts as
-        what it reads, which is one unless only some blocks are asked.
+        Passes over the source so far: bytes read divided by the size of the source. A full scan
+        counts as one.
     most : int
-        Columns that are kept.
+        Number of columns to keep.
     """
 
     def __init__(self, source: Source) -> None:
@@ -30,11 +30,11 @@ class ColumnCache:
         self.n_read = 0.0
         self.most = max(1, source.held_bytes // (8 * source.shape[0]))
         self._kept: dict[int, Floats] = {}
-        # two searches of one run may ask at the same time
+        # two searches of one run may read at the same time
         self._lock = RLock()
 
     def columns(self, idx: Ints) -> Floats:
-        """X[:, idx] as a new Fortran-ordered array (m, k); what is not kept is read."""
+        """Return X[:, idx] as a new Fortran-ordered array (m, k), reading what is not cached."""
         with self._lock:
             return self._columns(idx)
 
@@ -49,13 +49,13 @@ class ColumnCache:
                 self._kept[int(j)] = x.copy()
         X = np.empty((self.source.shape[0], idx.size), order="F")
         for at, j in enumerate(idx.tolist()):
-            # what is used again goes to the end, and the first ones go
+            # a column used again moves to the end; the first ones are dropped
             X[:, at] = self._kept[j] = self._kept.pop(j)
         self._forget()
         return X
 
     def keep(self, idx: Ints, columns: list[Floats]) -> None:
-        """Keep columns that were read in passing."""
+        """Cache columns that a pass has read anyway."""
         with self._lock:
             for j, x in zip(idx.tolist(), columns, strict=True):
                 self._kept.pop(j, None)
@@ -63,12 +63,12 @@ class ColumnCache:
             self._forget()
 
     def _forget(self) -> None:
-        """Let go of the columns that were not used for longest."""
+        """Drop the least recently used columns."""
         for j in list(self._kept)[: max(0, len(self._kept) - self.most)]:
             del self._kept[j]
 
     def count(self, share: float) -> None:
-        """Count what was read, as a share of the source."""
+        """Add what was read, as a share of the source."""
         self.n_read += share
 
     def _count_columns(self, idx: Ints) -> None:

@@ -1,7 +1,8 @@
-"""Columns that a pass takes along, so that reading them later does not cost another one.
+"""Columns collected during a pass, so that reading them later costs no other pass.
 
-Of chunked storages a single column costs a whole chunk, and the best thousand of a million columns
-lie in nearly all chunks. A kernel that ranks columns sends the best of every block with its answer.
+In chunked storage a single column costs a whole chunk, and the best thousand of a million columns
+lie in nearly all chunks. A kernel that ranks columns therefore returns the best of every block
+together with its result.
 """
 
 from __future__ import annotations
@@ -17,19 +18,20 @@ from blockl0.storage.block import Block
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Ranking = Callable[[Any], Floats]
-"""A function of a module: of the answer of a kernel, ranks (r, c), the least of which are best."""
+"""Module-level function that ranks columns from a kernel's result: (r, c), smallest first."""
 
 SHARE, MORE = 2.0, 8
-"""How many times its share of the wanted columns a block sends, and how many more."""
+"""A block returns SHARE times its proportion of the wanted columns, plus MORE."""
 
 
 def kernel_carry(
     block: Block, kernel: Callable[..., Any], ranking: Ranking, share: float,
     *given: Any,
 ) -> tuple[Any, list[tuple[Floats, Ints, Floats]]]:  # fmt: skip
-    """The answer of a kernel, and for each ranking (ranks, positions, stored columns) of the best.
+    """Run a kernel and collect the best columns of the block for each ranking.
 
-    `share` is that of the columns that are wanted of all.
+    Returns the kernel's result and, for each ranking, (ranks, positions, stored columns). `share`
+    is the proportion of all columns that is wanted.
     """
     answer, best = kernel(block, *given), []
     rankings = ranking(answer)
@@ -41,21 +43,21 @@ def kernel_carry(
 
 
 class Bag:
-    """The `most` columns with the least ranks of those that were put in."""
+    """Bounded collection of the `most` columns with the smallest ranks."""
 
     def __init__(self, most: int) -> None:
         self.most = most
         self._ranks, self._idx, self._columns = np.empty(0), np.empty(0, dtype=np.int64), []
 
     def add(self, ranks: Floats, idx: Ints, X: Floats) -> None:
-        """Put columns X (m, k) in; what is not among the best any more falls out."""
+        """Add columns X (m, k), dropping those no longer among the best."""
         self._ranks, self._idx = np.append(self._ranks, ranks), np.append(self._idx, idx)
         self._columns += [x.copy() for x in X.T]
         if self._ranks.size > self.most + self.most // 4:
             self._sort()
 
     def contents(self) -> tuple[Ints, list[Floats]]:
-        """The columns, the best last."""
+        """Return the columns, best last."""
         self._sort()
         return self._idx[::-1], self._columns[::-1]
 

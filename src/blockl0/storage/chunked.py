@@ -1,7 +1,7 @@
-"""Arrays in chunks, of zarr and HDF5: blocks are whole chunks of columns, read over all rows.
+"""Chunked arrays of zarr and HDF5, in blocks of whole chunks of columns over all rows.
 
-A chunk is read and decompressed as a whole, however few of its columns are wanted. Single columns
-are therefore dear: they are kept in passing, see `Blocks.scan_for`.
+A chunk is read and decompressed as a whole, however few of its columns are needed. Single columns
+are therefore expensive and are collected during passes, see `Blocks.scan_for`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Ints = NDArray[np.int64]
 
 
 def open_source(X: Any, memory_limit: float | None = None) -> Source:
-    """The source of a zarr.Array or an h5py.Dataset, or of the path of a zarr array."""
+    """Open a zarr.Array, an h5py.Dataset, or the path of a zarr array."""
     if not hasattr(X, "shape"):
         X = _open_zarr(X)
     shape = tuple(X.shape)
@@ -36,13 +36,13 @@ def open_source(X: Any, memory_limit: float | None = None) -> Source:
 
 
 class ChunkSource(Source):
-    """An array whose columns are read some chunks at a time.
+    """Source of a chunked array, read several chunks at a time.
 
     Parameters
     ----------
     X : zarr.Array or h5py.Dataset (m, n)
     width : int
-        Columns of a chunk.
+        Columns per chunk.
     limits : Limits
     """
 
@@ -58,11 +58,13 @@ class ChunkSource(Source):
         self.parts = parts_of([*range(step, n, step), n])
 
     def block(self, i: int) -> Block:
-        """Block i, read."""
+        """Read block i."""
         return ArrayBlock(self._read(self.parts[i].start, self.parts[i].stop))
 
     def columns(self, idx: Ints) -> Floats:
-        """X[:, idx] as a new Fortran-ordered array (m, k), by the chunks that hold them."""
+        """Return X[:, idx] as a new Fortran-ordered array (m, k), reading the chunks that hold
+        them.
+        """
         X = np.empty((self.shape[0], idx.size), order="F")
         where = idx // self.width
         for chunk in np.unique(where):
@@ -72,7 +74,7 @@ class ChunkSource(Source):
         return X
 
     def columns_nbytes(self, idx: Ints) -> float:
-        """Bytes of the chunks that hold these columns."""
+        """Count the bytes of the chunks that hold these columns."""
         starts = np.unique(idx // self.width) * self.width
         held = np.minimum(starts + self.width, self.shape[1]) - starts
         return self.nbytes / self.shape[1] * float(held.sum())
@@ -82,13 +84,13 @@ class ChunkSource(Source):
 
 
 def _chunk_width(X: Any) -> int:
-    """Columns that are read together at least: of a shard, or of a chunk; all of one piece."""
+    """Return the number of columns per shard or chunk, all of them if X is contiguous."""
     chunks = getattr(X, "shards", None) or getattr(X, "chunks", None)
     return X.shape[1] if chunks is None else int(chunks[1])
 
 
 def _too_wide(X: Any, shape: tuple[int, int], columns: int) -> str:
-    """That a block would be too large, and how to store X instead."""
+    """Write the error for chunks too large for a block, and how to store X instead."""
     package = type(X).__module__.split(".")[0]
     rows = min(shape[0], 4096)
     made = {
@@ -105,7 +107,7 @@ def _too_wide(X: Any, shape: tuple[int, int], columns: int) -> str:
 
 
 def _open_zarr(path: Any) -> Any:
-    """The array of a path."""
+    """Open the zarr array at a path."""
     try:
         import zarr
     except ImportError as error:

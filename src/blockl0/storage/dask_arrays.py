@@ -1,9 +1,9 @@
-"""Arrays of dask in blocks of columns: kernels run where the blocks are, and only answers travel.
+"""Dask arrays in blocks of columns: kernels run where the blocks are, only results travel.
 
-With a `distributed.Client` the tasks go to its workers, else to threads of this process. What all
-tasks of a pass share is a task itself, not data laid on a worker: it is made again where a worker
-is lost, and so are blocks. A task works on whole blocks, one after the other, so that an answer
-does not depend on who gave it.
+Tasks go to the workers of a `distributed.Client` if there is one, otherwise to threads of this
+process. Arguments shared by all tasks of a pass are a task themselves rather than data scattered to
+a worker, so that they, like blocks, are recomputed after a worker is lost. A task works on whole
+blocks, one by one, so that results do not depend on which worker computed them.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 MOST_BLOCK_BYTES = 1 << 30
-"""A chunk that is larger is refused: several are in a worker's memory at once."""
+"""Largest chunk: a worker keeps several in memory at once."""
 IN_FLIGHT = 2
-"""Tasks for each thread that are handed out at a time."""
+"""Tasks submitted at a time, per thread."""
 PATIENCE = 60.0
-"""Seconds without any worker after which a pass is given up."""
+"""Seconds without any worker before a pass fails."""
 POLL = 1.0
-"""Seconds between two looks at whether there are workers."""
+"""Seconds between checks for live workers."""
 
 logger = logging.getLogger("blockl0")
 
 
 def open_source(X: Any, memory_limit: float | None = None) -> Source | None:
-    """The source that an array of dask is; None for scalars and other collections."""
+    """Open a dask array; return None for scalars and other collections."""
     if not (hasattr(X, "numblocks") and getattr(X, "ndim", 0) == 2):
         return None
     return DaskArray(X, memory_limit)
 
 
 class DaskArray(Source):
-    """A dask array whose chunks are columns over all rows.
+    """Source of a dask array whose chunks are columns over all rows.
 
-    Small chunks next to each other are one block. Chunks that are cut along the rows, are too large
-    or of unknown size are refused, with the call that makes others.
+    Small adjacent chunks form one block. Chunks that are cut along the rows, too large, or of
+    unknown size are refused, with the call that rechunks them.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class DaskArray(Source):
         Bytes; a chunk may take a quarter of it.
     """
 
-    # a chunk is computed as a whole, however few of its columns are wanted
+    # a chunk is computed as a whole, however few of its columns are needed
     is_dear = True
 
     def __init__(self, X: Any, memory_limit: float | None = None) -> None:
@@ -73,20 +73,20 @@ class DaskArray(Source):
         self._chunks = list(_grouped(widths, max(1, m * X.dtype.itemsize), min(limits.block, most)))
         ends = np.cumsum([0, *widths])
         self.parts = tuple(slice(int(ends[c.start]), int(ends[c.stop])) for c in self._chunks)
-        # the graphs of the chunks, made once
+        # graphs of the chunks, built once
         self._pieces = X.to_delayed()[0].tolist()
         self.engine = DaskEngine()
 
     def pieces(self, i: int) -> list[Any]:
-        """The chunks of block i, not yet computed."""
+        """Return the delayed chunks of block i."""
         return self._pieces[self._chunks[i]]
 
     def block(self, i: int) -> Block:
-        """Block i, computed and brought here."""
+        """Compute block i and bring it here."""
         return _as_block(list(get_dask().compute(*self.pieces(i))))
 
     def columns(self, idx: Ints) -> Floats:
-        """X[:, idx] as a new Fortran-ordered array (m, k); only these columns travel."""
+        """Return X[:, idx] as a new Fortran-ordered array (m, k); only these columns travel."""
         idx = np.asarray(idx, dtype=np.int64)
         X, where = np.empty((self.shape[0], idx.size), order="F"), self.blocks_of(idx)
         mine = {int(i): np.flatnonzero(where == i) for i in np.unique(where)}
@@ -97,9 +97,9 @@ class DaskArray(Source):
 
 
 def check_chunks(X: Any, size: int, most: int) -> None:
-    """Refuse chunks that are no blocks of columns, or take more than `most` bytes.
+    """Refuse chunks that do not span all rows or take more than `most` bytes.
 
-    The error says how to get some of `size` bytes.
+    The error names the call that makes chunks of `size` bytes.
     """
     if any(np.isnan(size) for sizes in X.chunks for size in sizes):
         raise ValueError(
@@ -122,7 +122,7 @@ def check_chunks(X: Any, size: int, most: int) -> None:
 
 
 def _grouped(widths: Sequence[int], column_bytes: int, size: int) -> Iterator[slice]:
-    """Chunks next to each other, together no larger than `size`, unless one is."""
+    """Group adjacent chunks into blocks of at most `size` bytes, or a single chunk."""
     start, total = 0, 0
     for i, width in enumerate(widths):
         if i > start and (total + width) * column_bytes > size:
@@ -137,7 +137,7 @@ def _grouped(widths: Sequence[int], column_bytes: int, size: int) -> Iterator[sl
 
 @dataclass
 class Traffic:
-    """Bytes that went between this process and the workers."""
+    """Counts of bytes exchanged between this process and the workers."""
 
     n_maps: int = 0
     sent: int = 0
@@ -145,13 +145,13 @@ class Traffic:
 
 
 class DaskEngine:
-    """Maps tasks over the blocks of an array of dask, by its scheduler.
+    """Engine that maps tasks over the blocks of a dask array through its scheduler.
 
     Attributes
     ----------
     traffic : Traffic
-        So far. What is sent counts once for each worker if all tasks share it; each pass is logged,
-        too, at level INFO.
+        Totals so far. Arguments shared by all tasks count once per worker. Each pass is also
+        logged at level INFO.
     """
 
     def __init__(self) -> None:
@@ -160,10 +160,10 @@ class DaskEngine:
     def map(
         self, task: Callable[..., Any], source: Any, calls: Sequence[Call]
     ) -> Iterator[tuple[int, Any]]:
-        """(i, task(block i, *arguments)) for every call (i, arguments), as they are ready."""
+        """Yield (i, task(block i, *arguments)) for every call (i, arguments), as they finish."""
         runner, (common, own) = make_runner(), _divided(calls)
         shared, run = runner.shared((task, common)), get_dask().delayed(_on_block, pure=False)
-        jobs = ((i, run(source.pieces(i), shared, Held(rest))) for i, rest in own)
+        jobs = ((i, run(source.pieces(i), shared, Opaque(rest))) for i, rest in own)
         sent = runner.n_workers * _nbytes(common) + sum(_nbytes(rest) for _, rest in own)
         received = 0
         for i, answer in runner.each(jobs, lambda i: _block_words(source, i)):
@@ -176,15 +176,15 @@ class DaskEngine:
 
 
 def _divided(calls: Sequence[Call]) -> tuple[dict[int, Any], list[Call]]:
-    """(the arguments that are one object in all calls, by place; the calls without them)."""
+    """Split calls into shared arguments, by position, and calls without them."""
     first = calls[0][1] if calls else ()
     same = [j for j, a in enumerate(first) if all(given[j] is a for _, given in calls)]
     others = [j for j in range(len(first)) if j not in same]
     return {j: first[j] for j in same}, [(i, tuple(g[j] for j in others)) for i, g in calls]
 
 
-def _on_block(pieces: list[Any], shared: Held, own: Held) -> Any:
-    """What a worker runs."""
+def _on_block(pieces: list[Any], shared: Opaque, own: Opaque) -> Any:
+    """Run a task on a block, on a worker."""
     task, common = shared.value
     rest = iter(own.value)
     n = len(common) + len(own.value)
@@ -201,7 +201,7 @@ def _columns(block: Block, idx: Ints) -> Floats:
 
 
 def _nbytes(value: Any) -> int:
-    """Bytes of the arrays inside tuples and dictionaries."""
+    """Count the bytes of arrays inside tuples and dictionaries."""
     if isinstance(value, np.ndarray):
         return int(value.nbytes)
     if isinstance(value, dict):
@@ -219,19 +219,19 @@ def _block_words(source: Any, i: int) -> str:
 
 
 class Threads(NamedTuple):
-    """Threads of this process, or what `dask.config` says."""
+    """Runner on threads of this process, or on the scheduler set in `dask.config`."""
 
     n_threads: int
     n_workers: int = 0
 
     def shared(self, value: Any) -> Any:
-        """What all tasks are given."""
-        return get_dask().delayed(Held(value), traverse=False)
+        """Wrap the arguments shared by all tasks."""
+        return get_dask().delayed(Opaque(value), traverse=False)
 
     def each(
         self, jobs: Iterable[tuple[int, Any]], words: Callable[[int], str]
     ) -> Iterator[tuple[int, Any]]:
-        """(key, value) of delayed jobs, some at a time."""
+        """Yield (key, value) of delayed jobs, computed in batches."""
         jobs = iter(jobs)
         while wave := list(islice(jobs, self.n_threads)):
             values = get_dask().compute(*(job for _, job in wave))
@@ -239,7 +239,7 @@ class Threads(NamedTuple):
 
 
 class Cluster:
-    """The workers of a `distributed.Client`."""
+    """Runner on the workers of a `distributed.Client`."""
 
     def __init__(self, client: Any) -> None:
         self.client = client
@@ -247,13 +247,13 @@ class Cluster:
         self.n_workers, self.n_threads = len(counts), max(1, sum(counts.values()))
 
     def shared(self, value: Any) -> Any:
-        """What all tasks are given: a task of its own, which can be run again elsewhere."""
-        return self.client.submit(_same, Held(value), pure=False)
+        """Submit the shared arguments as a task, which can be rerun if a worker is lost."""
+        return self.client.submit(_same, Opaque(value), pure=False)
 
     def each(
         self, jobs: Iterable[tuple[int, Any]], words: Callable[[int], str]
     ) -> Iterator[tuple[int, Any]]:
-        """(key, value) of delayed jobs as they end, a bounded number handed out at a time."""
+        """Yield (key, value) of delayed jobs as they finish, with a bounded number submitted."""
         jobs, flying = iter(jobs), {}
         try:
             while True:
@@ -270,14 +270,14 @@ class Cluster:
                 future.cancel()
 
     def _ended(self, futures: list[Any]) -> list[Any]:
-        """Those that are done, at least one."""
+        """Wait for at least one future and return those that are done."""
         from distributed import wait
 
         ended = self._patiently(lambda: wait(futures, timeout=POLL, return_when="FIRST_COMPLETED"))
         return list(ended.done)
 
     def _patiently(self, ask: Callable[[], Any]) -> Any:
-        """The answer of what times out now and then; refused where there is nobody to give one."""
+        """Retry a call that times out; fail once there have been no workers for too long."""
         alone_since = None
         while True:
             try:
@@ -292,13 +292,13 @@ class Cluster:
                 ) from None
 
     def _value(self, future: Any, words: str) -> Any:
-        """The answer; a block that ends its workers is named."""
+        """Return the result of a future; name the block that killed its workers."""
         from distributed import CancelledError, KilledWorker
 
         try:
             if future.status == "error":
                 return future.result()
-            # what is done is lost with its worker, and made again by another one
+            # a result is lost with its worker and recomputed by another
             return self._patiently(lambda: future.result(timeout=POLL))
         except CancelledError as error:
             raise RuntimeError(
@@ -311,20 +311,20 @@ class Cluster:
             ) from error
 
 
-class Held:
-    """A value that dask does not look into."""
+class Opaque:
+    """Wrapper of a value that dask must not traverse."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
 
 
-def _same(held: Held) -> Held:
-    return held
+def _same(value: Opaque) -> Opaque:
+    return value
 
 
 def make_runner() -> Threads | Cluster:
-    """The client that is in charge here, or threads."""
-    distributed = sys.modules.get("distributed")  # nobody has a client who has not imported it
+    """Return a runner on the current client, or on threads."""
+    distributed = sys.modules.get("distributed")  # without this import there can be no client
     if distributed is not None:
         try:
             client = distributed.get_client()
@@ -336,7 +336,7 @@ def make_runner() -> Threads | Cluster:
 
 
 def get_dask() -> Any:
-    """The package, which is there where there is an object of it."""
+    """Import dask, which is loaded already if there is a dask array."""
     import dask
 
     return dask

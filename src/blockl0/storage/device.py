@@ -1,8 +1,8 @@
-"""X on an accelerator: an array of CuPy or torch, or any other that follows the array API.
+"""X on an accelerator: an array of CuPy, torch, or any library that follows the array API.
 
-The entries stay where they are and as they are stored. Products with them, lengths, and the prices
-of all columns are made there, in float64, some columns at a time; what comes back are a few numbers
-per column, and the columns that a search asks for.
+The entries stay on the device as stored. Products, lengths and the entry changes of all columns are
+computed there in float64, a few columns at a time; only a few numbers per column, and the columns
+that a search requests, come back.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 STEP_BYTES = 1 << 30
-"""Entries that become float64 on the device at a time."""
+"""Bytes of entries converted to float64 on the device at a time."""
 BLOCK_COLUMNS = 1 << 18
-"""Columns of a block."""
+"""Columns per block."""
 NEEDED = (
     "X on a device is read through the package array-api-compat, which is not installed; "
     "`pip install 'blockl0[gpu]'` brings it."
@@ -31,22 +31,22 @@ NEEDED = (
 
 
 def open_source(X: Any, memory_limit: float | None = None) -> Source:
-    """The source of an array on a device; nothing is copied."""
+    """Open an array on a device, without copying it."""
     if getattr(X, "ndim", 2) != 2:
         raise ValueError(f"X must have two dimensions, got {X.ndim} in an array of {_kind(X)}.")
     return DeviceSource(X, held_bytes=limits_of(memory_limit).held)
 
 
 class DeviceSource(Source):
-    """An array (m, n) on a device, in float64, float32, float16 or integers.
+    """Source of an array (m, n) on a device, in float64, float32, float16 or integers.
 
     Parameters
     ----------
     X : array of the array API
     columns : int
-        Of a block.
+        Columns per block.
     held_bytes : int
-        Of an X in float64 that is read into memory for being small, and of columns that are kept.
+        Float64 bytes to keep in memory: all of X if it fits, otherwise columns read lately.
     """
 
     def __init__(self, X: Any, columns: int = BLOCK_COLUMNS, held_bytes: int | None = None) -> None:
@@ -60,20 +60,20 @@ class DeviceSource(Source):
         self.parts = parts_of([*range(columns, n, columns), n])
 
     def block(self, i: int) -> Block:
-        """Block i, which is not copied."""
+        """Return block i, without a copy."""
         return DeviceBlock(self.X[:, self.parts[i]])
 
     def columns(self, idx: Ints) -> Floats:
-        """X[:, idx] as a new Fortran-ordered array (m, k), fetched."""
+        """Fetch X[:, idx] as a new Fortran-ordered array (m, k)."""
         return DeviceBlock(self.X).columns(idx)
 
     def columns_nbytes(self, idx: Ints) -> float:
-        """Bytes of these columns."""
+        """Count the bytes of these columns."""
         return self.nbytes * idx.size / self.shape[1]
 
 
 class DeviceBlock(Block):
-    """Columns (m, c) on a device.
+    """Block of columns (m, c) on a device.
 
     Parameters
     ----------
@@ -91,45 +91,45 @@ class DeviceBlock(Block):
 
     @property
     def step(self) -> int:
-        """Columns that become float64 at a time."""
+        """Number of columns converted to float64 at a time."""
         return max(1, STEP_BYTES // (8 * self.shape[0]))
 
     def wide_parts(self) -> Iterator[slice]:
-        """The columns that are multiplied at a time."""
+        """Iterate over slices of columns multiplied at a time."""
         return self.parts()
 
     def columns(self, idx: Any) -> Floats:
-        """X[:, idx] as a new Fortran-ordered array (m, k), fetched; idx may be a slice."""
+        """Fetch X[:, idx] as a new Fortran-ordered array (m, k); idx may be a slice."""
         some = self.X[:, idx] if isinstance(idx, slice) else self.chosen(self.X, idx, 1)
         return np.array(self.fetched(some), dtype=np.float64, order="F")
 
     def sent(self, a: Any, dtype: Any = np.float64) -> Any:
-        """An array of NumPy on the device of X."""
+        """Copy a NumPy array to the device of X."""
         a = np.ascontiguousarray(a, dtype=dtype)
         return self.space.asarray(a, device=_device(self.X), copy=True)
 
     def fetched(self, a: Any) -> Any:
-        """An array of the device as one of NumPy."""
-        get = getattr(a, "get", None)  # CuPy copies only when it is asked to
+        """Copy an array of the device to NumPy."""
+        get = getattr(a, "get", None)  # CuPy refuses implicit copies
         if get is not None:
             return get()
         return np.from_dlpack(a.cpu()) if hasattr(a, "cpu") else np.from_dlpack(a)
 
     def chosen(self, X: Any, idx: Any, axis: int) -> Any:
-        """Some rows or columns of an array on the device, by their numbers, as a new one."""
+        """Take rows or columns of an array on the device by index, as a new array."""
         return self.space.take(X, self.sent(idx, np.int64), axis=axis)
 
     def fresh(self, part: slice) -> Any:
-        """X[:, part] on the device in float64, (m, k), as a new array."""
+        """Return X[:, part] (m, k) in float64 on the device, as a new array."""
         return self.space.astype(self.X[:, part], self.space.float64)
 
     def product(self, V_t: Any, part: slice) -> Any:
-        """V_t X[:, part] on the device for V_t (k, m) there, (k, c)."""
+        """Compute V_t X[:, part], (k, c), on the device, for V_t (k, m) there."""
         return V_t @ self.fresh(part)
 
 
 def _namespace(X: Any) -> Any:
-    """The functions of the array API for X."""
+    """Return the array API functions for X."""
     try:
         from array_api_compat import array_namespace
     except ImportError:

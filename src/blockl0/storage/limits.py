@@ -1,4 +1,4 @@
-"""How a limit of memory is shared out."""
+"""Split a memory limit into shares."""
 
 from __future__ import annotations
 
@@ -7,18 +7,26 @@ from typing import NamedTuple
 from blockl0.validate import check_nonnegative
 
 DEFAULT_LIMIT = 1 << 30
-"""Bytes that the search of an X in blocks may take, beside a few numbers for every column."""
+"""Default memory for the search of an X in blocks, in bytes, beside O(n) vectors."""
 WHOLE_LIMIT = 4_000_000_000
-"""Bytes of float64 up to which an X that cannot be read in blocks is read into memory."""
+"""Largest float64 size, in bytes, of an X read whole because it cannot be read in blocks."""
 LEAST_BLOCK, MOST_BLOCK = 1 << 16, 256 << 20
-"""Bytes of a block."""
+"""Smallest and largest size of a block, in bytes."""
 
 
 class Limits(NamedTuple):
-    """Bytes of a block, of which two are in memory; of float64 that is held; of a slab of rows.
+    """Shares of a memory limit, in bytes.
 
-    What is held is X, if it is so small, or else columns that were read. `whole` is the size of an
-    X that is read into memory where it cannot be read in blocks.
+    Attributes
+    ----------
+    block : int
+        One block of columns; two are in memory at a time.
+    held : int
+        Float64 entries to keep: all of X if it fits, otherwise columns read lately.
+    slab : int
+        One slab of rows.
+    whole : int
+        Largest X to read into memory if it cannot be read in blocks.
     """
 
     block: int
@@ -28,7 +36,10 @@ class Limits(NamedTuple):
 
 
 def limits_of(memory_limit: float | None = None) -> Limits:
-    """The shares of a limit, 1 GiB by default; the other half is for pools and their products."""
+    """Split a memory limit, 1 GiB by default.
+
+    Half of it is left for the pools of a search and their products.
+    """
     limit = DEFAULT_LIMIT
     if memory_limit is not None:
         limit = int(check_nonnegative("memory_limit", memory_limit))

@@ -1,7 +1,7 @@
 """Arrays in files, `numpy.memmap` and `.npy`, by columns: blocks are read, not mapped.
 
-Pages of a map that were touched count as memory of the process, and are read by faults; a block is
-read as a whole into memory of its own, as it is stored, while the one before is worked on.
+Touched pages of a map count as memory of the process and are loaded by page faults. A block is
+instead read as a whole into its own memory, as stored, while a task runs on the block before.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ Ints = NDArray[np.int64]
 
 
 def open_source(X: Any, memory_limit: float | None = None) -> Source | None:
-    """The source of a memory map by columns, or of a path of one; None for arrays in memory.
+    """Open a column-major memory map or the path of one; return None for arrays in memory.
 
-    A map by rows is an array like others, unless it is too large: it is then refused.
+    A row-major map is treated as an ordinary array if it is small enough, and refused otherwise.
     """
     is_path = isinstance(X, str | Path)
     if is_path:
@@ -53,7 +53,7 @@ def open_source(X: Any, memory_limit: float | None = None) -> Source | None:
 
 
 class WholeSource(ArraySource):
-    """An array that was read from a file, however large: one more copy of it is of no use."""
+    """An array read whole from a file of any size; a float64 copy of it is useless."""
 
     def __init__(self, X: NDArray[Any]) -> None:
         super().__init__(X)
@@ -61,7 +61,7 @@ class WholeSource(ArraySource):
 
 
 class MapSource(Source):
-    """A memory map whose columns each lie in one piece.
+    """Source of a memory map whose columns are each contiguous.
 
     Parameters
     ----------
@@ -79,15 +79,15 @@ class MapSource(Source):
         self._stamp = None if self._place is None else _stamp(self._place[0])
 
     def block(self, i: int) -> Block:
-        """Block i, read into memory of its own."""
+        """Read block i into new memory."""
         return self.block_in(i, Room())
 
     def block_in(self, i: int, room: Room) -> Block:
-        """Block i, read into memory that is used again."""
+        """Read block i into reusable memory."""
         return ArrayBlock(self._read(self.parts[i].start, self.parts[i].stop, room))
 
     def columns(self, idx: Ints) -> Floats:
-        """X[:, idx] as a new Fortran-ordered array (m, k), each run of columns by one read."""
+        """Return X[:, idx] as a new Fortran-ordered array (m, k), one read per run of columns."""
         X = np.empty((self.shape[0], idx.size), order="F")
         ends = np.append(np.flatnonzero(np.diff(idx) != 1) + 1, idx.size)
         for start, stop in zip(np.append(0, ends[:-1]), ends, strict=True):
@@ -96,11 +96,11 @@ class MapSource(Source):
         return X
 
     def columns_nbytes(self, idx: Ints) -> float:
-        """Bytes of these columns."""
+        """Count the bytes of these columns."""
         return self.nbytes * idx.size / self.shape[1]
 
     def _read(self, start: int, stop: int, room: Room) -> NDArray[Any]:
-        """Columns from the file, as they are stored."""
+        """Read columns from the file, as stored."""
         if self._place is None:
             return np.array(self.X[:, start:stop], order="F", subok=False)
         name, begin = self._place
@@ -125,15 +125,15 @@ class MapSource(Source):
 
 
 def _stamp(name: Any) -> tuple[int, int]:
-    """Which file it is, whatever its name."""
+    """Identify a file, whatever its name."""
     known = os.stat(name)
     return known.st_dev, known.st_ino
 
 
 def _file_place(X: Any) -> tuple[Any, int] | None:
-    """The file and the position of the first entry; None where entries must come from the map.
+    """Return the file and offset of the first entry, or None if only the map can be read.
 
-    That is so of maps that may differ from their file, and where columns do not follow each other.
+    That is so for maps that may differ from their file, and where columns are not adjacent.
     """
     m, n = X.shape
     is_dense = m == 1 or X.strides[0] == X.itemsize
@@ -146,13 +146,13 @@ def _file_place(X: Any) -> tuple[Any, int] | None:
 
 
 def by_columns(X: Any, path: Any, memory_limit: float | None = None) -> Path:
-    """Write a copy of X (m, n), by columns, as an `.npy` file, some rows at a time.
+    """Write a column-major copy of X (m, n) as an `.npy` file, some rows at a time.
 
     Parameters
     ----------
     X : array-like with slices of rows, as numpy.memmap, h5py.Dataset or zarr.Array
     path : str or Path
-        Of a file that does not exist.
+        A file that does not exist yet.
     memory_limit : float, optional
         Bytes to use; 1 GiB by default.
     """
@@ -160,13 +160,13 @@ def by_columns(X: Any, path: Any, memory_limit: float | None = None) -> Path:
     if path.exists():
         raise FileExistsError(f"{str(path)!r} exists; choose another name.")
     m, n = X.shape
-    # a process that is killed must not leave half a file under this name
+    # a killed process must not leave half a file under this name
     with part_for(path) as (part, _):
         out = np.lib.format.open_memmap(part, "w+", X.dtype, (m, n), fortran_order=True)
         step = max(1, limits_of(memory_limit).slab // (n * out.itemsize))
         for start in range(0, m, step):
             out[start : start + step] = X[start : start + step]
-            # written pages would stay in memory
+            # written pages would otherwise stay in memory
             out.flush()
         del out
     return path

@@ -1,6 +1,6 @@
-"""Which kinds of X are sources, by the package that their type comes from.
+"""Registry of storages, by the package that the type of X comes from.
 
-Nothing optional is imported before an object of it is seen: its package is then loaded anyway.
+No optional package is imported before an object of it is given: it is loaded then anyway.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ OPENERS: dict[str, str] = {
     "torch": "blockl0.storage.device",
     "zarr": "blockl0.storage.chunked",
 }
-"""The module with `open_source(X, memory_limit) -> Source | None`, by the package of X's type.
+"""Module with `open_source(X, memory_limit) -> Source | None`, by the package of X's type.
 
-None says that X is none of those after all, as most arrays of NumPy."""
+`open_source` returns None if X needs no source after all, such as most NumPy arrays."""
 
 FILES: dict[str, str] = {
     ".bed": "blockl0.storage.bed_files",
     ".npy": "blockl0.storage.memmap",
     ".zarr": "blockl0.storage.chunked",
 }
-"""The same by the end of a path."""
+"""Module by the suffix of a path."""
 
 
 def opened(X: Any, memory_limit: float | None = None) -> Source | None:
-    """The source that X is, or None where it is an array, a table or a sparse matrix in memory."""
+    """Open X as a source; return None for arrays, tables and sparse matrices in memory."""
     if type(X) is np.ndarray:
         return None
     if isinstance(X, Source):

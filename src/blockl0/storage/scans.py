@@ -1,8 +1,8 @@
-"""Passes over a source: a kernel mapped over its blocks, those that are asked for together at once.
+"""Passes over a source: a kernel mapped over its blocks, with simultaneous passes merged.
 
-Whoever runs tasks by the `desk` of a source, as the folds of a cross-validation, has them wait for
-each other where they ask for a pass: each block is then read once for all of them. Between two
-blocks the clock of the run is looked at.
+Tasks run through the `batcher` of a source, such as the folds of a cross-validation, wait for each
+other when they request a pass, and each block is then read once for all of them. The clock of the
+run is checked between blocks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from blockl0.errors import OutOfTime
 from blockl0.storage.block import ArrayBlock, Block, View
 from blockl0.storage.engine import Call
-from blockl0.storage.side_by_side import SideBySide
+from blockl0.storage.pass_batcher import PassBatcher
 from blockl0.storage.source import Source
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _clock: ContextVar[Clock | None] = ContextVar("clock", default=None)
 
 
 class timed_by:
-    """Passes inside the block end between two blocks of X, by `OutOfTime`, when time is up."""
+    """Context in which passes stop between blocks, by `OutOfTime`, once time is up."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -40,14 +40,14 @@ class timed_by:
 
 
 class Pass(NamedTuple):
-    """One pass that is asked for: what is called on which blocks, and the clock of who asks."""
+    """Request for one pass: its calls, and the clock of the requesting run."""
 
     calls: Sequence[Call]
     clock: Clock | None
 
     @property
     def seconds_left(self) -> float:
-        """Time to the limit; infinity for none."""
+        """Seconds until the limit; infinite without a clock."""
         return np.inf if self.clock is None else self.clock.seconds_left
 
 
@@ -58,29 +58,29 @@ class Scans:
     ----------
     source : Source
     count : callable
-        Told the share of the source that was read, block by block.
+        Called with the share of the source that was read, after every block.
 
     Attributes
     ----------
-    desk : SideBySide
-        Runs tasks whose passes are made together.
+    batcher : PassBatcher
+        Runs tasks whose passes are merged.
     """
 
     def __init__(self, source: Source, count: Callable[[float], None]) -> None:
         self.source, self._count = source, count
-        self.desk = SideBySide(self._serve)
+        self.batcher = PassBatcher(self._serve)
 
     def map(self, calls: Sequence[Call]) -> Iterator[tuple[int, Any]]:
-        """(i, run_kernel(block i, *arguments)) for every call (i, arguments)."""
+        """Yield (i, run_kernel(block i, *arguments)) for every call (i, arguments)."""
         asked = Pass(calls, _clock.get())
-        if self.desk.is_alone:
+        if self.batcher.is_unbatched:
             return self._read(run_kernel, calls, [asked])
-        return iter(self.desk.ask(asked))
+        return iter(self.batcher.request(asked))
 
     def _read(
         self, task: Callable[..., Any], calls: Sequence[Call], asked: Sequence[Pass]
     ) -> Iterator[tuple[int, Any]]:
-        """The answers block by block, until nobody who has asked has any time left."""
+        """Yield the results block by block until every requester is out of time."""
         source = self.source
         for at, (i, answer) in enumerate(source.engine.map(task, source, calls), start=1):
             self._count(source.block_nbytes(i) / source.nbytes)
@@ -89,10 +89,10 @@ class Scans:
                 raise OutOfTime
 
     def _serve(self, asked: list[Pass]) -> list[list[tuple[int, Any]]]:
-        """The answers of several passes, from one read of every block."""
+        """Answer several passes with a single read of every block."""
         own: list[dict[int, Any]] = [dict(one.calls) for one in asked]
         blocks = sorted(set().union(*own))
-        # argument by argument, so that what all blocks are given is seen to be the same
+        # argument by argument, so that arguments shared by all blocks are recognized as such
         calls = [(i, tuple(a for each in own for a in each.get(i, NOTHING))) for i in blocks]
         found: list[list[tuple[int, Any]]] = [[] for _ in asked]
         for i, answers in self._read(run_each, calls, asked):
@@ -110,7 +110,7 @@ def run_kernel(
     shared: tuple[Any, ...],
     split: tuple[Any, ...],
 ) -> Any:
-    """What an engine runs on a block: a kernel on its columns, or some of them, through a view."""
+    """Run a kernel on a block or some of its columns, through a view; engines call this."""
     if own is not None:
         block = ArrayBlock(block.columns(own))
     if not view.is_plain:
@@ -119,10 +119,10 @@ def run_kernel(
 
 
 NOTHING = (None,) * 5
-"""The arguments of a kernel that is not asked for."""
+"""Arguments that stand for a pass without a kernel on this block."""
 
 
 def run_each(block: Block, *given: Any) -> list[Any]:
-    """The kernels of several passes on one block, one after the other."""
+    """Run the kernels of several passes on one block."""
     several = (given[at : at + len(NOTHING)] for at in range(0, len(given), len(NOTHING)))
     return [None if one[2] is None else run_kernel(block, *one) for one in several]

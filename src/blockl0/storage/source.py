@@ -1,4 +1,4 @@
-"""X as a sequence of blocks of columns, each over all rows and made when it is asked for."""
+"""Sources: X as a sequence of blocks of columns, each over all rows and loaded on demand."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ Ints = NDArray[np.int64]
 
 
 class Source(ABC):
-    """Where X (m, n) is stored, and how it is read.
+    """Interface of a storage of X (m, n).
 
     Attributes
     ----------
     shape : (int, int)
     nbytes : int
-        Bytes of all entries as they are stored: what one pass reads.
+        Bytes of all entries as stored, read by one pass.
     parts : tuple of slice
-        The columns of each block, one behind the other.
+        The columns of each block, in order.
     engine : Engine
-        Maps over the blocks; in order, in this process, unless a storage knows better.
+        Maps over the blocks; by default in order, in this process.
     held_bytes : int
-        Float64 entries that are held in memory: X, where it is so small, or columns once read.
+        Float64 bytes to keep in memory: all of X if it fits, otherwise columns read lately.
     is_dear : bool
-        Whether single columns cost much more to read than their share of a pass.
+        Whether reading a single column costs much more than its share of a pass.
     """
 
     shape: tuple[int, int]
@@ -44,14 +44,14 @@ class Source(ABC):
 
     @abstractmethod
     def block(self, i: int) -> Block:
-        """Block i, read."""
+        """Read block i."""
 
     def block_in(self, i: int, room: Room) -> Block:
-        """Block i, read into memory that is used again, where a storage can do so."""
+        """Read block i into reusable memory, if the storage can do so."""
         return self.block(i)
 
     def columns(self, idx: Ints) -> Floats:
-        """X[:, idx] as a new Fortran-ordered array (m, k); here from the blocks that hold them."""
+        """Return X[:, idx] as a new Fortran-ordered array (m, k); here from their blocks."""
         X = np.empty((self.shape[0], idx.size), order="F")
         where = self.blocks_of(idx)
         for i in np.unique(where):
@@ -60,28 +60,28 @@ class Source(ABC):
         return X
 
     def columns_nbytes(self, idx: Ints) -> float:
-        """Bytes that `columns` reads for these, of those that a pass reads; here whole blocks."""
+        """Count the bytes that `columns` reads, as a pass counts them; here whole blocks."""
         return sum(self.block_nbytes(i) for i in np.unique(self.blocks_of(idx)))
 
     def block_nbytes(self, i: int) -> float:
-        """Bytes that `block` reads."""
+        """Count the bytes that `block` reads."""
         return self.nbytes / self.shape[1] * (self.parts[i].stop - self.parts[i].start)
 
     def blocks_of(self, idx: Ints) -> Ints:
-        """The block of each column."""
+        """Return the block of each column."""
         starts = np.array([part.start for part in self.parts])
         return np.searchsorted(starts, idx, side="right") - 1
 
 
 class ArraySource(Source):
-    """An array in memory, cut into blocks.
+    """Source of an array in memory, cut into blocks.
 
     Parameters
     ----------
     X : ndarray (m, n)
-        Of real numbers of any kind.
+        Real numbers of any type.
     ends : sequence of int, optional
-        Where each block ends; else blocks of 64 MiB.
+        Where each block ends; by default blocks of 64 MiB.
     """
 
     def __init__(self, X: NDArray[Any], ends: Any = None) -> None:
@@ -89,27 +89,27 @@ class ArraySource(Source):
         self.parts = even_parts(self.shape, X.itemsize) if ends is None else parts_of(ends)
 
     def block(self, i: int) -> Block:
-        """Block i, which is not copied."""
+        """Return block i, without a copy."""
         return ArrayBlock(self.X[:, self.parts[i]])
 
     def columns(self, idx: Ints) -> Floats:
-        """X[:, idx] as a new Fortran-ordered array (m, k)."""
+        """Return X[:, idx] as a new Fortran-ordered array (m, k)."""
         return ArrayBlock(self.X).columns(idx)
 
     def columns_nbytes(self, idx: Ints) -> float:
-        """Bytes of these columns."""
+        """Count the bytes of these columns."""
         return self.nbytes * idx.size / self.shape[1]
 
 
 class SomeRows(Source):
-    """Some rows of a source, of which columns are read by a function that may keep them.
+    """Source of some rows of another source, read through a function that may cache columns.
 
     Parameters
     ----------
     source : Source
     rows : ndarray of int64
     read : callable
-        Columns by their numbers, over all rows.
+        Returns columns, given their indices, over all rows.
     """
 
     held_bytes = 0
@@ -120,23 +120,23 @@ class SomeRows(Source):
         self.nbytes = source.nbytes
 
     def block(self, i: int) -> Block:
-        """Block i, of which all rows are read."""
+        """Read block i over all rows and keep some of them."""
         return ArrayBlock(self.source.block(i).columns(slice(None))[self.rows])
 
     def columns(self, idx: Ints) -> Floats:
-        """X[:, idx] as a new Fortran-ordered array (m, k)."""
+        """Return X[:, idx] as a new Fortran-ordered array (m, k)."""
         return np.asfortranarray(self._read(idx)[self.rows])
 
 
 def even_parts(
     shape: tuple[int, int], itemsize: int, size: int = limits_of().block
 ) -> tuple[slice, ...]:
-    """Columns cut into blocks of about `size` stored bytes, at least one column each."""
+    """Cut columns into blocks of about `size` stored bytes, at least one column each."""
     step = max(1, size // max(1, shape[0] * itemsize))
     return parts_of([*range(step, shape[1], step), shape[1]])
 
 
 def parts_of(ends: Any) -> tuple[slice, ...]:
-    """Slices that end where they are told to, the first beginning at zero."""
+    """Turn the ends of blocks into slices, the first starting at zero."""
     ends = [int(end) for end in ends]
     return tuple(slice(a, b) for a, b in zip([0, *ends[:-1]], ends, strict=True))

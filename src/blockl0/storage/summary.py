@@ -1,4 +1,4 @@
-"""What one read tells of columns, wherever they lie: lengths, means, products, what is bad."""
+"""Statistics of columns from a single read: lengths, means, products and bad entries."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 FAR = 64.0
-"""A mean of so many spreads or more: products with the stored column would lose two digits."""
+"""Columns whose mean is this many spreads from zero would lose two digits in products."""
 
 
 class Summary(NamedTuple):
-    """What one read tells of c columns; weighted sums, with weights of one where there are none.
+    """Statistics of c columns from a single read; sums are weighted, by default with ones.
 
     Attributes
     ----------
     low, high : ndarray (c,)
-        The least and the largest entry.
+        The smallest and largest entry.
     squares, products : ndarray (c,)
         Σ_i w_i x_ij² and Σ_i w_i x_ij y_i; the latter zero without y.
     means, rests : ndarray (c,)
-        Their sums are the weighted means; a rest is zero unless a column is far from zero.
+        Weighted means as a sum of two numbers; the rest is zero unless a column is far from zero.
     centred_squares, centred_products : ndarray (c,)
-        The same of x_ij − mean_j and of y less its mean, of far columns by two differences.
+        The same of x_ij − mean_j and y − mean(y); far columns are centred in two steps.
     is_far : ndarray of bool (c,)
-        Whether a mean is `FAR` spreads or more.
+        Whether the mean is at least `FAR` spreads from zero.
     is_constant : ndarray of bool (c,)
-        Whether all rows of positive weight hold one number other than zero, up to rounding.
+        Whether all rows of positive weight hold the same nonzero number, up to rounding.
     bad : tuple (column, row, value) or None
-        The first entry that is not finite, or whose square overflows.
+        The first entry that is not finite or whose square overflows.
     """
 
     low: Floats
@@ -59,7 +59,7 @@ class Summary(NamedTuple):
         return self.is_constant | (self.centred_squares == 0.0)
 
     def of_centred(self) -> Summary:
-        """The summary of the columns less their means, with y less its mean."""
+        """Return the summary of the centred columns, with centred y."""
         zero, is_flat = np.zeros_like(self.means), self.is_flat
         low, high, squares, products = (
             np.where(is_flat, 0.0, a)
@@ -73,13 +73,13 @@ class Summary(NamedTuple):
 
 
 def summarize(block: Block, y: Floats | None, weights: Floats | None) -> Summary:
-    """The summary of any block by its columns, some at a time."""
+    """Summarize any block from its columns, a few at a time."""
     m = block.shape[0]
     ones = np.ones(m) if weights is None else weights
     lines = np.stack([ones] if y is None else [ones, ones * y, ones * centre(y, weights)[0]])
     used = None if np.all(ones > 0.0) else np.flatnonzero(ones > 0.0)
     given = Sums(float(ones.sum()), block.sent(lines), used)
-    # a bad entry is found below; arrays that NumPy stands behind would warn of it here
+    # bad entries are reported below; NumPy-backed arrays would warn of them here
     with np.errstate(invalid="ignore", over="ignore"):
         parts = [_summary_of(block, part, given) for part in block.parts()]
     bad = next((part.bad for part in parts if part.bad is not None), None)
@@ -87,9 +87,10 @@ def summarize(block: Block, y: Floats | None, weights: Floats | None) -> Summary
 
 
 def centre(y: Floats, weights: Floats | None) -> tuple[Floats, float, float]:
-    """y less its weighted mean, and the two numbers that were taken from it.
+    """Centre y by its weighted mean; return it with the two numbers subtracted.
 
-    The mean is rounded to its own digits, which may be few of those of y: what is left is the rest.
+    The mean is rounded to its own precision, which may be coarse compared with y; the second number
+    is what remains.
     """
     mean = float(y.mean() if weights is None else np.average(y, weights=weights))
     y = y - mean
@@ -98,15 +99,15 @@ def centre(y: Floats, weights: Floats | None) -> tuple[Floats, float, float]:
 
 
 def joined(parts: list[Summary]) -> Summary:
-    """Summaries of consecutive columns as one, without what is bad."""
+    """Join summaries of consecutive columns, without bad entries."""
     fields: list[Any] = list(zip(*(part[:-1] for part in parts), strict=True))
     return Summary(*(np.concatenate(field) for field in fields))  # pyright: ignore[reportArgumentType]
 
 
 class Sums(NamedTuple):
-    """What columns are multiplied by: the weights, and with them y and y less its mean.
+    """Vectors to multiply columns by: the weights, and weights times y and centred y.
 
-    `used` are the rows of positive weight, None where that are all.
+    `used` are the rows of positive weight, None if that is all of them.
     """
 
     total: float
@@ -115,10 +116,10 @@ class Sums(NamedTuple):
 
 
 def _summary_of(block: Block, part: slice, given: Sums) -> Summary:
-    """The summary of some columns of a block.
+    """Summarize some columns of a block.
 
-    Where a mean is no more than a spread, a centred sum is a difference that loses a digit of two
-    at most; other columns are centred, by two differences.
+    Where the mean is at most one spread, centring a sum by a difference loses at most one or two
+    digits; other columns are centred first, in two steps.
     """
     X, xp, total = block.seen(part), block.space, given.total
     some_lines = xp.min(X, axis=0), xp.max(X, axis=0), given.lines[0, :] @ (X * X)
@@ -147,7 +148,10 @@ def _summary_of(block: Block, part: slice, given: Sums) -> Summary:
 def _centred_sums(
     block: Block, X: Any, given: Sums
 ) -> tuple[Floats, Floats, Floats, Floats, Bools, Bools]:
-    """Means, rests, centred squares and products, and what is far and constant; X is changed."""
+    """Compute statistics of columns far from zero, centring X in place.
+
+    Returns means, rests, centred squares and products, and which columns are far and constant.
+    """
     xp, total, ones = block.space, given.total, given.lines[0, :]
     used = X if given.used is None else block.chosen(X, given.used, 0)
     low, high = xp.min(used, axis=0), xp.max(used, axis=0)
@@ -169,18 +173,18 @@ def _centred_sums(
 
 
 def is_refused(low: Floats, high: Floats) -> Bools:
-    """Whether columns have an entry that is not finite, or whose square overflows, (c,)."""
+    """Check which columns have an entry that is not finite or whose square overflows, (c,)."""
     return ~((high <= LARGEST_ENTRY) & (low >= -LARGEST_ENTRY))
 
 
 def refused_summary(low: Floats, high: Floats, bad: tuple[int, int, float]) -> Summary:
-    """The summary of columns with a bad entry, of which nothing else is known."""
+    """Return a placeholder summary of columns with a bad entry."""
     rest: list[Any] = [np.zeros(low.size)] * 6 + [np.zeros(low.size, dtype=np.bool_)] * 2
     return Summary(low, high, *rest)._replace(bad=bad)
 
 
 def first_bad(X: Floats, start: int) -> tuple[int, int, float]:
-    """The first column with an entry that is refused, its first such row, and the entry."""
+    """Find the first refused entry: its column, its row and its value."""
     is_bad = ~np.isfinite(X) | (np.abs(X) > LARGEST_ENTRY)
     column = int(np.argmax(is_bad.any(axis=0)))
     row = int(np.argmax(is_bad[:, column]))

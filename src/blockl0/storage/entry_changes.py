@@ -1,4 +1,4 @@
-"""What each of some columns would bring to fits of least squares, from products with them."""
+"""Entry changes: what each column would gain a least-squares fit, from products with X."""
 
 from __future__ import annotations
 
@@ -10,55 +10,55 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Table = tuple[Floats, Floats, NDArray[np.bool_]]
-"""Of a fit: K = inv(X_S'X_S + ridge), (s, s); its coefficients, (s,); and what may leave, (s,)."""
+"""A fit: K = inv(X_S'X_S + ridge), (s, s); its coefficients, (s,); which units may leave, (s,)."""
 
-LEAST_PIVOT = 1e-9
-"""Of a squared length: with a smaller pivot a column is in the span of the support."""
+PIVOT_FLOOR = 1e-9
+"""Pivots below this share of a column's squared length count it as in the span of the support."""
 SMALLEST = 1e-300
-"""Keeps a zero column from dividing zero by zero."""
+"""Keeps a zero column from causing 0 / 0."""
 
 
 def sent_table(table: Table, sent: Callable[..., Any]) -> tuple[Any, ...]:
-    """A table where columns lie: K, its diagonal, coefficients, and what may leave, by numbers."""
+    """Move a table to where columns live: K, its diagonal, coefficients, indices that may leave."""
     K, w, free = table
     return sent(K), sent(np.diag(K).copy()), sent(w), sent(np.flatnonzero(free), np.int64)
 
 
-def prices_at(U: Any, tables: Sequence[tuple[Any, ...]], sq: Any, space: Any = np) -> Any:
-    """Gains by additions, changes by the best swaps, and pivots, at each of some fits, (k, 3, c).
+def changes_at(U: Any, tables: Sequence[tuple[Any, ...]], sq: Any, space: Any = np) -> Any:
+    """Compute gains of additions, changes by the best swaps, and pivots at several fits, (k, 3, c).
 
     Parameters
     ----------
     U : array (Σ(s + 1), c)
-        For every fit X_S'X, and below it the gradient of the columns.
-    tables : sequence of tables that were sent
+        For every fit X_S'X, followed by the gradient of the columns.
+    tables : sequence of moved tables
     sq : array (c,)
-        Squared lengths of the columns, the ridge included.
+        Squared lengths of the columns, including the ridge.
     space : module
-        The functions of these arrays, those of the array API.
+        The array functions, those of the array API.
     """
     found, at = [], 0
     for table in tables:
         size = table[0].shape[0]
-        found.append(_prices(U[at : at + size, :], U[at + size, :], table, sq, space))
+        found.append(_changes(U[at : at + size, :], U[at + size, :], table, sq, space))
         at += size + 1
     return space.stack(found)
 
 
-def _prices(U: Any, g: Any, table: tuple[Any, ...], sq: Any, xp: Any) -> Any:
-    """Gains, swaps and pivots of some columns, (3, c); U = X_S' X_part, (s, c)."""
+def _changes(U: Any, g: Any, table: tuple[Any, ...], sq: Any, xp: Any) -> Any:
+    """Compute gains, swaps and pivots of some columns, (3, c), from U = X_S' X_part, (s, c)."""
     W = table[0] @ U
-    # here without a product of all, whose memory would cost more than its entries
+    # einsum avoids the temporary U * W, whose allocation would cost more than its entries
     taken = np.einsum("ij,ij->j", U, W) if xp is np else xp.sum(U * W, axis=0)
     M = xp.clip(sq - taken, min=0.0)
-    least, is_zero, never = LEAST_PIVOT * sq, sq <= 0.0, xp.full_like(sq, np.inf)
+    least, is_zero, never = PIVOT_FLOOR * sq, sq <= 0.0, xp.full_like(sq, np.inf)
     gains = 0.5 * g * g / xp.where(M > least, M, never)
     swaps = (_swaps_here if xp is np else _swaps)(W, g, M, least + SMALLEST, table, xp)
     return xp.stack((xp.where(is_zero, -never, gains), xp.where(is_zero, never, swaps), M))
 
 
 def _swaps(W: Any, g: Any, M: Any, least: Any, table: tuple[Any, ...], xp: Any) -> Any:
-    """The best swap with each column, by arrays."""
+    """Find the best swap with each column, by array operations."""
     _, diagonal, w, free = table
     if free.shape[0] == 0:
         return xp.full_like(g, np.inf)
@@ -70,9 +70,9 @@ def _swaps(W: Any, g: Any, M: Any, least: Any, table: tuple[Any, ...], xp: Any) 
 
 
 def _swaps_here(W: Any, g: Any, M: Any, least: Any, table: tuple[Any, ...], xp: Any) -> Any:
-    """The same, compiled."""
+    """Find the best swap with each column, by the compiled kernel."""
     from blockl0 import (
-        kernels,  # with the compiler, which a table that is refused does not wait for
+        kernels,  # imported late: refusing a bad table must not wait for the compiler
     )
 
     _, diagonal, w, free = table
