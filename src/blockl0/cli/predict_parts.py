@@ -16,9 +16,9 @@ from blockl0.files import open_whole
 from blockl0.problem.moments import Moments
 from blockl0.tables import apply_recipe
 from blockl0.tables.chunks import Chunk, Chunks, find_files
+from blockl0.tables.column_stats import ColumnStats
 from blockl0.tables.csv_text import DIALECT, make_dialect
 from blockl0.tables.recipe import Choices, unseen
-from blockl0.tables.seen import Seen
 from blockl0.tables.targets import clean_target, is_missing, split_target
 from blockl0.text import count
 
@@ -34,7 +34,7 @@ def predict_in_parts(job: Job, model: Any, options: dict[str, Any], why: str) ->
     dialect = make_dialect({name: how.pop(name) for name in DIALECT})
     chunks = Chunks(files, format, **how, dialect=dialect)
     job.notice(f"{options['data']} is read in parts, since {why}.")
-    columns = {f.column: Seen(f.column) for f in model.features if f.kind == "number"}
+    columns = {f.column: ColumnStats(f.column) for f in model.features if f.kind == "number"}
     compared, n_rows = _Compared(model.target), 0
     with (
         job.timed("predict"),
@@ -78,7 +78,7 @@ def _predictor(job: Job, chunks: Chunks, chunk: Chunk, model: Any) -> Any:
     return model.decide(X)
 
 
-def _look(columns: dict[str, Seen], chunk: Chunk) -> None:
+def _look(columns: dict[str, ColumnStats], chunk: Chunk) -> None:
     """Keep how the numbers of a part are spelled; they are numbers also where they look like dates.
 
     A part alone is without contradiction where 12% in one is 0.12 in another.
@@ -94,7 +94,7 @@ class _Compared:
 
     target: str
     moments: Moments = field(default_factory=Moments)
-    y: Seen = field(default_factory=lambda: Seen(""))
+    y: ColumnStats = field(default_factory=lambda: ColumnStats(""))
     why: str | None = None
 
     def add(self, chunk: Chunk, eta: Any) -> None:

@@ -74,7 +74,7 @@ def load_in_parts(job: Job, options: dict[str, Any], why: str) -> Streamed:
     _refuse(job, options, why)
     from blockl0.estimators.folds import fold_labels
     from blockl0.estimators.linear import seed_of
-    from blockl0.tables.gather import gather, learn
+    from blockl0.tables.streaming import gather, learn
 
     source = options["data"]
     files, format = find_files(source, options["format"])

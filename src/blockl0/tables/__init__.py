@@ -1,4 +1,4 @@
-"""Tables on disk as X, y and names: formats, kinds of columns, the recipe that new rows repeat."""
+"""Tables on disk as X, y and names: formats, kinds of columns, and the recipe for new rows."""
 
 from blockl0.tables.gaps import whole_rows, with_target
 from blockl0.tables.table import Table, apply_recipe, prepare, read_table

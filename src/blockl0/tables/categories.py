@@ -1,4 +1,4 @@
-"""What of a table is chosen as a whole: a column of X, or all values of a category."""
+"""Units of a table: what enters a model as a whole, a column of X or a category."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from blockl0.tables.recipe import Feature
 
 
 class Unit(NamedTuple):
-    """A column of the table that is in or out.
+    """A column of the table that is in or out of the model as a whole.
 
     Attributes
     ----------
     name : str
-        Of the category, or of the only column of X.
+        Name of the category, or of the only column of X.
     column : str
-        Of the table.
+        Column of the table.
     columns : tuple of int
-        Of X.
+        Columns of X.
     levels : tuple of str
-        The values of a category of several columns, one for each; else empty.
+        The levels of a category with several columns, one for each; otherwise empty.
     reference : str or None
-        The value that the others are compared with.
+        The level that the others are compared with.
     """
 
     name: str
@@ -33,12 +33,12 @@ class Unit(NamedTuple):
 
 
 def units_of(names: Sequence[str], features: Sequence[Feature] | None) -> tuple[Unit, ...]:
-    """The units of the columns of X, in their order; values of a category lie side by side."""
+    """Group the columns of X into units, in order; levels of a category are adjacent."""
     if features is None:
         return tuple(Unit(name, name, (j,)) for j, name in enumerate(names))
     places: dict[tuple[str, int], list[int]] = {}
     for j, feature in enumerate(features):
-        # values that are chosen one by one have no reference
+        # levels selected individually have no reference
         key = (feature.column, -1 if feature.reference is not None else j)
         places.setdefault(key, []).append(j)
     return tuple(_unit(columns, features) for columns in places.values())
@@ -53,7 +53,7 @@ def _unit(columns: list[int], features: Sequence[Feature]) -> Unit:
 
 
 def labels_of(units: Sequence[Unit]) -> list[str] | None:
-    """The label of every column of X for `feature_groups`; None where each is by itself."""
+    """Label every column of X for `feature_groups`; None if each column is its own unit."""
     if not any(unit.levels for unit in units):
         return None
     return [unit.column for unit in units for _ in unit.columns]

@@ -1,7 +1,8 @@
-"""Files that are read some rows at a time: one, or all of a folder, of CSV or Parquet.
+"""Files read a few rows at a time: a single file, or all CSV or Parquet files of a folder.
 
-Every chunk is read by what reads whole files, so that the same cells mean the same numbers. What
-one chunk alone does not tell, as the decimal mark of 1.660, is known from another one, or refused.
+Every chunk goes through the reader of whole files, so that the same cells mean the same numbers.
+What a single chunk leaves open, such as the decimal mark of 1.660, is settled by another chunk, or
+the file is refused.
 """
 
 from __future__ import annotations
@@ -40,21 +41,21 @@ from blockl0.tables.formats import (
 from blockl0.text import listing
 
 CHUNK_BYTES = 1 << 25
-"""Of a CSV file at a time, and of the numbers of a Parquet file."""
+"""Bytes of a CSV file, or of the numbers of a Parquet file, read at a time."""
 LEAST_ROWS = 1000
-"""Of a Parquet file at a time at least."""
+"""Rows of a Parquet file to read at a time, at least."""
 LONGEST = 16
-"""Chunks that a record may have: a quote that is never closed would take the whole file."""
+"""Most chunks per record: a quote that is never closed would otherwise take the whole file."""
 PACKING = 5.0
-"""Bytes of text for a byte of a packed file, about."""
+"""Approximate ratio of text to compressed bytes."""
 KEY = re.compile(r"[^=]+=.*")
-"""The name of a folder whose rows share a value, as Hive and Spark write them."""
+"""Name of a folder whose rows share a value, as Hive and Spark write them."""
 FORMATS = ("csv", "parquet")
-"""Those that can be read in chunks."""
+"""Formats that can be read in chunks."""
 
 
 class Chunk(NamedTuple):
-    """Some rows, the file they are of, and how much of all files has been read."""
+    """Some rows, their file, and the share of all files read so far."""
 
     raw: Raw
     file: Path
@@ -64,7 +65,7 @@ class Chunk(NamedTuple):
 
 @dataclass
 class Chunks:
-    """The rows of some files, in their order; iterating reads them from the beginning.
+    """The rows of some files, in order; each iteration reads from the beginning.
 
     Attributes
     ----------
@@ -72,15 +73,15 @@ class Chunks:
         All of one format and with the same columns.
     format : "csv" or "parquet"
     na, header, decimal, as_text
-        As of `formats.read_raw`.
+        As in `formats.read_raw`.
     dialect : Dialect
         How CSV files are written.
     codes : set of str
-        Columns that some part showed to hold codes, as 01067; they are read as text.
+        Columns found to hold codes such as 01067 in some chunk; they are read as text.
     shown : Shown or None
-        What tells the decimal mark of the files, once it is known.
+        The cell that shows the decimal mark of the files, once one was found.
     index : str or None
-        The first column, where it has no name.
+        The first column, if it has no name.
     notes : list of str
         On how the files are read.
     """
@@ -115,20 +116,20 @@ class Chunks:
             raise ValueError(no_rows(str(where)))
 
     def encoding(self, path: Path) -> str:
-        """The first of the possible encodings in which a whole file can be read; found once."""
+        """Return the first candidate encoding that decodes a whole file; found once."""
         if path not in self._encodings:
             self._encodings[path] = _encoding(path, self.dialect)
         return self._encodings[path]
 
     def note(self, *texts: str) -> None:
-        """Keep what is to be said, once."""
+        """Add notes, each only once."""
         self.notes += [text for text in texts if text not in self.notes]
 
 
 def find_files(source: Any, format: str | None = None) -> tuple[tuple[Path, ...], str]:
-    """(the files of a path, their format): the file itself, or those of a folder by name.
+    """Return (files, format) of a path: the file itself, or those of a folder by name.
 
-    In a folder, names tell which files are meant also where the format is given: a README is none.
+    In a folder, file names decide what is read even if the format is given: a README is not data.
     """
     path = Path(source)
     if not path.is_dir():
@@ -147,7 +148,7 @@ def find_files(source: Any, format: str | None = None) -> tuple[tuple[Path, ...]
 
 
 def _not_one_kind(found: list[str], format: str | None) -> str:
-    """What a folder holds in place of files of one kind, and what to do."""
+    """Write the error for a folder without files of exactly one kind."""
     if found:
         return "CSV and Parquet files; --format csv or --format parquet reads those of one kind."
     if format in FORMATS:
@@ -158,7 +159,7 @@ def _not_one_kind(found: list[str], format: str | None) -> str:
 
 
 def _refuse_keys(path: Path, files: list[Path]) -> None:
-    """A folder year=2020 stands for a column that its files do not hold."""
+    """Refuse folders such as year=2020, which stand for a column missing from the files."""
     for file in files:
         for part in file.relative_to(path).parts[:-1]:
             if KEY.fullmatch(part):
@@ -177,7 +178,7 @@ def _kind(file: Path) -> str:
 
 
 def _aligned(raw: Raw, names: tuple[str, ...], first: Path, file: Path) -> Raw:
-    """The same columns in the order of the first file; others are refused."""
+    """Reorder columns as in the first file, refusing other columns."""
     if raw.names == names:
         return raw
     odd = sorted({*raw.names} ^ {*names})
@@ -217,7 +218,7 @@ def _sourced(raw: Raw, path: Path) -> Raw:
 
 
 def _csv_chunks(chunks: Chunks, path: Path) -> Iterator[Chunk]:
-    """Yield lines of a file, read as a file of its own; in the first encoding that does for all."""
+    """Yield lines of a file, parsed as a file of their own, in the first encoding that fits."""
     encoding, size = chunks.encoding(path), path.stat().st_size
     total = size * (PACKING if path.suffix.lower() in PACKED else 1.0)
     head, dialect = ready(_beginning(path, encoding).encode(), chunks.dialect)
@@ -283,9 +284,9 @@ def _blocks(
 
 
 def _last_end(text: str, separator: str, dialect: Dialect) -> int:
-    """Return the place after the last line break outside of quotes; 0 if there is none."""
+    """Return the position after the last line break outside quotes, 0 if there is none."""
     mark = dialect.mark
-    if mark and dialect.skip_bad_rows:  # whose quotes do not come in pairs
+    if mark and dialect.skip_bad_rows:  # bad rows may hold unpaired quotes
         return _last_record(text, separator, dialect)
     cut = text.rfind("\n") + 1
     n_quotes = _n_quotes(text[:cut], dialect) if mark else 0
@@ -302,7 +303,7 @@ def _n_quotes(text: str, dialect: Dialect) -> int:
 
 
 def _last_record(text: str, separator: str, dialect: Dialect) -> int:
-    """Return the place of the first record that more text could change."""
+    """Return the start of the first record that more text could change."""
     lines = list(io.StringIO(text, newline=""))
     ends = [0, *accumulate(map(len, lines))]
     reached = (r.start for r in records(lines, separator, dialect) if r.reach == len(lines))
@@ -313,7 +314,7 @@ def _last_record(text: str, separator: str, dialect: Dialect) -> int:
 
 
 def bytes_in_memory(files: tuple[Path, ...], format: str) -> float:
-    """About how much the numbers of some files take in memory."""
+    """Estimate the memory that the numbers of some files take, in bytes."""
     if format == "parquet":
         total = 0
         for path in files:
@@ -325,9 +326,9 @@ def bytes_in_memory(files: tuple[Path, ...], format: str) -> float:
 
 
 def free_memory() -> float | None:
-    """Bytes that the system, and the group of processes that this one is in, have left.
+    """Return the bytes available to this process, or None if the system does not say.
 
-    None where the system does not say.
+    Respects the limit of a container.
     """
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
@@ -341,7 +342,7 @@ def free_memory() -> float | None:
 
 
 def _left_in_group() -> float:
-    """Of the limit of a container; infinite where there is none."""
+    """Return the bytes left under the limit of a container, infinite without a limit."""
     group = Path("/sys/fs/cgroup")
     try:
         most = (group / "memory.max").read_text().strip()

@@ -1,4 +1,4 @@
-"""What a column of a table holds: numbers, dates or text; numbers that are codes or identifiers."""
+"""Kinds of table columns: numbers, dates or text; and numbers that are codes or identifiers."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from blockl0.tables.spellings import SAMPLE, first_code, is_categorical, place_o
 from blockl0.text import cut
 
 MOSTLY = 0.8
-"""Share of numbers from which a column of text is a column of numbers with something wrong."""
+"""Share of numbers above which a text column counts as numeric with errors."""
 FEW_TEXTS = 3
-"""So few texts among many different numbers stand for something else, as a missing value."""
+"""This few texts among many different numbers are placeholders, such as for missing values."""
 LIKE_NUMBER = re.compile(r"[-+\u2212\u2013]?\d[\d.,' ]*[-\u2212\u2013]{1,2}")
-"""Numbers that are not read: 5- is -5 in some programs, and 5,- is 5 on price tags."""
+"""Spellings of numbers that are not read: 5- is -5 in some programs, and 5,- is 5 on price tags."""
 NOTHING = re.compile(r"(?!)")
 EXACT = 2**53
-"""Whole numbers up to this are exact as floats."""
+"""Largest integer that floats represent exactly."""
 FEW_CODES, MANY_ROWS = 12, 30
-"""So few different whole numbers in so many rows may be codes for something else."""
+"""This few different integers in this many rows may be codes."""
 IDENTIFIER = re.compile(
     r"(?:.*[^a-z0-9])?(?:(?:row)?id|nr|no|index|key|uuid|row|row ?(?:names?|nr|num|number))", re.I
 )
@@ -31,7 +31,7 @@ CAMEL_IDENTIFIER = re.compile(r".*[a-z](?:Id|ID|Nr|No|Index|Key)")
 
 
 def kind_of(series: Any) -> str:
-    """What a column holds: "number", "date" or "text"; mostly numbers with some text is refused."""
+    """Classify a column as "number", "date" or "text", refusing numbers mixed with text."""
     from pandas.api import types
 
     if types.is_complex_dtype(series.dtype):
@@ -45,7 +45,7 @@ def kind_of(series: Any) -> str:
     if types.is_numeric_dtype(series.dtype):
         return "date" if dates.is_digits(series) else "number"
     values = series.dropna()
-    is_mixed = series.dtype == object  # others hold texts alone
+    is_mixed = series.dtype == object  # columns of any other type hold only text
     if len(values) == 0 or (is_mixed and values.map(_is_truth).all()):
         return "number"
     counts = values.astype(str).str.strip().value_counts(sort=False)
@@ -61,16 +61,18 @@ def kind_of(series: Any) -> str:
 
 
 def _are_mostly_dates(counts: Any) -> bool:
-    """Whether a column of texts is one of dates with something else in it."""
+    """Check if a text column holds mostly dates."""
     if dates.parse(counts.index[0]) is None and dates.parse(counts.index[-1]) is None:
-        return False  # long texts take long
+        return False  # parsing long texts is slow
     is_date = np.array([dates.parse(text) is not None for text in counts.index])
     return bool(counts[is_date].sum() >= MOSTLY * counts.sum())
 
 
 def _refuse_dirty_numbers(series: Any, counts: Any, is_plain: Any) -> None:
-    """Refuse a column of numbers with something wrong: most are numbers, in whatever spelling, or
-    there are many of them and few other texts, as where a point stands for a missing value.
+    """Refuse a column of numbers with errors.
+
+    Most of its cells are numbers in some spelling, or there are many numbers and few texts, as when
+    a point stands for a missing value.
     """
     also = LIKE_NUMBER if len(counts) > FEW_CODES else NOTHING  # 2- and 3+ may be grades
 
@@ -79,7 +81,7 @@ def _refuse_dirty_numbers(series: Any, counts: Any, is_plain: Any) -> None:
 
     sample = [is_numeric(text) for text in counts.index[:SAMPLE]]
     if not is_plain.any() and sum(sample) < MOSTLY * len(sample) / 2:
-        return  # long texts take long
+        return  # parsing long texts is slow
     is_number = is_plain | np.array([is_numeric(text) for text in counts.index])
     n_cells, n_numbers = int(counts.sum()), int(is_number.sum())
     is_varied = n_numbers > FEW_CODES or n_numbers > max(4.0, 0.5 * counts[is_number].sum())
@@ -102,7 +104,7 @@ def _refuse_dirty_numbers(series: Any, counts: Any, is_plain: Any) -> None:
 
 
 def dirty_message(name: Any, others: list[str], n_others: int, n_cells: int, where: str) -> str:
-    """Which texts a column of numbers holds besides, and what to do."""
+    """Say which texts a column of numbers also holds, and what to do."""
     shown = ", ".join(repr(cut(text)) for text in others[:3])
     return (
         f"Column {name!r} holds numbers, but also {shown} in {n_others} of {n_cells} rows (the "
@@ -112,7 +114,7 @@ def dirty_message(name: Any, others: list[str], n_others: int, n_cells: int, whe
 
 
 def _place(series: Any, text: str) -> str:
-    """The first row with a text."""
+    """Locate the first row with a text."""
     return place_of(series, int(np.argmax((series.astype(str).str.strip() == text).to_numpy())))
 
 
@@ -123,9 +125,9 @@ def _parse(texts: Any) -> Any:
 
 
 def date_order(series: Any) -> str | None:
-    """Whether a column of dates has the day or the month first; None where all is clear.
+    """Decide if dates have the day or the month first; None if that makes no difference.
 
-    Raises a ValueError for a column that does not tell, or that contradicts itself.
+    Raises a ValueError for an ambiguous or contradictory column.
     """
     if series.dtype.kind in "biufmM":
         return None
@@ -155,7 +157,7 @@ def date_order(series: Any) -> str | None:
 
 
 def to_numbers(series: Any, name: str, kind: str, order: str | None = None) -> NDArray[np.float64]:
-    """A column of numbers or dates as float64, NaN where missing; text in it is refused."""
+    """Convert a column of numbers or dates to float64, with NaN for gaps, refusing text."""
     if kind == "date":
         values = _to_days(series, order)
     elif series.dtype.kind in "biuf":
@@ -175,7 +177,7 @@ def to_numbers(series: Any, name: str, kind: str, order: str | None = None) -> N
 
 
 def _to_days(series: Any, order: str | None) -> NDArray[np.float64]:
-    """Since 1970; NaN where it is missing or no date."""
+    """Convert to days since 1970; NaN for gaps and for texts that are not dates."""
     import pandas
 
     if series.dtype.kind == "m":
@@ -206,13 +208,13 @@ def _is_truth(value: Any) -> bool:
 
 
 def is_whole(series: Any) -> bool:
-    """Whether a column of numbers holds whole ones alone."""
+    """Check if a numeric column holds only integers."""
     if series.dtype.kind in "iu":
         return True
     if series.dtype.kind != "f":
         return False
     values = series.to_numpy(np.float64, na_value=np.nan)
-    # the first cell tells of most columns
+    # the first cell settles it for most columns
     if len(values) and not np.isnan(values[0]) and values[0] != np.rint(values[0]):
         return False
     values = values[~np.isnan(values)]
@@ -220,23 +222,23 @@ def is_whole(series: Any) -> bool:
 
 
 def numbers_the_rows(series: Any) -> bool:
-    """Whether whole numbers are all different, in a column whose name says so."""
+    """Check if a column numbers the rows: all integers differ, and its name says so."""
     is_named = is_named_for_rows(str(series.name))
     return is_named and is_whole(series) and bool(series.is_unique) and len(series) > 2
 
 
 def is_named_for_rows(name: str) -> bool:
-    """Whether the name of a column says that it numbers the rows."""
+    """Check if the name of a column says that it numbers the rows."""
     return bool(IDENTIFIER.fullmatch(name) or CAMEL_IDENTIFIER.fullmatch(name))
 
 
 def is_too_long(series: Any) -> bool:
-    """Whether whole numbers are too long for a float: codes of some kind, as on parcels."""
+    """Check if integers are too long for a float: codes of some kind, such as parcel numbers."""
     return series.dtype.kind in "iu" and len(series) > 0 and int(series.max()) > EXACT
 
 
 def code_count(series: Any) -> int:
-    """The number of different values where they may be codes: three or more, whole, and few."""
+    """Count the distinct values if they may be codes: integers, at least three and few; else 0."""
     if len(series) < MANY_ROWS or not is_whole(series):
         return 0
     head = series.iloc[: 20 * FEW_CODES].nunique()
@@ -245,7 +247,7 @@ def code_count(series: Any) -> int:
 
 
 def as_texts(series: Any) -> Any:
-    """The cells of a category as text, 2.0 as 2, without blanks around; missing ones stay so."""
+    """Convert the cells of a category to stripped text, 2.0 to 2, keeping gaps."""
     if series.dtype.kind in "iuf" and is_whole(series):
         return series.map(lambda value: str(int(value)), na_action="ignore").astype(object)
     import pandas

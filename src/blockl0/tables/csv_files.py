@@ -11,7 +11,7 @@ import numpy as np
 
 from blockl0.tables.column_kinds import is_whole
 from blockl0.tables.csv_layout import (
-    Layout,
+    CsvLayout,
     layout_of,
     name_notes,
     rows_of,
@@ -26,13 +26,13 @@ from blockl0.tables.csv_text import (
     plainly,
     read_text,
 )
-from blockl0.tables.decimals import Decimals, settle
+from blockl0.tables.decimals import Decimals, resolve_decimals
 from blockl0.tables.spellings import ROW, first_code
 
 MISSING = frozenset(
     ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "<NA>", "#N/A", "-nan")
 )
-"""Texts that stand for a missing value, in all tables."""
+"""Texts that stand for a missing value in all tables."""
 NO_MEMORY = "The memory does not suffice to read these rows; end other programs first."
 
 
@@ -62,13 +62,13 @@ def read_csv(
 
 
 def ready(content: bytes, dialect: Dialect) -> tuple[bytes, Dialect]:
-    """Return the text below a preamble, in plain quotes and delimiters."""
+    """Return the text below a preamble, with plain quotes and delimiters."""
     return plainly(below_preamble(content, dialect.skip_rows), dialect)
 
 
 def read_cells(
     content: bytes,
-    layout: Layout,
+    layout: CsvLayout,
     dialect: Dialect,
     na: Sequence[str],
     *,
@@ -76,9 +76,9 @@ def read_cells(
     header: str = "auto",
     **how: Any,
 ) -> Decimals:
-    """Read the cells of a text of a known layout, whose lines follow `dialect.skip_rows` others.
+    """Read the cells of a text of known layout, whose lines follow `dialect.skip_rows` others.
 
-    Other parameters are those of `settle`.
+    The other parameters are those of `resolve_decimals`.
     """
     import pandas
 
@@ -88,7 +88,7 @@ def read_cells(
     known = set(layout.columns)
 
     def read(some: Sequence[int] | None = None) -> Any:
-        """All columns, or some of them as they are written."""
+        """Read all columns, or some of them as plain text."""
         kinds: Any = {name: str for name in as_text if name in known} if some is None else str
         places: Any = some
         frame = pandas.read_csv(
@@ -107,7 +107,9 @@ def read_cells(
     frame.index = _index(rows.numbers, dialect.skip_rows)
     codes = _codes(frame, read, rows.content, layout.separator, as_text)
     frame = frame.assign(**codes) if codes else frame
-    found = settle(frame, read, has_free_comma=layout.separator != ",", as_text=as_text, **how)
+    found = resolve_decimals(
+        frame, read, has_free_comma=layout.separator != ",", as_text=as_text, **how
+    )
     found.last_row = rows.last + dialect.skip_rows
     if rows.bad:
         found.skipped = [skipped_note(rows.bad, dialect.skip_rows)]
@@ -116,7 +118,7 @@ def read_cells(
 
 
 def _frame(read: Any) -> Any:
-    """Read all cells, and refuse what pandas cannot read in our words."""
+    """Read all cells, turning errors of pandas into our own."""
     import pandas
 
     try:
@@ -126,14 +128,14 @@ def _frame(read: Any) -> Any:
 
 
 def unreadable(said: str) -> str:
-    """Say why pandas could not read rows of equal lengths."""
+    """Say why pandas could not read rows of equal length."""
     if "out of memory" in said:
         return NO_MEMORY
     return "This is not a table with a line for every row."
 
 
 def _index(numbers: Any, offset: int) -> Any:
-    """Return the rows of the file as an index of the table."""
+    """Return the row numbers of the file as an index."""
     import pandas
 
     n = len(numbers)
@@ -146,7 +148,7 @@ def _index(numbers: Any, offset: int) -> Any:
 def _codes(
     frame: Any, read: Any, content: bytes, separator: str, as_text: Sequence[str]
 ) -> dict[str, Any]:
-    """Return the columns of whole numbers with zeros before them, as they are written."""
+    """Return integer columns with leading zeros, as they are written."""
     mark = re.escape(separator.encode())
     zero = re.compile(rb"(?:^|[" + mark + rb"\"'\r\n]) *0[0-9]+ *(?:[" + mark + rb"\"'\r\n]|$)")
     places = [
@@ -161,12 +163,12 @@ def _codes(
 
 
 def with_padded_gaps(frame: Any, missing: set[str]) -> Any:
-    """Take blanks, or blanks around what stands for a missing value, for missing as well."""
+    """Treat blanks, and padded texts for missing values, as missing."""
     changed = {}
     for j, kind in enumerate(frame.dtypes):
         if kind.kind in "biufcmM":
             continue
-        # as an array of objects: texts of Arrow are slow one by one
+        # as an array of objects: iterating over Arrow strings is slow
         texts = frame.iloc[:, j].unique().astype(object)
         padded = (text for text in texts if isinstance(text, str) and text != text.strip())
         gaps = [text for text in padded if text.strip() in missing]
@@ -176,5 +178,5 @@ def with_padded_gaps(frame: Any, missing: set[str]) -> Any:
 
 
 def numbers_rows(column: Any) -> bool:
-    """Return whether whole numbers are all different: an index that was saved along."""
+    """Check if integers are all different, as in an index that was saved too."""
     return column.dtype.kind in "iu" and column.is_unique

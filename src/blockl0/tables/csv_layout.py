@@ -1,4 +1,4 @@
-"""How the lines of a CSV file are divided into columns, and what would read one that is refused."""
+"""Layout of a CSV file: how its lines divide into columns, and what would read a refused file."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from blockl0.tables.csv_text import (
     BREAK,
     DELIMITERS,
     LONGEST_RECORD,
+    CsvRecord,
     Dialect,
-    Record,
     below_preamble,
     lines_of,
     plainly,
@@ -25,19 +25,19 @@ from blockl0.tables.spellings import READ_AS, undress
 from blockl0.text import count, cut, listing
 
 EXCEL_HINT = "sep="
-"""The beginning of a first line that tells Excel the separator."""
+"""Start of a first line that tells Excel the separator."""
 NOTHING = "This is not a table: the file is empty."
 SEPARATORS = (",", "\t", ";", "|")
 MOST_PREAMBLE = 20
-"""Lines above a header that are looked for."""
+"""Lines above a header to search at most."""
 LOOKED_AT = 2000
 """Lines of a refused file on which other dialects are tried."""
 SHOWN = 5
-"""Rows that a note names."""
+"""Rows named in a note at most."""
 
 
-class Layout(NamedTuple):
-    """How the lines of a file are divided.
+class CsvLayout(NamedTuple):
+    """How the lines of a file divide into columns.
 
     Attributes
     ----------
@@ -45,11 +45,11 @@ class Layout(NamedTuple):
     is_named : bool
         Whether the first line holds the names.
     head : list of str
-        What it holds; the columns by their place where it holds no names.
+        The names in that line; otherwise the columns by position.
     columns : list of str
-        The same, all different.
+        The same, made unique.
     is_below : bool
-        Whether the text begins below that line.
+        Whether the text starts below that line.
     """
 
     separator: str
@@ -65,7 +65,7 @@ class Layout(NamedTuple):
 
     @property
     def has_unnamed_first(self) -> bool:
-        """Whether the first column has no name, as where an index was saved along."""
+        """Whether the first column has no name, as when an index was saved too."""
         return self.is_named and self.head[0] == ""
 
 
@@ -75,23 +75,23 @@ class Rows(NamedTuple):
     Attributes
     ----------
     content : bytes
-        Without the others.
+        Without the other rows.
     numbers : sequence of int
-        The row of each, as a spreadsheet numbers them; the header has none.
+        The row number of each, as in a spreadsheet; the header has none.
     last : int
-        The last row, also where it is empty.
-    bad : list of (Record, str)
-        The others, and why.
+        The last row, even if it is empty.
+    bad : list of (CsvRecord, str)
+        The other rows, and why they do not fit.
     """
 
     content: bytes
     numbers: Any
     last: int
-    bad: list[tuple[Record, str]]
+    bad: list[tuple[CsvRecord, str]]
 
 
-def layout_of(content: bytes, dialect: Dialect, header: str) -> Layout:
-    """Read the layout off the first two rows, or refuse these with what would help."""
+def layout_of(content: bytes, dialect: Dialect, header: str) -> CsvLayout:
+    """Infer the layout from the first two rows, or refuse them and say what would help."""
     first, second = _first_records(content, dialect.mark)
     if not first:
         raise ValueError(NOTHING)
@@ -106,13 +106,13 @@ def layout_of(content: bytes, dialect: Dialect, header: str) -> Layout:
     if is_named and header == "auto":
         _refuse_title(content, head, separator, dialect)
     names = head if is_named else [f"x{j}" for j in range(len(head))]
-    return Layout(separator, is_named, names, unique_names(names))
+    return CsvLayout(separator, is_named, names, unique_names(names))
 
 
-def rows_of(content: bytes, layout: Layout, dialect: Dialect) -> Rows:
-    """Find the rows that hold as many values as there are names, and the others.
+def rows_of(content: bytes, layout: CsvLayout, dialect: Dialect) -> Rows:
+    """Split rows into those with as many values as there are names, and others.
 
-    Without quotes lines are counted all at once.
+    Texts without quotes are counted all at once.
     """
     if not dialect.mark or dialect.mark.encode() not in content:
         equal = _equal_lines(content, layout)
@@ -138,8 +138,8 @@ def rows_of(content: bytes, layout: Layout, dialect: Dialect) -> Rows:
     return Rows(content, numbers, last, bad)
 
 
-def _equal_lines(content: bytes, layout: Layout) -> Rows | None:
-    """Return the rows of a text without quotes if all lines have as many cells, else None."""
+def _equal_lines(content: bytes, layout: CsvLayout) -> Rows | None:
+    """Return the rows of a text without quotes if all have as many cells, else None."""
     if len(layout.head) == 1 or (layout.is_named and _repeats_head(content, layout)):
         return None
     data = np.frombuffer(content, dtype=np.uint8)
@@ -160,15 +160,15 @@ def _equal_lines(content: bytes, layout: Layout) -> Rows | None:
     return Rows(content, numbers, len(ends), [])
 
 
-def _repeats_head(content: bytes, layout: Layout) -> bool:
-    """Return whether the names may occur again: the first line that is not empty."""
+def _repeats_head(content: bytes, layout: CsvLayout) -> bool:
+    """Check if the names may occur again: whether the first nonempty line is repeated."""
     if layout.is_below:
         return layout.head[0].encode() in content
     line = next((part for part in BREAK.split(content[: 1 << 20]) if part.strip()), b"")
     return content.count(line) > 1
 
 
-def _fault(record: Record, layout: Layout, dialect: Dialect, is_head: bool) -> str:
+def _fault(record: CsvRecord, layout: CsvLayout, dialect: Dialect, is_head: bool) -> str:
     """Say why a row does not fit, "" if it does."""
     cells, n_columns, above = record.cells, len(layout.head), dialect.skip_rows
     where = f"row {record.row + above}"
@@ -187,14 +187,16 @@ def _fault(record: Record, layout: Layout, dialect: Dialect, is_head: bool) -> s
 # -- refusals --------------------------------------------------------------------------------------
 
 
-def skipped_note(bad: Sequence[tuple[Record, str]], above: int) -> str:
-    """Say which rows were left out, of those that follow some others."""
+def skipped_note(bad: Sequence[tuple[CsvRecord, str]], above: int) -> str:
+    """Say which rows were left out, given the number of lines above."""
     others = listing([str(record.row + above) for record, _ in bad[1:]], SHOWN)
     more = f"; neither do rows {others} fit" if others else ""
     return f"{count(len(bad), 'row')} left out, as asked: {bad[0][1]}{more}."
 
 
-def unequal_rows(content: bytes, layout: Layout, dialect: Dialect, header: str, rows: Rows) -> str:
+def unequal_rows(
+    content: bytes, layout: CsvLayout, dialect: Dialect, header: str, rows: Rows
+) -> str:
     """Say which row does not fit, and what would read the file."""
     record, why = rows.bad[0]
     n_bad, n_rows = len(rows.bad), len(rows.bad) + len(rows.numbers)
@@ -231,7 +233,7 @@ def _below(dialect: Dialect) -> str:
 
 
 def _refuse_other_layouts(first: str, second: str, dialect: Dialect) -> None:
-    """Refuse two layouts by name: a first line for Excel, and columns apart by blanks."""
+    """Refuse two layouts by name: a separator line for Excel, and columns separated by blanks."""
     line = first.strip()
     if line.lower().startswith(EXCEL_HINT) and len(line) == len(EXCEL_HINT) + 1:
         raise ValueError(
@@ -248,7 +250,7 @@ def _refuse_other_layouts(first: str, second: str, dialect: Dialect) -> None:
 
 
 def _refuse_title(content: bytes, head: list[str], separator: str, dialect: Dialect) -> None:
-    """Refuse a first row that names few columns where one below names all of them."""
+    """Refuse a first row naming few columns if a row below names all."""
     n_named = sum(map(bool, head))
     if len(head) < 3 or 2 * n_named > len(head):
         return
@@ -268,7 +270,7 @@ def _refuse_title(content: bytes, head: list[str], separator: str, dialect: Dial
 def _better_dialect(
     content: bytes, dialect: Dialect, header: str, n_bad: int, is_top: bool
 ) -> str | None:
-    """Return the words for options with which most rows fit that do not now, None if none do."""
+    """Name options that make most of the misfitting rows fit, None if there are none."""
     lines = lines_of(content)[:LOOKED_AT]
     head = "".join(lines).encode()
     found: list[tuple[int, str]] = []
@@ -299,7 +301,7 @@ def _others(dialect: Dialect, lines: list[str], is_top: bool) -> Iterator[tuple[
 
 
 def _n_faults(content: bytes, dialect: Dialect, header: str) -> tuple[int, bool] | None:
-    """Return (how many rows do not fit, whether the first one names columns), None if none do."""
+    """Return (number of misfitting rows, whether the first names columns), None if none fit."""
     content, dialect = plainly(content, dialect)
     first, second = _first_records(content, dialect.mark)
     separator = separator_of(first, second, dialect)
@@ -310,7 +312,7 @@ def _n_faults(content: bytes, dialect: Dialect, header: str) -> tuple[int, bool]
     if any(_is_row(name, separator, len(head)) for name in head) or 2 * head.count("") > len(head):
         return None
     is_named = has_header(head, below, separator) if header == "auto" else header == "yes"
-    layout = Layout(separator, is_named, head, head)
+    layout = CsvLayout(separator, is_named, head, head)
     found = list(records(lines_of(content), separator, dialect))[1:]
     if not dialect.mark and any(
         _is_quoted(cell) for record in found for cell in record.cells or ()
@@ -321,7 +323,7 @@ def _n_faults(content: bytes, dialect: Dialect, header: str) -> tuple[int, bool]
 
 
 def _is_quoted(cell: str) -> bool:
-    """Return whether quotes around a cell would be taken for a part of it."""
+    """Check if quotes around a cell would become part of it."""
     return len(cell) > 1 and cell[0] == cell[-1] == '"'
 
 
@@ -329,7 +331,7 @@ def _is_quoted(cell: str) -> bool:
 
 
 def _first_records(content: bytes, mark: str) -> tuple[str, str]:
-    """Return the first two rows that are not empty, whole where a quoted cell has several lines."""
+    """Return the first two nonempty rows, complete even if a quoted cell spans lines."""
     with io.TextIOWrapper(io.BytesIO(content), encoding="utf-8", newline="") as lines:
         filled = (line for line in lines if line.strip())
         return _record(filled, mark), _record(filled, mark)
@@ -345,7 +347,7 @@ def _record(lines: Iterator[str], mark: str) -> str:
 
 
 def separator_of(first: str, second: str, dialect: Dialect) -> str:
-    """Return the one that two rows have most of, and equally often; in quotes they do not count."""
+    """Return the most frequent separator that two rows have equally often, ignoring quotes."""
     if dialect.delimiter is not None:
         return dialect.delimiter
     parts = (r.split(dialect.mark)[::2] if dialect.mark else [r] for r in (first, second))
@@ -355,7 +357,7 @@ def separator_of(first: str, second: str, dialect: Dialect) -> str:
 
 
 def _cells(record: str, separator: str, dialect: Dialect) -> list[str] | None:
-    """Return the cells of the first row of a text, None where its quotes do not close."""
+    """Return the cells of the first row of a text, None if its quotes do not close."""
     found = next(records(lines_of(record.encode()), separator, dialect), None)
     if found is None or found.cells is None:
         return None
@@ -363,17 +365,17 @@ def _cells(record: str, separator: str, dialect: Dialect) -> list[str] | None:
 
 
 def _is_row(name: str, separator: str, n_columns: int) -> bool:
-    """Return whether a name holds a whole row, behind a quote that was opened by mistake."""
+    """Check if a name contains a whole row, after a stray opening quote."""
     below = name.splitlines()[1:]
     return n_columns > 1 and any(line.count(separator) >= n_columns - 1 for line in below)
 
 
 def has_header(head: list[str], below: list[str], separator: str) -> bool:
-    """Return whether the first line names the columns.
+    """Check if the first line names the columns.
 
-    Numbers alone are data, but 0, 1, 2, … are names, and so are whole numbers after an empty
-    first cell, as pandas writes them. Numbers beside text are data if there is a fraction among
-    them and the next line has numbers and text in the same places.
+    Numbers alone are data, but 0, 1, 2, … are names, and so are integers after an empty first cell,
+    as pandas writes them. Numbers beside text are data if one is a fraction and the next line has
+    numbers and text in the same places.
     """
     kinds = [_kind(cell, separator) for cell in head]
     start = 1 if len(head) > 1 and head[0] == "" else 0
@@ -403,7 +405,7 @@ def _kind(cell: str, separator: str) -> str:
 
 
 def name_notes(names: list[str], is_named: bool) -> Iterator[str]:
-    """Yield what is to be said of the names of columns."""
+    """Yield notes on the names of columns."""
     if not is_named:
         yield "The first line holds data: there is no header, columns are x0, x1, …"
     twice = [name for name, count in Counter(names).items() if name and count > 1]
@@ -415,7 +417,7 @@ def name_notes(names: list[str], is_named: bool) -> Iterator[str]:
 
 
 def unique_names(names: list[str]) -> list[str]:
-    """Make names different as pandas does: a, a.1, …; those without one are Unnamed: 0, …"""
+    """Make names unique as pandas does: a, a.1, …; columns without a name are Unnamed: 0, …"""
     seen: Counter[str] = Counter()
     given, made = set(names), []
     for j, name in enumerate(names):

@@ -15,32 +15,32 @@ from typing import Any, NamedTuple
 from blockl0.validate import check_choice, check_integer
 
 PACKED = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}
-"""Compressed text, and the module that opens it."""
+"""Suffixes of compressed text, and the module that opens it."""
 BINARY = {
     b"PK\x03\x04": "an Excel workbook or another ZIP file; --format excel reads workbooks",
     b"\xd0\xcf\x11\xe0": "an old Excel workbook (.xls); save it as CSV or .xlsx",
     b"PAR1": "a Parquet file; --format parquet reads it",
 }
-"""How files begin that are called .csv, but are not."""
+"""First bytes of files that are named .csv, but are something else."""
 UNMARKED = {"utf-16-le": slice(1, 8, 2), "utf-16-be": slice(0, 8, 2)}
-"""Encodings of two bytes without a mark at the beginning, and which bytes of ASCII are zero."""
+"""UTF-16 encodings without a byte order mark, and which bytes are zero in ASCII text."""
 DELIMITERS = {"comma": ",", "tab": "\t", "semicolon": ";", "bar": "|", "blank": " "}
 """Delimiters by their names on the command line."""
 QUOTES = ("double", "single", "backslash", "none")
-"""Quotes around cells: double, single, double with a backslash before those inside, or none."""
+"""Quotes around cells: double, single, double with backslash escapes, or none."""
 LONGEST_RECORD = 1000
-"""Lines that a record with quoted line breaks may have."""
+"""Lines per record with quoted line breaks, at most."""
 BREAK = re.compile(rb"\r\n|\r|\n")
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a CSV file is written, where its lines alone do not tell.
+    """How a CSV file is written, as far as its lines do not show it.
 
     Attributes
     ----------
     delimiter : str or None
-        One letter; None to find it in the first two lines.
+        One character; None to infer it from the first two lines.
     quote : str
         One of `QUOTES`.
     encoding : str or None
@@ -48,10 +48,10 @@ class Dialect:
     skip_rows : int
         Lines above the header.
     skip_bad_rows : bool
-        Leave rows out that hold more or fewer values than there are names, that repeat the names,
-        or whose quotes do not close.
+        Leave out rows with more or fewer values than names, rows that repeat the names, and rows
+        with unclosed quotes.
     fill_short_rows : bool
-        Take the last values of rows that hold fewer for missing.
+        Treat the last values of rows with too few values as missing.
     """
 
     delimiter: str | None = None
@@ -63,12 +63,12 @@ class Dialect:
 
     @property
     def mark(self) -> str:
-        """The letter around quoted cells, "" for none."""
+        """The character around quoted cells, "" for none."""
         return {"single": "'", "none": ""}.get(self.quote, '"')
 
     @property
     def how(self) -> dict[str, Any]:
-        """Options that `csv.reader` and `pandas.read_csv` share."""
+        """Options shared by `csv.reader` and `pandas.read_csv`."""
         return {
             "quotechar": self.mark or '"',
             "quoting": csv.QUOTE_MINIMAL if self.mark else csv.QUOTE_NONE,
@@ -101,7 +101,7 @@ def make_dialect(given: dict[str, Any]) -> Dialect:
 
 
 def _delimiter(text: str) -> str | None:
-    """Return the letter that a delimiter is, None for "auto"."""
+    """Return the character of a delimiter, None for "auto"."""
     if text == "auto":
         return None
     mark = DELIMITERS.get(text, "\t" if text == "\\t" else text)
@@ -126,7 +126,9 @@ def opened(source: Any) -> Iterator[Any]:
 
 
 def encodings(source: Any, dialect: Dialect) -> tuple[str, ...]:
-    """Return what to try: Excel writes UTF-16 with a mark, or else the encoding of Windows."""
+    """Return the encodings to try: UTF-16 with a mark, as Excel writes it, or UTF-8 and
+    Windows-1252.
+    """
     with opened(source) as file:
         start = file.read(8)
     for mark, what in BINARY.items():
@@ -144,7 +146,7 @@ def encodings(source: Any, dialect: Dialect) -> tuple[str, ...]:
 
 
 def read_text(source: Any, dialect: Dialect) -> tuple[bytes, str]:
-    """Return (the text in UTF-8, the encoding in which it was written)."""
+    """Return (text in UTF-8, original encoding)."""
     with opened(source) as file:
         raw = file.read()
     failure: UnicodeError | None = None
@@ -160,7 +162,7 @@ def read_text(source: Any, dialect: Dialect) -> tuple[bytes, str]:
 
 
 def undecodable(raw: bytes, failure: UnicodeError | None) -> str:
-    """Say which byte of which line is in another encoding, and what reads every byte."""
+    """Say which byte of which line cannot be decoded, and which option helps."""
     at = failure.start if isinstance(failure, UnicodeDecodeError) else 0
     line, seen = 1 + len(BREAK.findall(raw[:at])), raw[at : at + 1].hex()
     return (
@@ -170,7 +172,7 @@ def undecodable(raw: bytes, failure: UnicodeError | None) -> str:
 
 
 def encoding_notes(encoding: str, dialect: Dialect) -> Iterator[str]:
-    """Yield what is to be said of an encoding that nobody asked for."""
+    """Yield notes on an encoding that was not requested."""
     if encoding == "cp1252" and dialect.encoding is None:
         yield "The text is not UTF-8; it is read as Windows-1252."
     if encoding in UNMARKED and dialect.encoding is None:
@@ -189,7 +191,7 @@ def below_preamble(content: bytes, n_lines: int) -> bytes:
 
 
 def plainly(content: bytes, dialect: Dialect) -> tuple[bytes, Dialect]:
-    """Return the text with quotes twice for one with a backslash, and tabs for blanks."""
+    """Normalize a text: double quotes instead of backslashes, tabs instead of blanks."""
     if dialect.quote == "backslash":
         content = re.sub(rb'\\(["\\])', lambda m: b'""' if m[1] == b'"' else b"\\", content)
         dialect = replace(dialect, quote="double")
@@ -199,7 +201,7 @@ def plainly(content: bytes, dialect: Dialect) -> tuple[bytes, Dialect]:
 
 
 def with_tabs(content: bytes, mark: str) -> bytes:
-    """Return the text with a tab in place of blanks between cells, and none around lines."""
+    """Replace blanks between cells by a tab, and strip lines."""
     quoted = rf"{mark}[^{mark}]*{mark}|[^ \t{mark}]+|{mark}" if mark else r"[^ \t]+"
     part = re.compile(rf"[ \t]+|{quoted}")
     lines = (part.findall(line.strip()) for line in lines_of(content))
@@ -215,19 +217,19 @@ def lines_of(content: bytes) -> list[str]:
 # -- records ---------------------------------------------------------------------------------------
 
 
-class Record(NamedTuple):
+class CsvRecord(NamedTuple):
     """A row of a file.
 
     Attributes
     ----------
     row : int
-        Its number as a spreadsheet shows it, from 1.
+        Its number in a spreadsheet, from 1.
     start, stop : int
         Its lines, from 0.
     cells : list of str or None
-        None where a quote is not closed, or inside of a value.
+        None if a quote is not closed, or is inside a value.
     reach : int
-        The line up to which was read to know that.
+        The last line read to decide that.
     """
 
     row: int
@@ -238,13 +240,13 @@ class Record(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """Whether it is a line of nothing but blanks."""
+        """Whether the line is blank."""
         cells = self.cells
         return cells is not None and (not cells or (len(cells) == 1 and cells[0].isspace()))
 
 
 class _Feed:
-    """Lines for `csv.reader`, which ends where a record becomes too long."""
+    """Lines for `csv.reader`, ending where a record becomes too long."""
 
     def __init__(self, lines: list[str]) -> None:
         self.lines, self.start, self.at = lines, 0, 0
@@ -259,10 +261,10 @@ class _Feed:
         return self.lines[self.at - 1]
 
 
-def records(lines: list[str], separator: str, dialect: Dialect) -> Iterator[Record]:
-    """Yield the rows of a text; after one with a broken quote goes on with the next line.
+def records(lines: list[str], separator: str, dialect: Dialect) -> Iterator[CsvRecord]:
+    """Yield the rows of a text, resuming at the next line after a broken quote.
 
-    Blanks behind a closing quote are taken out of `lines`.
+    Blanks after a closing quote are removed from `lines`.
     """
     mark, feed, row = dialect.mark, _Feed(lines), 0
     padded = re.compile(rf"{mark} +(?=[{re.escape(separator)}\r\n]|$)") if mark else None
@@ -274,7 +276,7 @@ def records(lines: list[str], separator: str, dialect: Dialect) -> Iterator[Reco
                 row += 1
                 is_clear = not mark or mark not in "".join(cells)
                 is_clear = is_clear or not _is_torn(lines[feed.start : feed.at], value, mark)
-                yield Record(row, feed.start, feed.at, cells if is_clear else None, feed.at)
+                yield CsvRecord(row, feed.start, feed.at, cells if is_clear else None, feed.at)
                 feed.start = feed.at
         except csv.Error:
             part = lines[feed.start : feed.at]
@@ -283,18 +285,18 @@ def records(lines: list[str], separator: str, dialect: Dialect) -> Iterator[Reco
                 lines[feed.start : feed.at] = mended
                 continue
             row += 1
-            yield Record(row, feed.start, feed.start + 1, None, feed.at)
+            yield CsvRecord(row, feed.start, feed.start + 1, None, feed.at)
             feed.start += 1
 
 
 def _value(mark: str, separator: str) -> re.Pattern[str]:
-    """Return the pattern of a value as it is written, in quotes or without."""
+    """Return the pattern of a value as written, in quotes or without."""
     end = re.escape(separator)
     quoted = rf"{mark}(?:[^{mark}\\]|{mark}{mark}|\\.)*{mark}|" if mark else ""
     return re.compile(rf"(?:^|{end})[ ]*({quoted}[^{end}\r\n]*)", re.DOTALL)
 
 
 def _is_torn(lines: list[str], value: re.Pattern[str], mark: str) -> bool:
-    """Return whether quotes inside of values may be around a separator: 5"a,b" is one or two."""
+    """Check if quotes inside values may enclose a separator: 5"a,b" is one value or two."""
     values = value.findall("".join(lines))
     return sum(text[0] != mark and mark in text for text in values if text) > 1

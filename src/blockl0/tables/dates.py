@@ -1,6 +1,6 @@
-"""Dates as people write them: which spelling a column has, and the days since 1970.
+"""Dates as people write them: the spelling of a column, and days since 1970.
 
-What each spelling is taken for is in `spellings.DATES`.
+The values of each spelling are listed in `spellings.DATES`.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ CLOCK = r"(?:[T ]+(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2}(?:\.\d
 YEAR_FIRST = re.compile(r"(\d{4})([-/.])(\d{1,2})\2(\d{1,2})" + CLOCK)
 YEAR_LAST = re.compile(r"(\d{1,2})([-/.])(\d{1,2})\2(\d{4})" + CLOCK)
 SHORT_YEAR = re.compile(r"\s*\d{1,2}([-/.])\d{1,2}\1\d{2}" + CLOCK + r"\s*")
-"""Dates with two digits of the year, which are not read."""
+"""Dates with two-digit years, which are not read."""
 ORDERS = ("day-first", "month-first")
 EPOCH = date(1970, 1, 1).toordinal()
 FIRST_DIGITS, LAST_DIGITS = 1900_01_01, 2100_12_31
-"""Whole numbers between them may be dates of eight digits."""
+"""Integers between these may be dates of eight digits."""
 
 
 class Written(NamedTuple):
-    """A date as it is written: the year, two numbers, and whether points part them; the time."""
+    """A parsed date: year, two numbers, the separator, and the time of day."""
 
     year: int
     first: int
@@ -38,14 +38,14 @@ class Written(NamedTuple):
     seconds: float
 
     def orders(self) -> set[str]:
-        """Those in which this is a date."""
+        """Return the orders in which this is a date."""
         if self.is_year_first or self.has_points:
             known = "month-first" if self.is_year_first else "day-first"
             return set(ORDERS) if self.days(known) is not None else set()
         return {order for order in ORDERS if self.days(order) is not None}
 
     def days(self, order: str) -> float | None:
-        """Since 1970; None where there is no such day."""
+        """Convert to days since 1970; None if there is no such day."""
         is_month_first = self.is_year_first or (order == "month-first" and not self.has_points)
         month, day = (self.first, self.second) if is_month_first else (self.second, self.first)
         try:
@@ -55,7 +55,7 @@ class Written(NamedTuple):
 
 
 def parse(text: str) -> Written | None:
-    """A text as a date, None if it has another form."""
+    """Parse a text as a date; None for any other form."""
     found = YEAR_FIRST.fullmatch(text)
     is_year_first = found is not None
     found = found or YEAR_LAST.fullmatch(text)
@@ -70,9 +70,9 @@ def parse(text: str) -> Written | None:
 
 
 def possible_orders(texts: Iterable[str]) -> set[str] | None:
-    """The orders in which all texts are dates, the empty set if they contradict each other.
+    """Return the orders that make all texts dates; empty if they contradict each other.
 
-    None where some are no dates. Both orders where that makes no difference, or cannot be told: see
+    None if some text is not a date. Both orders if they agree or cannot be told apart: see
     `needs_order`.
     """
     left: set[str] = set(ORDERS)
@@ -85,15 +85,15 @@ def possible_orders(texts: Iterable[str]) -> set[str] | None:
 
 
 def needs_order(texts: Iterable[str]) -> bool:
-    """Whether some date is another one when its day comes first."""
+    """Check if some date changes when the day comes first."""
     found = (parse(text) for text in texts)
     return any(date is not None and date.days(ORDERS[0]) != date.days(ORDERS[1]) for date in found)
 
 
 def is_digits(series: Any) -> bool:
-    """Whether whole numbers are all dates of eight digits, as 20120131."""
+    """Check if integers are all dates of eight digits, such as 20120131."""
     values = series.to_numpy(np.float64, na_value=np.nan)
-    # most columns are told by their first cell
+    # the first cell settles it for most columns
     if len(values) < 2 or not (FIRST_DIGITS <= values[0] <= LAST_DIGITS or np.isnan(values[0])):
         return False
     values = values[~np.isnan(values)]
@@ -103,7 +103,7 @@ def is_digits(series: Any) -> bool:
 
 
 def digits_to_days(values: Any) -> Floats:
-    """Of whole numbers as 20120131; NaN for those that are no dates."""
+    """Convert integers such as 20120131 to days; NaN if they are not dates."""
     known, places = np.unique(np.asarray(values, dtype=np.float64), return_inverse=True)
     days = np.full(len(known), np.nan)
     for i, value in enumerate(known.tolist()):

@@ -1,8 +1,7 @@
-"""Decimal commas and points of a file: one of them for the whole file, or a reason why not.
+"""Decimal commas and points of a file: one for the whole file, or a reason to refuse it.
 
-Where a file has decimal commas, 1.660 is 1660 and not 1.66; where it has decimal points, 1,660 is
-1660. What a file has is told by a column that cannot be read otherwise; all columns are then looked
-at again as they were written.
+With decimal commas, 1.660 is 1660 and not 1.66; with decimal points, 1,660 is 1660. A column that
+allows only one reading decides for the file; all columns are then read again as written.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from blockl0.tables.spellings import (
     NEUTRAL,
     READ_AS,
     SAMPLE,
-    Cell,
     Column,
+    ShownCell,
     place_of,
     text_columns,
     to_float,
@@ -30,7 +29,7 @@ from blockl0.text import listing
 Numbers = Callable[[], Iterator[tuple[str, Column]]]
 
 SHARE = 0.5
-"""Of numbers with a comma among the texts of a column that are taken as a hint at the comma."""
+"""Share of numbers with a comma above which a text column hints at decimal commas."""
 OTHER = {"comma": "point", "point": "comma"}
 SURE = {"comma": ("comma", "point_groups"), "point": ("point", "comma_groups")}
 """Spellings that occur with one decimal mark only."""
@@ -38,26 +37,26 @@ SURE = {"comma": ("comma", "point_groups"), "point": ("point", "comma_groups")}
 
 @dataclass
 class Decimals:
-    """What was found out.
+    """Outcome of `resolve_decimals`.
 
     Attributes
     ----------
     frame : DataFrame
-        With numbers for what was spelled in another way.
+        With numbers in place of their other spellings.
     decimal : "point" or "comma"
     notes : list of str
     doubts : dict of str
         Why a column is refused when it is used.
     shown : Shown or None
-        What tells the decimal mark; None where nothing does.
+        The cell that shows the decimal mark, if there is one.
     lone : dict of str
-        Columns that were read with nothing to tell how, and what else they could mean.
+        Columns read without evidence, and what else they could mean.
     looked : dict of Column
-        The columns that were converted, as they were written.
+        The converted columns, as written.
     last_row : int
-        Of a text file, as a spreadsheet numbers them.
+        Last row of a text file, as in a spreadsheet.
     skipped : list of str
-        Which rows of it were left out, where that was asked for.
+        Which of its rows were left out on request.
     """
 
     frame: Any
@@ -70,20 +69,20 @@ class Decimals:
     last_row: int = 0
     skipped: list[str] = field(default_factory=list)
 
-    def thousands(self, name: str) -> Cell | None:
-        """The first cell of a converted column with a mark or a blank between thousands."""
+    def thousands(self, name: str) -> ShownCell | None:
+        """Return the first cell of a converted column with a thousands separator."""
         column = self.looked[name]
         return column.first.get(f"{OTHER[self.decimal]}_group") or column.spaced
 
 
 class Shown(NamedTuple):
-    """A decimal mark, and a cell that can have no other."""
+    """A decimal mark, and an unambiguous cell that shows it."""
 
     mark: str
-    cell: Cell
+    cell: ShownCell
 
 
-def settle(
+def resolve_decimals(
     frame: Any,
     reread: Callable[[Sequence[int]], Any] | None,
     *,
@@ -93,23 +92,23 @@ def settle(
     is_likely: bool = False,
     shown: Shown | None = None,
 ) -> Decimals:
-    """Find out about the comma, and convert the columns that are numbers in another spelling.
+    """Find the decimal mark of a table, and convert numbers spelled otherwise.
 
     Parameters
     ----------
     frame : DataFrame
-        As pandas reads it, with points as decimals.
+        As read by pandas, with decimal points.
     reread : callable or None
-        Of numbers of columns: the same cells as text. None where numbers are numbers already.
+        Returns columns, given by position, as text. None if numbers are numbers already.
     decimal : "auto", "point" or "comma"
     has_free_comma : bool
-        Whether the comma does not separate columns; else it is in quotes, and only a hint.
+        Whether the comma is not the separator; otherwise it is quoted, and only a hint.
     as_text : collection of str
         Columns to leave alone.
     is_likely : bool
         Whether a file of the same origin had decimal commas.
     shown : Shown, optional
-        What another part of the same file shows, for "auto".
+        Evidence from another part of the same file, for "auto".
     """
     left_alone = set(as_text)
     texts = {series.name: Column(series) for series in text_columns(frame, left_alone)}
@@ -141,7 +140,7 @@ def settle(
 def _numbers_as_written(
     frame: Any, reread: Callable[[Sequence[int]], Any] | None, left_alone: Collection[str]
 ) -> Iterator[tuple[str, Column]]:
-    """The columns that pandas took for numbers with decimals, looked at one after the other."""
+    """Yield the columns that pandas read as floats, as written, one by one."""
     places = [
         j for j, kind in enumerate(frame.dtypes)
         if kind.kind == "f" and frame.columns[j] not in left_alone
@@ -153,8 +152,10 @@ def _numbers_as_written(
         yield frame.columns[j], Column(written.iloc[:, i].rename(frame.columns[j]))
 
 
-def _commas(texts: dict[str, Column], has_free_comma: bool) -> tuple[Cell | None, Cell | None]:
-    """(a decimal comma in a column of such numbers alone, one in a column that is less clear)."""
+def _commas(
+    texts: dict[str, Column], has_free_comma: bool
+) -> tuple[ShownCell | None, ShownCell | None]:
+    """Return (an unambiguous decimal comma, a likely one), each a cell or None."""
     sure = hint = None
     for column in texts.values():
         shown = next((column.first[s] for s in SURE["comma"] if column.has(s)), None)
@@ -169,9 +170,9 @@ def _commas(texts: dict[str, Column], has_free_comma: bool) -> tuple[Cell | None
 
 
 def _evidence(
-    frame: Any, is_written: bool, texts: dict[str, Column], sure: Cell | None
+    frame: Any, is_written: bool, texts: dict[str, Column], sure: ShownCell | None
 ) -> Shown | None:
-    """What tells the decimal mark in a table; where numbers were written, among the first rows."""
+    """Find a cell that shows the decimal mark, among numbers in the first rows only."""
     if sure is not None:
         return Shown("comma", sure)
     for column in texts.values():
@@ -182,12 +183,12 @@ def _evidence(
         at = np.flatnonzero(are_points(values))
         if at.size:
             row = place_of(frame, int(at[0]))
-            return Shown("point", Cell(str(frame.columns[j]), row, f"{values[at[0]]:.10g}"))
+            return Shown("point", ShownCell(str(frame.columns[j]), row, f"{values[at[0]]:.10g}"))
     return None
 
 
-def _point(texts: dict[str, Column], numbers: Numbers) -> Cell | None:
-    """A decimal point that cannot be anything else."""
+def _point(texts: dict[str, Column], numbers: Numbers) -> ShownCell | None:
+    """Find an unambiguous decimal point."""
     for column in texts.values():
         if column.share(READ_AS["point"]) == 1.0 and column.has(*SURE["point"]):
             return next(column.first[s] for s in SURE["point"] if column.has(s))
@@ -195,7 +196,7 @@ def _point(texts: dict[str, Column], numbers: Numbers) -> Cell | None:
 
 
 def _mixed_columns(texts: dict[str, Column]) -> Iterator[tuple[str, str]]:
-    """Columns of numbers alone that contradict themselves, and how."""
+    """Yield numeric columns that contradict themselves, and how."""
     for name, column in texts.items():
         said = None
         if not column.has("other"):
@@ -205,7 +206,7 @@ def _mixed_columns(texts: dict[str, Column]) -> Iterator[tuple[str, str]]:
 
 
 def _mixed_groups(texts: dict[str, Column]) -> dict[str, str]:
-    """Columns with 1.660 and 1,660, or with one of them and 1 660: one of two is no thousand."""
+    """Describe columns with 1.660 and 1,660, or one of these and 1 660."""
     said = {}
     for name, column in texts.items():
         cells = [*map(column.first.get, ("point_group", "comma_group")), column.spaced]
@@ -237,8 +238,8 @@ def _two_marks(column: Column) -> str | None:
     )
 
 
-def two_units(name: str, units: dict[str, Cell]) -> str | None:
-    """Two currencies, or numbers with and without a percent sign; 0 needs none."""
+def two_units(name: str, units: dict[str, ShownCell]) -> str | None:
+    """Describe two currencies, or numbers with and without percent sign; 0 needs no unit."""
     if len(units) < 2 or not ("%" in units or len(units.keys() - {""}) > 1):
         return None
     one, other = list(units.values())[:2]
@@ -252,8 +253,10 @@ def two_units(name: str, units: dict[str, Cell]) -> str | None:
 # -- converting ------------------------------------------------------------------------------------
 
 
-def _convert(found: Decimals, columns: dict[str, Column], decimal: str, sure: Cell | None) -> None:
-    """Make numbers of what is spelled in a known way; `sure` shows it, None if it is asked for."""
+def _convert(
+    found: Decimals, columns: dict[str, Column], decimal: str, sure: ShownCell | None
+) -> None:
+    """Convert all unambiguous columns; `sure` is the evidence, None if the mark was requested."""
     frame, found.decimal = found.frame, decimal
     with_mark: list[str] = []
     grouped: list[str] = []
@@ -282,7 +285,7 @@ def _convert(found: Decimals, columns: dict[str, Column], decimal: str, sure: Ce
 def _convert_points(
     found: Decimals, texts: dict[str, Column], numbers: Numbers, decimal: str
 ) -> None:
-    """The same for decimal points, of which only columns of texts can need it."""
+    """Convert text columns to numbers with decimal points."""
     open_ = {name for name, column in texts.items() if _is_open(column)}
     if decimal == "auto" and open_:
         point = _point(texts, numbers)
@@ -295,7 +298,7 @@ def _convert_points(
 
 
 def _is_open(column: Column) -> bool:
-    """Whether commas may be between thousands or decimal."""
+    """Check if commas may be decimal or separate thousands."""
     return (
         column.share(READ_AS["point"]) == 1.0
         and column.has("comma_group")
@@ -304,12 +307,12 @@ def _is_open(column: Column) -> bool:
 
 
 def _only(texts: dict[str, Column], decimal: str) -> dict[str, Column]:
-    """The columns that can be read with a mark; the others stay text, and are refused as such."""
+    """Select columns that can be read with a mark; the others stay text."""
     return {name: column for name, column in texts.items() if column.share(READ_AS[decimal]) == 1.0}
 
 
 def _replace(found: Decimals, made: dict[str, Any]) -> None:
-    # all at once: a column after the other takes time that grows with the square of their number
+    # all at once: column by column takes quadratic time
     import pandas
 
     if made:
@@ -334,8 +337,8 @@ def _say(found: Decimals, with_mark: list[str], grouped: list[str], dressed: lis
 # -- words of refusal ------------------------------------------------------------------------------
 
 
-def _contradiction(column: Column, decimal: str, sure: Cell | None) -> str | None:
-    """Why a column of numbers is not read as one with this decimal mark."""
+def _contradiction(column: Column, decimal: str, sure: ShownCell | None) -> str | None:
+    """Say why a column contradicts this decimal mark, None if it does not."""
     other = OTHER[decimal]
     wrong = next((column.first[s] for s in SURE[other] if column.has(s)), None)
     if wrong is not None:
@@ -356,8 +359,8 @@ def _contradiction(column: Column, decimal: str, sure: Cell | None) -> str | Non
     )
 
 
-def _doubt_groups(found: Decimals, numbers: dict[str, Column], hint: Cell | None) -> None:
-    """1.660 where a comma is likely but not sure: refused, unless another column has 0.5."""
+def _doubt_groups(found: Decimals, numbers: dict[str, Column], hint: ShownCell | None) -> None:
+    """Refuse 1.660 where decimal commas are likely, unless another column holds 0.5."""
     if any(column.has("point") for column in numbers.values()):
         return
     why = ", as in the data of the fit" if hint is None else f", as {hint} suggests"
@@ -367,20 +370,20 @@ def _doubt_groups(found: Decimals, numbers: dict[str, Column], hint: Cell | None
 
 
 def _shows_points(frame: Any) -> bool:
-    """Whether a number among the first rows cannot be 1.660 with a point between thousands."""
+    """Check if a number in the first rows must have a decimal point."""
     floats = [kind.kind == "f" for kind in frame.dtypes]
     return bool(np.any(are_points(frame.iloc[:SAMPLE, floats].to_numpy(np.float64))))
 
 
 def are_points(values: Any) -> Any:
-    """Where a number with decimals cannot be 1.660 with a point between thousands."""
+    """Check which numbers cannot be like 1.660 with a thousands point."""
     size = np.abs(np.where(np.isfinite(values), values, 0.0))
     rest = np.abs(1e3 * size - np.rint(1e3 * size))
     return (size != np.rint(size)) & ((size < 1.0) | (size >= 1e3) | (rest > 1e-6))
 
 
 def _doubt_lone_groups(found: Decimals, texts: dict[str, Column], numbers: Numbers) -> None:
-    """1.660 where nothing in the file shows a decimal point: told; beside 995 it is refused."""
+    """Note columns of 1.660 without evidence, refusing them beside integers such as 995."""
     columns = _only(texts, "point") | dict(numbers())
     if any(column.has(*SURE["point"]) for column in columns.values()):
         return
@@ -401,7 +404,7 @@ def _doubt_lone_groups(found: Decimals, texts: dict[str, Column], numbers: Numbe
 
 
 def _long_whole(column: Column) -> str | None:
-    """A whole number of two digits or more, which one with three decimals would not be."""
+    """Find an integer of two digits or more, unlikely among numbers with three decimals."""
     for text in column.texts:
         number = undress(text)
         if number and number.spelling in NEUTRAL and len(number.bare.lstrip("-")) > 1:
@@ -409,8 +412,8 @@ def _long_whole(column: Column) -> str | None:
     return None
 
 
-def two_meanings(cell: Cell, why: str = "") -> str:
-    """Of 1.660 or 1,660: what each is, and the option that reads it so."""
+def two_meanings(cell: ShownCell, why: str = "") -> str:
+    """Describe both readings of 1.660 or 1,660, and the option for each."""
     bare = cell.text
     mark = "point" if "." in bare else "comma"
     whole, small = (f"{_read(bare, decimal):.10g}" for decimal in (OTHER[mark], mark))

@@ -1,4 +1,4 @@
-"""Columns of a table that others determine, and targets that columns add up to."""
+"""Linearly dependent columns of a table, and targets that are sums of columns."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from blockl0.validate import is_sparse
 Floats = NDArray[np.float64]
 
 MOST_COLUMNS = 500
-"""Of more columns nothing is said: it would take too long."""
+"""More columns are not checked: it would take too long."""
 VISIBLE = 1e-6
-"""Coefficients of unit columns from which a column takes part in another one."""
+"""Smallest coefficient, for unit columns, that counts as a contribution."""
 
 
 class Factor(NamedTuple):
-    """What is left of the rows of centred columns and targets.
+    """Triangular factor of centred columns and targets, in place of the rows.
 
     Attributes
     ----------
@@ -51,8 +51,8 @@ def dependent_notes(
 ) -> Iterator[str]:  # fmt: skip
     """Yield a note on columns that are sums of others and a constant, and one on such targets.
 
-    That the values of a category add up to 1 is not news. O(m n²), and less where a part of the
-    rows shows that there are none.
+    The dependence among the levels of a category is expected and not mentioned. O(m n²), less if
+    some of the rows already show that there is none.
     """
     used = _columns(names, features)
     m, n = X.shape[0], len(used)
@@ -129,7 +129,7 @@ def _sum_of(factor: Factor, j: int, used: list[int], names: Sequence[str]) -> st
 
 
 def _columns(names: Sequence[str], features: Sequence[Feature] | None) -> list[int]:
-    """All but one value of each category; of some, one has no column anyway."""
+    """Select all columns but one level of each category without a reference."""
     last = {
         f.column: j
         for j, f in enumerate(features or ())

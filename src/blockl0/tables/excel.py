@@ -14,7 +14,7 @@ from blockl0.text import did_you_mean, install_hint, listing
 
 @dataclass
 class Sheet:
-    """A sheet as a DataFrame, whose index is the row of the sheet; and what is to be said of it."""
+    """A sheet as a DataFrame, indexed by row of the sheet, with notes."""
 
     frame: Any
     notes: list[str] = field(default_factory=list)
@@ -28,7 +28,7 @@ def read_excel(
     sheet: str | int | None = None,
     skip_rows: int = 0,
 ) -> Sheet:
-    """Read the cells of a sheet, the first by default, without empty rows and columns around."""
+    """Read the cells of a sheet, by default the first, without empty margins."""
     name, rows, notes = _cells(stream, sheet)
     numbered = list(enumerate(rows, 1))[skip_rows:]
     filled = [(i, row) for i, row in numbered if any(cell is not None for cell in row)]
@@ -55,7 +55,7 @@ def read_excel(
 
 
 def _with_formulas(stream: Any, name: str, places: list[int]) -> list[int]:
-    """Those of some empty columns that hold formulas."""
+    """Select empty columns that hold formulas."""
     if not places:
         return []
     from openpyxl import load_workbook
@@ -69,7 +69,7 @@ def _with_formulas(stream: Any, name: str, places: list[int]) -> list[int]:
 
 
 def _cells(stream: Any, sheet: str | int | None) -> tuple[str, list[Any], list[str]]:
-    """(the name of the sheet, its rows, notes)."""
+    """Return (name of the sheet, its rows, notes)."""
     try:
         from openpyxl import load_workbook
         from openpyxl.utils.exceptions import InvalidFileException
@@ -87,7 +87,7 @@ def _cells(stream: Any, sheet: str | int | None) -> tuple[str, list[Any], list[s
         known = book.sheetnames
         name = _sheet_name(sheet, known)
         page = book[name]
-        page.reset_dimensions()  # which some programs write too small
+        page.reset_dimensions()  # some programs store dimensions that are too small
         rows = [list(row) for row in page.iter_rows(values_only=True)]
     finally:
         book.close()
@@ -99,7 +99,7 @@ def _cells(stream: Any, sheet: str | int | None) -> tuple[str, list[Any], list[s
 
 
 def _sheet_name(sheet: str | int | None, known: list[str]) -> str:
-    """By name, or by number from 1."""
+    """Find a sheet by name, or by number from 1."""
     if sheet is None:
         return known[0]
     if str(sheet) in known:
@@ -111,7 +111,7 @@ def _sheet_name(sheet: str | int | None, known: list[str]) -> str:
 
 
 def _frame(rows: list[tuple[int, list[Any]]], names: list[str], missing: set[str]) -> Any:
-    """Columns of the kinds that their cells have."""
+    """Make columns of the types of their cells."""
     import pandas
 
     index = pandas.Index([i for i, _ in rows], name=ROW)

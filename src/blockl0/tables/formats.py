@@ -1,4 +1,4 @@
-"""Reading data files as they are: CSV, Excel, Parquet, LIBSVM, NPZ, MAT, or standard input."""
+"""Reading data files: CSV, Excel, Parquet, LIBSVM, NPZ, MAT, or standard input."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 from blockl0.files import check_exists
 from blockl0.tables.csv_files import read_csv
 from blockl0.tables.csv_text import PACKED, PLAIN, Dialect, make_dialect
-from blockl0.tables.decimals import Decimals, Shown, settle
+from blockl0.tables.decimals import Decimals, Shown, resolve_decimals
 from blockl0.tables.excel import Sheet, read_excel
 from blockl0.tables.matrix_files import read_libsvm, read_mat
 from blockl0.text import clause, install_hint
@@ -36,26 +36,26 @@ FORMATS = {
     ".npz": "npz",
     ".mat": "mat",
 }
-"""The format of a file by the end of its name."""
+"""Format of a file by its suffix."""
 KINDS = tuple(dict.fromkeys(FORMATS.values()))
 SPREADSHEETS = (".xls", ".xlsb", ".ods", ".numbers")
-"""Tables that are not read, but can be saved as what is."""
+"""Spreadsheets that are not read, but can be saved in another format."""
 MATRIX_NAMES, TARGET_NAMES = ("X", "x", "A", "data"), ("y", "Y", "target", "b", "label", "labels")
-"""What a matrix and its target are called in NPZ and MAT files; the first one there is taken."""
+"""Names of a matrix and its target in NPZ and MAT files, in order of preference."""
 STDIN = "standard input"
 USUAL_TARGETS = ("y", "target")
-"""The columns of a table that are taken for the target when none is named."""
+"""Columns of a table taken for the target if none is named."""
 
 
 @dataclass(frozen=True, eq=False)
 class Raw:
-    """The content of a file, before anything is decided about it.
+    """The content of a file, before any decision about its columns.
 
     Attributes
     ----------
     data : DataFrame, ndarray or csc_array (m, n)
     names : tuple of str
-        Of the columns.
+        Names of the columns.
     y : ndarray (m,) or None
         A target that the file holds apart from the columns.
     y_name : str
@@ -67,7 +67,7 @@ class Raw:
     decimal : "point" or "comma"
         How its texts write numbers.
     doubts : dict of str
-        Columns whose numbers could be others, and why; they are refused when they are used.
+        Columns with ambiguous numbers, and why; they are refused when used.
     """
 
     data: Any
@@ -81,14 +81,14 @@ class Raw:
     doubts: Mapping[str, str] = field(default_factory=dict)
 
     def refuse_doubts(self, columns: Iterable[str]) -> None:
-        """Raise for the first of these columns that cannot be read for sure."""
+        """Raise for the first of these columns that is ambiguous."""
         for name in columns:
             if name in self.doubts:
                 raise ValueError(self.doubts[name])
 
     @property
     def is_frame(self) -> bool:
-        """Whether the columns may be of different kinds."""
+        """Whether columns may be of different kinds."""
         return hasattr(self.data, "iloc")
 
     @property
@@ -97,7 +97,7 @@ class Raw:
         return int(self.data.shape[0])
 
     def take(self, rows: Any) -> Raw:
-        """The same with some of the rows."""
+        """Return a copy with some of the rows."""
         if self.is_frame:
             data = self.data.iloc[rows]
         else:
@@ -118,29 +118,29 @@ def read_raw(
     sheet: str | int | None = None,
     **written: Any,
 ) -> Raw:
-    """Read a file, standard input for "-", or take a DataFrame as it is.
+    """Read a file, standard input for "-", or a DataFrame.
 
     Parameters
     ----------
     source : path-like, "-", or DataFrame
     format : "csv", "excel", "parquet", "libsvm", "npz" or "mat", optional
-        By default from the name; CSV, of any separator, for standard input.
+        By default from the name; CSV, with any separator, for standard input.
     na : sequence of str
-        Texts that stand for a missing value, besides the empty one, NA, NaN, null and the like.
+        Texts to treat as missing, besides the empty one, NA, NaN, null and the like.
     header : "auto" (default), "yes" or "no"
         Whether the first line of a CSV file holds the names.
     as_text : sequence of str
-        Columns of a CSV file that are text, also where they look like numbers, as 01.
+        Columns of a CSV file to read as text even if they look like numbers, such as 01.
     decimal : "auto" (default), "point" or "comma"
-        What begins the decimals of a CSV file. By default a comma where a column of numbers cannot
-        be read otherwise; points are then between thousands, and decimal points refused.
+        Decimal separator of a CSV file. By default a comma if some numeric column cannot be read
+        otherwise; points then separate thousands, and decimal points are refused.
     likely_decimal : "point" or "comma", optional
-        What it was in a file of the same origin: 1.660 is refused where nothing else tells.
+        Decimal separator of a file of the same origin: 1.660 is refused if nothing else decides.
     sheet : str or int, optional
-        Of an Excel file, by name or number from 1.
+        Which Excel sheet to read, by name or number from 1.
     **written
         How a CSV file is written: the options of `csv_text.Dialect`, None for the default.
-        `skip_rows` is for Excel files as well.
+        `skip_rows` applies to Excel files as well.
     """
     dialect = make_dialect(written)
     check_choice("header", header, ("auto", "yes", "no"))
@@ -175,7 +175,7 @@ def read_raw(
 
 
 def _refuse_dialect(name: str, dialect: Dialect, kind: str) -> None:
-    """Refuse options of CSV files for others."""
+    """Refuse options of CSV files for other formats."""
     for option, default in vars(PLAIN).items():
         if getattr(dialect, option) != default and (option, kind) != ("skip_rows", "excel"):
             shown = option.replace("_", "-")
@@ -183,12 +183,12 @@ def _refuse_dialect(name: str, dialect: Dialect, kind: str) -> None:
 
 
 def no_rows(name: str) -> str:
-    """The words for a source with nothing in it."""
+    """Write the error for an empty source."""
     return f"{name} must hold at least one row and one column besides a header."
 
 
 def format_of(path: Path) -> str:
-    """The format that a file name tells."""
+    """Return the format that a file name indicates."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes and suffixes[-1] in PACKED:
         suffixes.pop()
@@ -219,7 +219,7 @@ def _read_csv(stream: Any, **how: Any) -> Raw:
 
 
 def from_decimals(read: Decimals) -> Raw:
-    """What was read, and what was found out about its numbers."""
+    """Wrap a frame whose decimals have been resolved."""
     names = tuple(str(name) for name in read.frame.columns)
     return Raw(read.frame, names, notes=tuple(read.notes), decimal=read.decimal, doubts=read.doubts)
 
@@ -230,7 +230,7 @@ def _from_sheet(read: Sheet, spelled: dict[str, Any]) -> Raw:
 
 
 def pyarrow_parquet(path: Path) -> Any:
-    """A Parquet file to be read in parts, which is to be closed."""
+    """Open a Parquet file to be read in parts; the caller closes it."""
     try:
         from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile
@@ -259,13 +259,13 @@ def _read_parquet(stream: Any, na: tuple[str, ...]) -> Any:
 def from_frame(
     frame: Any, decimal: str = "auto", as_text: Iterable[str] = (), shown: Shown | None = None
 ) -> Decimals:
-    """A table whose numbers are numbers already; texts may spell others."""
+    """Check a frame, converting numbers that are spelled as text."""
     names = tuple(str(name) for name in frame.columns)
     if len(set(names)) < len(names):
         twice = next(name for name, count in Counter(names).items() if count > 1)
         raise ValueError(f"Column names must differ, got {twice!r} more than once.")
     frame = frame.set_axis(list(names), axis=1)
-    return settle(frame, None, decimal=decimal, as_text=set(as_text), shown=shown)
+    return resolve_decimals(frame, None, decimal=decimal, as_text=set(as_text), shown=shown)
 
 
 # -- matrices --------------------------------------------------------------------------------------
@@ -285,7 +285,7 @@ def _read_npz(stream: Any) -> Raw:
     if {"format", "shape", "data"} <= arrays.keys():
         if isinstance(stream, io.BytesIO):
             stream.seek(0)
-        import scipy.sparse as sp  # no other format waits for it
+        import scipy.sparse as sp  # slow to import, and no other format needs it
 
         matrix: Any = sp.csc_array(sp.load_npz(stream))
         return Raw(matrix, tuple(f"x{j}" for j in range(matrix.shape[1])))
@@ -297,7 +297,7 @@ def _read_mat(stream: Any) -> Raw:
 
 
 def _from_arrays(arrays: dict[str, Any]) -> Raw:
-    """The matrix, the target and the names among arrays with names."""
+    """Pick the matrix, the target and the names among named arrays."""
     matrices = [k for k, v in arrays.items() if v.ndim == 2 and v.dtype.kind in "biuf"]
     large = [name for name in matrices if min(arrays[name].shape) > 1]
     known = [name for name in MATRIX_NAMES if name in matrices] or large
@@ -322,7 +322,7 @@ def _from_arrays(arrays: dict[str, Any]) -> Raw:
 
 
 def _text(entry: Any) -> str:
-    """A name; MAT files wrap the texts of a cell array in arrays of their own."""
+    """Return a name; MAT files wrap the texts of a cell array in arrays."""
     return str(entry.item() if isinstance(entry, np.ndarray) and entry.size == 1 else entry).strip()
 
 

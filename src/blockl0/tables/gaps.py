@@ -1,4 +1,4 @@
-"""Missing values: the rows without them, and the words about them."""
+"""Missing values: selecting rows without them, and the messages about them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from blockl0.validate import is_sparse
 
 
 def with_target(raw: Raw, target: Any) -> Raw:
-    """The rows that have all targets, whatever they lack besides; those left out are told."""
+    """Keep the rows that have all targets, noting how many are left out."""
     _, names, values = split_targets(raw, target)
     lacks = [is_missing(y) for y in values]
     empty = [name for name, gaps in zip(names, lacks, strict=True) if gaps.all()]
@@ -36,13 +36,13 @@ def with_target(raw: Raw, target: Any) -> Raw:
 
 
 def whole_rows(raw: Raw, columns: Collection[str]) -> NDArray[np.bool_]:
-    """The rows without a missing value in some columns."""
+    """Find the rows without missing values in some columns."""
     rows: Any = _missing_in(raw, columns).any(axis=1)
     return ~rows
 
 
 def without_gaps(raw: Raw, columns: Collection[str]) -> tuple[Raw, NDArray[np.bool_]]:
-    """(the rows without a missing value in some columns, which these are); it is told."""
+    """Return (rows without missing values in some columns, a mask of them), with a note."""
     lacks = _missing_in(raw, columns)
     lacking: Any = lacks.any(axis=1)
     is_whole = ~lacking
@@ -54,7 +54,7 @@ def without_gaps(raw: Raw, columns: Collection[str]) -> tuple[Raw, NDArray[np.bo
 
 
 def _missing_in(raw: Raw, columns: Collection[str]) -> NDArray[np.bool_]:
-    """(m, k): where some columns, in the order of the table, lack a value."""
+    """Mark missing values of some columns, in the order of the table, (m, k)."""
     wanted = set(columns)
     places = [j for j, name in enumerate(raw.names) if name in wanted]
     if raw.is_frame:
@@ -63,7 +63,7 @@ def _missing_in(raw: Raw, columns: Collection[str]) -> NDArray[np.bool_]:
     if not is_sparse(data):
         return np.isnan(data)
     missing = np.isnan(data.data)
-    rows = np.zeros((data.shape[0], 1), dtype=np.bool_)  # in all columns together
+    rows = np.zeros((data.shape[0], 1), dtype=np.bool_)  # one column for all of them together
     rows[data.indices[missing]] = True
     return rows
 
@@ -72,7 +72,7 @@ def _missing_in(raw: Raw, columns: Collection[str]) -> NDArray[np.bool_]:
 
 
 def _left_out_note(lacks: NDArray[np.bool_], names: list[str]) -> str:
-    """How many rows lack a value, and in which columns; where they are most, what would help."""
+    """Say how many rows lack a value, in which columns, and what helps if it is most rows."""
     m, n_out = len(lacks), int(lacks.any(axis=1).sum())
     counts = lacks.sum(axis=0).tolist() if lacks.shape[1] == len(names) else []
     by_count = sorted(zip(counts, names[: len(counts)], strict=True), key=lambda pair: -pair[0])
@@ -89,7 +89,7 @@ def _left_out_note(lacks: NDArray[np.bool_], names: list[str]) -> str:
 
 
 def _drops(lacks: NDArray[np.bool_], names: list[str]) -> tuple[list[str], int]:
-    """(the columns with most gaps, without which most rows are whole; how many rows these are)."""
+    """Return (columns to drop so that most rows are complete, number of those rows)."""
     order = np.argsort(-lacks.sum(axis=0), kind="stable")
     n_kept, n_dropped = 0, 0
     while 2 * n_kept <= len(lacks):
@@ -99,7 +99,7 @@ def _drops(lacks: NDArray[np.bool_], names: list[str]) -> tuple[list[str], int]:
 
 
 def missing_message(missing: dict[str, int], n_rows: int, is_new: bool = False) -> str:
-    """Which columns lack values, how many, and what to do; `is_new` for the rows of a model."""
+    """Say which columns lack values and what to do; `is_new` for rows to predict."""
     advice = "--impute median or mean fills them, --impute drop-rows leaves those rows out, --drop "
     advice += "NAME the column"
     mostly = [name for name, number in missing.items() if 2 * number > n_rows]
@@ -115,11 +115,11 @@ def missing_message(missing: dict[str, int], n_rows: int, is_new: bool = False) 
 
 
 def imputed_note(missing: dict[str, int], impute: str) -> str:
-    """Which columns were filled, and by what."""
+    """Say which columns were filled, and with what."""
     where = listing(with_counts(missing, "row"))
     return f"Missing values filled by the {impute} of the column: {where}."
 
 
 def with_counts(counts: dict[str, int], noun: str) -> list[str]:
-    """'a (2 rows)' of each name."""
+    """Format counts, as in 'a (2 rows)'."""
     return [f"{name} ({count(number, noun)})" for name, number in counts.items()]

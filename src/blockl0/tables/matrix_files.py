@@ -9,7 +9,7 @@ from blockl0.text import clause, cut
 
 
 def read_libsvm(source: Any, *, first_column: int | None = 0) -> tuple[Any, Any]:
-    """(X as a csc_array, y) of LIBSVM text: a path, also compressed (.gz, .bz2), or a stream.
+    """Read (X as a csc_array, y) from LIBSVM text: a path, possibly compressed, or a stream.
 
     `first_column` is the number that the file gives to its first column: 0, so that columns keep
     their numbers, or None to guess between 0 and 1, which may differ between two files.
@@ -32,7 +32,7 @@ def read_libsvm(source: Any, *, first_column: int | None = 0) -> tuple[Any, Any]
 
 
 def _bad_line(source: Any) -> str:
-    """The first line that is not a target and pairs of a column and a value; "" if not found."""
+    """Describe the first line that is not a target and column:value pairs, "" if not found."""
     try:
         text = source.getvalue() if hasattr(source, "getvalue") else Path(source).read_bytes()
     except OSError:
@@ -55,7 +55,7 @@ def _is_number(text: str) -> bool:
 
 
 def read_mat(source: Any) -> dict[str, Any]:
-    """The variables of a MAT file, by name."""
+    """Read the variables of a MAT file, by name."""
     from scipy.io import loadmat
     from scipy.io.matlab import MatReadError
 

@@ -1,7 +1,7 @@
-"""Three tables as people send them, made from scikit-learn's data: to try, to teach, to test.
+"""Three tables as people send them, made from scikit-learn's data: for demos, teaching and tests.
 
-``python -m blockl0.tables.messy FOLDER`` writes them; nothing is downloaded. `clean_tables` has the
-same numbers without the mess, so that what is read can be compared with what was meant.
+``python -m blockl0.tables.messy FOLDER`` writes them; nothing is downloaded. `clean_tables` returns
+the same numbers without the mess, to compare with what was read.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 TARGETS = {"patients.csv": "progression", "wines.csv": "proline", "tumours.txt": "diagnosis"}
-"""The files, and the column that each of them is about."""
+"""The files, and the target of each."""
 CULTIVARS = ("Barolo", "Grignolino", "Barbera")
 REMARKS = (
     'Came back twice; says "better, on the whole".',
@@ -28,19 +28,19 @@ REMARKS = (
 
 
 def make_messy_tables(folder: str | os.PathLike[str]) -> dict[str, Path]:
-    """Write the three tables into a folder, which is made if need be.
+    """Write the three tables into a folder, creating it if necessary.
 
     ``patients.csv``
         442 patients (`load_diabetes`, in its real units) as a European spreadsheet saves them:
         semicolons, Windows-1252, decimal commas, points between thousands, dates as 31.01.2012,
-        "k. A." for a value that is not known, patients without a target, a column that is nearly
+        "k. A." for an unknown value, patients without a target, a column that is nearly
         empty.
     ``wines.csv``
-        178 wines (`load_wine`) as an American one does: commas, quotes, a mark at the beginning,
-        14.2%, $1,250.00, (3.1) for a negative number, dates as 01/31/2012, tasting notes over two
-        lines, the number of the tank as a code.
+        178 wines (`load_wine`) as an American one saves them: commas, quotes, a mark at the
+        beginning, 14.2%, $1,250.00, (3.1) for a negative number, dates as 01/31/2012, tasting notes
+        over two lines, tank numbers as codes.
     ``tumours.txt``
-        569 tumours (`load_breast_cancer`) as "Unicode text": tabs, UTF-16, thousands apart by
+        569 tumours (`load_breast_cancer`) as "Unicode text": tabs, UTF-16, thousands separated by
         blanks and by apostrophes, a Unicode minus, dates as 20120131, two columns of one name, an
         empty column, a number for each sample.
 
@@ -51,7 +51,7 @@ def make_messy_tables(folder: str | os.PathLike[str]) -> dict[str, Path]:
     Returns
     -------
     dict of Path
-        By the name of the file; `TARGETS` has the column that each is about.
+        Paths by file name; `TARGETS` has the target of each.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def make_messy_tables(folder: str | os.PathLike[str]) -> dict[str, Path]:
 
 
 def clean_tables() -> dict[str, Any]:
-    """What the files mean, by their names: DataFrames of numbers, texts, dates and gaps."""
+    """Return the contents by file name: DataFrames of numbers, texts, dates and gaps."""
     return {name: make() for name, make in _MAKERS.items()}
 
 
@@ -124,7 +124,7 @@ def _wines() -> Any:
         "colour": data["color_intensity"],
         "hue": data["hue"],
         "tank": rows * 11 % 6 + 1,
-        # around its mean, so that there are negative numbers
+        # centred, so that some numbers are negative
         "tone": (data["proanthocyanins"] - 1.59).round(2),
         "price": (200.0 * data["color_intensity"] + 7.5 * (rows * 13 % 10)).round(2),
         "note": _remarks(rows),
@@ -167,20 +167,20 @@ def _table(columns: dict[str, Any]) -> Any:
 
 
 def _days(rows: Any, n: int) -> Any:
-    """Dates in the year 2012, in no order."""
+    """Return shuffled dates in the year 2012."""
     import pandas
 
     return pandas.Timestamp("2012-01-01") + pandas.to_timedelta(rows * 101 % min(n, 366), "D")
 
 
 def _gaps(values: Any, share: float, shift: int) -> Any:
-    """Without some values, here and there."""
+    """Remove some values."""
     rows = np.arange(len(values))
     return values.where((rows * 7919 + shift * 631) % 1000 >= 1000 * share)
 
 
 def _remarks(rows: Any) -> list[str | None]:
-    """Sentences of which no two are the same, where there is one at all."""
+    """Make remarks that are all different, or missing."""
     return [None if i % 7 == 3 else f"{i + 1}. {REMARKS[i * 3 % len(REMARKS)]}" for i in rows]
 
 
@@ -233,7 +233,7 @@ def _european(places: int) -> Callable[[float], str]:
 
 
 def _csv(columns: dict[str, Any], separator: str, encoding: str) -> bytes:
-    """As spreadsheets write it: lines end as on Windows."""
+    """Write CSV as spreadsheets do, with Windows line ends."""
     text = _table(columns).to_csv(sep=separator, index=False, lineterminator="\r\n")
     return text.encode(encoding)
 
@@ -247,7 +247,7 @@ _WRITERS: dict[str, Callable[[Any], bytes]] = {
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """``python -m blockl0.tables.messy FOLDER``: write the tables, and say which."""
+    """Run ``python -m blockl0.tables.messy FOLDER``: write the tables and name them."""
     parser = argparse.ArgumentParser(
         prog="python -m blockl0.tables.messy",
         description="Write three messy tables, made from scikit-learn's data.",

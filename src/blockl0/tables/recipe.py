@@ -1,4 +1,4 @@
-"""How the columns of a table become numbers: learned from some rows, applied to any others."""
+"""Recipe that turns columns of a table into numbers: learned from some rows, applied to others."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ from blockl0.text import counted, listing
 Floats = NDArray[np.float64]
 
 MAX_LEVELS = 30
-"""More different texts than this are not made into columns, unless more are asked for."""
+"""Text with more levels than this is left out, unless more are requested."""
 REPEATED = 0.5
-"""Different texts for each row, above which a text is not taken for a category unasked."""
+"""Levels per row above which text is not a category by default."""
 UNIT = re.compile(r"[-+\u2212\u2013]?\s*\d[\d.,]*\s*(?P<unit>[^\d\s.,()+-]\D{0,11})")
-"""A number and letters behind it, as 5 kg."""
+"""A number followed by letters, such as 5 kg."""
 WORDY, UNIQUE = 3.0, 0.9
-"""Words in a text from which it is free text; different texts for each row of an identifier."""
+"""Words per text of free text, at least; levels per row of an identifier, at least."""
 MISSING = "(missing)"
-"""The level of a text that is not there, where missing values are imputed."""
+"""Level of missing texts, if missing values are imputed."""
 
 
 class Feature(NamedTuple):
-    """A column of X: where it comes from, and how.
+    """Origin of a column of X.
 
     Attributes
     ----------
@@ -50,17 +50,17 @@ class Feature(NamedTuple):
     column : str
         The column of the table.
     kind : "number", "level" or "date"
-        As it is; 1 where the text equals `level` and 0 elsewhere; days since 1970.
+        The number itself; 1 where the text equals `level` and 0 elsewhere; days since 1970.
     level : str or None
     fill : float or None
-        What stands in for a missing value; None where there must not be any.
+        Replaces missing values; None if there must not be any.
     levels : tuple of str or None
         For a level, all texts that the column held.
     order : "day-first", "month-first" or None
-        For a date, where the spelling leaves that open.
+        For a date, if the spelling leaves that open.
     reference : str or None
-        For a level of a category that is chosen as a whole: the text without a column of its own,
-        which the others are compared with.
+        For a level of a category that is selected as a whole: the level without a column of its
+        own, which the others are compared with.
     """
 
     name: str
@@ -75,7 +75,7 @@ class Feature(NamedTuple):
 
 @dataclass(frozen=True)
 class Choices:
-    """What is to be done with columns that are no numbers; see `table.read_table`."""
+    """Options for columns that are not numeric; see `table.read_table`."""
 
     text: str = "auto"
     impute: str | None = None
@@ -88,7 +88,7 @@ class Choices:
     codes: tuple[str, ...] = ()
 
     def kind_of(self, series: Any) -> str:
-        """Return what a column is taken for: as asked, or by what it holds here or elsewhere."""
+        """Return the kind of a column: as requested, or from what it holds."""
         if series.name in self.as_number:
             return "number"
         is_text = series.name in self.as_category or series.name in self.codes
@@ -97,7 +97,7 @@ class Choices:
 
 @dataclass
 class Findings:
-    """What is noticed while the columns are read."""
+    """Observations made while columns are read."""
 
     missing: dict[str, int] = field(default_factory=dict)
     texts: list[str] = field(default_factory=list)
@@ -116,16 +116,16 @@ class Findings:
 
 
 def learn(frame: Any, choices: Choices) -> tuple[tuple[Feature, ...], tuple[str, ...]]:
-    """The features of a table, and notes on what was done."""
+    """Learn the features of a table, with notes on what was done."""
     found = Findings()
     features: list[Feature] = []
     for name in frame.columns:
         features += _learn_column(frame[name], name, choices, found)
-    return tuple(features), judged(found, choices, len(frame))
+    return tuple(features), report_findings(found, choices, len(frame))
 
 
-def judged(found: Findings, choices: Choices, n_rows: int) -> tuple[str, ...]:
-    """Notes on what was found in so many rows; what is not to be there is refused."""
+def report_findings(found: Findings, choices: Choices, n_rows: int) -> tuple[str, ...]:
+    """Write notes on the findings, refusing what is not allowed."""
     if found.texts and choices.text == "refuse":
         raise ValueError(
             f"Columns of text: {listing(found.texts)}; --text drop leaves them out, --text auto "
@@ -189,7 +189,7 @@ def _learn_text(
 def text_features(
     name: str, levels: list[str], n_texts: int, n_missing: int, choices: Choices, found: Findings
 ) -> list[Feature]:
-    """What becomes of a column with these different texts in so many rows."""
+    """Make features of a text column, given its levels and number of texts."""
     is_asked = name in choices.as_category
     if not is_asked and all(map(SHORT_YEAR.fullmatch, levels)):
         found.short_years[name] = levels[0]
@@ -201,10 +201,10 @@ def text_features(
     levels = sorted(levels)
     if n_missing:
         found.missing[name] = n_missing
-        # a text that says so already is the same value
+        # a text that equals MISSING is the same level
         levels = [*(level for level in levels if level != MISSING), MISSING]
     found.coded[name] = len(levels)
-    # beside an intercept all values but one say it all: the first is what others are compared with
+    # beside an intercept all levels but one suffice: the first is the reference
     is_whole = choices.levels == "together" and len(levels) > 1
     used = levels_used(levels, is_whole)
     is_filled = choices.impute is not None or n_missing
@@ -224,17 +224,17 @@ def text_features(
 
 
 def do_repeat(levels: Sequence[str], n_texts: int) -> bool:
-    """Whether so many texts with these different ones are a category."""
+    """Check if texts repeat often enough to be a category."""
     return len(levels) <= max(2.0, REPEATED * n_texts)
 
 
 def levels_used(levels: list[str], is_whole: bool) -> list[str]:
-    """The values, sorted, that are columns: all but the first where that says it all."""
+    """Select the sorted levels that become columns: without the first if it is redundant."""
     return levels[1:] if is_whole or len(levels) == 2 else levels
 
 
 def _sort_out(name: str, n_texts: int, levels: list[str], found: Findings, is_asked: bool) -> None:
-    """Say what a text is that is no category."""
+    """Record why a text column is not a category."""
     sample = levels[:SAMPLE]
     n_words = sum(len(level.split()) for level in sample) / len(sample)
     if is_asked:
@@ -250,7 +250,7 @@ def _sort_out(name: str, n_texts: int, levels: list[str], found: Findings, is_as
 
 
 def _with_unit(levels: list[str]) -> str | None:
-    """The first of texts that are numbers with one unit behind them, which is not known."""
+    """Return the first text if all are numbers followed by the same unknown unit."""
     matches = [m for level in levels if (m := UNIT.fullmatch(level)) and not undress(level)]
     units = Counter(match["unit"] for match in matches)
     if not units or max(units.values()) < UNIQUE * len(levels):
@@ -363,7 +363,7 @@ def _gap_notes(found: Findings, impute: str | None) -> Iterable[str]:
 
 
 def build(frame: Any, features: Sequence[Feature]) -> Floats:
-    """X (m, n) in Fortran order, without further ado but for the fills; NaN where missing."""
+    """Build X (m, n) in Fortran order, with fills applied and NaN for other gaps."""
     X = np.empty((len(frame), len(features)), order="F")
     texts: dict[str, Any] = {}
     for j, feature in enumerate(features):
@@ -386,7 +386,7 @@ def build(frame: Any, features: Sequence[Feature]) -> Floats:
 
 
 def apply(frame: Any, features: Sequence[Feature]) -> Floats:
-    """X for new rows: other columns are ignored; missing columns and values are refused by name."""
+    """Build X for new rows, ignoring other columns and refusing missing columns and values."""
     absent = [f.column for f in features if f.column not in frame.columns]
     if absent:
         raise ValueError(
@@ -408,7 +408,7 @@ def apply(frame: Any, features: Sequence[Feature]) -> Floats:
 
 
 def unseen(frame: Any, features: Sequence[Feature]) -> list[str]:
-    """Notes on texts that the fit did not know: they count as none of the known ones."""
+    """Write notes on texts not seen in the fit, which count as none of the known ones."""
     known = {f.column: {*(f.levels or ()), MISSING} for f in features if f.levels is not None}
     references = {f.column: f.reference for f in features}
     notes = []

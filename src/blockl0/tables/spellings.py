@@ -1,7 +1,7 @@
-"""How numbers and dates are written, and what each spelling is taken for.
+"""Spellings of numbers and dates, and the value of each.
 
-`NUMBERS` and `DATES` are the promise: the documentation shows them, and the tests read every cell
-of them from files. `Column` looks at the cells of a column as they are written.
+`NUMBERS` and `DATES` are the specification: the documentation shows them, and the tests read every
+entry from files. `Column` analyses the cells of a column as written.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 REFUSED = None
-"""A cell of the tables: the column is refused when it is used, with what would decide."""
+"""Entry of the tables: the column is refused when used, with what would decide."""
 ROW = "row"
-"""The name of an index that holds the rows as the file numbers them."""
+"""Name of an index that holds the row numbers of the file."""
 
 
 class NumberSpelling(NamedTuple):
-    """A number as it is written, and its value in three kinds of files.
+    """Spelling of a number, and its value in three kinds of files.
 
     Attributes
     ----------
     text : str
     point : float or None
-        Where another column shows a decimal point, as 12.5, or with ``--decimal point``.
+        If another column shows a decimal point, such as 12.5, or with ``--decimal point``.
     comma : float or None
-        Where another column shows a decimal comma, as 12,5, or with ``--decimal comma``.
+        If another column shows a decimal comma, such as 12,5, or with ``--decimal comma``.
     alone : float or None
-        Where nothing else tells.
+        If nothing else decides.
     """
 
     text: str
@@ -63,13 +63,13 @@ NUMBERS = (
 
 
 class DateSpelling(NamedTuple):
-    """A date as it is written, and what ``--dates days`` takes it for.
+    """Spelling of a date, and its value with ``--dates days``.
 
     Attributes
     ----------
     text : str
     auto : str or None
-        As year-month-day, where the file alone decides.
+        As year-month-day, if the file alone decides.
     day_first, month_first : str or None
         The same with ``--date-order``.
     """
@@ -90,11 +90,11 @@ DATES = (
     DateSpelling("01/02/2012", REFUSED, "2012-02-01", "2012-01-02"),
     DateSpelling("20120131", "2012-01-31", "2012-01-31", "2012-01-31"),
 )
-"""Dates; by default their columns are left out, and named."""
+"""Dates; by default their columns are left out, with a note."""
 
 
 def as_markdown() -> str:
-    """The two tables as the documentation shows them."""
+    """Format the two tables for the documentation."""
     heads = (
         ("written", "12.5 elsewhere, or `--decimal point`", "12,5 elsewhere, or `--decimal comma`",
          "nothing else tells"),
@@ -130,10 +130,10 @@ DRESS = re.compile(
     \s*(?P<after>%|{CURRENCY})?\s*(?P<close>\))?""",
     re.VERBOSE,
 )
-"""What may be around a number: a sign, a unit, brackets; and blanks between its thousands."""
+"""What may surround a number: sign, unit, brackets; and blanks between thousands."""
 EXPONENT = r"(?:[eE][-+]?\d+)?"
 LAKHS = r"[1-9]\d?(?:,\d{2})+,\d{3}"
-"""Thousands as in India."""
+"""Thousands as grouped in India."""
 BARE = re.compile(
     rf"""[-+]?(?:
     (?P<whole>\d{{1,3}}(?:[eE][-+]?\d+)?)
@@ -147,7 +147,7 @@ BARE = re.compile(
     )""",
     re.VERBOSE,
 )
-"""How a number may be written; the first group that fits the whole of it."""
+"""Spellings of a number; the first group that matches completely."""
 NEUTRAL = ("whole", "long")
 READ_AS = {
     "comma": (*NEUTRAL, "point_group", "point_groups", "comma_group", "comma"),
@@ -158,8 +158,10 @@ MARKS = {"point": ".", "comma": ","}
 
 
 class Undressed(NamedTuple):
-    """A number without what is around it: sign and body; its unit; its spelling in `BARE`; and
-    whether blanks or apostrophes part its thousands.
+    """A number stripped of its surroundings.
+
+    Sign and body; its unit; its spelling in `BARE`; whether blanks or apostrophes separate
+    thousands.
     """
 
     bare: str
@@ -169,7 +171,7 @@ class Undressed(NamedTuple):
 
 
 def undress(text: str) -> Undressed | None:
-    """What is left of a cell, None where it is no number."""
+    """Strip the surroundings of a number; None if the text is not one."""
     plain = BARE.fullmatch(text)
     if plain is not None and plain.lastgroup is not None:
         return Undressed(text.removeprefix("+"), "", plain.lastgroup)
@@ -191,7 +193,7 @@ def undress(text: str) -> Undressed | None:
 
 
 def to_float(bare: str, decimal: str) -> float:
-    """The number that is meant where decimals begin with a point or with a comma."""
+    """Convert a bare number with decimal point or comma."""
     if decimal == "comma":
         return float(bare.replace(".", "").replace(",", "."))
     return float(bare.replace(",", ""))
@@ -200,8 +202,8 @@ def to_float(bare: str, decimal: str) -> float:
 # -- one column ------------------------------------------------------------------------------------
 
 
-class Cell(NamedTuple):
-    """A cell that shows something, and where it is: the row as the file numbers it."""
+class ShownCell(NamedTuple):
+    """A cell used as evidence, with its row as the file numbers it."""
 
     column: str
     row: str
@@ -212,51 +214,51 @@ class Cell(NamedTuple):
 
 
 def place_of(series: Any, position: int) -> str:
-    """Where a cell is: the row of the file, the header counted; of a DataFrame its index."""
+    """Locate a cell: by row of the file, counting the header, or by index of a DataFrame."""
     label = series.index[position]
     return f"row {label}" if series.index.name == ROW else f"the row with index {label!r}"
 
 
 SHAPE = str.maketrans("23456789", "11111111")
-"""Numbers of one shape are spelled alike; a leading 0 matters, other digits do not."""
+"""Numbers of the same shape are spelled alike: only a leading 0 matters, not other digits."""
 BETWEEN = "\x1f"
-"""Between texts that are worked on together; it does not occur in text."""
+"""Separates texts that are translated together; does not occur in text."""
 TAKEN_OFF = dict.fromkeys(map(ord, "+) \u00a0\u202f\u2009'\u2019%$€£¥₹₽₩"))
 BARED = {"comma": {ord("."): None, ord(","): "."}, "point": {ord(","): None}}
-"""What is done to the letters of a number before it can be read, for each decimal mark."""
+"""Translations that make a number readable, for each decimal mark."""
 
 
 def translated(texts: list[str], table: dict[int, Any]) -> list[str]:
-    """All texts by one table of letters, which is fast for many."""
+    """Translate all texts with one table, which is fast for many."""
     made = BETWEEN.join(texts).translate(table).split(BETWEEN)
     return made if len(made) == len(texts) else [text.translate(table) for text in texts]
 
 
 class Column:
-    """The cells of a column as they are written, and which spellings there are.
+    """The cells of a column as written, and the spellings that occur.
 
-    Every different text, and of those every different shape, is looked at once: columns are long.
+    Each distinct text is parsed once per distinct shape, since columns are long.
 
     Parameters
     ----------
     series : Series
-        Of texts, with gaps.
+        Texts, with gaps.
 
     Attributes
     ----------
     name : str
     texts : list of str
-        The different ones, without blanks around, in the order of their first rows.
-    first : dict of Cell
-        Of each spelling of `BARE`, and "other".
+        The distinct texts, stripped, in order of appearance.
+    first : dict of ShownCell
+        The first cell of each spelling of `BARE`, and "other".
     count : Counter
-        Of the rows with each spelling.
-    units : dict of Cell
+        Rows of each spelling.
+    units : dict of ShownCell
         The first cell with each unit, "" for none (a lone 0 needs none).
-    spaced : Cell or None
-        The first whole number with blanks or apostrophes between its thousands.
+    spaced : ShownCell or None
+        The first integer with blanks or apostrophes between thousands.
     is_dressed : bool
-        Whether a number is more than digits, a sign and a decimal mark.
+        Whether a number has more than digits, a sign and a decimal mark.
     """
 
     def __init__(self, series: Any) -> None:
@@ -265,14 +267,14 @@ class Column:
         self.name = str(series.name)
         self._series = series
         self._codes, texts = pandas.factorize(series)
-        # as an array of objects: texts of Arrow are slow one by one
+        # as an array of objects: iterating over Arrow strings is slow
         self.texts = [str(text).strip() for text in np.asarray(texts, dtype=object)]
         codes, shapes = pandas.factorize(np.array(translated(self.texts, SHAPE), dtype=object))
         rows = np.bincount(self._codes[self._codes >= 0], minlength=len(self.texts))
         counts = np.bincount(codes, weights=rows, minlength=len(shapes))
-        self.first: dict[str, Cell] = {}
-        self.units: dict[str, Cell] = {}
-        self.spaced: Cell | None = None
+        self.first: dict[str, ShownCell] = {}
+        self.units: dict[str, ShownCell] = {}
+        self.spaced: ShownCell | None = None
         self.count: Counter[str] = Counter()
         self.is_dressed, self._has_letters = False, False
         places = np.unique(codes, return_index=True)[1].tolist()
@@ -280,7 +282,7 @@ class Column:
             self._look(shape, int(n_rows), i)
 
     def _look(self, shape: str, n_rows: int, i: int) -> None:
-        """Take a shape into account, whose first text is the i-th."""
+        """Record a shape, given its rows and the index of its first text."""
         number = undress(shape)
         spelling = number.spelling if number else "other"
         self.count[spelling] += n_rows
@@ -297,28 +299,28 @@ class Column:
 
     @property
     def n_cells(self) -> int:
-        """Those that are not missing."""
+        """Number of cells that are not missing."""
         return self.count.total()
 
-    def cell(self, i: int) -> Cell:
-        """The first one with a text."""
+    def cell(self, i: int) -> ShownCell:
+        """Return the first cell with the i-th text."""
         row = np.flatnonzero(self._codes == i)[0]
-        return Cell(self.name, place_of(self._series, int(row)), self.texts[i])
+        return ShownCell(self.name, place_of(self._series, int(row)), self.texts[i])
 
     def share(self, spellings: Sequence[str]) -> float:
-        """Of cells in some of the spellings."""
+        """Return the share of cells in some of the spellings."""
         return sum(self.count[spelling] for spelling in spellings) / max(self.n_cells, 1)
 
     def has(self, *spellings: str) -> bool:
-        """Whether one of them occurs."""
+        """Check if one of some spellings occurs."""
         return any(spelling in self.first for spelling in spellings)
 
     def has_mark(self, mark: str) -> bool:
-        """Whether there is a point or a comma in some number."""
+        """Check if some number holds a point or a comma."""
         return any(MARKS[mark] in text for text in self.texts)
 
     def values(self, decimal: str) -> NDArray[np.float64]:
-        """The column as it is meant, NaN where it is missing; all cells must be numbers."""
+        """Convert the column to numbers, NaN for gaps; all cells must be numbers."""
         if self._has_letters:
             bare = [number.bare if number else "nan" for number in map(undress, self.texts)]
         else:
@@ -328,7 +330,7 @@ class Column:
         return np.array([*known, np.nan])[self._codes]
 
     def example(self, decimal: str) -> str:
-        """'($5 is 5)': the first text that is more than a plain number."""
+        """Show the first text that is more than a plain number, as in '($5 is 5)'."""
         for text in self.texts:
             number = undress(text)
             if number is not None and number.bare != text:
@@ -337,7 +339,7 @@ class Column:
 
 
 def text_columns(frame: Any, left_alone: set[str]) -> Iterator[Any]:
-    """Yield the columns of text that may hold numbers, and not codes."""
+    """Yield the text columns that may hold numbers and are not codes."""
     for j, kind in enumerate(frame.dtypes):
         if kind.kind not in "biufcmM" and frame.columns[j] not in left_alone:
             series = frame.iloc[:, j]
@@ -347,9 +349,9 @@ def text_columns(frame: Any, left_alone: set[str]) -> Iterator[Any]:
 
 
 def first_code(series: Any) -> str | None:
-    """Return the first code of a column of codes, as 01067; None where it holds something else.
+    """Return the first code of a column of codes such as 01067, None for other columns.
 
-    Codes are digits alone, some of them with zeros before: numbers are not written so.
+    Codes consist of digits, and some have leading zeros, which numbers do not.
     """
     if series.dtype.kind in "biufcmM" or is_categorical(series):
         return None
@@ -364,17 +366,17 @@ def first_code(series: Any) -> str | None:
 
 
 def is_categorical(series: Any) -> bool:
-    """Whether a column was declared to be a category."""
+    """Check if a column was declared categorical."""
     from pandas import CategoricalDtype
 
     return isinstance(series.dtype, CategoricalDtype)
 
 
 SAMPLE = 1000
-"""Cells of a long column that tell whether it is worth looking at all of them."""
+"""Cells of a long column that decide if it is worth parsing completely."""
 
 
 def _may_hold_numbers(series: Any) -> bool:
-    """Whether there is a number among the first cells."""
+    """Check if there is a number among the first cells."""
     cells = series.dropna().iloc[:SAMPLE].unique()
     return any(undress(str(text).strip()) is not None for text in cells)

@@ -1,4 +1,4 @@
-"""A table on disk as X, y and names, with a record of what was done to it."""
+"""A table on disk as X, y and names, with a record of its preparation."""
 
 from __future__ import annotations
 
@@ -33,27 +33,26 @@ class Table:
     X : ndarray (m, n) in Fortran order, or csc_array
         Sparse files stay sparse.
     y : ndarray (m,), or (m, q) for several targets
-        Numbers; or labels, as text or truth values.
+        Numbers; or labels, as text or booleans.
     feature_names : tuple of str
-        Of the columns of X.
+        Names of the columns of X.
     target : str
-        The name of y; of several targets all names.
+        The name of y; all names if there are several targets.
     notes : tuple of str
-        What was done with columns of text, missing values, constant columns and dates.
+        What was done with text columns, missing values, constant columns and dates.
     fingerprint : str
         "sha256:..." of X, y and the names.
     source : str
     features : tuple of Feature, or None for a matrix
-        How each column of X was made; `Feature.column` is where it comes from.
+        How each column of X was made; `Feature.column` is its origin.
     decimal : "point" or "comma"
         How a text file writes its numbers.
     targets : tuple of str
         The name of every target.
     units : tuple of Unit
-        What is chosen as a whole: a column of X, or a category with all its values.
+        What is selected as a whole: a column of X, or a category with all its levels.
     groups : list of str or None
-        The same as a label for every column of X, for `feature_groups`; None where each column is
-        by itself.
+        A label for every column of X, for `feature_groups`; None if each column is its own unit.
     """
 
     X: Any
@@ -69,26 +68,26 @@ class Table:
 
     @cached_property
     def units(self) -> tuple[Unit, ...]:
-        """What is chosen as a whole, in the order of the columns."""
+        """Units that are selected as a whole, in the order of the columns."""
         return units_of(self.feature_names, self.features)
 
     @cached_property
     def unit_of(self) -> NDArray[np.int64]:
-        """The number of the unit of every column of X."""
+        """Index of the unit of every column of X."""
         return np.repeat(np.arange(len(self.units)), [len(unit.columns) for unit in self.units])
 
     @property
     def groups(self) -> list[str] | None:
-        """The label of every column of X, for `feature_groups`."""
+        """Label of every column of X, for `feature_groups`."""
         return labels_of(self.units)
 
     @property
     def has_labels(self) -> bool:
-        """Whether y is text or truth values."""
+        """Whether y holds text or booleans."""
         return self.y.dtype.kind not in "iuf"
 
     def recipe(self, columns: Iterable[int]) -> tuple[Feature, ...]:
-        """How some columns of X are made from a table."""
+        """Return how some columns of X are made from a table."""
         if self.features is None:
             return tuple(Feature(self.feature_names[j], self.feature_names[j]) for j in columns)
         return tuple(self.features[j] for j in columns)
@@ -119,7 +118,7 @@ def read_table(
     skip_bad_rows: bool | None = None,
     fill_short_rows: bool | None = None,
 ) -> Table:
-    """Read a file and make numbers of its columns, saying what was done.
+    """Read a file and convert its columns to numbers, with notes on what was done.
 
     Parameters
     ----------
@@ -128,58 +127,58 @@ def read_table(
         NPZ or MAT. Rows without a target are left out.
     target : str, int or list, optional
         The column to explain, by name or number (negative from the end), or several of numbers. By
-        default what a LIBSVM, NPZ or MAT file holds as target, or the column "y" or "target".
+        default the target in a LIBSVM, NPZ or MAT file, or the column "y" or "target".
     text : "auto" (default), "one-hot", "drop" or "refuse"
-        What to do with columns of text: make columns of 0 and 1 of categories, and leave free text
-        and identifiers out; make columns of all of them; leave all of them out; refuse them.
+        What to do with text columns: encode categories as columns of 0 and 1 and leave out free
+        text and identifiers; encode all of them; leave all of them out; refuse them.
     impute : None (default), "median", "mean" or "drop-rows"
-        What to do with missing numbers: refuse them, fill them, or leave their rows out. Missing
-        texts are a category of their own, unless rows are left out.
+        What to do with missing numbers: refuse them, fill them, or leave out their rows. Missing
+        text is a level of its own, unless rows are left out.
     dates : "drop" (default), "refuse" or "days"
         What to do with dates; "days" counts from 1970-01-01.
     drop : sequence of str
         Columns to leave out.
     na : sequence of str
-        Further texts that stand for a missing value.
+        Further texts to treat as missing.
     header : "auto" (default), "yes" or "no"
         Whether the first line of a CSV file holds the names.
     format : str, optional
-        Where the name of the file does not tell: "csv", "excel", "parquet", "libsvm", "npz" or
+        If the file name does not show it: "csv", "excel", "parquet", "libsvm", "npz" or
         "mat".
     decimal : "auto" (default), "point" or "comma"
-        What begins the decimals of numbers that are text. By default a comma where a column cannot
-        be read otherwise; points are then between thousands, and decimal points refused.
+        Decimal separator of numbers stored as text. By default a comma if some column cannot be
+        read otherwise; points then separate thousands, and decimal points are refused.
     max_levels : int
-        Text with more different values is left out.
+        Text with more levels is left out.
     date_order : "auto" (default), "day-first" or "month-first"
-        What comes first in 01/02/2012. By default what other dates of the column tell.
+        What comes first in 01/02/2012. By default inferred from other dates of the column.
     as_category, as_number : sequence of str
-        Columns to be taken for categories, or for numbers, whatever they look like.
+        Columns to treat as categories, or as numbers, whatever they look like.
     sheet : str or int, optional
-        Of an Excel file, by name or number (1 the first, which is the default).
+        Which Excel sheet to read, by name or number; by default 1, the first.
     levels : "together" (default) or "separate"
-        Whether the values of a category are in or out as a whole: all but the first, which the
-        others are compared with, have a column, and `Table.groups` has their label. Or each value
-        is a column by itself, the first of more than two as well.
+        Whether a category enters or leaves as a whole: all levels but the first, the reference,
+        have a column, and `Table.groups` labels them. Or each level is a column of its own,
+        including the first if there are more than two.
     delimiter : str, optional
-        Of a CSV file: "comma", "tab", "semicolon", "bar", "blank" or one letter. By default what
-        the first two rows have most of.
+        Separator of a CSV file: "comma", "tab", "semicolon", "bar", "blank" or one character. By
+        default the most frequent one in the first two rows.
     quote : "double" (default), "single", "backslash" or "none"
-        What is around cells of a CSV file: "; '; ", with a backslash before quotes inside; nothing.
+        Quotes around cells of a CSV file: "; '; " with backslash escapes; none.
     encoding : str, optional
-        Of a CSV file. By default UTF-8, UTF-16 or else Windows-1252.
+        Encoding of a CSV file. By default UTF-8, UTF-16 or else Windows-1252.
     skip_rows : int
         Lines above the header of a CSV file or an Excel sheet.
     skip_bad_rows : bool
-        Leave rows of a CSV file out that hold more or fewer values than there are names, repeat
-        the names, or open quotes that are not closed. By default they are refused.
+        Leave out rows of a CSV file that hold more or fewer values than there are names, repeat
+        the names, or have unclosed quotes. By default they are refused.
     fill_short_rows : bool
-        Take the last values of rows that hold fewer for missing.
+        Treat the last values of rows with too few values as missing.
 
     Returns
     -------
     Table
-        Without constant columns, which an intercept replaces.
+        Without constant columns, which an intercept makes redundant.
 
     Examples
     --------
@@ -202,7 +201,7 @@ def read_table(
 
 
 def prepare(raw: Raw, *, target: Any = None, drop: Sequence[str] = (), **options: Any) -> Table:
-    """The table of a file that is read already; parameters as in `read_table`."""
+    """Prepare a file that was read already; parameters as in `read_table`."""
     choices = check_choices(raw, options)
     raw, targets, values = split_targets(with_target(raw, target), target)
     raw = without_columns(raw, drop)
@@ -226,14 +225,14 @@ def prepare(raw: Raw, *, target: Any = None, drop: Sequence[str] = (), **options
     )  # fmt: skip
     table = _without_constants(table, raw.is_open)
     _check_usable(table)
-    from blockl0.tables.dependent import dependent_notes  # with LAPACK, as above
+    from blockl0.tables.dependent import dependent_notes  # needs LAPACK, as above
 
     said = dependent_notes(table.X, table.y, table.feature_names, table.features, targets)
     return replace(table, notes=(*table.notes, *said), fingerprint=fingerprint(table))
 
 
 def check_choices(raw: Raw, options: dict[str, Any]) -> Choices:
-    """What was asked for, checked."""
+    """Check the requested options."""
     for key in ("as_category", "as_number"):
         options[key] = tuple(options.get(key, ()))
         for name in options[key]:
@@ -254,7 +253,7 @@ def check_choices(raw: Raw, options: dict[str, Any]) -> Choices:
 
 
 def apply_recipe(raw: Raw, features: Sequence[Feature]) -> Floats:
-    """The columns of a model (m, k) from new data; what the file holds besides is ignored."""
+    """Build the columns of a model (m, k) from new data, ignoring all others."""
     raw.refuse_doubts(f.column for f in features)
     if raw.is_frame:
         return recipe.apply(raw.data, features)
@@ -280,7 +279,7 @@ def apply_recipe(raw: Raw, features: Sequence[Feature]) -> Floats:
 
 
 def refuse_twice(names: Sequence[str]) -> None:
-    """Refuse a column whose name is that of the value of a category, as shop=B beside shop."""
+    """Refuse a column named like a level of a category, such as shop=B beside shop."""
     seen: set[str] = set()
     for name in names:
         if name in seen:
@@ -292,7 +291,7 @@ def refuse_twice(names: Sequence[str]) -> None:
 
 
 def without_columns(raw: Raw, drop: Sequence[str]) -> Raw:
-    """What is left without some columns, which is told."""
+    """Drop some columns, with a note."""
     if not drop:
         return raw
     names = list(raw.names)
@@ -309,14 +308,14 @@ def without_columns(raw: Raw, drop: Sequence[str]) -> Raw:
 
 
 def _used_columns(raw: Raw, choices: Choices) -> set[str]:
-    """Those that are not dropped for what they hold."""
+    """Return the columns that are not dropped because of their contents."""
     if not raw.is_frame:
         return set(raw.names)
     return {feature.column for feature in recipe.learn(raw.data, choices)[0]}
 
 
 def _fill_matrix(raw: Raw, impute: str | None) -> tuple[Any, Any, list[str]]:
-    """(X, its features where something was filled, notes); a sparse X is never filled."""
+    """Fill gaps of a dense matrix; return (X, features if any were filled, notes)."""
     X = raw.data
     if is_sparse(X):
         columns = np.repeat(np.arange(X.shape[1]), np.diff(X.indptr))
@@ -384,9 +383,9 @@ def _check_usable(table: Table) -> None:
 
 
 def rows_fingerprint(X: Any) -> str:
-    """Return a hash of the entries of a few columns, row by row, whatever the columns are called.
+    """Hash the entries of a few columns, row by row, ignoring their names.
 
-    Sparse or dense, and whichever sign a zero has, equal numbers give the same hash.
+    Equal numbers give the same hash, sparse or dense, whatever the sign of zeros.
     """
     dense = np.asarray(X.toarray() if is_sparse(X) else X, dtype=np.float64) + 0.0
     digest = hashlib.sha256(repr(dense.shape).encode())
@@ -395,7 +394,7 @@ def rows_fingerprint(X: Any) -> str:
 
 
 def fingerprint(table: Table) -> str:
-    """A hash of X, y and the names."""
+    """Hash X, y and the names."""
     digest = hashlib.sha256(repr((table.X.shape, table.feature_names, table.target)).encode())
     if is_sparse(table.X):
         for part in (table.X.data, table.X.indices, table.X.indptr):

@@ -1,4 +1,4 @@
-"""The column to explain: found by name or number, and made into numbers or labels."""
+"""The target column: found by name or number, and converted to numbers or labels."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from blockl0.text import did_you_mean, listing
 from blockl0.validate import is_sparse
 
 PLAIN = (np.dtype(np.float64), np.dtype(np.int64))
-"""Columns of these need no help of pandas, which takes its time for each of many."""
+"""Types that need no pandas, which is slow for many columns."""
 
 
 def split_target(raw: Raw, target: str | int | None) -> tuple[Raw, str, Any]:
-    """(the columns without the target, its name, its values as they are)."""
+    """Split off the target: return (other columns, its name, its raw values)."""
     names = list(raw.names)
     is_apart = target in (None, raw.y_name) or (target in TARGET_NAMES and target not in names)
     if raw.y is not None and is_apart:
@@ -42,7 +42,7 @@ def split_target(raw: Raw, target: str | int | None) -> tuple[Raw, str, Any]:
 
 
 def split_targets(raw: Raw, target: Any) -> tuple[Raw, tuple[str, ...], list[Any]]:
-    """The same for one target or a list of them: (the other columns, their names, their values)."""
+    """Split off one target or several: return (other columns, names, values)."""
     if not isinstance(target, list | tuple):
         rest, name, y = split_target(raw, target)
         return rest, (name,), [y]
@@ -59,7 +59,7 @@ def split_targets(raw: Raw, target: Any) -> tuple[Raw, tuple[str, ...], list[Any
 
 
 def clean_targets(values: list[Any], names: Sequence[str]) -> NDArray[Any]:
-    """Numbers or labels (m,) of one target, numbers (m, q) of several."""
+    """Clean one target, (m,) numbers or labels, or several, (m, q) numbers."""
     cleaned = [clean_target(y, name) for y, name in zip(values, names, strict=True)]
     if len(cleaned) == 1:
         return cleaned[0]
@@ -73,7 +73,7 @@ def clean_targets(values: list[Any], names: Sequence[str]) -> NDArray[Any]:
 
 
 def code_notes(values: list[Any], names: Sequence[str]) -> Iterator[str]:
-    """Yield what is to be said of targets with leading zeros, which are taken for numbers."""
+    """Yield notes on targets with leading zeros, which are read as numbers."""
     for y, name in zip(values, names, strict=True):
         code = first_code(y) if hasattr(y, "iloc") else None
         if code is not None:
@@ -84,7 +84,7 @@ def code_notes(values: list[Any], names: Sequence[str]) -> Iterator[str]:
 
 
 def column_number(target: str | int, names: list[str]) -> int:
-    """The place of a column that is given by name or by number."""
+    """Return the index of a column given by name or number."""
     if str(target) in names:
         return names.index(str(target))
     try:
@@ -97,23 +97,20 @@ def column_number(target: str | int, names: list[str]) -> int:
 
 
 def no_target(names: list[str]) -> ValueError:
-    """The error where nothing tells which column is meant."""
+    """Return the error for a target that was not named."""
     return ValueError(
         f"Which column is to be explained? Give --target; there are {listing(names)}."
     )
 
 
 def no_such_column(name: str, names: list[str]) -> ValueError:
-    """The error for a name that is not there, with the one that may have been meant."""
+    """Return the error for an unknown column, suggesting a similar name."""
     hint = did_you_mean(name, names)
     return ValueError(f"There is no column {name!r}.{hint} There are {listing(names)}.")
 
 
 def clean_target(y: Any, name: str) -> NDArray[Any]:
-    """Numbers as float64, truth values as bool, text as labels; missing values are refused.
-
-    Blanks around a label are no part of it.
-    """
+    """Convert to float64, booleans or stripped labels, refusing missing values."""
     values = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
     n_missing = int(is_missing(y).sum())
     if n_missing:
@@ -140,7 +137,7 @@ def clean_target(y: Any, name: str) -> NDArray[Any]:
 
 
 def is_missing(y: Any) -> NDArray[np.bool_]:
-    """Where a column or an array of any kind holds nothing."""
+    """Mark the missing values of a column or array of any kind."""
     if hasattr(y, "isna") and y.dtype not in PLAIN:
         return y.isna().to_numpy(np.bool_)
     values = np.asarray(y)

@@ -1,5 +1,6 @@
-"""What the chunks of a file show of its columns, kept in little memory: the same decisions as from
-all rows at once, or a reason why they cannot be made.
+"""Statistics of columns collected chunk by chunk, in little memory.
+
+They lead to the same decisions as all rows at once, or to a reason why these cannot be made.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from blockl0.tables.column_kinds import (
     is_whole,
     to_numbers,
 )
-from blockl0.tables.decimals import Cell, Decimals, are_points, two_units
+from blockl0.tables.decimals import Decimals, ShownCell, are_points, two_units
 from blockl0.tables.recipe import Choices, Feature, Findings, text_features
 from blockl0.tables.spellings import first_code, place_of
 from blockl0.tables.targets import is_missing
@@ -31,28 +32,28 @@ from blockl0.units import is_rounding
 Floats = NDArray[np.float64]
 
 MOST_TEXTS = 100_000
-"""Different texts of a column that are remembered."""
+"""Most levels of a column to remember."""
 GROUPED_FROM = 1000.0
-"""Numbers from which thousands can be set apart."""
+"""Numbers from here on may have a thousands separator."""
 
 
 @dataclass
-class Seen:
-    """A column, chunk after chunk.
+class ColumnStats:
+    """Statistics of one column, updated with every chunk.
 
     Attributes
     ----------
     is_index : bool
-        Whether it has no name and is the first, as where the numbers of rows were saved along.
+        Whether it is the first column and has no name, as when row numbers were saved too.
     n_rows, n_missing : int
     kinds : dict
-        Of each kind that a chunk was taken for, where that was first.
+        For each kind found in some chunk, where that was first.
     low, high, total : float
-        Of the numbers: the least, the largest, the sum.
+        Minimum, maximum and sum of the numbers.
     levels : dict
-        The different texts, in the order in which they came.
+        The distinct texts, in order of appearance.
     n_texts : int
-        Rows with a text, as long as all different texts were remembered.
+        Rows with a text, as long as all distinct texts were remembered.
     """
 
     name: str
@@ -74,12 +75,12 @@ class Seen:
     has_digits: bool = False
     code: str | None = None
     first: str = ""
-    grouped: Cell | None = None
+    grouped: ShownCell | None = None
     plain: str | None = None
-    units: dict[str, Cell] = field(default_factory=dict)
+    units: dict[str, ShownCell] = field(default_factory=dict)
 
     def add(self, series: Any, choices: Choices, found: Decimals | None) -> None:
-        """Take the next rows into account."""
+        """Update the statistics with the next rows."""
         missing = is_missing(series)
         n_missing = int(missing.sum())
         self.n_rows, self.n_missing = self.n_rows + len(series), self.n_missing + n_missing
@@ -121,7 +122,7 @@ class Seen:
             self._look_at_spellings(series, values, found)
 
     def _look_for_codes(self, series: Any, known: Floats, low: float, high: float) -> None:
-        """Numbers that number the rows, are too long, or are few and may be codes."""
+        """Track numbers that number the rows, are too long, or may be codes."""
         whole = is_whole(series)
         self.whole.add(whole)
         self.is_long |= is_too_long(series)
@@ -134,24 +135,24 @@ class Seen:
             self.codes.update(np.unique(known).tolist())
 
     def _look_at_spellings(self, series: Any, values: Floats, found: Decimals | None) -> None:
-        """Units, and thousands that are set apart in one chunk and not in another."""
+        """Track units, and thousands separators used in some chunks only."""
         if found is not None and self.name in found.looked:
             self.units = found.looked[self.name].units | self.units
             self.grouped = self.grouped or found.thousands(self.name)
             return
         large = np.abs(values) >= GROUPED_FROM
         has_marks = (values != np.rint(values)) & ~np.isnan(values)
-        # 1.660 and nothing that shows a decimal point
+        # like 1.660, and nothing shows a decimal point
         is_open = has_marks.any() and not are_points(values).any()
         if self.plain is None and (large.any() or is_open):
             self.plain = place_of(series, int(np.argmax(large | has_marks)))
         if "" not in self.units and values.any():
             row = int(np.argmax((values != 0.0) & ~np.isnan(values)))
-            self.units[""] = Cell(self.name, place_of(series, row), f"{values[row]:.10g}")
+            self.units[""] = ShownCell(self.name, place_of(series, row), f"{values[row]:.10g}")
 
     @property
     def mean(self) -> float:
-        """Of the numbers."""
+        """Mean of the numbers."""
         return self.total / max(self.n_rows - self.n_missing, 1)
 
     @property
@@ -162,15 +163,15 @@ class Seen:
 
     @property
     def few_values(self) -> list[float] | None:
-        """The different numbers, ascending; None where there are many."""
+        """The distinct numbers, ascending; None if there are many."""
         return sorted(self.codes) if len(self.codes) <= FEW_CODES else None
 
     def kind(self) -> str:
-        """What the column is; chunks that disagree are refused."""
+        """Return the kind of the column, refusing chunks that disagree."""
         if len(self.kinds) > 1:
             (kind, shown), (other, seen) = list(self.kinds.items())[:2]
             name = quote(self.name)
-            # eight digits may be a date in one part and none in another
+            # eight digits may be a date in one chunk and not in another
             numbers = f"--as-number {name} takes all cells for numbers, " * self.has_digits
             raise ValueError(
                 f"Column {self.name!r} holds a {kind} as {shown} and a {other} as {seen}: what it "
@@ -181,7 +182,7 @@ class Seen:
         return next(iter(self.kinds))
 
     def features(self, choices: Choices, found: Findings) -> list[Feature]:
-        """The columns of X that the column becomes, as `recipe.learn` decides of all rows."""
+        """Make features of the column as `recipe.learn` would from all rows."""
         if self.n_missing == self.n_rows:
             found.empty.append(self.name)
             return []
@@ -200,7 +201,7 @@ class Seen:
         return [Feature(self.name, self.name, kind, None, fill, None, self._order())]
 
     def _is_left_out(self, found: Findings) -> bool:
-        """Whether numbers are identifiers; of those that may be codes it is told."""
+        """Check if numbers are identifiers, recording possible codes."""
         if self.is_long or self._numbers_the_rows():
             (found.long if self.is_long else found.numbered).append(self.name)
             return True
@@ -210,7 +211,7 @@ class Seen:
         return False
 
     def _numbers_the_rows(self) -> bool:
-        """Whether whole numbers of such a name are all different; refused where that is open."""
+        """Check if the column numbers the rows, refusing it if that is unclear."""
         if self.repeats or not self.ranges or self.n_rows < 3:
             return False
         ranges = sorted(self.ranges)
@@ -224,7 +225,7 @@ class Seen:
         )
 
     def refuse_spellings(self) -> None:
-        """Raise where parts contradict each other: in units, or in how thousands are set apart."""
+        """Raise if chunks contradict each other in units or thousands separators."""
         said = two_units(self.name, self.units)
         if said is not None:
             raise ValueError(said)

@@ -1,7 +1,7 @@
-"""Tables larger than memory: two passes over their files, and what least squares needs of them.
+"""Tables larger than memory: two passes over their files, and their moments for least squares.
 
-The first pass finds out what the columns are, as from all rows at once (`seen`); the second makes
-numbers of them by the same recipe as of small tables, and takes these into moments.
+The first pass learns what the columns are, as if from all rows at once (`column_stats`); the second
+converts them with the same recipe as small tables and accumulates moments.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from blockl0.problem.moments import Moments
 from blockl0.tables import recipe
 from blockl0.tables.chunks import Chunk, Chunks
+from blockl0.tables.column_stats import ColumnStats
 from blockl0.tables.dependent import dependent_in_factor
 from blockl0.tables.formats import Raw
 from blockl0.tables.gaps import without_gaps
 from blockl0.tables.recipe import Choices, Feature, Findings
-from blockl0.tables.seen import Seen
 from blockl0.tables.spellings import first_code
 from blockl0.tables.table import Table, check_choices, refuse_twice, without_columns
 from blockl0.tables.targets import clean_target, is_missing, split_target
@@ -32,44 +32,44 @@ Tell = Callable[[float, str], Any]
 Labels = Callable[[int], Any]
 
 MOST_COLUMNS = 5000
-"""Moments of n columns take n² numbers for each fold, and a row n² operations."""
+"""Moments of n columns take n² numbers per fold, and n² operations per row."""
 INDEX_NOTE = "The first column has no name and numbers the rows: dropped."
 
 
 @dataclass
 class Learned:
-    """What the first pass finds.
+    """Outcome of the first pass.
 
     Attributes
     ----------
     features : tuple of Feature
-        The columns of X, without those that are constant.
+        The columns of X, without constant ones.
     notes : list of str
     target : str
-    y : Seen
-        Of the target.
+    y : ColumnStats
+        Statistics of the target.
     n_rows : int
-        Those that are used.
+        Rows in use.
     label : str or None
-        The first label, where the target is not one of numbers.
+        The first label, if the target is not numeric.
     """
 
     features: tuple[Feature, ...]
     notes: list[str]
     target: str
-    y: Seen
+    y: ColumnStats
     n_rows: int
     label: str | None
 
 
 class _Later(Exception):
-    """Raised where a later part of the file tells the decimal mark, or that digits are codes."""
+    """Raised if a later chunk shows the decimal mark, or that digits are codes."""
 
 
 def learn(
     chunks: Chunks, *, target: str | int | None, drop: Sequence[str], tell: Tell, **options: Any
 ) -> Learned:
-    """The first pass; parameters as of `read_table`, `tell` is given the share that is done."""
+    """Run the first pass; parameters as in `read_table`, `tell` reports progress."""
     first = next(iter(chunks)).raw
     choices = check_choices(first, options)
     if choices.impute == "median":
@@ -95,9 +95,9 @@ def _once_or_again(chunks: Chunks, *given: Any) -> Learned:
 def _learn(
     chunks: Chunks, target: Any, drop: Sequence[str], choices: Choices, used: Any, tell: Tell
 ) -> Learned:
-    seen: dict[str, Seen] = {}
+    seen: dict[str, ColumnStats] = {}
     doubts: dict[str, str] = {}
-    goal, n_rows, n_without, label = Seen(""), 0, 0, None
+    goal, n_rows, n_without, label = ColumnStats(""), 0, 0, None
     for i, chunk in enumerate(chunks):
         _look_ahead(chunks, chunk, i == 0, target, choices)
         choices = replace(choices, codes=tuple(chunks.codes))
@@ -107,7 +107,7 @@ def _learn(
             label = label or _first_label(y, goal.name)
             goal.add(y, Choices(), chunk.found)
             for name in raw.names:
-                column = seen.setdefault(name, Seen(name, name == chunks.index))
+                column = seen.setdefault(name, ColumnStats(name, name == chunks.index))
                 column.add(raw.data[name], choices, chunk.found)
         n_rows, n_without = n_rows + raw.n_rows, n_without + n_gaps
         chunks.note(*(chunk.raw.notes if used is not None else raw.notes))
@@ -124,7 +124,7 @@ def _learn(
 
 
 def _first_label(y: Any, name: str) -> str | None:
-    """The first value of a target that is not one of numbers."""
+    """Return the first value of a target that is not numeric."""
     values = clean_target(y, name)
     return None if values.dtype.kind in "iuf" else str(values[0])
 
@@ -132,7 +132,7 @@ def _first_label(y: Any, name: str) -> str | None:
 def _look_ahead(
     chunks: Chunks, chunk: Chunk, is_first: bool, target: Any, choices: Choices
 ) -> None:
-    """Keep what shows the decimal mark, and codes; if it comes late, begin again with it."""
+    """Record evidence for the decimal mark and codes; restart if it comes late."""
     shown = None if chunk.found is None else chunk.found.shown
     is_late = False
     if chunks.decimal == "auto" and chunks.shown is None and shown is not None:
@@ -147,7 +147,7 @@ def _look_ahead(
 
 
 def _doubts(chunk: Chunk) -> dict[str, str]:
-    """Columns of a chunk that cannot be read for sure, also those that small files only tell of."""
+    """Collect ambiguous columns, including those that small files merely note."""
     lone = {} if chunk.found is None else chunk.found.lone
     return {**lone, **chunk.raw.doubts}
 
@@ -159,7 +159,7 @@ def _refuse_doubts(doubts: dict[str, str], names: Sequence[str]) -> None:
 
 
 def _ready(raw: Raw, target: Any, drop: Sequence[str], used: Any) -> tuple[Raw, str, Any, int]:
-    """(the columns without target and dropped ones, the target's name, it, rows left out)."""
+    """Return (columns without target and dropped ones, target name, target, rows left out)."""
     n_before = raw.n_rows
     raw, name, y = split_target(replace(raw, doubts={}), target)
     missing = is_missing(y)
@@ -174,9 +174,9 @@ def _ready(raw: Raw, target: Any, drop: Sequence[str], used: Any) -> tuple[Raw, 
 
 
 def _features(
-    seen: dict[str, Seen], choices: Choices, n_rows: int
+    seen: dict[str, ColumnStats], choices: Choices, n_rows: int
 ) -> tuple[tuple[Feature, ...], list[str]]:
-    """What the columns become, without constant ones, and notes."""
+    """Turn columns into features, without constant ones, and notes."""
     found = Findings()
     features: list[Feature] = []
     constant: list[Feature] = []
@@ -186,15 +186,15 @@ def _features(
     indices = [name for name in found.numbered if seen[name].is_index]
     found.numbered = [name for name in found.numbered if name not in indices]
     notes = [INDEX_NOTE] * bool(indices)
-    notes += recipe.judged(found, choices, n_rows)
+    notes += recipe.report_findings(found, choices, n_rows)
     if constant:
         names = [feature.name for feature in constant]
         notes.append(f"{counted(names, 'constant column')} dropped.")
     return tuple(features), notes
 
 
-def _is_flat(column: Seen, feature: Feature) -> bool:
-    """Whether the column of X would be constant: one number, or one text in every row."""
+def _is_flat(column: ColumnStats, feature: Feature) -> bool:
+    """Check if the column of X would be constant: one number, or one text in every row."""
     return column.is_constant if feature.levels is None else len(feature.levels) == 1
 
 
@@ -213,12 +213,12 @@ def gather(
     tell: Tell,
     impute: str | None = None,
 ) -> Table:
-    """The second pass: a table whose X are the moments, with its y in them.
+    """Run the second pass: return a table whose X are the moments, which include y.
 
     Parameters
     ----------
     labels : callable
-        Of a number of rows: the fold of each, or None to have them drawn one after the other.
+        Maps a number of rows to the fold of each, or to None to draw them one by one.
     """
     features = learned.features
     _check_width(learned, n_folds)
@@ -246,7 +246,7 @@ def gather(
 def _numbers(
     chunks: Chunks, learned: Learned, target: Any, drop: Sequence[str], used: Any
 ) -> Iterator[tuple[Floats, Floats, float]]:
-    """(X, y, the share that is read) of every chunk."""
+    """Yield (X, y, share read so far) of every chunk."""
     for chunk in chunks:
         raw, name, y, _ = _ready(chunk.raw, target, drop, used)
         if raw.n_rows:
