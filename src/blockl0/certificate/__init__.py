@@ -1,8 +1,8 @@
 """Certificates: basic, L- or block-k stationary, outside fixed or re-fitted, complete or sampled.
 
-`certify` answers, `proof` is what is known of a point, and `words` says both. `stationarity`
-decides, `move_search` finds the best change of a few columns by branch and bound over `moves`, on
-the swept `move_tableau`.
+`certify` is the entry point, `proof` records what is known of a point, and `words` puts both into
+sentences. `stationarity` runs the tests; `move_search` finds the best change of a few columns by
+branch and bound over `moves`, on the swept `move_tableau`.
 """
 
 from blockl0.certificate.certify import Certificate, certify, certify_problem

@@ -1,4 +1,4 @@
-"""Certificates: how strong a stationary point is a given point, in the paper's hierarchy."""
+"""Certificates: the place of a point in the paper's hierarchy of stationarity."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """The answer of `certify`; ``print`` it for plain words.
+    """Result of `certify`; ``print`` it for a sentence.
 
     Attributes
     ----------
     holds : bool
-        Whether no improvement beyond the tolerance exists (or, if sampled, was found).
+        Whether there is no improvement beyond the tolerance (if sampled: none was found).
     level : "basic", "L" or int
     outside : "refit", "fixed", or None for the levels that have no blocks
     complete : bool
@@ -47,10 +47,10 @@ class Certificate:
         1 for a complete or refuted certificate. If sampled: with 95 % confidence at least this
         share of all blocks cannot improve the point, that is 0.05^(1/T) after T blocks.
     block : tuple of int or None
-        At most `level` sorted columns, a change in which improves the point; groups by their
-        numbers, in the order in which their labels come first, where there are groups.
+        At most `level` sorted columns, a change in which improves the point; group numbers, in
+        order of first appearance, if there are groups.
     better_coef, better_objective : ndarray (n,) and float, or None
-        A feasible point with a lower objective, to go on from: ``solve(..., init=better_coef)``.
+        A feasible point with a lower objective, to restart from: ``solve(..., init=better_coef)``.
     n_blocks : int
         Blocks covered: C(n, level) if complete, else the number drawn.
     objective : float
@@ -94,7 +94,7 @@ def certify(
     costs: Any = None,
     tol: float = TOL,
 ) -> Certificate:
-    """Tell how strong a stationary point `coef` is, and show a better point if it is not.
+    """Certify how strong a stationary point `coef` is, or return a better point.
 
     The levels get stronger: "basic" (the best point on its own support), "L" (a fixed point of the
     proximal gradient step of length 1/L, L the largest eigenvalue of the Hessian), and k = 1, 2, …:
@@ -106,18 +106,18 @@ def certify(
     X, y, n_nonzero_coefs, alpha, ridge, loss, sample_weight, keep
         The problem, as in `solve`. For a loss other than "squared" the statement at a level below n
         is about its quadratic majorizer at `coef` (the paper's Newton block-k stationary points).
-        Where there is none, as for "poisson", "gamma", "tweedie" and "softmax", it is about the
-        loss itself: levels "basic" and 1, and without a price and without room in the budget 2; the
-        outside is re-fitted.
+        If there is none, as for "poisson", "gamma", "tweedie" and "softmax", it is about the loss
+        itself: levels "basic" and 1, and level 2 if there is no price and the budget is used up;
+        the outside is re-fitted.
     feature_groups, bounds, positive, costs
-        As in `solve`. Levels then count groups, where there are any, and the statement is about the
-        loss itself within the bounds: levels "basic", 1, 2 as above, and that of all groups.
+        As in `solve`. Levels then count groups, if there are any, and the statement is about the
+        loss itself within the bounds: levels "basic", 1, 2 as above, and the number of groups.
     coef : array-like (n,), or (n, C) for C classes or responses
         The point; at most `n_nonzero_coefs` nonzeros.
     level : "basic", "L" or int, default 2
     outside : "refit" or "fixed"
-        What happens to the support outside the block for every candidate: re-fitted, which is the
-        stronger statement, or kept as it is, the paper's definition.
+        Treatment of the support outside the block for every candidate: re-fitted, the stronger
+        statement, or kept fixed, the paper's definition.
     n_samples : int, optional
         Examine this many blocks drawn uniformly instead of all.
     random_state : None, int or Generator
@@ -139,7 +139,7 @@ def certify(
     Notes
     -----
     With m rows, n columns and s nonzeros, k = 2 costs O(m n s) when the budget is used up and
-    O(m n²) otherwise; each further k multiplies by n what restricted curvature does not exclude.
+    O(m n²) otherwise; each further k multiplies the work not excluded by restricted curvature by n.
 
     Examples
     --------
@@ -184,17 +184,17 @@ def certify_problem(
     random_state: Any = None,
     tol: float = TOL,
 ) -> Certificate:
-    """`certify` for a problem that is already built; parameters as there."""
+    """Certify a point of a problem that is already built; parameters as in `certify`."""
     check_choice("outside", outside, ("refit", "fixed"))
     tol, rng = check_nonnegative("tol", tol), check_random_state(random_state)
     if on_the_loss.applies(problem):
-        # of several responses, or in groups, tall data have a factor, too
+        # tall data are replaced by a factor for several responses and groups, too
         itself = PointUnderTest(reduced(problem), _check_coef(coef, problem), tol)
         better = on_the_loss.improve(itself, level, outside, n_samples)
         is_block = not isinstance(level, str)
         found = itself.on(problem, better)
         return _certificate(*found, level, outside if is_block else None, None)
-    # of tall data the factor is asked, and its answer confirmed on all rows
+    # on tall data the factor is tested, and its answer confirmed on all rows
     point = Point(reduced(problem), _check_coef(coef, problem), tol)
     if isinstance(level, str):
         check_choice("level", level, ("basic", "L"))
@@ -221,7 +221,7 @@ def _certificate(
     outside: str | None,
     n_samples: int | None,
 ) -> Certificate:
-    """The answer of a test as a record."""
+    """Record the answer of a test."""
     n = point.problem.n_units
     n_blocks = comb(n, min(level, n)) if isinstance(level, int) else 0
     return Certificate(
@@ -239,7 +239,7 @@ def _certificate(
 
 
 def _check_coef(coef: Any, problem: Problem) -> Floats:
-    """Return a fresh float64 copy of the point, scaled as the columns of the design are."""
+    """Return a fresh float64 copy of the point, scaled like the columns of the design."""
     n, budget = problem.n_features, problem.sparsity.budget
     w = check_coefficients("coef", coef, n, problem.scale, problem.n_outputs)
     nnz = problem.held(w).size

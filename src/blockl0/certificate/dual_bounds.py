@@ -1,16 +1,17 @@
-"""Columns that cannot improve a fit, excluded by duality: lower bounds on re-fitted losses.
+"""Excluding columns that cannot improve a fit, by duality: lower bounds on re-fitted losses.
 
-Let u be the slopes of the loss at the fit on columns B, and D numbers with
-ℓ*(u + Dz) ≤ ℓ*(u) + eta·Dz + ½Dz² for |z| ≤ reach (`dual_curvature`). The quadratic model with
-curvatures D has a minimum on B and one more column i, and the predictors z that lead there. If
+Let u be the slopes of the loss at the fit on columns B, and D numbers with ℓ*(u + Dz) ≤ ℓ*(u) +
+eta·Dz + ½Dz² for |z| ≤ reach (`dual_curvature`). The quadratic model with curvatures D has a
+minimum on B and one more column i, reached by a change z of the predictors. If
 |z| ≤ reach, u + Dz is feasible in the dual of the loss on B + i, and its value is at least the
 minimum of the model: so the model bounds the re-fitted loss from below, and adding i gains at most
-g_i²/2M_i, with M_i what the columns B leave of the squared norm of i. What holds for D holds for
-less: with the least D of several sets B, one pass over X bounds the gains of every column for all.
+g_i²/2M_i, where M_i is the part of the squared norm of i not explained by B. A bound for D holds
+for smaller curvatures, too: with the elementwise minimum of D over several sets B, one pass over X
+bounds the gains of every column for all of them.
 
-The dual asks for a step along which i is not needed either, and nothing says that it must be along
-i: z may be c = min(max(i, −r), r) in the place of i, at the cost of g_i²·M_cc/2M_ic². A few large
-entries of a column, that leave the reach, then do not matter.
+The dual needs a step along which i becomes orthogonal to the slopes, but not necessarily a step
+along i: z may use c = min(max(i, −r), r) instead of i, at the cost of g_i²·M_cc/2M_ic². A few large
+entries of a column, which would leave the reach, then do not matter.
 """
 
 from __future__ import annotations
@@ -31,35 +32,40 @@ Ints = NDArray[np.int64]
 _lapack: Any = lapack
 
 REACHES = (2.0, 0.5)
-"""Changes of a predictor, in units of the loss, for which the bounds of a pass hold."""
+"""Reaches of the passes: changes of a predictor, in units of the loss, for which a bound holds."""
 CLOSE_REACH = 0.1
-"""The same for single columns, whose dual points may leave it, as long as they are feasible."""
+"""Reach for single columns; dual points may leave it as long as they are feasible."""
 NEARLY = 0.6
-"""Share of what is needed above which a gain by the model is taken for the loss itself."""
+"""Share of the needed gain above which the model's gain is tested on the loss itself."""
 CHORDS = 4
-"""Steps of a re-fit with one more column, all with the curvatures of the base, that are looked at:
-each has a value, and a dual point that bounds all values from below."""
+"""Newton steps of a re-fit with one more column, all with the curvatures of the base.
+
+Each step gives a value, and a dual point that bounds all values from below.
+"""
 CLOSELY = 60
-"""What the conjugates of a column's dual point cost, in multiplications a sample."""
+"""Cost of the conjugates of a column's dual point, in multiplications per sample."""
 LEAST_PIVOT = 1e-8
-"""Share of a squared norm below which a column depends on others, and nothing is said of it."""
+"""Share of a squared norm below which a column counts as dependent, and is not excluded."""
 ALIKE, TOGETHER = 0.7, 16
-"""Share of their mean that the least curvature of bases in one pass has, and how many there are."""
+"""Fits in one pass: minimum curvature relative to their mean, and largest number."""
 CHANCES, CLIPPED = 0.7, 2.0
-"""Share of what is needed that columns by chance may gain for bases in one pass that are not alike,
-and how far a clipped column goes, in steps of its length, with room."""
+"""Fits of unlike curvature share a pass if noise columns gain at most this share of the needed
+gain.
+
+CLIPPED is the length of a clipped column's step, in units of its own, with a margin.
+"""
 CHUNK_ENTRIES = 1 << 18
-"""Entries of columns that are looked at closely at a time."""
+"""Entries of columns to examine closely at a time."""
 ROUNDING = 1e-6
-"""Share of a gain that a pivot which has lost eight digits may be wrong by, with room."""
+"""Relative error of a gain whose pivot has lost eight digits, with a margin."""
 
 
 class Base(NamedTuple):
-    """A fit on some columns, and what one more must gain to improve a search's point.
+    """A fit on some columns, and the gain that one more column needs.
 
-    The predictor `eta` includes the intercept; `left` is the column that was taken out of the
-    support of that point, −1 for none; `slope` is that of the loss at eta, and `bend` the sum of
-    its curvatures, where they are known.
+    The needed gain is relative to the point under test. The predictor `eta` includes the intercept;
+    `left` is the column removed from the support of that point, −1 for none; `slope` is the slope
+    of the loss at eta, and `bend` the sum of its curvatures, if known.
     """
 
     support: Ints
@@ -74,7 +80,7 @@ class Base(NamedTuple):
 
 
 class DualBounds:
-    """Which columns might improve a fit, for a loss with a `conjugate` and a `dual_curvature`."""
+    """Exclusion of columns, for a loss with a `conjugate` and a `dual_curvature`."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem, self.loss = problem, problem.loss
@@ -84,7 +90,7 @@ class DualBounds:
         self._largest: Floats | None = None
         self._last: tuple[Base, ColumnModel | None] | None = None
         self._bends: dict[tuple[int, float], tuple[Floats, Floats]] = {}
-        # by how much changes that passes have excluded raise the objective, by their models
+        # estimated cost of the cheapest change excluded by a pass
         self.least = np.inf
 
     @property
@@ -95,13 +101,14 @@ class DualBounds:
         return self._largest
 
     def is_rough_worth(self, support: Ints) -> bool:
-        """Whether points that are no fits are worth a pass: it is one for many of them."""
+        """Decide if approximate fits are worth a pass: one pass serves many of them."""
         return self.is_known
 
     def groups(self, bases: list[Base]) -> Iterator[list[Base]]:
-        """Bases whose curvatures are alike, so that their least is not much less than each.
+        """Group fits whose curvatures are similar, so that their minimum bounds all of them
+        tightly.
 
-        Or has enough of them to exclude columns that mean nothing.
+        A group is also kept if its minimum is large enough to exclude pure-noise columns.
         """
         group: list[Base] = []
         least, total, largest = np.zeros(0), 0.0, 0.0
@@ -121,9 +128,9 @@ class DualBounds:
             yield group
 
     def _is_enough(self, bend: float, squares: float, needed: float) -> bool:
-        """Whether curvatures of this sum exclude the best of all columns that mean nothing.
+        """Check if curvatures of this sum exclude the best of all noise columns.
 
-        With slopes of these squares such a column gains log n times their quotient.
+        Given the squares of the slopes, such a column gains about log n times their ratio.
         """
         if bend <= 0.0:
             return False
@@ -133,11 +140,11 @@ class DualBounds:
         return bool(is_small and CLIPPED * step <= REACHES[0] * self.unit)
 
     def candidates(self, support: Ints, bases: list[Base]) -> list[Ints]:
-        """For each base, the columns outside the support that passes over X do not exclude.
+        """Return, for each base, the columns outside the support that passes over X do not exclude.
 
-        A base is the support or has one column less. A few passes, each for changes of predictors
-        up to another reach, as long as they cost less than looking at what is left closely; each
-        takes O(mns), and O(n) for each base. Columns of zeros are left out.
+        A base is the support, possibly less one column. Passes with decreasing reach continue as
+        long as they cost less than a close look at the remaining columns; each takes O(mns), plus
+        O(n) per base. Zero columns are left out.
         """
         outside = self.largest > 0.0
         outside[support] = False
@@ -156,7 +163,7 @@ class DualBounds:
         return [np.flatnonzero(row) for row in left]
 
     def _share(self, support: Ints, bases: list[Base], reach: float) -> SharedModel | None:
-        """The model with the least curvatures of some bases."""
+        """Build the model with the minimum curvatures of some bases."""
         A, ridge = self.problem.free_columns(support)
         h = np.minimum.reduce([self._curvature(base, reach) for base in bases])
         K = _inverse(A, h, ridge)
@@ -166,7 +173,7 @@ class DualBounds:
         n_free = int(self.problem.has_intercept)
         rests, places = [], []
         for slope, base in zip(slopes, bases, strict=True):
-            # the slopes at a fit are next to nothing, but not nothing
+            # the slopes at a fit are tiny, but not zero
             rests.append(A.T @ slope + ridge * self._coefficients(base, support))
             place = -1 if base.left < 0 else n_free + int(np.searchsorted(support, base.left))
             places.append(place)
@@ -175,14 +182,14 @@ class DualBounds:
         return SharedModel(self.problem, A, h, K, reach, slopes, rests, places, needed, bends)
 
     def roughly(self, support: Ints, bases: list[Base]) -> list[tuple[Base, Ints]]:
-        """Each base with the columns that passes over X, each for as many as can be, leave."""
+        """Pair each base with the columns that shared passes over X leave."""
         found: list[tuple[Base, Ints]] = []
         for some in self.groups(bases):
             found += zip(some, self.candidates(support, some), strict=True)
         return found
 
     def closer(self, base: Base, columns: Ints) -> Ints:
-        """Of some columns those that their own dual points do not exclude; O(m(s + 1)) each.
+        """Return the columns not excluded by their own dual points; O(m(s + 1)) each.
 
         Those that certainly improve come first.
         """
@@ -193,7 +200,7 @@ class DualBounds:
         return np.concatenate([columns[improving], columns[~(excluded | improving)]])
 
     def _model_at(self, base: Base) -> ColumnModel | None:
-        """The model at a base, kept for the next columns; None where it says nothing."""
+        """Return the model at a base, cached for the next columns; None if it excludes nothing."""
         if self._last is None or self._last[0] is not base:
             h, model = self._curvature(base, CLOSE_REACH * self.unit), None
             A, ridge = self.problem.free_columns(base.support)
@@ -205,7 +212,7 @@ class DualBounds:
         return self._last[1]
 
     def _curvature(self, base: Base, reach: float) -> Floats:
-        """The curvatures of a base within a reach; those of the last bases are known."""
+        """Return the curvatures of a base within a reach, cached for recent bases."""
         if not self.is_known:
             return np.zeros(self.problem.n_samples)
         key = id(base.eta), reach
@@ -214,11 +221,11 @@ class DualBounds:
                 self._bends.clear()
             own: Any = self.loss
             bends = self.weights * own.dual_curvature(base.eta, self.problem.y, reach)
-            self._bends[key] = base.eta, bends  # with the predictor, so that it stays the same one
+            self._bends[key] = base.eta, bends  # keeps the predictor alive, and its id unique
         return self._bends[key][1]
 
     def _slope(self, base: Base) -> Floats:
-        """The slopes of the loss at a base, (m,)."""
+        """Return the slopes of the loss at a base, (m,)."""
         if base.slope is None:
             return self.loss.gradient(base.eta, self.problem.y)
         return base.slope
@@ -229,10 +236,10 @@ class DualBounds:
 
 
 class SharedModel:
-    """The model with curvatures h on columns A, and those without one of them, at several fits.
+    """Model with curvatures h on columns A, shared by fits with and without one column.
 
-    For each fit: its weighted slopes per sample, those of its coordinates, which of these it does
-    not have (−1 for none), what a column must gain, and the sum of its curvatures if it is known.
+    For each fit: its weighted slopes per sample, those of its coordinates, the coordinate it lacks
+    (−1 for none), the gain a column needs, and the sum of its curvatures if known.
     """
 
     def __init__(
@@ -242,7 +249,7 @@ class SharedModel:
     ) -> None:  # fmt: skip
         self.problem, self.A, self.K, self.reach, self.needed = problem, A, K, reach, needed
         self.h, self.total, self.least = h, float(h.sum()) or 1.0, np.inf
-        # gains by the curvatures of the loss itself are about so many times those by h
+        # gains under the curvatures of the loss itself are smaller by about this factor
         self.ratios = [min(1.0, self.total / bend) if bend > 0.0 else 1.0 for bend in bends]
         self.places, self.shifts, excess, self.farther = places, [], [], []
         for rest, q in zip(rests, places, strict=True):
@@ -261,7 +268,10 @@ class SharedModel:
         self.along = [np.abs(A @ K[q]).max() / K[q, q] if q >= 0 else 0.0 for q in places]
 
     def excluded(self, part: slice, largest: Floats, asked: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Whether columns of a part that are asked for cannot gain what they must, (fits, c)."""
+        """Check which columns of a part cannot reach the needed gain, (fits, c).
+
+        Only columns marked in `asked` are tested.
+        """
         p = self.A.shape[1]
         U, squares = self.problem.design.cross(self.V, part), self.squares[part]
         U, G = U[:p], U[p:]
@@ -280,7 +290,7 @@ class SharedModel:
         is_out, lengths = asked & np.array(is_small), np.array(steps)
         room = self.reach - np.array(self.farther)[:, None] - lengths * np.array(wider)
         is_near = lengths * (largest + self.longest * np.sqrt(np.einsum("ij,ij->j", W, W))) <= room
-        # where their largest entries are too much
+        # columns whose largest entries leave the reach
         unsure = np.flatnonzero(np.any(is_out & ~is_near, axis=0))
         chunk = max(1, CHUNK_ENTRIES // len(self.A))
         for some in (unsure[i : i + chunk] for i in range(0, unsure.size, chunk)):
@@ -297,11 +307,11 @@ class SharedModel:
         self, X: Floats, size: Floats, U: Floats, W: Floats, G: Floats, squares: Floats,
         asked: NDArray[np.bool_],
     ) -> NDArray[np.bool_]:  # fmt: skip
-        """Whether columns clipped to a size tell that they can gain at no fit what they must.
+        """Check if clipped columns prove that no fit reaches the needed gain.
 
-        Those that are asked for, (fits, k); all else is as in `excluded`.
+        Tests the marked columns, (fits, k); other parameters as in `excluded`.
         """
-        # what A leaves of them, column by column as X, is nearer to what is left when clipped
+        # clipping the residual of X on A, column-major like X, stays closer to that residual
         C = X - (W.T @ self.A.T).T
         own, C = self.problem.ridge, np.minimum(np.maximum(C, -size, out=C), size, out=C)
         hC = C * self.h[:, None]
@@ -326,7 +336,7 @@ class SharedModel:
         is_out, lengths, rooms = asked & np.array(is_small), np.array(steps), np.array(room)
         unsure = np.flatnonzero(np.any(is_out & (lengths * width > rooms), axis=0))
         if unsure.size:
-            # column by column, as X
+            # column-major, like X
             left = C[:, unsure] - (W_c[:, unsure].T @ self.A.T).T
             width[unsure] = np.abs(left).max(axis=0)
         return is_out & (lengths * width <= rooms)
@@ -353,9 +363,10 @@ class ColumnModel:
         self.slopes = self.weights * self.dual
 
     def decide(self, columns: Ints) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Whether each column certainly does not improve the point, and whether it does, (k,).
+        """Decide for each column if it certainly fails to improve the point, and if it improves,
+        (k,).
 
-        It ends with the first that does.
+        Stops at the first column that improves.
         """
         problem, weights, ridge = self.problem, self.weights[:, None], self.ridge[:, None]
         ceiling = self.base.value - self.base.needed
@@ -372,7 +383,7 @@ class ColumnModel:
             steps = -(self.K @ slopes) - W * step
             change = self.A @ steps + X * step
             V, t, eta = V + steps, t + step, eta + change
-            # where the model gains nearly enough, the first dual point is too far from the loss
+            # if the model gains nearly enough, the first dual point is too far from the loss
             tell = np.flatnonzero((chord > 0) | (step**2 * M < 2.0 * NEARLY * self.base.needed))
             dual = (u + self.bends[:, None] * change)[:, tell]
             lower = np.full(t.size, -np.inf)
@@ -391,7 +402,7 @@ class ColumnModel:
         return excluded, improving
 
     def _regress(self, X: Floats) -> tuple[Floats, Floats, Ints]:
-        """(W, M) of columns that do not depend on the base, and which these are."""
+        """Return (W, M) of columns independent of the base, and their positions."""
         hX = X * self.h[:, None]
         U, squares = self.A.T @ hX, np.einsum("ij,ij->j", X, hX) + self.problem.ridge
         W = self.K @ U
@@ -400,31 +411,33 @@ class ColumnModel:
         return W[:, free], M[free], free
 
     def _losses(self, eta: Floats) -> tuple[Floats, Floats]:
-        """The losses (k,) and the slopes (m, k) at predictors (m, k)."""
+        """Compute the losses (k,) and slopes (m, k) at predictors (m, k)."""
         m, k = eta.shape
         values, slopes, _ = self.loss.terms(eta.ravel(order="F"), np.tile(self.problem.y, k))
         return self.weights @ values.reshape((m, k), order="F"), slopes.reshape((m, k), order="F")
 
     def _dual_values(self, dual: Floats, X: Floats, V: Floats, t: Floats) -> Floats:
-        """Lower bounds (k,) on the change, by dual points (m, k) of coefficients V (a, k) and t."""
+        """Compute lower bounds (k,) on the change, from dual points (m, k) at coefficients V (a,
+        k), t.
+        """
         weighted, own = self.weights[:, None] * dual, self.problem.ridge
         value = -weighted_total(self.weights, self.loss.conjugate(dual, self.problem.y[:, None]))
         value -= 0.5 * (self.ridge @ V**2 + own * t**2)
-        # what rounding leaves of their feasibility
+        # infeasibility left by rounding
         left = np.abs((self.A.T @ weighted + self.ridge[:, None] * V) * V).sum(axis=0)
         left += np.abs((np.einsum("ij,ij->j", X, weighted) + own * t) * t)
         return value - FAR * left - self.base.value
 
 
 def _inverse(A: Floats, h: Floats, ridge: Floats) -> Floats | None:
-    """inv(A' diag(h) A + ridge), None where columns depend on each other too much to say."""
+    """Compute inv(A' diag(h) A + ridge), or None if the columns are nearly dependent."""
     H = (A * h[:, None]).T @ A
     H.flat[:: ridge.size + 1] += ridge
     return inverse_of(H)
 
 
 def inverse_of(H: Floats) -> Floats | None:
-    """inv(H) of a Hessian, None where its columns depend on each other too much to say."""
+    """Invert a Hessian, or return None if its columns are nearly dependent."""
     if H.size == 0:
         return H
     scale = np.sqrt(H.diagonal())
@@ -437,6 +450,6 @@ def inverse_of(H: Floats) -> Floats | None:
 
 
 def largest_entries(design: Design) -> Floats:
-    """max_i |x_ij| for every column j, (n,), or a little more; one pass over X."""
+    """Compute max_i |x_ij| of every column j, (n,), or slightly more; one pass over X."""
     low, high = design.ranges()
     return np.maximum(high, -low)

@@ -1,8 +1,8 @@
-"""Additions, removals and swaps that products of columns cannot price, priced from X itself.
+"""Additions, removals and swaps hidden by rounding in products of columns, computed from X itself.
 
-Where a column is nearly in the span of the support, or the support nearly dependent, the pivots of
-a tableau are rounding. Here they come from orthogonal projections, whose error is the precision
-over the distance and not over its square; and what may be better is fitted and compared.
+If a column is nearly in the span of the support, or the support nearly dependent, the pivots of a
+tableau are rounding error. Here they come from orthogonal projections, whose error is the machine
+precision over the distance instead of its square; promising moves are fitted and compared.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 CHUNK = 256
-"""Columns that are projected at a time."""
+"""Columns projected at a time."""
 MOST_FITS = 400
-"""Supports that are fitted before the question is left open."""
+"""Fits before the question is left open."""
 ROUNDING = 64.0 * EPSILON
-"""Of a value that is read off unit columns at distance 1 of each other."""
+"""Relative rounding of values computed from unit columns at distance 1 of each other."""
 
 
 class Found(NamedTuple):
-    """A better support, or none; and whether every move was priced or fitted."""
+    """A better support or None, and whether every move was bounded or fitted."""
 
     support: Ints | None
     is_complete: bool
@@ -44,7 +44,7 @@ def find_hidden_move(
     tolerance: float,
     run: Run | None = None,
 ) -> Found:
-    """A better support by one addition or swap of `columns`, or by one removal.
+    """Find a better support by one addition or swap of `columns`, or one removal.
 
     Parameters
     ----------
@@ -53,13 +53,13 @@ def find_hidden_move(
     w : ndarray (n,)
         The fit on `support`.
     support : ndarray of int64
-        Independent columns, the kept ones included.
+        Independent columns, including the kept ones.
     columns : ndarray of int64
-        Columns outside the support that are asked for; O(m|S|) each.
+        Columns outside the support to try; O(m|S|) each.
     tolerance : float
         Smaller improvements do not count.
     run : Run, optional
-        Whose clock is read; a search that it cuts short is not complete.
+        Provides the clock; a search that it cuts short is not complete.
     """
     objective = problem.objective(w)
     least, fits = objective - tolerance - rounding_of(problem, w), make_fits(problem)
@@ -94,11 +94,11 @@ def _is_late(run: Run | None) -> bool:
 def _priced(
     problem: Problem, w: Floats, support: Ints, columns: Ints
 ) -> Iterator[tuple[Floats, Floats, Ints]]:
-    """Changes and errors (|S| + 1, c) by columns that enter; row a drops the a-th member, the last
-    row none; a column −1 stands for removals alone.
+    """Yield changes and errors (|S| + 1, c) of moves, by entering columns.
 
-    With the triangular factor R of the support, K = inv(R'R), W = inv(R)Q'x_i and the residual ρ of
-    x_i, a swap changes the minimum by w_j²/2K_jj − (ρ'r + W_j w_j/K_jj)² / 2(ρ'ρ + W_j²/K_jj).
+    Row a removes the a-th member, the last row none; column −1 stands for removals alone. With the
+    triangular factor R of the support, K = inv(R'R), W = inv(R)Q'x_i and the residual ρ of x_i, a
+    swap changes the minimum by w_j²/2K_jj − (ρ'r + W_j w_j/K_jj)² / 2(ρ'ρ + W_j²/K_jj).
     """
     price, budget = problem.sparsity
     A, b, scale = problem.unit_columns(support)
@@ -124,16 +124,16 @@ def _priced(
         pivots = np.where(usable, pivots, 1.0)
         gains = np.where(usable, 0.5 * slopes**2 / pivots, 0.0)
         paid = np.append(cost, price if support.size < budget else np.inf)[:, None]
-        # of a slope, whose rounding is that of the residual, and of what is taken from it
+        # error of a slope, from the rounding of the residual and of the correction to it
         terms = np.append(finite, 0.0)[:, None] + gains + np.sqrt(gains) * np.linalg.norm(r)
         errors = (blur + ROUNDING / np.sqrt(pivots)) * terms
         yield np.where(usable, paid - gains, np.inf), np.where(usable, errors, 0.0), entering
 
 
 def unit_columns_beside(problem: Problem, columns: Ints, n_rows: int) -> tuple[Floats, Floats]:
-    """Unit columns on the rows of a support's, and the share of the ridge that is in none of them.
+    """Return unit columns, padded to the rows of the support, and their share of the ridge.
 
-    The ridge of a column outside the support stands in a row of its own.
+    The ridge of a column outside the support adds a row of its own, which is not included.
     """
     X = problem.design.columns(columns)
     if problem.sample_weight is not None:

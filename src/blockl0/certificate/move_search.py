@@ -1,8 +1,8 @@
 """The complete search for an improving move among all blocks of k coordinates.
 
-The last two coordinates of a move are scanned at once, O(N²); the ones before by pivots, smallest
+The last two coordinates of a move are scanned at once, O(N²); those before by pivots, smallest
 position first, S before its complement. Restricted curvature excludes most of them: with t_j the
-sum of the r − 1 largest |T_ij|, the form of at most r coordinates is at least Σ (T_jj − t_j) δ_j².
+sum of the r − 1 largest |T_ij|, the form on at most r coordinates is at least Σ (T_jj − t_j) δ_j².
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ Floats = NDArray[np.float64]
 Answer = TypeVar("Answer")
 
 DENSE_LIMIT = 6000
-"""Most columns for which the whole tableau is held in memory (about 300 MB)."""
+"""Most columns for a tableau in memory (about 300 MB)."""
 WORK_LIMIT = 1_000_000_000
 """Tableau entries visited before a complete search gives up; some twenty seconds."""
 DEPTH_LIMIT = 100
 """Coordinates of a move decided one by one before a complete search gives up."""
 FIT_LIMIT = 10_000
-"""Moves that only a fit can judge before a complete search gives up; some ten seconds."""
+"""Moves that need a fit before a complete search gives up; some ten seconds."""
 LEAST_CURVATURE = 1e-11
-"""Of unit columns: a curvature below this bounds nothing."""
+"""Curvature of unit columns below which nothing is bounded."""
 
 
 def find_move(
@@ -43,11 +43,12 @@ def find_move(
     accept: Callable[[Move], Answer | None],
     is_barred: Callable[[Move], bool],
 ) -> Answer | None:
-    """Search for a move of at most k coordinates with a change of the objective below `threshold`.
+    """Search for a move of at most k coordinates that changes the objective by less than
+    `threshold`.
 
-    Returns what `accept` makes of it, and goes on when that is None; `is_barred` tells whether the
-    columns after a move depend on each other. In the end None proves that there is no such move.
-    O(m n²) for k = 2, and O(m n s) when the budget is used up.
+    Returns the result of `accept` for the first move for which it is not None; `is_barred` says
+    whether the columns after a move are dependent. None proves that there is no such move. O(m n²)
+    for k = 2, and O(m n s) if the budget is used up.
     """
     refit, root = tableau.refit, tableau.root
     rules = Rules(price, threshold, -1.0 if refit else 1.0, -1 if refit else 0, tableau.reading)
@@ -74,7 +75,7 @@ class Search(Generic[Answer]):
         self.work = self.n_fits = 0
 
     def run(self, node: Node, T: Floats, r: int) -> Answer | None:
-        """An improving completion of the node by at most r coordinates; None proves none."""
+        """Find an improving completion by at most r coordinates; None proves there is none."""
         self.work += T.size
         if self.work > WORK_LIMIT or len(node.taken) > DEPTH_LIMIT:
             raise OutOfReachError(f"the search visited {self.work:.0e} tableau entries")
@@ -92,7 +93,7 @@ class Search(Generic[Answer]):
         return None
 
     def end(self, node: Node, rows: Callable[[int, int], Floats], r: int) -> Answer | None:
-        """The same for r <= 2, by reading off all completions at once."""
+        """Find one for r <= 2, reading off all completions at once."""
         for found in suspects(node, rows, r, self.rules):
             for move in found:
                 answer = self.judge(move)
@@ -101,7 +102,7 @@ class Search(Generic[Answer]):
         return None
 
     def judge(self, move: Move) -> Answer | None:
-        """What `accept` makes of a move."""
+        """Pass a move to `accept`, counting the fit."""
         self.n_fits += 1
         if self.n_fits > FIT_LIMIT or move is MORE:
             raise OutOfReachError(
@@ -110,9 +111,9 @@ class Search(Generic[Answer]):
         return self.accept(move)
 
     def run_clear(self, node: Node, T: Floats, r: int) -> Answer | None:
-        """`run`, after all completions with a coordinate that is too near the others, by fits.
+        """Try all completions with nearly dependent coordinates by fits, then `run` on the others.
 
-        What lies in the span of the others may still take the place of one of them.
+        A coordinate in the span of the others may still replace one of them.
         """
         is_dependent = node.pivots <= DEPENDENT**2
         is_near = (node.pivots < CLEAR) & ~is_dependent
@@ -126,7 +127,7 @@ class Search(Generic[Answer]):
         return self.run(node, T, r)
 
     def try_all(self, node: Node, i: int, r: int) -> Answer | None:
-        """Judge every completion of a node by at most r coordinates, position i one of them."""
+        """Try every completion of a node by at most r coordinates that include position i."""
         if node.n_in == 0 and all(map(self.is_barred, _all_moves(node, (i,), self.rules))):
             return None  # nor any superset
         others = np.delete(np.arange(node.columns.size), i)
@@ -141,20 +142,20 @@ class Search(Generic[Answer]):
         return None
 
     def children(self, node: Node, T: Floats, r: int) -> Iterator[tuple[Node, Floats]]:
-        """The node with one more coordinate decided, later ones left; drops before the others."""
+        """Yield the node with one more coordinate decided; drops before the others."""
         for j in np.flatnonzero(node.drop):
             yield drop_at(node, T, int(j), self.rules)
         for i in range(node.columns.size):
             step = self.rules.step_in if i < node.n_in else 1
             n_left = max(node.n_in - i - 1, 0) if self.rules.step_in < 0 else 0
-            # what lies in the span of the others cannot join them
+            # a coordinate in the span of the others cannot join them
             is_real = node.pivots[i] > DEPENDENT**2
             if is_real and node.room - step + min(n_left, r - 1) >= 0:
                 yield free_at(node, T, i, self.rules)
 
 
 def drop_at(node: Node, T: Floats, j: int, rules: Rules) -> tuple[Node, Floats]:
-    """Set w_j to zero with the outside fixed; members of S before j may still change, not drop."""
+    """Set w_j to zero with a fixed outside; earlier members of S may change, but not drop."""
     rest = np.delete(np.arange(node.columns.size), j)
     w, column = node.drop[j], int(node.columns[j])
     drop = np.where(rest > j, node.drop[rest], 0.0)
@@ -174,13 +175,13 @@ def drop_at(node: Node, T: Floats, j: int, rules: Rules) -> tuple[Node, Floats]:
 
 
 def free_at(node: Node, T: Floats, i: int, rules: Rules) -> tuple[Node, Floats]:
-    """Pivot on position i and keep the later ones, scaled to a unit diagonal again."""
+    """Pivot on position i and keep the later ones, rescaled to a unit diagonal."""
     inside = i < node.n_in
     sign, step = (rules.sign_in, rules.step_in) if inside else (1.0, 1)
     t, n_in, column = T[i + 1 :, i], max(node.n_in - i - 1, 0), int(node.columns[i])
     T = T[i + 1 :, i + 1 :] - np.outer(sign * t, t)
     left = np.abs(np.diag(T))
-    # what is too small for this is not read off again; see `run_clear`
+    # pivots smaller than this are not used; see `run_clear`
     unit = np.sqrt(np.maximum(left, CLEAR * CLEAR))
     T /= unit[:, None]
     T /= unit
@@ -200,14 +201,14 @@ def free_at(node: Node, T: Floats, i: int, rules: Rules) -> tuple[Node, Floats]:
 
 
 def _smaller(pivots: Floats, share: Floats) -> Floats:
-    """Pivots times a share, but what was not dependent by its columns is not by a product."""
+    """Scale pivots by a share, without declaring independent columns dependent."""
     return np.where(
         pivots > DEPENDENT**2, np.maximum(pivots * share, 4.0 * DEPENDENT**2), pivots * share
     )
 
 
 def screen(node: Node, T: Floats, r: int, rules: Rules) -> tuple[Node, Floats]:
-    """Leave out coordinates that no improving completion by at most r can hold; O(N²) a pass."""
+    """Remove coordinates that no improving completion by at most r holds; O(N²) per pass."""
     while node.columns.size:
         keep, can_drop = _suspects(node, T, r, rules)
         node = node._replace(drop=np.where(can_drop, node.drop, 0.0))
@@ -218,7 +219,7 @@ def screen(node: Node, T: Floats, r: int, rules: Rules) -> tuple[Node, Floats]:
 
 
 def _restrict(node: Node, T: Floats, keep: NDArray[np.bool_]) -> tuple[Node, Floats]:
-    """A node with some of its coordinates only."""
+    """Restrict a node to some of its coordinates."""
     node = node._replace(
         v=node.v[keep], drop=node.drop[keep], pivots=node.pivots[keep], columns=node.columns[keep],
         n_in=int(keep[: node.n_in].sum()),
@@ -227,7 +228,7 @@ def _restrict(node: Node, T: Floats, keep: NDArray[np.bool_]) -> tuple[Node, Flo
 
 
 def _all_moves(node: Node, positions: tuple[int, ...], rules: Rules) -> Iterator[Move]:
-    """All moves of exactly these positions: members of S toggled, or freed, or dropped."""
+    """Yield all moves of exactly these positions: members of S toggled, freed or dropped."""
     ways: list[list[int]] = []
     for i in positions:
         if i >= node.n_in or rules.step_in < 0:
@@ -244,7 +245,7 @@ def _all_moves(node: Node, positions: tuple[int, ...], rules: Rules) -> Iterator
 def _suspects(
     node: Node, T: Floats, r: int, rules: Rules
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which coordinates an improving completion may hold, and which of them it may drop.
+    """Find coordinates that an improving completion may hold, and those it may drop.
 
     A completion costs at least the sum of its terms: −v²/2d for a freed coordinate, v²/2(1 + t) for
     a removal by toggling, −vw + ½dw² for a drop, where d = 1 − t; plus the prices.
@@ -276,7 +277,7 @@ def _suspects(
 
 
 def _largest_sums(T: Floats, count: int) -> Floats:
-    """The sum of the `count` largest |T_ij|, i ≠ j, of every row j; O(N²)."""
+    """Sum the `count` largest |T_ij|, i ≠ j, of every row; O(N²)."""
     sums = np.empty(T.shape[0])
     for low in range(0, T.shape[0], CHUNK):
         A = np.abs(T[low : low + CHUNK])
@@ -288,12 +289,12 @@ def _largest_sums(T: Floats, count: int) -> Floats:
 
 
 def _least_cost(lists: list[Floats], r: int, room: int) -> float:
-    """The least sum of at most r sorted terms (additions, drops, changes) that `room` allows."""
+    """Minimize the sum of at most r sorted terms (additions, drops, changes) within `room`."""
     adds, drops, changes = (np.concatenate([[0.0], np.cumsum(terms)]) for terms in lists)
     best = np.inf
     for n_adds in range(min(r, adds.size - 1) + 1):
         for n_drops in range(max(0, n_adds - room), min(r - n_adds, drops.size - 1) + 1):
-            # a change never costs, so as many as fit
+            # a change never costs, so use as many as possible
             n_changes = min(r - n_adds - n_drops, changes.size - 1)
             best = min(best, adds[n_adds] + drops[n_drops] + changes[n_changes])
     return best

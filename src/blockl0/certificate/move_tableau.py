@@ -1,4 +1,4 @@
-"""The quadratic around a point as one tableau, from which every move of coordinates is read off."""
+"""The quadratic around a point as a tableau, from which all moves of coordinates are read off."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 LEAST_PIVOT = 1e-24
-"""A column in the span of the support keeps this, so that swaps with it can be read off."""
+"""Pivot of a column in the span of the support, so that swaps with it can be read off."""
 
 
 class Tableau:
-    """The quadratic around w, formed some rows at a time; columns are scaled to unit norm.
+    """The quadratic around w, computed some rows at a time, with columns scaled to unit norm.
 
     With a re-fitted outside, w is the best point on its support, whose columns are independent.
-    Pivots of columns near its span, and everything when it is nearly dependent itself, come from
-    orthogonal projections. Building it costs O(m n s); `rows` O(m n) per row outside S, O(n s)
-    inside.
+    Pivots of columns near its span, and all of them if it is nearly dependent itself, come from
+    orthogonal projections. Building it costs O(m n s); `rows` costs O(m n) per row outside S, O(n
+    s) inside.
     """
 
     def __init__(self, model: Problem, w: Floats, grad: Floats, members: Indices, refit: bool):
@@ -31,7 +31,7 @@ class Tableau:
         self.refit, self.members = refit, members
         self.reading = READING
         norms = np.sqrt(model.design.sq_norms(self.weights) + model.ridge)
-        # a zero column must vanish after scaling too, whatever its coefficient
+        # a zero column must stay zero after scaling, whatever its coefficient
         self.scale = np.where(norms > 0.0, norms, np.finfo(float).tiny ** 0.5)
         self.U = self._products(members)
         self.U[members, np.arange(members.size)] += model.ridge / self.scale[members] ** 2
@@ -55,12 +55,12 @@ class Tableau:
     def _sweep(
         self, g: Floats, w: Floats, members: Indices, pivots: Floats
     ) -> tuple[Floats, Floats]:
-        """v and the diagonal with S swept; K = inv(Q_SS) and W = U K besides."""
+        """Compute v and the diagonal with S swept, and store K = inv(Q_SS) and W = U K."""
         A, b, scale = self.model.unit_columns(members)
         Q, R = np.linalg.qr(A)
         inverse = np.linalg.inv(R)
         self.K = inverse @ inverse.T
-        # regressions on columns that are d apart are known to the precision over d
+        # regressions on columns at distance d are accurate to the machine precision over d
         self.reading = max(
             READING, 64.0 * EPSILON * float(np.sqrt(self.K.diagonal().max(initial=1.0)))
         )
@@ -84,7 +84,10 @@ class Tableau:
         return v, diag
 
     def rows(self, low: int, high: int) -> Floats:
-        """T[low:high, :] in the order of `columns`, unit diagonal; all inside S or all outside."""
+        """Compute T[low:high, :] in the order of `columns`, with unit diagonal.
+
+        The rows are all inside S or all outside.
+        """
         a, n_in = self.columns[low:high], self.root.n_in
         if low < n_in:
             place = self.place[low:high]
@@ -102,13 +105,13 @@ class Tableau:
         return T
 
     def dense(self) -> Floats:
-        """The whole tableau (N, N)."""
+        """Compute the whole tableau (N, N)."""
         chunks = chunk_ranges(self.root.n_in, self.columns.size)
         N = self.columns.size
         return np.vstack([np.empty((0, N)), *(self.rows(low, high) for low, high in chunks)])
 
     def _products(self, idx: Indices) -> Floats:
-        """X' diag(weights) X[:, idx] for unit columns, (n, |idx|)."""
+        """Compute X' diag(weights) X[:, idx] for unit columns, (n, |idx|)."""
         X = self.design.columns(idx)
         if self.weights is not None:
             X *= self.weights[:, None]
@@ -117,7 +120,7 @@ class Tableau:
     def _order(
         self, v: Floats, diag: Floats, members: Indices, place: Indices, norms: Floats
     ) -> None:
-        """Put the likeliest coordinates first: cheap removals, then strong additions."""
+        """Put the most promising coordinates first: cheap removals, then strong additions."""
         unit = np.sqrt(np.maximum(diag, LEAST_PIVOT))
         score = np.abs(v) / unit
         is_out = norms > 0.0

@@ -1,4 +1,4 @@
-"""Moves of few coordinates, read off a tableau; the best last one or two of them at once.
+"""Moves of few coordinates, read off a tableau; the best final one or two at once.
 
 Around a point w with support S the objective is a quadratic with Hessian Q and gradient g. A move
 changes at most k coordinates. Its value is read off one tableau T, scaled to a unit diagonal:
@@ -6,7 +6,7 @@ changes at most k coordinates. Its value is read off one tableau T, scaled to a 
 - outside "fixed": T = Q and v = g. A coordinate is freed (an addition, or a change of a member of
   S), or a member of S is dropped, which shifts the gradient.
 - outside "refit": T is Q swept on S, so that inside S it holds −(Q_SS)⁻¹ and v = −w. Toggling the
-  membership of the coordinates B changes the smooth part by −½ v_B' T_BB⁻¹ v_B, additions and
+  membership of the coordinates B changes the smooth part by −½ v_B' T_BB⁻¹ v_B, for additions and
   removals alike, with all of the support re-fitted.
 """
 
@@ -24,16 +24,18 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 CHUNK = 256
-"""Rows of the tableau formed or scanned at a time, which bounds the memory."""
+"""Rows of the tableau computed or scanned at a time, which bounds the memory."""
 CLEAR = 1e-6
-"""Relative pivots and determinants above this are read off products of columns, whatever is below
-is fitted: a pair of columns that nearly depend on each other, or on the support."""
+"""Relative pivots and determinants above this are computed from products of columns.
+
+Moves below it, of columns nearly dependent on each other or on the support, are fitted.
+"""
 READING = 1e-9
-"""Rounding of a value that is read off clear ones, relative to its terms."""
+"""Rounding of values read off clear pivots, relative to their terms."""
 
 
 class Move(NamedTuple):
-    """Change of the objective, the coordinates that move, and those of them that become zero."""
+    """Change of the objective, the coordinates that move, and those that become zero."""
 
     change: float
     columns: tuple[int, ...]
@@ -41,27 +43,27 @@ class Move(NamedTuple):
 
 
 LISTED = 1000
-"""Suspects among the pairs of a few rows that are listed; of a bad point almost all pairs are."""
+"""Candidate pairs listed per chunk of rows; for a bad point almost all pairs are candidates."""
 MORE = Move(np.inf, (), ())
-"""Stands behind the listed ones for those that are not."""
+"""Marks that further candidates were not listed."""
 
 
 class Rules(NamedTuple):
-    """What stays the same during a search."""
+    """Constants of a search."""
 
     price: float
-    threshold: float  # a move counts when its change is below this negative number
-    sign_in: float  # T_jj for j in S: -1 when toggles remove it, 1 when it is freed
+    threshold: float  # a move counts if its change is below this negative number
+    sign_in: float  # T_jj for j in S: -1 if toggling removes it, 1 if it is freed
     step_in: int  # change of the number of nonzeros by doing so: -1 or 0
-    reading: float = READING  # rounding of what is read off, relative to its terms
+    reading: float = READING  # relative rounding of values read off the tableau
 
 
 class Node(NamedTuple):
-    """A partial move and the tableau that is left, members of S first."""
+    """A partial move and the remaining tableau, members of S first."""
 
     v: Floats  # (N,)
-    drop: Floats  # (N,) w_j where j can be dropped with the outside fixed, else 0
-    pivots: Floats  # (N,) squared distance from the span of what is in, unit columns; 1 inside S
+    drop: Floats  # (N,) w_j where j can be dropped with a fixed outside, else 0
+    pivots: Floats  # (N,) squared distance of unit columns from the span of those in; 1 inside S
     columns: Indices  # (N,)
     n_in: int
     value: float
@@ -71,7 +73,7 @@ class Node(NamedTuple):
 
 
 def chunk_ranges(n_in: int, n: int) -> Iterator[tuple[int, int]]:
-    """Ranges of at most CHUNK positions that cover [0, n_in) and then [n_in, n)."""
+    """Yield ranges of at most CHUNK positions that cover [0, n_in) and then [n_in, n)."""
     for start, stop in ((0, n_in), (n_in, n)):
         for low in range(start, stop, CHUNK):
             yield low, min(low + CHUNK, stop)
@@ -80,9 +82,9 @@ def chunk_ranges(n_in: int, n: int) -> Iterator[tuple[int, int]]:
 def suspects(
     node: Node, rows: Callable[[int, int], Floats], r: int, rules: Rules
 ) -> Iterator[list[Move]]:
-    """All ways to end the move with at most r <= 2 more coordinates that may be good enough.
+    """Yield lists of promising ways to end the move with at most r <= 2 more coordinates.
 
-    The best first in each list. Every other way is none by more than rounding.
+    The best come first in each list. All other ways fail by more than rounding.
     """
     yield _singles(node, rules)
     if r < 2:
@@ -101,7 +103,7 @@ def suspects(
 
 
 def _singles(node: Node, rules: Rules) -> list[Move]:
-    """Nothing more, one coordinate freed or toggled, or one dropped; O(N)."""
+    """List completions by nothing, or by one coordinate freed, toggled or dropped; O(N)."""
     found = []
     if node.room >= 0 and node.value < rules.threshold:
         found.append(Move(node.value, node.taken, node.dropped))
@@ -126,7 +128,7 @@ def _singles(node: Node, rules: Rules) -> list[Move]:
 
 
 def _pairs(node: Node, T: Floats, low: int, rules: Rules) -> list[Move]:
-    """Pairs with their first position in the given rows."""
+    """List pairs with their first position in the given rows."""
     found: list[Move] = []
     inside = low < node.n_in
     sign, step = (rules.sign_in, rules.step_in) if inside else (1.0, 1)
@@ -152,7 +154,7 @@ def _pair_changes(
     rules: Rules,
     step: int,
 ) -> tuple[Floats, NDArray[np.bool_]]:
-    """Changes −½ v_B' T_BB⁻¹ v_B + price by pairs of rows and positions, and which may be enough.
+    """Compute changes −½ v_B' T_BB⁻¹ v_B + price of pairs, and mark promising ones.
 
     −v'T⁻¹v is (a² σ_b − 2abt + b² σ_a) / (t² − σ_a σ_b).
     """
@@ -166,7 +168,7 @@ def _pair_changes(
     is_near = None
     if sign == other:
         pivots = np.minimum.outer(node.pivots[low:high], node.pivots[start:stop])
-        # with a column in the span of the others there is no such support
+        # a column in the span of the others makes no support
         gain[pivots <= DEPENDENT**2] = -np.inf
         is_near = ((determinant < CLEAR) | (pivots < CLEAR)) & np.isfinite(gain)
         np.maximum(determinant, CLEAR, out=determinant)
@@ -183,7 +185,9 @@ def _pair_changes(
 
 
 def _listed(change: Floats, wanted: NDArray[np.bool_], found: list[Move]) -> list[tuple[int, int]]:
-    """Where a change is wanted, the best of them; `found` says that there are more."""
+    """Return the positions of the best promising changes; append MORE to `found` if there are
+    others.
+    """
     rows, columns = np.nonzero(wanted)
     if rows.size > LISTED:
         best = np.argpartition(change[rows, columns], LISTED)[:LISTED]
@@ -193,7 +197,7 @@ def _listed(change: Floats, wanted: NDArray[np.bool_], found: list[Move]) -> lis
 
 
 def _drop_pairs(node: Node, T: Floats, low: int, rules: Rules) -> list[Move]:
-    """Pairs that drop one of the given rows, with the outside fixed."""
+    """List pairs that drop one of the given rows, with a fixed outside."""
     found: list[Move] = []
     local = np.flatnonzero(node.drop[low : low + T.shape[0]])
     if not local.size:
@@ -202,14 +206,14 @@ def _drop_pairs(node: Node, T: Floats, low: int, rules: Rules) -> list[Move]:
     w = node.drop[first]
     value = node.value - node.v[first] * w + 0.5 * w * w - rules.price
     size = np.abs(node.v[first] * w) + 0.5 * w * w
-    shifted = node.v - w[:, None] * T  # the gradient once the row is dropped
+    shifted = node.v - w[:, None] * T  # gradient after dropping the row
     itself = (np.arange(first.size), first)
     for start, stop, _, step in _segments(node, rules):
         if step <= node.room + 1 and start < stop:
             gain = 0.5 * shifted**2
             change = value[:, None] - gain + rules.price * step
             change[itself] = np.inf
-            # what is added must be told from the dropped one
+            # rounding must not confuse the added column with the dropped one
             blur = rules.reading * (size[:, None] + gain + 0.5 * node.v**2 + (w[:, None] * T) ** 2)
             found += _within(node, change, blur, first, (start, stop), 1, rules)
     if node.room >= -2:
@@ -236,7 +240,7 @@ def _within(
 
 
 def _segments(node: Node, rules: Rules) -> tuple[tuple[int, int, float, int], ...]:
-    """(start, stop, sign, step) of the positions inside and outside S."""
+    """Return (start, stop, sign, step) of the positions inside and outside S."""
     inside = (0, node.n_in, rules.sign_in, rules.step_in)
     return inside, (node.n_in, node.columns.size, 1.0, 1)
 

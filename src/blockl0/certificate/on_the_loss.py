@@ -1,9 +1,8 @@
-"""Stationarity where no quadratic lies above the loss: every change is judged by the loss itself.
+"""Stationarity without a quadratic majorizer: every change is tested on the loss itself.
 
-That is so where curvature has no bound, and where a sample has several predictors. There is no
-tableau here: columns that cannot improve are excluded by duality, the others re-fitted. Groups,
-bounds, costs and several responses are judged here as well, whatever the loss: blocks are then
-blocks of units.
+This applies if curvature is unbounded, or if a sample has several predictors. There is no tableau:
+columns that cannot improve are excluded by duality, the others re-fitted. Groups, bounds, costs and
+several responses are tested here as well, for every loss: blocks are then blocks of units.
 """
 
 from __future__ import annotations
@@ -27,10 +26,7 @@ Floats = NDArray[np.float64]
 
 
 def applies(problem: Problem) -> bool:
-    """Whether there is no quadratic above the loss, so that only the loss itself can tell.
-
-    Or something that a tableau of columns does not know.
-    """
+    """Check if only the loss itself can be tested: no majorizer, or structure beyond a tableau."""
     has_none = problem.n_outputs > 1 or not np.isfinite(problem.loss.curvature_bound)
     return has_none or not problem.is_plain
 
@@ -38,7 +34,7 @@ def applies(problem: Problem) -> bool:
 def improve(
     point: PointUnderTest, level: Any, outside: str, n_samples: int | None
 ) -> Better | None:
-    """A better point by a change that the level forbids; None when there is none."""
+    """Find a better point by a change that the level covers; None if there is none."""
     problem = point.problem
     size = _check_level(problem, level, outside, n_samples)
     if size > 0 and size == problem.n_units:
@@ -63,10 +59,10 @@ def improve(
 
 
 def _improve_by_one(point: PointUnderTest, fits: Fits, w: Floats, size: int) -> Better | None:
-    """Every addition and removal, and with blocks of two every swap, all re-fitted."""
+    """Try every addition and removal, and for blocks of two every swap, all re-fitted."""
     problem = point.problem
     moves = (SingleMoves if problem.is_plain else UnitMoves)(problem, fits)
-    # those of the point: its fit may leave out a unit that depends on others
+    # the point's own units: its fit may leave out a unit that depends on others
     verdict = moves.check(w, point.objective, point.slack, swaps=size == 2, units=point.members)
     if verdict.better is None:
         if not verdict.is_complete:
@@ -87,7 +83,7 @@ def _improve_by_one(point: PointUnderTest, fits: Fits, w: Floats, size: int) -> 
 
 
 def _check_level(problem: Problem, level: Any, outside: str, n_samples: int | None) -> int:
-    """The size of a block, 0 for the support alone; refuse what only a quadratic can answer."""
+    """Return the block size, 0 for the support alone, refusing what needs a quadratic."""
     lacks = f"needs a quadratic above the loss, and loss={problem.loss.name!r} has none"
     if not problem.is_plain:
         lacks = "is known for columns that are chosen one by one, at one price and without bounds"
@@ -114,12 +110,12 @@ def _check_level(problem: Problem, level: Any, outside: str, n_samples: int | No
 
 
 def _what(problem: Problem) -> str:
-    """What a level counts."""
+    """Name what a level counts."""
     return "columns" if problem.units is COLUMNS else "groups"
 
 
 def _lacking(problem: Problem) -> str:
-    """What stands in the way of a tableau."""
+    """Name the reason why there is no tableau."""
     if problem.is_plain:
         return f"loss={problem.loss.name!r}"
     return "groups, bounds, costs or several responses"

@@ -1,7 +1,6 @@
-"""Global optimality, level n of the hierarchy: the point against all others, for every loss.
+"""Global optimality, level n of the hierarchy, for every loss.
 
-It is the loss itself that is searched here, never a model of it. A point is refuted by the first
-better one that the search comes upon.
+The loss itself is searched, never a model of it. The first better point found refutes a point.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from blockl0.problem.fits import make_fits
 Indices = NDArray[np.int64]
 
 WORK = 30.0
-"""For a proof, in units of 1e9 multiplications: as long as other complete certificates may take."""
+"""Work limit of a proof, in units of 1e9 multiplications: as for other complete certificates."""
 NODES = 50
-"""Between two looks at what was found."""
+"""Nodes between checks for a better point."""
 
 
 def improve_globally(point: PointUnderTest, level: int) -> Better | None:
-    """A better point; None when it is proven that there is none.
+    """Find a better point; None if it is proven that there is none.
 
     Raises
     ------
@@ -56,7 +55,7 @@ def improve_globally(point: PointUnderTest, level: int) -> Better | None:
         search.advance(NODES)
     if better is not None:
         return better
-    # a proof that is coarser than the tolerance is none here
+    # a proof coarser than the tolerance does not count
     if search.is_optimal and search.tie <= point.slack:
         return None
     raise OutOfReachError(_why(point, search, level))
@@ -69,7 +68,7 @@ def _confirmed(point: PointUnderTest, found: Incumbent) -> Better | None:
 
 
 def _why(point: PointUnderTest, search: Stages, level: int) -> str:
-    """Why a search has not proven anything."""
+    """Say why a search has not proven anything."""
     if search.reason is not None:
         return f"`level`={level}: {no_bound(point.problem, point.w, search.reason)}"
     best = search.incumbent.objective

@@ -1,4 +1,4 @@
-"""The point under test, and what is better than it."""
+"""The point under test, and improvements on it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Better(NamedTuple):
 
 
 class PointUnderTest:
-    """A point with its columns, kept ones included, its objective, and what counts as lower."""
+    """A point with its units, including kept ones, its objective, and the slack of comparisons."""
 
     def __init__(self, problem: Problem, w: Floats, tol: float = TOL) -> None:
         self.problem, self.w, self.tol = problem, w, tol
@@ -32,16 +32,16 @@ class PointUnderTest:
         self.slack = slack(self.objective, problem.smooth(problem.zero()), tol)
 
     def confirm(self, block: NDArray[np.integer], z: Floats) -> Better | None:
-        """The better point, if it is better on the data by more than the slack."""
+        """Return the better point if it is better on the data by more than the slack."""
         objective = self.problem.objective(z)
         if not objective < self.objective - self.slack:
             return None
         return Better(tuple(sorted(int(j) for j in block)), z, objective)
 
     def on(self, problem: Problem, better: Better | None) -> tuple[PointUnderTest, Better | None]:
-        """The point and what is better than it on the data that the problem is a factor of.
+        """Re-evaluate the point and its improvement on the full data.
 
-        A difference that is lost there was rounding.
+        An improvement that vanishes there was rounding error.
         """
         if problem is self.problem:
             return self, better

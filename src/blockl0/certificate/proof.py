@@ -1,4 +1,4 @@
-"""What is known of a point, whoever has found it out, and when another one is better."""
+"""Record of what is known of a point, and the test whether another one is better."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from blockl0.result import Status
 TOL = 1e-8
 """Relative decrease of the objective that counts as an improvement."""
 ROUNDING = 1e-13
-"""Decrease, relative to the objective at zero, that rounding alone can feign."""
+"""Decrease, relative to the objective at zero, that may be rounding alone."""
 PERFECT = 1e-12
 """Share of the objective at zero below which a fit is perfect: less is rounding."""
 SURE = 0.95
 """Confidence level of a sampled certificate."""
 TELLING_GAP = 0.5
-"""A lower bound that is further away than this share of the objective says nothing."""
+"""Relative gap above which a lower bound is not worth mentioning."""
 
 
 def slack(objective: float, at_zero: float, tol: float = TOL) -> float:
-    """By how much another objective must be lower to be better than this one."""
+    """Compute by how much an objective must be lower than this one to be better."""
     return tol * objective + ROUNDING * at_zero
 
 
 def is_better(objective: float, than: float, at_zero: float, tol: float = TOL) -> bool:
-    """Whether an objective is lower than another one by more than the tolerance and rounding."""
+    """Check if an objective is lower than another by more than tolerance and rounding."""
     return bool(objective < than - slack(than, at_zero, tol))
 
 
 def is_perfect(objective: float, at_zero: float) -> bool:
-    """Whether an objective is as good as zero, so that nothing is better."""
+    """Check if an objective is zero up to rounding, so that nothing is better."""
     return objective <= PERFECT * at_zero
 
 
 def objective_at_zero(problem: Any) -> float:
-    """The objective without any column, which rounding is measured by."""
+    """Compute the objective without any column, the scale of rounding."""
     return float(problem.objective(problem.zero()))
 
 
 class Choice(NamedTuple):
-    """What there was to choose: at most `budget` of `n_features` columns, some of them kept.
+    """Size of the choice: at most `budget` of `n_features` columns, some of them kept.
 
     With a ridge, what is compared is the loss and its penalty.
     """
@@ -55,7 +55,7 @@ class Choice(NamedTuple):
 
     @property
     def n_free(self) -> int:
-        """Columns that could be chosen."""
+        """Number of columns open to choice."""
         return self.budget - self.n_kept
 
     @property
@@ -64,29 +64,29 @@ class Choice(NamedTuple):
         return self.n_free == 0 or self.budget >= self.n_features
 
     def is_settled_by(self, n_exchanges: int) -> bool:
-        """Whether any other choice of as many columns is so few exchanges away."""
+        """Check if every other choice of this size is within so many exchanges."""
         return min(self.n_free, self.n_features - self.budget) <= n_exchanges
 
 
 @dataclass(frozen=True)
 class Proof:
-    """What is known of a point.
+    """Record of what is known of a point.
 
     Attributes
     ----------
     kind : "all", "optimal", "pairs", "swaps", "single", "tried", "refuted" or "none"
         Nothing to choose; best of all subsets; no exchange of two columns, or of one, helps; no
-        addition or removal; exchanges tried one by one; something better is known; searched only.
+        addition or removal; exchanges tried one by one; a better point is known; searched only.
     gap : float or None
-        No choice of as many columns lowers the objective by a larger share.
+        Bound on the relative decrease by any choice of as many columns.
     n_tried, n_possible : int
         Exchanges of one column for another.
     gain : float
-        The share by which the better point is lower.
+        The relative decrease of the better point.
     leave, enter : tuple of int
         The exchange that leads there.
     has_bound : bool
-        Whether all choices together can be bounded at all, which may need a ridge.
+        Whether there is any bound on all choices together, which may need a ridge.
     n_close : int
         Choices one exchange away that are nearly as good, where they were counted.
     """
@@ -108,19 +108,19 @@ class Proof:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all was looked at that the kind is about."""
+        """Whether everything that the kind covers was examined."""
         if self.kind == "tried":
             return self.n_tried == self.n_possible
         return self.kind not in ("none", "refuted")
 
     def bounded(self, gap: float | None) -> Proof:
-        """The same with a gap, where that is news; without any, the point is the best."""
+        """Add a gap if it is informative; a gap of zero makes the point optimal."""
         if gap == 0.0 and self.kind != "all":
             return replace(self, kind="optimal", gap=None)
         return replace(self, gap=gap if gap is not None and gap <= TELLING_GAP else None)
 
     def refuted(self, support: Any, objective: float, better: Any, there: float) -> Proof:
-        """That another point is better; of both the columns and the objective."""
+        """Record that another point is better, given columns and objectives of both."""
         return replace(
             self,
             kind="refuted",
@@ -132,7 +132,7 @@ class Proof:
 
 
 def proof_of(status: Status, certificate: Any, choice: Choice) -> Proof:
-    """What a search has proven, by its status and its certificate."""
+    """Derive what a search has proven from its status and certificate."""
     n_possible = (choice.n_chosen - choice.n_kept) * (choice.n_features - choice.n_chosen)
     if choice.is_given:
         return Proof("all", n_possible=n_possible)
@@ -142,6 +142,6 @@ def proof_of(status: Status, certificate: Any, choice: Choice) -> Proof:
         return Proof("none", n_possible=n_possible)
     if certificate.level == 1:
         return Proof("single", n_possible=n_possible)
-    # one column to choose, or one to leave out: then every subset is one exchange away
+    # with one column to choose or to leave out, every subset is one exchange away
     kind = "optimal" if choice.is_settled_by(1) else "swaps"
     return Proof(kind, n_possible=n_possible)

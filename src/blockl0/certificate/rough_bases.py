@@ -1,8 +1,8 @@
-"""Fits without one column of a support, as far as bounds need them: a step or two of Newton's.
+"""Approximate fits without one column of a support, by a Newton step or two, for use in bounds.
 
-Bounds on what a column can gain hold at any point of a support (`dual_bounds`), with what the point
-itself may still gain added. Where the column that is missed costs far more than any other brings,
-that need not be little, and the fit at hand, less the column, is most of the way.
+Bounds on the gain of a column hold at any point of a support (`dual_bounds`), once the remaining
+gain of that point is added. Where removing a column costs far more than any other column gains,
+that remainder may be large, and the current fit, less the column, is close enough.
 """
 
 from __future__ import annotations
@@ -22,20 +22,21 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 ROUGH, NEAR = 0.05, 0.1
-"""Share of what a column must gain that the point itself may still gain, and how far predictors may
-be from those of the fit, in units of the loss."""
+"""Largest remaining gain of the point, as a share of the needed gain, and largest change of
+predictors from the fit, in units of the loss.
+"""
 MOST = 0.75
-"""Share of the columns that are missed by far where such points are worth a pass."""
+"""Share of columns whose removal must be expensive for the points to be worth a pass."""
 MOST_STEPS, MIXED_STEPS = 3, 2
-"""Newton steps towards a fit, and those of several classes, which are not judged in between."""
+"""Newton steps towards a fit, and for several classes, whose steps are not tested in between."""
 
 
 def rough_bases(
     problem: Problem, w: Floats, support: Ints, leaving: Ints, predictor: Any, ceiling: float
 ) -> list[Base]:
-    """Points without each of some columns of a support that are missed by far, if most are.
+    """Refit approximately after removing one column, for columns whose removal is expensive.
 
-    Others are not worth it: columns that mean nothing bring as much as they do.
+    Returns nothing unless most columns are: cheap ones gain about as much as noise columns.
 
     Parameters
     ----------
@@ -44,11 +45,11 @@ def rough_bases(
     w : ndarray (n,) or (n, C)
         The fit on the support.
     support, leaving : ndarray of int64
-        Ascending; the columns of the point, and those that leave it one at a time.
+        Ascending; the columns of the point, and those to remove one at a time.
     predictor : (ndarray, float or ndarray)
-        That of w, and its intercept.
+        The predictor of w, and its intercept.
     ceiling : float
-        What a point must be below.
+        Objective that a better point must be below.
     """
     if w.ndim == 2:
         return _rough_mixtures(problem, w, support, leaving, predictor, ceiling)
@@ -66,7 +67,7 @@ def rough_bases(
 
 
 class Rough:
-    """The fit on a support, and the way to those without one of its columns."""
+    """The fit on a support, and the steps towards those without one of its columns."""
 
     def __init__(
         self, problem: Problem, w: Floats, support: Ints, eta: Floats, intercept: float
@@ -82,7 +83,7 @@ class Rough:
         self.chance = by_chance(problem, squares, bend)
 
     def is_missed(self, leaving: Ints) -> NDArray[np.bool_]:
-        """Whether columns are worth more than the best of those that mean nothing, (k,)."""
+        """Check which columns are worth more than the best noise column, (k,)."""
         K: Any = self.K
         places = self.n_free + np.searchsorted(self.support, leaving)
         return 0.5 * self.v[places] ** 2 / K[places, places] > self.chance
@@ -93,7 +94,7 @@ class Rough:
         return H
 
     def without(self, leaving: Ints, ceiling: float) -> list[Base]:
-        """Points without each of some columns."""
+        """Return points without each of some columns."""
         K: Any = self.K
         places = self.n_free + np.searchsorted(self.support, leaving)
         V = self.v[:, None] - K[:, places] * (self.v[places] / K[places, places])
@@ -130,17 +131,19 @@ class Rough:
         return bases
 
     def _inverse_without(self, K: Floats, q: int) -> Floats:
-        """The inverse without one coordinate, zero there."""
+        """Return the inverse without one coordinate, whose row and column become zero."""
         K = K - np.outer(K[q], K[q]) / K[q, q]
         K[q] = K[:, q] = 0.0
         return K
 
     def _at(self, V: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-        """Values (k,), slopes (p, k), curvatures, predictors and slopes of samples (m, k)."""
+        """Evaluate values (k,), slopes (p, k), and curvatures, predictors and slopes of samples (m,
+        k).
+        """
         problem, k = self.problem, V.shape[1]
         eta = (V.T @ self.A.T).T
         terms = problem.loss.terms(eta.ravel(order="F"), np.tile(problem.y, k))
-        # copies: points that move are written over, and what a loss returns may be its own
+        # copies: points that move are overwritten, and a loss may return its own arrays
         values, slopes, bends = (np.array(t).reshape(eta.shape, order="F") for t in terms)
         ridged = 0.5 * (self.ridge @ V**2)
         rests = (slopes.T * problem.weights @ self.A).T + self.ridge[:, None] * V
@@ -148,14 +151,14 @@ class Rough:
 
 
 def by_chance(problem: Problem, squares: float, bend: float) -> float:
-    """What the best of all columns that mean nothing gains, by the squares of slopes."""
+    """Estimate the gain of the best noise column from the squares of the slopes."""
     return float(np.log(problem.n_features) * squares / bend) if bend > 0.0 else np.inf
 
 
 def _rough_mixtures(
     problem: Problem, w: Floats, support: Ints, leaving: Ints, predictor: Any, ceiling: float
 ) -> list[Base]:
-    """The same of several classes."""
+    """Return the same points for several classes."""
     loss: Any = problem.loss
     (A, ridge), (eta, intercept) = problem.free_columns(support), predictor
     n_free, v = int(problem.has_intercept), w[support]

@@ -1,7 +1,7 @@
 """Every single addition, removal and swap of a support, re-fitted on the true objective.
 
-Models of a loss propose; this is the last word. Columns that cannot improve are excluded by lower
-bounds (`dual_bounds`), the others are re-fitted, each until its bound or its value decides.
+Models of a loss propose moves; this is the final check. Columns that cannot improve are excluded by
+lower bounds (`dual_bounds`), the others re-fitted until their bound or value decides.
 """
 
 from __future__ import annotations
@@ -22,21 +22,29 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 MOST_WORK = 3e10
-"""Multiplications after which a check is given up, about ten seconds."""
+"""Multiplications before a check gives up, about ten seconds."""
 CLEAR = 0.005
-"""Share of the changes that may need a closer look where a verdict is clear."""
+"""A verdict is clear if at most this share of the changes needed a closer look."""
 STEPS = 4
-"""Newton steps that a re-fit is counted as: most are given up after one or two."""
+"""Newton steps counted per re-fit: most end after one or two."""
 AT_ONCE = 16
-"""Re-fits of some columns at a base that are made as soon as they are found to be open."""
+"""Re-fits per base made immediately; further ones wait."""
 
 
 class Verdict(NamedTuple):
-    """A better point, or whether it is certain that no single change leads to one.
+    """A better point, or whether no single change improves.
 
-    It is clear where next to no change came near: bounds of whole passes excluded them; where they
-    excluded all, the least of these changes raises the objective by `least`, as their models tell
-    it. Why it is not certain is for messages.
+    Attributes
+    ----------
+    better : ndarray or None
+    is_complete : bool
+        Whether it is certain that no single change improves.
+    is_clear : bool
+        Whether almost every change was excluded by a cheap pass.
+    why : str
+        Reason for an incomplete check, used in messages.
+    cheapest_change : float
+        Estimated cost of the cheapest change, if passes excluded all of them.
     """
 
     better: Floats | None
@@ -47,17 +55,17 @@ class Verdict(NamedTuple):
 
 
 class SingleMoves:
-    """The check of one problem; what it finds out about columns is kept between points.
+    """The check of one problem, which caches facts about columns between points.
 
     Attributes
     ----------
     n_tried : int
-        Swaps that the last check has excluded or re-fitted.
+        Swaps excluded or re-fitted by the last check.
     """
 
     def __init__(self, problem: Problem, fits: Fits) -> None:
         self.problem, self.fits = problem, fits
-        # the directions in which the predictors of a sample can differ
+        # directions in which the predictors of a sample can differ
         self.n_directions = problem.loss.n_directions
         kind = SoftmaxBounds if problem.n_outputs > 1 else DualBounds
         self.bounds = kind(problem)
@@ -74,10 +82,10 @@ class SingleMoves:
     ) -> Verdict:
         """Look for a single change of w that lowers the objective by more than the tolerance.
 
-        With s columns in the support and a price, or no room left, these are (s + 1)(n − s) + s
-        changes. Without a price, and with room, a swap can never beat the addition it contains.
-        Without swaps they are n. It is given up after so many re-fits that bounds did not spare.
-        The support is that of w, unless other units are given that w is the fit on.
+        With s columns in the support, and a price or a used-up budget, these are (s + 1)(n − s) + s
+        changes. With room and no price, a swap never beats the addition it contains. Without swaps
+        they are n. The check gives up after `most_refits` re-fits that bounds did not spare. The
+        support is that of w, unless `units` are given, of which w is the fit.
         """
         problem = self.problem
         support = problem.held(w) if units is None else units
@@ -85,7 +93,7 @@ class SingleMoves:
         ceiling = objective - tolerance
         has_room, self._work, self.n_tried = support.size < budget, 0.0, 0
         self._refits_left, self._n_close, self.bounds.least = most_refits, 0, np.inf
-        # re-fits that are put off until all are known: too many of them are not worth the first
+        # postponed re-fits: if there are too many, not even the first is worth making
         self._later, self._planned = [], 0.0
         predictor, bases = self.fits.predictor(w), []
         self._intercept = predictor[1]
@@ -129,9 +137,9 @@ class SingleMoves:
     def _roughly(
         self, w: Floats, support: Ints, leaving: Ints, predictor: Any, ceiling: float
     ) -> dict[int, Ints]:
-        """The columns that are left to look at in the place of each, by one pass for all of them.
+        """Find the columns left to try in place of each leaving one, by one shared pass.
 
-        It takes no fits: where a column is missed by far, none is needed.
+        Needs no fits: approximate ones suffice for columns whose removal is expensive.
         """
         self._work += self.problem.design.nbytes / 8 * (support.size + 1 + leaving.size)
         bases = rough_bases(self.problem, w, support, leaving, predictor, ceiling)
@@ -141,16 +149,16 @@ class SingleMoves:
         return found
 
     def _base(self, w: Floats, support: Ints, ceiling: float, left: int) -> Base:
-        """The fit on a support, and what a column that enters it must gain."""
+        """Fit a support, and compute the gain that an entering column needs."""
         price = self.problem.sparsity.price
-        # that of w is hardly worse to start from than the best one for fixed coefficients
+        # the intercept of w is about as good a start as the best one for fixed coefficients
         fit = self.fits.minimum(support, w, np.inf, self._intercept)
         eta = self.problem.linear_on(support, fit.w[support]) + fit.intercept
         needed = fit.value + price * (support.size + 1) - ceiling
         return Base(support, fit.w, fit.intercept, fit.value, eta, needed, left)
 
     def _enter(self, support: Ints, bases: list[Base], ceiling: float, run: Run | None) -> Verdict:
-        """Look for a column that improves when it is added to one of some bases."""
+        """Look for a column that improves one of some bases, first by a shared pass."""
         size = self.problem.design.nbytes / 8
         self._work += size * (support.size + 1 + len(bases))
         if self._is_over(run):
@@ -162,7 +170,7 @@ class SingleMoves:
         return Verdict(None, True)
 
     def _enter_some(self, base: Base, columns: Ints, ceiling: float, run: Run | None) -> Verdict:
-        """Look closely for a column that improves when it is added to a base."""
+        """Look closely for a column that improves a base."""
         for start in range(0, columns.size, self._chunk):
             some = columns[start : start + self._chunk]
             self._n_close += some.size
@@ -178,7 +186,7 @@ class SingleMoves:
         return Verdict(None, True)
 
     def _put_off(self, base: Base, columns: Ints) -> Ints:
-        """The columns that are re-fitted at once; others wait until it is known how many they are.
+        """Select the columns to re-fit immediately; postpone others until their number is known.
 
         Those that certainly improve come first.
         """
@@ -189,7 +197,7 @@ class SingleMoves:
         return columns[:AT_ONCE]
 
     def _refit_all(self, base: Base, columns: Ints, ceiling: float, run: Run | None) -> Verdict:
-        """Look for a column that improves by its re-fit."""
+        """Look for a column whose re-fit improves."""
         for i in columns:
             if self._is_over(run):
                 return Verdict(None, False)
@@ -203,7 +211,7 @@ class SingleMoves:
         return max(1, CHUNK_ENTRIES // (self.problem.n_samples * self.problem.n_outputs))
 
     def _refit(self, base: Base, column: int, ceiling: float) -> Floats | None:
-        """The fit with one more column, if it improves."""
+        """Fit with one more column; return the point if it improves."""
         there = np.sort(np.append(base.support, column))
         self._refits_left -= 1
         self._work += self._cost(there.size)
@@ -212,7 +220,7 @@ class SingleMoves:
         return fit.w if fit.value + cost < ceiling else None
 
     def _cost(self, size: int) -> float:
-        """What a re-fit of so many columns counts."""
+        """Estimate the work of a re-fit with so many columns."""
         return STEPS * self.problem.n_samples * float(size * self.n_directions) ** 2
 
     def _is_over(self, run: Run | None) -> bool:

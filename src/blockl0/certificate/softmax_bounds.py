@@ -1,8 +1,9 @@
-"""Columns that cannot improve a fit of several classes, excluded by duality.
+"""Excluding columns that cannot improve a fit of several classes, by duality.
 
 As in `dual_bounds`, with a matrix of curvatures for each sample: for q = p + (diag(p) − pp')z/c the
 relative entropy KL(q | p) is at most ½z'(diag(p) − pp')z/c, if |z_c − p'z| ≤ reach and c is the
 `entropy_excess` of that reach; and for c = 2 wherever q is not negative, since log(1 + s) ≤ s.
+
 Coefficients are in contrasts of the classes; arrays of samples are (C, k, m), so that sums over
 samples and products with columns run along memory.
 """
@@ -41,37 +42,37 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 REACH = 2.0
-"""Change of a predictor for which the bounds of a pass hold; its excess is 2."""
+"""Reach of a pass: change of a predictor for which its bounds hold; its entropy excess is 2."""
 CLOSE_REACH = 0.1
-"""The same for single columns, whose dual points may leave it, as long as they are feasible."""
+"""Reach for single columns; dual points may leave it as long as they are feasible."""
 PASS_ENTRIES = 1 << 17
-"""Entries of columns that are looked at by a pass at a time."""
+"""Entries of columns per pass step."""
 TOGETHER = 5
-"""Bases of one pass; a check often ends with one of the first."""
+"""Bases in one pass; a check often ends with one of the first."""
 FEW = 4
-"""Columns, for each of the support and each class, of which a pass costs less than a fit."""
+"""A pass is cheaper than a fit up to this many columns per support column and class."""
 
 
 class SoftmaxBounds:
-    """Which columns might improve a fit of several classes."""
+    """Exclusion of columns from a fit of several classes."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.largest = largest_entries(problem.design)
         self._last: Model | None = None
-        # by how much changes that passes have excluded raise the objective, by their models
+        # estimated cost of the cheapest change excluded by a pass
         self.least = np.inf
 
     def is_rough_worth(self, support: Ints) -> bool:
-        """Whether a pass for points that are no fits is one for little: fits cost more than it."""
+        """Decide if approximate fits are worth a pass: only if fits cost more."""
         return self.problem.n_features <= FEW * support.size * self.problem.n_outputs
 
     def groups(self, bases: list[Base]) -> Iterator[list[Base]]:
-        """A few bases: each has a model of its own, and columns are read for all of them."""
+        """Group a few bases at a time: each has its own model, and columns are read once."""
         yield from (bases[i : i + TOGETHER] for i in range(0, len(bases), TOGETHER))
 
     def candidates(self, support: Ints, bases: list[Base]) -> list[Ints]:
-        """The columns that a pass over X does not exclude, for each base."""
+        """Return, for each base, the columns that a pass over X does not exclude."""
         chosen = self.largest > 0.0
         chosen[support] = False
         outside = np.flatnonzero(chosen)
@@ -86,11 +87,11 @@ class SoftmaxBounds:
         return [np.concatenate(kept) if kept else outside for kept in found]
 
     def roughly(self, support: Ints, bases: list[Base]) -> list[tuple[Base, Ints]]:
-        """Each base with the columns that a pass leaves; there is none for several of them."""
+        """Pair each base with the columns left by a pass of its own."""
         return list(zip(bases, self.candidates(support, bases), strict=True))
 
     def closer(self, base: Base, columns: Ints) -> Ints:
-        """Of some columns those that their own dual points do not exclude.
+        """Return the columns not excluded by their own dual points.
 
         Those that certainly improve come first.
         """
@@ -103,7 +104,7 @@ class SoftmaxBounds:
 
 
 class Model:
-    """The quadratic model at a fit whose minima are lower bounds, within a reach."""
+    """Quadratic model at a fit whose minima are lower bounds within a reach."""
 
     def __init__(self, problem: Problem, base: Base, reach: float) -> None:
         self.problem, self.base, self.reach = problem, base, reach
@@ -124,14 +125,14 @@ class Model:
 
     @lazy
     def pairs(self) -> tuple[Floats, Floats, Floats]:
-        """For each pair of classes the curvatures (m,), A' times these, and what they stand for."""
+        """For each pair of classes the curvatures (m,), A' times these, and their contrasts."""
         pairs = class_pairs(self.P)
         squares = np.stack([np.outer(contrast, contrast) for _, contrast in pairs])
         bends = np.stack([self.share * self.weights * bends for bends, _ in pairs])
         return bends, (self.A.T[None] * bends[:, None]).reshape(-1, len(self.A)), squares
 
     def products(self, X: Floats) -> tuple[Floats, Floats]:
-        """(A'hX, K A'hX) of columns (m, k), (a q, k, q) each."""
+        """Compute (A'hX, K A'hX) of columns (m, k), (a q, k, q) each."""
         a, q, k = self.A.shape[1], self.Q.shape[1], X.shape[1]
         _, bent, squares = self.pairs
         crosses = (bent @ X).reshape(len(squares), a * k)
@@ -140,20 +141,22 @@ class Model:
         return U.reshape(-1, k, q), (np.asarray(self.K) @ U).reshape(-1, k, q)
 
     def own(self, products: Floats) -> Floats:
-        """x'hy and the ridge, (k, q, q), of pairs of columns whose products (m, k) these are."""
+        """Compute x'hy plus ridge, (k, q, q), from products (m, k) of pairs of columns."""
         (bends, _, squares), q = self.pairs, self.Q.shape[1]
         sums = (bends @ products).T @ squares.reshape(-1, q * q)
         return sums.reshape(-1, q, q) + self.problem.ridge * np.eye(q)
 
     def regress(self, X: Floats) -> tuple[NDArray[np.bool_], Floats, Floats, Floats]:
-        """(is free (k,), inv(M) (k, q, q), W (a q, k, q), A'hX (a q, k, q)) of columns (m, k)."""
+        """Compute (is free (k,), inv(M) (k, q, q), W (a q, k, q), A'hX (a q, k, q)) of columns (m,
+        k).
+        """
         U, W = self.products(X)
         own = self.own(X**2)
         M = own - np.einsum("ike,ikf->kef", U, W)
         return *inverses(M, LEAST_PIVOT * np.trace(own, axis1=1, axis2=2)), W, U
 
     def minima(self, X: Floats) -> tuple[NDArray[np.bool_], Floats, Floats, Floats]:
-        """(is free, gains, steps (k, q), what the others change by (a, q, k)) of each column."""
+        """Find (is free, gains, steps (k, q), changes of the others (a, q, k)) of each column."""
         is_free, inverse, W, U = self.regress(X)
         G = self._slopes_beside(X, U)
         steps = -np.einsum("kef,kf->ke", inverse, G)
@@ -162,7 +165,7 @@ class Model:
         return is_free, gains, steps, moved.reshape(*self.V.shape, X.shape[1])
 
     def excluded(self, part: Clipped) -> NDArray[np.bool_]:
-        """Whether each column cannot improve, by the minimum of the model at the reach of 2."""
+        """Check which columns cannot improve, by the minimum of the model at reach 2."""
         X, k = part.X, part.X.shape[1]
         if self.K is None:
             return np.zeros(k, dtype=np.bool_)
@@ -182,7 +185,7 @@ class Model:
         return is_out
 
     def _farthest(self, largest: Floats, steps: Floats, W: Floats) -> Floats:
-        """No less than the largest change of a predictor by a step along each column, (k,)."""
+        """Bound the largest change of a predictor by a step along each column, (k,)."""
         moved = np.einsum("ikf,kf->ik", W, steps) + self.shift[:, None]
         changes = largest * np.linalg.norm(steps, axis=1)
         changes += self.longest * np.sqrt(np.einsum("ik,ik->k", moved, moved))
@@ -192,7 +195,7 @@ class Model:
     def _clipped(
         self, part: Clipped, some: Ints, U: Floats, slopes: Floats, least: Floats
     ) -> NDArray[np.bool_]:
-        """Whether some columns cannot improve, by steps along clipped ones."""
+        """Check which columns cannot improve, by steps along clipped columns."""
         X, C, size = part.X[:, some], part.C[:, some], part.size[some]
         U_c, W = self.products(C)
         both = self.own(X * C) - np.einsum("ike,ikf->kef", U, W)
@@ -212,37 +215,38 @@ class Model:
 
     @lazy
     def longest(self) -> float:
-        """The length of the longest row of A."""
+        """Length of the longest row of A."""
         return float(np.sqrt(np.einsum("ij,ij->i", self.A, self.A).max(initial=0.0)))
 
     def _slopes_beside(self, X: Floats, U: Floats) -> Floats:
-        """The slopes along columns where the others have none, (k, q)."""
+        """Compute the slopes along columns after the others' slopes are removed, (k, q)."""
         G = X.T @ (self.weights[:, None] * self.dual) @ self.Q
         return G - np.einsum("i,ikf->kf", self.shift, U)
 
     @property
     def excess(self) -> float:
-        """What the others gain by having no slope."""
+        """Gain of the other coefficients from removing their slopes."""
         return 0.5 * float(self.rest @ self.shift)
 
     def change(self, X: Floats, steps: Floats, moved: Floats) -> Floats:
-        """By how much predictors change, (C, k, m), by steps of k columns and of the others."""
+        """Compute the change of predictors, (C, k, m), by steps of k columns and the others."""
         others = np.tensordot(self.Q, moved, (1, 1)).transpose(0, 2, 1)
-        # one product of matrices: many small ones, of strided arrays, are slow
+        # one matrix product: many small ones on strided arrays are slow
         change = others.reshape(len(self.Q) * X.shape[1], self.A.shape[1]) @ self.A.T
         change = change.reshape(len(self.Q), *X.T.shape)
         change += X.T * (steps @ self.Q.T).T[:, :, None]
         return change
 
     def centred(self, Z: Floats) -> Floats:
-        """z_c − p'z of every sample, (C, k, m)."""
+        """Compute z_c − p'z of every sample, (C, k, m)."""
         return Z - (Z * self.P.T[:, None, :]).sum(axis=0)
 
     def decide(self, columns: Ints) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Whether each column certainly does not improve the point, and whether it does, (k,).
+        """Decide for each column if it certainly fails to improve the point, and if it improves,
+        (k,).
 
         Re-fits with one more column each, by steps that share the curvatures of the base, as in
-        `dual_bounds.ColumnModel`; it ends with the first column that does.
+        `dual_bounds.ColumnModel`. Stops at the first column that improves.
         """
         X, needed = self.problem.design.columns(columns), self.base.needed
         excluded, improving = np.zeros((2, columns.size), dtype=np.bool_)
@@ -277,14 +281,14 @@ class Model:
         return excluded, improving
 
     def _losses(self, eta: Floats, V: Floats, t: Floats) -> tuple[Floats, Floats]:
-        """The objectives (k,) and the slopes (C, k, m) at predictors (C, k, m)."""
+        """Compute the objectives (k,) and slopes (C, k, m) at predictors (C, k, m)."""
         (C, k, m), y = eta.shape, np.tile(self.problem.y, eta.shape[1])
         _, dual, values = softmax_terms(eta.reshape(C, k * m).T, y)  # type: ignore[arg-type]
         ridged = np.einsum("a,aek->k", self.ridge, V**2) + self.problem.ridge * np.sum(t**2, axis=1)
         return values.reshape(k, m) @ self.weights + 0.5 * ridged, dual.T.reshape(C, k, m)
 
     def _slopes(self, X: Floats, dual: Floats, V: Floats, t: Floats) -> tuple[Floats, Floats]:
-        """The gradients in the others' coefficients, (a, q, k), and in the columns' own, (k, q)."""
+        """Find gradients in the others' coefficients, (a, q, k), and the columns' own, (k, q)."""
         weighted = X.T * self.weights
         own = np.einsum("km,ckm->kc", weighted, np.broadcast_to(dual, (len(dual), *weighted.shape)))
         left = dual.reshape(-1, self.weights.size) @ (self.A * self.weights[:, None])
@@ -293,7 +297,7 @@ class Model:
         return left + self.ridge[:, None, None] * V, own @ self.Q + self.problem.ridge * t
 
     def _dual_values(self, X: Floats, dual: Floats, V: Floats, t: Floats) -> Floats:
-        """Lower bounds (k,) on the change by adding each column, by dual points (C, k, m)."""
+        """Compute lower bounds (k,) on the change by each column, from dual points (C, k, m)."""
         value, used = np.full(t.shape[0], -np.inf), self.weights > 0.0
         probabilities = dual + one_hot(self.problem.y, len(dual))[:, None, :]  # type: ignore[arg-type]
         is_feasible = (probabilities.min(axis=0) >= 0.0)[:, used].all(axis=1)
@@ -305,7 +309,7 @@ class Model:
         bound = -(entropies if used.all() else np.where(used, entropies, 0.0)) @ self.weights
         bound -= 0.5 * np.einsum("a,aek->k", self.ridge, V**2)
         bound -= 0.5 * self.problem.ridge * np.sum(t**2, axis=1)
-        # what rounding leaves of their feasibility
+        # infeasibility left by rounding
         left, own = self._slopes(X, dual, V, t)
         bound -= FAR * np.sum(np.abs(own * t), axis=1)
         value[some] = bound - FAR * np.sum(np.abs(left * V), axis=(0, 1)) - self.base.value
@@ -313,10 +317,10 @@ class Model:
 
 
 class Clipped:
-    """Columns X (m, k), the same clipped to their size, and what all bases ask of them.
+    """Columns X (m, k) and the same clipped to their size, shared by all bases.
 
-    A step of the dual along a clipped column makes up for a slope along the column as well, and
-    stays within the reach where a few large entries would leave it; see `dual_bounds`.
+    A dual step along a clipped column also cancels a slope along the column, and stays within the
+    reach where a few large entries would leave it; see `dual_bounds`.
     """
 
     def __init__(self, X: Floats, largest: Floats) -> None:
@@ -330,12 +334,12 @@ class Clipped:
 
 
 def inverses(M: Floats, least: Floats) -> tuple[NDArray[np.bool_], Floats]:
-    """Which of some matrices (k, q, q) are surely definite, and their inverses; of others I.
+    """Find matrices (k, q, q) that are surely definite and invert them; others become I.
 
-    That the least eigenvalue of the symmetric part, or a bound on it, is above `least` (k,).
+    The smallest eigenvalue of the symmetric part, or a bound on it, must exceed `least` (k,).
     """
     if M.shape[1] == 2:
-        # by hand, since most mixtures are of three classes and a call for each matrix is slow
+        # in closed form, since most problems have three classes and a call per matrix is slow
         a, b, c, d = M[:, 0, 0], M[:, 0, 1], M[:, 1, 0], M[:, 1, 1]
         even = a * d - (0.5 * (b + c)) ** 2
         is_free = (a > 0.0) & (even > least * (a + d))
@@ -348,11 +352,11 @@ def inverses(M: Floats, least: Floats) -> tuple[NDArray[np.bool_], Floats]:
 
 
 def one_hot(y: Ints, n_classes: int) -> Floats:
-    """1 where a sample is of a class, (C, m)."""
+    """Encode classes as (C, m), 1 where a sample is of a class."""
     return (np.arange(n_classes)[:, None] == y).astype(np.float64)
 
 
 def negative_entropies(probabilities: Floats) -> Floats:
-    """Σ_c q_c log q_c, (k, m), of (C, k, m); zero where a q is not positive."""
+    """Compute Σ_c q_c log q_c, (k, m), of (C, k, m), taking nonpositive q as zero."""
     Q = np.maximum(probabilities, 0.0)
     return (Q * np.log(np.maximum(Q, SMALLEST))).sum(axis=0)

@@ -1,8 +1,8 @@
-"""Tests of stationarity: each returns a better point, or None when the condition holds.
+"""Tests of stationarity: each returns a better point, or None if the condition holds.
 
-All of them work on the quadratic with Hessian Q = X' diag(D) X + ridge·I around the point: the
-smooth part itself for squared loss, its majorizer for the others. A better point of the quadratic
-is a better point of the objective, and is confirmed on the data before it is returned.
+All of them use the quadratic with Hessian Q = X' diag(D) X + ridge·I around the point: the smooth
+part itself for squared loss, its majorizer otherwise. A better point of the quadratic is a better
+point of the objective, and is confirmed on the data before it is returned.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ Indices = NDArray[np.int64]
 SMALL = 64
 """Number of columns up to which L comes from a dense eigenvalue decomposition."""
 GLOBAL_FROM = 4
-"""Block size from which the proof of global optimality is tried first."""
+"""Block size from which a proof of global optimality is tried first."""
 GLOBAL_COLUMNS = 1000
-"""Most columns of that proof."""
+"""Most columns for that proof."""
 GLOBAL_WORK = 1_000_000_000
 """Its nodes times the squared number of columns: about a second."""
 GLOBAL_FITS = 5000
-"""Its doubts that are fitted at most; about a second."""
+"""Its most fits of unresolved nodes; about a second."""
 LEAST_NODES = 100
-"""Its nodes at least, however many columns there are."""
+"""Its fewest nodes, for any number of columns."""
 PROOF_SLICE = 2000
-"""Nodes of that search between two chances of an interruption."""
+"""Nodes of that search between checks for an interruption."""
 
 
 class Point(PointUnderTest):
@@ -70,28 +70,28 @@ class Point(PointUnderTest):
         shift = np.divide(slope, weights, out=np.zeros_like(slope), where=weights > 0.0)
         loss, target = LOSSES["squared"], eta - shift
         if problem.has_intercept:
-            # columns are centred by the same weights, up to a factor: that is the best intercept
+            # columns are centred by proportional weights, so this is the best intercept
             target = target - np.average(target, weights=weights)
         return replace(
             problem, loss=loss, y=target, sample_weight=weights, has_intercept=False
         )  # fmt: skip
 
     def curve(self, d: Floats) -> Floats:
-        """Q d, (n,)."""
+        """Compute Q d, (n,)."""
         design, eta = self.problem.design, self.problem.design.matvec(d)
         eta = eta if self.weights is None else self.weights * eta
         return design.rmatvec(eta) + self.problem.ridge * d
 
     def gram(self, idx: Indices) -> Floats:
-        """Q on the given columns, (k, k)."""
+        """Compute Q on the given columns, (k, k)."""
         Q = self.problem.design.gram(idx, self.weights)
         Q[np.diag_indices_from(Q)] += self.problem.ridge
         return Q
 
     def fit(self, free: Indices, dropped: Indices) -> Floats:
-        """The best point of the quadratic with `dropped` at zero and all but `free` as they are.
+        """Minimize the quadratic over `free`, with `dropped` at zero and all others fixed.
 
-        By an orthogonal factorization; of columns that depend on each other some become zero.
+        Uses an orthogonal factorization; some of several dependent columns become zero.
         """
         z, model = self.w.copy(), self.model
         z[dropped] = z[free] = 0.0
@@ -100,9 +100,9 @@ class Point(PointUnderTest):
         return z + make_fits(model).coef_on(free)
 
     def admit(self, better: Better | None) -> Better | None:
-        """A better point, unless its columns depend on each other and those of the point do not.
+        """Return a better point unless it has dependent columns and the current point has none.
 
-        A re-fit leaves no such columns; but beside a fixed outside a block may make them.
+        A re-fit never makes such columns, but a block beside a fixed outside may.
         """
         if better is None or _are_independent(self.model, better.coef):
             return better
@@ -114,7 +114,7 @@ def _are_independent(model: Problem, w: Floats) -> bool:
 
 
 def improve_basic(point: Point, size: int | None = None) -> Better | None:
-    """Whether the point is the best on its support; the block holds its largest `size` gradients.
+    """Test if the point is the best on its support; a block holds its `size` largest changes.
 
     The gain is ½ g_S' (Q_SS)⁻¹ g_S.
     """
@@ -127,11 +127,11 @@ def improve_basic(point: Point, size: int | None = None) -> Better | None:
 
 
 def largest_curvature(point: Point) -> float:
-    """L, the largest eigenvalue of Q, by Lanczos on products with X unless X has few columns."""
+    """Compute L, the largest eigenvalue of Q, by Lanczos unless X has few columns."""
     n = point.w.size
     if n <= SMALL:
         return float(np.linalg.eigvalsh(point.gram(np.arange(n)))[-1])
-    from scipy.sparse.linalg import LinearOperator, eigsh  # no solve waits for it
+    from scipy.sparse.linalg import LinearOperator, eigsh  # slow to import, and `solve` needs none
 
     operator = LinearOperator((n, n), matvec=point.curve, dtype=np.float64)  # type: ignore[call-arg]
     start = np.random.default_rng(0).standard_normal(n)
@@ -142,11 +142,11 @@ def largest_curvature(point: Point) -> float:
 
 
 def improve_l(point: Point) -> Better | None:
-    """Whether the point minimizes ⟨g, z − w⟩ + L/2‖z − w‖² + price·‖z‖₀ within the budget."""
+    """Test if the point minimizes ⟨g, z − w⟩ + L/2‖z − w‖² + price·‖z‖₀ within the budget."""
     price, budget = point.problem.sparsity
     w, L = point.w, max(largest_curvature(point), np.finfo(float).tiny)
     target = w - point.grad / L
-    worth = 0.5 * L * target**2 - price  # of having the coordinate at its target and not at zero
+    worth = 0.5 * L * target**2 - price  # gain of a coordinate at its target instead of zero
     worth[point.problem.keep] = np.inf
     chosen = np.argsort(-worth, kind="stable")[:budget]
     chosen = chosen[worth[chosen] > 0.0]
@@ -159,7 +159,7 @@ def improve_l(point: Point) -> Better | None:
 
 
 def improve_block(point: Point, k: int, refit: bool) -> Better | None:
-    """Whether no block of k coordinates improves the point; all blocks, by search and bounds."""
+    """Test all blocks of k coordinates, by search and bounds."""
     n, sizes = point.w.size, sorted({1, min(2, k)})
     better = improve_basic(point, k) if refit else None
     if better is not None:
@@ -179,7 +179,7 @@ def improve_block(point: Point, k: int, refit: bool) -> Better | None:
 
 
 def _improve_all(point: Point, k: int) -> Better | None:
-    """Whether no point at all is better: by a search for it, else by all changes of the support."""
+    """Test if any point is better: by global search, else by all changes of the support."""
     try:
         return improve_globally(point, k)
     except OutOfReachError:
@@ -195,10 +195,10 @@ def _improve_all(point: Point, k: int) -> Better | None:
 
 
 def _tableau(point: Point, refit: bool) -> Tableau:
-    """The quadratic at the point; with a re-fitted outside at the best point on its support.
+    """Build the quadratic at the point, or at the best point on its support if re-fitted.
 
-    That is no better, or it would have been returned; but where columns of the support depend on
-    others it has fewer of them.
+    That point is no better, or it would have been returned, but may have fewer columns if some
+    depend on others.
     """
     w, members, grad = point.w, point.members, point.grad
     if refit:
@@ -209,10 +209,10 @@ def _tableau(point: Point, refit: bool) -> Tableau:
 
 
 def _improve_by_moves(point: Point, tableau: Tableau, k: int) -> Better | None:
-    """The complete search over blocks of k columns."""
+    """Search all blocks of k columns."""
 
     def split(move: Move) -> tuple[Indices, Indices, Indices]:
-        """The block, what is fitted, and what becomes zero."""
+        """Return the block, the columns to fit, and those that become zero."""
         block, gone = (np.array(part, dtype=np.int64) for part in (move.columns, move.dropped))
         if not tableau.refit:
             return block, np.setdiff1d(block, gone), gone
@@ -237,7 +237,7 @@ def _improve_by_moves(point: Point, tableau: Tableau, k: int) -> Better | None:
 
 
 def improve_global(point: Point, work: int) -> tuple[Better | None, bool]:
-    """(better point or None, whether it is proven that no point is better than this one)."""
+    """Return (better point or None, whether the point is proven to be optimal)."""
     n = point.w.size
     if n > GLOBAL_COLUMNS:
         return None, False
@@ -250,7 +250,7 @@ def improve_global(point: Point, work: int) -> tuple[Better | None, bool]:
     z = found.incumbent.w
     better = point.confirm(np.flatnonzero(z != point.w), z)
     here = point.model.objective(point.w)
-    # a proof that is coarser than the tolerance is none here
+    # a proof coarser than the tolerance does not count
     is_sharp = found.finished and found.tie <= point.slack
     return better, is_sharp and here <= found.incumbent.objective + point.slack
 
@@ -258,7 +258,7 @@ def improve_global(point: Point, work: int) -> tuple[Better | None, bool]:
 def improve_sampled(
     point: Point, k: int, refit: bool, n_samples: int, rng: np.random.Generator
 ) -> Better | None:
-    """Whether none of `n_samples` blocks drawn uniformly improves the point."""
+    """Test `n_samples` blocks drawn uniformly."""
     n, k = point.w.size, min(k, point.w.size)
     better = improve_basic(point, k) if refit else None
     if better is not None:
@@ -273,7 +273,7 @@ def improve_sampled(
 
 
 def _improve_in(point: Point, model: Problem, block: Indices, refit: bool) -> Better | None:
-    """Solve one block exactly: a problem of its own, in which the rest of the support is kept."""
+    """Solve one block exactly, as a problem that keeps the rest of the support."""
     rest = np.setdiff1d(point.members, block)
     columns = np.union1d(rest, block) if refit else block
     fixed = np.zeros_like(point.w) if refit else point.w.copy()

@@ -1,7 +1,7 @@
 """Every single addition, removal and swap of units, re-fitted on the true objective.
 
-Of the squared loss projections of units say what a move could be worth at most, and only those that
-might improve are fitted. Of other losses all are.
+For the squared loss, projections bound the gain of every move, and only promising ones are fitted.
+For other losses all are.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 READING = 1e-8
-"""Rounding of a change that is read off a table, relative to what it adds up."""
+"""Rounding of a change read off a table, relative to its terms."""
 UNRESOLVED = (
     "some columns are nearly, and not wholly, combinations of others, and which of them a fit "
     "leaves out may make a difference"
 )
-"""Why nothing is certain where all re-fits have been made."""
+"""Reason for uncertainty although all re-fits were made."""
 
 
 class UnitMoves:
@@ -37,7 +37,7 @@ class UnitMoves:
     Attributes
     ----------
     n_tried : int
-        Moves that the last check has excluded or re-fitted.
+        Moves excluded or re-fitted by the last check.
     """
 
     def __init__(self, problem: Problem, fits: Fits) -> None:
@@ -47,7 +47,7 @@ class UnitMoves:
 
     @lazy
     def _projections(self) -> UnitProjections:
-        """The columns of the squared loss."""
+        """Projections of the columns, for the squared loss."""
         return UnitProjections(self.problem)
 
     def check(
@@ -62,7 +62,7 @@ class UnitMoves:
     ) -> Verdict:
         """Look for a single change of w that lowers the objective by more than the tolerance.
 
-        As `SingleMoves.check`; the changes are those of units.
+        As `SingleMoves.check`, with changes of units.
         """
         problem = self.problem
         units = problem.held(w) if units is None else units
@@ -77,7 +77,7 @@ class UnitMoves:
             if is_late or work > MOST_WORK or n_fitted > most_refits:
                 return Verdict(None, False)
             fit = self.fits.minimum(columns, w, ceiling - cost)
-            # what is zero within its bounds is not paid for, unless it is kept
+            # units that are zero within their bounds cost nothing, unless they are kept
             held = problem.held(fit.w)
             there = fit.value + problem.cost(held)
             if there < ceiling and problem.sparsity.allows(held.size):
@@ -88,10 +88,10 @@ class UnitMoves:
         )
 
     def _is_certain(self, units: Ints, w: Floats, objective: float, ceiling: float) -> bool:
-        """Whether no point on some units is below a ceiling if their fit w is not.
+        """Check that no point on some units is below a ceiling, given their fit w.
 
-        A fit leaves out columns that are nearly combinations of others; with other ones left out it
-        may be better.
+        A fit leaves out columns that are nearly combinations of others; leaving out other ones may
+        be better.
         """
         columns = self.problem.units.columns(units)
         doubt = self.fits.doubt(columns, w)
@@ -100,7 +100,7 @@ class UnitMoves:
         return self.fits.least_on(columns) + self.problem.cost(units) >= ceiling
 
     def _all(self, w: Floats, units: Ints, ceiling: float, swaps: bool) -> Iterator[Ints]:
-        """The units after every move, removals first."""
+        """Yield the units after every move, removals first."""
         problem, (price, budget) = self.problem, self.problem.sparsity
         others = np.setdiff1d(np.arange(problem.n_units), units)
         movable, has_room = np.setdiff1d(units, problem.keep), units.size < budget
@@ -116,7 +116,7 @@ class UnitMoves:
                 yield np.sort(np.append(base, unit))
 
     def _suspects(self, w: Floats, units: Ints, ceiling: float, swaps: bool) -> Iterator[Ints]:
-        """The units after every move that projections do not exclude, the likeliest first."""
+        """Yield the units after every move not excluded by projections, most promising first."""
         columns = self.problem.units.columns(units)
         fit = self.fits.minimum(columns, w)
         support = self._projections.support(units, fit.w)
@@ -131,7 +131,7 @@ class UnitMoves:
             yield changes.after(int(i))
 
     def _limits(self, changes: Changes, errors: Floats, swaps: bool) -> Floats:
-        """What the moves may change at best; nothing is known where only the data can tell."""
+        """Bound the changes of all moves from below; −inf where only the data can decide."""
         entries = changes.entries()
         size = np.abs(changes.fixed)[:, None] + np.abs(changes.gains)
         with np.errstate(invalid="ignore"):

@@ -1,10 +1,10 @@
-"""What single changes of units are worth at most, from orthogonal projections of the columns.
+"""Upper bounds on the gain of single changes of units, from orthogonal projections of the columns.
 
-As `unit_table`, for the last word: with orthonormal columns Q that span a support and z_J that span
-a unit J, both with weights and ridge, J gains ½ ρ_J' M_JJ⁺ ρ_J with ρ_J = z_J'r and
-M_JJ = I − (Q'z_J)'(Q'z_J). A unit that leaves takes directions U of Q with it: that costs
-½‖U'Q'(fit)‖², and afterwards ρ_J and M_JJ have the shares along U in addition. Every number comes
-with its rounding, which grows with the inverse of distances and not with its square.
+Like `unit_table`, but for the final check: with orthonormal columns Q that span a support and z_J
+that span a unit J, both with weights and ridge, J gains ½ ρ_J' M_JJ⁺ ρ_J with ρ_J = z_J'r and M_JJ
+= I − (Q'z_J)'(Q'z_J). Removing a unit also removes directions U of Q, which costs ½‖U'Q'(fit)‖²,
+and adds the shares along U to ρ_J and M_JJ. Every number comes with its rounding error, which grows
+with the inverse of distances rather than their square.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 CHUNK, KNOWN = 2**23, 2**25
-"""Entries of columns that are made at a time; and of all, up to which they are remembered."""
+"""Entries of columns computed at a time; and entries in total up to which they are cached."""
 CLOSE = 1e-6
-"""Squared distance from a support below which it is read off the columns and not off shares."""
+"""Squared distance from a support below which it is computed from the columns, not from shares."""
 
 
 class Chunk(NamedTuple):
@@ -48,13 +48,13 @@ class Chunk(NamedTuple):
     Attributes
     ----------
     units : ndarray of int64
-    layout : kernels.Layout
+    layout : kernels.UnitLayout
     Z : ndarray (m, N)
         Their rows of the data.
     below : list of ndarray (·, d)
-        For each unit their other rows, that no unit shares: those of the ridge.
+        For each unit its rows of the ridge, which no other unit shares.
     low, high : ndarray (N,)
-        Bounds of the coefficients of one-column units; else none.
+        Bounds on the coefficients of one-column units; infinite for others.
     """
 
     units: Ints
@@ -81,10 +81,10 @@ class Support(NamedTuple):
         Their coefficients.
     rest : ndarray (r, q)
         The residual.
-    held : ndarray (k,)
-        What the multiplier of each column counts.
-    blur, error : float
-        Rounding of projections of unit columns, and of slopes.
+    slack_gain : ndarray (k,)
+        Contribution of the bound multipliers of each column.
+    rounding, error : float
+        Rounding error of projections of unit columns, and of slopes.
     """
 
     units: Ints
@@ -99,10 +99,10 @@ class Support(NamedTuple):
 
 
 class Leaving(NamedTuple):
-    """Directions U (s, l) of a support that a unit takes with it, and the fit's share P there.
+    """Directions U (s, l) that a support loses with a unit, and the fit's share P along them.
 
-    `is_known` where fits on what stays leave out nothing but combinations: a column that was one
-    beside the unit may be none without it.
+    `is_known`: every column that the reduced fit drops is an exact linear combination of the rest
+    (a column redundant beside the unit need not be redundant without it).
     """
 
     unit: int
@@ -131,7 +131,7 @@ class UnitProjections:
         return iter(self._known) if is_small else self._made()
 
     def _made(self) -> Iterator[Chunk]:
-        """All units, some at a time."""
+        """Yield all units, some at a time."""
         problem = self.problem
         members = [problem.units.members(unit) for unit in range(self.rules.n_units)]
         sizes = np.cumsum([part.size for part in members])
@@ -172,7 +172,7 @@ class UnitProjections:
     def _limits(
         self, parts: list[Floats], members: list[Ints], scale: Floats
     ) -> tuple[kernels.Layout, Floats, Floats]:
-        """Where the columns of units are, and bounds of those that are alone."""
+        """Lay out the columns of units, with bounds for one-column units."""
         sizes = np.array([part.shape[1] for part in parts], dtype=np.int64)
         ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         places = np.concatenate([[0], np.cumsum(sizes**2)]).astype(np.int64)
@@ -189,9 +189,10 @@ class UnitProjections:
     # -- supports ----------------------------------------------------------------------------------
 
     def support(self, units: Ints, w: Floats) -> Support | None:
-        """The support of some units, w its fit; None where fits leave out what is no combination.
+        """Describe the support of some units with fit w.
 
-        Then nothing is known of supports that contain it.
+        Return None if the fit had to drop a column that is not an exact combination of the others;
+        no bound is then valid for supersets.
         """
         problem = self.problem
         members = [problem.units.members(int(unit)) for unit in units]
@@ -217,7 +218,7 @@ class UnitProjections:
         )  # fmt: skip
 
     def _leaving(self, support: Support, unit: int) -> Leaving:
-        """What a unit takes with it."""
+        """Describe the removal of a unit."""
         own = support.owner == unit
         others, s, is_known = support.A[:, ~own], support.Q.shape[1], True
         if others.shape[1] == 0:
@@ -235,9 +236,9 @@ class UnitProjections:
     # -- moves -------------------------------------------------------------------------------------
 
     def changes(self, support: Support) -> tuple[Changes, Floats]:
-        """What every single addition, removal and swap would change at most; and the rounding.
+        """Bound the change by every single addition, removal and swap, with rounding errors.
 
-        The latter is that of `fixed`; gains are as large as rounding may make them.
+        The errors are those of `fixed`; gains are as large as rounding permits.
         """
         rules, (price, budget) = self.rules, self.rules.sparsity
         s, q = support.Q.shape[1], support.z.shape[1]
@@ -245,7 +246,7 @@ class UnitProjections:
         moves: list[Leaving] = []
         if has_room:
             moves.append(Leaving(-1, np.empty((s, 0)), np.empty((0, q)), 0.0, 0.0))
-        # without a price, and with room, a swap is never better than the addition it contains
+        # with room and no price, a swap never beats the addition it contains
         if price > 0.0 or not has_room:
             moves += [self._leaving(support, int(u)) for u in units if not rules.is_kept[u]]
         out = np.array([move.unit for move in moves], dtype=np.int64)
@@ -254,7 +255,7 @@ class UnitProjections:
         is_known = np.array([move.is_known for move in moves], dtype=np.bool_)
         removals = np.full(units.size, np.inf)
         if price > 0.0:
-            costs = np.where(is_known, fixed, -np.inf)  # only a fit can tell
+            costs = np.where(is_known, fixed, -np.inf)  # only a fit can decide
             removals[np.searchsorted(units, out[out >= 0])] = costs[out >= 0]
         gains = np.zeros((len(moves), rules.n_units))
         doubts = np.zeros(gains.shape, dtype=np.bool_)
@@ -269,7 +270,7 @@ class UnitProjections:
     def _enter(
         self, support: Support, moves: list[Leaving], chunk: Chunk, gains: Floats, doubts: Bools
     ) -> None:
-        """Gains of the units of a chunk, after every move."""
+        """Compute the gains of the units of a chunk after every removal."""
         m, q = self.problem.n_samples, support.z.shape[1]
         layout, Z = chunk.layout, chunk.Z
         if Z.shape[1] == 0:
@@ -281,7 +282,7 @@ class UnitProjections:
         M = np.empty_like(own)
         kernels.unit_pivots(layout, shares, shares, own, M)
         largest = int(sizes.max())
-        # of a pivot, and of the shares along what leaves
+        # rounding of a pivot, and of the shares along removed directions
         blur = (4.0 * support.blur + EPSILON * (shares.shape[1] + 8.0)) * largest
         is_near: dict[int, Floats] = {}
         for b, move in enumerate(moves):
@@ -309,7 +310,7 @@ class UnitProjections:
             doubts[b, chunk.units] = ~np.isfinite(found)
 
     def _beside(self, support: Support, chunk: Chunk, i: int) -> Floats:
-        """Triangular factor of what the columns of a unit have beside a support."""
+        """Compute a triangular factor of the residual of a unit's columns on a support."""
         m, layout = self.problem.n_samples, chunk.layout
         Z = chunk.Z[:, layout.starts[i] : layout.starts[i + 1]]
         extended = np.vstack([Z, np.zeros((support.Q.shape[0] - m, Z.shape[1]))])
@@ -319,10 +320,10 @@ class UnitProjections:
 
 
 def _gain_closely(W: Floats, rho: Floats, blur: float, error: float) -> float:
-    """½ρ'(W'W)⁺ρ at most, where W is nearly singular; infinite where only a fit can tell.
+    """Bound ½ρ'(W'W)⁺ρ where W is nearly singular; infinite if only a fit can decide.
 
-    Along a direction that is a combination of the support there is nothing to gain, unless bounds
-    hold it back. One that is only nearer than what is known of the span is none for certain.
+    A direction that is a combination of the support gains nothing, unless bounds restrict it. A
+    direction closer to the span than its accuracy is undecided.
     """
     values, vectors = np.linalg.svd(W)[1:]
     values = np.append(values, np.zeros(len(vectors) - values.size))
@@ -335,7 +336,7 @@ def _gain_closely(W: Floats, rho: Floats, blur: float, error: float) -> float:
 
 
 def _bases(stack: Floats) -> list[Floats]:
-    """Orthonormal columns that span those of each matrix of a stack (g, m, d)."""
+    """Return orthonormal columns that span those of each matrix of a stack (g, m, d)."""
     if stack.shape[1] < stack.shape[2]:
         return [orthonormal(A) for A in stack]
     Q, R = np.linalg.qr(stack)

@@ -1,13 +1,13 @@
-"""Least squares in units of several columns, within bounds, at prices of their own: all moves.
+"""Least squares in units of several columns, with bounds and unit costs: the value of all moves.
 
-On a support S with inverse K of its Gram matrix, coefficients V and slopes R outside, a unit J that
-enters gains ½ tr R_J' M_JJ⁺ R_J, with M_JJ = G_JJ − U_J'KU_J; a unit I that leaves costs
-½ tr V_I' inv(K_II) V_I; a swap is a leave, and an entry in the table that it leaves.
+On a support S with inverse K of its Gram matrix, coefficients V and slopes R outside, an entering
+unit J gains ½ tr R_J' M_JJ⁺ R_J, with M_JJ = G_JJ − U_J'KU_J; a leaving unit I costs ½ tr V_I'
+inv(K_II) V_I; a swap is a removal followed by an entry in the resulting table.
 
-With bounds V is the best point within them, and the linear terms are changed by the multipliers of
-the bounds that hold, so that V is the free minimizer on S. That is the Lagrangian, which is nowhere
-above the loss within the bounds: what a move is worth there is a limit of what it is worth in
-truth. So moves are fitted in that order, until one is better than what others promise.
+With bounds V is the best point within them, and the linear terms are corrected by the multipliers
+of the active bounds, so that V is the free minimizer on S. This is the Lagrangian, which is nowhere
+above the loss within the bounds, so its moves bound the true ones. Moves are therefore fitted in
+that order until one is better than the bounds of the rest.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _lapack: Any = lapack
 
 NOTHING, NO_BLOCK = np.empty(0, dtype=np.int64), np.empty((0, 0))
 TIED = 1e-7
-"""Share of a unit column that is a combination of others, below which it does not need them."""
+"""Share of a unit column explained by others, below which it does not depend on them."""
 
 
 class Rules(NamedTuple):
-    """What is counted, at which price, within which bounds."""
+    """What is counted, at which price and within which bounds."""
 
     units: Units
     n_units: int
@@ -48,7 +48,7 @@ class Rules(NamedTuple):
 
     @classmethod
     def of(cls, problem: Problem) -> Rules:
-        """Those of a problem."""
+        """Extract the rules of a problem."""
         n, costs = problem.n_units, problem.costs
         is_kept = np.zeros(n, dtype=np.bool_)
         is_kept[problem.keep] = True
@@ -56,7 +56,7 @@ class Rules(NamedTuple):
         return cls(problem.units, n, problem.sparsity, costs, problem.bounds, is_kept)
 
     def take(self, chosen: Ints) -> Rules:
-        """The same of some units."""
+        """Restrict the rules to some units."""
         columns, bounds = self.units.columns(chosen), self.bounds
         bounds = None if bounds is None else (bounds[0][columns], bounds[1][columns])
         return Rules(
@@ -65,11 +65,11 @@ class Rules(NamedTuple):
         )  # fmt: skip
 
     def cost(self, units: Ints) -> float:
-        """The price of some units."""
+        """Compute the price of some units."""
         return self.sparsity.price * float(self.costs[units].sum())
 
     def layout(self) -> kernels.Layout:
-        """The columns of the units, and the places of their blocks."""
+        """Lay out the columns of the units, and the places of their blocks."""
         parts = [self.units.members(unit) for unit in range(self.n_units)]
         sizes = np.array([part.size for part in parts], dtype=np.int64)
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -84,20 +84,20 @@ class Base(NamedTuple):
     ----------
     units : ndarray of int64
     columns : ndarray of int64
-        All columns of these, by units.
+        All their columns, by units.
     owner : ndarray of int64, as `columns`
         The unit of each.
     V : ndarray (columns, q)
     value : float
-        The loss there, less that of nothing.
+        The loss there, less that of the empty support.
     basis : ndarray of int64
-        Positions of columns that do not depend on each other, among `columns`.
+        Positions of independent columns among `columns`.
     K : ndarray
         The inverse of the Gram matrix of these.
     pull : ndarray (columns, q)
         The linear terms for which V is the free minimizer.
     excess : ndarray, as `units`
-        What leaving costs beyond the free loss, since multipliers of the unit no longer count.
+        Cost of removal beyond the free loss, since multipliers of the unit no longer count.
     """
 
     units: Ints
@@ -112,12 +112,12 @@ class Base(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether no column depends on others."""
+        """Whether all columns are independent."""
         return self.basis.size == self.columns.size
 
 
 class Table(NamedTuple):
-    """What a base says of all columns: shares T = UK (n, basis), slopes R (n, q), blocks M."""
+    """Facts about all columns given a base: shares T = UK (n, basis), slopes R (n, q), blocks M."""
 
     base: Base
     T: Floats
@@ -126,24 +126,24 @@ class Table(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """What every move would change.
+    """The change by every move.
 
     Attributes
     ----------
     units : ndarray of int64
         The support.
     out : ndarray of int64 (b,)
-        What leaves, −1 for nothing.
+        The leaving unit, −1 for none.
     fixed : ndarray (b,)
-        What that costs, less its price.
+        The cost of its removal, less its price.
     gains : ndarray (b, units)
-        What a unit gains that enters then; minus infinity for those that cannot.
+        The gain of a unit that then enters; minus infinity for those that cannot.
     prices : ndarray (units,)
-        What it pays.
+        The price of each unit.
     doubts : ndarray of bool (b, units)
-        Whether only the data can tell.
+        Whether only the data can decide.
     removals : ndarray (k,)
-        Changes by leaving alone, of every unit of the support.
+        Changes by removal alone, of every unit of the support.
     """
 
     units: Ints
@@ -155,13 +155,13 @@ class Changes(NamedTuple):
     removals: Floats
 
     def entries(self, weight: Floats | float = 1.0) -> Floats:
-        """The changes by entries, (b, units), whose gains are scaled by weights."""
+        """Compute the changes by entries, (b, units), with gains scaled by weights."""
         with np.errstate(invalid="ignore"):
             change = self.fixed[:, None] + self.prices - self.gains * weight
         return np.where(np.isfinite(self.gains) & (np.asarray(weight) > 0.0), change, np.inf)
 
     def after(self, at: int) -> Ints:
-        """The units after a move: of the entries, row by row, then of the removals."""
+        """Return the units after a move: entries are numbered row by row, then removals."""
         b, unit = divmod(at, self.prices.size)
         if b == self.out.size:
             return np.delete(self.units, unit)
@@ -170,7 +170,7 @@ class Changes(NamedTuple):
 
 
 class UnitTable:
-    """min_V ½ Σ_i w_i ‖z_i − V'x_i‖² + ½·ridge·‖V‖² + the prices of the units that V has.
+    """min_V ½ Σ_i w_i ‖z_i − V'x_i‖² + ½·ridge·‖V‖² + the prices of the units in V.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ class UnitTable:
         X' diag(w) X + ridge·I.
     B : ndarray (n, q)
         X' diag(w) z.
-    rules : Rules
+    rules : UnitRules
     tolerance : float
         Smaller improvements are rounding.
     """
@@ -189,7 +189,7 @@ class UnitTable:
 
     @lazy
     def own(self) -> Floats:
-        """The blocks G_JJ of all units, one after the other."""
+        """The blocks G_JJ of all units, concatenated."""
         order, starts, places = self._layout
         own = np.empty(places[-1])
         for unit in range(self.rules.n_units):
@@ -202,7 +202,7 @@ class UnitTable:
     # -- supports ----------------------------------------------------------------------------------
 
     def base(self, units: Ints, start: Base | None = None) -> Base:
-        """The support of some units, fitted; from another one, where there are bounds."""
+        """Fit the support of some units, with bounds from a starting one."""
         rules = self.rules
         parts = [rules.units.members(int(unit)) for unit in units]
         owner = np.repeat(units, [part.size for part in parts])
@@ -224,7 +224,7 @@ class UnitTable:
         return Base(units, columns, owner, V, value, basis, K, pull, excess)
 
     def _from(self, start: Base | None, columns: Ints) -> Floats:
-        """The coefficients of a base on some columns, zero for those it has not."""
+        """Return the coefficients of a base on some columns, zero for new ones."""
         V = np.zeros((columns.size, self.B.shape[1]))
         if start is not None:
             whole = np.zeros_like(self.B)
@@ -233,18 +233,18 @@ class UnitTable:
         return V
 
     def fit(self, units: Ints) -> tuple[Ints, Floats]:
-        """The columns of some units, and their coefficients."""
+        """Return the columns of some units, and their coefficients."""
         base = self.base(units)
         return base.columns, base.V
 
     # -- moves -------------------------------------------------------------------------------------
 
     def changes(self, base: Base) -> Changes:
-        """What every single addition, removal and swap would change, at most for their good."""
+        """Bound the change by every single addition, removal and swap from below."""
         rules, (price, budget) = self.rules, self.rules.sparsity
         has_room = base.units.size < budget
         table = self._table(base, self._rows(base))
-        # without a price, and with room, a swap is never better than the addition it contains
+        # with room and no price, a swap never beats the addition it contains
         leaving = np.empty(0, dtype=np.int64)
         if price > 0.0 or not has_room:
             leaving = np.flatnonzero(~rules.is_kept[base.units])
@@ -261,7 +261,8 @@ class UnitTable:
     def _exchanges(
         self, table: Table, leaving: Ints, has_room: bool
     ) -> tuple[Floats, Floats, Bools]:
-        """(costs, gains, doubts) where nothing leaves, if there is room, then each of some units.
+        """Compute (costs, gains, doubts) of entries without removal, if there is room, and after
+        each.
 
         `leaving` are positions among the units of the base.
         """
@@ -293,25 +294,25 @@ class UnitTable:
         return costs, gains, doubts
 
     def _rows(self, base: Base) -> Floats:
-        """The rows of the support's columns, (n, columns)."""
+        """Return the rows of the support's columns, (n, columns)."""
         return np.ascontiguousarray(self.gram.rows(base.columns).T)
 
     def _table(self, base: Base, U: Floats) -> Table:
-        """What a base says of all columns, from the rows of its own, O(ns²)."""
+        """Compute the table of a base from its rows, O(ns²)."""
         part = U if base.is_whole else np.ascontiguousarray(U[:, base.basis])
         T, M = part @ base.K, np.empty_like(self.own)
         kernels.unit_pivots(self._layout, part, T, self.own, M)
         return Table(base, T, self.B - U @ base.V, M)
 
     def _leave_tied(self, base: Base, i: int) -> tuple[float, tuple[Floats, Bools]]:
-        """What leaving costs a unit that columns of others depend on, and what units gain then."""
+        """Compute the cost of removing a unit that others depend on, and the gains afterwards."""
         rest = self._without(base, int(base.units[i]))
         cost = 0.5 * float(np.vdot(base.pull, base.V)) + rest.value
         # slopes of the Lagrangian are those of the loss outside the support
         return max(cost, 0.0), self._gains(self._table(rest, self._rows(rest)))
 
     def _tied(self, table: Table) -> set[int]:
-        """The units without which columns of others that depend on them now would count."""
+        """Find the units that columns of other units depend on."""
         base = table.base
         if base.is_whole:
             return set()
@@ -325,7 +326,7 @@ class UnitTable:
         return set(base.owner[base.basis[is_tied.any(axis=0)]].tolist())
 
     def _without(self, base: Base, unit: int) -> Base:
-        """The base that is left of another one, by the same linear terms, as if free."""
+        """Remove a unit from a base, with the same linear terms and without bounds."""
         rest = base.owner != unit
         columns, pull = base.columns[rest], base.pull[rest]
         basis, K = independent_inverse(self.gram.rows(columns)[:, columns])
@@ -337,7 +338,7 @@ class UnitTable:
         )  # fmt: skip
 
     def _gains(self, table: Table) -> tuple[Floats, Bools]:
-        """(gains, doubts) of every unit that enters, where none leaves."""
+        """Compute (gains, doubts) of every entering unit when none leaves."""
         n, q = self.B.shape
         low, high = self.rules.bounds or (np.full(n, -np.inf), np.full(n, np.inf))
         largest = int(np.diff(self._layout.starts).max())
@@ -352,9 +353,9 @@ class UnitTable:
 
 
 def independent_inverse(H: Floats) -> tuple[Ints, Floats]:
-    """(positions of columns that do not depend on each other, the inverse of their Gram matrix).
+    """Return (positions of independent columns, the inverse of their Gram matrix).
 
-    By a Cholesky factorization that takes the farthest column next, in units of the diagonal.
+    Uses a Cholesky factorization that pivots on the farthest column, relative to the diagonal.
     """
     if H.size == 0:
         return np.empty(0, dtype=np.int64), np.empty((0, 0))

@@ -1,4 +1,4 @@
-"""The words of certificates and proofs: for `str`, for the command line and for the report."""
+"""Sentences about certificates and proofs: for `str`, the command line and the report."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ LISTED = 4
 
 
 def of_certificate(found: Certificate) -> str:
-    """A certificate in the terms of the paper, columns by their numbers."""
+    """Describe a certificate in the terms of the paper, columns by number."""
     name = f"block-{found.level}" if isinstance(found.level, int) else str(found.level)
     outside = f" with the outside {found.outside}" if found.outside else ""
     if not found.holds:
@@ -79,14 +79,14 @@ def of_certificate(found: Certificate) -> str:
 
 
 def is_global(found: Certificate) -> bool:
-    """Whether a certificate is about all columns at once, and so about all other points."""
+    """Check if a certificate covers all columns at once, and so all other points."""
     return found.complete and found.n_blocks == 1
 
 
 def claim_of(
     found: Certificate, names: Sequence[str], n_kept: int = 0, is_exact: bool = True
 ) -> str:
-    """A certificate without the terms of the paper, columns by their names."""
+    """Describe a certificate without the terms of the paper, columns by name."""
     if not found.holds:
         columns = ", ".join(names[j] for j in found.block or ())
         return f"Refuted: {_refutation(found, columns)}"
@@ -110,14 +110,14 @@ def claim_of(
 
 
 def unknown_claim(level: int | str, is_sampled: bool) -> str:
-    """What is said of a level where no certificate is within reach."""
+    """Describe a level for which no certificate is within reach."""
     if is_sampled:
         return f"Not known: a pick of {level} columns is too large to be searched; lower --level."
     return f"Not known: all changes of {level} columns are too many; try --samples 10000."
 
 
 def one_by_one(level: int | str, is_sampled: bool) -> str:
-    """What is said where only columns one by one, without bounds, could be answered for."""
+    """Describe a level that only columns chosen one by one, without bounds, have."""
     what = "--samples is" if is_sampled else f"changes of {level} columns at once are"
     return (
         f"Not known: {what} for columns that are chosen one by one, without bounds and for one "
@@ -138,7 +138,7 @@ def _confidence(found: Certificate) -> str:
 
 
 def supposing(n_kept: int) -> str:
-    """What a claim supposes: columns that were kept as asked are not up for choice."""
+    """Name the kept columns as a condition of a claim."""
     return "" if n_kept == 0 else f"with the {'columns' if n_kept > 1 else 'column'} kept, "
 
 
@@ -146,7 +146,7 @@ def supposing(n_kept: int) -> str:
 
 
 def verdict(proof: Proof) -> str:
-    """A few words for the kind."""
+    """Name the kind of a proof in a few words."""
     if proof.kind == "tried" and proof.is_complete:
         return "No single exchange helps"
     return VERDICTS[proof.kind]
@@ -216,13 +216,13 @@ def _known(proof: Proof, choice: Choice) -> str:
 
 
 def at_most(gap: float) -> str:
-    """A bound in percent, rounded up so that it holds: whole ones, or tenths below one."""
+    """Format a bound in percent, rounded up: whole numbers, or tenths below one."""
     steps = 100.0 if gap > 0.01 else 1000.0
     return percent(max(1, ceil(steps * gap - ROUNDING)) / steps)
 
 
 def sentence(proof: Proof, choice: Choice) -> str:
-    """The verdict and what is known, for a line of text."""
+    """Combine verdict and knowledge into a line of text."""
     if choice.n_chosen == 0:
         return "No column is chosen: the prediction is the same for all rows."
     if proof.kind == "all" and choice.n_chosen == choice.n_features:
@@ -239,7 +239,7 @@ def sentence(proof: Proof, choice: Choice) -> str:
 
 
 def proven(proof: Proof, choice: Choice, names: Sequence[str]) -> str:
-    """The whole of what is proven, for those who want to know exactly."""
+    """Describe in full what is proven."""
     budget, n = choice.budget, choice.n_features
     if proof.kind == "all":
         return (
@@ -265,7 +265,7 @@ def proven(proof: Proof, choice: Choice, names: Sequence[str]) -> str:
 
 
 def _proven_changes(proof: Proof, choice: Choice) -> str:
-    """Which changes of a point that may not be the best do not help."""
+    """Say which changes of a possibly suboptimal point do not help."""
     if proof.kind == "single":
         return (
             "Adding or removing any one column, all coefficients fitted anew, does not lower the "
@@ -288,7 +288,7 @@ def _proven_changes(proof: Proof, choice: Choice) -> str:
 
 
 def left_open(proof: Proof, choice: Choice) -> str:
-    """What was searched for without a proof, or what no proof can say."""
+    """Say what was searched without proof, or what no proof can cover."""
     if proof.is_optimal:
         return ABOUT_ROWS
     if proof.kind == "refuted":
@@ -314,10 +314,10 @@ def of_search(
     proof: Proof, choice: Choice, here: float, found: Result, gap: float, chosen: Sequence[str],
     seconds: float,
 ) -> str:  # fmt: skip
-    """What an exact search of so many seconds says of a point: its objective, and how far it is.
+    """Describe what an exact search of so many seconds says of a point with this objective.
 
-    `chosen` are the names of the columns that it has found. Its own note says why there is no
-    bound.
+    `chosen` names the columns that it found, `gap` is its gap. If there is no bound, its own note
+    says why.
     """
     if proof.kind == "refuted":
         better = f"{here:.8g} to {found.objective:.8g}"
@@ -345,7 +345,7 @@ def _exchange(proof: Proof, names: Sequence[str]) -> str:
 
 
 def n_subsets(n: int, k: int) -> str:
-    """How many subsets there are, in a form that can be read."""
+    """Format the number of subsets readably."""
     number = comb(n, k)
     if number < 10**6:
         return f"{number:,}".replace(",", " ")
