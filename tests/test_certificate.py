@@ -222,7 +222,7 @@ def test_sparse_equals_dense_and_is_not_densified(level, rng, monkeypatch):
 def test_largest_curvature_of_many_columns(rng):
     X = rng.standard_normal((50, 100))
     problem = as_problem(X, np.ones(50), alpha=1.0, ridge=0.5)
-    L = stationarity.largest_curvature(stationarity.Point(problem, np.zeros(100)))
+    L = stationarity.largest_curvature(stationarity.QuadraticPoint(problem, np.zeros(100)))
     assert L == pytest.approx(np.linalg.norm(X, 2) ** 2 + 0.5, rel=1e-10)
 
 
@@ -347,7 +347,7 @@ def test_only_a_gain_above_the_tolerance_is_confirmed():
     # at w = 1 - delta the gain of the best point is delta²/2, and the tolerance about 5e-14
     for delta, counts in ((1e-7, False), (1e-6, True)):
         problem = as_problem(np.ones((1, 1)), np.ones(1), n_nonzero_coefs=1)
-        point = stationarity.Point(problem, np.array([1.0 - delta]))
+        point = stationarity.QuadraticPoint(problem, np.array([1.0 - delta]))
         better = point.confirm(np.array([0]), np.array([1.0]))
         assert (better is not None) == counts
 
@@ -365,7 +365,7 @@ def test_model_of_a_problem_with_intercept_touches_it_and_lies_above(loss, is_we
             as_problem(X, y, n_nonzero_coefs=3, loss=loss, ridge=0.1, sample_weight=weights)
         ).problem
         w = np.concatenate([rng.standard_normal(2), np.zeros(3)])
-        model = stationarity.Point(problem, w).model
+        model = stationarity.QuadraticPoint(problem, w).model
         np.testing.assert_allclose(model.gradient(w), problem.gradient(w), rtol=1e-8, atol=1e-9)
         for _ in range(10):
             z = w + 0.5 * rng.standard_normal(5)

@@ -12,7 +12,7 @@ import blockl0
 import convex
 from blockl0 import L0Classifier, L0Regressor, l0_path
 from blockl0.certificate import rough_bases
-from blockl0.certificate.dual_bounds import Base, DualBounds, largest_entries
+from blockl0.certificate.dual_bounds import DualBounds, FittedSupport, largest_entries
 from blockl0.certificate.single_moves import SingleMoves
 from blockl0.certificate.softmax_bounds import SoftmaxBounds
 from blockl0.losses import LOSSES, Huber, Logistic, Softmax, Tweedie, entropy_excess
@@ -334,7 +334,7 @@ def test_no_column_is_excluded_that_would_improve(loss, has_price):
             there = [fits.minimum(np.sort([*S, i]), fit.w).value for i in (3, 4, 5)]
             gains.append(fit.value - np.array(there))
             needed = float(np.median(gains[-1])) * 0.99
-            bases.append(Base(S, fit.w, fit.intercept, fit.value, eta, needed, left))
+            bases.append(FittedSupport(S, fit.w, fit.intercept, fit.value, eta, needed, left))
         for group in bounds.groups(bases):
             for base, columns in zip(group, bounds.candidates(support, group), strict=True):
                 own = gains[[b.left for b in bases].index(base.left)]
@@ -411,7 +411,7 @@ def test_softmax_bounds_exclude_no_column_that_would_improve():
         there = [minimize_on(problem, zero, np.array([0, 1, i])).value for i in range(2, 6)]
         gains = point.value - np.array(there)
         for needed in np.quantile(gains, [0.3, 0.7, 0.99]):
-            base = Base(S, point.w, 0.0, point.value, eta, needed, -1)
+            base = FittedSupport(S, point.w, 0.0, point.value, eta, needed, -1)
             improving = set(2 + np.flatnonzero(gains > needed + 1e-9))
             assert improving <= set(bounds.candidates(S, [base])[0])
             assert improving <= set(bounds.closer(base, np.arange(2, 6)))
@@ -562,7 +562,7 @@ def test_what_a_point_that_is_no_fit_may_gain_itself_is_part_of_the_bound(seed):
     value = problem.smooth(w)
     for enters in rng.choice(np.arange(3, 40), 4, replace=False):
         best = fits.minimum(np.append(there, enters)).value
-        base = Base(there, w, 0.0, value, X @ w, (value - best) * (1.0 - 1e-4), 0)
+        base = FittedSupport(there, w, 0.0, value, X @ w, (value - best) * (1.0 - 1e-4), 0)
         assert enters in DualBounds(problem).candidates(np.arange(3), [base])[0]
 
 

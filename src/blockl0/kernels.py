@@ -2069,7 +2069,7 @@ def mix(mixture, at_zero, target, max_steps):
 # --------------------------------------------------------------------------------------------------
 
 
-class Layout(NamedTuple):
+class UnitLayout(NamedTuple):
     """Which columns a unit has, and where its block stands among those of all units."""
 
     order: NDArray[np.int64]  # (n,) the columns by units

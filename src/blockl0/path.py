@@ -365,7 +365,7 @@ class _Point:
         """Settle from another point; True if that is better, or if this one must be replaced."""
         budget, w = self.search.problem.sparsity.budget, other.w
         start, passes = self.run.seconds, self.search.n_passes
-        if self.search.problem.held(w).size > budget:
+        if self.search.problem.occupied(w).size > budget:
             w = self.search.shrink(w, budget)
         found = self.search.settle(self.search.start(w, self.run), self.run, self.rng)
         self.search.release()

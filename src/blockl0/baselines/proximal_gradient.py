@@ -64,7 +64,7 @@ class ProximalGradient:
     @property
     def objective(self) -> float:
         """Return f(w) + price·‖w‖₀, whatever h is; kept columns at zero are paid for, too."""
-        return self.smooth + self.problem.cost(self.problem.held(self.w))
+        return self.smooth + self.problem.cost(self.problem.occupied(self.w))
 
     @property
     def merit(self) -> float:

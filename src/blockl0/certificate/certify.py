@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.blas import one_blas_thread
-from blockl0.certificate import on_the_loss, stationarity
+from blockl0.certificate import stationarity, true_loss
 from blockl0.certificate.point import Better, PointUnderTest
 from blockl0.certificate.proof import SURE, TOL
-from blockl0.certificate.stationarity import Point
+from blockl0.certificate.stationarity import QuadraticPoint
 from blockl0.certificate.words import of_certificate
 from blockl0.problem.moments import problem_of
 from blockl0.problem.problem import Problem
@@ -187,15 +187,15 @@ def certify_problem(
     """Certify a point of a problem that is already built; parameters as in `certify`."""
     check_choice("outside", outside, ("refit", "fixed"))
     tol, rng = check_nonnegative("tol", tol), check_random_state(random_state)
-    if on_the_loss.applies(problem):
+    if true_loss.applies(problem):
         # tall data are replaced by a factor for several responses and groups, too
         itself = PointUnderTest(reduced(problem), _check_coef(coef, problem), tol)
-        better = on_the_loss.improve(itself, level, outside, n_samples)
+        better = true_loss.improve(itself, level, outside, n_samples)
         is_block = not isinstance(level, str)
         found = itself.on(problem, better)
         return _certificate(*found, level, outside if is_block else None, None)
     # on tall data the factor is tested, and its answer confirmed on all rows
-    point = Point(reduced(problem), _check_coef(coef, problem), tol)
+    point = QuadraticPoint(reduced(problem), _check_coef(coef, problem), tol)
     if isinstance(level, str):
         check_choice("level", level, ("basic", "L"))
         if n_samples is not None:
@@ -242,7 +242,7 @@ def _check_coef(coef: Any, problem: Problem) -> Floats:
     """Return a fresh float64 copy of the point, scaled like the columns of the design."""
     n, budget = problem.n_features, problem.sparsity.budget
     w = check_coefficients("coef", coef, n, problem.scale, problem.n_outputs)
-    nnz = problem.held(w).size
+    nnz = problem.occupied(w).size
     if nnz > budget:
         what = "nonzeros (columns" if problem.units is COLUMNS else "groups (those"
         raise ValueError(

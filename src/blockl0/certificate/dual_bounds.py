@@ -60,7 +60,7 @@ ROUNDING = 1e-6
 """Relative error of a gain whose pivot has lost eight digits, with a margin."""
 
 
-class Base(NamedTuple):
+class FittedSupport(NamedTuple):
     """A fit on some columns, and the gain that one more column needs.
 
     The needed gain is relative to the point under test. The predictor `eta` includes the intercept;
@@ -88,10 +88,10 @@ class DualBounds:
         self.unit = float(getattr(self.loss, "unit", 1.0))
         self.is_known = hasattr(self.loss, "conjugate") and hasattr(self.loss, "dual_curvature")
         self._largest: Floats | None = None
-        self._last: tuple[Base, ColumnModel | None] | None = None
+        self._last: tuple[FittedSupport, ColumnModel | None] | None = None
         self._bends: dict[tuple[int, float], tuple[Floats, Floats]] = {}
         # estimated cost of the cheapest change excluded by a pass
-        self.least = np.inf
+        self.cheapest_change = np.inf
 
     @property
     def largest(self) -> Floats:
@@ -104,13 +104,13 @@ class DualBounds:
         """Decide if approximate fits are worth a pass: one pass serves many of them."""
         return self.is_known
 
-    def groups(self, bases: list[Base]) -> Iterator[list[Base]]:
+    def groups(self, bases: list[FittedSupport]) -> Iterator[list[FittedSupport]]:
         """Group fits whose curvatures are similar, so that their minimum bounds all of them
         tightly.
 
         A group is also kept if its minimum is large enough to exclude pure-noise columns.
         """
-        group: list[Base] = []
+        group: list[FittedSupport] = []
         least, total, largest = np.zeros(0), 0.0, 0.0
         for base in sorted(bases, key=lambda base: base.needed):
             own = self._curvature(base, REACHES[0] * self.unit)
@@ -139,7 +139,7 @@ class DualBounds:
         is_small = chance * squares / bend <= CHANCES * needed
         return bool(is_small and CLIPPED * step <= REACHES[0] * self.unit)
 
-    def candidates(self, support: Ints, bases: list[Base]) -> list[Ints]:
+    def candidates(self, support: Ints, bases: list[FittedSupport]) -> list[Ints]:
         """Return, for each base, the columns outside the support that passes over X do not exclude.
 
         A base is the support, possibly less one column. Passes with decreasing reach continue as
@@ -159,10 +159,10 @@ class DualBounds:
                     continue
                 for part in self.problem.design.parts():
                     left[:, part] &= ~shared.excluded(part, self.largest[part], left[:, part])
-                self.least = min(self.least, shared.least)
+                self.cheapest_change = min(self.cheapest_change, shared.cheapest_change)
         return [np.flatnonzero(row) for row in left]
 
-    def _share(self, support: Ints, bases: list[Base], reach: float) -> SharedModel | None:
+    def _share(self, support: Ints, bases: list[FittedSupport], reach: float) -> SharedModel | None:
         """Build the model with the minimum curvatures of some bases."""
         A, ridge = self.problem.free_columns(support)
         h = np.minimum.reduce([self._curvature(base, reach) for base in bases])
@@ -181,14 +181,16 @@ class DualBounds:
         bends = [base.bend for base in bases]
         return SharedModel(self.problem, A, h, K, reach, slopes, rests, places, needed, bends)
 
-    def roughly(self, support: Ints, bases: list[Base]) -> list[tuple[Base, Ints]]:
+    def roughly(
+        self, support: Ints, bases: list[FittedSupport]
+    ) -> list[tuple[FittedSupport, Ints]]:
         """Pair each base with the columns that shared passes over X leave."""
-        found: list[tuple[Base, Ints]] = []
+        found: list[tuple[FittedSupport, Ints]] = []
         for some in self.groups(bases):
             found += zip(some, self.candidates(support, some), strict=True)
         return found
 
-    def closer(self, base: Base, columns: Ints) -> Ints:
+    def closer(self, base: FittedSupport, columns: Ints) -> Ints:
         """Return the columns not excluded by their own dual points; O(m(s + 1)) each.
 
         Those that certainly improve come first.
@@ -199,7 +201,7 @@ class DualBounds:
         excluded, improving = model.decide(columns)
         return np.concatenate([columns[improving], columns[~(excluded | improving)]])
 
-    def _model_at(self, base: Base) -> ColumnModel | None:
+    def _model_at(self, base: FittedSupport) -> ColumnModel | None:
         """Return the model at a base, cached for the next columns; None if it excludes nothing."""
         if self._last is None or self._last[0] is not base:
             h, model = self._curvature(base, CLOSE_REACH * self.unit), None
@@ -211,7 +213,7 @@ class DualBounds:
             self._last = base, model
         return self._last[1]
 
-    def _curvature(self, base: Base, reach: float) -> Floats:
+    def _curvature(self, base: FittedSupport, reach: float) -> Floats:
         """Return the curvatures of a base within a reach, cached for recent bases."""
         if not self.is_known:
             return np.zeros(self.problem.n_samples)
@@ -224,13 +226,13 @@ class DualBounds:
             self._bends[key] = base.eta, bends  # keeps the predictor alive, and its id unique
         return self._bends[key][1]
 
-    def _slope(self, base: Base) -> Floats:
+    def _slope(self, base: FittedSupport) -> Floats:
         """Return the slopes of the loss at a base, (m,)."""
         if base.slope is None:
             return self.loss.gradient(base.eta, self.problem.y)
         return base.slope
 
-    def _coefficients(self, base: Base, support: Ints) -> Floats:
+    def _coefficients(self, base: FittedSupport, support: Ints) -> Floats:
         v = base.w[support]
         return np.concatenate([[base.intercept], v]) if self.problem.has_intercept else v
 
@@ -248,7 +250,7 @@ class SharedModel:
         bends: list[float],
     ) -> None:  # fmt: skip
         self.problem, self.A, self.K, self.reach, self.needed = problem, A, K, reach, needed
-        self.h, self.total, self.least = h, float(h.sum()) or 1.0, np.inf
+        self.h, self.total, self.cheapest_change = h, float(h.sum()) or 1.0, np.inf
         # gains under the curvatures of the loss itself are smaller by about this factor
         self.ratios = [min(1.0, self.total / bend) if bend > 0.0 else 1.0 for bend in bends]
         self.places, self.shifts, excess, self.farther = places, [], [], []
@@ -300,7 +302,9 @@ class SharedModel:
                 X, size, U[:, some], W[:, some], G[:, some], squares[some], asked
             )
         is_out &= is_near
-        self.least = min(self.least, float(np.min(rises, initial=np.inf, where=is_out)))
+        self.cheapest_change = min(
+            self.cheapest_change, float(np.min(rises, initial=np.inf, where=is_out))
+        )
         return is_out
 
     def _clipped(
@@ -351,7 +355,7 @@ class ColumnModel:
     """
 
     def __init__(
-        self, problem: Problem, base: Base, A: Floats, ridge: Floats, v: Floats, h: Floats,
+        self, problem: Problem, base: FittedSupport, A: Floats, ridge: Floats, v: Floats, h: Floats,
         K: Floats,
     ) -> None:  # fmt: skip
         self.problem, self.base, self.A, self.ridge, self.v = problem, base, A, ridge, v

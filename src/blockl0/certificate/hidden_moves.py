@@ -109,9 +109,9 @@ def _priced(
     diagonal = np.einsum("ij,ij->i", inverse, inverse)
     finite = 0.5 * z * z / diagonal
     cost = np.where(np.isin(support, problem.keep), np.inf, finite)
-    blur = ROUNDING * np.sqrt(diagonal.max(initial=1.0))
+    rounding = ROUNDING * np.sqrt(diagonal.max(initial=1.0))
     removal = np.append(cost - price, np.inf)[:, None]
-    yield removal, np.append(blur * finite, 0.0)[:, None], np.array([-1])
+    yield removal, np.append(rounding * finite, 0.0)[:, None], np.array([-1])
     for start in range(0, columns.size, CHUNK):
         entering = columns[start : start + CHUNK]
         X, own = unit_columns_beside(problem, entering, A.shape[0])
@@ -126,7 +126,7 @@ def _priced(
         paid = np.append(cost, price if support.size < budget else np.inf)[:, None]
         # error of a slope, from the rounding of the residual and of the correction to it
         terms = np.append(finite, 0.0)[:, None] + gains + np.sqrt(gains) * np.linalg.norm(r)
-        errors = (blur + ROUNDING / np.sqrt(pivots)) * terms
+        errors = (rounding + ROUNDING / np.sqrt(pivots)) * terms
         yield np.where(usable, paid - gains, np.inf), np.where(usable, errors, 0.0), entering
 
 

@@ -15,8 +15,16 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.certificate.move_tableau import Tableau
-from blockl0.certificate.moves import CHUNK, CLEAR, MORE, Move, Node, Rules, suspects
+from blockl0.certificate.move_tableau import MoveTableau
+from blockl0.certificate.moves import (
+    CHUNK,
+    CLEAR,
+    MORE,
+    BlockMove,
+    MoveRules,
+    PartialMove,
+    suspects,
+)
 from blockl0.errors import OutOfReachError
 from blockl0.problem.orthogonal import DEPENDENT
 
@@ -36,12 +44,12 @@ LEAST_CURVATURE = 1e-11
 
 
 def find_move(
-    tableau: Tableau,
+    tableau: MoveTableau,
     k: int,
     price: float,
     threshold: float,
-    accept: Callable[[Move], Answer | None],
-    is_barred: Callable[[Move], bool],
+    accept: Callable[[BlockMove], Answer | None],
+    is_barred: Callable[[BlockMove], bool],
 ) -> Answer | None:
     """Search for a move of at most k coordinates that changes the objective by less than
     `threshold`.
@@ -51,10 +59,10 @@ def find_move(
     for k = 2, and O(m n s) if the budget is used up.
     """
     refit, root = tableau.refit, tableau.root
-    rules = Rules(price, threshold, -1.0 if refit else 1.0, -1 if refit else 0, tableau.reading)
+    rules = MoveRules(price, threshold, -1.0 if refit else 1.0, -1 if refit else 0, tableau.reading)
     if refit and price == 0.0 and root.room == 0 and k > 1:
         k -= k % 2  # an addition needs a removal, and a removal alone only costs
-    search = Search(rules, accept, is_barred)
+    search = MoveSearch(rules, accept, is_barred)
     if k <= 2:
         return search.end(root, tableau.rows, k)
     if root.columns.size > DENSE_LIMIT:
@@ -62,19 +70,19 @@ def find_move(
     return search.run_clear(root, tableau.dense(), k)
 
 
-class Search(Generic[Answer]):
+class MoveSearch(Generic[Answer]):
     """Depth-first search over the first k − 2 coordinates of a move."""
 
     def __init__(
         self,
-        rules: Rules,
-        accept: Callable[[Move], Answer | None],
-        is_barred: Callable[[Move], bool],
+        rules: MoveRules,
+        accept: Callable[[BlockMove], Answer | None],
+        is_barred: Callable[[BlockMove], bool],
     ):
         self.rules, self.accept, self.is_barred = rules, accept, is_barred
         self.work = self.n_fits = 0
 
-    def run(self, node: Node, T: Floats, r: int) -> Answer | None:
+    def run(self, node: PartialMove, T: Floats, r: int) -> Answer | None:
         """Find an improving completion by at most r coordinates; None proves there is none."""
         self.work += T.size
         if self.work > WORK_LIMIT or len(node.taken) > DEPTH_LIMIT:
@@ -82,7 +90,7 @@ class Search(Generic[Answer]):
         if r <= 2:
             return self.end(node, lambda low, high: T[low:high], r)
         if node.room >= 0 and node.value < self.rules.threshold:
-            answer = self.judge(Move(node.value, node.taken, node.dropped))
+            answer = self.judge(BlockMove(node.value, node.taken, node.dropped))
             if answer is not None:
                 return answer
         node, T = screen(node, T, r, self.rules)
@@ -92,7 +100,7 @@ class Search(Generic[Answer]):
                 return answer
         return None
 
-    def end(self, node: Node, rows: Callable[[int, int], Floats], r: int) -> Answer | None:
+    def end(self, node: PartialMove, rows: Callable[[int, int], Floats], r: int) -> Answer | None:
         """Find one for r <= 2, reading off all completions at once."""
         for found in suspects(node, rows, r, self.rules):
             for move in found:
@@ -101,7 +109,7 @@ class Search(Generic[Answer]):
                     return answer
         return None
 
-    def judge(self, move: Move) -> Answer | None:
+    def judge(self, move: BlockMove) -> Answer | None:
         """Pass a move to `accept`, counting the fit."""
         self.n_fits += 1
         if self.n_fits > FIT_LIMIT or move is MORE:
@@ -110,7 +118,7 @@ class Search(Generic[Answer]):
             )
         return self.accept(move)
 
-    def run_clear(self, node: Node, T: Floats, r: int) -> Answer | None:
+    def run_clear(self, node: PartialMove, T: Floats, r: int) -> Answer | None:
         """Try all completions with nearly dependent coordinates by fits, then `run` on the others.
 
         A coordinate in the span of the others may still replace one of them.
@@ -126,7 +134,7 @@ class Search(Generic[Answer]):
             node, T = _restrict(node, T, left)
         return self.run(node, T, r)
 
-    def try_all(self, node: Node, i: int, r: int) -> Answer | None:
+    def try_all(self, node: PartialMove, i: int, r: int) -> Answer | None:
         """Try every completion of a node by at most r coordinates that include position i."""
         if node.n_in == 0 and all(map(self.is_barred, _all_moves(node, (i,), self.rules))):
             return None  # nor any superset
@@ -141,7 +149,9 @@ class Search(Generic[Answer]):
                         return answer
         return None
 
-    def children(self, node: Node, T: Floats, r: int) -> Iterator[tuple[Node, Floats]]:
+    def children(
+        self, node: PartialMove, T: Floats, r: int
+    ) -> Iterator[tuple[PartialMove, Floats]]:
         """Yield the node with one more coordinate decided; drops before the others."""
         for j in np.flatnonzero(node.drop):
             yield drop_at(node, T, int(j), self.rules)
@@ -154,13 +164,13 @@ class Search(Generic[Answer]):
                 yield free_at(node, T, i, self.rules)
 
 
-def drop_at(node: Node, T: Floats, j: int, rules: Rules) -> tuple[Node, Floats]:
+def drop_at(node: PartialMove, T: Floats, j: int, rules: MoveRules) -> tuple[PartialMove, Floats]:
     """Set w_j to zero with a fixed outside; earlier members of S may change, but not drop."""
     rest = np.delete(np.arange(node.columns.size), j)
     w, column = node.drop[j], int(node.columns[j])
     drop = np.where(rest > j, node.drop[rest], 0.0)
     value = node.value - node.v[j] * w + 0.5 * w * w - rules.price
-    child = Node(
+    child = PartialMove(
         node.v[rest] - T[rest, j] * w,
         drop,
         node.pivots[rest],
@@ -174,7 +184,7 @@ def drop_at(node: Node, T: Floats, j: int, rules: Rules) -> tuple[Node, Floats]:
     return child, T[np.ix_(rest, rest)]
 
 
-def free_at(node: Node, T: Floats, i: int, rules: Rules) -> tuple[Node, Floats]:
+def free_at(node: PartialMove, T: Floats, i: int, rules: MoveRules) -> tuple[PartialMove, Floats]:
     """Pivot on position i and keep the later ones, rescaled to a unit diagonal."""
     inside = i < node.n_in
     sign, step = (rules.sign_in, rules.step_in) if inside else (1.0, 1)
@@ -186,7 +196,7 @@ def free_at(node: Node, T: Floats, i: int, rules: Rules) -> tuple[Node, Floats]:
     T /= unit[:, None]
     T /= unit
     np.fill_diagonal(T, np.where(np.arange(unit.size) < n_in, rules.sign_in, 1.0))
-    child = Node(
+    child = PartialMove(
         (node.v[i + 1 :] - t * (sign * node.v[i])) / unit,
         np.zeros(unit.size),
         _smaller(node.pivots[i + 1 :], left),
@@ -207,7 +217,7 @@ def _smaller(pivots: Floats, share: Floats) -> Floats:
     )
 
 
-def screen(node: Node, T: Floats, r: int, rules: Rules) -> tuple[Node, Floats]:
+def screen(node: PartialMove, T: Floats, r: int, rules: MoveRules) -> tuple[PartialMove, Floats]:
     """Remove coordinates that no improving completion by at most r holds; O(N²) per pass."""
     while node.columns.size:
         keep, can_drop = _suspects(node, T, r, rules)
@@ -218,7 +228,7 @@ def screen(node: Node, T: Floats, r: int, rules: Rules) -> tuple[Node, Floats]:
     return node, T
 
 
-def _restrict(node: Node, T: Floats, keep: NDArray[np.bool_]) -> tuple[Node, Floats]:
+def _restrict(node: PartialMove, T: Floats, keep: NDArray[np.bool_]) -> tuple[PartialMove, Floats]:
     """Restrict a node to some of its coordinates."""
     node = node._replace(
         v=node.v[keep], drop=node.drop[keep], pivots=node.pivots[keep], columns=node.columns[keep],
@@ -227,7 +237,9 @@ def _restrict(node: Node, T: Floats, keep: NDArray[np.bool_]) -> tuple[Node, Flo
     return node, T[np.ix_(keep, keep)]
 
 
-def _all_moves(node: Node, positions: tuple[int, ...], rules: Rules) -> Iterator[Move]:
+def _all_moves(
+    node: PartialMove, positions: tuple[int, ...], rules: MoveRules
+) -> Iterator[BlockMove]:
     """Yield all moves of exactly these positions: members of S toggled, freed or dropped."""
     ways: list[list[int]] = []
     for i in positions:
@@ -239,11 +251,11 @@ def _all_moves(node: Node, positions: tuple[int, ...], rules: Rules) -> Iterator
         if sum(steps) <= node.room:
             taken = tuple(int(node.columns[i]) for i in positions)
             gone = tuple(j for j, step in zip(taken, steps, strict=True) if step < 0)
-            yield Move(node.value, node.taken + taken, node.dropped + gone)
+            yield BlockMove(node.value, node.taken + taken, node.dropped + gone)
 
 
 def _suspects(
-    node: Node, T: Floats, r: int, rules: Rules
+    node: PartialMove, T: Floats, r: int, rules: MoveRules
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Find coordinates that an improving completion may hold, and those it may drop.
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.certificate.hidden_moves import unit_columns_beside
-from blockl0.certificate.moves import CHUNK, CLEAR, READING, Node, chunk_ranges
+from blockl0.certificate.moves import CHUNK, CLEAR, READING, PartialMove, chunk_ranges
 from blockl0.problem.orthogonal import EPSILON, project_away
 from blockl0.problem.problem import Problem
 
@@ -17,7 +17,7 @@ LEAST_PIVOT = 1e-24
 """Pivot of a column in the span of the support, so that swaps with it can be read off."""
 
 
-class Tableau:
+class MoveTableau:
     """The quadratic around w, computed some rows at a time, with columns scaled to unit norm.
 
     With a re-fitted outside, w is the best point on its support, whose columns are independent.
@@ -47,7 +47,7 @@ class Tableau:
             drop[: place.size] = np.where(can_drop, w_in, 0.0)[self.place] * self.unit[: place.size]
         left = np.ones(self.columns.size)
         left[place.size :] = np.maximum(pivots[self.columns[place.size :]], LEAST_PIVOT)
-        self.root = Node(
+        self.root = PartialMove(
             v[self.columns] / self.unit, drop, left, self.columns, place.size, 0.0,
             model.sparsity.budget - members.size, (), (),
         )  # fmt: skip

@@ -34,7 +34,7 @@ READING = 1e-9
 """Rounding of values read off clear pivots, relative to their terms."""
 
 
-class Move(NamedTuple):
+class BlockMove(NamedTuple):
     """Change of the objective, the coordinates that move, and those that become zero."""
 
     change: float
@@ -44,11 +44,11 @@ class Move(NamedTuple):
 
 LISTED = 1000
 """Candidate pairs listed per chunk of rows; for a bad point almost all pairs are candidates."""
-MORE = Move(np.inf, (), ())
+MORE = BlockMove(np.inf, (), ())
 """Marks that further candidates were not listed."""
 
 
-class Rules(NamedTuple):
+class MoveRules(NamedTuple):
     """Constants of a search."""
 
     price: float
@@ -58,7 +58,7 @@ class Rules(NamedTuple):
     reading: float = READING  # relative rounding of values read off the tableau
 
 
-class Node(NamedTuple):
+class PartialMove(NamedTuple):
     """A partial move and the remaining tableau, members of S first."""
 
     v: Floats  # (N,)
@@ -80,8 +80,8 @@ def chunk_ranges(n_in: int, n: int) -> Iterator[tuple[int, int]]:
 
 
 def suspects(
-    node: Node, rows: Callable[[int, int], Floats], r: int, rules: Rules
-) -> Iterator[list[Move]]:
+    node: PartialMove, rows: Callable[[int, int], Floats], r: int, rules: MoveRules
+) -> Iterator[list[BlockMove]]:
     """Yield lists of promising ways to end the move with at most r <= 2 more coordinates.
 
     The best come first in each list. All other ways fail by more than rounding.
@@ -102,11 +102,11 @@ def suspects(
         yield sorted(found, key=_change)
 
 
-def _singles(node: Node, rules: Rules) -> list[Move]:
+def _singles(node: PartialMove, rules: MoveRules) -> list[BlockMove]:
     """List completions by nothing, or by one coordinate freed, toggled or dropped; O(N)."""
     found = []
     if node.room >= 0 and node.value < rules.threshold:
-        found.append(Move(node.value, node.taken, node.dropped))
+        found.append(BlockMove(node.value, node.taken, node.dropped))
     for start, stop, sign, step in _segments(node, rules):
         if step <= node.room and start < stop:
             gain = 0.5 * node.v[start:stop] ** 2
@@ -120,16 +120,16 @@ def _singles(node: Node, rules: Rules) -> list[Move]:
     if candidates.size and node.room >= -1:
         w, v = node.drop[candidates], node.v[candidates]
         change = node.value - v * w + 0.5 * w * w - rules.price
-        blur = rules.reading * (np.abs(v * w) + 0.5 * w * w)
-        for j in np.flatnonzero(change - blur < rules.threshold):
+        rounding = rules.reading * (np.abs(v * w) + 0.5 * w * w)
+        for j in np.flatnonzero(change - rounding < rules.threshold):
             i = int(candidates[j])
             found.append(_move(node, change[j], (i,), (i,)))
     return sorted(found, key=_change)
 
 
-def _pairs(node: Node, T: Floats, low: int, rules: Rules) -> list[Move]:
+def _pairs(node: PartialMove, T: Floats, low: int, rules: MoveRules) -> list[BlockMove]:
     """List pairs with their first position in the given rows."""
-    found: list[Move] = []
+    found: list[BlockMove] = []
     inside = low < node.n_in
     sign, step = (rules.sign_in, rules.step_in) if inside else (1.0, 1)
     for start, stop, other, other_step in _segments(node, rules):
@@ -146,12 +146,12 @@ def _pairs(node: Node, T: Floats, low: int, rules: Rules) -> list[Move]:
 
 
 def _pair_changes(
-    node: Node,
+    node: PartialMove,
     T: Floats,
     low: int,
     part: tuple[int, int],
     signs: tuple[float, float],
-    rules: Rules,
+    rules: MoveRules,
     step: int,
 ) -> tuple[Floats, NDArray[np.bool_]]:
     """Compute changes −½ v_B' T_BB⁻¹ v_B + price of pairs, and mark promising ones.
@@ -184,7 +184,9 @@ def _pair_changes(
     return change, wanted if is_near is None else wanted | (is_near & once)
 
 
-def _listed(change: Floats, wanted: NDArray[np.bool_], found: list[Move]) -> list[tuple[int, int]]:
+def _listed(
+    change: Floats, wanted: NDArray[np.bool_], found: list[BlockMove]
+) -> list[tuple[int, int]]:
     """Return the positions of the best promising changes; append MORE to `found` if there are
     others.
     """
@@ -196,9 +198,9 @@ def _listed(change: Floats, wanted: NDArray[np.bool_], found: list[Move]) -> lis
     return list(zip(rows.tolist(), columns.tolist(), strict=True))
 
 
-def _drop_pairs(node: Node, T: Floats, low: int, rules: Rules) -> list[Move]:
+def _drop_pairs(node: PartialMove, T: Floats, low: int, rules: MoveRules) -> list[BlockMove]:
     """List pairs that drop one of the given rows, with a fixed outside."""
-    found: list[Move] = []
+    found: list[BlockMove] = []
     local = np.flatnonzero(node.drop[low : low + T.shape[0]])
     if not local.size:
         return found
@@ -214,42 +216,46 @@ def _drop_pairs(node: Node, T: Floats, low: int, rules: Rules) -> list[Move]:
             change = value[:, None] - gain + rules.price * step
             change[itself] = np.inf
             # rounding must not confuse the added column with the dropped one
-            blur = rules.reading * (size[:, None] + gain + 0.5 * node.v**2 + (w[:, None] * T) ** 2)
-            found += _within(node, change, blur, first, (start, stop), 1, rules)
+            rounding = rules.reading * (
+                size[:, None] + gain + 0.5 * node.v**2 + (w[:, None] * T) ** 2
+            )
+            found += _within(node, change, rounding, first, (start, stop), 1, rules)
     if node.room >= -2:
         u = node.drop
         change = value[:, None] - shifted * u + 0.5 * u**2 - rules.price
         change[itself] = np.inf
         change[:, u == 0.0] = np.inf
-        blur = rules.reading * (size[:, None] + np.abs(shifted * u) + 0.5 * u**2)
-        found += _within(node, change, blur, first, (0, u.size), 2, rules)
+        rounding = rules.reading * (size[:, None] + np.abs(shifted * u) + 0.5 * u**2)
+        found += _within(node, change, rounding, first, (0, u.size), 2, rules)
     return found
 
 
 def _within(
-    node: Node, change: Floats, blur: Floats, first: Indices, part: tuple[int, int],
-    n_dropped: int, rules: Rules,
-) -> list[Move]:  # fmt: skip
+    node: PartialMove, change: Floats, rounding: Floats, first: Indices, part: tuple[int, int],
+    n_dropped: int, rules: MoveRules,
+) -> list[BlockMove]:  # fmt: skip
     start, stop = part
-    wanted = (change - blur < rules.threshold)[:, start:stop]
-    found: list[Move] = []
+    wanted = (change - rounding < rules.threshold)[:, start:stop]
+    found: list[BlockMove] = []
     for i, j in _listed(change[:, start:stop], wanted, found):
         pair = (int(first[i]), start + j)
         found.append(_move(node, change[i, start + j], pair, pair[:n_dropped]))
     return found
 
 
-def _segments(node: Node, rules: Rules) -> tuple[tuple[int, int, float, int], ...]:
+def _segments(node: PartialMove, rules: MoveRules) -> tuple[tuple[int, int, float, int], ...]:
     """Return (start, stop, sign, step) of the positions inside and outside S."""
     inside = (0, node.n_in, rules.sign_in, rules.step_in)
     return inside, (node.n_in, node.columns.size, 1.0, 1)
 
 
-def _move(node: Node, change: float, positions: tuple[int, ...], dropped: tuple[int, ...]) -> Move:
+def _move(
+    node: PartialMove, change: float, positions: tuple[int, ...], dropped: tuple[int, ...]
+) -> BlockMove:
     columns = tuple(int(node.columns[p]) for p in positions)
     gone = tuple(int(node.columns[p]) for p in dropped)
-    return Move(float(change), node.taken + columns, node.dropped + gone)
+    return BlockMove(float(change), node.taken + columns, node.dropped + gone)
 
 
-def _change(move: Move) -> float:
+def _change(move: BlockMove) -> float:
     return move.change

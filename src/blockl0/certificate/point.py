@@ -28,7 +28,7 @@ class PointUnderTest:
     def __init__(self, problem: Problem, w: Floats, tol: float = TOL) -> None:
         self.problem, self.w, self.tol = problem, w, tol
         self.objective = problem.objective(w)
-        self.members: Indices = problem.held(w)
+        self.members: Indices = problem.occupied(w)
         self.slack = slack(self.objective, problem.smooth(problem.zero()), tol)
 
     def confirm(self, block: NDArray[np.integer], z: Floats) -> Better | None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.certificate.dual_bounds import CHUNK_ENTRIES, Base, inverse_of
+from blockl0.certificate.dual_bounds import CHUNK_ENTRIES, FittedSupport, inverse_of
 from blockl0.losses.softmax import softmax_hessian
 from blockl0.problem.descent import descend, start_of
 from blockl0.problem.problem import Problem
@@ -33,7 +33,7 @@ MOST_STEPS, MIXED_STEPS = 3, 2
 
 def rough_bases(
     problem: Problem, w: Floats, support: Ints, leaving: Ints, predictor: Any, ceiling: float
-) -> list[Base]:
+) -> list[FittedSupport]:
     """Refit approximately after removing one column, for columns whose removal is expensive.
 
     Returns nothing unless most columns are: cheap ones gain about as much as noise columns.
@@ -93,7 +93,7 @@ class Rough:
         H.flat[:: self.ridge.size + 1] += self.ridge
         return H
 
-    def without(self, leaving: Ints, ceiling: float) -> list[Base]:
+    def without(self, leaving: Ints, ceiling: float) -> list[FittedSupport]:
         """Return points without each of some columns."""
         K: Any = self.K
         places = self.n_free + np.searchsorted(self.support, leaving)
@@ -124,7 +124,7 @@ class Rough:
         for i, j in enumerate(leaving):
             w, there = self.problem.zero(), self.support[self.support != j]
             w[self.support] = V[self.n_free :, i]
-            bases.append(Base(
+            bases.append(FittedSupport(
                 there, w, float(V[0, i]) if self.n_free else 0.0, float(values[i]), eta[:, i],
                 float(needed[i]), int(j), slopes[:, i], float(sums[i]),
             ))  # fmt: skip
@@ -157,7 +157,7 @@ def by_chance(problem: Problem, squares: float, bend: float) -> float:
 
 def _rough_mixtures(
     problem: Problem, w: Floats, support: Ints, leaving: Ints, predictor: Any, ceiling: float
-) -> list[Base]:
+) -> list[FittedSupport]:
     """Return the same points for several classes."""
     loss: Any = problem.loss
     (A, ridge), (eta, intercept) = problem.free_columns(support), predictor
@@ -166,7 +166,7 @@ def _rough_mixtures(
     part = SoftmaxPart(loss, A, problem.y, problem.weights, ridge)  # type: ignore[arg-type]
     V, q = part.enter(v), part.Q.shape[1]
     K = inverse_of(softmax_hessian(part.A, loss.mean(eta), problem.weights, part.ridge[:, 0]))
-    bases: list[Base] = []
+    bases: list[FittedSupport] = []
     if K is None:
         return bases
     slopes = (problem.weights * loss.gradient(eta, problem.y).T).ravel()
@@ -189,5 +189,5 @@ def _rough_mixtures(
         point[there] = coefficients[n_free:]
         free = coefficients[0] if n_free else np.zeros(w.shape[1])
         eta, needed = less.predictor(found.v), found.value - ceiling
-        bases.append(Base(there, point, free, found.value, eta, needed, int(j)))
+        bases.append(FittedSupport(there, point, free, found.value, eta, needed, int(j)))
     return bases

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.certificate.dual_bounds import CHUNK_ENTRIES, CLOSELY, Base, DualBounds
+from blockl0.certificate.dual_bounds import CHUNK_ENTRIES, CLOSELY, DualBounds, FittedSupport
 from blockl0.certificate.rough_bases import rough_bases
 from blockl0.certificate.softmax_bounds import SoftmaxBounds
 from blockl0.problem.fits import Fits
@@ -51,7 +51,7 @@ class Verdict(NamedTuple):
     is_complete: bool
     is_clear: bool = False
     why: str = "the re-fits would take too long"
-    least: float = 0.0
+    cheapest_change: float = 0.0
 
 
 class SingleMoves:
@@ -88,11 +88,11 @@ class SingleMoves:
         support is that of w, unless `units` are given, of which w is the fit.
         """
         problem = self.problem
-        support = problem.held(w) if units is None else units
+        support = problem.occupied(w) if units is None else units
         price, budget = problem.sparsity
         ceiling = objective - tolerance
         has_room, self._work, self.n_tried = support.size < budget, 0.0, 0
-        self._refits_left, self._n_close, self.bounds.least = most_refits, 0, np.inf
+        self._refits_left, self._n_close, self.bounds.cheapest_change = most_refits, 0, np.inf
         # postponed re-fits: if there are too many, not even the first is worth making
         self._later, self._planned = [], 0.0
         predictor, bases = self.fits.predictor(w), []
@@ -131,8 +131,8 @@ class SingleMoves:
             if verdict.better is not None or not verdict.is_complete:
                 return verdict
         n_changes = n_bases * (problem.n_features - support.size)
-        least = 0.0 if self._n_close else max(self.bounds.least - tolerance, 0.0)
-        return Verdict(None, True, self._n_close <= CLEAR * n_changes, least=least)
+        least = 0.0 if self._n_close else max(self.bounds.cheapest_change - tolerance, 0.0)
+        return Verdict(None, True, self._n_close <= CLEAR * n_changes, cheapest_change=least)
 
     def _roughly(
         self, w: Floats, support: Ints, leaving: Ints, predictor: Any, ceiling: float
@@ -148,16 +148,18 @@ class SingleMoves:
         self.n_tried += n_others * sum(some.size == 0 for some in found.values())
         return found
 
-    def _base(self, w: Floats, support: Ints, ceiling: float, left: int) -> Base:
+    def _base(self, w: Floats, support: Ints, ceiling: float, left: int) -> FittedSupport:
         """Fit a support, and compute the gain that an entering column needs."""
         price = self.problem.sparsity.price
         # the intercept of w is about as good a start as the best one for fixed coefficients
         fit = self.fits.minimum(support, w, np.inf, self._intercept)
         eta = self.problem.linear_on(support, fit.w[support]) + fit.intercept
         needed = fit.value + price * (support.size + 1) - ceiling
-        return Base(support, fit.w, fit.intercept, fit.value, eta, needed, left)
+        return FittedSupport(support, fit.w, fit.intercept, fit.value, eta, needed, left)
 
-    def _enter(self, support: Ints, bases: list[Base], ceiling: float, run: Run | None) -> Verdict:
+    def _enter(
+        self, support: Ints, bases: list[FittedSupport], ceiling: float, run: Run | None
+    ) -> Verdict:
         """Look for a column that improves one of some bases, first by a shared pass."""
         size = self.problem.design.nbytes / 8
         self._work += size * (support.size + 1 + len(bases))
@@ -169,7 +171,9 @@ class SingleMoves:
                 return verdict
         return Verdict(None, True)
 
-    def _enter_some(self, base: Base, columns: Ints, ceiling: float, run: Run | None) -> Verdict:
+    def _enter_some(
+        self, base: FittedSupport, columns: Ints, ceiling: float, run: Run | None
+    ) -> Verdict:
         """Look closely for a column that improves a base."""
         for start in range(0, columns.size, self._chunk):
             some = columns[start : start + self._chunk]
@@ -185,7 +189,7 @@ class SingleMoves:
             self.n_tried += self.problem.n_features - base.support.size - 1
         return Verdict(None, True)
 
-    def _put_off(self, base: Base, columns: Ints) -> Ints:
+    def _put_off(self, base: FittedSupport, columns: Ints) -> Ints:
         """Select the columns to re-fit immediately; postpone others until their number is known.
 
         Those that certainly improve come first.
@@ -196,7 +200,9 @@ class SingleMoves:
         self._planned += (columns.size - AT_ONCE) * self._cost(base.support.size + 1)
         return columns[:AT_ONCE]
 
-    def _refit_all(self, base: Base, columns: Ints, ceiling: float, run: Run | None) -> Verdict:
+    def _refit_all(
+        self, base: FittedSupport, columns: Ints, ceiling: float, run: Run | None
+    ) -> Verdict:
         """Look for a column whose re-fit improves."""
         for i in columns:
             if self._is_over(run):
@@ -210,7 +216,7 @@ class SingleMoves:
     def _chunk(self) -> int:
         return max(1, CHUNK_ENTRIES // (self.problem.n_samples * self.problem.n_outputs))
 
-    def _refit(self, base: Base, column: int, ceiling: float) -> Floats | None:
+    def _refit(self, base: FittedSupport, column: int, ceiling: float) -> Floats | None:
         """Fit with one more column; return the point if it improves."""
         there = np.sort(np.append(base.support, column))
         self._refits_left -= 1

@@ -21,7 +21,7 @@ from blockl0.certificate.dual_bounds import (
     CHUNK_ENTRIES,
     LEAST_PIVOT,
     ROUNDING,
-    Base,
+    FittedSupport,
     inverse_of,
     largest_entries,
 )
@@ -59,54 +59,58 @@ class SoftmaxBounds:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.largest = largest_entries(problem.design)
-        self._last: Model | None = None
+        self._last: SoftmaxModel | None = None
         # estimated cost of the cheapest change excluded by a pass
-        self.least = np.inf
+        self.cheapest_change = np.inf
 
     def is_rough_worth(self, support: Ints) -> bool:
         """Decide if approximate fits are worth a pass: only if fits cost more."""
         return self.problem.n_features <= FEW * support.size * self.problem.n_outputs
 
-    def groups(self, bases: list[Base]) -> Iterator[list[Base]]:
+    def groups(self, bases: list[FittedSupport]) -> Iterator[list[FittedSupport]]:
         """Group a few bases at a time: each has its own model, and columns are read once."""
         yield from (bases[i : i + TOGETHER] for i in range(0, len(bases), TOGETHER))
 
-    def candidates(self, support: Ints, bases: list[Base]) -> list[Ints]:
+    def candidates(self, support: Ints, bases: list[FittedSupport]) -> list[Ints]:
         """Return, for each base, the columns that a pass over X does not exclude."""
         chosen = self.largest > 0.0
         chosen[support] = False
         outside = np.flatnonzero(chosen)
         step = max(1, PASS_ENTRIES // self.problem.n_samples)
-        models = [Model(self.problem, base, REACH) for base in bases]
+        models = [SoftmaxModel(self.problem, base, REACH) for base in bases]
         found: list[list[Ints]] = [[] for _ in bases]
         for part in (outside[i : i + step] for i in range(0, outside.size, step)):
             clipped = Clipped(self.problem.design.columns(part), self.largest[part])
             for model, kept in zip(models, found, strict=True):
                 kept.append(part[~model.excluded(clipped)])
-        self.least = min([self.least, *(model.least for model in models)])
+        self.cheapest_change = min(
+            [self.cheapest_change, *(model.cheapest_change for model in models)]
+        )
         return [np.concatenate(kept) if kept else outside for kept in found]
 
-    def roughly(self, support: Ints, bases: list[Base]) -> list[tuple[Base, Ints]]:
+    def roughly(
+        self, support: Ints, bases: list[FittedSupport]
+    ) -> list[tuple[FittedSupport, Ints]]:
         """Pair each base with the columns left by a pass of its own."""
         return list(zip(bases, self.candidates(support, bases), strict=True))
 
-    def closer(self, base: Base, columns: Ints) -> Ints:
+    def closer(self, base: FittedSupport, columns: Ints) -> Ints:
         """Return the columns not excluded by their own dual points.
 
         Those that certainly improve come first.
         """
         if self._last is None or self._last.base is not base:
-            self._last = Model(self.problem, base, CLOSE_REACH)
+            self._last = SoftmaxModel(self.problem, base, CLOSE_REACH)
         if self._last.K is None or columns.size == 0:
             return columns
         excluded, improving = self._last.decide(columns)
         return np.concatenate([columns[improving], columns[~(excluded | improving)]])
 
 
-class Model:
+class SoftmaxModel:
     """Quadratic model at a fit whose minima are lower bounds within a reach."""
 
-    def __init__(self, problem: Problem, base: Base, reach: float) -> None:
+    def __init__(self, problem: Problem, base: FittedSupport, reach: float) -> None:
         self.problem, self.base, self.reach = problem, base, reach
         self.Q, self.share = contrasts(problem.n_outputs), 1.0 / entropy_excess(reach)
         self.loss: Any = problem.loss
@@ -121,7 +125,7 @@ class Model:
         rest = (slope + self.ridge[:, None] * V).ravel()
         self.rest = rest
         self.shift = np.zeros(0) if self.K is None else self.K @ rest
-        self.least = np.inf
+        self.cheapest_change = np.inf
 
     @lazy
     def pairs(self) -> tuple[Floats, Floats, Floats]:
@@ -181,7 +185,7 @@ class Model:
             given = U[:, unsure], slopes[unsure], least[unsure]
             is_out[unsure] = self._clipped(part, unsure, *given)
         most = float(np.max(gains, initial=-np.inf, where=is_out))
-        self.least = min(self.least, self.base.needed - most)
+        self.cheapest_change = min(self.cheapest_change, self.base.needed - most)
         return is_out
 
     def _farthest(self, largest: Floats, steps: Floats, W: Floats) -> Floats:

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from blockl0.block_search import NODE_LIMIT
 from blockl0.certificate.move_search import find_move
-from blockl0.certificate.move_tableau import Tableau
-from blockl0.certificate.moves import Move
+from blockl0.certificate.move_tableau import MoveTableau
+from blockl0.certificate.moves import BlockMove
 from blockl0.certificate.optimality import improve_globally
 from blockl0.certificate.point import Better, PointUnderTest
 from blockl0.certificate.proof import TOL
@@ -46,7 +46,7 @@ PROOF_SLICE = 2000
 """Nodes of that search between checks for an interruption."""
 
 
-class Point(PointUnderTest):
+class QuadraticPoint(PointUnderTest):
     """The point with the quadratic around it; two passes over X."""
 
     def __init__(self, problem: Problem, w: Floats, tol: float = TOL) -> None:
@@ -113,7 +113,7 @@ def _are_independent(model: Problem, w: Floats) -> bool:
     return smallest_distance(model.unit_columns(np.flatnonzero(w))[0]) > DEPENDENT
 
 
-def improve_basic(point: Point, size: int | None = None) -> Better | None:
+def improve_basic(point: QuadraticPoint, size: int | None = None) -> Better | None:
     """Test if the point is the best on its support; a block holds its `size` largest changes.
 
     The gain is ½ g_S' (Q_SS)⁻¹ g_S.
@@ -126,7 +126,7 @@ def improve_basic(point: Point, size: int | None = None) -> Better | None:
     return point.confirm(block, z)
 
 
-def largest_curvature(point: Point) -> float:
+def largest_curvature(point: QuadraticPoint) -> float:
     """Compute L, the largest eigenvalue of Q, by Lanczos unless X has few columns."""
     n = point.w.size
     if n <= SMALL:
@@ -141,7 +141,7 @@ def largest_curvature(point: Point) -> float:
     return float(eigsh(operator, k=1, which="LA", v0=start, return_eigenvectors=False)[0])
 
 
-def improve_l(point: Point) -> Better | None:
+def improve_l(point: QuadraticPoint) -> Better | None:
     """Test if the point minimizes ⟨g, z − w⟩ + L/2‖z − w‖² + price·‖z‖₀ within the budget."""
     price, budget = point.problem.sparsity
     w, L = point.w, max(largest_curvature(point), np.finfo(float).tiny)
@@ -153,12 +153,12 @@ def improve_l(point: Point) -> Better | None:
     z = np.zeros_like(w)
     z[chosen] = target[chosen]
     d = z - w
-    n_more = point.problem.held(z).size - point.members.size
+    n_more = point.problem.occupied(z).size - point.members.size
     change = point.grad @ d + 0.5 * L * (d @ d) + price * n_more
     return point.confirm(np.flatnonzero(d), z) if change < -point.slack else None
 
 
-def improve_block(point: Point, k: int, refit: bool) -> Better | None:
+def improve_block(point: QuadraticPoint, k: int, refit: bool) -> Better | None:
     """Test all blocks of k coordinates, by search and bounds."""
     n, sizes = point.w.size, sorted({1, min(2, k)})
     better = improve_basic(point, k) if refit else None
@@ -178,7 +178,7 @@ def improve_block(point: Point, k: int, refit: bool) -> Better | None:
     return _improve_by_moves(point, tableau, k)
 
 
-def _improve_all(point: Point, k: int) -> Better | None:
+def _improve_all(point: QuadraticPoint, k: int) -> Better | None:
     """Test if any point is better: by global search, else by all changes of the support."""
     try:
         return improve_globally(point, k)
@@ -194,7 +194,7 @@ def _improve_all(point: Point, k: int) -> Better | None:
         raise
 
 
-def _tableau(point: Point, refit: bool) -> Tableau:
+def _tableau(point: QuadraticPoint, refit: bool) -> MoveTableau:
     """Build the quadratic at the point, or at the best point on its support if re-fitted.
 
     That point is no better, or it would have been returned, but may have fewer columns if some
@@ -203,15 +203,15 @@ def _tableau(point: Point, refit: bool) -> Tableau:
     w, members, grad = point.w, point.members, point.grad
     if refit:
         w = point.fit(members, members[:0])
-        members = point.problem.held(w)
+        members = point.problem.occupied(w)
         grad = grad + point.curve(w - point.w)
-    return Tableau(point.model, w, grad, members, refit)
+    return MoveTableau(point.model, w, grad, members, refit)
 
 
-def _improve_by_moves(point: Point, tableau: Tableau, k: int) -> Better | None:
+def _improve_by_moves(point: QuadraticPoint, tableau: MoveTableau, k: int) -> Better | None:
     """Search all blocks of k columns."""
 
-    def split(move: Move) -> tuple[Indices, Indices, Indices]:
+    def split(move: BlockMove) -> tuple[Indices, Indices, Indices]:
         """Return the block, the columns to fit, and those that become zero."""
         block, gone = (np.array(part, dtype=np.int64) for part in (move.columns, move.dropped))
         if not tableau.refit:
@@ -219,11 +219,11 @@ def _improve_by_moves(point: Point, tableau: Tableau, k: int) -> Better | None:
         free = np.setdiff1d(np.union1d(tableau.members, block), gone)
         return block, free, np.setdiff1d(point.members, free)
 
-    def accept(move: Move) -> Better | None:
+    def accept(move: BlockMove) -> Better | None:
         block, free, gone = split(move)
         return point.admit(point.confirm(block, point.fit(free, gone)))
 
-    def is_barred(move: Move) -> bool:
+    def is_barred(move: BlockMove) -> bool:
         return smallest_distance(tableau.model.unit_columns(split(move)[1])[0]) <= DEPENDENT
 
     try:
@@ -236,7 +236,7 @@ def _improve_by_moves(point: Point, tableau: Tableau, k: int) -> Better | None:
         ) from error
 
 
-def improve_global(point: Point, work: int) -> tuple[Better | None, bool]:
+def improve_global(point: QuadraticPoint, work: int) -> tuple[Better | None, bool]:
     """Return (better point or None, whether the point is proven to be optimal)."""
     n = point.w.size
     if n > GLOBAL_COLUMNS:
@@ -256,7 +256,7 @@ def improve_global(point: Point, work: int) -> tuple[Better | None, bool]:
 
 
 def improve_sampled(
-    point: Point, k: int, refit: bool, n_samples: int, rng: np.random.Generator
+    point: QuadraticPoint, k: int, refit: bool, n_samples: int, rng: np.random.Generator
 ) -> Better | None:
     """Test `n_samples` blocks drawn uniformly."""
     n, k = point.w.size, min(k, point.w.size)
@@ -272,7 +272,9 @@ def improve_sampled(
     return None
 
 
-def _improve_in(point: Point, model: Problem, block: Indices, refit: bool) -> Better | None:
+def _improve_in(
+    point: QuadraticPoint, model: Problem, block: Indices, refit: bool
+) -> Better | None:
     """Solve one block exactly, as a problem that keeps the rest of the support."""
     rest = np.setdiff1d(point.members, block)
     columns = np.union1d(rest, block) if refit else block

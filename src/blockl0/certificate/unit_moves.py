@@ -65,7 +65,7 @@ class UnitMoves:
         As `SingleMoves.check`, with changes of units.
         """
         problem = self.problem
-        units = problem.held(w) if units is None else units
+        units = problem.occupied(w) if units is None else units
         ceiling, work, n_fitted, self.n_tried = objective - tolerance, 0.0, 0, 0
         is_certain = self._is_certain(units, w, objective, ceiling)
         suspects = self._suspects if problem.is_quadratic else self._all
@@ -78,7 +78,7 @@ class UnitMoves:
                 return Verdict(None, False)
             fit = self.fits.minimum(columns, w, ceiling - cost)
             # units that are zero within their bounds cost nothing, unless they are kept
-            held = problem.held(fit.w)
+            held = problem.occupied(fit.w)
             there = fit.value + problem.cost(held)
             if there < ceiling and problem.sparsity.allows(held.size):
                 return Verdict(fit.w, False)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0 import kernels
-from blockl0.certificate.unit_table import Changes, Rules
+from blockl0.certificate.unit_table import Changes, UnitRules
 from blockl0.problem.lazy import lazy
 from blockl0.problem.orthogonal import (
     DEPENDENT,
@@ -42,7 +42,7 @@ CLOSE = 1e-6
 """Squared distance from a support below which it is computed from the columns, not from shares."""
 
 
-class Chunk(NamedTuple):
+class UnitBases(NamedTuple):
     """Orthonormal columns of some units.
 
     Attributes
@@ -58,7 +58,7 @@ class Chunk(NamedTuple):
     """
 
     units: Ints
-    layout: kernels.Layout
+    layout: kernels.UnitLayout
     Z: Floats
     below: list[Floats]
     low: Floats
@@ -93,8 +93,8 @@ class Support(NamedTuple):
     A: Floats
     z: Floats
     rest: Floats
-    held: Floats
-    blur: float
+    slack_gain: Floats
+    rounding: float
     error: float
 
 
@@ -117,20 +117,20 @@ class UnitProjections:
     """The columns of a problem with the squared loss, unit by unit."""
 
     def __init__(self, problem: Problem) -> None:
-        self.problem, self.rules = problem, Rules.of(problem)
+        self.problem, self.rules = problem, UnitRules.of(problem)
 
     # -- columns -----------------------------------------------------------------------------------
 
     @lazy
-    def _known(self) -> list[Chunk]:
+    def _known(self) -> list[UnitBases]:
         return list(self._made())
 
-    def _chunks(self) -> Iterator[Chunk]:
+    def _chunks(self) -> Iterator[UnitBases]:
         problem = self.problem
         is_small = problem.n_samples * problem.n_features <= KNOWN
         return iter(self._known) if is_small else self._made()
 
-    def _made(self) -> Iterator[Chunk]:
+    def _made(self) -> Iterator[UnitBases]:
         """Yield all units, some at a time."""
         problem = self.problem
         members = [problem.units.members(unit) for unit in range(self.rules.n_units)]
@@ -140,7 +140,7 @@ class UnitProjections:
         for part in np.split(np.arange(len(members)), np.flatnonzero(np.diff(where)) + 1):
             yield self._chunk(part, [members[unit] for unit in part])
 
-    def _chunk(self, units: Ints, members: list[Ints]) -> Chunk:
+    def _chunk(self, units: Ints, members: list[Ints]) -> UnitBases:
         problem, m = self.problem, self.problem.n_samples
         X = problem.design.columns(np.concatenate(members))
         if problem.sample_weight is not None:
@@ -167,17 +167,17 @@ class UnitProjections:
                 parts[i] = basis
         layout, low, high = self._limits(parts, members, scale[starts[:-1]])
         Z = np.ascontiguousarray(np.hstack([part[:m] for part in parts]))
-        return Chunk(units, layout, Z, [part[m:] for part in parts], low, high)
+        return UnitBases(units, layout, Z, [part[m:] for part in parts], low, high)
 
     def _limits(
         self, parts: list[Floats], members: list[Ints], scale: Floats
-    ) -> tuple[kernels.Layout, Floats, Floats]:
+    ) -> tuple[kernels.UnitLayout, Floats, Floats]:
         """Lay out the columns of units, with bounds for one-column units."""
         sizes = np.array([part.shape[1] for part in parts], dtype=np.int64)
         ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         places = np.concatenate([[0], np.cumsum(sizes**2)]).astype(np.int64)
         N = int(ends[-1])
-        layout = kernels.Layout(np.arange(N, dtype=np.int64), ends, places)
+        layout = kernels.UnitLayout(np.arange(N, dtype=np.int64), ends, places)
         low, high = np.full(N, -np.inf), np.full(N, np.inf)
         if self.rules.bounds is not None:
             for i, columns in enumerate(members):
@@ -207,13 +207,13 @@ class UnitProjections:
         Q, R = np.linalg.qr(A[:, basis])
         nearest = float(distances(R).min(initial=1.0))
         rest = b - A @ z
-        held = np.maximum((A.T @ rest) * z, 0.0).sum(axis=1)
+        slack_gain = np.maximum((A.T @ rest) * z, 0.0).sum(axis=1)
         if self.rules.bounds is None:
-            rest, held = project_away(Q, rest)[0], np.zeros(columns.size)
+            rest, slack_gain = project_away(Q, rest)[0], np.zeros(columns.size)
         size = float(np.linalg.norm(b)) + float(np.linalg.norm(z, axis=1).sum())
         precision = OPERATIONS * EPSILON
         return Support(
-            units, owner, Q, Q.T @ A, z, rest, held, precision / max(nearest, EPSILON),
+            units, owner, Q, Q.T @ A, z, rest, slack_gain, precision / max(nearest, EPSILON),
             precision * size,
         )  # fmt: skip
 
@@ -230,7 +230,7 @@ class UnitProjections:
             U = whole[:, basis.size :]
         P = U.T @ (support.A[:, own] @ support.z[own])
         length = float(np.linalg.norm(P))
-        cost = 0.5 * length * length + float(support.held[own].sum())
+        cost = 0.5 * length * length + float(support.slack_gain[own].sum())
         return Leaving(unit, U, P, cost, support.error * (length + support.error), is_known)
 
     # -- moves -------------------------------------------------------------------------------------
@@ -268,7 +268,7 @@ class UnitProjections:
         return found, errors
 
     def _enter(
-        self, support: Support, moves: list[Leaving], chunk: Chunk, gains: Floats, doubts: Bools
+        self, support: Support, moves: list[Leaving], chunk: UnitBases, gains: Floats, doubts: Bools
     ) -> None:
         """Compute the gains of the units of a chunk after every removal."""
         m, q = self.problem.n_samples, support.z.shape[1]
@@ -283,17 +283,17 @@ class UnitProjections:
         kernels.unit_pivots(layout, shares, shares, own, M)
         largest = int(sizes.max())
         # rounding of a pivot, and of the shares along removed directions
-        blur = (4.0 * support.blur + EPSILON * (shares.shape[1] + 8.0)) * largest
+        rounding = (4.0 * support.rounding + EPSILON * (shares.shape[1] + 8.0)) * largest
         is_near: dict[int, Floats] = {}
         for b, move in enumerate(moves):
             n_left = move.U.shape[1]
             T = np.ascontiguousarray(shares @ move.U)
-            error = 2.0 * support.error + support.blur * float(np.linalg.norm(move.P))
+            error = 2.0 * support.error + support.rounding * float(np.linalg.norm(move.P))
             work = np.empty((largest + n_left + q + 1, largest))
             found, doubt = np.empty(sizes.size), np.empty(sizes.size, dtype=np.bool_)
             kernels.unit_gains(
                 layout, own, M, slopes, T, np.arange(n_left), np.eye(n_left),
-                np.ascontiguousarray(move.P), chunk.low, chunk.high, 1e-3 * CLOSE, blur, error,
+                np.ascontiguousarray(move.P), chunk.low, chunk.high, 1e-3 * CLOSE, rounding, error,
                 work, found, doubt,
             )  # fmt: skip
             for i in np.flatnonzero(doubt):
@@ -305,11 +305,11 @@ class UnitProjections:
                 at = slice(layout.starts[i], layout.starts[i + 1])
                 rho = slopes[at] + T[at] @ move.P
                 W = np.vstack([is_near[unit], T[at].T])
-                found[i] = _gain_closely(W, rho, support.blur, error)
+                found[i] = _gain_closely(W, rho, support.rounding, error)
             gains[b, chunk.units] = found
             doubts[b, chunk.units] = ~np.isfinite(found)
 
-    def _beside(self, support: Support, chunk: Chunk, i: int) -> Floats:
+    def _beside(self, support: Support, chunk: UnitBases, i: int) -> Floats:
         """Compute a triangular factor of the residual of a unit's columns on a support."""
         m, layout = self.problem.n_samples, chunk.layout
         Z = chunk.Z[:, layout.starts[i] : layout.starts[i + 1]]
@@ -319,7 +319,7 @@ class UnitProjections:
         return R
 
 
-def _gain_closely(W: Floats, rho: Floats, blur: float, error: float) -> float:
+def _gain_closely(W: Floats, rho: Floats, rounding: float, error: float) -> float:
     """Bound ½ρ'(W'W)⁺ρ where W is nearly singular; infinite if only a fit can decide.
 
     A direction that is a combination of the support gains nothing, unless bounds restrict it. A
@@ -330,9 +330,9 @@ def _gain_closely(W: Floats, rho: Floats, blur: float, error: float) -> float:
     along = np.linalg.norm(vectors @ rho, axis=1)
     is_nothing = (values <= ROUNDED) & (along <= error)
     values, along = values[~is_nothing], along[~is_nothing]
-    if (values <= max(DEPENDENT, 4.0 * blur)).any():
+    if (values <= max(DEPENDENT, 4.0 * rounding)).any():
         return np.inf
-    return float(0.5 * np.sum(((along + error) / (values - blur)) ** 2))
+    return float(0.5 * np.sum(((along + error) / (values - rounding)) ** 2))
 
 
 def _bases(stack: Floats) -> list[Floats]:

@@ -36,7 +36,7 @@ TIED = 1e-7
 """Share of a unit column explained by others, below which it does not depend on them."""
 
 
-class Rules(NamedTuple):
+class UnitRules(NamedTuple):
     """What is counted, at which price and within which bounds."""
 
     units: Units
@@ -47,7 +47,7 @@ class Rules(NamedTuple):
     is_kept: Bools
 
     @classmethod
-    def of(cls, problem: Problem) -> Rules:
+    def of(cls, problem: Problem) -> UnitRules:
         """Extract the rules of a problem."""
         n, costs = problem.n_units, problem.costs
         is_kept = np.zeros(n, dtype=np.bool_)
@@ -55,11 +55,11 @@ class Rules(NamedTuple):
         costs = np.ones(n) if costs is None else costs
         return cls(problem.units, n, problem.sparsity, costs, problem.bounds, is_kept)
 
-    def take(self, chosen: Ints) -> Rules:
+    def take(self, chosen: Ints) -> UnitRules:
         """Restrict the rules to some units."""
         columns, bounds = self.units.columns(chosen), self.bounds
         bounds = None if bounds is None else (bounds[0][columns], bounds[1][columns])
-        return Rules(
+        return UnitRules(
             self.units.take(chosen), chosen.size, self.sparsity, self.costs[chosen], bounds,
             self.is_kept[chosen],
         )  # fmt: skip
@@ -68,16 +68,16 @@ class Rules(NamedTuple):
         """Compute the price of some units."""
         return self.sparsity.price * float(self.costs[units].sum())
 
-    def layout(self) -> kernels.Layout:
+    def layout(self) -> kernels.UnitLayout:
         """Lay out the columns of the units, and the places of their blocks."""
         parts = [self.units.members(unit) for unit in range(self.n_units)]
         sizes = np.array([part.size for part in parts], dtype=np.int64)
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         places = np.concatenate([[0], np.cumsum(sizes**2)]).astype(np.int64)
-        return kernels.Layout(np.concatenate(parts), starts, places)
+        return kernels.UnitLayout(np.concatenate(parts), starts, places)
 
 
-class Base(NamedTuple):
+class UnitFit(NamedTuple):
     """A support with its coefficients.
 
     Attributes
@@ -116,10 +116,10 @@ class Base(NamedTuple):
         return self.basis.size == self.columns.size
 
 
-class Table(NamedTuple):
+class ColumnTable(NamedTuple):
     """Facts about all columns given a base: shares T = UK (n, basis), slopes R (n, q), blocks M."""
 
-    base: Base
+    base: UnitFit
     T: Floats
     R: Floats
     M: Floats
@@ -183,7 +183,7 @@ class UnitTable:
         Smaller improvements are rounding.
     """
 
-    def __init__(self, gram: GramRows, B: Floats, rules: Rules, tolerance: float) -> None:
+    def __init__(self, gram: GramRows, B: Floats, rules: UnitRules, tolerance: float) -> None:
         self.gram, self.B, self.rules, self.tolerance = gram, B, rules, tolerance
         self._layout = rules.layout()
 
@@ -201,7 +201,7 @@ class UnitTable:
 
     # -- supports ----------------------------------------------------------------------------------
 
-    def base(self, units: Ints, start: Base | None = None) -> Base:
+    def base(self, units: Ints, start: UnitFit | None = None) -> UnitFit:
         """Fit the support of some units, with bounds from a starting one."""
         rules = self.rules
         parts = [rules.units.members(int(unit)) for unit in units]
@@ -213,17 +213,17 @@ class UnitTable:
             V = np.zeros_like(B)
             V[basis] = K @ B[basis]
             none = np.zeros(units.size)
-            return Base(units, columns, owner, V, -0.5 * float(np.vdot(B, V)), basis, K, B, none)
+            return UnitFit(units, columns, owner, V, -0.5 * float(np.vdot(B, V)), basis, K, B, none)
         limits = rules.bounds[0][columns], rules.bounds[1][columns]
         V = bounded_minimum(H, B, *limits, self._from(start, columns))[0]
         pull = H @ V
-        held = np.maximum((B - pull) * V, 0.0).sum(axis=1)
-        excess = np.array([held[owner == unit].sum() for unit in units])
+        slack_gain = np.maximum((B - pull) * V, 0.0).sum(axis=1)
+        excess = np.array([slack_gain[owner == unit].sum() for unit in units])
         value = float(np.vdot(V, 0.5 * pull - B))
         basis, K = independent_inverse(H)
-        return Base(units, columns, owner, V, value, basis, K, pull, excess)
+        return UnitFit(units, columns, owner, V, value, basis, K, pull, excess)
 
-    def _from(self, start: Base | None, columns: Ints) -> Floats:
+    def _from(self, start: UnitFit | None, columns: Ints) -> Floats:
         """Return the coefficients of a base on some columns, zero for new ones."""
         V = np.zeros((columns.size, self.B.shape[1]))
         if start is not None:
@@ -239,7 +239,7 @@ class UnitTable:
 
     # -- moves -------------------------------------------------------------------------------------
 
-    def changes(self, base: Base) -> Changes:
+    def changes(self, base: UnitFit) -> Changes:
         """Bound the change by every single addition, removal and swap from below."""
         rules, (price, budget) = self.rules, self.rules.sparsity
         has_room = base.units.size < budget
@@ -259,7 +259,7 @@ class UnitTable:
         return Changes(base.units, out, fixed, gains, price * rules.costs, doubts, removals)
 
     def _exchanges(
-        self, table: Table, leaving: Ints, has_room: bool
+        self, table: ColumnTable, leaving: Ints, has_room: bool
     ) -> tuple[Floats, Floats, Bools]:
         """Compute (costs, gains, doubts) of entries without removal, if there is room, and after
         each.
@@ -293,25 +293,25 @@ class UnitTable:
         costs[first:] += base.excess[leaving]
         return costs, gains, doubts
 
-    def _rows(self, base: Base) -> Floats:
+    def _rows(self, base: UnitFit) -> Floats:
         """Return the rows of the support's columns, (n, columns)."""
         return np.ascontiguousarray(self.gram.rows(base.columns).T)
 
-    def _table(self, base: Base, U: Floats) -> Table:
+    def _table(self, base: UnitFit, U: Floats) -> ColumnTable:
         """Compute the table of a base from its rows, O(ns²)."""
         part = U if base.is_whole else np.ascontiguousarray(U[:, base.basis])
         T, M = part @ base.K, np.empty_like(self.own)
         kernels.unit_pivots(self._layout, part, T, self.own, M)
-        return Table(base, T, self.B - U @ base.V, M)
+        return ColumnTable(base, T, self.B - U @ base.V, M)
 
-    def _leave_tied(self, base: Base, i: int) -> tuple[float, tuple[Floats, Bools]]:
+    def _leave_tied(self, base: UnitFit, i: int) -> tuple[float, tuple[Floats, Bools]]:
         """Compute the cost of removing a unit that others depend on, and the gains afterwards."""
         rest = self._without(base, int(base.units[i]))
         cost = 0.5 * float(np.vdot(base.pull, base.V)) + rest.value
         # slopes of the Lagrangian are those of the loss outside the support
         return max(cost, 0.0), self._gains(self._table(rest, self._rows(rest)))
 
-    def _tied(self, table: Table) -> set[int]:
+    def _tied(self, table: ColumnTable) -> set[int]:
         """Find the units that columns of other units depend on."""
         base = table.base
         if base.is_whole:
@@ -325,7 +325,7 @@ class UnitTable:
         is_tied &= base.owner[idle][:, None] != base.owner[base.basis]
         return set(base.owner[base.basis[is_tied.any(axis=0)]].tolist())
 
-    def _without(self, base: Base, unit: int) -> Base:
+    def _without(self, base: UnitFit, unit: int) -> UnitFit:
         """Remove a unit from a base, with the same linear terms and without bounds."""
         rest = base.owner != unit
         columns, pull = base.columns[rest], base.pull[rest]
@@ -337,7 +337,7 @@ class UnitTable:
             value=-0.5 * float(np.vdot(pull, V)), basis=basis, K=K, pull=pull,
         )  # fmt: skip
 
-    def _gains(self, table: Table) -> tuple[Floats, Bools]:
+    def _gains(self, table: ColumnTable) -> tuple[Floats, Bools]:
         """Compute (gains, doubts) of every entering unit when none leaves."""
         n, q = self.B.shape
         low, high = self.rules.bounds or (np.full(n, -np.inf), np.full(n, np.inf))

@@ -184,7 +184,7 @@ def _claims(job: Job, data: Any, problem: Any, w: Any, options: dict[str, Any]) 
 
 def _stationary(data: Any, problem: Any, w: Any, level: Any, options: dict[str, Any]) -> Any:
     """Whether a change of so many columns helps."""
-    from blockl0.certificate import certify_problem, on_the_loss, words
+    from blockl0.certificate import certify_problem, true_loss, words
     from blockl0.errors import OutOfReachError
 
     n_samples = None if level == "basic" else options["samples"]
@@ -197,11 +197,11 @@ def _stationary(data: Any, problem: Any, w: Any, level: Any, options: dict[str, 
         )  # fmt: skip
     except OutOfReachError as error:
         # where only the loss itself can tell, samples cannot be asked for
-        is_model = not on_the_loss.applies(problem)
+        is_model = not true_loss.applies(problem)
         said = words.unknown_claim(level, n_samples is not None) if is_model else f"{error}"
         return _out_of_reach(level, said)
     names = data.unit_names
-    is_exact = problem.is_quadratic or on_the_loss.applies(problem)
+    is_exact = problem.is_quadratic or true_loss.applies(problem)
     return {
         "claim": level if level == "basic" else f"block-{level}",
         "holds": found.holds,

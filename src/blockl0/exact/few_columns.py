@@ -152,7 +152,7 @@ class Subsets:
         support = problem.units.columns(chosen)
         self._count(support.size)
         fit = self.fits.on(support, start, ceiling)
-        held = problem.held(fit.w)
+        held = problem.occupied(fit.w)
         objective = fit.value + problem.cost(held)
         if held.size <= budget and objective < self.objective - self.tolerance:
             self._take(fit.w, objective)

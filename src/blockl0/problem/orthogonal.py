@@ -239,7 +239,7 @@ def tie_at(problem: Problem, w: Floats, objective: float | None = None) -> float
     `objective` is that of w, if known.
     """
     objective = problem.objective(w) if objective is None else objective
-    smooth = objective - problem.cost(problem.held(w))
+    smooth = objective - problem.cost(problem.occupied(w))
     return TIE * objective + rounding_of(problem, w, smooth)
 
 

@@ -183,12 +183,12 @@ class Problem:
 
         Infinite if w exceeds the budget or violates the bounds.
         """
-        held = self.held(w)
+        held = self.occupied(w)
         if not (self.sparsity.allows(held.size) and self.is_within(w)):
             return np.inf
         return self.smooth(w) + self.cost(held)
 
-    def held(self, w: Floats) -> NDArray[np.int64]:
+    def occupied(self, w: Floats) -> NDArray[np.int64]:
         """Return the units in use: those with a nonzero coefficient and all kept ones.
 
         A kept unit counts and costs whatever its coefficients.

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.certificate.dual_bounds import Base
-from blockl0.certificate.softmax_bounds import Model
+from blockl0.certificate.dual_bounds import FittedSupport
+from blockl0.certificate.softmax_bounds import SoftmaxModel
 from blockl0.problem.fits import Fits
 from blockl0.problem.problem import Problem
 from blockl0.refit.trial_moves import Proposal
@@ -52,8 +52,8 @@ class ClassTrials:
         if outside.size <= ENTER:
             return np.arange(outside.size)
         eta = self.problem.linear_on(rest, fit.w[rest]) + fit.intercept
-        base = Base(rest, fit.w, fit.intercept, fit.value, eta, 0.0, -1)
-        model = Model(self.problem, base, NARROW)
+        base = FittedSupport(rest, fit.w, fit.intercept, fit.value, eta, 0.0, -1)
+        model = SoftmaxModel(self.problem, base, NARROW)
         if model.K is None:
             return np.arange(ENTER)
         is_free, gains, _, _ = model.minima(self.problem.design.columns(outside))

@@ -93,7 +93,7 @@ class LocalSearch(Search):
             return False
         is_back = verdict.is_clear and self._n_returns() >= RETURNS
         model = self.models.at(incumbent.w)
-        return is_back or model.is_alone_by(verdict.least) or model.is_alone()
+        return is_back or model.is_alone_by(verdict.cheapest_change) or model.is_alone()
 
     def _n_returns(self) -> int:
         return self._returns
@@ -388,7 +388,7 @@ class LocalSearch(Search):
 
     def _at(self, w: Floats, iteration: int) -> Incumbent:
         """The true minimizer on the support of w and the kept columns."""
-        columns = self.problem.units.columns(self.problem.held(w))
+        columns = self.problem.units.columns(self.problem.occupied(w))
         return self._polish(Proposal(columns, w), iteration)
 
     def _polish(self, proposal: Proposal, iteration: int, ceiling: float = np.inf) -> Incumbent:
@@ -396,7 +396,7 @@ class LocalSearch(Search):
         (support, start, intercept), problem = proposal, self.problem
         smooth = ceiling - problem.cost(problem.units.of(support))
         fit = self.fits.minimum(support, start, smooth, intercept)
-        held = problem.held(fit.w)
+        held = problem.occupied(fit.w)
         is_allowed = problem.sparsity.allows(held.size)
         objective = fit.value + problem.cost(held) if is_allowed else np.inf
         return Incumbent(fit.w, objective, problem.units.count(fit.w), iteration)

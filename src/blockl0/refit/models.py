@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.certificate.unit_table import Rules
+from blockl0.certificate.unit_table import UnitRules
 from blockl0.losses import LOSSES, majorizer_curvature
 from blockl0.problem.fits import Fits
 from blockl0.problem.gram_rows import GramRows
@@ -420,7 +420,7 @@ class UnitModel(GroupedModel):
         B = np.ascontiguousarray(design.cross(weighted, slice(None)).T)
         models.tally.n_passes += 1
         gram = models.gram(design, weights, self.is_global)
-        models.search = UnitSearch(gram, B, Rules.of(self.problem), models.tolerance)
+        models.search = UnitSearch(gram, B, UnitRules.of(self.problem), models.tolerance)
         return models.search
 
     def is_alone(self) -> bool:

@@ -278,7 +278,7 @@ def _certificate(
         return None
     price, budget = problem.sparsity
     # without a price and without room every change of two is a swap, and those were priced
-    level = 2 if price == 0.0 and problem.held(incumbent.w).size == budget else 1
+    level = 2 if price == 0.0 and problem.occupied(incumbent.w).size == budget else 1
     return Certificate(
         holds=True, level=level, outside="refit", complete=True, confidence=1.0, block=None,
         better_coef=None, better_objective=None, n_blocks=comb(problem.n_units, level),

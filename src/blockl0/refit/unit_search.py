@@ -8,7 +8,7 @@ from copy import copy
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.certificate.unit_table import Base, Changes, UnitTable
+from blockl0.certificate.unit_table import Changes, UnitFit, UnitTable
 from blockl0.problem.gram_rows import BATCH
 from blockl0.problem.sparsity import Sparsity
 from blockl0.refit.grouped_search import MAX_MOVES, MAX_PRICINGS, POOL, WHOLE
@@ -59,7 +59,7 @@ class UnitSearch(UnitTable):
         return UnitSearch(self.gram.take(columns), self.B[columns], rules, self.tolerance), pool
 
     def _descend(self, units: Ints, weight: Floats) -> Ints:
-        base: Base | None = self.base(np.sort(units))
+        base: UnitFit | None = self.base(np.sort(units))
         found = base
         for _ in range(MAX_MOVES):
             base = found
@@ -68,7 +68,7 @@ class UnitSearch(UnitTable):
                 break
         return base.units
 
-    def _step(self, base: Base, weight: Floats) -> Base | None:
+    def _step(self, base: UnitFit, weight: Floats) -> UnitFit | None:
         """The base after the best move; None where none improves."""
         changes = self.changes(base)
         best, here = None, base.value + self.rules.cost(base.units)
