@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 import hostile
 from blockl0.exact import handover, products, prover
-from blockl0.exact.tree import MOST_UNRESOLVED, TIE, ProofTree
+from blockl0.exact.tree import MOST_UNRESOLVED, TIE_TOLERANCE, ProofTree
 from blockl0.incumbent import Incumbent
 from blockl0.problem import preprocess
 from blockl0.problem.fits import make_fits
@@ -333,7 +333,7 @@ def wrong_end(tree: ProofTree, posed: Posed, gap: float, limit: int) -> list[str
     at = int(np.argmin(np.where(posed.allowed, posed.values, np.inf)))
     optimum, slack = posed.values[at], posed.slack[at]
     size = abs(best.objective)
-    tie = TIE * size
+    tie = TIE_TOLERANCE * size
     tie += rounding_of(problem, best.w) if problem.is_quadratic else MOST_UNRESOLVED * size
     if not tree.bound <= optimum + slack + (tie if problem.is_quadratic else 0.0):
         wrong.append(f"lower bound {tree.bound!r}, but {optimum!r} is reached")

@@ -195,7 +195,7 @@ def _bare(monkeypatch, bounds, frame, at, node):
     """The bound at the node's point with nothing taken away."""
     room = bounds.budget - node.included.size
     with monkeypatch.context() as patch:
-        patch.setattr(frame, "blur", 0.0)
+        patch.setattr(frame, "rounding", 0.0)
         patch.setattr(products, "EPSILON", 0.0)
         patch.setattr(bounds_room, "EPSILON", 0.0)
         return bounds._prove(at, node.d, node.included.size, room, node.w, 0.0).bound
@@ -206,7 +206,7 @@ def _bare_data(monkeypatch, bounds, problem, node):
     eta = problem.design.columns(columns) @ node.w
     here = data.Here(node.w, eta, 0.0, 0.0, np.empty(0), np.empty(0))
     with monkeypatch.context() as patch:
-        patch.setattr(bounds, "blur", 0.0)
+        patch.setattr(bounds, "rounding", 0.0)
         patch.setattr(data, "EPSILON", 0.0)
         patch.setattr(bounds_room, "EPSILON", 0.0)
         room = bounds.budget - node.included.size
@@ -285,7 +285,7 @@ def test_a_factorization_with_the_margin_proves_definiteness(rng):
         H = (X / frame.lengths).astype(Long)
         H = H.T @ H
         least = float(np.linalg.eigvalsh(H.astype(np.float64))[0])
-        assert np.abs(H - frame.H).max() <= frame.blur
+        assert np.abs(H - frame.H).max() <= frame.rounding
         # definite by less than the margin is not proven; by twice as much it is
         d = np.full(n, least - 0.5 * frame.margin(n))
         assert frame.are_definite(at, d) is None

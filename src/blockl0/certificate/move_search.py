@@ -90,7 +90,7 @@ class MoveSearch(Generic[Answer]):
         if r <= 2:
             return self.end(node, lambda low, high: T[low:high], r)
         if node.room >= 0 and node.value < self.rules.threshold:
-            answer = self.judge(BlockMove(node.value, node.taken, node.dropped))
+            answer = self.try_move(BlockMove(node.value, node.taken, node.dropped))
             if answer is not None:
                 return answer
         node, T = screen(node, T, r, self.rules)
@@ -104,12 +104,12 @@ class MoveSearch(Generic[Answer]):
         """Find one for r <= 2, reading off all completions at once."""
         for found in suspects(node, rows, r, self.rules):
             for move in found:
-                answer = self.judge(move)
+                answer = self.try_move(move)
                 if answer is not None:
                     return answer
         return None
 
-    def judge(self, move: BlockMove) -> Answer | None:
+    def try_move(self, move: BlockMove) -> Answer | None:
         """Pass a move to `accept`, counting the fit."""
         self.n_fits += 1
         if self.n_fits > FIT_LIMIT or move is MORE:
@@ -144,7 +144,7 @@ class MoveSearch(Generic[Answer]):
         for size in range(r):
             for rest in combinations(others.tolist(), size):
                 for move in _all_moves(node, (i, *rest), self.rules):
-                    answer = self.judge(move)
+                    answer = self.try_move(move)
                     if answer is not None:
                         return answer
         return None

@@ -56,7 +56,7 @@ def improve_globally(point: PointUnderTest, level: int) -> Better | None:
     if better is not None:
         return better
     # a proof coarser than the tolerance does not count
-    if search.is_optimal and search.tie <= point.slack:
+    if search.is_optimal and search.tolerance <= point.slack:
         return None
     raise OutOfReachError(_why(point, search, level))
 
@@ -74,8 +74,8 @@ def _why(point: PointUnderTest, search: Stages, level: int) -> str:
     best = search.incumbent.objective
     if search.is_optimal:
         return (
-            f"`level`={level} is proven to {search.tie:.1g}, beside an objective of {best:.3g}, "
-            "only, which is coarser than `tol`; raise it."
+            f"`level`={level} is proven to {search.tolerance:.1g}, beside an objective of "
+            f"{best:.3g}, only, which is coarser than `tol`; raise it."
         )
     return (
         f"`level`={level} is out of reach: after {WORK:g}e9 multiplications a gap of "

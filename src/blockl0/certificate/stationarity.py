@@ -245,13 +245,13 @@ def improve_global(point: QuadraticPoint, work: int) -> tuple[Better | None, boo
     node_limit = max(LEAST_NODES, work // n**2)
     while not found.finished and found.incumbent.iteration < node_limit:
         found.advance(PROOF_SLICE)
-        if found.n_judged > GLOBAL_FITS:
+        if found.n_fitted > GLOBAL_FITS:
             break
     z = found.incumbent.w
     better = point.confirm(np.flatnonzero(z != point.w), z)
     here = point.model.objective(point.w)
     # a proof coarser than the tolerance does not count
-    is_sharp = found.finished and found.tie <= point.slack
+    is_sharp = found.finished and found.tolerance <= point.slack
     return better, is_sharp and here <= found.incumbent.objective + point.slack
 
 

@@ -1,14 +1,14 @@
-"""What a relaxation proves about a part of the search: a bound, and columns that it decides.
+"""Bounds of nodes: what a relaxation proves about a subtree, and which columns it fixes.
 
 A node holds the supports that contain all `included` columns and some `free` ones. The smooth part
-is f, H its Hessian, and D = diag(d) such that f − ½w'Dw is still convex. For any point w, any v is
+is f, H its Hessian, and D = diag(d) such that f − ½w'Dw is still convex. For any point w, any v has
 
     f(v) + price·|v|₀  ≥  constant − Σ_j b_j v_j + Σ_j ½ d_j v_j² + price·|v|₀,
 
-the tangent of f − ½w'Dw at w, with b = Dw − ∇f(w). Its minimum over the supports of the node is
-known in closed form: a column that is in adds −b_j²/2d_j, a free one that joins its *score*
-s_j = b_j²/2d_j − price, of which at most the `room` largest positive ones are counted. The least
-bound with one more column in, or out, follows from the same scores.
+the tangent of f − ½w'Dw at w, with b = Dw − ∇f(w). Its minimum over the supports of the node has a
+closed form: an included column adds −b_j²/2d_j, a free one that enters subtracts its *score* s_j =
+b_j²/2d_j − price, of which the `room` largest positive ones count. The bounds with one more column
+included, or excluded, follow from the same scores.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ _lapack: Any = lapack
 
 EPSILON = float(np.finfo(np.float64).eps)
 SMALL_SYSTEM = 128
-"""Unknowns up to which a linear system is solved by the kernel, and not by LAPACK."""
+"""Unknowns up to which the kernel solves a linear system itself, without LAPACK."""
 
 
 @dataclass(eq=False)
 class Node:
-    """The supports with all of `included` and some of `free`; none is below `bound`.
+    """The supports with all of `included` and some of `free`, none of them below `bound`.
 
     Attributes
     ----------
     included, free : ndarray of int64
     bound : float
-        Of the full objective.
+        Lower bound on the full objective.
     z : ndarray, as `free`
-        Memberships of the last relaxation, from which the next one starts.
+        Memberships of the last relaxation, where the next one starts.
     d : ndarray, as `included` and `free` together, or None
-        Curvature taken away, in the frame's units; None for what the ridge gives.
+        Curvature taken away, in the frame's units; None for that of the ridge.
     frame : int
         Which products the node is relaxed on; −1 for the data themselves.
     depth : int
@@ -54,7 +54,7 @@ class Node:
     tried : int
         Free columns when the tableau search was last tried on it.
     record : int
-        Where the proof has come to on the way to this node.
+        The node's place in the recorded proof.
     """
 
     included: Ints
@@ -72,12 +72,12 @@ class Node:
 
     @property
     def nbytes(self) -> int:
-        """What it takes in memory while it waits."""
+        """Memory of the node while it waits, in bytes."""
         arrays = (self.included, self.free, self.z, self.w, self.d)
         return 400 + sum(a.nbytes for a in arrays if a is not None)
 
     def only(self, is_left: Bools) -> None:
-        """Leave out free columns."""
+        """Exclude free columns."""
         chosen = np.concatenate([np.ones(self.included.size, dtype=np.bool_), is_left])
         if self.d is not None:
             self.d = self.d[chosen]
@@ -103,15 +103,15 @@ class Relaxed(NamedTuple):
     Attributes
     ----------
     bound : float
-        On the full objective, rounding taken away.
+        Lower bound on the full objective, less rounding.
     value : float
-        The relaxed objective at the point: no relaxation with the same d can prove more.
+        The relaxed objective at the point: no relaxation with the same d proves more.
     scores : ndarray, as `node.free`
         s_j of every free column.
     last, following : float
-        The last score that is counted, and the first one that is not; at least zero.
-    blur : float
-        What a difference of scores may be wrong by.
+        The last score that counts, and the first that does not; at least zero.
+    rounding : float
+        Error bound of a difference of scores.
     """
 
     bound: float
@@ -119,28 +119,28 @@ class Relaxed(NamedTuple):
     scores: Floats
     last: float
     following: float
-    blur: float
+    rounding: float
 
     def with_it_in(self) -> Floats:
-        """Bounds on supports that hold a free column, as `node.free`."""
-        return self.bound - self.blur + np.maximum(self.last - self.scores, 0.0)
+        """Bound the supports that contain each free column, as `node.free`."""
+        return self.bound - self.rounding + np.maximum(self.last - self.scores, 0.0)
 
     def with_it_out(self) -> Floats:
-        """Bounds on supports that do not."""
-        return self.bound - self.blur + np.maximum(self.scores - self.following, 0.0)
+        """Bound the supports that do not contain it."""
+        return self.bound - self.rounding + np.maximum(self.scores - self.following, 0.0)
 
 
 class Tangent(NamedTuple):
-    """A tangent of f − ½w'Dw, and what rounding may have done to it.
+    """A tangent of f − ½w'Dw, with rounding errors.
 
     Attributes
     ----------
     base : float
         Its constant, and the price of the included columns.
     b, d, error : ndarray, as `included` and `free` together
-        Slopes with the sign turned, the curvature, and what b may be wrong by.
+        Negative slopes, the curvature, and error bounds of b.
     allowance : float
-        What the base may be too high by.
+        Bound on the error of `base`.
     """
 
     base: float
@@ -150,12 +150,10 @@ class Tangent(NamedTuple):
     allowance: float
 
     def prove(self, n_in: int, room: int, price: float | Floats, value: float) -> Relaxed:
-        """What it proves of a node, less all that rounding may have added.
+        """Derive the bound of a node, less all possible rounding.
 
-        The price is one, or that of every free column.
-
-        A gain b²/2d is wrong by (|b|e + ½e²)/d at most; of the free columns no more than `room`
-        count, and none whose score is not positive even so.
+        The price is one number, or one per free column. A gain b²/2d is off by at most (|b|e +
+        ½e²)/d; at most `room` free columns count, and none whose score is not positive even so.
         """
         gains = 0.5 * self.b * self.b / self.d
         errors = (np.abs(self.b) * self.error + 0.5 * self.error * self.error) / self.d
@@ -165,39 +163,39 @@ class Tangent(NamedTuple):
         most = float(free.max(initial=0.0))
         could = min(room * most, float(free[~(scores + free <= 0.0)].sum()))
         allowance = self.allowance + float(errors[:n_in].sum()) + could
-        # and the sums here, of at most so many terms
+        # rounding of the sums here, with at most so many terms
         allowance += EPSILON * (self.b.size + 16.0) * (abs(self.base) + taken)
         return Relaxed(self.base - taken - allowance, value, scores, last, following, 2.0 * most)
 
 
 class Bounds(Protocol):
-    """Where the bounds of nodes come from."""
+    """Interface of objects that bound nodes."""
 
     def relax(self, node: Node, cutoff: float, share: float) -> Relaxed:
-        """Relax a node, starting at its memberships, which are updated.
+        """Relax a node, starting at its memberships, and update them.
 
-        It ends where the bound has reached the cutoff, or would not come nearer by more than a
-        `share` of what is missing.
+        Stops once the bound reaches the cutoff, or cannot come closer by more than a `share` of the
+        distance.
         """
         ...
 
     def bound_of(self, support: Ints, w: Floats, cutoff: float) -> float:
-        """On the one support whose fit is w."""
+        """Bound the single support whose fit is w."""
         ...
 
     def finish(self, node: Node, cutoff: float) -> Finished | None:
-        """All supports of a node at once, where few columns may join; None where it cannot."""
+        """Bound all supports of a node at once if few columns may enter; None if impossible."""
         ...
 
     def sharpen(self, node: Node, relaxed: Relaxed, cutoff: float) -> bool:
-        """Take away more curvature, so that the next relaxation proves more; False if it cannot."""
+        """Take away more curvature for a better next relaxation; False if impossible."""
         ...
 
 
 def new_relaxation(
     H: Floats, at: Ints, c: Floats, d: Floats, n_in: int, v: Floats
 ) -> kernels.Relaxation:
-    """The arrays of a relaxation that starts at v; the first `n_in` columns are in."""
+    """Allocate a relaxation that starts at v, with the first `n_in` columns included."""
     q = at.size
     rows = np.zeros((kernels.RELAXATION_ROWS, q))
     rows[kernels.LINEAR], rows[kernels.SHARE], rows[kernels.V] = c, d, v
@@ -212,7 +210,7 @@ def relax_columns(
     relaxation: kernels.Relaxation, room: int, price: float, theta: float, cutoff: float,
     tolerance: float, share: float, most_sweeps: int = kernels.MOST_SWEEPS,
 ) -> tuple[float, float, float, int]:  # fmt: skip
-    """θ, value, bound and sweeps of a relaxation, whose v is then that of the bound."""
+    """Run a relaxation; return θ, value, bound and sweeps, leaving v at the bound's point."""
     state = relaxation.state
     state[kernels.THETA] = theta
     while True:
@@ -226,7 +224,7 @@ def relax_columns(
 
 
 def _solve_polish(relaxation: kernels.Relaxation, k: int) -> bool:
-    """Solve a system of the kernel's; return whether it could be. O(k³)."""
+    """Solve a linear system for the kernel; return False if it is singular. O(k³)."""
     rows, chosen = relaxation.rows, relaxation.chosen[:k]
     at = relaxation.at[chosen]
     B: Any = relaxation.H[np.ix_(at, at)]
@@ -242,7 +240,7 @@ def _solve_polish(relaxation: kernels.Relaxation, k: int) -> bool:
 
 
 def counted(scores: Floats, room: int) -> tuple[float, float, float]:
-    """(Σ of the `room` largest positive scores, the last of these, the next one), at least 0."""
+    """Sum the `room` largest positive scores; return also the last and the next, at least 0."""
     n = scores.size
     if room >= n:
         return float(np.maximum(scores, 0.0).sum()), 0.0, 0.0
@@ -254,7 +252,7 @@ def counted(scores: Floats, room: int) -> tuple[float, float, float]:
 
 
 def perspective(w: Floats, is_in: Bools, room: int, price: float) -> float:
-    """min over memberships z of ½ Σ w_j²/z_j + price·Σz; columns that are in have z = 1."""
+    """Minimize ½ Σ w_j²/z_j + price·Σz over memberships z, which are 1 for included columns."""
     value = 0.5 * float(w[is_in] @ w[is_in])
     sizes = np.sort(np.abs(w[~is_in]))
     sizes = sizes[sizes > 0.0]

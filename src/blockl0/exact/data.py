@@ -1,12 +1,12 @@
-"""Bounds from the data themselves, for any number of columns and any convex loss, with a ridge.
+"""Bounds from the data, for any number of columns and any convex loss, with a ridge.
 
-Here D = ridge·I, so that f − ½w'Dw is the loss alone, Σ_i ℓ(η_i), and convex whatever X is. Its
-tangent at any predictor η is a lower bound: with slopes u_i = ℓ'(η_i) and b = −X'u,
+Here D = ridge·I, so that f − ½w'Dw is the loss alone, Σ_i ℓ(η_i), convex for every X. Its tangent
+at any predictor η is a lower bound: with slopes u_i = ℓ'(η_i) and b = −X'u,
 
     Σ_i ℓ(η'_i) ≥ Σ_i [ℓ(η_i) − u_i η_i] − Σ_j b_j v_j + β Σ_i u_i     for η' = Xv + β.
 
-An intercept β is not penalized; but none that could matter is beyond a box, see `intercept_box`,
-and Σu is next to nothing where η has the best one.
+An intercept β is not penalized; but relevant ones lie inside a box, see `intercept_box`, and Σu is
+nearly zero if η has the best intercept.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 OUTER, ADDED = 40, 60
-"""Working sets of a relaxation, and columns that join one, at most."""
+"""Working sets per relaxation, and columns added to one, at most."""
 PRECISE = 1e-9
-"""Share of a value to which a relaxation is solved at most."""
+"""Relative accuracy of a relaxation, at most."""
 NEWTON_STEPS, HALVINGS = 20, 30
-"""Quadratic models on one working set at most, and how often a step may be halved."""
+"""Quadratic models per working set, and halvings per step, at most."""
 FLAT_HALVINGS = 3
-"""Halvings after which a step that neither raises nor lowers a value counts as none."""
+"""Halvings after which a step that does not change the value is accepted."""
 FLATTEST = 1e-6
-"""Share of the loss's largest curvature that a model has at least, so that it has a minimum."""
+"""Smallest curvature of a model, as a share of the largest, so that it has a minimum."""
 BOX_DOUBLINGS = 200
 BALANCE_STEPS = 4
-"""Newton steps that an intercept may need beyond the precision it comes with."""
+"""Newton steps to balance an intercept beyond its given accuracy."""
 TERM, EXACT_TERM = 20.0, 200.0
-"""Work of a sample's loss and slopes, and with sums of them that are exact."""
+"""Work per sample for loss and slopes, and with exact sums."""
 LEAF_STEPS = 8
-"""Newton steps that a fit may need to prove what it is worth."""
+"""Newton steps to prove the value of a fit."""
 
 
 class Here(NamedTuple):
@@ -60,13 +60,13 @@ class Here(NamedTuple):
     ----------
     w : ndarray
     eta : ndarray (m,)
-        Predictor, with the intercept.
+        Predictor, including the intercept.
     value : float
         The relaxed objective.
     intercept : float
-        About the best one; zero where there is none.
+        Close to the best one; zero without an intercept.
     slope, bend : ndarray (m,)
-        Derivatives of the weighted losses at eta; the second ones at least some share of the
+        Derivatives of the weighted losses at eta; second ones are bounded below by a share of the
         largest, so that a model has a minimum.
     """
 
@@ -86,9 +86,9 @@ class DataBounds:
     problem : Problem
         With a ridge.
     ceiling : float
-        An objective that some point reaches; what is above it does not matter.
+        Objective of some point; points above it do not matter.
     watch : Watch
-        Says when the search must end: a relaxation then ends with what it has.
+        When it says so, a relaxation ends with its current bound.
     """
 
     def __init__(self, problem: Problem, ceiling: float, watch: Watch = NEVER) -> None:
@@ -96,12 +96,12 @@ class DataBounds:
         self.price, self.budget = problem.sparsity
         self.weights = problem.weights
         self.norms = np.sqrt(problem.design.sq_norms())
-        self.blur = EPSILON * (problem.n_samples + 16.0) * problem.design.blur
+        self.rounding = EPSILON * (problem.n_samples + 16.0) * problem.design.rounding
         self.box = intercept_box(problem, ceiling) if problem.has_intercept else 0.0
         self.n_passes = 0
 
     def relax(self, node: Node, cutoff: float, share: float) -> Relaxed:
-        """The perspective relaxation, on a working set that grows by columns that violate it."""
+        """Solve the perspective relaxation on a working set, adding violating columns."""
         columns = np.concatenate([node.included, node.free])
         n_in, q = node.included.size, columns.size
         room = self.budget - n_in
@@ -134,15 +134,15 @@ class DataBounds:
         return best
 
     def finish(self, node: Node, cutoff: float) -> Finished | None:
-        """There is no closed form here."""
+        """Return None: there is no closed form."""
         return None
 
     def sharpen(self, node: Node, relaxed: Relaxed, cutoff: float) -> bool:
-        """No more than the ridge can be taken away."""
+        """Return False: only the ridge can be taken away."""
         return False
 
     def _tolerance(self, cutoff: float, share: float, missing: float) -> float:
-        """How precise the point on a working set has to be."""
+        """Compute the accuracy needed of the point on a working set."""
         far = missing if np.isfinite(missing) else abs(cutoff)
         return max(0.25 * share * max(far, 0.0), 0.25 * PRECISE * abs(cutoff))
 
@@ -176,7 +176,9 @@ class DataBounds:
         return here, theta
 
     def _model(self, A: Floats, here: Here) -> tuple[Any, Floats]:
-        """(G, c) with ½v'Gv − c'v the loss near a point, ridge included, intercept left out."""
+        """Compute (G, c) such that ½v'Gv − c'v models the loss near a point, with ridge, without
+        intercept.
+        """
         self.watch.spend(DENSE * len(A) * float(A.shape[1]) ** 2)
         bend, pull = here.bend, here.bend * here.eta - here.slope
         G: Any = (A * bend[:, None]).T @ A
@@ -189,7 +191,7 @@ class DataBounds:
         return G, c
 
     def bound_of(self, support: Ints, w: Floats, cutoff: float) -> float:
-        """What is proven of one support near its fit w: fits may end early, but not of squares."""
+        """Bound one support near its fit w, whose Newton steps may have ended early."""
         if self.problem.is_quadratic:
             return np.inf
         A, is_in = self.problem.design.columns(support), np.ones(support.size, dtype=np.bool_)
@@ -200,13 +202,15 @@ class DataBounds:
             if best >= cutoff:
                 break
             there = self._at(A, self._newton(A, here), is_in, 0, here.intercept)
-            # near the fit slopes still fall where the value does not tell
+            # near the fit slopes still decrease although the value no longer does
             is_fine = there.value <= here.value + PRECISE * abs(here.value)
             here = there if is_fine else self._line(A, here, there.w, is_in, 0)
         return best
 
     def _newton(self, A: Floats, here: Here) -> Floats:
-        """The minimum of the model near a point, from its rows: products square a condition."""
+        """Minimize the model near a point, from its rows: products would square the condition
+        number.
+        """
         root = np.sqrt(here.bend)
         rows, right = root[:, None] * A, root * (here.eta - here.slope / here.bend)
         if self.problem.has_intercept:
@@ -222,7 +226,7 @@ class DataBounds:
         self, A: Floats, here: Here, w: Floats, is_in: NDArray[np.bool_], room: int,
         tolerance: float = 0.0,
     ) -> Here:  # fmt: skip
-        """The lowest point of some on the way to w, unless there is nothing to be won there."""
+        """Search the line to w by halving; return the given point if nothing is gained."""
         step, best = 1.0, self._at(A, w, is_in, room, here.intercept)
         if self.problem.is_quadratic:
             return best
@@ -237,7 +241,7 @@ class DataBounds:
     def _at(
         self, A: Floats, w: Floats, is_in: NDArray[np.bool_], room: int, start: float = 0.0
     ) -> Here:
-        """The relaxed objective, with the best intercept, sought from `start`, and memberships."""
+        """Evaluate the relaxed objective, with the best intercept and memberships."""
         problem, eta, intercept = self.problem, A @ w, 0.0
         self.watch.spend(float(A.size) + TERM * len(A))
         if problem.has_intercept:
@@ -251,12 +255,12 @@ class DataBounds:
         return Here(w, eta, value, intercept, slope, bend)
 
     def _terms(self, eta: Floats) -> tuple[Floats, Floats, Floats]:
-        """Losses, slopes and curvatures of the samples, with their weights."""
+        """Compute weighted losses, slopes and curvatures of the samples."""
         losses, slope, bend = self.problem.loss.terms(eta, self.problem.y)
         return self.weights * losses, self.weights * slope, self.weights * bend
 
     def _balanced(self, eta: Floats) -> Floats:
-        """Move the intercept until slopes cancel to rounding: what is left counts `box` times."""
+        """Shift the intercept until the slopes cancel: their sum is multiplied by `box`."""
         _, slopes, bends = self._terms(eta)
         left = exact_sum(slopes)
         for _ in range(BALANCE_STEPS):
@@ -272,18 +276,18 @@ class DataBounds:
     def _prove(
         self, columns: Ints, n_in: int, room: int, here: Here, A: Floats | None = None
     ) -> Relaxed:
-        """The bound of the tangent at a predictor, less what rounding may have added to it.
+        """Derive the bound of the tangent at a predictor, less possible rounding.
 
-        Slopes are known to a few units of rounding of |ℓ'| + |ℓ''|, as exp(η) − y is, and of their
-        exponents; b to `blur` times what it adds up, where the columns A are at hand to that of
-        stored numbers. Other sums over the samples are exact.
+        Slopes are accurate to a few roundings of |ℓ'| + |ℓ''|, like exp(η) − y, and of their
+        exponents; b to `rounding` times its terms, less if the columns A are given. Other sums over
+        samples are exact.
         """
         tangent = self._tangent(columns, here.eta, A)
         tangent = tangent._replace(base=tangent.base + self.price * n_in)
         return tangent.prove(n_in, room, self.price, here.value)
 
     def _tangent(self, columns: Ints, eta: Floats, A: Floats | None = None) -> Tangent:
-        """The tangent at a predictor, of some columns, without prices; A are these, if at hand."""
+        """Compute the tangent at a predictor for some columns A, without prices."""
         problem = self.problem
         size = problem.design.nbytes / 8.0 if A is None else float(A.size)
         self.watch.spend(size + EXACT_TERM * problem.n_samples)
@@ -291,19 +295,19 @@ class DataBounds:
         losses, slope, bend = self._terms(eta)
         scale = (np.abs(slope) + bend) * (1.0 + np.abs(eta))
         if A is not None:
-            b, blur = -(slope @ A), self.blur / problem.design.blur
+            b, rounding = -(slope @ A), self.rounding / problem.design.rounding
         else:
-            b, blur = -problem.design.rmatvec(slope)[columns], self.blur
+            b, rounding = -problem.design.rmatvec(slope)[columns], self.rounding
             self.n_passes += 1
         base = exact_sum(losses) - exact_sum(slope * eta)
         base -= self.box * abs(exact_sum(slope))
-        error = blur * self.norms[columns] * float(np.linalg.norm(scale))
+        error = rounding * self.norms[columns] * float(np.linalg.norm(scale))
         far = np.abs(eta) + self.box
         allowance = 8.0 * EPSILON * float(np.abs(losses).sum() + scale @ far)
         return Tangent(base, b, np.full(columns.size, self.ridge), error, allowance)
 
     def _violators(self, found: Relaxed, is_here: NDArray[np.bool_]) -> Ints:
-        """The free columns outside the working set with the largest scores, which should join."""
+        """Select the free columns outside the working set with the largest scores."""
         least = 0.9 * found.last
         if self.price > 0.0:
             least = max(-0.05 * self.price, least)
@@ -314,7 +318,7 @@ class DataBounds:
 
 
 def exact_sum(terms: Floats) -> float:
-    """Σ terms, rounded once; no number where they overflow."""
+    """Sum exactly, rounding once; NaN on overflow."""
     try:
         return fsum(terms.tolist())
     except (OverflowError, ValueError):
@@ -322,11 +326,11 @@ def exact_sum(terms: Floats) -> float:
 
 
 def intercept_box(problem: Problem, ceiling: float) -> float:
-    """B such that no point with an objective below the ceiling has a best intercept beyond ±B.
+    """Find B such that no point below the ceiling has a best intercept outside ±B.
 
-    Losses are not negative, so ½·ridge·‖v‖² is below the ceiling, and |x_i'v| ≤ r_i; as slopes
-    increase, Σ_i ℓ'(x_i'v + B) ≥ Σ_i ℓ'(B − r_i): where that is positive, the best intercept is
-    below B. Infinite where there is no such B.
+    Losses are nonnegative, so ½·ridge·‖v‖² is below the ceiling, and |x_i'v| ≤ r_i; as slopes
+    increase, Σ_i ℓ'(x_i'v + B) ≥ Σ_i ℓ'(B − r_i): once that is positive, the best intercept is
+    below B. Infinite if there is no such B.
     """
     design, squares = problem.design, np.zeros(problem.n_samples)
     for start in range(0, problem.n_features, design.chunk):

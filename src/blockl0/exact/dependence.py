@@ -1,4 +1,4 @@
-"""Columns that depend on others, for method "exact": parts of a problem without such dependence."""
+"""Linearly dependent columns in method "exact": splitting a problem into parts without them."""
 
 from __future__ import annotations
 
@@ -16,25 +16,27 @@ Ints = NDArray[np.int64]
 _lapack: Any = lapack
 
 MOST_PARTS = 64
-"""Trees in which a problem with dependent columns is searched; with more, as one without bounds."""
+"""Trees for a problem with dependent columns; with more, it counts as having no bound."""
 NO_SHARE = 1e-6
-"""Of a unit column in a combination of unit columns: smaller coefficients are left out of it."""
+"""Coefficients of unit columns below this do not count as part of a combination."""
 CLEAR_PIVOT = 1e-8
-"""Of unit columns: pivots above this are read off the Gram matrix, others are judged from X."""
+"""Pivots of unit columns above this come from the Gram matrix; others are recomputed from X."""
 NEAR_COPY, COPY = 1e-8, 5e-16
-"""Columns whose correlation is within the first of ±1 are compared; those that differ by no more
-than the second, both of length 1, are multiples of each other but for the last digit. What differs
-by more may matter: beside a third column 1e-8 away the difference is multiplied by 1e8."""
+"""Columns whose correlation is within NEAR_COPY of ±1 are compared directly.
+
+Unit columns that differ by at most COPY are multiples of each other up to the last digit. Larger
+differences may matter: beside a third column 1e-8 away they are multiplied by 1e8.
+"""
 
 
 def distinct_columns(problem: Problem, H: Floats) -> Ints:
-    """All columns but zero ones and copies (up to scale) of others; kept ones are preferred.
+    """Select all columns but zeros and (scaled) copies, preferring kept ones.
 
     H (n, n) holds the products of unit columns.
     """
     n, keep = H.shape[0], problem.keep
     is_near = np.abs(H) >= 1.0 - NEAR_COPY
-    # columns that are not zero are near themselves
+    # nonzero columns are close to themselves
     if is_near.diagonal().all() and np.count_nonzero(is_near) == n:
         return np.arange(n)
     order = np.concatenate([keep, _without(np.arange(n), keep)])
@@ -58,11 +60,11 @@ def independent_parts(
     are_independent: Callable[[Ints], bool],
     is_late: Callable[[], bool],
 ) -> list[tuple[Ints, Ints]]:
-    """Pairs (in, open) of column sets: every admissible support is one "in" plus some "open" ones.
+    """Split into pairs (in, open): each admissible support is one "in" plus some of its "open".
 
-    When x_j is nearly a combination of columns C, either the first of C + j is out; or it is in and
-    the second is out; and so on; or all are in, which is left out where they depend on each other.
-    Each such part is taken apart in the same way, unless that makes too many or takes too long.
+    If x_j is nearly a combination of columns C, either the first of C + j is out; or it is in and
+    the second is out; and so on; or all are in, which is omitted if they are dependent. Each part
+    is split in the same way, unless that makes too many or takes too long.
     """
     whole = keep, _without(columns, keep)
     waiting, parts = [whole], []
@@ -85,10 +87,10 @@ def independent_parts(
 
 
 def dependent_columns(H: Floats, columns: Ints) -> Ints:
-    """The first column that is nearly a combination of those before it, and those; or none."""
+    """Find the first column that is nearly a combination of earlier ones, with those; or none."""
     R = H[columns][:, columns]
     L, info = _lapack.dpotrf(R, lower=1)
-    # up to the first pivot that is not clear, or the first that is none at all
+    # up to the first unclear pivot, or the first that is not positive
     n_made = columns.size if info == 0 else info - 1
     small = (L.diagonal()[:n_made] ** 2 <= CLEAR_PIVOT).nonzero()[0]
     j = int(small[0]) if small.size else n_made
@@ -99,12 +101,12 @@ def dependent_columns(H: Floats, columns: Ints) -> Ints:
 
 
 def _without(columns: Ints, others: Ints) -> Ints:
-    """The columns that are not among others, ascending; without others they are so already."""
+    """Return the columns not among others, ascending; without others they already are."""
     return np.setdiff1d(columns, others) if columns.size and others.size else columns
 
 
 def _triangular(L: Floats, b: Floats, trans: int) -> Floats:
-    """inv(L) b, or inv(L') b; SciPy before 1.13 refuses systems without unknowns."""
+    """Compute inv(L) b, or inv(L') b; SciPy before 1.13 refuses systems without unknowns."""
     if b.size == 0:
         return b
     return solve_triangular(L, b, lower=True, trans=trans, check_finite=False)

@@ -1,10 +1,9 @@
 """All subsets of few columns or groups, on the loss itself, for every loss and structure.
 
-From above, by leaps and bounds: a subset is no better than any set T that contains it, so that with
-the columns I certainly in, everything between I and T costs at least f(T) + price·|I|. A set is
-left out of the search with all of its subsets as soon as its fit, or a dual bound on the way there,
-is above the best point. From below, one after the other, where there are few supports of the size
-that is allowed.
+From above, by leaps and bounds: a subset is no better than any set T that contains it, so that if
+the columns I must be included, everything between I and T costs at least f(T) + price·|I|. A set is
+pruned with all of its subsets once its fit, or a dual bound on the way, exceeds the best point.
+From below, one by one, if there are few supports of the allowed size.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from blockl0.exact.watch import UNIT, Watch
 from blockl0.incumbent import Incumbent
 from blockl0.problem.fits import Fits, make_fits
 from blockl0.problem.newton import Fit
-from blockl0.problem.orthogonal import rounding_of, tie_at
+from blockl0.problem.orthogonal import rounding_of, tolerance_at
 from blockl0.problem.problem import Problem
 from blockl0.units import COLUMNS
 
@@ -31,23 +30,23 @@ Ints = NDArray[np.int64]
 _lapack: Any = lapack
 
 MOST_COLUMNS, FEW = 20, 12
-"""Columns up to which all subsets are searched from above, and of which all are, if need be."""
+"""Columns up to which subsets are searched from above; and up to which this must be complete."""
 MOST_WORK, LESS_WORK = 3e9, 2e8
-"""Multiplications of the fits, about a second, after which it is given up, and of more columns."""
+"""Multiplications before the search from above gives up, for up to FEW columns and for more."""
 MOST_SUPPORTS = 5000
-"""Supports up to which they are fitted one after the other."""
+"""Supports up to which they are fitted one by one."""
 STEPS, FIT = 2, 1e6
-"""Newton steps that a fit is counted as, most being given up after one, and what it costs beside
-its multiplications."""
+"""Newton steps counted per fit, most being pruned after one, and its cost beside multiplications.
+"""
 RELATIVE_TOLERANCE = 1e-11
-"""Of F(0): smaller improvements are rounding."""
+"""Relative to F(0): smaller improvements are rounding."""
 MOST_PRODUCTS, CLEAR_PIVOT, CLEAR = 2000, 1e-3, 1e-7
-"""Columns of which products are made to sort supports out; the least pivot of unit columns with
-which that is done, and the share of F(0) by which a support must then be worse."""
+"""Screening supports by products: most columns, smallest pivot of unit columns, and margin in F(0).
+"""
 
 
 def n_supports(problem: Problem) -> int:
-    """Return the number of supports to choose from; with a price, of all sizes."""
+    """Count the supports to choose from; with a price, of all sizes."""
     n_free, room = problem.n_units - problem.keep.size, problem.sparsity.budget - problem.keep.size
     most = max(min(room, n_free), 0)
     sizes = range(most + 1) if problem.sparsity.price > 0.0 else [most]
@@ -55,17 +54,17 @@ def n_supports(problem: Problem) -> int:
 
 
 def may_enumerate(problem: Problem) -> bool:
-    """Say whether all subsets may be searched here."""
+    """Check if all subsets may be searched."""
     return problem.n_units <= MOST_COLUMNS or n_supports(problem) <= MOST_SUPPORTS
 
 
 def best_of_all(
     problem: Problem, best: Incumbent, watch: Watch, slack: float = np.inf
 ) -> tuple[Incumbent, bool]:
-    """Return the best of all subsets, from a point, and whether all were searched.
+    """Return the best of all subsets, given a start, and whether all were searched.
 
-    From above first where there are few columns, and from below where that is given up. What is
-    better by less than the slack, or than rounding, does not count.
+    Searches from above if there are few columns, and from below if that gives up. Improvements
+    within the slack or rounding do not count.
     """
     tolerance = min(RELATIVE_TOLERANCE * problem.smooth_at_zero, slack)
     subsets = Subsets(problem, make_fits(problem), best.w, best.objective, tolerance)
@@ -82,14 +81,14 @@ def best_of_all(
 
 
 class Subsets:
-    """The search of all subsets, from a point.
+    """The search of all subsets, from a starting point.
 
     Attributes
     ----------
     best : ndarray (n,) or (n, C)
         The best point so far.
     is_complete : bool
-        Whether no subset is left that could be better by more than the tolerance.
+        Whether no remaining subset can be better by more than the tolerance.
     """
 
     def __init__(
@@ -100,7 +99,7 @@ class Subsets:
         self.is_complete = True
 
     def _take(self, w: Floats, objective: float) -> None:
-        """Go on from a point; fits of squares are as exact as the data, and are compared so."""
+        """Continue from a point; fits of squares are compared to the accuracy of the data."""
         self.best, self.objective, self.tolerance = w, objective, self._most_tolerance
         if self.problem.is_quadratic:
             self.tolerance = min(self.tolerance, rounding_of(self.problem, w))
@@ -108,7 +107,7 @@ class Subsets:
     # from above ----------------------------------------------------------------------------------
 
     def search(self, watch: Watch) -> None:
-        """Look at all subsets, or at as many as the work or the time allow."""
+        """Search all subsets, or as many as work and time allow."""
         problem = self.problem
         most = MOST_WORK if problem.n_features <= FEW else LESS_WORK
         self._outer, self._watch = watch, Watch(watch, most / UNIT)
@@ -121,13 +120,13 @@ class Subsets:
         rows = np.atleast_2d(fit.T).T
         weight = np.einsum("ij,ij->i", rows, rows) * squares
         sizes = np.array([weight[problem.units.members(int(unit))].sum() for unit in real])
-        # what is left out first should be missed most: then most of what is left is out of reach
+        # removing the most important first puts most of the remaining sets out of reach
         order = real[np.argsort(-sizes, kind="stable")]
         free = order[~np.isin(order, problem.keep)]
         self._split(everything, free, fit)
 
     def _split(self, chosen: Ints, free: Ints, w: Floats) -> None:
-        """The subsets of the units `chosen` that lack one of the free ones at least."""
+        """Search the subsets of the units `chosen` that lack at least one of the free ones."""
         n_in = chosen.size - free.size
         for i, j in enumerate(free):
             if n_in + i > self.problem.sparsity.budget:
@@ -137,16 +136,16 @@ class Subsets:
                 return
             rest = chosen[chosen != j]
             if n_in + i == self.problem.sparsity.budget:
-                # nothing else may be in
+                # no other may be included
                 rest = rest[~np.isin(rest, free[i + 1 :])]
-            # what is certainly in matters for its price alone
+            # included units only matter for their price
             inside = np.setdiff1d(rest, free[i + 1 :]) if self.problem.sparsity.price else rest[:0]
             there = self._fit(rest, w, inside)
             if there is not None and rest.size > n_in + i:
                 self._split(rest, free[i + 1 :], there)
 
     def _fit(self, chosen: Ints, start: Floats, inside: Ints) -> Floats | None:
-        """The fit on a set, which may be better; None where no subset with `inside` is."""
+        """Fit a set, which may be a better point; None if no subset with `inside` is."""
         problem, (price, budget) = self.problem, self.problem.sparsity
         ceiling = self.objective - self.tolerance - problem.cost(inside)
         support = problem.units.columns(chosen)
@@ -160,8 +159,7 @@ class Subsets:
         if self._is_certain(support, fit, problem.cost(inside)):
             is_open = fit.least < ceiling and not (price == 0.0 and is_choice)
             return fit.w if is_open else None
-        # which columns a fit leaves out is a choice among subsets, unless they are in groups, or
-        # stay at bounds
+        # which columns a fit drops is a choice among subsets, except in groups or at bounds
         self.is_complete &= not is_choice or (problem.units is COLUMNS and problem.bounds is None)
         return fit.w
 
@@ -172,17 +170,17 @@ class Subsets:
         self._outer.spend(work)
 
     def _is_certain(self, support: Ints, fit: Fit, cost: float) -> bool:
-        """Whether no subset is better if a fit on its columns is not, which may leave some out."""
+        """Check that no subset can be better if the fit on its columns is not."""
         doubt = self.fits.doubt(support, fit.w)
         if doubt == 0.0:
             return True
-        least = self.objective - tie_at(self.problem, self.best) - cost
+        least = self.objective - tolerance_at(self.problem, self.best) - cost
         return fit.value - doubt >= least or self.fits.least_on(support) >= least
 
     # from below ----------------------------------------------------------------------------------
 
     def search_each(self, watch: Watch) -> None:
-        """Fit all supports, one after the other, if they are few and the work suffices."""
+        """Fit all supports one by one, if they are few and the work suffices."""
         self.is_complete = n_supports(self.problem) <= MOST_SUPPORTS
         if not self.is_complete:
             return
@@ -197,7 +195,7 @@ class Subsets:
                 self._fit(chosen, self.best, chosen)
 
     def _supports(self) -> Iterator[Ints]:
-        """The largest first; without a price smaller ones are no better."""
+        """Yield supports, largest first; without a price smaller ones are no better."""
         problem = self.problem
         squares = problem.design.sq_norms(problem.sample_weight)
         real = problem.units.of(np.flatnonzero(squares))
@@ -208,7 +206,7 @@ class Subsets:
                 yield np.union1d(problem.keep, np.array(chosen, dtype=np.int64))
 
     def _products(self) -> tuple[Floats, Floats] | None:
-        """H and c of unit columns, with ½v'Hv − c'v the squared loss less that at zero."""
+        """Compute H and c of unit columns, with ½v'Hv − c'v the squared loss relative to zero."""
         problem, n = self.problem, self.problem.n_features
         if not problem.is_quadratic or n > MOST_PRODUCTS:
             return None
@@ -219,9 +217,9 @@ class Subsets:
     def _is_clearly_worse(
         self, products: tuple[Floats, Floats], support: Ints, chosen: Ints
     ) -> bool:
-        """Say whether products alone tell that a support is worse than the best point.
+        """Check if products alone show that a support is worse than the best point.
 
-        They are believed only where the columns are far from dependence; bounds raise the value.
+        They are trusted only if the columns are far from dependent; bounds raise the value.
         """
         H, c = products
         self._outer.spend(float(support.size) ** 3 / 6.0)

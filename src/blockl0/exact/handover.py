@@ -1,4 +1,4 @@
-"""Nodes with few columns left, handed to the tableau search, which looks at thousands a second."""
+"""Small nodes, passed on to the tableau search, which visits thousands per second."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from blockl0.exact.bounds import Node
 from blockl0.exact.search import ExactSearch
 from blockl0.exact.watch import NEVER, Watch
 from blockl0.incumbent import Incumbent
-from blockl0.problem.orthogonal import tie_at
+from blockl0.problem.orthogonal import tolerance_at
 from blockl0.problem.problem import Problem
 
 FEW_COLUMNS, FEW_NODES = 40, 1000
-"""Columns of a node up to which the tableau search is tried on it, and for so many nodes."""
+"""Columns of a node for a tableau search to be tried, and its nodes."""
 AGAIN = 0.8
-"""Share of the columns to which descendants must have come before it is tried again."""
+"""Share of the columns that descendants must reach before it is tried again."""
 
 
 def is_for_tableaus(node: Node) -> bool:
-    """Whether a node is worth a try."""
+    """Check if a node is worth a try."""
     size = node.included.size + node.free.size
     return size <= FEW_COLUMNS and (node.tried == 0 or size <= AGAIN * node.tried)
 
@@ -28,7 +28,7 @@ def is_for_tableaus(node: Node) -> bool:
 def search_tableaus(
     problem: Problem, node: Node, best: Incumbent, watch: Watch = NEVER
 ) -> tuple[bool, Incumbent]:
-    """Search the supports of a node; whether all were, and the best point, which may be better."""
+    """Search the supports of a node; return whether it finished, and the best point."""
     columns = np.sort(np.concatenate([node.included, node.free]))
     node.tried = columns.size
     part = replace(
@@ -39,9 +39,9 @@ def search_tableaus(
         scale=None,
     )
     start = Incumbent(np.zeros(columns.size), best.objective, 0)
-    # the rounding of the point itself: that of zero is as large as the target
+    # given the rounding of the incumbent: that of zero is as large as the target
     own = Watch()
-    search = ExactSearch(part, start, own, tie=tie_at(problem, best.w))
+    search = ExactSearch(part, start, own, tolerance=tolerance_at(problem, best.w))
     while not search.finished and search.incumbent.iteration < FEW_NODES:
         search.advance(FEW_NODES)
     watch.spend(own.work)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from blockl0.block_search import NODE_LIMIT
 from blockl0.exact.few_columns import best_of_all, may_enumerate
 from blockl0.exact.proof import Proof, ProofRecorder
-from blockl0.exact.prover import least
+from blockl0.exact.prover import trivial_bound
 from blockl0.exact.stages import Stages, may_bound
 from blockl0.exact.watch import UNIT, Watch
 from blockl0.files import check_free
@@ -28,18 +28,18 @@ from blockl0.verify import ProofError
 Floats = NDArray[np.float64]
 
 SLICE_WORK = 2e7
-"""Aim for the work between two looks at the clock."""
+"""Target for the work between checks of the clock."""
 FIRST_NODES, MOST_NODES = 8, 1_000_000
-"""Nodes before the first look at the clock, and between two looks at most."""
+"""Nodes before the first check of the clock, and between checks at most."""
 ENUMERATED = 2.0
-"""Units of work for fits of all subsets where bounds may prove the optimum as well."""
+"""Units of work for fitting all subsets if bounds may prove the optimum as well."""
 HEURISTIC_EFFORT = 1
-"""Rounds of kicks that method "refit" spends on the first incumbent."""
+"""Effort of method "refit" for the first incumbent."""
 MEMORY = 4e9
-"""Bytes that products of columns and waiting nodes take at most."""
+"""Default memory for products of columns and waiting nodes, in bytes."""
 
 BLURRED = 1e-6
-"""Gap of the proof of an optimum that is said."""
+"""Gap in the proof of an optimum above which a note mentions it."""
 BLURRED_NOTE = (
     "The search has proven the optimum. The proof for others knows tangents only, of which "
     "rounding hides more where columns nearly depend on each other or the fit is nearly perfect: "
@@ -70,38 +70,37 @@ def solve_exact(
 ) -> Result:
     """Branch and bound over all supports, from the incumbent of method "refit" to the proof.
 
-    Problems of few columns are searched on tableaus, `ExactSearch`; what that does not settle soon,
-    larger problems and other losses on nodes with convex bounds, `ProofTree`.
+    Problems with few columns are searched on tableaus, `ExactSearch`. Larger problems, other
+        losses, and problems not solved quickly that way use nodes with convex bounds, `ProofTree`.
 
     Parameters
     ----------
     problem : Problem
-        Without a ridge there are bounds for the squared loss only, and only where X has no more
-        columns than rows. Where there is none, few columns are enumerated for a while, and the
-        status is NO_BOUND if that does not suffice; the result's `note` says why.
+        Without a ridge there are bounds for the squared loss only, and only if X has no more
+        columns than rows. Without a bound, few columns are enumerated for a while, and the status
+        is NO_BOUND if that does not suffice; the result's `note` says why.
     run : Run
         Its time limit is honoured; the result then carries the lower bound reached.
     init : ndarray (n,), optional
-        Start of the heuristic; the answer is never worse.
+        Start of the heuristic; the result is never worse.
     rng : Generator
         For the heuristic; the search itself is deterministic.
     gap : float
-        Relative gap, (objective − bound)/objective, at which to stop; 0 is to rounding. A run that
-        stops before the proof is whole has status GAP.
+        Relative gap, (objective − bound)/objective, at which to stop; 0 means up to rounding. A
+        run that stops before the proof is complete has status GAP.
     node_limit : int
         Nodes after which the search stops without a proof.
     work_limit : float
-        The same for work, in units of 1e9 multiplications, about a second each. It is counted, not
-        timed, so that a search ends with the same answer and bound on any machine. The heuristic
-        does not count.
+        Work after which to stop, in units of 1e9 multiplications, about a second each. It is
+        counted, not timed, so that a search ends with the same answer and bound on any machine. The
+        heuristic does not count.
     memory_limit : float
-        Bytes of products of columns and of waiting nodes, half of them for each. Where the products
-        of all columns would not fit, bounds come from X itself, which needs a ridge; where more
-        nodes would wait, the deepest one is next. One set of products of at most 1200 columns is
-        held in any case.
+        Bytes for products of columns and waiting nodes, half of them for each. If the products of
+        all columns do not fit, bounds come from X itself, which needs a ridge; if nodes do not fit,
+        the deepest one is next. One set of products of at most 1200 columns is always kept.
     proof : str, Path or bool, optional
         A file for a proof that `blockl0.verify` can check, which is replaced if it exists; True for
-        `Result.proof` alone. The tableaus, which leave no such proof, are then not used.
+        `Result.proof` alone. The tableaus, which produce no such proof, are then not used.
     """
     node_limit = check_integer("node_limit", node_limit, low=1)
     watch = Watch(run, _limit(work_limit))
@@ -114,7 +113,7 @@ def solve_exact(
         said = run.record(Incumbent(w, first.objective, first.n_nonzero), first.lower_bound)
         status = said if said is Status.STOPPED else first.status
         return run.result(w, status, first.n_iter, first.lower_bound)
-    best, bound = _incumbent(problem, first), least(problem, problem.keep)
+    best, bound = _incumbent(problem, first), trivial_bound(problem, problem.keep)
     status = Status.INTERRUPTED if first.status is Status.INTERRUPTED else None
     search, note, quota = None, None, FIRST_NODES
     try:
@@ -131,7 +130,7 @@ def solve_exact(
             status = _status(search, run.record(best, bound), node_limit, watch)
             quota = _next_quota(quota, best.iteration - before, watch.work - done)
     except KeyboardInterrupt:
-        # the node that was being searched is in no list: only the bound of before is true
+        # the node being searched is in no list: only the previous bound is valid
         status = Status.INTERRUPTED
         best = best if search is None else search.incumbent
     if status is None and search is not None and search.reason is not None:
@@ -141,16 +140,16 @@ def solve_exact(
     made = None if recorder is None else _proof(recorder, run, w, bound, proof)
     if status is Status.OPTIMAL and made is not None and made.gap > BLURRED:
         note = f"{BLURRED_NOTE} {made.gap:.1e}."
-    # what is left to an optimum is rounding
+    # the remaining distance to an optimum is rounding
     bound = np.inf if status is Status.OPTIMAL else bound
     return run.result(w, status, best.iteration, bound, note=note, proof=made)
 
 
 def _enumerated(problem: Problem, best: Incumbent, watch: Watch) -> tuple[Incumbent, bool]:
-    """Return the best of all subsets and True, where these are few; else the best point so far.
+    """Return the best of all subsets and True, if they are few; else the best point so far.
 
-    Columns of the squared loss are searched on tableaus, which is quicker. Where a tree can prove
-    the optimum as well, it is given up soon.
+    Plain least squares is left to the faster tableaus. If a tree can prove the optimum as well, the
+    search gives up early.
     """
     is_simple = problem.is_quadratic and problem.is_plain
     if is_simple or not may_enumerate(problem):
@@ -169,7 +168,7 @@ def _limit(work_limit: Any) -> float:
 
 
 def _status(search: Stages, said: Status | None, node_limit: int, watch: Watch) -> Status | None:
-    """Say whether to stop: the search has ended, or used up its time, nodes or work."""
+    """Return why to stop: finished, or out of time, nodes or work; None to go on."""
     if search.is_finished:
         if search.is_optimal:
             return Status.OPTIMAL
@@ -181,7 +180,7 @@ def _status(search: Stages, said: Status | None, node_limit: int, watch: Watch) 
 
 
 def _proof(recorder: ProofRecorder, run: Run, w: Floats, bound: float, proof: Any) -> Proof | None:
-    """The proof, written where it is asked for; none where it does not pass the verifier."""
+    """Return the proof, saved if requested; None if it does not pass the verifier."""
     try:
         made = recorder.proof(w, bound)
     except ProofError as error:
@@ -195,7 +194,7 @@ def _proof(recorder: ProofRecorder, run: Run, w: Floats, bound: float, proof: An
 def _recorder(
     problem: Problem, searched: Problem, proof: Any, memory_limit: float
 ) -> ProofRecorder | None:
-    """What keeps the proof of a problem, where one is asked for; a file must be possible there."""
+    """Return a recorder if a proof is requested and possible."""
     if proof is None or proof is False:
         return None
     if not problem.is_plain:
@@ -211,13 +210,13 @@ def _recorder(
 
 
 def _incumbent(problem: Problem, first: Result) -> Incumbent:
-    """The heuristic's point, with the kept columns in its support."""
+    """Return the heuristic's point, with the kept columns in its support."""
     w = problem.from_given(first.coef)
     return Incumbent(w, problem.objective(w), problem.units.count(w))
 
 
 def no_bound(problem: Problem, w: Floats, reason: str) -> str:
-    """Why nothing can be proven, and what would help, in a sentence."""
+    """Say why nothing can be proven, and what would help."""
     support, (price, budget) = COLUMNS.support(w), problem.sparsity
     doors = []
     if problem.n_outputs > 1 and not problem.is_quadratic:
@@ -231,7 +230,7 @@ def no_bound(problem: Problem, w: Floats, reason: str) -> str:
         enough = slope.max(initial=0.0) / np.abs(w[support]).min()
         doors.append(f"a ridge of about {enough:.2g} would suffice at this point")
     if problem.is_quadratic and price == 0.0 and 2 * budget < problem.n_features:
-        # all other supports are so many changes away
+        # all other supports are within this many changes
         doors.append(f"certify(level={2 * budget}) is as good as a proof, where it is within reach")
     if problem.is_quadratic:
         doors.append("up to three columns may be enumerated")
@@ -239,7 +238,7 @@ def no_bound(problem: Problem, w: Floats, reason: str) -> str:
 
 
 def _next_quota(quota: int, n_made: int, work: float) -> int:
-    """Nodes of the next slice; a slice that a doubt cut short tells nothing about longer ones."""
+    """Choose the nodes of the next slice; interrupted slices only shrink it."""
     pace = SLICE_WORK / max(work, 1.0)
     if n_made < quota:
         return max(1, int(quota * min(pace, 1.0)))

@@ -1,9 +1,9 @@
 """Bounds from products of columns: H = X'X + ridge, with as much curvature taken away as possible.
 
-Columns are scaled to length 1, weights and ridge included. H − D must be positive semidefinite; a
-Cholesky factorization that succeeds with a margin for its own rounding and that of H proves it. It
-then holds for all descendants of a node, whose columns are some of the node's, so that only a
-change of D is checked.
+Columns are scaled to length 1, including weights and ridge. H − D must be positive semidefinite,
+which is proven by a Cholesky factorization that succeeds with a margin for its own rounding and
+that of H. The proof covers all descendants of a node, whose columns are a subset, so that only
+changes of D are checked.
 """
 
 from __future__ import annotations
@@ -26,30 +26,35 @@ Ints = NDArray[np.int64]
 _lapack: Any = lapack
 
 PRECISE = 1e-9
-"""Share of a value to which a relaxation is solved at most."""
+"""Relative accuracy of a relaxation, at most."""
 POWER_STEPS, START_SHARE, START_FALL = 12, 0.9, 0.8
-"""Of the first curvature: steps that estimate its largest multiple, the share tried, the next."""
+"""Initial curvature: power steps to estimate its largest multiple, the share tried, and its
+decrease.
+"""
 BARRIER = 0.5
-"""Weight of the barrier that keeps H − D definite, in shares of the gap."""
+"""Weight of the barrier that keeps H − D definite, relative to the gap."""
 FLOOR, FLOOR_SHARE = 1e-6, 0.1
-"""Least share of a unit column's curvature that is taken away, and of their mean in a step down:
-relaxations with less converge slowly."""
+"""Smallest share of a unit column's curvature taken away, and of their mean in a step down.
+
+Relaxations with less converge slowly.
+"""
 UNSOLVED = 0.05
-"""Share of the gap by which a bound may fall in a step: more is a relaxation that does not end."""
+"""Share of the gap by which a bound may drop in a step; more means an unfinished relaxation."""
 FAR = 0.3
-"""Gap, as a share of the objective, beyond which steps are joint ones: they prove more of a node,
-but cost more, and leave a curvature that suits its descendants less."""
+"""Relative gap beyond which joint steps are used.
+
+They prove more about a node, but cost more and leave a curvature less suited to its descendants.
+"""
 LEAST_LEFT, STEP_ROUNDS = 0.3, 6
-"""Share of a curvature that a step leaves at least, and systems that find which are at it."""
+"""Share of a curvature that a step keeps at least, and rounds to find which ones are there."""
 RAISE_TRIALS = 8
-"""Lengths of a step up that are tried."""
+"""Step lengths to try upwards."""
 WIDE, NARROW = 1.0, 0.9
-"""Columns, as a share of the rows, beyond which no more than the ridge is taken away; and down to
-which nodes that began with more have to come."""
+"""Columns per row beyond which only the ridge is taken away; and at which wide nodes may start."""
 
 
 class Frame:
-    """Some columns, their products, and what these may be wrong by.
+    """Some columns, their products, and error bounds.
 
     Attributes
     ----------
@@ -58,16 +63,16 @@ class Frame:
     H, c : ndarray (q, q) and (q,)
         smooth(w) = ½v'Hv − c'v + constant for coefficients v of unit columns.
     ridge : ndarray (q,)
-        The part of H's diagonal that is ridge: it can always be taken away.
+        The ridge in H's diagonal: it can always be taken away.
     constant : float
-    blur : float
-        |H − true H| and |c − true c|/‖y‖ are at most this: m products of unit columns, each rounded
-        a few times.
+    rounding : float
+        Bound on |H − true H| and |c − true c|/‖y‖: m products of unit columns, each rounded a few
+        times.
 
     Raises
     ------
     LateError
-        Where the time is up before all products of all columns are made.
+        If time is up before all products of all columns are made.
     """
 
     def __init__(self, problem: Problem, columns: Ints, watch: Watch = NEVER) -> None:
@@ -87,31 +92,31 @@ class Frame:
         np.fill_diagonal(H, 1.0)
         target = problem.y if weights is None else weights * problem.y
         self.H, self.c = H, problem.design.rmatvec(target)[columns] / length
-        # a little less, so that rounding of the quotient takes no more than the ridge away
+        # slightly less, so that rounding of the quotient never takes away more than the ridge
         self.lengths, self.ridge = length, (1.0 - 8.0 * EPSILON) * problem.ridge / squares
         self.constant = problem.smooth(np.zeros(n))
-        self.blur = EPSILON * (m + 16.0) * problem.design.blur
+        self.rounding = EPSILON * (m + 16.0) * problem.design.rounding
 
     @property
     def nbytes(self) -> int:
-        """Of the products."""
+        """Bytes of the products."""
         return self.H.nbytes
 
     def positions(self, columns: Ints) -> Ints:
-        """Where columns are in the frame."""
+        """Return the positions of columns in the frame."""
         return np.searchsorted(self.columns, columns)
 
     def margin(self, size: int) -> float:
-        """What is taken from a diagonal before a factorization that is to prove definiteness.
+        """Compute the margin on a diagonal for a factorization to prove definiteness.
 
-        The norm of an error of at most `blur` in each entry is at most size·blur; a factorization
-        that ends is that of a matrix within size·(size + 1)·ε of the one given, as its diagonal is
-        at most one.
+        The norm of an error of at most `rounding` in each entry is at most size·rounding; a
+        factorization that succeeds is that of a matrix within size·(size + 1)·ε of the given one,
+        whose diagonal is at most one.
         """
-        return size * (self.blur + (size + 2.0) * EPSILON)
+        return size * (self.rounding + (size + 2.0) * EPSILON)
 
     def are_definite(self, at: Ints, d: Floats, watch: Watch = NEVER) -> Floats | None:
-        """The factor of H − D, with the margin, if that proves it to be positive definite."""
+        """Factorize H − D with the margin; None unless that proves it positive definite."""
         A = self.H[np.ix_(at, at)]
         A.flat[:: at.size + 1] -= d + self.margin(at.size)
         return cholesky(A.T, watch)
@@ -134,7 +139,7 @@ class ProductBounds:
     # relaxation ------------------------------------------------------------------------------
 
     def relax(self, node: Node, cutoff: float, share: float) -> Relaxed:
-        """The perspective relaxation on all columns of the node."""
+        """Solve the perspective relaxation on all columns of the node."""
         assert node.d is not None
         return self._relax(node, node.d, cutoff, share, 0.0)
 
@@ -161,7 +166,7 @@ class ProductBounds:
         return self._prove(at, d, n_in, room, v, value + paid)
 
     def _sweeps_left(self, n_columns: int) -> int:
-        """For which there is time, as far as the last relaxation tells: any point has a bound."""
+        """Estimate the sweeps that time allows: any point has a bound."""
         left, each = self.watch.seconds_left, self._pace * n_columns
         if self.watch():
             return 0
@@ -169,56 +174,64 @@ class ProductBounds:
         return int(most if left >= each * most else left / each)
 
     def _prove(self, at: Ints, d: Floats, n_in: int, room: int, v: Floats, value: float) -> Relaxed:
-        """The bound of the tangent at v, less what rounding may have added to it.
+        """Derive the bound of the tangent at v, less possible rounding.
 
-        Products are made anew, as those of the sweeps carry the rounding of every step. Entries of
-        H, at most one, are known to `blur`, those of c to blur·‖y‖; so b = c − Hv + Dv is known to
-        blur·(‖v‖₁ + ‖y‖), and what its own operations add.
+        Products are recomputed, as those of the sweeps carry the rounding of every step. Entries of
+        H, at most one, are accurate to `rounding`, those of c to rounding·‖y‖; so b = c − Hv + Dv
+        is accurate to rounding·(‖v‖₁ + ‖y‖), plus its own operations.
         """
         chosen = np.flatnonzero(v)
         pulled = (v[chosen] @ self.frame.H[at[chosen]])[at]
         c = self.frame.c[at]
         b = c - pulled + d * v
         size = float(np.abs(v).sum())
-        error = self.frame.blur * (size + self.length) + EPSILON * (chosen.size + 4.0) * size
+        error = self.frame.rounding * (size + self.length) + EPSILON * (chosen.size + 4.0) * size
         error = error + 4.0 * EPSILON * (np.abs(c) + d * np.abs(v))
         base = self.frame.constant + self.price * n_in - 0.5 * float(v @ (c - b))
-        # of ½v'(H − D)v: that of b in every product, and of their sum
-        allowance = 0.5 * float(np.abs(v) @ error) + self.frame.blur * self.frame.constant
+        # error of ½v'(H − D)v: that of b in every product, and of their sum
+        allowance = 0.5 * float(np.abs(v) @ error) + self.frame.rounding * self.frame.constant
         allowance += EPSILON * (chosen.size + 4.0) * float(np.abs(v) @ np.abs(c - b))
         tangent = Tangent(base, b, d, error, allowance)
         return tangent.prove(n_in, room, self.price, value)
 
     def bound_of(self, support: Ints, w: Floats, cutoff: float) -> float:
-        """Fits of squares are as good as their rounding: nothing is to be proven of them."""
+        """Return infinity: fits of squares are accurate up to rounding."""
         return np.inf
 
     def finish(self, node: Node, cutoff: float) -> Finished | None:
-        """All supports of a node with room for one or two more columns, in closed form."""
+        """Bound all supports of a node with room for one or two more columns, in closed form."""
         room = self.budget - node.included.size
         if not 0 < room <= ROOM:
             return None
         frame, paid = self.frame, self.price * node.included.size + self.frame.constant
         inside, free = frame.positions(node.included), frame.positions(node.free)
         found = finish(
-            frame.H, frame.c, inside, free, room, frame.blur, self.length, self.price, cutoff - paid
+            frame.H,
+            frame.c,
+            inside,
+            free,
+            room,
+            frame.rounding,
+            self.length,
+            self.price,
+            cutoff - paid,
         )
         return None if found is None else found._replace(bound=found.bound + paid)
 
     # curvature -------------------------------------------------------------------------------
 
     def start(self, node: Node) -> bool:
-        """The first curvature of a node, a multiple of 1/diag(inv(H)); False if hardly any.
+        """Set the initial curvature, a multiple of 1/diag(inv(H)); False if it is negligible.
 
         Raises
         ------
         LateError
-            Where the time is up; the node has the ridge then.
+            If time is up; the node then has the ridge.
         """
         at = self.frame.positions(np.concatenate([node.included, node.free]))
         least = self.frame.ridge[at]
         if least.min(initial=np.inf) > 0.0 and at.size > WIDE * self.frame.n_samples:
-            # some combination of the columns is next to nothing: only the ridge can be taken
+            # some combination of the columns nearly vanishes: only the ridge can be taken away
             node.d = least
             return True
         node.fresh = node.free.size
@@ -243,7 +256,7 @@ class ProductBounds:
         return bool(least.min() > 0.0)
 
     def _own_step(self, node: Node, d: Floats, L: Floats, mu: float) -> Floats:
-        """A damped Newton step with the diagonal of the barrier's Hessian.
+        """Compute a damped Newton step with the diagonal of the barrier's Hessian.
 
         The slopes are ½w_j²(1/z_j − 1) − μ·inv(H − D)_jj.
         """
@@ -253,12 +266,12 @@ class ProductBounds:
         return np.clip(0.5 * (slope / mu - K) / (K * K), -0.5 * d, 0.5 / K)
 
     def _joint_step(self, node: Node, relaxed: Relaxed, d: Floats, L: Floats, mu: float) -> Floats:
-        """A Newton step of the relaxed value plus μ·log det(H − D), with LL' = H − D.
+        """Compute a Newton step of the relaxed value plus μ·log det(H − D), with LL' = H − D.
 
         With K = inv(H − D), slopes are ½w_j²(1/z_j − 1) − μK_jj. Second derivatives are those of
-        the barrier, −μK_ij², and of the tangent at a fixed point, −w_j²(1/z_j − 1)(1 − z_j)/d_j,
-        below which the relaxed value does not fall. Where w_j = 0 there is nothing to gain, and d_j
-        falls as far as it may, which makes room for others.
+        the barrier, −μK_ij², and of the tangent at a fixed point, −w_j²(1/z_j − 1)(1 − z_j)/d_j, a
+        lower bound on the relaxed value. Where w_j = 0 there is nothing to gain, and d_j drops as
+        far as it may, which makes room for others.
         """
         self.watch.spend(DENSE * float(d.size) ** 3)
         K = _lapack.dpotri(L, lower=1)[0]
@@ -289,9 +302,9 @@ class ProductBounds:
         return step
 
     def sharpen(self, node: Node, relaxed: Relaxed, cutoff: float) -> bool:
-        """One step up in d of the relaxed value plus a barrier, μ·log det(H − D); O(q³).
+        """Take one step up in d on the relaxed value plus a barrier, μ·log det(H − D); O(q³).
 
-        Where the time is up the node stays as it is.
+        If time is up the node stays unchanged.
         """
         try:
             return self._sharpen(node, relaxed, cutoff)
@@ -306,14 +319,14 @@ class ProductBounds:
             return q <= NARROW * self.frame.n_samples and self.start(node)
         L = self.frame.are_definite(at, d, self.watch)
         if L is None:
-            # the ridge alone is valid without a factorization, but there is no way up from it
+            # the ridge is valid without a factorization, but no step leads up from it
             d = 0.98 * d
             L = self.frame.are_definite(at, d, self.watch)
             if L is None:
                 return False
         gap = cutoff - relaxed.bound
         mu = BARRIER * gap / q
-        # what is next to no curvature, 1e-300, divides; and factors are made of NaN without a word
+        # tiny curvatures of 1e-300 are divisors, and factorizations of NaN succeed silently
         with np.errstate(over="ignore", invalid="ignore"):
             if gap > FAR * abs(cutoff):
                 step = self._joint_step(node, relaxed, d, L, mu)
@@ -340,7 +353,7 @@ class ProductBounds:
 
 
 def _lowered(node: Node, relaxed: Relaxed, d: Floats, price: float) -> Floats:
-    """How far d may fall: columns that are absent stay so while b²/2d is below the threshold."""
+    """Compute how far d may drop: absent columns stay so while b²/2d is below the threshold."""
     ratio = np.full(d.size, LEAST_LEFT)
     top = relaxed.last + price
     if 0.0 < top < np.inf:

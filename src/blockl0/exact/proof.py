@@ -1,6 +1,6 @@
-"""A proof that others can check: the tree as it was searched, and the points that prove it.
+"""A proof that others can check: the search tree, and the points that prove its bounds.
 
-`blockl0.verify` says what a file holds, and checks it without anything from here.
+`blockl0.verify` documents the file format, and checks it without any code from here.
 """
 
 from __future__ import annotations
@@ -34,33 +34,35 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 SLACK, SLACK_OF_ROUNDING = 1e-9, 0.5
-"""Shares of the objective, and of what rounding has cost the verifier here, that the claim is below
-what it found: elsewhere it may round in another way."""
+"""Margins of the claim below the verified bound, as it may round differently elsewhere.
+
+Relative to the objective, and to the verifier's loss by rounding.
+"""
 NO_COLUMNS = np.empty(0, dtype=np.int64)
 
 
 class Recorder:
-    """What a tree tells of its search; this one keeps nothing."""
+    """Receives the events of a search; this one ignores them."""
 
     is_on = False
 
     def relaxed(self, node: Node, bounds: Bounds, found: Relaxed) -> None:
-        """A node was relaxed: its point proves a bound."""
+        """Record that a node was relaxed: its point proves a bound."""
 
     def fixed(self, node: Node, is_out: Bools, is_in: Bools) -> None:
-        """The last point decides free columns, which are about to be fixed."""
+        """Record free columns that the last point fixes."""
 
     def split(self, parent: Node, column: int, with_it: Node, without_it: Node) -> None:
-        """Two nodes take the place of one."""
+        """Record a node's two children."""
 
     def leaf(self, node: Node, support: Ints, bounds_of: Callable[[Node], Bounds]) -> None:
-        """A node has one support, or one that is as good as all others."""
+        """Record a node of one support, or of one as good as all others."""
 
     def closed(self, node: Node) -> None:
-        """A node holds nothing that counts as better."""
+        """Record a node that holds nothing better."""
 
 
-class Point(NamedTuple):
+class ProofPoint(NamedTuple):
     """A point in the units of the problem's columns, and its curvature; −1 for the ridge."""
 
     columns: Ints
@@ -76,8 +78,8 @@ class Curve(NamedTuple):
 
 
 @dataclass
-class Place:
-    """A node of the proof: what is done with it, its last point, and the one that proves most."""
+class ProofNode:
+    """A node of the proof: its kind, its last point, and the point that proves most."""
 
     last: int = -1
     best: int = -1
@@ -90,10 +92,10 @@ class Place:
 
 
 class ProofRecorder(Recorder):
-    """Keeps all that a verifier needs; `Node.record` is a node's place in it.
+    """Records everything that a verifier needs; `Node.record` is a node's index.
 
-    A node that is still open at the end counts as closed by the point that proved most for it, so
-    that an unfinished search proves its lower bound as well.
+    A node still open at the end counts as closed by its best point, so that an unfinished search
+    also proves its lower bound.
 
     Parameters
     ----------
@@ -102,7 +104,7 @@ class ProofRecorder(Recorder):
     memory_limit : float
         Bytes for X, which a verifier makes dense.
     searched : Problem, optional
-        What is searched, where that is a factor of tall data.
+        What is searched, if that is a factor of tall data.
     """
 
     is_on = True
@@ -111,9 +113,9 @@ class ProofRecorder(Recorder):
         self, problem: Problem, memory_limit: float = np.inf, searched: Problem | None = None
     ) -> None:
         self.problem, self.fits = problem, make_fits(problem if searched is None else searched)
-        self.points: list[Point] = []
+        self.points: list[ProofPoint] = []
         self.curves: list[Curve] = []
-        self.places = [Place()]
+        self.places = [ProofNode()]
         loss = problem.loss
         is_known = loss.name in (SQUARED, *OTHERS)
         if not is_known or type(loss) is not type(LOSSES[loss.name]):
@@ -138,7 +140,7 @@ class ProofRecorder(Recorder):
     # what the tree tells ---------------------------------------------------------------------
 
     def relaxed(self, node: Node, bounds: Bounds, found: Relaxed) -> None:
-        """Keep the point."""
+        """Record the relaxed point."""
         place = self._place(node)
         columns, frame = np.concatenate([node.included, node.free]), getattr(bounds, "frame", None)
         w = node.w if frame is None else node.w / frame.lengths[frame.positions(columns)]
@@ -147,9 +149,9 @@ class ProofRecorder(Recorder):
             place.bound, place.best = found.bound, place.last
 
     def fixed(self, node: Node, is_out: Bools, is_in: Bools) -> None:
-        """What is left has a place of its own.
+        """Record fixed columns, with a new entry for the remaining node.
 
-        To fix a column in is to split by it, and to close what is without it by the same point.
+        Fixing a column in is a split on it, whose other child is closed by the same point.
         """
         place = self._place(node)
         point = place.last
@@ -163,13 +165,13 @@ class ProofRecorder(Recorder):
             node.record = self._follow(place)
 
     def split(self, parent: Node, column: int, with_it: Node, without_it: Node) -> None:
-        """Both have a place of their own."""
+        """Record both children of a split."""
         place = self._place(parent)
         place.kind, place.column = SPLIT, column
         with_it.record, without_it.record = self._follow(place), self._follow(place)
 
     def leaf(self, node: Node, support: Ints, bounds_of: Callable[[Node], Bounds]) -> None:
-        """The best point of the support proves what it is worth."""
+        """Record the best point of the support as a proof of its value."""
         place = self._place(node)
         if place.last >= 0:
             curve = self.points[place.last].curve
@@ -180,29 +182,29 @@ class ProofRecorder(Recorder):
         place.point = self._add_point(support, w, curve)
 
     def closed(self, node: Node) -> None:
-        """By the point that proved most."""
+        """Record a node closed by its best point."""
         place = self._place(node)
         place.point = place.best
 
     # what is kept ----------------------------------------------------------------------------
 
-    def _place(self, node: Node) -> Place:
+    def _place(self, node: Node) -> ProofNode:
         return self.places[max(node.record, 0)]
 
-    def _follow(self, place: Place) -> int:
-        """The number of a new place, which knows what the one before knew."""
-        self.places.append(Place(place.last, place.best, place.bound))
+    def _follow(self, place: ProofNode) -> int:
+        """Add an entry that continues another one, and return its index."""
+        self.places.append(ProofNode(place.last, place.best, place.bound))
         place.children += (len(self.places) - 1,)
         return place.children[-1]
 
     def _add_point(self, columns: Ints, w: Floats, curve: int) -> int:
         used = np.flatnonzero(w)
         order = used[np.argsort(columns[used])]
-        self.points.append(Point(columns[order], w[order], curve))
+        self.points.append(ProofPoint(columns[order], w[order], curve))
         return len(self.points) - 1
 
     def _curve(self, node: Node, bounds: Bounds, last: int) -> int:
-        """The curvature of a node: the ridge, that of its last point, or a new one."""
+        """Return the curvature of a node: the ridge, that of its last point, or a new one."""
         frame = getattr(bounds, "frame", None)
         if frame is None or node.d is None:
             return -1
@@ -222,14 +224,14 @@ class ProofRecorder(Recorder):
     # the proof -------------------------------------------------------------------------------
 
     def proof(self, w: Floats, bound: float) -> Proof:
-        """The proof for coefficients w, where the search has found a bound.
+        """Build the proof for coefficients w and a bound found by the search.
 
-        What it claims is what the verifier makes of it, and slightly less.
+        Its claim is what the verifier computes, less a margin.
 
         Raises
         ------
         ProofError
-            It does not stand up to the verifier.
+            If it does not pass the verifier.
         """
         problem, arrays = self.problem, self._arrays()
         objective, support = problem.objective(w), np.flatnonzero(w)
@@ -252,13 +254,13 @@ class ProofRecorder(Recorder):
         X = problem.design.columns(np.arange(problem.n_features))
         found = verify_content(claim, arrays, X, problem.y, problem.sample_weight).lower_bound
         rounding = SLACK_OF_ROUNDING * max(bound - found, 0.0)
-        # and never below what needs no point, the price of kept columns
+        # and never below the price of kept columns, which needs no point
         paid = min(problem.sparsity.cost(problem.keep.size), found)
         claim["lower_bound"] = float(max(found - SLACK * abs(objective) - rounding, paid))
         return Proof(claim, arrays)
 
     def _arrays(self) -> dict[str, Any]:
-        """Records in the order of replaying, and the points and curvatures that they refer to."""
+        """Return the records in replay order, and the points and curvatures they refer to."""
         records, fixed, waiting = [], [NO_COLUMNS], [0]
         while waiting:
             place = self.places[waiting.pop()]
@@ -266,7 +268,7 @@ class ProofRecorder(Recorder):
             point = -1 if place.kind == SPLIT else point
             records.append((place.kind, point, place.column, place.out.size))
             fixed.append(place.out)
-            # of two nodes the one with the column comes first
+            # of two children the one with the column comes first
             waiting += reversed(place.children)
         table = np.array(records, dtype=np.int64).reshape(-1, 4)
         used, table[:, 1] = _renumbered(table[:, 1])
@@ -283,13 +285,13 @@ class ProofRecorder(Recorder):
 
 
 def _renumbered(numbers: Ints) -> tuple[Ints, Ints]:
-    """The numbers that occur, ascending, and for each entry its place among them; −1 stays."""
+    """Renumber the numbers that occur, ascending; return them and the new entries; −1 stays."""
     used = np.unique(numbers[numbers >= 0])
     return used, np.where(numbers >= 0, np.searchsorted(used, numbers), -1)
 
 
 def _flat(name: str, parts: list[Any]) -> dict[str, Any]:
-    """Columns and values of several parts one after the other, and where each of them starts."""
+    """Concatenate columns and values of several parts, with the start of each."""
     sizes = [part[0].size for part in parts]
     return {
         f"{name}_start": np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
@@ -306,11 +308,11 @@ class Proof:
     claim : dict
         What is proven, and of which problem.
     gap : float
-        Share of the objective that the lower bound is below it.
+        Relative distance of the lower bound from the objective.
     n_records : int
         Nodes closed, columns fixed, and splits.
     nbytes : int
-        Before compression.
+        Size before compression.
     """
 
     def __init__(self, claim: dict[str, Any], arrays: dict[str, Any]) -> None:
@@ -328,11 +330,11 @@ class Proof:
 
     @property
     def nbytes(self) -> int:
-        """Of the arrays."""
+        """Bytes of the arrays."""
         return sum(array.nbytes for array in self._arrays.values())
 
     def save(self, path: Any, *, force: bool = False) -> Path:
-        """Write a file for `blockl0.verify`; one that exists is replaced with `force` only."""
+        """Write a file for `blockl0.verify`, replacing an existing one only with `force`."""
         header = np.frombuffer(json.dumps(self.claim).encode(), dtype=np.uint8)
         arrays = {"header": header, **self._arrays}
         checksum = np.frombuffer(digest(arrays).encode(), dtype=np.uint8)

@@ -1,4 +1,4 @@
-"""Which bounds a node gets: products of its columns where they fit, else the data themselves."""
+"""Choice of the bounds of a node: products of its columns if they fit, else the data."""
 
 from __future__ import annotations
 
@@ -24,20 +24,21 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 WHOLE, FEW = 5000, 1200
-"""Columns up to which a wide problem starts with all products; and down to which the columns of a
-node have to come before their products are formed."""
+"""Columns up to which a wide problem starts with all products; and which a node must reach before
+its products are formed.
+"""
 TALL = 1.0
-"""Columns, as a share of the rows, up to which all products are formed, however many."""
+"""Columns per row up to which all products are formed, however many."""
 COPIES = 5
-"""Matrices as large as the products that are held at a time."""
+"""Matrices of the size of the products kept at a time."""
 
 
 class NoBoundError(Exception):
-    """No bound exists for this problem; says why."""
+    """Raised if no bound exists for a problem; says why."""
 
 
 def obstacle(problem: Problem) -> str | None:
-    """Why no bound exists, as far as loss, shape and ridge tell; None where they tell nothing."""
+    """Say why no bound exists, judging by loss, shape and ridge; None if one may."""
     if problem.ridge > 0.0:
         return None
     if not problem.is_quadratic:
@@ -47,18 +48,18 @@ def obstacle(problem: Problem) -> str | None:
     return None
 
 
-def least(problem: Problem, included: Ints) -> float:
-    """A bound that needs no search: the price of what is in, unless losses may be negative."""
+def trivial_bound(problem: Problem, included: Ints) -> float:
+    """Bound without search: the price of included units, unless losses may be negative."""
     return problem.cost(included) if problem.loss.is_nonnegative else -np.inf
 
 
 class UnitProver:
-    """Sets up the tree of a problem in units, within bounds or of several responses.
+    """Builds the tree of a problem with units, bounds or several responses.
 
     Raises
     ------
     NoBoundError
-        Where no bound exists.
+        If no bound exists.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class UnitProver:
         real = problem.units.of(np.flatnonzero(problem.design.sq_norms(problem.sample_weight)))
         free = np.setdiff1d(real, problem.keep)
         n = problem.keep.size + free.size
-        lowest = least(problem, problem.keep)
+        lowest = trivial_bound(problem, problem.keep)
         root = Node(problem.keep, free, lowest, np.zeros(free.size), w=np.zeros(n))
         self.tree = ProofTree(
             problem, incumbent, lambda node: bounds, [root], gap=gap,
@@ -83,7 +84,7 @@ class UnitProver:
 
 
 def _unit_bounds(problem: Problem, incumbent: Incumbent, watch: Watch) -> Bounds:
-    """Bounds of a problem in units: from products for squares, else from its rows."""
+    """Choose the bounds of a problem in units: from products for squares, else from rows."""
     if problem.is_quadratic:
         found = UnitBounds(problem, watch)
         if found.reason is not None:
@@ -99,13 +100,13 @@ def _unit_bounds(problem: Problem, incumbent: Incumbent, watch: Watch) -> Bounds
 
 
 def _refuse_several_outputs(problem: Problem) -> None:
-    """Refuse a loss with several predictors for a sample, whatever the ridge."""
+    """Refuse a loss with several predictors per sample, whatever the ridge."""
     if problem.n_outputs > 1:
         raise NoBoundError(f"loss={problem.loss.name!r} has several predictors for a sample")
 
 
 def check_intercept(problem: Problem, box: float) -> None:
-    """Refuse a problem of whose intercept nothing is known."""
+    """Refuse a problem whose intercept is unbounded."""
     if problem.has_intercept and not problem.loss.is_nonnegative:
         raise NoBoundError(
             f"loss={problem.loss.name!r} does not say `is_nonnegative`, without which "
@@ -116,7 +117,7 @@ def check_intercept(problem: Problem, box: float) -> None:
 
 
 class Prover:
-    """Sets up the tree of a problem, and gives its nodes their bounds.
+    """Builds the tree of a problem, and supplies its nodes with bounds.
 
     Parameters
     ----------
@@ -127,16 +128,16 @@ class Prover:
     memory_limit : float
         Bytes for products and waiting nodes.
     watch : Watch, optional
-        Whether the time is up.
+        Says whether time is up.
     recorder : Recorder, optional
-        Is told of the search, for a proof that others can check.
+        Records the search, for a proof that others can check.
 
     Raises
     ------
     NoBoundError
-        Where no bound exists.
+        If no bound exists.
     LateError
-        Where the search must end before there is one.
+        If the search must end before there is one.
     """
 
     def __init__(
@@ -168,7 +169,7 @@ class Prover:
         )  # fmt: skip
 
     def bounds_of(self, node: Node) -> Bounds:
-        """The bounds for a node, with its curvature and point in their units."""
+        """Return the bounds for a node, converting its curvature and point to their units."""
         if node.frame in self._frames:
             self._frames.move_to_end(node.frame)
             return self._frames[node.frame]
@@ -179,7 +180,7 @@ class Prover:
         return self._enter(node)
 
     def _enter(self, node: Node, watch: Watch = NEVER) -> ProductBounds:
-        """Form the products of a node's columns; at the root, where that may be cut short."""
+        """Form the products of a node's columns; only at the root may this be interrupted."""
         is_new = node.frame < 0
         columns = np.concatenate([node.included, node.free])
         frame = Frame(self.problem, np.sort(columns), watch)
@@ -193,8 +194,8 @@ class Prover:
             node.w = node.w * frame.lengths[frame.positions(columns)]
             node.d = frame.ridge[frame.positions(columns)]
         elif node.d is not None:
-            # lengths made anew are others by rounding, and the margin may have been used up
-            node.d = (1.0 - 4.0 * frame.blur) * node.d
+            # recomputed lengths differ by rounding, and the margin may have been used up
+            node.d = (1.0 - 4.0 * frame.rounding) * node.d
         return bounds
 
     def _frame_bytes(self) -> int:
@@ -203,7 +204,7 @@ class Prover:
     # roots -----------------------------------------------------------------------------------
 
     def _roots(self, incumbent: Incumbent) -> list[Node]:
-        """Nodes that cover all supports: one, unless columns depend on each other."""
+        """Build nodes that cover all supports: one, unless columns are dependent."""
         problem = self.problem
         n, keep = problem.n_features, problem.keep
         root = self._node(keep, np.setdiff1d(np.arange(n), keep), incumbent)
@@ -225,7 +226,7 @@ class Prover:
         return self._independent(bounds, incumbent)
 
     def _independent(self, bounds: ProductBounds, incumbent: Incumbent) -> list[Node]:
-        """A root for each part of a problem with dependent columns."""
+        """Build a root for each part of a problem with dependent columns."""
         problem, frame = self.problem, bounds.frame
         columns = Columns(problem)
         live = np.flatnonzero(problem.design.sq_norms(problem.sample_weight) > 0.0)
@@ -249,7 +250,7 @@ class Prover:
         return roots
 
     def _node(self, included: Ints, free: Ints, incumbent: Incumbent) -> Node:
-        """A node that starts at the incumbent."""
+        """Build a node that starts at the incumbent."""
         w = incumbent.w[np.concatenate([included, free])]
-        bound = least(self.problem, included)
+        bound = trivial_bound(self.problem, included)
         return Node(included, free, bound, np.zeros(free.size), w=w)

@@ -1,9 +1,9 @@
-"""The search tree over all supports, with every doubt judged from the data.
+"""The search tree over all supports, with every doubtful support checked on the data.
 
-The tree lives on products of columns, which carry rounding. What it cannot tell apart it notes: a
-support that may or may not be better than the incumbent, which is then fitted from X; or a column
-that lies in the span of others or only near it, which opens a part of its own, where those columns
-have been projected away orthogonally.
+The tree works on products of columns, which carry rounding errors. It notes what it cannot decide:
+a support that may be better than the incumbent, which is then fitted from X; or a column in or near
+the span of others, which opens a part of its own, where those columns are projected away
+orthogonally.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from blockl0 import kernels
 from blockl0.block_search import RELAX_FROM, RELAX_PASSES, grown_tree, new_tree, open_bound
 from blockl0.exact.dependence import CLEAR_PIVOT, distinct_columns, independent_parts
-from blockl0.exact.judged import Judged
+from blockl0.exact.support_memory import SupportMemory
 from blockl0.exact.watch import NEVER, Watch
 from blockl0.incumbent import Incumbent
 from blockl0.problem.fits import least_squares_on
-from blockl0.problem.orthogonal import DEPENDENT, EPSILON, Columns, smallest_distance, tie_at
+from blockl0.problem.orthogonal import DEPENDENT, EPSILON, Columns, smallest_distance, tolerance_at
 from blockl0.problem.problem import Problem
 
 Floats = NDArray[np.float64]
@@ -30,22 +30,24 @@ Ints = NDArray[np.int64]
 
 EASY_COLUMNS, EASY_NODES = 100, 2000
 """Up to this size, that many nodes are searched without the relaxation, which takes seconds to
-compile the first time: most small problems end before they need it."""
+compile the first time: most small problems end before they need it.
+"""
 BLUR = 16.0 * EPSILON
-"""Rounding of a product of unit columns, for each of the operations that it goes through."""
+"""Rounding of a product of unit columns, per operation."""
 FIRST_LEVELS = 16
-"""Nested inclusions for which a tree has memory at first; it grows when they do not suffice."""
+"""Nested inclusions for which a tree has memory initially; it grows if necessary."""
 NODE, RELAXED_NODE, FIT = 1.0, 4.0, 1e5
 """Work of a node, in squares of the columns, without relaxation and with it; and of a fit beside
-its multiplications."""
+its multiplications.
+"""
 MORE_NOTES = 64
-"""Notes that a tree holds beyond those of one node, before they are judged."""
+"""Notes that a tree holds beyond those of one node before they are processed."""
 REDUCED = 1e-8
-"""Share of the objective by which a fit on reduced columns must be worse to be believed."""
+"""Relative difference by which a fit on reduced columns must be worse to be trusted."""
 
 
-class Part(NamedTuple):
-    """The supports that hold all of `forced` and some of `columns`; none is below `bound`."""
+class Subproblem(NamedTuple):
+    """The supports that hold all of `forced` and some of `columns`, none of them below `bound`."""
 
     forced: Ints
     columns: Ints
@@ -58,14 +60,14 @@ class Quadratic(NamedTuple):
     H: Floats
     c: Floats
     offset: float
-    blur: float
+    rounding: float
 
 
 class ExactSearch:
     """A search over all supports without dependent columns, advanced a slice of nodes at a time.
 
-    Where columns depend on others, as all levels of a category do, the search falls into parts
-    without such dependence, one tree after the other.
+    If columns are dependent, as all levels of a category are, the search splits into parts without
+    dependence, one tree after the other.
 
     Parameters
     ----------
@@ -74,11 +76,11 @@ class ExactSearch:
     start : ndarray of int64, or Incumbent
         The first incumbent, or its support.
     watch : Watch
-        Read between the steps of `advance`, which tell it their work.
-    tie : float, optional
-        Of the first incumbent, where that is not a point of this problem.
+        Checked between steps of `advance`, which report their work.
+    tolerance : float, optional
+        Tolerance of the first incumbent, if that is not a point of this problem.
     gram : ndarray (n, n), optional
-        X' diag(weights) X + ridge·I, where it is known.
+        X' diag(weights) X + ridge·I, if known.
 
     Attributes
     ----------
@@ -87,9 +89,9 @@ class ExactSearch:
         Lower bound on the optimum.
     finished : bool
         Whether there is nothing left to search: the incumbent is optimal.
-    tie : float
+    tolerance : float
         Improvements up to this do not count.
-    n_judged : int
+    n_fitted : int
         Supports that had to be fitted.
     """
 
@@ -98,35 +100,39 @@ class ExactSearch:
         problem: Problem,
         start: Ints | Incumbent,
         watch: Watch = NEVER,
-        tie: float | None = None,
+        tolerance: float | None = None,
         gram: Floats | None = None,
     ) -> None:
         self.problem, self.watch = problem, watch
         self.finished = False
         self._bound = 0.0
         self._nodes_before, self._first_node, self._n_parts = 0, 0, 0
-        self.n_judged = 0
+        self.n_fitted = 0
         self._data: Columns | None = None
-        self._judged = Judged()
-        self._waiting: list[tuple[float, int, Part]] = []  # a heap by bounds
-        self._noted: list[Part] = []
-        self._part: Part | None = None
+        self._memory = SupportMemory()
+        self._waiting: list[tuple[float, int, Subproblem]] = []  # a heap ordered by bounds
+        self._noted: list[Subproblem] = []
+        self._part: Subproblem | None = None
         self.constant = problem.smooth_at_zero
         self._unit = 2.0 * self.constant if self.constant > 0.0 else 1.0
         self._price = problem.sparsity.price / self._unit
         self.H, self.c = self._products(gram)
         self.incumbent = best = self._first(start)
-        self.tie = tie_at(problem, best.w, best.objective) if tie is None else tie
+        self.tolerance = (
+            tolerance_at(problem, best.w, best.objective) if tolerance is None else tolerance
+        )
         columns, budget = distinct_columns(problem, self.H), problem.sparsity.budget
         parts = independent_parts(
             self.H, columns, problem.keep, budget, self._are_independent, watch
         )
-        self._wait_for([Part(forced, free, self._least(forced)) for forced, free in parts])
+        self._wait_for(
+            [Subproblem(forced, free, self._trivial_bound(forced)) for forced, free in parts]
+        )
         self._next_part()
 
     @property
     def bound(self) -> float:
-        """No admissible support has an objective below this."""
+        """Lower bound on the objective of all admissible supports."""
         if self.finished:
             return self.incumbent.objective
         now = [part.bound for part in self._noted]
@@ -145,7 +151,7 @@ class ExactSearch:
         if self._passes is None and self._may_relax and here >= EASY_NODES:
             self._may_relax = False
             self._nodes_before = self.incumbent.iteration
-            # the search starts again, and so do its notes
+            # the search restarts, and with it its notes
             self._noted.clear()
             self._plant(relax=True)
         k, before = self.tree.slots.shape[-1], int(self.tree.count[-1, kernels.NODES])
@@ -164,33 +170,33 @@ class ExactSearch:
 
     # parts -----------------------------------------------------------------------------------
 
-    def _wait_for(self, parts: list[Part]) -> None:
+    def _wait_for(self, parts: list[Subproblem]) -> None:
         for part in parts:
             self._n_parts += 1
             heappush(self._waiting, (part.bound, self._n_parts, part))
 
     def _next_part(self) -> None:
-        """A tree for the most promising part; finished when there is none."""
+        """Open the most promising part; finished if there is none."""
         while self._waiting:
             bound, _, part = heappop(self._waiting)
-            if bound < self.incumbent.objective - self.tie and self._open(part):
+            if bound < self.incumbent.objective - self.tolerance and self._open(part):
                 return
             if self._waiting and self.watch():
                 return
         self.finished = True
 
-    def _open(self, part: Part) -> bool:
-        """Plant the tree of a part, unless there is nothing to search in it."""
+    def _open(self, part: Subproblem) -> bool:
+        """Plant the tree of a part; return False if there is nothing to search."""
         self._room = min(self.problem.sparsity.budget - part.forced.size, part.columns.size)
         if part.forced.size and not self._are_independent(part.forced):
             return False
         if self._room <= 0:
-            self._judge(part.forced)
+            self._try(part.forced)
             return False
         projected, self._quadratic = self._projected(part)
         k = projected.columns.size
         if k == 0:
-            self._judge(part.forced)
+            self._try(part.forced)
             return False
         self._part = projected
         self._room = min(self._room, k)
@@ -199,8 +205,8 @@ class ExactSearch:
         self._plant(relax=k > EASY_COLUMNS)
         return True
 
-    def _projected(self, part: Part) -> tuple[Part, Quadratic]:
-        """The part with its forced columns projected away, and columns that vanish then left out.
+    def _projected(self, part: Subproblem) -> tuple[Subproblem, Quadratic]:
+        """Project the forced columns away, leaving out columns that vanish.
 
         The rounding of what is left of a column is that of the whole column.
         """
@@ -217,15 +223,15 @@ class ExactSearch:
         columns, Z = columns[live], Z[:, live] / lengths[live]
         H = Z.T @ Z
         np.fill_diagonal(H, 1.0)
-        # a projection on columns that are d apart is known to the precision over d
+        # a projection on columns at distance d is accurate to the machine precision over d
         apart = smallest_distance(self.data.Z[:, forced])
-        blur = 0.5 * BLUR * operations / lengths[live].min(initial=1.0) / apart
+        rounding = 0.5 * BLUR * operations / lengths[live].min(initial=1.0) / apart
         offset = 0.5 * float(b @ b) + self._price * forced.size
-        return part._replace(columns=columns), Quadratic(H, -(Z.T @ b), offset, blur)
+        return part._replace(columns=columns), Quadratic(H, -(Z.T @ b), offset, rounding)
 
     def _plant(self, relax: bool) -> None:
-        """Fill the tree of the present part, with a relaxation or without."""
-        H, c, _, blur = self._quadratic
+        """Fill the tree of the current part, with or without a relaxation."""
+        H, c, _, rounding = self._quadratic
         k, tree = c.size, self.tree
         self.watch.spend(float(k) ** 3)
         forced, zero = np.zeros(k, dtype=np.bool_), np.zeros(k)
@@ -237,37 +243,37 @@ class ExactSearch:
         self._passes = RELAX_PASSES if relaxes else None
         tree.slots[-1, kernels.TINY, :k] = CLEAR_PIVOT
         whole = tree.value[-1]
-        whole[kernels.BLUR] = blur
-        # without a backward side the bound is the one that was given
-        whole[kernels.BOUND_ERROR] = blur / (whole[kernels.NEAREST] or 1.0)
+        whole[kernels.BLUR] = rounding
+        # without a backward side the given bound stands
+        whole[kernels.BOUND_ERROR] = rounding / (whole[kernels.NEAREST] or 1.0)
         self._set_cutoff()
 
     def _explained(self) -> float:
-        """At least what all columns of the part together explain: ½‖Pb‖² on a space around them."""
+        """Bound what all columns of the part together explain: ½‖Pb‖² on a space around them."""
         assert self._part is not None
         Z = self.data.Z[:, np.concatenate([self._part.forced, self._part.columns])]
         Q = np.linalg.qr(Z)[0]
         explained = 0.5 * float(np.sum((Q.T @ self.data.b) ** 2))
-        # less what the forced ones explain; the space is known to the precision over the distance
-        # of the columns of any admissible support
+        # less what the forced ones explain; the space is accurate to the precision over the
+        # distance of the columns of any admissible support
         rest = self.data.without(self._part.forced, self._part.columns)[1]
         known = 0.5 * float(self.data.b @ self.data.b - rest @ rest)
         return explained - known + BLUR * Q.shape[1] / DEPENDENT
 
     def _open_bound(self) -> float:
-        """What the present tree leaves open, rounding taken away; never below its part's bound."""
+        """Bound what the current tree leaves open, less rounding; at least its part's bound."""
         lowest = open_bound(self.tree) - self.tree.value[-1, kernels.BOUND_ERROR]
         assert self._part is not None
         return max(self._part.bound, self._unit * (self._quadratic.offset + lowest))
 
-    def _least(self, forced: Ints) -> float:
-        """The price of the forced columns: a sum of squares is never below zero."""
+    def _trivial_bound(self, forced: Ints) -> float:
+        """Return the price of the forced columns: a sum of squares is never negative."""
         return self.problem.sparsity.cost(forced.size)
 
     # doubts ----------------------------------------------------------------------------------
 
     def _follow(self) -> None:
-        """Count the nodes, and judge what the tree has noted."""
+        """Count the nodes, and process the notes of the tree."""
         count = self.tree.count[-1]
         self.incumbent.iteration = self._nodes_before + int(count[kernels.NODES])
         assert self._part is not None
@@ -276,45 +282,45 @@ class ExactSearch:
             n_in, n_rest = int(row[kernels.NOTE_IN]), int(row[kernels.NOTE_OPEN])
             noted = columns[row[kernels.NOTE_COORDINATES :][: n_in + n_rest]]
             support = np.union1d(self._part.forced, noted[:n_in])
-            bound = max(self._part.bound, self._least(support))
+            bound = max(self._part.bound, self._trivial_bound(support))
             if n_rest == 0 or support.size >= budget:
                 if self.watch():
-                    self._noted.append(Part(support, support[:0], bound))
+                    self._noted.append(Subproblem(support, support[:0], bound))
                 else:
-                    self._judge(support)
+                    self._try(support)
             elif support.size <= self.data.Z.shape[0] and self._are_independent(support):
-                self._noted.append(Part(support, np.sort(noted[n_in:]), bound))
+                self._noted.append(Subproblem(support, np.sort(noted[n_in:]), bound))
         count[kernels.N_NOTES] = 0
         self._set_cutoff()
 
-    def _judge(self, support: Ints) -> None:
-        """Fit a support from the data; it is the incumbent if it is better."""
-        if not self._judged.is_new(support):
+    def _try(self, support: Ints) -> None:
+        """Fit a support from the data, and make it the incumbent if it is better."""
+        if not self._memory.is_new(support):
             return
-        self.n_judged += 1
+        self.n_fitted += 1
         self.watch.spend(FIT + self.problem.n_samples * float(support.size) ** 2)
         if self._is_tall and self._is_worse(support):
             return
         found = self._fit(support, self.incumbent.iteration)
         if found.objective < self.incumbent.objective:
             self.incumbent = found
-            self.tie = tie_at(self.problem, found.w, found.objective)
+            self.tolerance = tolerance_at(self.problem, found.w, found.objective)
 
     @property
     def _is_tall(self) -> bool:
-        """Whether a fit on the reduced columns is much quicker than one on X."""
+        """Whether a fit on the reduced columns is much faster than one on X."""
         return self.problem.n_samples > 4 * (self.problem.n_features + 1)
 
     def _is_worse(self, support: Ints) -> bool:
-        """Whether a support is clearly worse than the incumbent, from the reduced columns."""
-        objective = self._unit * self.data.loss(support) + self._least(support)
+        """Check if a support is clearly worse than the incumbent, on the reduced columns."""
+        objective = self._unit * self.data.loss(support) + self._trivial_bound(support)
         return objective > self.incumbent.objective * (1.0 + REDUCED) + REDUCED**2 * self._unit
 
     def _set_cutoff(self) -> None:
-        """Tell the tree the incumbent's value, and what counts as better."""
+        """Pass the incumbent's value and the tolerance to the tree."""
         whole = self.tree.value[-1]
         whole[kernels.BEST_VALUE] = self.incumbent.objective / self._unit - self._quadratic.offset
-        whole[kernels.SLACK] = self.tie / self._unit
+        whole[kernels.SLACK] = self.tolerance / self._unit
 
     def _first(self, start: Ints | Incumbent) -> Incumbent:
         if isinstance(start, Incumbent):
@@ -329,7 +335,7 @@ class ExactSearch:
 
     @property
     def data(self) -> Columns:
-        """The columns themselves, made when first needed."""
+        """The columns themselves, made on first use."""
         if self._data is None:
             self._data = Columns(self.problem)
         return self._data
@@ -338,7 +344,9 @@ class ExactSearch:
         return self.data.are_independent(support)
 
     def _products(self, gram: Floats | None) -> tuple[Floats, Floats]:
-        """H and c with smooth(w) = unit·(½z'Hz + c'z + ½) for coefficients z of unit columns."""
+        """Compute H and c with smooth(w) = unit·(½z'Hz + c'z + ½) for coefficients z of unit
+        columns.
+        """
         problem, diagonal = self.problem, slice(None, None, self.problem.n_features + 1)
         if gram is None:
             H = np.array(problem.design.full_gram(problem.sample_weight), order="C")

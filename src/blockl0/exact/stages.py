@@ -1,4 +1,4 @@
-"""The stages of an exact search: tableaus while they are quick, then nodes with convex bounds."""
+"""The stages of an exact search: tableaus while they are fast, then nodes with convex bounds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from blockl0.errors import OutOfReachError
 from blockl0.exact.few_columns import may_enumerate
 from blockl0.exact.proof import Recorder
-from blockl0.exact.prover import NoBoundError, Prover, UnitProver, least, obstacle
+from blockl0.exact.prover import NoBoundError, Prover, UnitProver, obstacle, trivial_bound
 from blockl0.exact.search import ExactSearch
 from blockl0.exact.tree import ProofTree
 from blockl0.exact.watch import LateError, Watch
@@ -20,19 +20,20 @@ from blockl0.problem.problem import Problem
 Floats = NDArray[np.float64]
 
 SMALL, SMALL_NODES = 128, 200_000
-"""Columns up to which the tableau search is quicker, and its nodes before the tree takes over."""
+"""Columns up to which the tableau search is faster, and its nodes before the tree takes over."""
 HOPELESS, HOPELESS_NODES, MOST_ENUMERATED = 1000, 200_000, 1e8
-"""Columns up to which supports are enumerated where no bound exists, and nodes for that, unless
-there are no more supports than the last."""
+"""Without a bound: columns up to which supports are enumerated, nodes for that, and supports below
+which all of them are.
+"""
 
 
 def may_prove(problem: Problem) -> bool:
-    """Whether a search may prove anything: by bounds, or few columns by enumeration."""
+    """Check if a search may prove anything: by bounds, or by enumerating few columns."""
     return may_enumerate(problem) or may_bound(problem)
 
 
 def may_bound(problem: Problem) -> bool:
-    """Say whether bounds may prove anything, or tableaus of few columns."""
+    """Check if bounds, or tableaus of few columns, may prove anything."""
     if not problem.is_plain and problem.is_quadratic:
         return True
     if problem.n_outputs > 1:
@@ -49,13 +50,13 @@ class Stages:
     problem : Problem
     start : Incumbent
     watch : Watch
-        Read between two nodes.
+        Checked between nodes.
     gap : float
         Relative gap at which the search ends.
     memory_limit : float
         Bytes for products and waiting nodes of the tree.
     recorder : Recorder, optional
-        Is told of the search, for a proof that others can check.
+        Records the search, for a proof that others can check.
 
     Attributes
     ----------
@@ -77,12 +78,12 @@ class Stages:
         self.recorder = Recorder() if recorder is None else recorder
         self.gap, self.memory_limit = gap, memory_limit
         self.reason: str | None = None
-        self._start, self._bound = start, least(problem, problem.keep)
+        self._start, self._bound = start, trivial_bound(problem, problem.keep)
         self._tree: ProofTree | None = None
         self._tableau: ExactSearch | None = None
         self._allowed: float = SMALL_NODES
         self._n_before = 0
-        # a proof for others is one of nodes with convex bounds
+        # a proof for others needs nodes with convex bounds
         is_small = problem.n_features <= SMALL and not self.recorder.is_on
         if problem.is_quadratic and problem.is_plain and is_small:
             self._tableau = ExactSearch(problem, start.support, watch)
@@ -100,7 +101,7 @@ class Stages:
 
     @property
     def bound(self) -> float:
-        """No admissible support has an objective below this."""
+        """Lower bound on the objective of all admissible supports."""
         here = self._bound
         if self._tree is not None:
             here = self._tree.bound
@@ -111,7 +112,7 @@ class Stages:
 
     @property
     def is_finished(self) -> bool:
-        """Whether the incumbent is optimal, or within the gap that was asked for."""
+        """Whether the incumbent is optimal, or within the requested gap."""
         if self._tree is not None:
             return self._tree.is_finished
         if self._tableau is None or self._tableau.finished:
@@ -127,19 +128,19 @@ class Stages:
         return self._tableau is not None and self._tableau.finished
 
     @property
-    def tie(self) -> float:
-        """What counts as rounding: nothing is better than an optimum by more."""
+    def tolerance(self) -> float:
+        """Rounding tolerance: nothing is better than an optimum by more."""
         if self._tree is not None:
-            return self._tree.tie
-        return np.inf if self._tableau is None else self._tableau.tie
+            return self._tree.tolerance
+        return np.inf if self._tableau is None else self._tableau.tolerance
 
     @property
     def is_within_gap(self) -> bool:
-        """Whether nothing is better than the incumbent by more than the gap that was asked for."""
+        """Whether nothing is better than the incumbent by more than the requested gap."""
         return self._tree is None or self._tree.is_within_gap
 
     def advance(self, n_nodes: int) -> None:
-        """Search so many nodes more, or fewer where time is up."""
+        """Search up to this many more nodes, or until time is up."""
         if self._tree is not None:
             last = self._tree.n_nodes + n_nodes
             while self._tree.n_nodes < last and not self._tree.is_finished and not self.watch():
@@ -153,7 +154,7 @@ class Stages:
             self._plant()
 
     def _plant(self) -> None:
-        """Go on with the tree; without a bound with the tableaus for a while, or not at all."""
+        """Continue with the tree; without a bound with tableaus for a while, or not at all."""
         if self.reason is not None:
             self._start, self._bound = self.incumbent, self.bound
             self._tableau = None
@@ -183,7 +184,7 @@ class Stages:
                 self._tableau = ExactSearch(self.problem, self._start.support, self.watch)
 
     def _enumerated(self) -> float:
-        """Nodes that are allowed where no bound exists: all, if that is within reach."""
+        """Return the nodes allowed without a bound: unlimited if enumeration is within reach."""
         n, budget = self.problem.n_features, self.problem.sparsity.budget
         n_supports = sum(comb(n, size) for size in range(budget + 1)) if n <= SMALL else np.inf
         return np.inf if n_supports <= MOST_ENUMERATED else HOPELESS_NODES

@@ -1,6 +1,6 @@
 """The search tree over nodes with convex bounds: best first, every bound proven.
 
-Its columns are units: groups of columns, where the problem has any.
+Its columns are units: groups of columns, if the problem has any.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ from numpy.typing import NDArray
 
 from blockl0.exact.bounds import Bounds, Node, Relaxed
 from blockl0.exact.handover import is_for_tableaus, search_tableaus
-from blockl0.exact.judged import Judged
 from blockl0.exact.proof import Recorder
+from blockl0.exact.support_memory import SupportMemory
 from blockl0.exact.watch import NEVER, Watch
 from blockl0.incumbent import Incumbent
 from blockl0.problem.fits import make_fits
-from blockl0.problem.orthogonal import DEPENDENT, TIE, rounding_of, smallest_distance
+from blockl0.problem.orthogonal import DEPENDENT, TIE_TOLERANCE, rounding_of, smallest_distance
 from blockl0.problem.problem import Problem
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 ROOT_SHARE, SHARE = 0.02, 0.05
-"""Of what is missing to the cutoff: what a relaxation may leave undone, at the root and below."""
+"""Accuracy of a relaxation, as a share of the distance to the cutoff, at the root and below."""
 ROOT_STALL, ROOT_STALLS, STALL, STALLS = 0.02, 3, 0.1, 1
 """Share of the gap that a sharper curvature must close, and how often it may fail to."""
 MOST_SHARPENED = 30
 MOST_UNRESOLVED = 1e-8
-"""Share of the objective that rounding may hide in losses other than squares."""
+"""Relative rounding assumed for losses other than squares, at most."""
 RELAXATION, FIT, NEWTON_STEPS = 1e5, 1e5, 8
-"""Work of a relaxation and of a fit beside its multiplications; steps that a fit is counted as."""
+"""Work of a relaxation and of a fit beside multiplications; Newton steps counted per fit."""
 LAZY_SIZE, LAZY_SHARE = 200, 0.85
-"""Nodes of more columns are sharpened only if they have lost this share since the last time."""
+"""Larger nodes are sharpened only once their columns fell to this share since the last time."""
 
 
 class ProofTree:
@@ -46,17 +46,17 @@ class ProofTree:
     problem : Problem
     incumbent : Incumbent
     bounds_of : callable
-        The bounds to be used for a node, which it may set up for them.
+        Returns the bounds for a node, which it may prepare for them.
     roots : list of Node
         They cover all supports.
     gap : float
         Relative gap at which the search ends.
     memory_limit : float
-        Bytes of waiting nodes beyond which the deepest one is next, so that there are no more.
+        Bytes of waiting nodes beyond which the deepest one is next, so that no more are added.
     watch : Watch
-        Says when the search must end: a node is then left as it is.
+        When it says so, a node is left as it is.
     recorder : Recorder
-        Is told what is done with every node.
+        Records what is done with every node.
     """
 
     def __init__(
@@ -80,20 +80,20 @@ class ProofTree:
         self._order = 0
         self._waiting: list[tuple[float, int, Node]] = []
         self._new = list(roots)
-        self._closed_below = np.inf  # the least bound of a node that was closed
-        self._judged = Judged()
+        self._closed_below = np.inf  # the lowest bound of a closed node
+        self._memory = SupportMemory()
         self._set_cutoff()
 
     def _set_cutoff(self) -> None:
         size = abs(self.incumbent.objective)
-        self._tie = TIE * size + self._unresolved()
-        self._cutoff = self.incumbent.objective - max(self._tie, self.gap * size)
+        self._tolerance = TIE_TOLERANCE * size + self._unresolved()
+        self._cutoff = self.incumbent.objective - max(self._tolerance, self.gap * size)
 
     def _unresolved(self) -> float:
-        """What rounding hides at the incumbent itself, so that it cannot be told of others either.
+        """Compute the rounding error at the incumbent: smaller improvements cannot be detected.
 
-        For squares that is known from the data; for other losses it is what their own bounds leave
-        open at the incumbent's support, at most 1e-8 of the objective: more is not rounding.
+        For squares it is known from the data; for other losses it is the distance between objective
+        and bound at the incumbent's support, at most 1e-8 of the objective: more is not rounding.
         """
         best = self.incumbent
         if self.problem.is_quadratic:
@@ -107,18 +107,18 @@ class ProofTree:
         return min(max(2.0 * missing, 0.0), most) if np.isfinite(missing) else most
 
     @property
-    def tie(self) -> float:
-        """What counts as rounding: nothing is better than an optimum by more."""
-        return self._tie
+    def tolerance(self) -> float:
+        """Rounding tolerance: nothing is better than an optimum by more."""
+        return self._tolerance
 
     @property
     def cutoff(self) -> float:
-        """A node whose bound has reached it holds nothing that counts as better."""
+        """Bound at which a node holds nothing that counts as better."""
         return self._cutoff
 
     @property
     def bound(self) -> float:
-        """No support has an objective below this."""
+        """Lower bound on the objective of all supports."""
         waiting = self._waiting[0][0] if self._waiting else np.inf
         new = min((node.bound for node in self._new), default=np.inf)
         return min(waiting, new, self._closed_below, self.incumbent.objective)
@@ -131,15 +131,15 @@ class ProofTree:
     @property
     def is_optimal(self) -> bool:
         """Whether the search has ended, and nothing is better by more than rounding."""
-        return self.is_finished and self.bound >= self.incumbent.objective - self._tie
+        return self.is_finished and self.bound >= self.incumbent.objective - self._tolerance
 
     @property
     def is_within_gap(self) -> bool:
-        """Whether nothing is better by more than the gap that was asked for."""
+        """Whether nothing is better by more than the requested gap."""
         return self.bound >= self.cutoff
 
     def advance(self) -> None:
-        """Look at the next node: a new one is relaxed, one that waits is split in two."""
+        """Process the next node: relax a new one, or split a waiting one."""
         if self._new:
             node = self._new.pop()
             if self._tighten(node):
@@ -156,7 +156,7 @@ class ProofTree:
         self._new.extend(self._split(node))
 
     def _next(self) -> tuple[float, int, Node]:
-        """The node with the least bound; the deepest one where memory is short."""
+        """Take the node with the lowest bound; the deepest one if memory is short."""
         if self.n_bytes <= self.memory_limit:
             return heappop(self._waiting)
         at = max(range(len(self._waiting)), key=lambda i: (self._waiting[i][2].depth, i))
@@ -170,7 +170,7 @@ class ProofTree:
         self._closed_below = min(self._closed_below, bound)
 
     def _split(self, node: Node) -> tuple[Node, Node]:
-        """A node without and with the column that matters most."""
+        """Branch on the most important column: return nodes with and without it."""
         n_in = node.included.size
         size = np.abs(node.w[n_in:]) * np.where(node.z < 1.0, 1.0, 0.999)
         is_it = np.zeros(node.free.size, dtype=np.bool_)
@@ -184,7 +184,7 @@ class ProofTree:
         return children[0], children[1]
 
     def _tighten(self, node: Node) -> bool:
-        """Relax, decide columns, sharpen; False when the node is closed."""
+        """Relax, fix columns and sharpen; return False if the node is closed."""
         self.n_nodes += 1
         is_root = node.depth == 0
         stall, stalls = (ROOT_STALL, ROOT_STALLS) if is_root else (STALL, STALLS)
@@ -223,17 +223,17 @@ class ProofTree:
             self.n_sharpened += 1
 
     def _finish(self, node: Node, bounds: Bounds) -> bool:
-        """Close a node all of whose supports are bounded at once, but for a few to be judged."""
+        """Close a node by bounding all of its supports at once, except doubtful ones to fit."""
         found = bounds.finish(node, self.cutoff)
         if found is None:
             return False
         for doubt in found.doubts:
-            self._judge(np.concatenate([node.included, node.free[doubt]]))
+            self._try(np.concatenate([node.included, node.free[doubt]]))
         self._close(found.bound)
         return True
 
     def _hand_over(self, node: Node) -> bool:
-        """Let the tableau search try; whether it came to an end."""
+        """Let the tableau search try a node; return whether it finished."""
         problem = self.problem
         if not (problem.is_quadratic and problem.is_plain and is_for_tableaus(node)):
             return False
@@ -248,7 +248,7 @@ class ProofTree:
         return is_done
 
     def _decide(self, node: Node, relaxed: Relaxed) -> bool:
-        """Leave out and include columns where the alternative is no better than the incumbent."""
+        """Exclude and include columns whose alternative is no better than the incumbent."""
         cutoff = self.cutoff
         with_in, with_out = relaxed.with_it_in(), relaxed.with_it_out()
         is_out, is_in = with_in >= cutoff, with_out >= cutoff
@@ -262,7 +262,7 @@ class ProofTree:
         return True
 
     def _is_leaf(self, node: Node) -> bool:
-        """Judge a node of one support, or of one that is no worse than all others."""
+        """Close a node of one support, or of one that is no worse than all others."""
         room = self.problem.sparsity.budget - node.included.size
         if room < 0:
             self.recorder.closed(node)
@@ -272,9 +272,9 @@ class ProofTree:
             return False
         support = np.concatenate([node.included, node.free]) if is_free else node.included
         if is_free and not self._are_independent(support):
-            # the fit leaves some of them out; that others had stayed instead may be better
+            # the fit drops some of them; keeping these instead may be better
             return self.problem.is_plain and not self._are_independent(node.included)
-        self._judge(support)
+        self._try(support)
         self._count_fit(support)
         fit = self.fits.minimum(self.problem.units.columns(np.sort(support)))
         w = fit.w[support] if self.problem.is_plain else fit.w
@@ -284,7 +284,7 @@ class ProofTree:
         return True
 
     def _are_independent(self, support: Ints) -> bool:
-        """Whether no fit has to leave a column out; of units, one that others do not replace."""
+        """Check that no fit has to drop a column, or with units, one that others cannot replace."""
         problem = self.problem
         if not problem.is_quadratic or support.size == 0:
             return True
@@ -296,15 +296,15 @@ class ProofTree:
         return smallest_distance(problem.unit_columns(support)[0]) > DEPENDENT
 
     def _try_rounded(self, node: Node) -> None:
-        """Judge the support that the relaxed point is nearest to."""
+        """Fit the support nearest to the relaxed point."""
         room = self.problem.sparsity.budget - node.included.size
         order = np.argsort(-node.z, kind="stable")[:room]
         joins = node.free[order[node.z[order] > 0.5]]
-        self._judge(np.concatenate([node.included, joins]))
+        self._try(np.concatenate([node.included, joins]))
 
-    def _judge(self, support: Ints) -> None:
+    def _try(self, support: Ints) -> None:
         support = np.sort(support)
-        if not self._judged.is_new(support):
+        if not self._memory.is_new(support):
             return
         self._count_fit(support)
         fit = self.fits.minimum(self.problem.units.columns(support))
@@ -314,7 +314,7 @@ class ProofTree:
             self._set_cutoff()
 
     def _count_fit(self, support: Ints) -> None:
-        """Count the work of a fit: by one factorization, or by some Newton steps."""
+        """Count the work of a fit: one factorization, or some Newton steps."""
         size = self.problem.units.columns(np.sort(support)).size
         steps = 1 if self.problem.is_quadratic else NEWTON_STEPS
         self.watch.spend(FIT + steps * self.problem.n_samples * float(size) ** 2)

@@ -1,14 +1,14 @@
 """Bounds for units of several columns, several responses and bounded coefficients, squared loss.
 
-Every unit J has orthonormal columns Z_J that span its own (weights and ridge included), so that the
-loss is ½‖y − Σ Z_J v_J‖² and the blocks of H = Z'Z on the diagonal are identities. A number t_J for
-each unit with H − diag(t) positive semidefinite takes the place of the curvature of a column: the
-tangent of what is left is a bound in which a unit that joins counts ½‖b_J‖²/t_J less its price. A
-unit of one column within bounds counts sup b'v − ½t‖v‖² over these, which is less.
+Every unit J has orthonormal columns Z_J that span its own (including weights and ridge), so that
+the loss is ½‖y − Σ Z_J v_J‖² and the diagonal blocks of H = Z'Z are identities. A number t_J for
+each unit, with H − diag(t) positive semidefinite, replaces the curvature of a column: the tangent
+of the remainder is a bound in which an entering unit counts ½‖b_J‖²/t_J less its price. A unit of
+one column within bounds counts sup b'v − ½t‖v‖² over these, which is less.
 
-Directions that depend on those of other units, as the constant that the levels of every category
-add up to, have no such curvature. They are taken from all columns and from y: the bound is that of
-a problem in which they cost nothing, and so no higher.
+Directions shared with other units, such as the constant that the levels of every category add up
+to, have no such curvature. They are projected out of all columns and y: the bound is that of a
+problem in which they are free, and so no higher.
 """
 
 from __future__ import annotations
@@ -34,20 +34,21 @@ Ints = NDArray[np.int64]
 _lapack: Any = lapack
 
 MOST = 6000
-"""Directions of all units together of which products are made."""
+"""Directions of all units together for which products are formed."""
 FLAT, MOST_SHARED, ROUNDS = 1e-9, 0.2, 6
-"""Curvature of a direction that is none; the share of the rows that such directions may take up;
-and times that they are looked for again."""
+"""Curvature below which a direction is flat; share of the rows that flat directions may take up;
+and rounds of searching for them.
+"""
 EIGENVALUES, LEVEL = 1.0, 5e5
 """Work of all eigenvalues of a matrix, in cubes of its size; and of a level beside its sweeps."""
 NEARLY_ALL = 1.0 - 1e-6
-"""Of a unit's curvature, what is taken away at most: something is left to descend by."""
+"""Share of a unit's curvature taken away at most: descent needs some of it."""
 START_SHARE, START_FALL, TRIALS = 0.95, 0.8, 40
-"""Of the largest multiple of the first t: the share tried, the next one, and how many."""
+"""First share of the largest multiple of the first t, its decrease, and number of trials."""
 SWEEPS = 6
 """Passes at one level."""
 BARRIER = 0.5
-"""Weight of the barrier that keeps H − D definite, in shares of the gap."""
+"""Weight of the barrier that keeps H − D definite, relative to the gap."""
 
 
 class UnitBounds:
@@ -62,7 +63,7 @@ class UnitBounds:
     Attributes
     ----------
     t : ndarray (units,)
-        Curvature taken away at the root; zero where there is none.
+        Curvature taken away at the root; zero for none.
     reason : str or None
         Why there is no bound.
     """
@@ -79,13 +80,13 @@ class UnitBounds:
     # -- the directions ----------------------------------------------------------------------------
 
     def _set_up(self) -> None:
-        """Orthonormal columns of all units, their products, and the first curvature."""
+        """Compute orthonormal columns of all units, their products, and the first curvature."""
         problem = self.problem
         n = problem.n_features
         if n > MOST:
             self.reason = f"products of {n} columns do not fit; the most is {MOST}"
             return
-        # products, and eigenvalues of them
+        # products, and their eigenvalues
         self.watch.spend((DENSE * problem.n_samples + EIGENVALUES * n) * float(n) ** 2)
         self.watch.check()
         A, b, scale = problem.unit_columns(np.arange(n))
@@ -93,7 +94,7 @@ class UnitBounds:
         self.length = float(np.linalg.norm(b))
         parts = [A[:, problem.units.members(unit)] for unit in range(problem.n_units)]
         for i in range(ROUNDS):
-            # what is not rounding of the data may be used, with large coefficients
+            # whatever is not rounding of the data may be used, with large coefficients
             nearest = ROUNDED if i else 2.0 * PRECISION
             parts = [orthonormal(part, nearest) for part in parts]
             Z, shared = np.hstack(parts), None
@@ -119,14 +120,14 @@ class UnitBounds:
         )
         self.H, self.c = np.ascontiguousarray(H), np.ascontiguousarray(Z.T @ b)
         self.constant = 0.5 * float(np.vdot(b, b))
-        # of products of unit columns, each rounded a few times
-        self.blur = EPSILON * (len(A) + 16.0) * problem.design.blur
+        # products of unit columns, each rounded a few times
+        self.rounding = EPSILON * (len(A) + 16.0) * problem.design.rounding
         self._set_limits(parts, scale)
         self._last = np.zeros(self.c.shape)
         self._set_first_curvature()
 
     def _set_limits(self, parts: list[Floats], scale: Floats) -> None:
-        """Bounds of the coefficients of one-column units, in their own direction; else none."""
+        """Convert bounds of one-column units to their own direction; others have none."""
         N = self.H.shape[0]
         self.low, self.high = np.full(N, -np.inf), np.full(N, np.inf)
         bounds = self.problem.bounds
@@ -138,22 +139,22 @@ class UnitBounds:
             if members.size != 1 or part.shape[1] != 1:
                 continue
             j, at = int(members[0]), int(self.starts[unit])
-            # a column is so long along its direction; what was taken from it is free
+            # length of the column along its direction; the part projected out is free
             along = float(part[:, 0] @ A[:, j])
             if along <= DEPENDENT:
                 continue
             low, high = np.array([bounds[0][j], bounds[1][j]]) * (scale[j] * along)
-            # as much wider as rounding may have made them too narrow
-            self.low[at], self.high[at] = low * (1.0 + self.blur), high * (1.0 + self.blur)
+            # widened by as much as rounding may have narrowed them
+            self.low[at], self.high[at] = low * (1.0 + self.rounding), high * (1.0 + self.rounding)
 
     def _set_first_curvature(self) -> None:
-        """The largest multiple of 1/λmax(K_JJ), K = inv(H), that leaves H − D definite."""
+        """Set the largest multiple of 1/λmax(K_JJ), K = inv(H), that leaves H − D definite."""
         K = self._inverse(self.H)
         if K is None:
             self.reason = "columns nearly depend on each other, and there is no `ridge`"
             return
         first = np.array([1.0 / top if top > 0.0 else 0.0 for top in self._largest(K)])
-        # D^½ K D^½ has unit diagonal blocks; its largest eigenvalue says how much fits
+        # D^½ K D^½ has unit diagonal blocks; its largest eigenvalue gives the largest multiple
         root = np.sqrt(self._spread(first, np.arange(first.size)))
         most = 1.0 / float(np.linalg.eigvalsh(K * root * root[:, None])[-1])
         share = START_SHARE
@@ -166,7 +167,7 @@ class UnitBounds:
         self.reason = "columns nearly depend on each other, and there is no `ridge`"
 
     def _inverse(self, H: Floats) -> Floats | None:
-        """inv(H); None where H is not definite."""
+        """Compute inv(H), or None if H is not definite."""
         if H.size == 0:
             return H
         factor, info = _lapack.dpotrf(H, lower=1)
@@ -176,22 +177,22 @@ class UnitBounds:
         return lower + np.tril(lower, -1).T
 
     def _largest(self, K: Floats) -> list[float]:
-        """The largest eigenvalue of every diagonal block."""
+        """Compute the largest eigenvalue of every diagonal block."""
         blocks = [K[a:b, a:b] for a, b in zip(self.starts[:-1], self.starts[1:], strict=True)]
         return [float(np.linalg.eigvalsh(block)[-1]) if block.size else 0.0 for block in blocks]
 
     def _rows(self, units: Ints) -> Ints:
-        """The directions of some units."""
+        """Return the directions of some units."""
         ends = self.starts.tolist()
         ranges = [np.arange(ends[unit], ends[unit + 1]) for unit in units.tolist()]
         return np.concatenate([np.empty(0, dtype=np.int64), *ranges])
 
     def _spread(self, of_units: Floats, units: Ints) -> Floats:
-        """A number for every unit, for each of its directions."""
+        """Repeat a number per unit for each of its directions."""
         return np.repeat(of_units, (self.starts[1:] - self.starts[:-1])[units])
 
     def _is_definite(self, t: Floats, units: Ints) -> bool:
-        """Whether H − D is positive semidefinite on some units, for certain.
+        """Prove that H − D is positive semidefinite on some units.
 
         A factorization succeeds with a margin for its rounding, at most (N + 1)ε times the trace,
         and that of H, at most N times that of an entry.
@@ -199,7 +200,7 @@ class UnitBounds:
         rows = self._rows(units)
         N = rows.size
         self.watch.spend(DENSE * N**3 / 6.0)
-        margin = 2.0 * N * (self.blur + (N + 2.0) * EPSILON)
+        margin = 2.0 * N * (self.rounding + (N + 2.0) * EPSILON)
         M = np.array(self.H[np.ix_(rows, rows)], order="F")
         M.flat[:: N + 1] -= self._spread(t, units) + margin
         return N == 0 or _lapack.dpotrf(M, lower=1, clean=0)[1] == 0
@@ -207,7 +208,7 @@ class UnitBounds:
     # -- what the tree asks ------------------------------------------------------------------------
 
     def relax(self, node: Node, cutoff: float, share: float) -> Relaxed:
-        """The perspective relaxation by block descent, at levels that use up the room."""
+        """Solve the perspective relaxation by block descent, at levels that use up the room."""
         units = np.concatenate([node.included, node.free])
         n_in, room = node.included.size, self.budget - node.included.size
         t = self.t[units] if node.d is None else node.d
@@ -215,7 +216,7 @@ class UnitBounds:
         rows = self._rows(units)
         is_in, price = np.arange(units.size) < n_in, self.prices[units]
 
-        def settle(mu: float) -> float:
+        def descend(mu: float) -> float:
             self.watch.spend(LEVEL + SWEEPS * float(len(rows)) * self.c.size)
             for _ in range(SWEEPS):
                 total = kernels.sweep_units(
@@ -227,53 +228,53 @@ class UnitBounds:
             node.z, node.w, self._last = z[n_in:].copy(), self._norms(v, units), v.copy()
 
         return best_level(
-            node, room, cutoff, settle, lambda: self._prove(units, n_in, room, t, v, node), keep,
+            node, room, cutoff, descend, lambda: self._prove(units, n_in, room, t, v, node), keep,
             lambda: self._first_level(units, n_in, room, t, g),
         )  # fmt: skip
 
     def _first_level(self, units: Ints, n_in: int, room: int, t: Floats, g: Floats) -> float:
-        """The gain of the first unit that has no room: a level for its membership."""
+        """Estimate a level from the gain of the first unit without room."""
         gains = 0.5 * self._norms(g, units)[n_in:] ** 2 / np.maximum(t[n_in:], 1e-300)
         return first_level(gains, room, self.constant)
 
     def _start(self, units: Ints, t: Floats) -> tuple[Floats, Floats, Floats]:
-        """(v, g, z) at the last point, of the units that are here."""
+        """Return (v, g, z) at the last point, restricted to these units."""
         v, rows = np.zeros_like(self._last), self._rows(units)
         v[rows] = self._last[rows]
         return v, self._slopes(v, units, t), np.zeros(units.size)
 
     def _slopes(self, v: Floats, units: Ints, t: Floats) -> Floats:
-        """c − (H − D)v."""
+        """Compute c − (H − D)v."""
         g, rows = self.c - self.H @ v, self._rows(units)
         g[rows] += self._spread(t, units)[:, None] * v[rows]
         return g
 
     def _norms(self, rows: Floats, units: Ints) -> Floats:
-        """Of every unit the length of its rows."""
+        """Compute the norm of every unit's rows."""
         squares = np.einsum("ij,ij->i", rows, rows)
         sums = np.concatenate([[0.0], np.cumsum(squares)])
-        # differences of sums may be below zero by rounding; these norms only rank
+        # differences of sums may round below zero; these norms only rank
         return np.sqrt(np.maximum(sums[self.starts[units + 1]] - sums[self.starts[units]], 0.0))
 
     def _prove(
         self, units: Ints, n_in: int, room: int, t: Floats, v: Floats, node: Node
     ) -> Relaxed:
-        """What the tangent at v proves, less all that rounding may have added.
+        """Derive the bound of the tangent at v, less all possible rounding.
 
-        An entry of b is known to `blur` for c and for every product with v, and to the rounding of
-        a sum of N terms. With bounds b is what would give the same gain without them, which changes
-        by no more than b itself does.
+        An entry of b is accurate to `rounding` for c and for every product with v, and to the
+        rounding of a sum of N terms. With bounds b is replaced by what has the same gain without
+        them, which changes by no more than b itself does.
         """
         b, rows = self._slopes(v, units, t), self._rows(units)
         N = self.H.shape[0]
         reach = float(np.abs(v).sum(axis=0).max(initial=0.0))
-        entry = self.blur * (self.length + reach) + EPSILON * (N + 8.0) * (reach + self.length)
+        entry = self.rounding * (self.length + reach) + EPSILON * (N + 8.0) * (reach + self.length)
         bends = v * (self.c - b)
         base = self.constant - 0.5 * float(bends.sum())
         allowance = 0.5 * entry * float(np.abs(v).sum()) + EPSILON * (N + 16.0) * float(
             np.abs(bends).sum() + self.constant
         )
-        allowance += self.blur * self.length * self.length
+        allowance += self.rounding * self.length * self.length
         effective = self._effective(b, rows, self._spread(t, units))
         sizes = (self.starts[1:] - self.starts[:-1])[units]
         error = entry * np.sqrt(sizes * b.shape[1])
@@ -284,20 +285,21 @@ class UnitBounds:
             base + float(self.prices[node.included].sum()), norms, np.maximum(t, 1e-300),
             error, allowance,
         )  # fmt: skip
-        # a unit without curvature says nothing of what it gains
+        # a unit without curvature has an unbounded gain
         flat = (t <= 0.0) & (sizes > 0)
         if flat.any():
             return Relaxed(-np.inf, np.inf, np.zeros(units.size - n_in), 0.0, 0.0, np.inf)
         return tangent.prove(n_in, room, price[n_in:], base)
 
     def _effective(self, b: Floats, rows: Ints, t: Floats) -> Floats:
-        """√(2t sup_v bv − ½tv²) within bounds, entry by entry: |b| where there are none."""
+        """Compute √(2t sup_v bv − ½tv²) within bounds, entry by entry: |b| without bounds."""
         return effective(b[rows], t[:, None], self.low[rows, None], self.high[rows, None])
 
     def bound_of(self, support: Ints, w: Floats, cutoff: float) -> float:
-        """A fit of squares is what it is, unless it chose which of near columns to keep.
+        """Return infinity if the fit is exact, else a lower bound on its support.
 
-        Of single columns every choice is a support of its own.
+        The least-squares value is exact unless the fit dropped one of several nearly dependent
+        columns. (Without groups each such choice is a separate support.)
         """
         problem, columns = self.problem, self.problem.units.columns(np.sort(support))
         doubt = self._fits.doubt(columns, w)
@@ -305,17 +307,17 @@ class UnitBounds:
         if doubt == 0.0 or is_single or problem.objective(w) - doubt >= cutoff:
             return np.inf
         least = self._fits.least_on(columns) + float(self.prices[support].sum())
-        return least - self.blur * self.length * self.length
+        return least - self.rounding * self.length * self.length
 
     def finish(self, node: Node, cutoff: float) -> Finished | None:
-        """There is no closed form here."""
+        """Return None: there is no closed form."""
         return None
 
     def sharpen(self, node: Node, relaxed: Relaxed, cutoff: float) -> bool:
-        """One step of t towards a higher bound, kept off the edge by a barrier μ·logdet(H − D).
+        """Take one step of t towards a higher bound, with a barrier μ·logdet(H − D).
 
-        The bound grows by ½‖v_J‖²(1/z_J − 1) with t_J, the barrier falls by the trace of the block
-        of K = inv(H − D), and bends by its squared norm.
+        The bound grows by ½‖v_J‖²(1/z_J − 1) with t_J, the barrier decreases by the trace of the
+        block of K = inv(H − D), with second derivative its squared norm.
         """
         units = np.concatenate([node.included, node.free])
         t, n_in = (self.t[units] if node.d is None else node.d), node.included.size
@@ -350,7 +352,7 @@ def _offsets(sizes: Ints) -> Ints:
 
 
 def _shared(parts: list[Floats], null: Floats) -> Floats:
-    """Orthonormal columns that span what units have in common, by combinations that vanish."""
+    """Compute orthonormal columns that span what units share, from vanishing combinations."""
     starts = np.concatenate([[0], np.cumsum([part.shape[1] for part in parts])])
     common = [part @ null[a:b] for part, a, b in zip(parts, starts[:-1], starts[1:], strict=True)]
     U, values, _ = np.linalg.svd(np.hstack(common), full_matrices=False)

@@ -1,9 +1,9 @@
-"""Bounds for units and bounded coefficients of any loss with one predictor, with a ridge.
+"""Bounds for units and bounded coefficients, for any loss with one predictor, with a ridge.
 
 As in `exact.data` the tangent of the loss at a predictor is a bound, with b = −X'u for slopes u. A
 column within bounds counts sup bv − ½·ridge·v² over these, and a unit the sum over its columns less
-its price. Any predictor is as true as another; a good one comes from the perspective relaxation, by
-quadratic models of the loss, each descended unit by unit.
+its price. Every predictor gives a valid bound; a good one comes from the perspective relaxation, by
+quadratic models of the loss, each minimized unit by unit.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 MODELS, SWEEPS, HALVINGS = 3, 8, 6
-"""Quadratic models of the loss at one level, passes over each, and halvings of a step."""
+"""Quadratic models of the loss per level, passes over each, and halvings of a step."""
 ENOUGH = 1e-7
-"""Share of the value that a model must bring for another one."""
+"""Relative gain of a model that justifies another one."""
 
 
-class Part(NamedTuple):
+class UnitColumns(NamedTuple):
     """The columns of some units, unit by unit.
 
     Attributes
@@ -50,7 +50,7 @@ class Part(NamedTuple):
     high: Floats
 
     def sums(self, entries: Floats) -> Floats:
-        """The sums over the columns of each unit."""
+        """Sum over the columns of each unit."""
         return np.add.reduceat(np.append(entries, 0.0), self.starts[:-1])
 
 
@@ -60,7 +60,7 @@ class UnitDataBounds(DataBounds):
     Parameters
     ----------
     problem : Problem
-        With a ridge, of one output.
+        With a ridge and one output.
     ceiling, watch
         As in `DataBounds`.
     """
@@ -71,8 +71,8 @@ class UnitDataBounds(DataBounds):
         self.prices = self.price * costs
         self._last = problem.zero()
 
-    def _part(self, units: Ints) -> Part:
-        """The columns of some units, their places and bounds."""
+    def _part(self, units: Ints) -> UnitColumns:
+        """Collect the columns of some units, with their places and bounds."""
         problem = self.problem
         members = [problem.units.members(int(unit)) for unit in units]
         sizes = np.array([part.size for part in members], dtype=np.int64)
@@ -81,16 +81,16 @@ class UnitDataBounds(DataBounds):
         n = problem.n_features
         low, high = problem.bounds or (np.full(n, -np.inf), np.full(n, np.inf))
         A = np.ascontiguousarray(problem.design.columns(columns))
-        return Part(columns, starts, A, low[columns], high[columns])
+        return UnitColumns(columns, starts, A, low[columns], high[columns])
 
     def relax(self, node: Node, cutoff: float, share: float) -> Relaxed:
-        """The perspective relaxation, at levels of memberships that use up the room."""
+        """Solve the perspective relaxation, at levels of memberships that use up the room."""
         units, n_in = np.concatenate([node.included, node.free]), node.included.size
         part, room = self._part(units), self.budget - n_in
         is_in, price = np.arange(units.size) < n_in, self.prices[units]
         v, z = self._last[part.columns], np.zeros(units.size)
 
-        def settle(mu: float) -> float:
+        def descend(mu: float) -> float:
             v[:], z[:] = self._descended(part, v, is_in, price + mu)
             return float(z[n_in:].sum())
 
@@ -106,15 +106,15 @@ class UnitDataBounds(DataBounds):
             gains = 0.5 * part.sums(slope * slope)[n_in:] / self.ridge
             return first_level(gains, room, abs(cutoff))
 
-        return best_level(node, room, cutoff, settle, prove, keep, first)
+        return best_level(node, room, cutoff, descend, prove, keep, first)
 
-    def _predictor(self, part: Part, v: Floats) -> Floats:
-        """Xv, with the best intercept where there is one."""
+    def _predictor(self, part: UnitColumns, v: Floats) -> Floats:
+        """Compute Xv, plus the best intercept if there is one."""
         eta = part.A @ v
         return eta + self.problem.best_intercept(eta) if self.problem.has_intercept else eta
 
-    def _value(self, part: Part, v: Floats, is_in: Bools, level: Floats) -> float:
-        """The relaxed objective where a membership costs a level."""
+    def _value(self, part: UnitColumns, v: Floats, is_in: Bools, level: Floats) -> float:
+        """Evaluate the relaxed objective if a membership costs `level`."""
         self.watch.spend(float(part.A.size) + TERM * len(part.A))
         losses = self._terms(self._predictor(part, v))[0]
         squares, root = self.ridge * part.sums(v * v), np.sqrt(2.0 * level)
@@ -122,8 +122,8 @@ class UnitDataBounds(DataBounds):
         free = np.where(sizes >= root, 0.5 * squares + level, sizes * root)
         return float(losses.sum() + np.where(is_in, 0.5 * squares, free).sum())
 
-    def _unit_model(self, part: Part, v: Floats) -> tuple[Floats, Floats]:
-        """(G, c) with ½v'Gv − c'v the loss near a point, without the ridge."""
+    def _unit_model(self, part: UnitColumns, v: Floats) -> tuple[Floats, Floats]:
+        """Compute (G, c) such that ½v'Gv − c'v models the loss near a point, without the ridge."""
         self.watch.spend(float(part.A.size) * (DENSE * part.columns.size + 4.0))
         eta = self._predictor(part, v)
         _, slope, bend = self._terms(eta)
@@ -136,9 +136,9 @@ class UnitDataBounds(DataBounds):
         return np.ascontiguousarray(G), G @ v - slope @ part.A
 
     def _descended(
-        self, part: Part, v: Floats, is_in: Bools, level: Floats
+        self, part: UnitColumns, v: Floats, is_in: Bools, level: Floats
     ) -> tuple[Floats, Floats]:
-        """(v, memberships) after some models of the loss, each as far as it helps."""
+        """Minimize a few models of the loss in turn; return (v, memberships)."""
         here, z = self._value(part, v, is_in, level), np.zeros(is_in.size)
         for _ in range(MODELS):
             G, c = self._unit_model(part, v)
@@ -161,9 +161,9 @@ class UnitDataBounds(DataBounds):
         return v, np.where(is_whole, 1.0, sizes / np.maximum(root, 1e-300))
 
     def _line_to(
-        self, part: Part, v: Floats, there: Floats, here: float, is_in: Bools, level: Floats
+        self, part: UnitColumns, v: Floats, there: Floats, here: float, is_in: Bools, level: Floats
     ) -> tuple[Floats, float]:
-        """The first point on the way back from `there` that is lower, and its value."""
+        """Halve the step back from `there` until it is lower; return the point and its value."""
         found, value = there, self._value(part, there, is_in, level)
         for _ in range(HALVINGS):
             if value < here:
@@ -172,14 +172,14 @@ class UnitDataBounds(DataBounds):
             value = self._value(part, found, is_in, level)
         return found, value
 
-    def _bound(self, part: Part, units: Ints, n_in: int, room: int, v: Floats) -> Relaxed:
-        """What the tangent at v proves, less all that rounding may have added.
+    def _bound(self, part: UnitColumns, units: Ints, n_in: int, room: int, v: Floats) -> Relaxed:
+        """Derive the bound of the tangent at v, less all possible rounding.
 
-        The root of a unit's gain changes by no more than the length of the change of its slopes.
+        The root of a unit's gain changes by no more than the norm of the change of its slopes.
         """
         tangent = self._tangent(part.columns, self._predictor(part, v), part.A)
         gains = effective(tangent.b, tangent.d, part.low, part.high) ** 2
-        # sums of so many squares, each rounded a few times
+        # sums of this many squares, each rounded a few times
         most = float(np.diff(part.starts).max(initial=0))
         norms = np.sqrt(part.sums(gains)) * (1.0 + EPSILON * (most + 8.0))
         error = np.sqrt(part.sums(tangent.error**2))
@@ -188,7 +188,7 @@ class UnitDataBounds(DataBounds):
         return found.prove(n_in, room, self.prices[units[n_in:]], base)
 
     def bound_of(self, support: Ints, w: Floats, cutoff: float) -> float:
-        """What is proven of one support near its fit w, (n,), after some more steps of it."""
+        """Bound one support near its fit w, (n,), taking a few more steps."""
         part, best = self._part(support), -np.inf
         v = w[part.columns]
         for _ in range(LEAF_STEPS):
@@ -205,7 +205,7 @@ class UnitDataBounds(DataBounds):
 
 
 def _steepest(G: Floats, starts: Ints) -> Floats:
-    """For every unit at least the largest eigenvalue of its block, and not zero."""
+    """Bound the largest eigenvalue of every unit's block, away from zero."""
     blocks = [G[a:b, a:b] for a, b in pairwise(starts.tolist())]
     found = np.array([float(np.linalg.norm(block)) for block in blocks])
     return np.maximum(found, 1e-12 * found.max(initial=0.0) + 1e-300)

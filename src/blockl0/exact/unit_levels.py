@@ -1,4 +1,6 @@
-"""What bounds of units share: the level that memberships cost, conjugates within bounds."""
+"""Shared by the unit bounds: bisection on the multiplier of the budget, and conjugates within
+bounds.
+"""
 
 from __future__ import annotations
 
@@ -13,41 +15,41 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 LEVELS = 14
-"""Levels that are tried."""
+"""Levels to try."""
 SLACK = 1e-3
-"""Of the room, in memberships, that may be left or used too much."""
+"""Tolerance on the room, in memberships."""
 
 
 def best_level(
     node: Node,
     room: int,
     cutoff: float,
-    settle: Callable[[float], float],
+    descend: Callable[[float], float],
     prove: Callable[[], Relaxed],
     keep: Callable[[], None],
     first: Callable[[], float],
 ) -> Relaxed:
-    """The best bound at levels of memberships that are bisected until these use up the room.
+    """Bisect the cost of memberships until they use up the room; return the best bound.
 
     Parameters
     ----------
     node : Node
-        Its `theta` is the first level, and the best one afterwards.
+        Its `theta` is the first level, and is set to the best one.
     room : int
     cutoff : float
         A bound that suffices.
-    settle : callable
+    descend : callable
         Descends at a level; returns the sum of the free memberships.
     prove : callable
-        What the point that it came to proves.
+        Returns what the current point proves.
     keep : callable
-        Called where that is the best so far.
+        Called if that is the best so far.
     first : callable
-        A level to try where none is known that is too high.
+        Returns a level to try while no upper limit is known.
     """
     low, high, mu, best = 0.0, np.inf, node.theta, None
     for n_levels in range(LEVELS):
-        total, found = settle(mu), prove()
+        total, found = descend(mu), prove()
         if best is None or found.bound > best.bound:
             best, node.theta = found, mu
             keep()
@@ -63,7 +65,7 @@ def best_level(
 
 
 def first_level(gains: Floats, room: int, scale: float) -> float:
-    """Half the gain of the first unit that has no room: a level for its membership."""
+    """Estimate a level: half the gain of the first unit without room."""
     if room >= gains.size:
         return 1e-6 * (scale + 1e-300)
     level = float(np.sort(gains)[gains.size - room - 1])
@@ -71,6 +73,6 @@ def first_level(gains: Floats, room: int, scale: float) -> float:
 
 
 def effective(b: Floats, t: Floats, low: Floats, high: Floats) -> Floats:
-    """√(2t sup_v bv − ½tv²) within bounds, entry by entry: |b| where there are none."""
+    """Compute √(2t sup_v bv − ½tv²) within bounds, entry by entry: |b| without bounds."""
     v = np.clip(b / np.maximum(t, 1e-300), low, high)
     return np.sqrt(np.maximum(2.0 * t * v * (b - 0.5 * t * v), 0.0))

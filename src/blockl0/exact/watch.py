@@ -1,4 +1,4 @@
-"""The clock and the work of an exact search, and matrix operations that end in time."""
+"""Time and work limits of an exact search, and matrix operations that respect them."""
 
 from __future__ import annotations
 
@@ -16,33 +16,34 @@ _blas: Any = blas
 _lapack: Any = lapack
 
 BLOCK, WHOLE, MOST_WHOLE = 512, 1024, 4096
-"""Columns that are factorized between two looks at the clock; up to which all are at once; and the
-same where there is time enough."""
+"""Columns factorized between checks of the clock; up to which all are at once; and the same if
+there is time enough.
+"""
 SLOW = 1e-9
-"""Seconds for each of q³ steps with which a factorization ends on any machine."""
+"""Seconds per q³ in which a factorization ends on any machine."""
 
 
 UNIT = 1e9
-"""Multiplications that count as one: about what a core does in a second."""
+"""Multiplications that count as one unit: about what a core does in a second."""
 
 DENSE = 0.2
-"""Work of a multiplication in a product or a factorization of matrices, where a core does more."""
+"""Work of a multiplication in dense matrix operations, where a core does more."""
 
 
 class LateError(Exception):
-    """The time or the work was used up before something was done."""
+    """Raised if time or work is used up before something was done."""
 
 
 class Watch:
-    """Say when a search must end: its time is up, or its work is done.
+    """Says when a search must end: its time or its work is used up.
 
-    Work is counted, not timed: passes, factorizations and nodes by the multiplications that they
-    take, about. A search that only work limits ends at the same node on any machine, however busy.
+    Work is counted, not timed: approximate multiplications of passes, factorizations and nodes. A
+    search limited by work alone ends at the same node on any machine, however busy.
 
     Parameters
     ----------
     clock : Clock, optional
-        Without one, time never is up.
+        Without one, time is unlimited.
     work_limit : float
         In units of 1e9 multiplications.
 
@@ -57,7 +58,7 @@ class Watch:
 
     @property
     def seconds_left(self) -> float:
-        """Time to the limit."""
+        """Seconds to the limit."""
         return np.inf if self._clock is None else self._clock.seconds_left
 
     @property
@@ -67,7 +68,7 @@ class Watch:
 
     @property
     def is_spent(self) -> bool:
-        """Whether the work is done."""
+        """Whether the work is used up."""
         return self.work >= self._most
 
     def spend(self, multiplications: float) -> None:
@@ -75,37 +76,37 @@ class Watch:
         self.work += multiplications
 
     def __call__(self) -> bool:
-        """Whether the search must end."""
+        """Check if the search must end."""
         return self.is_spent or self.seconds_left <= 0.0
 
     def check(self) -> None:
-        """Raise LateError where the search must end."""
+        """Raise LateError if the search must end."""
         if self():
             raise LateError
 
     def step(self, q: int) -> int:
-        """Columns of q to be factorized between two looks: all where the end is far away."""
+        """Choose how many of q columns to factorize between checks: all if there is time."""
         is_whole = q <= MOST_WHOLE and self.seconds_left > SLOW * float(q) ** 3
         return max(q, 1) if q <= WHOLE or is_whole else BLOCK
 
 
 NEVER = Watch()
-"""For what is not to be cut short."""
+"""For operations that must not be interrupted."""
 
 
 @cubic(1 / 6)
 def cholesky(A: Floats, watch: Watch = NEVER) -> Floats | None:
-    """L of A = LL', the lower triangle of what is returned; None where A is not definite.
+    """Compute L of A = LL' in the lower triangle; None if A is not definite.
 
     The columns of a block are reduced by those before it, then factorized. A (q, q), by columns, is
     overwritten; O(q³). Every entry of L comes from one sum of at most q products and a division, in
-    whatever order, so that the bound on rounding is that of a factorization at once. Above the
-    diagonal is anything.
+    any order, so that the rounding bound of an unblocked factorization holds. The upper triangle is
+    undefined.
 
     Raises
     ------
     LateError
-        Where the search must end between two blocks.
+        If the search must end between two blocks.
     """
     q, step = A.shape[0], watch.step(A.shape[0])
     watch.spend(DENSE * q**3 / 6.0)
@@ -126,12 +127,12 @@ def cholesky(A: Floats, watch: Watch = NEVER) -> Floats | None:
 
 @cubic(1 / 3)
 def inverse_diagonal(L: Floats, watch: Watch = NEVER) -> Floats:
-    """diag(inv(LL')), some columns of inv(L) at a time, O(q³); of L the lower triangle is read.
+    """Compute diag(inv(LL')) from the lower triangle of L, by blocks of inv(L); O(q³).
 
     Raises
     ------
     LateError
-        Where the time is up between two blocks.
+        If time is up between two blocks.
     """
     q = L.shape[0]
     watch.spend(DENSE * q**3 / 3.0)
@@ -139,7 +140,7 @@ def inverse_diagonal(L: Floats, watch: Watch = NEVER) -> Floats:
         watch.check()
         inverse = np.tril(_lapack.dtrtri(L, lower=1, overwrite_c=0)[0])
         return np.einsum("ij,ij->j", inverse, inverse)
-    # the clock apart, that is quicker than the whole inverse, too
+    # also faster than inverting all of L
     found = np.empty(q)
     for start in range(0, q, BLOCK):
         watch.check()

@@ -353,7 +353,7 @@ class CentredBlocks(Blocks):
     is_flat: Bools
     is_constant: Bools
 
-    blur = 2.0 * (FAR + 1.0)
+    rounding = 2.0 * (FAR + 1.0)
 
     def __init__(self, base: Blocks) -> None:
         vars(self).update(vars(base))

@@ -60,7 +60,9 @@ class Centered(Design):
     is_flat: NDArray[np.bool_]
     is_constant: NDArray[np.bool_]
 
-    blur = 2.0 * (FAR + 1.0)  # entries and means of columns that are not far are up to FAR spreads
+    rounding = 2.0 * (
+        FAR + 1.0
+    )  # entries and means of columns that are not far are up to FAR spreads
 
     def __init__(self, base: Design, weights: Floats | None = None) -> None:
         m, n = base.shape
@@ -266,7 +268,7 @@ class CentredCopy(Dense):
     The attributes are those of `Centered`.
     """
 
-    blur = Centered.blur
+    rounding = Centered.rounding
 
     def __init__(self, centred: Centered, entries: Floats | None = None) -> None:
         n = centred.shape[1]

@@ -32,7 +32,7 @@ class Design(ABC):
     chunk: int
     """Number of columns to process at a time in a pass over X."""
 
-    blur: float = 1.0
+    rounding: float = 1.0
     """Rounding error of products with columns, relative to that of products with stored numbers."""
 
     most_factored: int = 0

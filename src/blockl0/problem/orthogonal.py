@@ -37,7 +37,7 @@ REFLECTED_AT_ONCE = 32
 OPERATIONS = 8.0
 """Rounding errors per entry accumulated by a fit and its objective, in units of the precision."""
 EPSILON = float(np.finfo(np.float64).eps)
-TIE = 1e-10
+TIE_TOLERANCE = 1e-10
 """Share of the objective by which a point must be lower to count as better."""
 PRECISION = OPERATIONS * EPSILON
 """Relative rounding error of a unit column's entries."""
@@ -233,14 +233,14 @@ def rounding_of(problem: Problem, w: Floats, smooth: float | None = None) -> flo
     return PRECISION * length * rest + 0.5 * delta * delta
 
 
-def tie_at(problem: Problem, w: Floats, objective: float | None = None) -> float:
+def tolerance_at(problem: Problem, w: Floats, objective: float | None = None) -> float:
     """Return by how much a point must be lower than w to count as better, squared loss only.
 
     `objective` is that of w, if known.
     """
     objective = problem.objective(w) if objective is None else objective
     smooth = objective - problem.cost(problem.occupied(w))
-    return TIE * objective + rounding_of(problem, w, smooth)
+    return TIE_TOLERANCE * objective + rounding_of(problem, w, smooth)
 
 
 class Columns:

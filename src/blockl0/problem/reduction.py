@@ -165,17 +165,17 @@ def factor_rows(
 class Factored(Dense):
     """A triangular factor R used as the design in place of a tall X.
 
-    Error bounds allow for `blur` roundings per row. It is scaled so that they allow for as much as
+    Error bounds allow for `rounding` errors per row. It is scaled so that they allow for as much as
     they would for all rows of X: a proof on the factor then holds for X, and passes a verifier that
     reads X.
     """
 
     def __init__(
-        self, R: Floats, n_rows: int, blur: float = 1.0, total: float | None = None
+        self, R: Floats, n_rows: int, rounding: float = 1.0, total: float | None = None
     ) -> None:
         super().__init__(R)
         self.total = total
-        self.blur = blur * max(1.0, (n_rows + 16.0) / (R.shape[0] + 16.0))
+        self.rounding = rounding * max(1.0, (n_rows + 16.0) / (R.shape[0] + 16.0))
 
 
 def is_tall(design: Design) -> bool:
@@ -200,7 +200,7 @@ def reduced(problem: Problem, run: Run | None = None) -> Problem:
         if triangle is None:
             return problem
         n, many = problem.n_features, problem.y.ndim == 2
-        design = Factored(triangle.R[:, :n], problem.n_samples, problem.design.blur)
+        design = Factored(triangle.R[:, :n], problem.n_samples, problem.design.rounding)
         given = problem.design, problem.y, problem.sample_weight
         y = np.ascontiguousarray(triangle.R[:, n:]) if many else triangle.R[:, n].copy()
         problem.shared["reduced"] = given, design, y

@@ -63,14 +63,14 @@ def ask_neighbours(
 ) -> Incumbent:
     """Solve with one nonzero fewer and one more, and settle from there; the best of all."""
     price, budget = search.problem.sparsity
-    n_kept, n, held = search.problem.keep.size, search.problem.n_units, search.problem.held
+    n_kept, n, occupied = search.problem.keep.size, search.problem.n_units, search.problem.occupied
     for other in (budget - 1, budget + 1):
-        if budget == n or not max(n_kept, 1) <= other <= n or held(incumbent.w).size < budget:
+        if budget == n or not max(n_kept, 1) <= other <= n or occupied(incumbent.w).size < budget:
             continue
         neighbour = search.for_sparsity(Sparsity(price, other))
         w = incumbent.w if other > budget else search.shrink(incumbent.w, other)
         point = neighbour.settle(neighbour.start(w, run), run, rng)
         point = neighbour.kick_round(point, run, rng, is_narrow=True)
-        back = point.w if held(point.w).size <= budget else search.shrink(point.w, budget)
+        back = point.w if occupied(point.w).size <= budget else search.shrink(point.w, budget)
         incumbent = better(search.settle(search.start(back, run), run, rng), incumbent)
     return incumbent

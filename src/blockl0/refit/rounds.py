@@ -22,7 +22,7 @@ from blockl0.certificate import TOL, Certificate
 from blockl0.incumbent import Incumbent
 from blockl0.methods import method
 from blockl0.problem.fits import make_fits
-from blockl0.problem.orthogonal import tie_at
+from blockl0.problem.orthogonal import tolerance_at
 from blockl0.problem.problem import Problem
 from blockl0.problem.reduction import refined
 from blockl0.refit.beside import Beside
@@ -226,7 +226,7 @@ def _without_choice(search: Search) -> Incumbent | None:
         return None
     # of columns that depend on others there is a choice which to leave out
     is_whole = point.n_nonzero == support.size
-    point.is_settled = is_whole and fits.doubt(columns, point.w) <= tie_at(problem, point.w)
+    point.is_settled = is_whole and fits.doubt(columns, point.w) <= tolerance_at(problem, point.w)
     point.is_proven = point.is_settled and problem.is_quadratic
     return point
 

@@ -47,7 +47,7 @@ def prove(
     iteration, incumbent.iteration = incumbent.iteration, 0  # there it counts nodes
     search = ExactSearch(problem, incumbent, Watch(run), gram=gram)
     while not search.finished and search.incumbent.iteration < PROOF_NODES:
-        if run.seconds_left <= 0.0 or search.n_judged >= PROOF_FITS:
+        if run.seconds_left <= 0.0 or search.n_fitted >= PROOF_FITS:
             break
         search.advance(PROOF_SLICE)
     best = search.incumbent

@@ -1,4 +1,4 @@
-"""Supports that have been judged, so that none is fitted twice."""
+"""Memory of fitted supports, so that none is fitted twice."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 
 MOST_REMEMBERED = 100_000
-"""Supports that are known to have been judged; with more, all are forgotten."""
+"""Supports to remember; beyond that, all are forgotten."""
 
 
-class Judged:
-    """Remembers supports, up to a number of them."""
+class SupportMemory:
+    """Bounded memory of supports."""
 
     def __init__(self) -> None:
         self._keys: set[bytes] = set()
 
     def is_new(self, support: Ints) -> bool:
-        """Whether an ascending support has not been seen, which it is from now on."""
+        """Check if an ascending support is new, and remember it."""
         key = support.tobytes()
         if key in self._keys:
             return False
