@@ -36,7 +36,7 @@ def count_close(problem: Problem, coef: Any, share: float = CLOSE) -> int | None
         return None
     problem = reduced(problem)
     w = problem.from_given(coef)
-    units = problem.held(w)
+    units = problem.occupied(w)
     movable = np.setdiff1d(units, problem.keep)
     if not movable.size or units.size == problem.n_units:
         return None
