@@ -53,8 +53,8 @@ __all__ = [
     "verify",
 ]
 
-# loaded when first used: the compiler and scikit-learn take a second each to import, for which
-# `blockl0 --help` should not wait
+# loaded on first use: the compiler and scikit-learn take a second each to import, which `blockl0
+# --help` should not wait for
 _LAZY = {
     "BestSubsetSelector": "blockl0.estimators",
     "Certificate": "blockl0.certificate",
@@ -83,10 +83,10 @@ _LAZY = {
 
 
 class _Package(ModuleType):
-    """The package: a submodule with the name of a public function never takes its place."""
+    """The package module: a submodule never replaces the public function of the same name."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        # the import system binds every submodule that it has loaded, `solve` over solve
+        # the import system binds every loaded submodule, such as `solve` over the function solve
         if isinstance(value, ModuleType) and name in _LAZY:
             value = getattr(value, name, value)
         super().__setattr__(name, value)

@@ -1,4 +1,4 @@
-"""Arrays in a file: NumPy archives without pickles, written whole, refused if changed or cut."""
+"""Arrays in a file: NumPy archives without pickles, atomic and with a checksum."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def write_archive(path: Any, form: str, content: dict[str, Any], force: bool = F
 
 
 def read_archive(path: Any, form: str, what: str) -> dict[str, Any]:
-    """The arrays of an archive of a form; any other file is refused as not being `what`."""
+    """Read the arrays of an archive of a form, refusing any other file as not being `what`."""
     path = check_exists(path)
     try:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as archive:
@@ -41,7 +41,7 @@ def read_archive(path: Any, form: str, what: str) -> dict[str, Any]:
 
 
 def digest(content: dict[str, Any]) -> str:
-    """A checksum of named arrays, whatever their order."""
+    """Compute a checksum of named arrays, in any order."""
     total = hashlib.sha256()
     for name in sorted(content):
         array = np.asarray(content[name])

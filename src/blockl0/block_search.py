@@ -14,9 +14,9 @@ from blockl0.validate import as_numeric, check_integer, check_nonnegative
 Floats = NDArray[np.float64]
 
 NODE_LIMIT = 10_000_000
-"""Nodes after which a search gives up the proof, unless told otherwise."""
+"""Default limit on nodes before a search gives up its proof."""
 SLICE = 2000
-"""Nodes between two looks at the clock."""
+"""Nodes between checks of the clock."""
 RELAX_FROM = 20
 """Block size from which the perspective relaxation pays for its set-up."""
 RELAX_PASSES = 3
@@ -24,9 +24,10 @@ RELAX_PASSES = 3
 
 
 CLEAR = 1e-6
-"""Of a unit diagonal: with pivots above this, given all others, values are right to ten digits."""
+"""Relative pivots above this, given all others, make values accurate to ten digits."""
 LEAST_EIGENVALUE = 1e-17
-"""Of a unit diagonal: smaller ones are raised to this, and what they tell apart stays dependent."""
+"""Smaller eigenvalues, for a unit diagonal, are raised to this; what they separate stays dependent.
+"""
 
 
 class BlockSolution(NamedTuple):
@@ -97,7 +98,7 @@ def search_block(
     node_limit: int = NODE_LIMIT,
     tree: kernels.Tree | None = None,
 ) -> BlockSolution:
-    """Solve the block problem; the unchecked entry for solvers.
+    """Solve the block problem, without checking the input.
 
     Parameters
     ----------
@@ -111,7 +112,7 @@ def search_block(
         Coordinates that must be in the support.
     node_limit : int
     tree : Tree, optional
-        Memory from `new_tree` to be used again.
+        Memory from `new_tree` to reuse.
     """
     k = c.size
     if tree is None:
@@ -148,7 +149,7 @@ def improve_block(
     z[support] = _solve(H[support[:, None], support], -c[support])
     if forced is not None and np.any(forced & (current == 0.0)):
         return z
-    # pivots above their floor may still multiply to nothing: then the gain is rounding
+    # pivots above their floor may still multiply to zero: then the gain is rounding
     return z if _value(H, c, price, z) < _value(H, c, price, current) else None
 
 
@@ -205,7 +206,7 @@ def plant(
     if relax is None:
         relax = k >= RELAX_FROM
     if not kernels.plant_tree(tree, H, c, price, forced, current, -np.inf):
-        # singular: what is open is bounded by the minimum without any zero
+        # singular: open nodes are bounded by the minimum without any zero
         kernels.plant_tree(tree, H, c, price, forced, current, floor(H, c))
         return None
     # a regular H may still be too close to singular for a curvature
@@ -297,11 +298,11 @@ def block_search(
 
 
 def _search_columns(H: Floats, c: Floats, price: float, budget: int) -> BlockSolution:
-    """Solve the same for a nearly singular H, from columns A and a target b: H = A'A, c = −A'b.
+    """Solve the problem for a nearly singular H, from columns A and a target b: H = A'A, c = −A'b.
 
-    Then what depends on each other, and what rounding may have moved, is decided from the columns.
+    Dependence, and differences within rounding, are then decided from the columns.
     """
-    # a search over columns is built upon this one
+    # imported late: the search over columns is itself built on this module
     from blockl0.exact.search import ExactSearch
     from blockl0.losses import LOSSES
     from blockl0.problem.design import Dense

@@ -1,4 +1,4 @@
-"""The seconds that compiling has taken, so that no search is charged with them."""
+"""Time spent compiling, so that no search is charged for it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class _Spent(threading.local):
-    """Of this thread: a compiler runs in the thread that calls the function."""
+    """Time of this thread: a compiler runs in the thread that calls the function."""
 
     seconds = 0.0
     is_running = False
@@ -20,19 +20,19 @@ _spent = _Spent()
 
 
 def compile_seconds() -> float:
-    """Seconds that this thread has waited for compiled functions, made or read from disk."""
+    """Return the seconds that this thread spent compiling functions or loading them from disk."""
     return _spent.seconds
 
 
 def counted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same function; its time is added up, once where calls nest."""
+    """Wrap a function to add up its time, once for nested calls."""
 
     def call(*args: Any, **keywords: Any) -> Any:
         if _spent.is_running:
             return function(*args, **keywords)
         _spent.is_running, started = True, time.perf_counter()
-        # a compiler makes millions of objects that live till its end: looking among them for
-        # cycles, again and again, takes a tenth of its time
+        # a compiler makes millions of objects that live until it ends: searching them for cycles
+        # over and over takes a tenth of its time
         collects = gc.isenabled()
         gc.disable()
         try:

@@ -1,4 +1,4 @@
-"""How numba compiles: quickly, and with a cache on disk that can cost compile time, and no more."""
+"""How numba compiles: fast, and with a disk cache that never does worse than compiling again."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ logger = logging.getLogger("blockl0")
 DIGEST = hashlib.sha256().digest_size
 
 STACK_SLOTS = 1 << 16
-"""Of the frame under the compiler's: half a megabyte, and Python adds as much for those above."""
+"""Stack slots of the frame below the compiler's: half a megabyte, and Python adds as much."""
 
 _warned: list[str] = []
 
 
 def cached(**options: Any) -> Callable[[Any], Any]:
-    """`numba.njit` with a cache on disk where there is a place for one, and without elsewhere."""
+    """Compile with `numba.njit`, cached on disk if a folder is writable."""
     compiled = njit(**options)
 
     def decorate(function: Any) -> Any:
@@ -36,7 +36,7 @@ def cached(**options: Any) -> Callable[[Any], Any]:
         dispatcher.compile = on_a_long_stack(counted(dispatcher.compile))
         try:
             dispatcher._cache = CheckedCache(function, needs_runtime=options.get("_nrt", True))
-        except (RuntimeError, OSError) as error:  # numba found no folder that it can write
+        except (RuntimeError, OSError) as error:  # numba found no writable folder
             _warn_once(error)
         return dispatcher
 
@@ -67,12 +67,12 @@ def general(**options: Any) -> Callable[[Any], Any]:
 
 
 def on_a_long_stack(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same function, above which calls nest without asking the system for memory.
+    """Wrap a function so that nested calls above it allocate no stack frames.
 
-    Python keeps its frames in pieces of 16 kB. Where calls in a loop cross the end of one, each of
-    them takes the next piece from the system and gives it back (python/cpython#142183). The
-    compiler nests deeply; whether it meets such an end in its loops depends on how deep its caller
-    is, and can take a fifth of its time. A frame too large for a piece comes with a larger one.
+    Python allocates frames in chunks of 16 kB. If calls in a loop cross the end of one, each of
+    them allocates the next chunk and frees it again (python/cpython#142183). The compiler nests
+    deeply; whether its loops cross such an end depends on the depth of its caller, and can cost a
+    fifth of its time. A frame too large for a chunk comes with a larger one.
     """
 
     def call(*args: Any, **keywords: Any) -> Any:
@@ -83,7 +83,7 @@ def on_a_long_stack(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _warn_once(error: Exception) -> None:
-    """Every process compiles anew; its user should know why it is slow, once."""
+    """Warn once per process that compiled functions are not cached."""
     if _warned:
         return
     _warned.append(str(error))
@@ -96,9 +96,9 @@ def _warn_once(error: Exception) -> None:
 
 
 class CheckedFile(IndexDataCacheFile):
-    """The files of a cache, each with a checksum at its end: machine code is not run unchecked.
+    """Cache files with a checksum at their end: machine code is never run unchecked.
 
-    `pickle` ignores what follows its end, so that numba's own reading of the index still works.
+    `pickle` ignores what follows its end, so that numba can still read the index itself.
     """
 
     def _dump(self, obj: Any) -> bytes:
@@ -125,11 +125,11 @@ class CheckedFile(IndexDataCacheFile):
 
 
 class CheckedCache(FunctionCache):
-    """A cache whose entries are compiled again when they are damaged or cannot be written.
+    """A cache whose entries are recompiled if they are damaged or cannot be written.
 
     Machine code that needs nothing of numba's runtime, which counts references to arrays, is loaded
-    without what only compiling needs: numba would first import and register all that it can
-    compile, which takes longer than everything else in a process that compiles nothing.
+    without the parts that only compiling needs: numba would otherwise import and register
+    everything it can compile, which takes longer than the rest of a process that compiles nothing.
     """
 
     def __init__(self, function: Any, needs_runtime: bool = True) -> None:
@@ -142,7 +142,7 @@ class CheckedCache(FunctionCache):
         )
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The compiled function of a signature; None where there is none."""
+        """Load the compiled function of a signature; None if there is none."""
         if self._needs_runtime:
             return super().load_overload(sig, target_context)
         with self._guard_against_spurious_io_errors():
@@ -158,7 +158,7 @@ class CheckedCache(FunctionCache):
     def _save_overload(self, sig: Any, data: Any) -> None:
         try:
             super()._save_overload(sig, data)
-        except OSError as error:  # a full disk, or a folder that is gone by now
+        except OSError as error:  # a full disk, or a folder removed in the meantime
             _warn_once(error)
 
 

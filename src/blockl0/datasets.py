@@ -1,4 +1,4 @@
-"""The paper's data: random designs, and e2006 from a local file, either of them with outliers."""
+"""The paper's data: random designs, and e2006 from a local file, optionally with outliers."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Floats = NDArray[np.float64]
 CORRUPTED_SHARE, CORRUPTED_FACTOR = 0.02, 100.0
 """The paper's outliers: this share of all entries is multiplied by this factor."""
 E2006_VARIABLE = "BLOCKL0_E2006"
-"""The environment variable that may hold the path of the e2006 file."""
+"""Environment variable for the path of the e2006 file."""
 E2006_SOURCE = (
     "either 'E2006_5000_10000.mat', which the authors of the paper distribute with their code, or "
     "'E2006.train' (also compressed) of the data set E2006-tfidf in the regression section of the "
     "LIBSVM data collection"
 )
-"""Where to get e2006."""
+"""Where to find e2006."""
 LARGEST_HYPERGEOMETRIC = 10**9
 """NumPy draws hypergeometric numbers only below this population."""
 
@@ -167,14 +167,14 @@ def read_e2006(path: str | os.PathLike[str] | None = None) -> tuple[Any, Floats]
 
 
 def _parse(file: Path) -> tuple[Any, Any]:
-    # loaded when needed: tables bring the compiler along
+    # imported late: tables bring the compiler along
     from blockl0.tables.matrix_files import read_libsvm, read_mat
 
     is_mat = file.suffix.lower() == ".mat"
     try:
-        # the columns of LIBSVM's own collection are numbered from 1
+        # columns in LIBSVM's own collection are numbered from 1
         return _x_and_y(read_mat(file)) if is_mat else read_libsvm(file, first_column=None)
-    except Exception as error:  # the readers raise whatever a foreign file makes them stumble over
+    except Exception as error:  # the readers raise anything for a foreign file
         kind = "a MATLAB file with the variables 'x' and 'y'" if is_mat else "LIBSVM text"
         raise ValueError(
             f"{str(file)!r} cannot be read as {kind} ({error}); e2006 is {E2006_SOURCE}."
@@ -190,7 +190,7 @@ def _x_and_y(content: dict[str, Any]) -> tuple[Any, Any]:
 def _draw(
     name: str, size: int | None, total: int, total_name: str, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """`size` of `total` numbers, ascending, every subset equally likely."""
+    """Draw `size` of `total` numbers, ascending, every subset equally likely."""
     if size is None:
         return np.arange(total)
     size = check_integer(name, size, 1, total, total_name)
@@ -200,8 +200,8 @@ def _draw(
 def _corrupt(entries: Floats, rng: np.random.Generator, n_entries: int | None = None) -> None:
     """Multiply the chosen share of `n_entries` by the factor, in place.
 
-    Only `entries`, the ones that are stored, can change: scaling a zero does nothing. So it is
-    enough to draw how many of the chosen ones are stored, and then which.
+    Only the stored `entries` can change, since scaling a zero does nothing. So it suffices to draw
+    how many of the chosen ones are stored, and then which.
     """
     total = entries.size if n_entries is None else n_entries
     chosen = round(CORRUPTED_SHARE * total)
@@ -210,5 +210,5 @@ def _corrupt(entries: Floats, rng: np.random.Generator, n_entries: int | None = 
     elif total < LARGEST_HYPERGEOMETRIC:
         hit = rng.hypergeometric(entries.size, total - entries.size, chosen)
     else:
-        hit = rng.binomial(entries.size, CORRUPTED_SHARE)  # the same to all intents at this size
+        hit = rng.binomial(entries.size, CORRUPTED_SHARE)  # practically the same at this size
     entries[rng.choice(entries.size, int(hit), replace=False)] *= CORRUPTED_FACTOR

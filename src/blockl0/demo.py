@@ -1,8 +1,8 @@
-"""The main job, end to end, on data that scikit-learn brings along: `blockl0 demo`.
+"""The main workflow, end to end, on data shipped with scikit-learn: `blockl0 demo`.
 
-Which 6 of 64 columns explain how diabetes went on in 442 patients, ten measurements in their own
-units with the squares and products of their deviations from the mean? Solve, certify, compare with
-the usual methods, and write the report page.
+Which 6 of 64 columns explain the progression of diabetes in 442 patients: ten measurements in their
+own units, with squares and products of their deviations from the mean? Solve, certify, compare with
+common methods, and write the report page.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from blockl0.text import as_csv
 
 K = 6
 LARGEST_K = 12
-"""Of the report."""
+"""Largest number of columns in the report."""
 OTHERS = {
     "forward": "forward selection",
     "omp": "orthogonal matching pursuit",
@@ -36,23 +36,23 @@ OTHERS = {
 
 
 def quadratic_diabetes() -> tuple[Any, Any, list[str]]:
-    """X (442, 64), y and names: the ten columns, and products and squares of their deviations.
+    """Return X (442, 64), y and names: ten columns, and products and squares of their deviations.
 
-    Of deviations from the mean, for a product of columns far from zero is nearly one of them.
+    Deviations, because products of columns far from zero are nearly multiples of them.
     """
     data: Any = load_diabetes(scaled=False)
     names, columns = list(data.feature_names), list(data.data.T)
     centred = (data.data - data.data.mean(axis=0)).T
     for i, j in combinations_with_replacement(range(10), 2):
         if i == j and names[i] == "sex":
-            continue  # two values: its square is itself
+            continue  # two values: its square is redundant
         names.append(f"{names[i]}^2" if i == j else f"{names[i]}*{names[j]}")
         columns.append(centred[i] * centred[j])
     return np.column_stack(columns), data.target, names
 
 
 def command_name() -> str:
-    """How the command line is called from here, so that what is printed works as it is."""
+    """Return the command that runs the command line from here, so that printed commands work."""
     beside = Path(sys.executable).with_name("blockl0")
     found = shutil.which("blockl0")
     if found is not None and (not beside.exists() or Path(found).resolve() == beside.resolve()):
@@ -64,7 +64,7 @@ def command_name() -> str:
 
 
 def run(folder: Any, *, force: bool = False, echo: Callable[[str], Any] = print) -> Path:
-    """Do it all, say what comes out, and return the path of the page."""
+    """Run all steps, print the results, and return the path of the page."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     table, page = (check_free(folder / name, force) for name in ("diabetes.csv", "report.html"))
@@ -76,7 +76,7 @@ def run(folder: Any, *, force: bool = False, echo: Callable[[str], Any] = print)
         "are of searches alone."
     )
     echo(f"Diabetes: which {K} of {X.shape[1]} columns explain y in {X.shape[0]} patients?\n")
-    # without an intercept in `solve`, the data are centred; the estimators do that themselves
+    # `solve` has no intercept, so the data are centred; the estimators do that themselves
     X_centred, y_centred = X - X.mean(axis=0), y - y.mean()
     result = solve_and_certify(X_centred, y_centred, names, echo)
     compare(X_centred, y_centred, result, echo)
@@ -89,14 +89,14 @@ def run(folder: Any, *, force: bool = False, echo: Callable[[str], Any] = print)
 
 
 def warm_up() -> None:
-    """Compile, or load from disk, what a search and a proof need: no search is timed with it."""
+    """Compile what a search and a proof need, so that no timing includes it."""
     X, y = np.eye(12)[:, :5] + 0.1, np.arange(12.0)
     for method in ("refit", "exact", *OTHERS):
         blockl0.solve(X, y, n_nonzero_coefs=2, method=method, random_state=0)
 
 
 def solve_and_certify(X: Any, y: Any, names: list[str], echo: Callable[[str], Any]) -> Any:
-    """The answer of the default method, and how much of it can be proven."""
+    """Print the result of the default method, and how much of it can be proven."""
     result = blockl0.solve(X, y, n_nonzero_coefs=K, random_state=0)
     echo(f"1. Solve: {', '.join(names[j] for j in result.support)}")
     echo(f"   objective {result.objective:.0f}, R² {_r2(result, y):.3f}, {result.seconds:.2f} s")
@@ -109,7 +109,7 @@ def solve_and_certify(X: Any, y: Any, names: list[str], echo: Callable[[str], An
 
 
 def compare(X: Any, y: Any, result: Any, echo: Callable[[str], Any]) -> None:
-    """How far the usual methods are from it."""
+    """Print the distance of common methods from it."""
     echo("3. Compare: the same number of columns, by other methods")
     for method, name in OTHERS.items():
         other = blockl0.solve(X, y, n_nonzero_coefs=K, method=method, random_state=0)
@@ -122,7 +122,7 @@ def write_page(
     X: Any, y: Any, names: list[str], page: Path, force: bool, source: str,
     echo: Callable[[str], Any],
 ) -> None:  # fmt: skip
-    """The report for every number of columns up to 12, with cross-validation."""
+    """Write the report for every number of columns up to 12, with cross-validation."""
     from blockl0.report import make_report
 
     echo(f"4. Report: every k up to {LARGEST_K}, five-fold cross-validation …")

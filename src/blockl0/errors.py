@@ -1,4 +1,4 @@
-"""Exceptions besides ``ValueError`` and ``TypeError``, and warnings at the caller's line."""
+"""Exceptions besides ``ValueError`` and ``TypeError``, and warnings attributed to the caller."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import sys
 import warnings
 
 _BETWEEN = ("blockl0", "sklearn", "contextlib")
-"""Packages whose code stands between a warning and the line of the user that led to it."""
+"""Packages whose frames may lie between a warning and the user's line."""
 
 
 class OutOfReachError(ValueError):
-    """The problem is sound, but a complete answer would take too much time or memory.
+    """The problem is valid, but a complete answer would take too much time or memory.
 
-    Its message says what can be asked for instead: a sampled certificate, a lower level, fewer
+    The message suggests what to ask for instead: a sampled certificate, a lower level, fewer
     columns, or another method.
     """
 
@@ -22,7 +22,7 @@ class ModelFileError(ValueError):
 
 
 class OutOfTime(KeyboardInterrupt):
-    """The time limit came in the middle of a pass over X; searches end by it as by Ctrl-C."""
+    """The time limit was reached during a pass over X; searches end as on Ctrl-C."""
 
 
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:

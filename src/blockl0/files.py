@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all; and JSON, read strictly."""
+"""Atomic writes of files, and strict JSON."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from typing import Any, BinaryIO
 from blockl0.errors import ModelFileError
 
 SIMILAR = 0.7
-"""How much of a file's name, its end apart, another one must share to be suggested."""
+"""Similarity of file names, without suffix, from which one is suggested."""
 ABANDONED = 3600.0
-"""Seconds after which a part belongs to a process that was killed: what it holds was in memory."""
+"""Seconds after which a partial file is considered abandoned by a killed process."""
 
 
 def check_free(path: Any, force: bool = False) -> Path:
-    """Refuse a place where a file cannot be written, or where there is one already."""
+    """Refuse a path where a file cannot be written or already exists."""
     path = Path(path)
     if path.is_dir():
         raise IsADirectoryError(f"{str(path)!r} is a folder; give the name of a file.")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"There is no folder {str(path.parent)!r}; make it first.")
-    # a link to a file that is not there is taken, too: writing would make that file
+    # a dangling link counts as taken: writing would create its target
     if os.path.lexists(path) and not force and not _is_stream(path):
         raise _taken(path)
     _check_leads_somewhere(path)
@@ -38,14 +38,14 @@ def check_free(path: Any, force: bool = False) -> Path:
 
 
 def _check_leads_somewhere(path: Path) -> None:
-    """Refuse a link behind which no file can be, as one to itself or into a missing folder."""
+    """Refuse a link without a possible target, such as one to itself or a missing folder."""
     place = Path(os.path.realpath(path))
     if place.is_symlink() or not place.parent.is_dir():
         raise FileNotFoundError(f"{str(path)!r} is a link that leads nowhere; remove it first.")
 
 
 def check_exists(path: Any, what: str = "file") -> Path:
-    """Refuse a file that is not there, with the one of a similar name that may have been meant."""
+    """Refuse a missing file, suggesting one of a similar name."""
     path = Path(path)
     if path.is_dir():
         raise IsADirectoryError(f"{str(path)!r} is a folder; give the name of a file.")
@@ -55,10 +55,10 @@ def check_exists(path: Any, what: str = "file") -> Path:
 
 
 def _similar(path: Path) -> str:
-    """The file that may have been meant: of a similar name before its end."""
+    """Suggest a file with a similar name."""
     folder = path.parent
     names = [p.name for p in folder.iterdir() if p.is_file()] if folder.is_dir() else []
-    # of files that differ in their end alone, the one with the end that was given
+    # among files that differ only in suffix, prefer the given suffix
     order = sorted(names, key=lambda name: (Path(name).suffix == path.suffix, name))
     before = {Path(name).stem.casefold(): name for name in order}
     prefix = "" if folder == Path() else f"{folder}{os.sep}"
@@ -67,10 +67,10 @@ def _similar(path: Path) -> str:
 
 
 def write_whole(path: Any, text: str | bytes, force: bool = False) -> Path:
-    """Write text or bytes to a file that gets its name when complete: nobody ever sees half of it.
+    """Write text or bytes to a file atomically: it never exists half written.
 
-    Of several writers without `force` one succeeds. With it, a file that is there is replaced, but
-    keeps its permissions, and a link keeps pointing to it. A device or a pipe is written to.
+    Of several writers without `force` one succeeds. With it, an existing file is replaced but keeps
+    its permissions, and a link keeps its target. Devices and pipes are written directly.
     """
     path = check_free(path, force)
     content = text.encode() if isinstance(text, str) else text
@@ -84,7 +84,7 @@ def write_whole(path: Any, text: str | bytes, force: bool = False) -> Path:
 
 @contextmanager
 def open_whole(path: Any, force: bool = False) -> Iterator[BinaryIO]:
-    """A file to write piece by piece, which gets its name at the end, if there is no error."""
+    """Open a file to write piece by piece; it is renamed at the end, if there is no error."""
     path = check_free(path, force)
     if _is_stream(path):
         with path.open("wb") as file:
@@ -101,7 +101,7 @@ def open_whole(path: Any, force: bool = False) -> Iterator[BinaryIO]:
 
 @contextmanager
 def part_for(path: Path, force: bool = False) -> Iterator[tuple[Path, Path]]:
-    """(a name to write to, the file it becomes in the end)."""
+    """Yield (a temporary name to write to, the final path), and rename at the end."""
     place = Path(os.path.realpath(path)) if force else path
     _remove_abandoned(place)
     part = _part_of(place)
@@ -120,7 +120,7 @@ def _taken(path: Path) -> FileExistsError:
 
 
 def _is_stream(path: Path) -> bool:
-    """A terminal, /dev/null, a pipe: nothing that could be replaced, nor written whole."""
+    """Check for a terminal, device or pipe, which cannot be replaced atomically."""
     try:
         return not stat.S_ISREG(path.stat().st_mode)
     except OSError:
@@ -131,12 +131,12 @@ def _is_stream(path: Path) -> bool:
 
 
 def _part_of(place: Path) -> Path:
-    # cut, for file systems limit the length
+    # shortened, as file systems limit the length
     return place.with_name(f".{place.name[:50]}.{secrets.token_hex(4)}.part")
 
 
 def _remove_abandoned(place: Path) -> None:
-    """Parts of this file that are too old to be of a process that still writes."""
+    """Remove partial files too old to belong to a process that is still writing."""
     name = re.compile(re.escape(f".{place.name[:50]}.") + r"[0-9a-f]{8}\.part")
     with suppress(OSError), os.scandir(place.parent) as entries:
         for entry in entries:
@@ -147,17 +147,17 @@ def _remove_abandoned(place: Path) -> None:
 
 
 def _write_part(part: Path, content: bytes, before: os.stat_result | None) -> None:
-    """Make a complete file, with the permissions of what was before.
+    """Write a complete file, with the permissions of the previous one.
 
-    On Linux it has no name until it is complete: the system removes it with the process, however
-    that ends. Elsewhere a process that is killed leaves a part, which a later writer removes.
+    On Linux it has no name until it is complete, so the system removes it if the process dies.
+    Elsewhere a killed process leaves a partial file, which a later writer removes.
     """
     mode = 0o666 if before is None else stat.S_IMODE(before.st_mode) & 0o777
     if os.path.isdir("/proc/self/fd"):
-        with suppress(AttributeError, OSError):  # as on file systems without such files
+        with suppress(AttributeError, OSError):  # file systems may lack unnamed files
             descriptor = os.open(part.parent, os.O_WRONLY | os.O_TMPFILE, mode)
             with _filled(descriptor, content, before):
-                # an absolute path, for which the folder is not used but makes Python follow it
+                # an absolute path: the folder is ignored, but makes Python follow the link
                 os.link(f"/proc/self/fd/{descriptor}", part, src_dir_fd=descriptor)
             return
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
@@ -167,12 +167,12 @@ def _write_part(part: Path, content: bytes, before: os.stat_result | None) -> No
 
 @contextmanager
 def _filled(descriptor: int, content: bytes, before: os.stat_result | None) -> Iterator[None]:
-    """Write a file and be sure that it is on disk; closed in the end."""
+    """Write a file, sync it to disk, and close it afterwards."""
     with open(descriptor, "wb") as file:
         if before is not None and hasattr(os, "fchmod"):
             with suppress(OSError):
                 os.fchown(descriptor, before.st_uid, before.st_gid)
-            os.fchmod(descriptor, stat.S_IMODE(before.st_mode))  # whatever the process masks
+            os.fchmod(descriptor, stat.S_IMODE(before.st_mode))  # regardless of the umask
         file.write(content)
         file.flush()
         os.fsync(descriptor)
@@ -180,16 +180,16 @@ def _filled(descriptor: int, content: bytes, before: os.stat_result | None) -> I
 
 
 def _move_to_free(part: Path, path: Path) -> None:
-    """To a name that nothing has: the system lets one of several writers have it."""
+    """Rename to a free name; of several writers the system lets one succeed."""
     try:
         if os.name == "nt":
-            os.rename(part, path)  # which never replaces there
+            os.rename(part, path)  # never replaces on Windows
             return
         try:
             os.link(part, path)
         except FileExistsError:
             raise
-        except OSError:  # a file system without hard links: take the name, then fill it
+        except OSError:  # no hard links on this file system: reserve the name, then fill it
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
             os.replace(part, path)
     except FileExistsError:
@@ -197,7 +197,7 @@ def _move_to_free(part: Path, path: Path) -> None:
 
 
 def read_document(path: Any) -> Any:
-    """What a model file holds as JSON; what it means is checked when it is loaded."""
+    """Read a model file as JSON; its meaning is checked when it is loaded."""
     if not Path(path).is_file():
         raise FileNotFoundError(f"There is no model file {str(path)!r}.")
     try:
@@ -209,7 +209,7 @@ def read_document(path: Any) -> Any:
 
 
 def _parse(text: str) -> Any:
-    """Strict JSON: Python would also take NaN, 1e999, and the last of two equal names."""
+    """Parse strict JSON: Python would also accept NaN, 1e999 and repeated names."""
 
     def refuse(word: str) -> Any:
         raise ValueError(f"{word} is no number")

@@ -1,4 +1,4 @@
-"""The best point of a search so far, and what is known of it."""
+"""The best point of a search so far, and what is known about it."""
 
 from __future__ import annotations
 
@@ -15,43 +15,42 @@ Ints = NDArray[np.int64]
 
 
 class Walk(NamedTuple):
-    """Where a walk on a pool of columns has come to, and what it set out from."""
+    """State of a walk on a pool of columns, and its start."""
 
     support: Ints
     columns: Ints
     state: Any
 
     def is_from(self, support: Ints, columns: Ints) -> bool:
-        """Whether it set out from this support, on a pool of these columns."""
+        """Check if the walk started from this support, on a pool of these columns."""
         return np.array_equal(self.support, support) and np.array_equal(self.columns, columns)
 
 
 @dataclass(eq=False)
 class Incumbent:
-    """The best point so far, in the shape `Run.record` wants.
+    """The best point so far, in the form that `Run.record` expects.
 
-    What a search learns of the point stays with it: a search keeps nothing that it would have to
-    recognize a point by.
+    A search stores what it learns about a point here, so that it need not recognize points later.
 
     Attributes
     ----------
-    w : ndarray (n,), or (n, C) for C predictors of a sample
+    w : ndarray (n,), or (n, C) for C predictors per sample
     objective : float
     n_nonzero : int
     iteration : int
     prices : ndarray (n,) or None
-        For every column, the change of the objective by the best addition or swap that brings it
-        in, once the point has been priced.
+        For every column the change of the objective by the best addition or swap that brings it in,
+        if computed.
     doubtful : ndarray of int64 or None
-        The columns whose prices are only rounding.
+        The columns whose entry changes are only rounding.
     is_settled : bool
         Whether it is known that no addition, removal or swap improves.
     is_proven : bool
-        Whether it is known that nothing at all does.
+        Whether it is known that nothing improves.
     walk : Walk or None
-        Where a search that walks away from the point has come to.
+        State of a search that walks away from the point.
     frontier : Frontier or None
-        The best supports by size that the search has met around the point.
+        The best supports by size that the search has found around the point.
     """
 
     w: Floats
@@ -67,7 +66,7 @@ class Incumbent:
 
     @classmethod
     def at(cls, problem: Any, w: Floats, iteration: int = 0) -> Incumbent:
-        """A point with its objective from the data."""
+        """Make an incumbent, with its objective computed from the data."""
         return cls(w, problem.objective(w), problem.units.count(w), iteration)
 
     @property
@@ -78,12 +77,12 @@ class Incumbent:
 
 @dataclass
 class Tally:
-    """Full passes over X so far (a pool of all columns is one), and the largest drift seen."""
+    """Full passes over X so far (a pool of all columns is one), and the largest drift."""
 
     n_passes: int = 0
     drift: float = 0.0
 
     def take(self, other: Tally) -> None:
-        """Add what another has counted, which begins anew."""
+        """Add the counts of another tally, and reset it."""
         self.n_passes, other.n_passes = self.n_passes + other.n_passes, 0
         self.drift = max(self.drift, other.drift)

@@ -1,8 +1,8 @@
 """Every compiled function of blockl0, in one file.
 
 Plain functions of arrays, scalars and NamedTuples of arrays are cached on disk, so that the next
-process pays milliseconds. They all live here because an edited callee in another file would leave a
-stale cached caller behind.
+process starts in milliseconds. All of them live here because editing a callee in another file would
+leave a stale cached caller behind.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from blockl0.compiling import cached, general
 
-# `kernel` is called from Python; `inner` only from kernels, which saves the wrapper's compile time.
-# None makes an array: without counting references to arrays there is less to compile.
+# `kernel` is called from Python; `inner` only from kernels, which saves compiling a wrapper.
+# None of them makes an array: without reference counting there is less to compile.
 _options: dict[str, Any] = {
     "error_model": "numpy",
     "nogil": True,
@@ -26,20 +26,20 @@ _options: dict[str, Any] = {
 }
 kernel = cached(**_options)
 inner = general(**_options)
-# A part of one kernel, written apart for the reader: it becomes part of its caller, whose options
-# hold for it, before anything is compiled, and so takes no compile time of its own.
+# A part of a kernel, split off for readability: it is inlined into its caller before compilation,
+# so it takes no compile time of its own.
 part = njit(inline="always", no_cpython_wrapper=True, **_options)  # pyright: ignore[reportCallIssue]
 
 
 @inner
 def smaller(a, b):
-    """min(a, b), which numba would compile anew for the options of every caller."""
+    """Return min(a, b), which numba would otherwise compile for the options of every caller."""
     return b if b < a else a
 
 
 @inner
 def larger(a, b):
-    """max(a, b), likewise."""
+    """Return max(a, b), for the same reason."""
     return b if b > a else a
 
 
@@ -63,9 +63,9 @@ class Tree(NamedTuple):
     notes: NDArray[np.int64]  # (capacity, k + 2)
 
 
-# Few arrays, because every call compiles the passing of each. At a level they hold:
+# Few arrays, because every call compiles the passing of each. Per level they hold:
 # tableau: the Schur complement M of H on U after eliminating I, and K = inv(M); of K only the upper
-# triangle is kept, of M both, for the relaxation reads whole rows
+# triangle is kept, of M both, since the relaxation reads whole rows
 FORWARD, BACKWARD = 0, 1
 # slots: gradient g on U at the best point on I; z = -K g, the point with all of U let in; the point
 # of the perspective relaxation; d > 0 with M - diag(d) positive semidefinite
@@ -75,8 +75,8 @@ COORDINATE = 0
 # value: f(I), f(I + U), lower bound on what is open at the level, price of the relaxation, and the
 # product of the pivots of I: of unit columns none is nearer to the others than its root
 F_IN, F_ALL, BOUND, MULTIPLIER, APART = 0, 1, 2, 3, 4
-# count: |U|, |I|, slot whose exclusion is still to be explored (or -1), |U| when d was last raised,
-# |I| when I itself was last offered
+# count: |U|, |I|, slot whose exclusion is still open (or -1), |U| when d was last raised, |I|
+# when I itself was last offered
 SIZE, N_IN, BRANCH, FRESH, OFFERED = 0, 1, 2, 3, 4
 
 # The last level, [-1], belongs to the search as a whole:
@@ -88,27 +88,27 @@ COLUMN, DROP, TOP, MEMBERSHIP, FIELD, SCORE, TINY = 0, 1, 2, 3, 4, 5, 6
 # index: the members of I in order; the incumbent; slots to decide next, j + 1 to include slot j and
 # -(j + 1) to exclude it
 CHOSEN, BEST, ACTIONS = 0, 1, 2
-# value: of the incumbent; improvements up to this do not count; rounding of values where columns
-# are orthogonal, or 0 for a search whose H is the truth; rounding of the bounds; and the squared
-# distance of the nearest unit column from all others, 0 without a backward side
+# value: of the incumbent; tolerance on improvements; rounding of values for orthogonal columns,
+# or 0 if H is exact; rounding of the bounds; and the squared distance of the nearest unit column
+# from all others, 0 without a backward side
 BEST_VALUE, SLACK, BLUR, BOUND_ERROR, NEAREST = 0, 1, 2, 3, 4
 # count: level of the search (-1: finished), size of the incumbent, nodes, slots to decide next, and
 # notes
 LEVEL, BEST_SIZE, NODES, N_ACTIONS, N_NOTES = 0, 1, 2, 3, 4
-# A search whose H carries rounding (BLUR > 0) names no incumbent: it notes what must be judged from
-# the data, and pauses. Of a note: how many coordinates are in, how many more may join them (0: only
-# this support is in doubt), and from here on the coordinates, first those that are in
+# A search whose H carries rounding (BLUR > 0) names no incumbent: it notes the supports to check
+# on the data, and pauses. A note holds: the coordinates in, the number that may join them (0:
+# only this support is in doubt), and then the coordinates, included ones first
 NOTE_IN, NOTE_OPEN, NOTE_COORDINATES = 0, 1, 2
 
-CLOSED = -1  # verdicts of `examine`, which otherwise names the slot to branch on
+CLOSED = -1  # results of `examine`, which otherwise names the slot to branch on
 FIXED = -2
 RAISE_AT = 0.85  # raise the curvature again when U has shrunk to this share
 STALL = 0.02  # stop relaxing when a pass closes less than this share of the gap
-DAMPING = 0.3  # of the multiplier; the undamped update swings between none and all active
+DAMPING = 0.3  # of the multiplier; undamped updates alternate between none and all active
 POWER_STEPS, SHIFT_SHARE = 6, 0.95  # steps that estimate the largest shift, and the share tried
-SHIFT_TRIALS, SHIFT_FALL = 10, 0.7  # shifts tried in all, each this share of the one before
+SHIFT_TRIALS, SHIFT_FALL = 10, 0.7  # shifts tried, each this share of the one before
 PIVOT_FLOOR = 1e-10  # relative: smaller pivots are redundant coordinates
-ROUNDING, EPSILON = 1e-13, 4e-16  # of values, relative; of one operation on the tableau
+ROUNDING, EPSILON = 1e-13, 4e-16  # relative, of values; and of one operation on the tableau
 SINGULAR = 1e-9  # relative pivot below which a block has no backward side
 
 
@@ -149,7 +149,7 @@ def decide_slot(tree, src, dst, j, include):
             value[APART] *= pivot
     else:
         value[F_ALL] += 0.5 * head * head / pivot
-    # the last slot moves into the gap
+    # the last slot fills the gap
     for i in range(u):
         if i < j:
             P[i, j], Q[i, j] = P[i, last], Q[i, last]
@@ -166,10 +166,10 @@ def decide_slot(tree, src, dst, j, include):
 
 @inner
 def note(tree, level, slot, second, is_open):
-    """Write down I plus the given slots (or -1); if open, with the slots that may join them.
+    """Note I plus the given slots (or -1); if open, with the slots that may join them.
 
-    Those are the slots before it and the ones behind whose pivots are well above rounding, since
-    the others were noted before. `search_tree` has seen to it that there is room.
+    Those are earlier slots, and later ones whose pivots are well above rounding, since the others
+    were noted before. `search_tree` has ensured that there is room.
     """
     u, n, index = tree.count[level, SIZE], tree.count[level, N_IN], tree.index[level, COORDINATE]
     row, M = tree.notes[tree.count[-1, N_NOTES]], tree.tableau[level, FORWARD]
@@ -192,7 +192,7 @@ def note(tree, level, slot, second, is_open):
 
 @inner
 def note_leaves(tree, level, price):
-    """Write down I plus each slot that, as far as rounding can tell, may improve the incumbent.
+    """Note I plus each slot that may improve the incumbent, given rounding.
 
     Values of a support are wrong by no more than (rounding of H) ‖w‖₁², which is the rounding over
     the product of the pivots.
@@ -208,9 +208,9 @@ def note_leaves(tree, level, price):
 
 @inner
 def note_pairs(tree, level, price):
-    """Write down I plus each pair of slots that may improve; False when there is no room for all.
+    """Note I plus each pair of slots that may improve; return False if there is no room for all.
 
-    Of a pair that nearly depends on I nothing is known: it is one of them.
+    A pair that nearly depends on I may always improve.
     """
     u, M, g = tree.count[level, SIZE], tree.tableau[level, FORWARD], tree.slots[level, GRADIENT]
     base = tree.value[level, F_IN] + price * (tree.count[level, N_IN] + 2)
@@ -300,7 +300,7 @@ def scan_slots(tree, level, price, room):
     base = tree.value[level, F_ALL] + price * n_in
     most, n_top, first = smaller(room, u), 0, 0
     if price > 0.0:
-        # each addition costs the price, and f(I + U) is the best that can come of it
+        # each addition costs the price, and f(I + U) is the lowest possible value
         most = np.int64(smaller(float(most), larger(0.0, cutoff + error - base) / price))
     else:
         # without a price more additions never hurt, so only the largest t counts
@@ -312,7 +312,7 @@ def scan_slots(tree, level, price, room):
             tree.index[-1, ACTIONS, n_redundant] = -(j + 1)
             n_redundant += 1
             if is_blurred and room > 0:
-                # it may lie in the span of I, or only near it
+                # it may be in the span of I, or only near it
                 note(tree, level, j, -1, True)
         elif 0.5 * g * g > gain * pivot:
             gain, single = 0.5 * g * g / pivot, j
@@ -349,12 +349,11 @@ def relax_coordinate(h, m, d, price):
 
 @inner
 def relax_value(tree, level, price, room):
-    """Lower bound on f(I + A) - f(I) + price·|A|, A in U, |A| <= room, from the relaxed point x.
+    """Compute a lower bound on f(I + A) - f(I) + price·|A|, A in U, |A| <= room, from x.
 
-    With b = g + (M - D)x weak duality gives, for every x,
-    -½x'(M - D)x - sum of the `room` largest (b_j²/2d_j - price)_+.
-    Needs slots[-1, FIELD] = g + Mx; fills slots[-1, SCORE] with b_j²/2d_j - price and, if the
-    budget binds, slots[-1, TOP] with the largest.
+    With b = g + (M - D)x weak duality gives, for every x, -½x'(M - D)x - sum of the `room` largest
+    (b_j²/2d_j - price)_+. Needs slots[-1, FIELD] = g + Mx; fills slots[-1, SCORE] with b_j²/2d_j -
+    price and, if the budget binds, slots[-1, TOP] with the largest.
     """
     u, x, d = tree.count[level, SIZE], tree.slots[level, RELAXED], tree.slots[level, CURVATURE]
     h, score, top = tree.slots[-1, FIELD], tree.slots[-1, SCORE], tree.slots[-1, TOP]
@@ -379,7 +378,7 @@ def relax_value(tree, level, price, room):
 
 @inner
 def balance_multiplier(tree, level, room, mu):
-    """The price at which the memberships t_j = min(1, |x_j| sqrt(d_j/2mu)) add up to `room`."""
+    """Find the price at which the memberships t_j = min(1, |x_j| sqrt(d_j/2mu)) sum to `room`."""
     x, d = tree.slots[level, RELAXED], tree.slots[level, CURVATURE]
     membership, active = tree.slots[-1, MEMBERSHIP], 0
     for j in range(tree.count[level, SIZE]):
@@ -443,7 +442,7 @@ def relax_node(tree, level, price, room, passes):
 
 @inner
 def factor_shifted(M, K, d, t, R, u):
-    """R'ER = M - diag(d) - t diag(1/K_jj), R unit upper, E on its diagonal; False if indefinite."""
+    """Factor R'ER = M - diag(d) - t diag(1/K_jj), R unit upper; return False if indefinite."""
     for i in range(u):
         for j in range(i, u):
             R[i, j] = M[i, j]
@@ -463,10 +462,10 @@ def factor_shifted(M, K, d, t, R, u):
 
 @part
 def largest_shift(R, K, x, u):
-    """One step of the power iteration that leads to the largest t of `raise_curvature`.
+    """Take one power iteration step towards the largest t of `raise_curvature`.
 
     With R'ER = M - diag(d) and S = diag(K)^½, the largest t with M - diag(d) - t S^-2 >= 0 is one
-    over the largest eigenvalue of S^-1 inv(R'ER) S^-1. Returns its estimate, a little less.
+    over the largest eigenvalue of S^-1 inv(R'ER) S^-1. Returns its estimate, slightly reduced.
     """
     norm = 0.0
     for l in range(u):
@@ -498,11 +497,11 @@ def raise_curvature(tree, level):
     if not factor_shifted(M, K, d, 0.0, R, u):
         return
     for j in range(u):
-        x[j] = 1.0 + 0.1 * (j % 7)  # a start that no eigenvector is likely to be orthogonal to
+        x[j] = 1.0 + 0.1 * (j % 7)  # a start unlikely to be orthogonal to an eigenvector
     t = 0.0
     for _ in range(POWER_STEPS):
         t = largest_shift(R, K, x, u)
-    # the estimate comes from above: a t that is too large shows as an indefinite factor
+    # the estimate is an upper one: too large a t shows as an indefinite factor
     for _ in range(SHIFT_TRIALS):
         if factor_shifted(M, K, d, t, R, u):
             for j in range(u):
@@ -564,7 +563,7 @@ def examine(tree, level, price, budget, passes):
         if is_blurred and room > 0:
             note_leaves(tree, level, price)
         return CLOSED
-    # closing by pairs, relaxing and fixing pay for large blocks only, and cost compile time
+    # closing by pairs, relaxing and fixing pay off for large blocks only, and cost compile time
     if passes is not None:
         if room == 2 or u == 2 or bound3 >= cutoff:
             if not is_blurred:
@@ -575,7 +574,7 @@ def examine(tree, level, price, budget, passes):
                 return CLOSED
         if u <= RAISE_AT * count[FRESH]:
             raise_curvature(tree, level)
-        # everything below starts from the root, which therefore converges first
+        # everything below starts from the root, which is therefore solved more accurately
         relaxed = relax_node(tree, level, price, room, passes if level > 0 else 20 * passes)
         value[BOUND] = larger(relaxed - error, value[BOUND])
         if relaxed >= cutoff:
@@ -592,7 +591,7 @@ def examine(tree, level, price, budget, passes):
 
 @inner
 def largest_membership(tree, level):
-    """The slot with the largest membership in the relaxation."""
+    """Return the slot with the largest membership in the relaxation."""
     slots, best, largest = tree.slots[level], 0, -1.0
     for j in range(tree.count[level, SIZE]):
         rank = abs(slots[RELAXED, j]) * np.sqrt(slots[CURVATURE, j])
@@ -603,9 +602,9 @@ def largest_membership(tree, level):
 
 @kernel
 def search_tree(tree, price, budget, passes, node_limit):
-    """Depth-first branch and bound, include first; True if exhausted in `node_limit` more nodes.
+    """Search depth first, include side first; return True if exhausted in `node_limit` more nodes.
 
-    It also stops when there may be no room left for the notes of a node, or for a level below.
+    Also stops when there may be no room left for the notes of a node, or for another level.
     """
     whole, actions = tree.count[-1], tree.index[-1, ACTIONS]
     level, stop = whole[LEVEL], whole[NODES] + node_limit
@@ -616,13 +615,13 @@ def search_tree(tree, price, budget, passes, node_limit):
             decide_slot(tree, level, target, abs(actions[a]) - 1, actions[a] > 0)
         whole[N_ACTIONS], whole[LEVEL], level = 0, target, target
         n_notes = whole[N_NOTES]
-        # of a node at most itself and once each slot must be noted; pairs if there is room
+        # a node may note itself and once each slot; pairs if there is room
         is_full = is_blurred and n_notes + tree.count[level, SIZE] + 1 > tree.notes.shape[0]
         if whole[NODES] >= stop or is_full or has_news:
             return False
         whole[NODES] += 1
         verdict = examine(tree, level, price, budget, passes)
-        # what may be better is judged at once, since a better incumbent closes more
+        # candidates are checked at once, since a better incumbent closes more
         has_news = whole[N_NOTES] > n_notes and tree.notes[whole[N_NOTES] - 1, NOTE_OPEN] == 0
         if verdict >= 0:
             if level + 1 >= n_levels:
@@ -645,7 +644,7 @@ def search_tree(tree, price, budget, passes, node_limit):
 
 @inner
 def invert(H, A, v):
-    """A = -inv(H) by sweeps; return the smallest relative pivot, 0 when too small to go on."""
+    """Compute A = -inv(H) by sweeps; return the smallest relative pivot, 0 if too small."""
     k, smallest = H.shape[0], 1.0
     for i in range(k):
         for l in range(i, k):
@@ -669,7 +668,7 @@ def invert(H, A, v):
 
 @part
 def value_of(H, c, price, forced, z):
-    """½z'Hz + c'z + price·nnz(z); infinite where z lacks a forced coordinate."""
+    """Compute ½z'Hz + c'z + price·nnz(z), infinite if z lacks a forced coordinate."""
     value = 0.0
     for i in range(z.size):
         if z[i] != 0.0:
@@ -683,7 +682,7 @@ def value_of(H, c, price, forced, z):
 
 @part
 def fill_root(tree, H, c, is_regular, f_all):
-    """M, K, z and the slots of the root; return f(I + U), and how far the nearest column is.
+    """Set M, K, z and the slots of the root; return f(I + U) and the nearest column's distance.
 
     The squared distance of a unit column from the span of all others is 1/(K_jj H_jj).
     """
@@ -738,7 +737,7 @@ def plant_tree(tree, H, c, price, forced, current, f_all):
     tree.count[-1, LEVEL], tree.count[-1, NODES], tree.count[-1, N_ACTIONS] = 0, 0, n
     tree.value[-1, BEST_VALUE] = value_of(H, c, price, forced, current)
     tree.count[-1, BEST_SIZE] = -1
-    # the backward side loses digits with the condition; without one there is nothing to lose
+    # the backward side loses digits with the condition number; without one nothing is lost
     blur = ROUNDING + (EPSILON * k / smallest if smallest > 0.0 else 0.0)
     tree.value[-1, SLACK] = blur * abs(f_all)
     return smallest > 0.0
@@ -746,7 +745,7 @@ def plant_tree(tree, H, c, price, forced, current, f_all):
 
 @kernel
 def start_relaxation(tree, price, budget):
-    """Curvature and multiplier at the root; False when M is too close to singular for that.
+    """Set curvature and multiplier at the root; return False if M is too close to singular.
 
     Then, and without a backward side, the search must do without the relaxation.
     """
@@ -764,19 +763,19 @@ def start_relaxation(tree, price, budget):
 # 2. The swept tableau of a pool of columns: additions, removals and swaps with re-fitted support
 # --------------------------------------------------------------------------------------------------
 
-# long loops over the pool, free of NaN: sums may be reordered, so that they run on vector registers
+# long loops over the pool, free of NaN: sums may be reordered to use vector registers
 _reordered = {"nnan", "nsz", "reassoc", "contract", "arcp"}
 wide = cached(fastmath=_reordered, **_options)
-# always inlined: else every kernel would have a copy of its own, which may add in another order,
-# and what a process has compiled or read first would decide which of them is called
+# always inlined: otherwise every kernel would have its own copy, which may add in another order,
+# and the order of compilation or loading would decide which one is called
 wide_inner = general(forceinline=True, fastmath=_reordered, **_options)
 
 
 class Tableau(NamedTuple):
     """The Gram matrix H of p columns, bordered by the gradient c at zero, swept on a support S.
 
-    Only the rows of the support are kept, so that a move costs O(p |S|) and not O(p²); the row of a
-    column that enters is made from its row of H, and only then must that be known.
+    Only the rows of the support are kept, so that a move costs O(p |S|) instead of O(p²); the row
+    of an entering column is computed from its row of H, which must be known only then.
     """
 
     gram: NDArray[np.float64]  # (p, p): H, row i valid where known[i]
@@ -792,38 +791,38 @@ class Tableau(NamedTuple):
 # border: the gradient g outside S, -w inside; the diagonal of the tableau, M_ii outside, -K_jj
 # inside; pivots up to which a column is in the span of S; and two lines of scratch for the scan
 EDGE, PIVOT, LEAST, SCAN_EDGE, SCAN_PIVOT = 0, 1, 2, 3, 4
-MOVING = 2  # of these, the first ones change by a move
-# value: the minimum on S; the largest drift of a pivot seen; and where a descent that was left goes
-# on: the row after which it looks for swaps, and how many rows in a row had none
+MOVING = 2  # the first ones of these change by a move
+# value: the minimum on S; the largest drift of a pivot seen; and where an interrupted descent
+# continues: the row after which it looks for swaps, and how many rows in a row had none
 MINIMUM, DRIFT, SWAP_ROW, N_FAILED = 0, 1, 2, 3
 FIRST_ROW = -1.0  # of SWAP_ROW: begin with the first row
-# Why `descend` returned, unless it names a column whose row of H it needs to go on: nothing
-# improves any more; it has made as many moves as it may; the pivots have drifted, so that the table
-# must be made anew. Called again with the same table, it goes on where it was left
+# Why `descend` returned, unless it names a column whose row of H it needs to continue: nothing
+# improves any more; the limit of moves is reached; the pivots have drifted, so that the table
+# must be recomputed. Called again with the same table, it continues where it stopped
 DONE, PAUSED, DRIFTED = -1, -2, -3
-MAX_DRIFT = 1e-10  # of a pivot, relative to its column's squared norm, before a table is made anew
-# stands for the pivot of a column that may not enter; in single precision, where columns are of
-# length one, there is less room
+MAX_DRIFT = 1e-10  # of a pivot, relative to its column's squared norm, before a table is recomputed
+# replaces the pivot of a column that may not enter; single precision, in which columns have unit
+# length, has less range
 BARRED, SINGLE_BARRED = 1e200, 1e30
 
 
 @part
 def barred_pivot(table):
-    """What stands for the pivot of a column that may not enter."""
+    """Return a value that replaces the pivot of a column that may not enter."""
     return SINGLE_BARRED if table.rows.itemsize == 4 else BARRED
 
 
 @part
 def make_row(table, i):
-    """The tableau's row of i outside the support, M_i = H_i - H_iS W, from H itself, O(p |S|).
+    """Compute the tableau's row of i outside the support, M_i = H_i - H_iS W, O(p |S|).
 
-    It goes behind the rows of the support, and the drift of its pivot is noted.
+    It is stored after the rows of the support, and the drift of its pivot is recorded.
     """
     rows, member, gram, p = table.rows, table.member, table.gram[i], table.slot.size
     size, new = member[-1], rows[member[-1]]
     for l in range(p):
         new[l] = gram[l]
-    # by four, so that the new row is read and written less often
+    # four at a time, so that the new row is read and written less often
     whole = size - size % 4
     for a in range(0, whole, 4):
         x, y, z, t = rows[a], rows[a + 1], rows[a + 2], rows[a + 3]
@@ -843,9 +842,10 @@ def make_row(table, i):
 
 @part
 def sweep_rows(table, size, i, j, new, old):
-    """The first `size` rows after i has entered by its row `new` and j has left by `old`; O(p |S|).
+    """Update the first `size` rows for i entering by its row `new` and j leaving by `old`; O(p
+    |S|).
 
-    Both changes are made in one pass: rows are long, and reading them is what takes the time.
+    Both changes are made in one pass: rows are long, and reading them dominates.
     """
     rows, p, one = table.rows, table.slot.size, table.rows.dtype.type(1)
     if i >= 0 and j >= 0:
@@ -853,7 +853,7 @@ def sweep_rows(table, size, i, j, new, old):
         for a in range(size):
             row = rows[a]
             factor_out = row[j] * out
-            # what row[i] is once j has left, over the pivot
+            # row[i] after j has left, over the pivot
             factor_in = (row[i] - factor_out * old[i]) * inn
             for l in range(p):
                 row[l] -= factor_out * old[l] + factor_in * new[l]
@@ -881,8 +881,8 @@ def sweep_rows(table, size, i, j, new, old):
 def sweep(table, i, j):
     """Sweep on i, which enters the support, and on j, which leaves it; either may be -1; O(p |S|).
 
-    The row of H at i must be known. Returns False, and changes nothing but its pivot, when i turns
-    out to be in the span of the support, or when there is no room for it.
+    The row of H at i must be known. Returns False, changing nothing but its pivot, if i is in the
+    span of the support, or if there is no room for it.
     """
     rows, member, slot, p = table.rows, table.member, table.slot, table.slot.size
     edge, pivots = table.border[EDGE], table.border[PIVOT]
@@ -897,7 +897,7 @@ def sweep(table, i, j):
             pivots[i] = new[i]
             return False
     if j >= 0:
-        # the row of j goes behind those that stay, where it is freed
+        # the row of j moves after the remaining ones, where it is freed
         size -= 1
         a, old = slot[j], rows[size]
         if a != size:
@@ -912,7 +912,7 @@ def sweep(table, i, j):
             edge[l] -= old[l] * step_out
         pivots[j], edge[j], slot[j] = -out, -step_out, -1
         if i >= 0:
-            # the row of i as it is once j has left
+            # the row of i after j has left
             factor = old[i] * out
             for l in range(p):
                 new[l] -= factor * old[l]
@@ -938,21 +938,20 @@ def sweep(table, i, j):
 
 @wide_inner
 def best_replacement(table, a, low, high, tolerance):
-    """The column from `low` to `high` that best replaces the a-th member; O(high - low).
+    """Find the column from `low` to `high` that best replaces the a-th member; O(high - low).
 
-    -1 when none lowers the minimum by more than the tolerance, which may be negative.
-
-    Dropping j turns the gradient of i into g_i - W_ij w_j / K_jj and its pivot into
-    M_ii + W_ij² / K_jj, where K = inv(H_SS); the swap then gains half the square over the pivot.
+    -1 if none lowers the minimum by more than the tolerance, which may be negative. Dropping j
+    turns the gradient of i into g_i - W_ij w_j / K_jj and its pivot into M_ii + W_ij² / K_jj, where
+    K = inv(H_SS); the swap then gains half the square over the pivot.
     """
-    # loops over parts that begin at zero: an index that might be negative is not widened
+    # loops over parts start at zero: an index that might be negative prevents vectorization
     j, row = table.member[a], table.rows[a, low:high]
     slopes, pivots = table.border[SCAN_EDGE, low:high], table.border[SCAN_PIVOT, low:high]
     number = table.rows.dtype.type
     inverse, w = -number(1) / table.border[PIVOT, j], -table.border[EDGE, j]
     ratio = w * inverse
     least = number(w * ratio + 2.0 * tolerance)
-    # whether any improves is counted without a division or a jump, which the compiler can widen
+    # whether any improves is counted without division or branch, so that the loop vectorizes
     count, best = 0, -1
     for i in range(row.size):
         slope = slopes[i] - row[i] * ratio
@@ -971,7 +970,7 @@ def best_replacement(table, a, low, high, tolerance):
 
 @wide_inner
 def best_single(table, weight, price, budget, tolerance):
-    """The best addition, or the best removal, or -1 when neither improves; O(p)."""
+    """Find the best addition or the best removal, -1 if neither improves; O(p)."""
     edge, pivots, size = table.border[EDGE], table.border[PIVOT], table.member[-1]
     top, best = 0.0, -1
     if size < budget:
@@ -993,7 +992,7 @@ def best_single(table, weight, price, budget, tolerance):
 
 @wide_inner
 def prepare_scan(table, weight):
-    """Gradients and pivots for `best_replacement`, with the columns that may not enter masked."""
+    """Set gradients and pivots for `best_replacement`, masking columns that may not enter."""
     slopes, pivots = table.border[SCAN_EDGE], table.border[SCAN_PIVOT]
     barred = barred_pivot(table)
     for i in range(weight.size):
@@ -1007,13 +1006,13 @@ def prepare_scan(table, weight):
 
 @wide
 def descend(table, columns, weight, price, budget, tolerance, max_moves):
-    """Toggle `columns`; then additions and removals, the best first, and swaps, while one improves.
+    """Toggle `columns`, then take the best additions and removals, and swaps, while one improves.
 
-    Of the columns, members leave and others enter, in this order; dependent ones stay out. Swaps go
-    around the members in turn: each is replaced by the best column for it, at once. Columns of
+    Of the columns, members leave and others enter, in this order; dependent ones stay out. Swaps
+    cycle through the members: each is replaced by the best column for it, at once. Columns of
     weight zero do not enter; the gains of additions are ranked after multiplication by the weight.
-    Returns DONE, PAUSED after `max_moves`, DRIFTED, or a column whose row of H must be known to go
-    on.
+    Returns DONE, PAUSED after `max_moves`, DRIFTED, or a column whose row of H is needed to
+    continue.
     """
     a, n_failed = np.int64(table.value[SWAP_ROW]), np.int64(table.value[N_FAILED])
     is_fresh = False
@@ -1045,14 +1044,14 @@ def descend(table, columns, weight, price, budget, tolerance, max_moves):
                 if not table.kept[leaves]:
                     enters = best_replacement(table, a, 0, weight.size, tolerance)
             if enters >= 0 and not table.known[enters]:
-                # what is known must not change the order of moves: go on with the same member
+                # loading rows must not change the order of moves: continue with the same member
                 back = 1 if single < 0 else 0
                 table.value[SWAP_ROW], table.value[N_FAILED] = a - back, n_failed - back
                 return enters
         before = table.value[MINIMUM] + price * table.member[-1]
         if sweep(table, enters, leaves):
             n_failed = 0
-            # a gain that does not come is rounding, and moves made for it would go in circles
+            # a gain that does not materialize is rounding, and its moves would cycle
             after = table.value[MINIMUM] + price * table.member[-1]
             if move >= columns.size and not after < before - 0.5 * tolerance:
                 return DONE if not table.value[DRIFT] > MAX_DRIFT else DRIFTED
@@ -1064,28 +1063,28 @@ def descend(table, columns, weight, price, budget, tolerance, max_moves):
 
 
 class Cooling(NamedTuple):
-    """A walk by chance whose price falls; the best support that it meets of every size."""
+    """Simulated annealing with a falling price, recording the best support of every size."""
 
     plan: NDArray[np.float64]  # (7,), see below
-    chances: NDArray[np.uint64]  # (1,): the state of the random numbers, not zero
-    away: NDArray[np.int64]  # (2, MOST_AWAY): columns that left last, and till which move they rest
-    values: NDArray[np.float64]  # (most + 1,): the least minimum met, by size
+    chances: NDArray[np.uint64]  # (1,): state of the random number generator, not zero
+    away: NDArray[np.int64]  # (2, MOST_AWAY): tabu columns, and until which move
+    values: NDArray[np.float64]  # (most + 1,): the lowest minimum found, by size
     members: NDArray[np.int32]  # (most + 1, most): its columns
 
 
-# plan: the prices at the beginning and at the end; the temperature, in prices; operations in all,
-# and made so far; the drift of a pivot beyond which the table must be made anew; and all moves made
+# plan: first and last price; the temperature, in multiples of the price; operations in total and
+# so far; the drift of a pivot beyond which the table must be recomputed; and all moves so far
 PRICE_FROM, PRICE_TO, HEAT, WORK, WORK_DONE, MOST_DRIFT, MOVES = 0, 1, 2, 3, 4, 5, 6
-WINDOW = 128  # columns among which the best is tried: of all it would lead down too straight
+WINDOW = 128  # columns per trial: the best of all columns would lead down too directly
 SINGLES = 0.2  # share of trials that are additions or removals, not swaps
-# moves for which a column that has left stays away, at most; half as many in the mean. Without it
-# hundreds of moves in a row are between a few columns that come and go, and lead nowhere
+# moves for which a column that has left is tabu, at most; half as many on average. Otherwise
+# hundreds of moves in a row exchange the same few columns, and lead nowhere
 MOST_AWAY = 20
 
 
 @part
 def draw_chance(state):
-    """A number in [0, 1), by shifts of 64 bits."""
+    """Draw a number in [0, 1), by shifts of 64 bits."""
     x = state[0]
     x ^= x << np.uint64(13)
     x ^= x >> np.uint64(7)
@@ -1096,7 +1095,7 @@ def draw_chance(state):
 
 @wide_inner
 def best_entry(table, low, high, least_gain):
-    """The column among those from `low` to `high` that gains most, -1 if not half of the least."""
+    """Find the column from `low` to `high` that gains most, -1 if below half of the threshold."""
     slopes, pivots = table.border[SCAN_EDGE, low:high], table.border[SCAN_PIVOT, low:high]
     count, best, least_gain = 0, -1, table.rows.dtype.type(least_gain)
     for i in range(slopes.size):
@@ -1113,7 +1112,7 @@ def best_entry(table, low, high, least_gain):
 
 @part
 def note_support(table, cooling):
-    """Keep the support if it is the best of its size; O(|S|)."""
+    """Record the support if it is the best of its size; O(|S|)."""
     size = table.member[-1]
     if size < cooling.values.size and table.value[MINIMUM] < cooling.values[size]:
         cooling.values[size] = table.value[MINIMUM]
@@ -1123,10 +1122,10 @@ def note_support(table, cooling):
 
 @part
 def rest(table, cooling, j):
-    """Count a move; the column j that it has taken out, if any, stays away for some of the next."""
+    """Count a move, and make the column j that it removed, if any, tabu for some moves."""
     move = int(cooling.plan[MOVES]) + 1
     cooling.plan[MOVES] = move
-    # most columns outside can always enter, and none is away for longer than its place is its own
+    # most columns outside can always enter, and none is tabu after its slot is reused
     longest = min(MOST_AWAY, (table.slot.size - table.member[-1]) // 4)
     cooling.away[0, move % MOST_AWAY] = j
     cooling.away[1, move % MOST_AWAY] = move + int(longest * draw_chance(cooling.chances))
@@ -1134,7 +1133,7 @@ def rest(table, cooling, j):
 
 @part
 def bar_those_away(table, cooling):
-    """Mask the columns that are to stay away for `best_replacement` and `best_entry`."""
+    """Mask tabu columns for `best_replacement` and `best_entry`."""
     barred, move = barred_pivot(table), int(cooling.plan[MOVES])
     for k in range(MOST_AWAY):
         j = cooling.away[0, k]
@@ -1144,13 +1143,13 @@ def bar_those_away(table, cooling):
 
 @wide
 def anneal(table, cooling, weight, budget, until):
-    """Trials by chance at a falling price, until so many operations are made; all of H is known.
+    """Run trials at a falling price until a number of operations is reached; all of H is known.
 
     A trial is the best addition among some columns, the removal of a member, or the best swap of a
-    member among some columns; it is made if it raises the objective by less than an exponential
-    random number times the temperature, a fixed share of the price. A column that has left comes
-    back after some moves at the earliest. A trial takes O(WINDOW), one that is made O(p |S|).
-    Returns DONE, or DRIFTED; called again it goes on.
+    member with some columns; it is accepted if it raises the objective by less than an exponential
+    random number times the temperature, a fixed share of the price. A column that has left is tabu
+    for some moves. A trial takes O(WINDOW), an accepted one O(p |S|). Returns DONE, or DRIFTED;
+    called again it continues.
     """
     plan, chances, p = cooling.plan, cooling.chances, table.slot.size
     fall = np.log(plan[PRICE_TO] / plan[PRICE_FROM]) / plan[WORK]
@@ -1162,7 +1161,7 @@ def anneal(table, cooling, weight, budget, until):
             is_fresh = True
         price = plan[PRICE_FROM] * np.exp(fall * plan[WORK_DONE])
         ceiling = -plan[HEAT] * price * np.log(1.0 - draw_chance(chances))
-        # every column is as often among those tried, the first and the last as well
+        # all columns are tried equally often, including the first and the last
         first = int(draw_chance(chances) * (p + WINDOW - 1)) - WINDOW + 1
         low, high = max(first, 0), min(first + WINDOW, p)
         kind, size = draw_chance(chances), table.member[-1]
@@ -1232,26 +1231,26 @@ class Relaxation(NamedTuple):
 
 
 # rows: c and d as given; the point v and g = c − Hv; the same of the best bound, and of a trial;
-# numbers to choose from; and of `polish`: √d with the sign of fractional columns, 0 for others; the
-# start of a step; and two right sides, or solutions
+# numbers to choose from; and of `polish`: √d with the sign of fractional columns, 0 for others;
+# the start of a step; and two right-hand sides, or solutions
 LINEAR, SHARE, V, G, BEST_V, BEST_G, TRIAL_V, TRIAL_G = range(8)
 SIZES, SIGN, START, FIRST, SECOND = range(8, 13)
 RELAXATION_ROWS = 13
 
-# state: θ; the least value and the θ of its memberships; the best bound; sweeps so far; a bracket
-# of θ; sweeps and rest when progress was last judged; the unknowns of a system that the caller is
-# asked to solve, 0 for none, less than 0 where it has no solution; the power of the next step of θ,
-# and the side of the last one
+# state: θ; the lowest value and the θ of its memberships; the best bound; sweeps so far; a
+# bracket of θ; sweeps and remainder at the last check of progress; the unknowns of a system that
+# the caller must solve, 0 for none, negative if it has no solution; the exponent of the next step
+# of θ, and the side of the last one
 THETA, VALUE, VALUE_THETA, PROVEN, SWEEPS, LOW, HIGH, WATCHED, REST, ASKED, PACE, SIDE = range(12)
 RELAXATION_STATE = 12
 
 CHECK_EVERY, POLISH_EVERY, MOST_SWEEPS = 4, 8, 400  # sweeps
 POLISH_SHIFT = 1e-9  # relative: keeps a singular system of fractional columns solvable
-FIRST_PACE, MOST_PACE = 0.4, 8.0  # power of the overcrowding by which the threshold moves
-PACE_GROWS, PACE_FALLS = 1.2, 0.5  # of that power, as long as it moves one way, and on turning
-THETA_SLACK = 0.05  # share by which what is known of the threshold is less certain after a sweep
-PATIENT_SWEEPS, PATIENT_SHARE = 32, 0.7  # of the gap that may be left after so many sweeps
-FLAT = 1e-14  # relative decrease of a value that is none
+FIRST_PACE, MOST_PACE = 0.4, 8.0  # exponent of the overcrowding by which the threshold moves
+PACE_GROWS, PACE_FALLS = 1.2, 0.5  # factors of that exponent while it moves one way, and on turning
+THETA_SLACK = 0.05  # relative uncertainty of the threshold added by a sweep
+PATIENT_SWEEPS, PATIENT_SHARE = 32, 0.7  # share of the gap that may remain after this many sweeps
+FLAT = 1e-14  # relative decrease of a value that counts as none
 
 
 @inner
@@ -1280,9 +1279,9 @@ def move_largest(a, n, k):
 
 @inner
 def threshold_of(relaxation, v, room, least):
-    """θ with Σ min(1, |w_j|/θ) = room over free columns, at least `least`, which it is if all fit.
+    """Find θ with Σ min(1, |w_j|/θ) = room over free columns, or `least` if all fit.
 
-    From above: with θ too large, too few columns are full.
+    Searched from above: too large a θ makes too few columns full.
     """
     sizes, n, below = relaxation.rows[SIZES], 0, 0.0
     for j in range(relaxation.at.size):
@@ -1308,7 +1307,7 @@ def threshold_of(relaxation, v, room, least):
 
 @inner
 def first_threshold(relaxation, room):
-    """The `room`-th largest |b_j|/√d_j of free columns, where nothing is known of θ."""
+    """Return the `room`-th largest |b_j|/√d_j of free columns, as a first θ."""
     rows, n = relaxation.rows, 0
     for j in range(relaxation.at.size):
         if not relaxation.is_in[j]:
@@ -1321,7 +1320,7 @@ def first_threshold(relaxation, room):
 
 @inner
 def relaxed_value(relaxation, v, g, price, theta):
-    """The relaxed objective at v, with g = c − Hv."""
+    """Compute the relaxed objective at v, with g = c − Hv."""
     value = 0.0
     for j in range(relaxation.at.size):
         if v[j] == 0.0:
@@ -1340,7 +1339,7 @@ def relaxed_value(relaxation, v, g, price, theta):
 
 @inner
 def tangent_bound(relaxation, v, g, room, price):
-    """The least objective that the tangent at v allows, with g = c − Hv; O(q) on average."""
+    """Compute the lowest objective allowed by the tangent at v, g = c − Hv; O(q) on average."""
     rows, bound, n = relaxation.rows, 0.0, 0
     for j in range(relaxation.at.size):
         d = rows[SHARE, j]
@@ -1361,7 +1360,7 @@ def tangent_bound(relaxation, v, g, room, price):
 
 @inner
 def subtract_column(relaxation, j, step, g):
-    """g −= step·H_j."""
+    """Compute g −= step·H_j."""
     row, at = relaxation.H[relaxation.at[j]], relaxation.at
     for l in range(at.size):
         g[l] -= row[at[l]] * step
@@ -1369,7 +1368,7 @@ def subtract_column(relaxation, j, step, g):
 
 @inner
 def sweep_coordinates(relaxation, theta):
-    """Minimize over every coordinate in turn, O(q) for each that moves; Σ of memberships."""
+    """Minimize over every coordinate in turn, O(q) for each that moves; return Σ of memberships."""
     rows, total = relaxation.rows, 0.0
     for j in range(relaxation.at.size):
         d = rows[SHARE, j]
@@ -1395,7 +1394,7 @@ def sweep_coordinates(relaxation, theta):
 
 @inner
 def factor(U, n):
-    """The upper triangular factor of a positive definite matrix, in place; False if it is none."""
+    """Factor a positive definite matrix in place, upper triangular; return False if it is not."""
     for j in range(n):
         if not U[j, j] > 0.0:
             return False
@@ -1412,7 +1411,7 @@ def factor(U, n):
 
 @inner
 def solve_factored(U, n, x):
-    """x = inv(U'U) x."""
+    """Compute x = inv(U'U) x."""
     for j in range(n):
         x[j] /= U[j, j]
         for l in range(j + 1, n):
@@ -1425,7 +1424,7 @@ def solve_factored(U, n, x):
 
 @inner
 def count_full(relaxation, theta):
-    """Free columns with a membership of one."""
+    """Count free columns with a membership of one."""
     n_full = 0
     for j in range(relaxation.at.size):
         v = relaxation.rows[V, j]
@@ -1436,10 +1435,10 @@ def count_full(relaxation, theta):
 
 @inner
 def set_up_polish(relaxation, room, theta):
-    """Columns, signs and right sides of `polish`; return the number of unknowns.
+    """Set up columns, signs and right-hand sides of `polish`; return the number of unknowns.
 
-    The system is one in the step from v, so that its shift moves no point that is right. Where
-    full columns take all the room, the others are left out, and there is no shift.
+    The system is solved for a step from v, so that its shift moves no point that is right. If full
+    columns take all the room, the others are left out, and there is no shift.
     """
     rows, chosen, k = relaxation.rows, relaxation.chosen, 0
     has_room = count_full(relaxation, theta) < room
@@ -1459,7 +1458,7 @@ def set_up_polish(relaxation, room, theta):
 
 @inner
 def solve_polish(relaxation, k):
-    """Solve the system of `polish` here; return whether it could be."""
+    """Solve the system of `polish` here; return False if it is singular."""
     rows, chosen, B = relaxation.rows, relaxation.chosen, relaxation.square
     for i in range(k):
         row = relaxation.H[relaxation.at[chosen[i]]]
@@ -1476,11 +1475,11 @@ def solve_polish(relaxation, k):
 
 @inner
 def polish(relaxation, room, price, k):
-    """The point that is right if the sets of full, fractional and absent columns of v are.
+    """Compute the point implied by the full, fractional and absent columns of v.
 
     That is a linear system in v, solved already, in which θ follows from Σz = room, or is
-    √(2·price) where there is room. Returns θ, which is 0 only where all columns are full for
-    nothing, and less if there is no such point.
+    √(2·price) if there is room. Returns θ, which is 0 only if all columns are full for nothing, and
+    negative if there is no such point.
     """
     rows, chosen = relaxation.rows, relaxation.chosen
     first, second, theta = rows[FIRST], rows[SECOND], relaxation.state[THETA]
@@ -1520,7 +1519,7 @@ def copy_point(relaxation, v_from, g_from, v_to, g_to):
 
 @inner
 def start_relaxing(relaxation, room):
-    """g = c − Hv, and a first θ; return the number of free columns."""
+    """Compute g = c − Hv and a first θ; return the number of free columns."""
     rows, state, n_free = relaxation.rows, relaxation.state, 0
     for j in range(relaxation.at.size):
         n_free += 0 if relaxation.is_in[j] else 1
@@ -1540,7 +1539,7 @@ def start_relaxing(relaxation, room):
 
 @inner
 def take_polished(relaxation, room, price):
-    """Go to the point of `polish` if it is lower, or as low and proves more; whether it was."""
+    """Move to the point of `polish` if it is lower, or as low and proves more; return if so."""
     rows, state = relaxation.rows, relaxation.state
     k, state[ASKED] = int(state[ASKED]), 0.0
     new = polish(relaxation, room, price, k) if k > 0 else -1.0
@@ -1550,7 +1549,7 @@ def take_polished(relaxation, room, price):
     there = relaxed_value(relaxation, rows[TRIAL_V], rows[TRIAL_G], price, own)
     flat = FLAT * abs(state[VALUE])
     if not there < state[VALUE] - flat:
-        # near the minimum a value is precise where its bound is not yet
+        # near the minimum a value is accurate before its bound is
         bound = tangent_bound(relaxation, rows[TRIAL_V], rows[TRIAL_G], room, price)
         middle = 0.5 * (state[VALUE] + state[PROVEN])
         if not (there <= state[VALUE] + flat and bound > larger(middle, state[PROVEN] + flat)):
@@ -1562,7 +1561,7 @@ def take_polished(relaxation, room, price):
 
 @inner
 def is_relaxed(relaxation, room, price, cutoff, tolerance, share, most_sweeps):
-    """Judge the point v; return whether that is enough."""
+    """Evaluate the point v; return whether it suffices."""
     rows, state, least = relaxation.rows, relaxation.state, np.sqrt(2.0 * price)
     state[THETA] = larger(state[THETA], least)
     own = threshold_of(relaxation, rows[V], room, least)
@@ -1588,7 +1587,7 @@ def is_relaxed(relaxation, room, price, cutoff, tolerance, share, most_sweeps):
 
 @inner
 def pace_of(state, is_crowded):
-    """The power of a step of θ: it grows on the way, and falls on turning round."""
+    """Return the exponent of a step of θ: it grows along a direction, and drops on turning."""
     side = 1.0 if is_crowded else -1.0
     if state[SIDE] != 0.0:
         state[PACE] *= PACE_GROWS if state[SIDE] == side else PACE_FALLS
@@ -1606,7 +1605,7 @@ def sweep_and_balance(relaxation, room, least, n_free):
         state[SWEEPS] += 1.0
         if room < n_free:
             slack = 1.0 + THETA_SLACK
-            # memberships follow θ with a delay, so that the bracket is widened all the time
+            # memberships follow θ with a delay, so the bracket is widened continually
             low, high = state[LOW], state[HIGH]
             if total > room:
                 low = larger(theta, low)
@@ -1614,7 +1613,7 @@ def sweep_and_balance(relaxation, room, least, n_free):
                 high = smaller(theta, high)
             theta *= (larger(total, 0.1) / room) ** pace_of(state, total > room)
             if low < high and not low < theta < high:
-                # from a θ of zero nothing leads back
+                # no step leads back from a θ of zero
                 theta = np.sqrt(low * high) if low > 0.0 else 0.5 * high
             state[LOW], state[HIGH] = low / slack, high * slack
             state[THETA] = larger(theta, least)
@@ -1622,15 +1621,14 @@ def sweep_and_balance(relaxation, room, least, n_free):
 
 @kernel
 def relax_columns(relaxation, room, price, cutoff, tolerance, share, most_sweeps):
-    """Descend in v, from `state[THETA]`; v and g = c − Hv are then those of the best bound.
+    """Descend in v, from `state[THETA]`, leaving v and g = c − Hv at the best bound.
 
-    Ends when value and bound are within `tolerance`; when the bound has reached the cutoff; or when
-    they are within `share` of what is missing to it, as what is left then cannot help much; or
-    after `most_sweeps`. Sweeps over coordinates find the sets of full, fractional and absent
-    columns; now and then the point that these sets imply is tried. Where that is a system larger
-    than `square`, it returns with the number of unknowns in `state[ASKED]`, and is to be called
-    again with the solutions in the rows FIRST and SECOND, or with a negative number where there is
-    none.
+    Ends when value and bound are within `tolerance`; when the bound reaches the cutoff; when they
+    are within `share` of the distance to it, as the rest cannot help much; or after `most_sweeps`.
+    Sweeps over coordinates find the sets of full, fractional and absent columns; occasionally the
+    point that these sets imply is tried. If that is a system larger than `square`, it returns with
+    the number of unknowns in `state[ASKED]`, to be called again with the solutions in the rows
+    FIRST and SECOND, or with a negative number if there is none.
     """
     state, least = relaxation.state, np.sqrt(2.0 * price)
     n_free = start_relaxing(relaxation, room)
@@ -1661,7 +1659,7 @@ def relax_columns(relaxation, room, price, cutoff, tolerance, share, most_sweeps
 
 
 class Pairs(NamedTuple):
-    """Free columns after the others were eliminated; see `exact.last_columns`."""
+    """Free columns after eliminating the others; see `exact.last_columns`."""
 
     H: NDArray[np.float64]  # (n, n)
     free: NDArray[np.int64]  # (q,) columns of H
@@ -1675,7 +1673,7 @@ class Pairs(NamedTuple):
 
 @kernel
 def weigh_pairs(pairs, base, cutoff, error_rho, least_apart, roundings):
-    """The least value of a pair that reaches the cutoff; the others, as many as fit, are doubts.
+    """Find the lowest value of a pair that reaches the cutoff; list the others as doubts.
 
     Returns that value and the number of doubts. A pair gains ½(u_i² − 2ρu_iu_j + u_j²)/(1 − ρ²),
     whose slopes are at most 2(u_i² + u_j²)/(1 − ρ²)² in ρ and 2(|u_i| + |u_j|)/(1 − ρ²) in u.
@@ -1715,7 +1713,7 @@ EXP_REST = tuple(1.0 / factorial(k) for k in range(2, 17))  # of (exp(c) − 1 �
 
 @wide
 def weighted_squares(X_t, weights, out):
-    """Σ_i weights_i x_ij² of the columns j of X, in the rows of its transpose (n, m)."""
+    """Compute Σ_i weights_i x_ij² of the columns j of X, the rows of its transpose (n, m)."""
     for j in range(X_t.shape[0]):
         total = 0.0
         for i in range(X_t.shape[1]):
@@ -1725,9 +1723,9 @@ def weighted_squares(X_t, weights, out):
 
 @kernel
 def logistic_terms(eta, y, small, logs, out):
-    """log(1 + exp(−y·eta)), its slope and its curvature of every sample, out (3, m).
+    """Compute log(1 + exp(−y·eta)), its slope and its curvature for every sample, out (3, m).
 
-    `small` is exp(−|eta|), and `logs` are log(1 + small): NumPy has them quicker than a loop.
+    `small` is exp(−|eta|), and `logs` are log(1 + small): NumPy computes them faster than a loop.
     """
     for i in range(eta.size):
         z = y[i] * eta[i]
@@ -1740,21 +1738,21 @@ def logistic_terms(eta, y, small, logs, out):
 
 @kernel
 def poisson_terms(eta, y, means, logs, out):
-    """exp(eta) − y·eta + y·log(y) − y, its slope and its curvature of every sample, out (3, m).
+    """Compute exp(eta) − y·eta + y·log(y) − y, its slope and its curvature, out (3, m).
 
     `means` is exp(min(eta, 300)), and `logs` are log(y) where y > 0.
     """
     for i in range(eta.size):
         t = smaller(eta[i], LARGEST_EXPONENT)
         u = t - logs[i]
-        # exp(u) − 1 − u as a series near zero: no large numbers that cancel
+        # exp(u) − 1 − u as a series near zero, to avoid cancellation
         c = smaller(larger(u, -NOT_NEAR), NOT_NEAR)
         rest = EXP_REST[-1]
         for k in range(1, len(EXP_REST)):
             rest = EXP_REST[-1 - k] + c * rest
         near, far = y[i] * c * c * rest, means[i] - y[i] * (1.0 + u)
         slope = means[i] - y[i]
-        # a product, not a branch: which of the two it is cannot be foreseen
+        # a product, not a branch, which would be unpredictable
         is_near = 1.0 if abs(u) < NOT_NEAR else 0.0
         out[LOSS, i] = is_near * near + (1.0 - is_near) * far + (eta[i] - t) * slope
         out[LOSS_SLOPE, i] = slope
@@ -1763,7 +1761,7 @@ def poisson_terms(eta, y, means, logs, out):
 
 @kernel
 def softmax_terms(eta, y, P, U, values):
-    """Probabilities and slopes (C, m), and the losses (m,), at predictors eta (C, m)."""
+    """Compute probabilities and slopes (C, m), and losses (m,), at predictors eta (C, m)."""
     n_classes = eta.shape[0]
     for i in range(y.size):
         own, top = eta[y[i], i], 0.0
@@ -1789,13 +1787,13 @@ def softmax_terms(eta, y, P, U, values):
             U[c, i] = P[c, i]
             if c != y[i]:
                 beside += P[c, i]
-        # where the own class is nearly certain, from the others
+        # from the others where the sample's own class is nearly certain
         U[y[i], i] = -beside
 
 
 @kernel
 def softmax_along(P, U, weights, change):
-    """Slope and curvature of the loss along a change (C, m), at probabilities P and slopes U."""
+    """Compute slope and curvature of the loss along a change (C, m), from P and slopes U."""
     slope, bend = 0.0, 0.0
     for i in range(weights.size):
         first, mean, second = 0.0, 0.0, 0.0
@@ -1815,7 +1813,7 @@ def softmax_along(P, U, weights, change):
 
 
 class Mixture(NamedTuple):
-    """A fit of C classes on a columns, in q = C − 1 contrasts, while it is made."""
+    """A fit of C classes on a columns, in q = C − 1 contrasts, under construction."""
 
     columns: NDArray[np.float64]  # (a, m)
     y: NDArray[np.int64]  # (m,)
@@ -1833,17 +1831,17 @@ class Mixture(NamedTuple):
 ETA, PROBABILITY, DUAL = 0, 1, 2
 # points; the first two are those of the states
 HERE, THERE, SLOPE, STEP, UNITS = 0, 1, 2, 3, 4
-# Why `mix` returned: the point is the minimizer; it is given up, the target being out of reach; or
-# what is left needs more care than is taken here
+# Why `mix` returned: the point is the minimizer; the target is out of reach; or the rest needs
+# more care than is taken here
 MINIMAL, OUT_OF_REACH, HANDED_OVER = 0, 1, 2
-# as in `problem.descent`, which says what they mean
+# as in `problem.descent`, which explains them
 NEWTON_TOLERANCE, LAST_ROUNDING, UNIT_DAMPING, FEWEST_DIGITS = 1e-12, 1e-14, 1e-13, 1e-9
 LEAST_BEND, FAR_AWAY, LENGTHS, FLAT_ENOUGH, LEAST_DESCENT, BOLDER = 1e-20, 1e3, 80, 0.3, 1e-4, 8.0
 
 
 @wide_inner
 def dot(u, v):
-    """u'v."""
+    """Compute u'v."""
     total = 0.0
     for i in range(u.size):
         total += u[i] * v[i]
@@ -1852,7 +1850,7 @@ def dot(u, v):
 
 @inner
 def value_of_mixture(mixture, which):
-    """The objective at a point whose predictors are known; its probabilities and slopes are set."""
+    """Compute the objective at known predictors, and set probabilities and slopes."""
     state, v, q = mixture.states[which], mixture.points[which], mixture.contrasts.shape[1]
     softmax_terms(state[ETA], mixture.y, state[PROBABILITY], state[DUAL], mixture.scratch[0])
     pull = 0.0
@@ -1863,7 +1861,7 @@ def value_of_mixture(mixture, which):
 
 @inner
 def slope_of_mixture(mixture, duals, v, slope):
-    """A'(weights·duals)Q + ridge·v."""
+    """Compute A'(weights·duals)Q + ridge·v."""
     A, Q, weighted = mixture.columns, mixture.contrasts, mixture.scratch[1]
     q = Q.shape[1]
     for i in range(slope.size):
@@ -1879,7 +1877,7 @@ def slope_of_mixture(mixture, duals, v, slope):
 
 @inner
 def add_pair(mixture, c, d):
-    """Add to the upper half of the Hessian what the probabilities of two classes bend."""
+    """Add the contribution of two classes to the upper half of the Hessian."""
     A, Q, P = mixture.columns, mixture.contrasts, mixture.states[HERE, PROBABILITY]
     bends, scaled, H, q = mixture.scratch[0], mixture.scratch[1], mixture.hessian, Q.shape[1]
     for i in range(bends.size):
@@ -1897,7 +1895,7 @@ def add_pair(mixture, c, d):
 
 @inner
 def step_of_mixture(mixture):
-    """The Newton step from the slope; False where columns depend on each other too much."""
+    """Compute the Newton step; return False if columns are nearly dependent."""
     H, Q, d = mixture.hessian, mixture.contrasts, mixture.points[UNITS]
     slope, step, n, q = mixture.points[SLOPE], mixture.points[STEP], d.size, Q.shape[1]
     for i in range(n):
@@ -1927,7 +1925,7 @@ def step_of_mixture(mixture):
 
 @inner
 def change_of_mixture(mixture):
-    """By how much the step changes the predictors."""
+    """Compute the change of the predictors by the step."""
     A, Q, step, change = mixture.columns, mixture.contrasts, mixture.points[STEP], mixture.change
     q = Q.shape[1]
     for c in range(Q.shape[0]):
@@ -1943,9 +1941,9 @@ def change_of_mixture(mixture):
 
 @inner
 def bound_of_mixture(mixture):
-    """A value that the objective has nowhere on these columns, by duality; or −inf.
+    """Compute a lower bound on the objective on these columns, by duality; or −inf.
 
-    The predictors have no part beside the columns. The state beside the point is overwritten.
+    The predictors have no part beside the columns. The trial state is overwritten.
     """
     P, dual, change = mixture.states[HERE, PROBABILITY], mixture.states[THERE, DUAL], mixture.change
     total, there = 0.0, mixture.points[THERE]
@@ -1972,7 +1970,7 @@ def bound_of_mixture(mixture):
 
 @inner
 def look_ahead(mixture, length):
-    """The state a length of the step ahead: its value, and the slope and curvature on the way."""
+    """Compute the state at a step length: its value, slope and curvature along the step."""
     states, points, q = mixture.states, mixture.points, mixture.contrasts.shape[1]
     slope, bend = 0.0, 0.0
     for i in range(points.shape[1]):
@@ -1990,7 +1988,7 @@ def look_ahead(mixture, length):
 
 @inner
 def length_of_step(mixture, here, slope):
-    """(length of nearly the lowest value, or 0; the last one looked at; that value).
+    """Return (length of nearly the lowest value, or 0; the last length tried; its value).
 
     See `descent.search_length`.
     """
@@ -2024,7 +2022,7 @@ def length_of_step(mixture, here, slope):
 
 @inner
 def take_step(mixture):
-    """Make the state beside the point the point."""
+    """Make the trial state the point."""
     for k in range(mixture.states.shape[1]):
         for c in range(mixture.states.shape[2]):
             for i in range(mixture.states.shape[3]):
@@ -2035,7 +2033,7 @@ def take_step(mixture):
 
 @kernel
 def mix(mixture, at_zero, target, max_steps):
-    """(why it ended, value, a bound on it): Newton steps of a mixture, as `descent.descend`."""
+    """Run Newton steps of a mixture, as `descent.descend`; return (reason, value, bound)."""
     value = value_of_mixture(mixture, HERE)
     for _ in range(max_steps):
         slope, step = mixture.points[SLOPE], mixture.points[STEP]
@@ -2070,7 +2068,7 @@ def mix(mixture, at_zero, target, max_steps):
 
 
 class UnitLayout(NamedTuple):
-    """Which columns a unit has, and where its block stands among those of all units."""
+    """The columns of each unit, and the place of its block among those of all units."""
 
     order: NDArray[np.int64]  # (n,) the columns by units
     starts: NDArray[np.int64]  # (units + 1,) where each unit starts in it
@@ -2079,7 +2077,7 @@ class UnitLayout(NamedTuple):
 
 @kernel
 def unit_pivots(layout, U, T, own, M):
-    """M_JJ = G_JJ − U_J'T_J of every unit J, from rows U and T = UK (n, s); O(s Σd²)."""
+    """Compute M_JJ = G_JJ − U_J'T_J of every unit J, from rows U and T = UK (n, s); O(s Σd²)."""
     order, starts, places = layout
     for unit in range(starts.size - 1):
         first, d, at = starts[unit], starts[unit + 1] - starts[unit], places[unit]
@@ -2095,9 +2093,9 @@ def unit_pivots(layout, U, T, own, M):
 
 @inner
 def gain_of_block(columns, own, M, T, leaving, q, least, blur, error, work):
-    """(gain, doubt) of one unit of several columns, by a factorization of its block in `work`.
+    """Compute (gain, doubt) of one unit of several columns, factorizing its block in `work`.
 
-    Below the block `work` has E times the rows that leave, then the right-hand sides.
+    Below the block `work` has E times the leaving rows, then the right-hand sides.
     """
     d, n_left, gain, doubt = columns.size, leaving.size, 0.0, False
     for a in range(d):
@@ -2116,7 +2114,7 @@ def gain_of_block(columns, own, M, T, leaving, q, least, blur, error, work):
             else:
                 doubt = doubt or total <= 1e3 * least * size
                 work[a, a] = np.sqrt(total) if total > least * size else 0.0
-    # how far the error of the right-hand sides may reach
+    # reach of the error of the right-hand sides
     reach = work[d + n_left + q]
     for a in range(d):
         total = error * np.sqrt(own[a * d + a])
@@ -2141,12 +2139,12 @@ def gain_of_block(columns, own, M, T, leaving, q, least, blur, error, work):
 def gains_of_units(
     layout, own, M, R, T, leaving, E, P, low, high, least, blur, error, work, gains, doubts
 ):
-    """What every unit J gains when it enters, ½ r'A⁺r with r = R_J + T'P and A = M_JJ + T'ET.
+    """Compute the gain of every unit J that enters, ½ r'A⁺r with r = R_J + T'P and A = M_JJ + T'ET.
 
     T are the rows of the columns `leaving`, E the inverse of their part of K and P = EV: the unit
-    enters the table that they have left. A pivot up to `least` of the squared length of its column
-    (of `own`) is none; up to a thousand times that it is in doubt, which `doubts` says. A unit of
-    one column within bounds takes the best step within them. Gains are the largest for a matrix
+    enters the table after they have left. A pivot up to `least` of the squared length of its column
+    (of `own`) counts as zero; up to a thousand times that it is in doubt, as `doubts` says. A unit
+    of one column within bounds takes the best step within them. Gains are the largest for a matrix
     that is smaller by `blur` of the squared lengths, and slopes off by `error` of the lengths.
     `work` is (d + columns leaving + q + 1, d) at least. O(Σ d(d + l)² + d²q).
     """
@@ -2154,7 +2152,7 @@ def gains_of_units(
     q, n_left = R.shape[1], leaving.size
     for unit in range(starts.size - 1):
         first, d, at = starts[unit], starts[unit + 1] - starts[unit], places[unit]
-        # below the block: E times the rows that leave, then the right-hand sides
+        # below the block: E times the leaving rows, then the right-hand sides
         for a in range(d):
             j = order[first + a]
             for k in range(n_left):
@@ -2196,7 +2194,7 @@ def gains_of_units(
 def unit_gains(
     layout, own, M, R, T, leaving, E, P, low, high, least, blur, error, work, gains, doubts
 ):
-    """`gains_of_units` after one move."""
+    """Compute `gains_of_units` after one removal."""
     gains_of_units(
         layout, own, M, R, T, leaving, E, P, low, high, least, blur, error, work, gains, doubts
     )
@@ -2206,12 +2204,12 @@ def unit_gains(
 def unit_exchanges(
     layout, own, M, R, T, K, V, at, ends, low, high, least, E, P, work, costs, gains, doubts
 ):
-    """What the units of a support cost that leave one by one, and what all others gain then.
+    """Compute the cost of removing each unit of a support, and the gains of all others afterwards.
 
     `at[ends[b] : ends[b + 1]]` are the places of a unit in K, the inverse of the support's Gram
     matrix, and V its coefficients there: it costs ½ tr V'EV with E the inverse of its block. The
-    gains, (b, units), are those of `gains_of_units`. E and P are room for
-    the largest of them. O(Σ l³) and that of the gains.
+    gains, (b, units), are those of `gains_of_units`. E and P are memory for the largest of them.
+    O(Σ l³), plus that of the gains.
     """
     for b in range(ends.size - 1):
         leaving = at[ends[b] : ends[b + 1]]
@@ -2219,7 +2217,7 @@ def unit_exchanges(
         for i in range(size):
             for j in range(size):
                 E[i, j] = K[leaving[i], leaving[j]]
-        # in place, of a positive definite block
+        # in place, for a positive definite block
         for k in range(size):
             pivot = 1.0 / E[k, k]
             E[k, k] = 1.0
@@ -2245,16 +2243,17 @@ def unit_exchanges(
         )  # fmt: skip
 
 
-FREE, AT_LOW, AT_HIGH, FROZEN = 0, 1, 2, 3  # where a bounded coefficient is
-BOUNDED_PIVOT, BOUNDED_SLOPE = 1e-13, 1e-12  # of unit columns: none; of slopes, relative: none
-BISECTIONS = 40  # of a membership
+FREE, AT_LOW, AT_HIGH, FROZEN = 0, 1, 2, 3  # position of a bounded coefficient
+BOUNDED_PIVOT, BOUNDED_SLOPE = 1e-13, 1e-12  # count as zero: pivots; relative slopes
+BISECTIONS = 40  # bisections of a membership
 
 
 @inner
 def solve_free(H, c, x, status, index, L, goal):
-    """The minimizer `goal` over the free coefficients, the others staying; their number.
+    """Compute the minimizer `goal` over the free coefficients, the others fixed; return their
+    number.
 
-    One whose column depends on those before it is frozen where it is.
+    A coefficient whose column depends on those before it is frozen.
     """
     k, n_free = x.size, 0
     for j in range(k):
@@ -2293,9 +2292,9 @@ def solve_free(H, c, x, status, index, L, goal):
 
 @kernel
 def bounded_quadratic(H, c, low, high, x, status, index, L, goal):
-    """min ½x'Hx − c'x within bounds, from a point x within them, by an active set; O(k³) a step.
+    """Minimize ½x'Hx − c'x within bounds, from a feasible x, by an active set; O(k³) a step.
 
-    H has a diagonal of ones (or zeros). `x` and `status` are those of the solution.
+    H has a diagonal of ones (or zeros). `x` and `status` are set to those of the solution.
     """
     k = x.size
     for _ in range(20 * k + 20):
@@ -2317,7 +2316,7 @@ def bounded_quadratic(H, c, low, high, x, status, index, L, goal):
             x[hit] = low[hit] if is_low else high[hit]
             status[hit] = AT_LOW if is_low else AT_HIGH
             continue
-        # let go of the bound that holds most
+        # release the bound with the largest multiplier
         worst, best = -1, 0.0
         for j in range(k):
             if low[j] == high[j] or (status[j] != AT_LOW and status[j] != AT_HIGH):
@@ -2337,11 +2336,11 @@ def bounded_quadratic(H, c, low, high, x, status, index, L, goal):
 
 @kernel
 def sweep_units(H, t, starts, units, is_in, level, low, high, v, g, z):
-    """One pass of block coordinate descent on the perspective relaxation of units; Σz of the free.
+    """Make one pass of block descent on the perspective relaxation of units; return Σz of the free.
 
-    Blocks of H on the diagonal are identities, and t times these are taken away. `level` is what a
-    membership costs, λ: a block with slope r becomes r where ‖r‖√t ≥ √(2λ), and shrinks by √(2λt)
-    below. One-row blocks stay within bounds. g = c − (H − D)v is kept. O(N²q).
+    Diagonal blocks of H are identities, and t times these are taken away. `level` is the cost of a
+    membership, λ: a block with slope r becomes r where ‖r‖√t ≥ √(2λ), and shrinks by √(2λt) below.
+    One-row blocks stay within bounds. g = c − (H − D)v is kept up to date. O(N²q).
     """
     total = 0.0
     for a in range(units.size):
@@ -2382,10 +2381,11 @@ def sweep_units(H, t, starts, units, is_in, level, low, high, v, g, z):
 
 @kernel
 def membership(u, steep, ridge, level, low, high):
-    """z in [0, 1] that minimizes ½·steep·‖x − u‖² + ½·ridge·‖x‖²/z + level·z, low ≤ x ≤ high.
+    """Find z in [0, 1] minimizing ½·steep·‖x − u‖² + ½·ridge·‖x‖²/z + level·z, low ≤ x ≤ high.
 
-    For a z the best x is u·steep·z/(steep·z + ridge) within bounds; without them z is known, with
-    them the slope level − ½·ridge·‖x/z‖², which rises with z, is bisected. O(d) a bisection.
+    For a z the best x is u·steep·z/(steep·z + ridge) within bounds; without bounds z has a closed
+    form, with them the slope level − ½·ridge·‖x/z‖², which rises with z, is bisected. O(d) a
+    bisection.
     """
     first, full, free, held = 0.0, 0.0, 0.0, False
     for j in range(u.size):
@@ -2418,11 +2418,11 @@ def membership(u, steep, ridge, level, low, high):
 
 @kernel
 def sweep_model(G, steep, ridge, starts, is_in, level, low, high, v, g, z, work):
-    """One pass of descent on ½v'Gv − c'v + the perspective of a ridge, units one after the other.
+    """Make one pass of descent on ½v'Gv − c'v + the perspective of a ridge, unit by unit.
 
     A unit a has the rows from starts[a] on, and `steep[a]` is at least the largest curvature of its
-    block: it takes the best step of a quadratic above, then one for each of its columns by itself.
-    `level` is what a membership costs; g = c − Gv is kept. O(N²).
+    block: it takes the best step of a quadratic majorizer, then one for each of its columns alone.
+    `level` is the cost of a membership; g = c − Gv is kept up to date. O(N²).
     """
     for a in range(is_in.size):
         first, last = starts[a], starts[a + 1]

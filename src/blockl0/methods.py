@@ -1,7 +1,7 @@
-"""What each method can do, declared beside it and checked before it runs.
+"""Capabilities of each method, declared with it and checked before it runs.
 
-A method is a function (problem, run, *, init, rng, **its own options) -> Result. `@method` names
-it and says what it takes; a problem beyond that is refused with the names of methods that take it.
+A method is a function (problem, run, *, init, rng, **its own options) -> Result. `@method` names it
+and declares what it takes; other problems are refused with the names of methods that take them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from blockl0.result import Result
 from blockl0.units import Columns
 
 LISTED = 3
-"""Methods that a refusal names at most."""
+"""Methods named in a refusal, at most."""
 
 _COMMON = ("problem", "run", "init", "rng")
 
@@ -39,19 +39,18 @@ class Method:
     forms : tuple of str
         "budget" if it takes a budget, "price" if it takes a price; with both also the two together.
     intercept : bool
-        Whether it knows an intercept inside the objective, see `Problem.has_intercept`.
+        Whether it takes an intercept inside the objective, see `Problem.has_intercept`.
     several_outputs : bool
-        Whether it takes losses with several predictors for a sample.
+        Whether it takes losses with several predictors per sample.
     start : bool
         Whether it takes a starting point.
     reduces : bool
-        Whether it may be given the triangular factor of tall data instead of all rows; see
-        `blockl0.problem.reduction`. Its result is that of the run, for all rows.
+        Whether tall data may be replaced by their triangular factor; see
+        `blockl0.problem.reduction`. The result is still for all rows.
     units : tuple of type
         What a budget may count; see `blockl0.units`.
     bounds, costs, responses : bool
-        Whether it keeps coefficients within bounds, knows prices of single units, and takes several
-        responses.
+        Whether it supports bounds on coefficients, costs of single units, and several responses.
     """
 
     name: str
@@ -74,7 +73,7 @@ class Method:
         return {name: p.default for name, p in parameters.items() if name not in _COMMON}
 
     def refusal(self, problem: Problem) -> str | None:
-        """Why it does not take a problem, a sentence; None if it does."""
+        """Say in a sentence why it refuses a problem; None if it takes it."""
         price, budget = problem.sparsity
         loss = problem.loss
         reason = self._structure_refusal(problem)
@@ -103,7 +102,7 @@ class Method:
         return None
 
     def _structure_refusal(self, problem: Problem) -> str | None:
-        """Why it does not take groups, bounds, costs or several responses; None if it does."""
+        """Say why it refuses groups, bounds, costs or several responses; None if it does not."""
         loss, n_responses = problem.loss, problem.y.shape[1] if problem.y.ndim == 2 else 1
         if not isinstance(problem.units, self.units):
             return "chooses columns one by one and knows no `feature_groups`"
@@ -121,13 +120,13 @@ class Method:
         return None
 
     def check(self, problem: Problem, init: Any = None) -> None:
-        """Refuse a problem, or a start, that it does not take, and name methods that do."""
+        """Refuse a problem or start that it does not take, naming methods that do."""
         if init is not None and not self.start:
             raise ValueError(f"method={self.name!r} always starts at zero; leave `init` out.")
         reason = self.refusal(problem)
         if reason is not None:
             able = [other for other in METHODS.values() if other.refusal(problem) is None]
-            # the most general one first, and of these the default
+            # the most general ones first, starting with the default
             able.sort(key=lambda other: (other.losses != "any", other.name != "refit"))
             listed = ", ".join(repr(other.name) for other in able[:LISTED])
             link = ", or" if ";" in reason else ";"
@@ -141,11 +140,11 @@ STRUCTURES: dict[str, dict[str, Any]] = {
     "responses": {},
     "costs": {"costs": [1.0, 2.0, 1.0]},
 }
-"""What a problem may have beside columns, of a problem of three; responses are those of y."""
+"""Structures of a problem beyond plain columns, for three columns; responses come from y."""
 
 
 class Combination(NamedTuple):
-    """A problem with some structure, a loss and a storage of X, and why a method refuses it."""
+    """A problem with some structures, a loss and a storage of X, and why a method refuses it."""
 
     structures: tuple[str, ...]
     loss: str
@@ -157,7 +156,7 @@ class Combination(NamedTuple):
 def combinations(
     targets: dict[str, Any], storages: dict[str, Callable[[Any], Any]]
 ) -> Iterator[Combination]:
-    """All combinations of structures, losses, storages and methods, from what is declared.
+    """Yield all combinations of structures, losses, storages and methods.
 
     Parameters
     ----------
@@ -186,7 +185,7 @@ def combinations(
 
 
 METHODS: dict[str, Method] = {}
-"""Every method by name, filled by `@method` when the modules of `blockl0.solve` are imported."""
+"""All methods by name, registered when the modules of `blockl0.solve` are imported."""
 
 
 def method(name: str, **capabilities: Any) -> Callable[[Any], Any]:

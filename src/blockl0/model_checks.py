@@ -1,4 +1,4 @@
-"""What a model file must hold: checked entry by entry before anything is predicted with it."""
+"""Validation of model files, entry by entry, before anything is predicted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from blockl0.losses.stored import IMPORT_PATH
 from blockl0.text import clause, cut
 
 KNOWN = (*names_of(takes_labels=False), *names_of(takes_labels=True))
-"""The losses that a file may name without saying where they are found."""
+"""Losses that a file may name without an import path."""
 KINDS = ("number", "level", "date")
 ORDERS = ("day-first", "month-first")
 LARGEST_INDEX = 2**62
@@ -19,7 +19,7 @@ LARGEST_INDEX = 2**62
 
 
 def check_loss(document: dict[str, Any]) -> None:
-    """The same for the entries of which `losses.stored.from_json` makes the loss."""
+    """Check the entries from which `losses.stored.from_json` makes the loss."""
     _check_text("loss", _get(document, "loss"))
     if "loss_class" in document:
         path = _check_text("loss_class", document["loss_class"])
@@ -32,7 +32,7 @@ def check_loss(document: dict[str, Any]) -> None:
 
 
 def check_document(document: dict[str, Any], loss: Loss) -> None:
-    """Raise a ValueError that names the first entry that is not as `save_model` writes it."""
+    """Raise a ValueError that names the first entry unlike those written by `save_model`."""
     for key in ("target", "blockl0_version"):
         _check_text(key, _get(document, key))
     if document["loss"] != loss.name:
@@ -53,7 +53,7 @@ def check_document(document: dict[str, Any], loss: Loss) -> None:
 
 
 def _check_classes(loss: Loss, classes: Any) -> int:
-    """The rows of coefficients: one, or one for each of more than two classes."""
+    """Check the classes; return the rows of coefficients, one unless there are more than two."""
     if not loss.takes_labels:
         if classes is not None:
             raise _wrong("classes", classes, f"null for the loss {loss.name}")
@@ -78,7 +78,7 @@ def _check_classes(loss: Loss, classes: Any) -> int:
 
 
 def _check_targets(loss: Loss, document: dict[str, Any]) -> int:
-    """The rows of coefficients of several targets: one for each."""
+    """Check several targets; return the rows of coefficients, one per target."""
     targets = _check_list("targets", document["targets"])
     if not loss.takes_responses or len(targets) < 2:
         raise _wrong("targets", targets, f"left out, or two or more for loss {loss.name!r}")
@@ -126,7 +126,7 @@ def _check_feature(where: str, entry: Any, n_rows: int, n: int) -> None:
 
 
 def check_reading(metadata: dict[str, Any]) -> dict[str, Any]:
-    """How the data of the fit were read, {} if the file does not tell; else a ValueError."""
+    """Return how the data of the fit were read, {} if not stored; raise ValueError if invalid."""
     from blockl0.tables.csv_text import DIALECT, make_dialect
 
     reading = metadata.get("reading", {})
@@ -171,11 +171,11 @@ _READING: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "decimal": ("auto", ("auto", "point", "comma")),
     "format": (None, (None, "csv", "excel", "parquet", "libsvm", "npz", "mat")),
 }
-"""What is supposed where nothing is stored, and what may be."""
+"""Defaults of entries that are not stored, and their allowed values."""
 
 
 def check_problem(metadata: dict[str, Any], n_features: int) -> dict[str, Any] | None:
-    """The problem that the model solves, None if the file does not tell; else a ValueError."""
+    """Return the problem that the model solves, None if not stored; raise ValueError if invalid."""
     problem = metadata.get("problem")
     if problem is None:
         return None
@@ -225,7 +225,7 @@ def _check_numbers(where: str, value: Any, length: int) -> None:
 
 
 def _check_number(where: str, value: Any) -> float:
-    """JSON has one kind of number; integers of any length are among them."""
+    """Check for a finite number; JSON numbers include integers of any length."""
     try:
         number = float(value) if type(value) in (int, float) else math.nan
     except OverflowError:
@@ -255,7 +255,7 @@ def _wrong(where: str, value: Any, expected: str) -> ValueError:
 
 
 def brief(value: Any) -> str:
-    """A value of a JSON document in a message."""
+    """Format a value of a JSON document for a message."""
     if isinstance(value, dict | list) and value:
         return f"a list of {len(value)}" if isinstance(value, list) else "an object"
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) > LARGEST_INDEX:

@@ -1,4 +1,4 @@
-"""Fitted models as plain JSON files: the chosen columns, their coefficients, and how it came."""
+"""Fitted models as plain JSON files: the chosen columns, their coefficients, and their origin."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 
 FORMAT = "blockl0-model"
 FORMAT_VERSION = 2
-"""Raised when a file can no longer be read by older versions; a file has the lowest that does."""
+"""Raised when older versions can no longer read a file; each file has the lowest one that works."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,24 +38,24 @@ class LinearModel:
     Attributes
     ----------
     loss : str
-        Its name, with its parameter where that is another than by default, as "huber:0.5";
-        "logistic" is the softmax loss for more than two classes.
+        Its name, with any parameter that differs from the default, as in "huber:0.5"; for more
+        than two classes "logistic" is the softmax loss.
     coef : ndarray (k,), or (n_classes, k) for more than two classes, (q, k) for q targets
     intercept : ndarray (1,), or (n_classes,), or (q,)
     features : tuple of Feature
-        The chosen columns, in the order of `coef`, and how each is made from a table.
+        The chosen columns, in the order of `coef`, with how each is made from a table.
     index : ndarray of int (k,)
-        Their places in the X of the fit.
+        Their indices in the X of the fit.
     n_features_in : int
-        Columns of that X.
+        Number of columns of that X.
     classes : ndarray or None
     target : str
-        All names, of several targets.
+        The target's name; all names if there are several targets.
     targets : tuple of str
     metadata : dict
-        What else the file holds: options, scores, data fingerprint, certificate, notes.
+        Other contents of the file: options, scores, data fingerprint, certificate, notes.
     own_loss : Loss or None
-        The loss itself where it is not built in.
+        The loss itself if it is not built in.
     """
 
     loss: str
@@ -76,16 +76,16 @@ class LinearModel:
 
     @property
     def loss_object(self) -> Loss:
-        """The loss, with its link and its words."""
+        """The loss object, with its link and its words."""
         return get_loss(self.loss) if self.own_loss is None else self.own_loss
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """Of the chosen columns."""
+        """Names of the chosen columns."""
         return tuple(feature.name for feature in self.features)
 
     def columns_of(self, X: Any) -> Any:
-        """The chosen columns (m, k) of a DataFrame, by name, or of an array as in the fit."""
+        """Return the chosen columns (m, k) of a DataFrame, by name, or of an array."""
         if hasattr(X, "iloc"):
             return apply_to_frame(X, self.features)
         X = X if sp.issparse(X) else as_numeric(X, "X")
@@ -97,11 +97,11 @@ class LinearModel:
         return (sp.csc_array(X) if sp.issparse(X) else X)[:, self.index].astype(np.float64)
 
     def decision_function(self, X: Any) -> Floats:
-        """x'w + b: (m,), or (m, n_classes) for more than two classes, (m, q) for q targets."""
+        """Compute x'w + b: (m,), (m, n_classes) for several classes, (m, q) for q targets."""
         return self.decide(self.columns_of(X))
 
     def decide(self, X_S: Any) -> Floats:
-        """`decision_function` for the chosen columns alone, (m, k); it is finite, or refused."""
+        """Compute `decision_function` from the chosen columns (m, k), refusing overflow."""
         check_column_entries(X_S, self.feature_names)
         with np.errstate(over="ignore", invalid="ignore"):
             eta = np.asarray(X_S @ np.atleast_2d(self.coef).T) + self.intercept
@@ -111,29 +111,29 @@ class LinearModel:
         return eta[:, 0] if self.coef.ndim == 1 else eta
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Numbers; for labels the likeliest class."""
+        """Predict numbers, or the most likely class of each row."""
         return self.answer(self.decision_function(X))
 
     def answer(self, eta: Floats) -> NDArray[Any]:
-        """`predict` from the decision function."""
+        """Compute `predict` from the decision function."""
         if self.classes is not None:
             codes = (eta > 0).astype(np.intp) if eta.ndim == 1 else np.argmax(eta, axis=1)
             return self.classes[codes]
         return self.loss_object.mean(eta)
 
     def predict_proba(self, X: Any) -> Floats:
-        """Probabilities of the classes, (m, n_classes)."""
+        """Predict probabilities of the classes, (m, n_classes)."""
         return self.probabilities(self.decision_function(X))
 
     def probabilities(self, eta: Floats) -> Floats:
-        """`predict_proba` from the decision function."""
+        """Compute `predict_proba` from the decision function."""
         loss = self.loss_object
         if not loss.has_probabilities:
             raise ValueError(f"loss={self.loss!r} gives no probabilities; fit loss='logistic'.")
         return loss.for_classes(2 if eta.ndim == 1 else eta.shape[1]).probabilities(eta)
 
     def to_sklearn(self) -> Any:
-        """A fitted scikit-learn estimator of the chosen columns alone, in their order."""
+        """Convert to a fitted scikit-learn estimator of the chosen columns, in their order."""
         is_labels = self.classes is not None
         loss = self.loss if self.own_loss is None else original(self.own_loss)
         est: Any = (blockl0.L0Classifier if is_labels else blockl0.L0Regressor)(loss=loss)
@@ -157,25 +157,26 @@ def save_model(
     metadata: dict[str, Any] | None = None,
     force: bool = False,
 ) -> Path:
-    """Write a fitted estimator as JSON, whole or not at all.
+    """Write a fitted estimator as JSON, atomically.
 
-    A loss that is not built in is kept as the import path of its class and its parameters, which
-    JSON must be able to hold; a class of the main program or inside a function has no such path.
+    A loss that is not built in is stored as the import path of its class and its parameters, which
+    must be representable in JSON; a class of the main program or inside a function has no such
+    path.
 
     Parameters
     ----------
     estimator : L0Regressor, L0Classifier or one of their CV versions
     path : path-like
     feature_names : sequence of str, optional
-        Of the columns of X; by default those the estimator has seen, or x0, x1, …
+        Names of the columns of X; by default those seen by the estimator, or x0, x1, …
     features : sequence of Feature, optional
-        How each chosen column is made from a table (`Table.recipe`); by default as it is.
+        How each chosen column is made from a table (`Table.recipe`); by default used as it is.
     target : str or sequence of str
         Several targets have as many names; by default y0, y1, …
     metadata : dict, optional
         Anything that JSON can hold.
     force : bool
-        Replace a file that is there.
+        Replace an existing file.
 
     Examples
     --------
@@ -233,7 +234,7 @@ def _document(
 
 
 def _targets(est: Any, target: Any) -> list[str]:
-    """The name of every target; a regression with coefficients of two dimensions has several."""
+    """Return the names of all targets; 2-D coefficients of a regression mean several."""
     is_several = not hasattr(est, "classes_") and np.ndim(est.coef_) == 2
     n = np.shape(est.coef_)[0] if is_several else 1
     names = list(target) if isinstance(target, list | tuple) else [target]
@@ -245,19 +246,19 @@ def _targets(est: Any, target: Any) -> list[str]:
 
 
 def load_model(path: Any, *, losses: Sequence[Any] = (), trust: bool = False) -> LinearModel:
-    """Read a model file; `ModelFileError` says what is wrong with it.
+    """Read a model file, raising `ModelFileError` if anything is wrong with it.
 
-    Every entry is checked: what comes back predicts finite numbers or known classes. No code is
-    run that a file names, unless it is trusted.
+    Every entry is checked: the loaded model predicts finite numbers or known classes. No code
+    named by a file is run unless the file is trusted.
 
     Parameters
     ----------
     path : path-like
     losses : sequence of class
-        Losses that are not built in, for models that were fitted with one of them.
+        Custom losses, for models that were fitted with one of them.
     trust : bool
-        Import the class of such a loss from where the file says. Importing a module runs it: for
-        files of your own only.
+        Import the class of such a loss from the path in the file. Importing a module runs it, so
+        use this for your own files only.
 
     Returns
     -------
@@ -317,7 +318,7 @@ def _feature(entry: dict[str, Any]) -> Feature:
 
 
 def _plain(array: Any) -> list[Any]:
-    """As JSON has it: the shortest decimals that give the same float64."""
+    """Convert an array to JSON: the shortest decimals that give the same float64."""
     values = np.asarray(array)
     return (values.astype(str) if values.dtype.kind == "O" else values).tolist()
 

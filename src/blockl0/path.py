@@ -1,4 +1,4 @@
-"""Sequences of budgets or prices, each answer started from both its neighbours as well."""
+"""Sequences of budgets or prices, with each point also started from both its neighbours."""
 
 from __future__ import annotations
 
@@ -33,42 +33,41 @@ from blockl0.validate import check_path, check_random_state
 Floats = NDArray[np.float64]
 
 MAX_SWEEPS = 4
-"""Times that neighbours are asked, forth and back; it ends earlier when nothing changes."""
+"""Rounds of starts from neighbours, forth and back; fewer if nothing changes."""
 TOGETHER_BYTES = 256 << 20
-"""Pools of the points that are made side by side."""
+"""Memory for the pools of points solved side by side, in bytes."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Path:
-    """Answers along a sequence of budgets, or of prices.
+    """Results along a sequence of budgets or prices.
 
     Attributes
     ----------
     n_nonzero_coefs : ndarray of int (p,)
-        The budgets, ascending; for a path of prices the number of columns, or groups, at every
-        point.
+        The budgets, ascending; for a path of prices the largest possible one.
     alphas : ndarray (p,)
-        The prices, descending; for a path of budgets the one price given, or zero.
+        The prices, descending; for a path of budgets the given price, or zero.
     results : tuple of Result
-        One per point; `status` tells when a time limit, Ctrl-C or the callback cut it short. The
-        `seconds` and `n_passes` of each are its own; what all share is counted by the first.
+        One per point; `status` shows if a time limit, Ctrl-C or the callback cut it short. The
+        `seconds` and `n_passes` of each are its own; shared work is counted by the first.
     seconds : float
-        Of the whole path.
+        Time of the whole path.
     losses : ndarray (p,)
         The loss at every point, summed over the samples, without ridge and price.
     loss : str
-        Its name.
+        Name of the loss.
     has_scale : bool
-        Whether the likelihood of that loss has a scale, which criteria maximize over as well.
+        Whether the likelihood of that loss has a scale, which criteria also maximize over.
     n_samples : float
         Rows of X; with sample weights, their sum.
     intercepts : ndarray or None
-        One per point, or one row per point for several classes, where one was fitted.
+        One per point, or one row per point for several classes, if fitted.
     feature_names : tuple of str or None
     spreads : ndarray (n_features,) or None
-        The standard deviations of the columns, where an estimator has made the path.
+        The standard deviations of the columns, for paths of an estimator.
     n_directions : int
-        Coefficients of a column that may differ: responses, or classes less one.
+        Free coefficients per column: responses, or classes less one.
     n_responses : int
         Columns of y.
     """
@@ -97,7 +96,7 @@ class Path:
         return self.results[i]
 
     def at(self, n_nonzero_coefs: int) -> Result:
-        """The answer for a budget of the path."""
+        """Return the result for a budget of the path."""
         where = np.flatnonzero(self.n_nonzero_coefs == n_nonzero_coefs)
         if where.size != 1:
             raise KeyError(
@@ -108,12 +107,12 @@ class Path:
 
     @property
     def n_features(self) -> int:
-        """Columns of X."""
+        """Number of columns of X."""
         return self.results[0].coef.shape[0]
 
     @property
     def n_units(self) -> int:
-        """What a budget may count: columns of X, or groups."""
+        """Number of units that a budget counts: columns of X, or groups."""
         return self.results[0].n_units
 
     @property
@@ -123,7 +122,7 @@ class Path:
 
     @property
     def n_nonzero(self) -> NDArray[np.int64]:
-        """The number of nonzeros at every point, (p,), of groups where the budget counts them."""
+        """The number of nonzeros at every point, (p,), or of groups if the budget counts them."""
         return np.array([result.n_nonzero for result in self.results], dtype=np.int64)
 
     @property
@@ -143,7 +142,7 @@ class Path:
         return sp.csr_array((np.concatenate(values), np.concatenate(supports), indptr), shape=shape)
 
     def criterion(self, name: str) -> Floats:
-        """An information criterion at every point, (p,), the lower the better.
+        """Compute an information criterion at every point, (p,); lower is better.
 
         With the loss L, n samples (the sum of the sample weights, which count samples), p columns
         and k nonzeros, it is D plus a penalty. D is n·log(2L/n) for "squared", the likelihood
@@ -157,15 +156,16 @@ class Path:
         return information_criterion(name, self)
 
     def best(self, criterion: str = "bic") -> Result:
-        """The point with the lowest "aic", "bic", "ebic" or "gic"; of equal ones the sparsest.
+        """Return the point with the lowest "aic", "bic", "ebic" or "gic"; the sparsest of equal
+        ones.
 
-        Points with about as many coefficients as samples interpolate and do not take part, unless
-        there are no others. For cross-validation see `L0RegressorCV`.
+        Points with about as many coefficients as samples interpolate and are excluded, unless there
+        are no others. For cross-validation see `L0RegressorCV`.
         """
         return self.results[best_point(criterion, self)]
 
     def to_frame(self) -> Any:
-        """One row per point: budget, price, nonzeros, loss, objective, criteria and support.
+        """Tabulate one row per point: budget, price, nonzeros, loss, objective, criteria, support.
 
         Needs pandas.
         """
@@ -207,16 +207,16 @@ def l0_path(
 
     Each point is first solved alone, exactly as ``solve(..., effort=effort)`` with the same seed
     does; then it is started from its neighbours on both sides, forth and back along the path, until
-    nothing changes. So a point of the path is what `solve` gives, or strictly better, and the
+    nothing changes. So a point of the path is the result of `solve`, or strictly better, and the
     objective never increases with the budget, nor with a falling price. The Gram matrix of the
     columns is shared by all points. With more effort than "fast", points of the squared loss after
-    one with 40 nonzeros or more are not solved alone: they share annealings down to the last
-    point, and each goes on from the best support of its size, to which all of them add.
+    one with 40 nonzeros or more are not solved alone: they share annealings down to the last point,
+    and each continues from the best support of its size found by any of them.
 
     Parameters
     ----------
     X, y, ridge, loss, keep, sample_weight, feature_groups, bounds, positive, costs
-        As in `blockl0.solve`; `costs` go with `alphas`.
+        As in `blockl0.solve`; `costs` require `alphas`.
     n_nonzero_coefs : int or sequence of int, optional
         K for the budgets 1..K (with `keep`, from the number of kept columns), or the budgets.
     alphas : array-like, optional
@@ -226,16 +226,16 @@ def l0_path(
     random_state : int, Generator or None
         One seed for every point.
     time_limit : float, optional
-        Seconds for the whole path. Points that were not reached are left out, so that the path is
-        shorter; there is always at least one.
+        Seconds for the whole path. Points that were not reached are left out; there is always at
+        least one.
     memory_limit : float, optional
-        Bytes for blocks of an X that is read in them; see `solve`.
+        Bytes for an X that is read in blocks; see `solve`.
     callback : callable, optional
         Called with a `Progress` after every round of every point; returning True stops the path.
     verbose : int or bool
-        Log progress every so many seconds.
+        Log progress every `verbose` seconds.
     effort : "fast", "balanced", "thorough" or int
-        Of every point; see `solve`.
+        Effort per point; see `solve`.
     **method_options
         `block`, `pool`, `patience`, `n_jobs` of method "refit".
 
@@ -281,25 +281,25 @@ def solve_path(
     is_checked: bool = True,
     **method_options: Any,
 ) -> Path:
-    """The path of a problem that is bound already, at (price, budget) points; see `l0_path`.
+    """Solve the path of a problem at (price, budget) points; see `l0_path`.
 
-    Unless they are linked, points learn nothing from those after them, so that none depends on how
-    far a path goes. Unless they are checked, nothing is said of changes of other losses' points,
-    and the first round of kicks is replaced by a descent from all columns; it is quicker.
+    Unless linked, points ignore those after them, so that none depends on how far a path goes.
+    Unless checked, points of other losses are not certified, and the first round of kicks is
+    replaced by a descent from all columns, which is faster.
     """
     clock = open_run(
         problem, "refit", {"effort": effort, **method_options}, time_limit=time_limit,
         callback=callback, verbose=verbose,
     )  # fmt: skip
     options, rounds = refit_options(effort, **method_options)
-    # every point is seeded alike, as a call for it alone would be
+    # all points are seeded alike, like separate calls
     seed = random_state
     if not isinstance(random_state, int | np.integer):
         seed = int(check_random_state(random_state).integers(2**63))
     options = options._replace(is_checked=is_checked)
     is_quick, is_wide = not (is_checked or problem.is_quadratic), problem.n_features > FEW_ABOVE
     if rounds == 0 and is_quick and are_linked and is_wide:
-        # neighbours bring most of what a round of kicks would
+        # neighbours contribute most of what a round of kicks would
         rounds = -1
     search = make_search(reduced(problem, clock), options)
     along = Along(search, Sparsity(*points[-1])) if are_linked and rounds > 0 else None
@@ -333,7 +333,7 @@ def solve_path(
 
 
 def _loss_at(problem: Any, result: Result) -> float:
-    """The loss without ridge and price, which the objective is where there is neither."""
+    """Compute the loss without ridge and price; equals the objective if there is neither."""
     if problem.ridge == 0.0 and problem.sparsity.price == 0.0:
         return result.objective
     return problem.data_loss(problem.from_given(result.coef))
@@ -341,7 +341,7 @@ def _loss_at(problem: Any, result: Result) -> float:
 
 @dataclass
 class _Point:
-    """A point of a path while it is made."""
+    """A point of a path under construction."""
 
     search: Search
     incumbent: Incumbent
@@ -352,7 +352,7 @@ class _Point:
     n_passes: int
 
     def result(self) -> Result:
-        """The answer, with the time and the passes that this point took, not the whole path."""
+        """Return the result, with the time and passes of this point alone."""
         found = finish(self.search, self.incumbent, self.status, self.run)
         return replace(found, seconds=self.seconds, n_passes=self.n_passes)
 
@@ -362,7 +362,7 @@ class _Point:
         return self.status not in (Status.CONVERGED, Status.OPTIMAL)
 
     def try_from(self, other: Incumbent, must_replace: bool) -> bool:
-        """Settle from another point; True if that is better, or if this one must be replaced."""
+        """Descend from another point; return True if it is better, or this one must be replaced."""
         budget, w = self.search.problem.sparsity.budget, other.w
         start, passes = self.run.seconds, self.search.n_passes
         if self.search.problem.occupied(w).size > budget:
@@ -384,7 +384,7 @@ class _Point:
 def _search_all(
     search: Search, points: Sequence[Sparsity], clock: Run, seed: Any
 ) -> list[_Point] | None:
-    """The points of all budgets by one search of all subsets; None where there are too many."""
+    """Solve all budgets by one search of all subsets; None if there are too many."""
     if any(point.price > 0.0 for point in points):
         return None
     started, passes = clock.seconds, search.n_passes
@@ -403,7 +403,7 @@ def _search_all(
         incumbent.is_settled = search.options.is_checked and is_open
         run = clock.part(replace(clock.problem, sparsity=sparsity), is_shown=True)
         status = run.record(incumbent) or Status.CONVERGED
-        # the first counts what all share
+        # the first one counts shared work
         n_passes, passes = search.n_passes - passes, search.n_passes
         seconds, started = clock.seconds - started, clock.seconds
         rng = check_random_state(seed)
@@ -422,10 +422,9 @@ def _solve_each(
     along: Along | None,
     asks_last: bool,
 ) -> list[_Point]:
-    """The points alone, as `solve` finds them; large ones of many from a frontier that they share.
+    """Solve the points alone, as `solve` does; large ones of many share a frontier.
 
-    Where the last one is asked, each is started from the one before as well. Ends with the first
-    that is cut.
+    With `asks_last`, each is also started from the one before. Stops after the first that is cut.
     """
     several, width = search.for_sparsity(points[-1]).together(
         TOGETHER_BYTES / search.problem.design.n_searches
@@ -451,9 +450,9 @@ def _solve_each(
 def _solve_together(
     search: Any, width: int, points: Sequence[Sparsity], clock: Run, seed: Any, rounds: int
 ) -> list[_Point]:
-    """The points alone, `width` of them side by side: they share passes over X, and nothing else.
+    """Solve the points alone, `width` of them side by side, sharing only passes over X.
 
-    The first counts the passes, and each the same share of the time. Ends where one is cut.
+    The first counts the passes, and each an equal share of the time. Stops after one that is cut.
     """
     path: list[_Point] = []
     for start in range(0, len(points), width):
@@ -467,7 +466,7 @@ def _solve_together(
             some = search.run_together(tasks, lambda runs=runs: [run.interrupt() for run in runs])
         for point in some:
             point.n_passes, point.seconds = 0, (clock.seconds - begun) / len(some)
-            point.incumbent.prices = None  # they are remembered
+            point.incumbent.prices = None  # they can be recomputed from the search's memory
             point.search.release()
         some[0].n_passes = search.n_passes - passes
         path += some
@@ -477,7 +476,7 @@ def _solve_together(
 
 
 def _filled(along: Along, last: _Point, clock: Run, seed: Any) -> bool:
-    """Fill the frontier; False, with the word at the last point, when Ctrl-C ended that."""
+    """Fill the frontier; return False, with a status at the last point, on Ctrl-C."""
     start = clock.seconds
     try:
         with timed_by(clock):
@@ -499,7 +498,7 @@ def _solve_point(
     frontier: Frontier | None = None,
     run: Run | None = None,
 ) -> _Point:
-    """A point as `solve` finds it, or from a start and the frontier it comes from."""
+    """Solve a point as `solve` does, or from a start and its frontier."""
     passes = search.n_passes
     search = search.for_sparsity(sparsity)
     if run is None:
@@ -512,9 +511,9 @@ def _solve_point(
 
 
 def _ask_neighbours(path: list[_Point], clock: Run) -> None:
-    """Start every point from those beside it, forth and back, until nothing changes."""
+    """Start every point from its neighbours, forth and back, until nothing changes."""
     last = len(path) - 1
-    # a neighbour is asked again only after it has changed
+    # a neighbour is tried again only after it has changed
     news = [{i - 1, i + 1} & set(range(last + 1)) for i in range(last + 1)]
     try:
         for sweep in range(2 * MAX_SWEEPS):
@@ -542,7 +541,7 @@ def _ask_neighbours(path: list[_Point], clock: Run) -> None:
 
 
 def _carry_forward(path: list[_Point]) -> None:
-    """Where a path was cut before its points met, a point above the one before takes its place."""
+    """Replace points above their predecessor, which happens if a path was cut early."""
     for before, point in pairwise(path):
         here = point.search.problem.objective(before.incumbent.w)
         if here < point.incumbent.objective:

@@ -1,6 +1,6 @@
-"""Pictures as scikit-learn Displays: ``Display.from_...(...)`` draws; needs matplotlib.
+"""Plots as scikit-learn Displays: ``Display.from_...(...)`` draws; needs matplotlib.
 
-Each display has ``ax_`` and ``figure_``; pass `ax` to draw into axes of your own.
+Each display has ``ax_`` and ``figure_``; pass `ax` to draw into existing axes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from blockl0.text import count, install_hint, one_line
 from blockl0.validate import check_choice
 
 LABELLED = 10
-"""Coefficients named in a picture of a path."""
+"""Coefficients named in a path plot."""
 LISTED = 40
 """Rows of a selection map."""
 INK, ACCENT, PALE = "#1f5fa8", "#d9730d", "#8a8a8a"
@@ -29,9 +29,9 @@ COLORS = (
     "#1f5fa8", "#d9730d", "#2a8a3e", "#b8292f", "#7a4fa3", "#7d4b32", "#d256a5", "#8a8f00",
     "#1497a5", "#1a1a1a",
 )  # fmt: skip
-"""Of the named coefficients; the pale grey is for those without a name."""
+"""Colours of named coefficients; others are pale grey."""
 FAR = 6.0
-"""A point whose distance from the best exceeds the median one by this factor leaves the picture."""
+"""Points this many times farther from the best than the median are outside the plot."""
 
 
 @dataclass
@@ -72,21 +72,21 @@ def _names_of(path: Path) -> NDArray[Any]:
 
 
 def _shown(name: Any) -> str:
-    """A name on one line; it is drawn with `parse_math=False`, for $ begins no formula in it."""
+    """Format a name on one line; drawn with `parse_math=False`, since $ starts no formula."""
     return one_line(name)
 
 
 @dataclass
 class CoefficientPathDisplay(_Display):
-    """Coefficients against the number of columns, the ten largest named at the right.
+    """Coefficients against the number of columns, with the ten largest named.
 
-    Where the units of the columns differ, they are shown per standard deviation.
+    Shown per standard deviation if the units of the columns differ.
 
     Attributes
     ----------
     n_nonzero : ndarray (p,)
     coefs : ndarray (p, q)
-        Of the columns that are ever chosen; for several classes their norms.
+        Coefficients of the columns that are ever chosen; for several classes their norms.
     names : ndarray (q,)
     label : str
     """
@@ -106,10 +106,10 @@ class CoefficientPathDisplay(_Display):
         ----------
         source : Path or estimator
         X : array-like, DataFrame or sparse (n_samples, n_features), optional
-            The data of a `Path`, for its standard deviations; estimators know them.
+            The data of a `Path`, for its standard deviations; not needed for estimators.
         per : "auto" (default), "unit" or "sd"
-            What a coefficient is for: one unit of its column, or one standard deviation. "auto" is
-            "sd" where they are known and those of the drawn columns differ tenfold.
+            Scale of coefficients: per unit of the column, or per standard deviation. "auto" is "sd"
+            if these are known and differ tenfold among the drawn columns.
         ax : matplotlib axes, optional
         """
         check_choice("per", per, ("auto", "unit", "sd"))
@@ -125,7 +125,7 @@ class CoefficientPathDisplay(_Display):
             coefs, label = coefs * spread[used], f"{label} × standard deviation"
         return cls(path.n_nonzero, coefs, _names_of(path)[used], label).plot(ax=ax)
 
-    from_estimator = from_path  # the name that scikit-learn's displays have
+    from_estimator = from_path  # the name in scikit-learn's displays
 
     def plot(self, *, ax: Any = None) -> CoefficientPathDisplay:
         """Draw into `ax`, or a new figure."""
@@ -133,7 +133,7 @@ class CoefficientPathDisplay(_Display):
         last = self.coefs[-1]
         named = [j for j in np.argsort(-np.abs(last))[:LABELLED] if last[j] != 0.0]
         styles: dict[Any, Any] = dict(zip(named, COLORS, strict=False))
-        # a column that is not chosen has no line, rather than one at zero
+        # columns that are not chosen get no line, rather than one at zero
         lines = np.where(self.coefs == 0.0, np.nan, self.coefs)
         for j in np.setdiff1d(np.arange(last.size), named):
             ax.plot(self.n_nonzero, lines[:, j], lw=0.8, color=PALE, marker="o", ms=1.5)
@@ -154,10 +154,10 @@ class CoefficientPathDisplay(_Display):
 
 @dataclass
 class SelectionCurveDisplay(_Display):
-    """A criterion, or out-of-fold scores with one standard error, against the number of columns.
+    """A criterion, or cross-validation scores with standard errors, against the number of columns.
 
-    Scores of the estimators themselves are shown as people read them: R², or the share of the loss
-    that is explained, and for labels the accuracy, beside that of guessing.
+    Default scores of estimators are shown in readable form: R², or the explained share of the
+    loss, and for labels the accuracy, beside that of guessing.
 
     Attributes
     ----------
@@ -165,10 +165,10 @@ class SelectionCurveDisplay(_Display):
     errors : ndarray (p,) or None
         Standard errors of scores.
     chosen, best : int
-        The point that the rule takes, and the one with the best value.
+        The point chosen by the rule, and the one with the best value.
     label : str
     guess : float or None
-        The accuracy of guessing the commonest class.
+        The accuracy of guessing the most frequent class.
     """
 
     n_nonzero: NDArray[np.int64]
@@ -181,7 +181,7 @@ class SelectionCurveDisplay(_Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> SelectionCurveDisplay:
-        """Draw how a fitted L0RegressorCV or L0ClassifierCV has chosen."""
+        """Draw the selection of a fitted L0RegressorCV or L0ClassifierCV."""
         path, chosen = _path_of(estimator), estimator.best_index_
         if not hasattr(estimator, "mean_scores_"):
             return cls.from_path(path, estimator.rule, ax=ax)
@@ -237,7 +237,7 @@ class SelectionCurveDisplay(_Display):
         return self
 
     def _draw_level(self, ax: Any) -> None:
-        """What is chosen must reach the best less its error; accuracies stand beside guessing."""
+        """Draw the threshold of the one-standard-error rule, or the accuracy of guessing."""
         if self.guess is not None:
             ax.axhline(self.guess, color=PALE, lw=0.8, ls=":", label=f"guessing: {self.guess:.3g}")
             return
@@ -246,9 +246,9 @@ class SelectionCurveDisplay(_Display):
         ax.axhline(limit, color=PALE, lw=0.8, ls="--", label="best less one standard error")
 
     def _leave_out_far_points(self, ax: Any, k: NDArray[Any], values: NDArray[np.float64]) -> None:
-        """Limit the picture to where the choice is made, and say what is beyond.
+        """Limit the plot to the range of the choice, and say what is beyond.
 
-        The chosen point stays inside, and so does whatever is nearer to the best one.
+        The chosen point stays inside, and so does whatever is closer to the best one.
         """
         distance = np.abs(values - self.values[self.best])
         chosen = abs(float(self.values[self.chosen] - self.values[self.best]))
@@ -272,7 +272,7 @@ class SelectionCurveDisplay(_Display):
 
 @dataclass
 class SelectionMapDisplay(_Display):
-    """Which column is chosen at which size: one row per column, the most often chosen on top.
+    """Which column is chosen at which size: one row per column, most frequent first.
 
     Attributes
     ----------
@@ -280,7 +280,7 @@ class SelectionMapDisplay(_Display):
     chosen : ndarray of bool (q, p)
     names : ndarray (q,)
     marked : int or None
-        The point that an estimator has taken.
+        The point chosen by an estimator.
     """
 
     n_nonzero: NDArray[np.int64]
@@ -293,7 +293,7 @@ class SelectionMapDisplay(_Display):
         """Draw a `Path`, or the path of a fitted L0RegressorCV or L0ClassifierCV."""
         path = _path_of(source)
         chosen = path.coefs.toarray().T != 0.0
-        # by how often, then by how early
+        # by frequency, then by first appearance
         first = np.where(chosen.any(axis=1), np.argmax(chosen, axis=1), chosen.shape[1])
         order = np.lexsort((first, -chosen.sum(axis=1)))
         order = order[chosen[order].any(axis=1)][:LISTED]
@@ -327,7 +327,7 @@ class SelectionMapDisplay(_Display):
 
 @dataclass
 class ConvergenceDisplay(_Display):
-    """The objective against seconds.
+    """The objective against time in seconds.
 
     Attributes
     ----------
@@ -362,7 +362,7 @@ class ConvergenceDisplay(_Display):
         return self
 
     def _say_at_once(self, ax: Any, objective: float, seconds: float) -> ConvergenceDisplay:
-        """There is no curve of one point."""
+        """Draw a single point, which has no curve."""
         ax.plot([seconds], [objective], "o", ms=6, color=ACCENT)
         ax.text(
             0.5, 0.6, f"solved at once: objective {objective:.6g} after {seconds:.2g} s",
@@ -374,7 +374,7 @@ class ConvergenceDisplay(_Display):
 
 
 def _spread(heights: NDArray[np.float64], limits: tuple[float, float]) -> NDArray[np.float64]:
-    """Places for labels near these heights, in the limits, that do not overlap."""
+    """Place labels near these heights, within the limits, without overlap."""
     if heights.size == 0:
         return heights
     low, high = limits

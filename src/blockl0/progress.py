@@ -1,4 +1,4 @@
-"""How far a job is and how long it will take: a bar on a terminal with rich, else plain lines."""
+"""Progress of a job and time left: a bar on a terminal with rich, otherwise plain lines."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 FIRST, BETWEEN = 3.0, 10.0
-"""Seconds before the first plain line, and between two."""
+"""Seconds before the first plain line, and between lines."""
 
 Echo = Callable[[str], Any]
 
 
 def duration(seconds: float) -> str:
-    """Seconds in words: '45 s', '3 min 20 s', '2 h 5 min'."""
+    """Format seconds: '45 s', '3 min 20 s', '2 h 5 min'."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
@@ -25,7 +25,7 @@ def duration(seconds: float) -> str:
 
 
 class Lines:
-    """Plain lines now and then; called with (done, total, text).
+    """Occasional plain lines; called with (done, total, text).
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Lines:
         self.next = self.began + FIRST
 
     def __call__(self, done: int, total: int, text: str = "", left: str | None = None) -> None:
-        """Say how far it is; the time left is that of the pace so far, unless it is known."""
+        """Report progress; the time left is extrapolated unless given."""
         now = time.perf_counter()
         if now >= self.next:
             self.next = now + BETWEEN
@@ -51,7 +51,7 @@ class Lines:
             self.echo(f"{self.title}: " + ", ".join(part for part in parts if part))
 
     def left(self, done: int, total: int) -> str:
-        """The time left, if the rest goes at the same pace."""
+        """Extrapolate the time left."""
         if done <= 0:
             return ""
         passed = time.perf_counter() - self.began
@@ -62,7 +62,7 @@ class Lines:
 
 
 class Bar(Lines):
-    """A bar that moves, for terminals; ImportError without rich."""
+    """A progress bar for terminals; raises ImportError without rich."""
 
     def __init__(self, title: str, echo: Echo, unit: str = "", *, is_error: bool = False) -> None:
         from rich import progress as rich
@@ -84,19 +84,19 @@ class Bar(Lines):
         self.bar.update(self.task, completed=done, total=total, text=said)
 
     def close(self) -> None:
-        """Leave the terminal as it was."""
+        """Restore the terminal."""
         self.bar.stop()
 
 
 class Silence(Lines):
-    """Nothing at all."""
+    """No output at all."""
 
     def __call__(self, done: int, total: int, text: str = "", left: str | None = None) -> None:
-        """Say nothing."""
+        """Print nothing."""
 
 
 def bar_or_lines(title: str, echo: Echo, unit: str = "", *, is_error: bool = False) -> Lines:
-    """A bar where standard output, or error, is a terminal and there is rich; else lines."""
+    """Choose a bar if the stream is a terminal and rich is installed; otherwise lines."""
     if (sys.stderr if is_error else sys.stdout).isatty():
         try:
             return Bar(title, echo, unit, is_error=is_error)

@@ -1,4 +1,4 @@
-"""What a solver returns: a status that carries its message, the history, and the answer."""
+"""What a solver returns: a status with its message, the history, and the solution."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from blockl0.certificate import Certificate
 
 LISTED_COLUMNS = 12
-"""Columns spelled out in a summary before it says how many more there are."""
+"""Columns listed in a summary before it says how many more there are."""
 
 
 class Status(Enum):
@@ -47,7 +47,7 @@ class Status(Enum):
 
 
 def relative_gap(objective: float, lower_bound: float | None) -> float | None:
-    """(objective − lower_bound) / |objective|, at least 0; None when no bound is known."""
+    """Compute (objective − lower_bound) / |objective|, at least 0; None without a bound."""
     if lower_bound is None:
         return None
     excess = max(objective - lower_bound, 0.0)
@@ -58,14 +58,14 @@ def relative_gap(objective: float, lower_bound: float | None) -> float | None:
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """The run, one entry per recorded point: objective, seconds since the start, nonzeros."""
+    """History of a run, one entry per recorded point: objective, seconds, nonzeros."""
 
     objective: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     seconds: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     n_nonzero: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     def __post_init__(self) -> None:
-        # solvers record into plain lists; here they become arrays, once
+        # solvers record into plain lists, converted to arrays once
         kinds = {"objective": np.float64, "seconds": np.float64, "n_nonzero": np.int64}
         for name, kind in kinds.items():
             object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=kind))
@@ -81,40 +81,40 @@ class History:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Result:
-    """The answer of a solver.
+    """Result of a solver.
 
     Attributes
     ----------
     coef : ndarray (n,)
         The coefficients w; (n, C) for the softmax loss of C classes, (n, q) for q responses.
     objective : float
-        The objective at `coef`, recomputed from the data; a kept column or group is paid for
+        The objective at `coef`, recomputed from the data; a kept column or group costs its price
         whatever its coefficient.
     status : Status
         Why the solver stopped.
     n_iter : int
         Iterations (blocks, or nodes for ``method="exact"``).
     seconds : float
-        Wall-clock time of the solve.
+        Wall-clock time, without compilation.
     history : History
     certificate : Certificate or None
-        How strong a stationary point `coef` is, where that was established.
+        How strong a stationary point `coef` is, if established.
     options : dict
         The method and the options it ran with, defaults included.
     lower_bound : float or None
-        No admissible support has a smaller objective than this, where a bound is known: none whose
-        columns do not depend on each other, see `blockl0.problem.orthogonal`.
+        Lower bound on the objective of admissible supports, if known: those without dependent
+        columns, see `blockl0.problem.orthogonal`.
     n_passes : int or None
-        Full passes over X, where they are counted; of tall data with the squared loss, over the
-        triangular factor that stands for X; of an X that is read in blocks, all reads of it.
+        Full passes over X, if counted; for tall data with the squared loss, over the triangular
+        factor used in place of X; for an X read in blocks, all reads.
     drift : float or None
-        Largest rounding seen in a pivot of the search, relative to its column's squared norm, where
-        it is measured. It touches only the ranking of moves: `coef` and `objective` come from X.
+        Largest rounding error seen in a pivot of the search, relative to its column's squared norm.
+        It affects only the ranking of moves: `coef` and `objective` come from X.
     proof : Proof or None
-        What `blockl0.verify` can check, where method "exact" was asked for it with `proof`: it has
-        `save(path)`, `n_records` and `nbytes`.
+        A proof that `blockl0.verify` can check, if requested from method "exact" with `proof`; it
+        has `save(path)`, `n_records` and `nbytes`.
     note : str or None
-        What the status does not say: why there is no bound, and what would help.
+        Addition to the status: why there is no bound, and what would help.
     units : Units
         What the budget counts: columns, or groups of them.
     """
@@ -141,12 +141,12 @@ class Result:
 
     @property
     def n_nonzero(self) -> int:
-        """Number of columns with a nonzero coefficient; of groups, where the budget counts them."""
+        """Number of columns with a nonzero coefficient, or of groups if the budget counts them."""
         return self.units.count(self.coef)
 
     @property
     def groups(self) -> tuple[Any, ...] | None:
-        """The labels of the selected groups, as they were first given; None without groups."""
+        """The labels of the selected groups, in order of first appearance; None without groups."""
         labels = getattr(self.units, "labels", None)
         if labels is None:
             return None
@@ -154,7 +154,7 @@ class Result:
 
     @property
     def n_units(self) -> int:
-        """Of how many: columns of X, or groups."""
+        """Number of units to choose from: columns of X, or groups."""
         return self.units.number(self.coef.shape[0])
 
     @property
@@ -164,7 +164,7 @@ class Result:
 
     @property
     def gap(self) -> float | None:
-        """(objective − lower_bound) / |objective|, at least 0; None when no bound is known."""
+        """(objective − lower_bound) / |objective|, at least 0; None without a bound."""
         return relative_gap(self.objective, self.lower_bound)
 
     def __repr__(self) -> str:
@@ -176,7 +176,7 @@ class Result:
         )
 
     def summary(self) -> str:
-        """The answer in plain words, a few lines."""
+        """Summarize the result in a few plain lines."""
         groups = self.groups
         chosen = self.support.tolist() if groups is None else list(groups)
         columns = listing(chosen, LISTED_COLUMNS) or "none"

@@ -1,4 +1,4 @@
-"""What surrounds a method while it runs: the clock, the callback, the history, and the result."""
+"""The environment of a running method: clock, callback, history and result."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ logger = logging.getLogger("blockl0")
 
 
 class Progress(NamedTuple):
-    """What a callback sees; returning something true from the callback stops the run.
+    """Argument of a callback; a true return value stops the run.
 
-    `coef` is the solver's own array: copy it to keep it. `lower_bound` is there where one is known,
-    as in method "exact".
+    `coef` is the solver's own array: copy it to keep it. `lower_bound` is given if known, as in
+    method "exact".
     """
 
     iteration: int
@@ -38,7 +38,7 @@ class Progress(NamedTuple):
 
     @property
     def gap(self) -> float | None:
-        """(objective − lower_bound) / |objective|, at least 0; None when no bound is known."""
+        """(objective − lower_bound) / |objective|, at least 0; None without a bound."""
         return relative_gap(self.objective, self.lower_bound)
 
 
@@ -52,8 +52,9 @@ _watcher: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
 def watching(watcher: Watcher) -> Iterator[None]:
     """Show every recorded point of every run inside the block to `watcher`, in this thread.
 
-    It is called with a `Progress` and whether that is the run's first one. For programs that show
-    how far a fit is whose runs they do not start themselves; it cannot stop a run, only raise.
+    It is called with a `Progress`, and whether that is the run's first one. For programs that
+    report the progress of fits they do not start themselves; it cannot stop a run, except by
+    raising.
     """
     token = _watcher.set(watcher)
     try:
@@ -63,33 +64,33 @@ def watching(watcher: Watcher) -> Iterator[None]:
 
 
 class Clock(Protocol):
-    """Something that says when time is up; a `Run` does."""
+    """Interface of a clock with a limit, such as a `Run`."""
 
     @property
     def seconds_left(self) -> float:
-        """Time to the limit."""
+        """Seconds to the limit."""
         ...
 
 
 def status_of(stop: KeyboardInterrupt) -> Status:
-    """What a run that was ended by Ctrl-C, or by its limit within a pass, is to say."""
+    """Return the status of a run ended by Ctrl-C, or by its limit during a pass."""
     return Status.TIME_LIMIT if isinstance(stop, OutOfTime) else Status.INTERRUPTED
 
 
 class Timer:
-    """A clock alone, for searches inside something that is no run."""
+    """A clock for searches outside any run."""
 
     def __init__(self, seconds: float) -> None:
         self._end = time.perf_counter() + seconds
 
     @property
     def seconds_left(self) -> float:
-        """Time to the limit."""
+        """Seconds to the limit."""
         return self._end - time.perf_counter()
 
 
 class Point(Protocol):
-    """A point worth recording."""
+    """Interface of a point to record."""
 
     w: Floats
     iteration: int
@@ -97,7 +98,7 @@ class Point(Protocol):
 
     @property
     def objective(self) -> float:
-        """Its objective."""
+        """The objective of the point."""
         ...
 
 
@@ -138,7 +139,7 @@ class Run:
         self._n_nonzero: list[int] = []
 
     def part(self, problem: Any = None, *, is_shown: bool = False) -> Run:
-        """A run inside this one, of the time that is left; shown to the callback if asked for."""
+        """Return a run inside this one, with the time left; the callback sees it if requested."""
         inside = Run(
             self.problem if problem is None else problem,
             max(self.seconds_left, 0.0),
@@ -150,32 +151,32 @@ class Run:
         return inside
 
     def interrupt(self, stop: KeyboardInterrupt | None = None) -> None:
-        """Let no time be left after Ctrl-C: what follows returns the first point it has."""
+        """End the time after Ctrl-C: whatever follows returns its first point."""
         self.time_limit, self._over = 0.0, status_of(stop or KeyboardInterrupt())
 
     @property
     def elapsed(self) -> float:
-        """Time since the start, which a limit counts."""
+        """Seconds since the start, as limits count them."""
         return time.perf_counter() - self._start
 
     @property
     def seconds(self) -> float:
-        """Time since the start without that of the compiler, which is shown and recorded."""
+        """Seconds since the start without compilation, as shown and recorded."""
         return max(self.elapsed - (compile_seconds() - self._compiled), 0.0)
 
     def warn_once(self, message: str) -> None:
-        """Log a warning, the same one only once in a run."""
+        """Log a warning, only once per run."""
         if message not in self._warned:
             self._warned.add(message)
             logger.warning(message)
 
     @property
     def seconds_left(self) -> float:
-        """Time to the limit."""
+        """Seconds to the limit."""
         return self.time_limit - self.elapsed
 
     def record(self, point: Point, lower_bound: float | None = None) -> Status | None:
-        """Add a point to the history; a status when the clock or the callback says stop."""
+        """Add a point to the history; return a status if the clock or callback says stop."""
         seconds, objective = self.seconds, point.objective
         self._objective.append(objective)
         self._seconds.append(seconds)
@@ -211,10 +212,11 @@ class Run:
         objective: float | None = None,
         **kw: Any,
     ) -> Result:
-        """The result at w, its objective recomputed from the data, unless that was done just now.
+        """Build the result at w, recomputing its objective from the data unless given.
 
-        `w` belongs to the columns of the problem's design, the result to those that were given. A
-        lower bound above the objective, as infinity, is the objective: the point is the best.
+        `w` belongs to the columns of the problem's design, the result to those given by the user. A
+        lower bound above the objective, such as infinity, becomes the objective: the point is
+        optimal.
         """
         if objective is None:
             objective = float(self.problem.objective(w))
@@ -242,7 +244,7 @@ def begin(
     callback: Callback | None = None,
     verbose: int | bool = 0,
 ) -> Run:
-    """Start the clock of a solve; what surrounds it is checked here."""
+    """Start the clock of a solve, checking its time limit, callback and verbosity."""
     return Run(
         problem,
         check_time_limit(time_limit),

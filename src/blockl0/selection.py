@@ -1,4 +1,4 @@
-"""Choosing a point of a path: information criteria, and the rules of cross-validation."""
+"""Choosing a point of a path: information criteria and cross-validation rules."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Floats = NDArray[np.float64]
 CRITERIA = ("aic", "bic", "ebic", "gic")
 RULES = ("min", "one_se")
 PERFECT = 1e-14
-"""Share of the largest loss of a path below which a fit is perfect, and no fit is better."""
+"""Loss, as a share of the path's largest, below which a fit counts as perfect."""
 
 
 def information_criterion(name: str, path: Path) -> Floats:
-    """The criterion at every point of a path, (p,); formulas in `Path.criterion`."""
+    """Compute the criterion at every point of a path, (p,); formulas in `Path.criterion`."""
     check_choice("criterion", name, CRITERIA)
     n, p, k = max(path.n_samples, 2.0), path.n_units, _n_coefficients(path)
     loss = np.maximum(path.losses, PERFECT * max(float(path.losses.max()), np.finfo(float).tiny))
@@ -40,7 +40,9 @@ def information_criterion(name: str, path: Path) -> Floats:
 
 
 def best_point(name: str, path: Path) -> int:
-    """The point with the lowest criterion; the sparsest of equal ones, interpolation left out."""
+    """Return the point with the lowest criterion; the sparsest of equal ones, without
+    interpolation.
+    """
     values, judged = information_criterion(name, path), can_judge(path)
     if judged.any():
         values = np.where(judged, values, np.inf)
@@ -50,17 +52,19 @@ def best_point(name: str, path: Path) -> int:
 
 
 def can_judge(path: Path) -> NDArray[np.bool_]:
-    """Whether a point has fewer coefficients than samples, and does not interpolate, (p,)."""
+    """Check which points have fewer coefficients than samples, so that they do not interpolate,
+    (p,).
+    """
     return _n_coefficients(path) < path.n_samples * path.n_responses - 1
 
 
 def choose_by_score(
     scores: Floats, n_nonzero: NDArray[np.int64], rule: str
 ) -> tuple[int, Floats, Floats]:
-    """(the chosen point, mean scores (p,), standard errors (p,)) from scores (folds, p).
+    """Return (chosen point, mean scores (p,), standard errors (p,)) from scores (folds, p).
 
-    Higher is better. Folds or points without a finite score are left out. "one_se" takes the
-    sparsest point whose mean is within one standard error of the best one's.
+    Higher is better. Folds and points without a finite score are ignored. "one_se" takes the
+    sparsest point whose mean is within one standard error of the best.
     """
     check_choice("rule", rule, RULES)
     is_good = np.isfinite(scores)
@@ -70,7 +74,7 @@ def choose_by_score(
     spread = np.where(is_good, scores - np.where(count > 0, mean, 0.0), 0.0)
     variance = (spread**2).sum(axis=0) / np.maximum(count - 1, 1)
     error = np.sqrt(variance / np.maximum(count, 1))
-    # a point that only some folds could score must not win by being scored on easy ones
+    # a point scored in some folds only must not win by easy folds
     mean = np.where(count == count.max(), mean, -np.inf)
     if not np.isfinite(mean).any():
         raise ValueError(
@@ -83,10 +87,10 @@ def choose_by_score(
 
 
 def readable_scores(model: Any) -> dict[str, tuple[Floats, Floats]]:
-    """Cross-validated scores that people read: {name: (means (p,), standard errors (p,))}.
+    """Convert cross-validation scores to readable ones: {name: (means (p,), standard errors (p,))}.
 
-    "explained": the share of the loss without columns that is explained, R² for the squared one;
-    "accuracy", for labels. Nothing where the scores of `model` are a scorer's, or not of folds.
+    "explained": the explained share of the loss, R² for the squared one; "accuracy", for labels.
+    Empty if the scores of `model` come from a scorer, or not from folds.
     """
     nulls = getattr(model, "cv_null_scores_", None)
     if nulls is None or not np.nanmean(nulls) < 0.0:
@@ -101,7 +105,7 @@ def readable_scores(model: Any) -> dict[str, tuple[Floats, Floats]]:
 
 
 def path_frame(path: Path) -> Any:
-    """A pandas DataFrame with one row per point."""
+    """Build a pandas DataFrame with one row per point."""
     import pandas as pd
 
     names = path.feature_names
@@ -119,7 +123,7 @@ def path_frame(path: Path) -> Any:
 
 
 def _n_coefficients(path: Path) -> NDArray[np.int64]:
-    """Free coefficients at every point: of C classes C − 1 per column, of q responses q."""
+    """Count free coefficients at every point: C − 1 per column for C classes, q for q responses."""
     sizes = np.array([support.size for support in path.supports], dtype=np.int64)
     return sizes * path.n_directions
 

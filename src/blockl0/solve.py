@@ -1,4 +1,4 @@
-"""The one entry: check the input, bind the problem, run the method by name."""
+"""The entry point: check the input, bind the problem, run the method by name."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ def solve(
 
     Parameters
     ----------
-    X : array-like, scipy.sparse, Moments, or what is read in blocks of columns (m, n)
+    X : array-like, scipy.sparse, Moments, or a storage read in blocks of columns (m, n)
         Sparse input is never densified. A `numpy.memmap` in Fortran order, the path of such an
         ``.npy`` file, a zarr array or an HDF5 dataset is not read as a whole, unless it is small.
         A float64 array in Fortran order is not copied, unless columns are shorter than 1e-30 or
-        longer than 1e30: all methods then work with these times powers of two, and `coef` is for X
-        as given. `blockl0.Moments` stand for X, y and weights.
+        longer than 1e30: these are then scaled by powers of two, and `coef` is for X as given.
+        `blockl0.Moments` replace X, y and weights.
     y : array-like (m,), or (m, q)
         For "logistic" and "squared_hinge" labels in {-1, 1} or {0, 1}; for "softmax" class codes
         0, ..., C - 1. For "squared" also q responses, which share one support: `coef` is (n, q).
@@ -88,9 +88,9 @@ def solve(
         ``max_iter=1000``, ``greedy="split"``, ``theta_scale=True``, ``stopping="window"``; or
         "exact", the proven global optimum by branch and bound, or the best point with a lower bound
         (`Result.gap`).
-        It takes the squared loss where there are no more columns than rows, and with a `ridge` any
+        It takes the squared loss if there are no more columns than rows, and with a `ridge` any
         number of columns and any loss but "softmax"; few subsets (up to 5000, or of 20 columns or
-        groups) of any loss are enumerated; elsewhere no bound exists, status NO_BOUND.
+        groups) are enumerated for any loss; otherwise no bound exists, status NO_BOUND.
         Options ``gap=0.01`` to stop as soon as the objective is proven to be within 1 % of the
         optimum (default: to rounding), ``node_limit``, ``work_limit`` (1e9 multiplications, about a
         second each, but counted: the same end on any machine), and ``proof="file.npz"`` for a
@@ -99,22 +99,22 @@ def solve(
         "cvx-l1", "forward"; with a price "pgm-l0", "apgm-l0",
         "pgm-l1", "pgm-lp".
     keep : array-like, optional
-        Columns that always stay, with their groups; they count towards the budget and are paid for,
-        whatever their coefficients. One that is zero, or without ridge a combination of other kept
-        ones, adds nothing: it is treated like any other column.
+        Columns that always stay, with their groups; they count towards the budget and the price,
+        whatever their coefficients. A kept column that is zero, or without ridge a combination of
+        other kept ones, is redundant and treated like any other column.
     sample_weight : array-like (m,), optional
     feature_groups : array-like (n,) or list of lists of int, optional
-        A label for every column, in any order and of any kind; columns of one label enter and leave
-        together. Or the columns of each group, others being alone. Budget, price, `keep`, path and
-        certificates count groups. See the page on structure.
+        A label for every column, in any order and of any type; columns with the same label enter
+        and leave together. Or the columns of each group; others are on their own. Budget, price,
+        `keep`, path and certificates count groups. See the page on structure.
     bounds : (low, high), optional
-        Numbers, or arrays (n,), with low <= 0 <= high; infinities are allowed, and None is one. No
-        coefficient is outside, and one that ends at zero is not selected.
+        Numbers, or arrays (n,), with low <= 0 <= high; None stands for infinity. All coefficients
+        are inside, and those at zero are not selected.
     positive : bool or array-like, optional
         True, or the columns (or a mask of them) whose coefficients may not be negative.
     costs : array-like (n,) or dict, optional
-        Multiplies the price `alpha` of each column, or group, where it is the same for all columns
-        of one; or {column or label: cost}, others costing 1. Not with a budget.
+        Multiplies the price `alpha` of each column or group (constant within groups); or
+        {column or label: cost}, others costing 1. Not with a budget.
     init : array-like (n,), or (n, C) for C classes or responses, optional
         Feasible starting point; "refit" and "exact" return nothing worse.
     random_state : int, Generator or None
@@ -123,20 +123,19 @@ def solve(
         Seconds; the best point so far is returned with status TIME_LIMIT, and the lower bound so
         far with method "exact". Ctrl-C likewise, with status INTERRUPTED.
     memory_limit : float, optional
-        Bytes. Of method "exact", for its tree: 4e9 by default. Of an X that is read in blocks, for
-        these and for what is kept of them, 1 GiB by default; beside it a search takes a few
-        numbers for every column.
+        Bytes. For method "exact", for its tree: 4e9 by default. For an X read in blocks, for blocks
+        and cached columns, 1 GiB by default; a search needs a few further numbers per column.
     checkpoint : str or Path, optional
-        A file that keeps the passes over X, for method "refit" and the squared loss. A run that was
-        killed and is begun again with the same data and options makes none of them twice and comes
-        to the same answer; one of other data or options is refused. See the page on scale.
+        A file that stores the passes over X, for method "refit" and the squared loss. A killed run
+        that is restarted with the same data and options repeats none of them and returns the same
+        result; other data or options are refused. See the page on scale.
     callback : callable, optional
         Called with a `Progress` after every iteration, with `lower_bound` and `gap` from method
         "exact"; returning True stops.
     verbose : int or bool
-        Log progress (logger "blockl0", level INFO) every so many seconds; 0 for never.
+        Log progress (logger "blockl0", level INFO) every `verbose` seconds; 0 for never.
     **method_options
-        An option the method does not know is refused by name.
+        Options of the method; others are refused by name.
 
     Returns
     -------
@@ -204,9 +203,9 @@ def solve_problem(
     verbose: int | bool = 0,
     **options: Any,
 ) -> Result:
-    """Run a method on a problem that is bound already; the one door for all that solve.
+    """Run a method on a bound problem; every solve goes through here.
 
-    What the method cannot do is refused before it runs, see `blockl0.methods`.
+    Problems that the method cannot solve are refused before it runs, see `blockl0.methods`.
 
     Parameters
     ----------
@@ -214,7 +213,7 @@ def solve_problem(
         From `as_problem`, or with an intercept from `preprocess.apply`.
     method : str
     init : array-like (n,), optional
-        Feasible start, for the columns as they were given.
+        Feasible start, for the columns as given.
     random_state, time_limit, callback, verbose, **options
         As in `solve`.
     """
@@ -236,7 +235,7 @@ def solve_targets(
 ) -> Iterator[Result]:
     """Solve for one target after the other by method "refit", each seeded alike.
 
-    What is known of the columns is shared, and nothing is proven.
+    Facts about the columns are shared, and nothing is proven.
     """
     check_method("refit", options)
     how, rounds = refit_options(**options)
@@ -253,7 +252,7 @@ def solve_targets(
 def open_run(
     problem: Problem, method: str, options: dict[str, Any], init: Any = None, **around: Any
 ) -> Run:
-    """Begin a run of a method, unless it does not know an option or does not take the problem.
+    """Begin a run of a method, refusing unknown options and unsuitable problems.
 
     `around` are the time limit, the callback and `verbose`, as in `solve`.
     """
@@ -264,6 +263,6 @@ def open_run(
 
 
 def check_method(method: str, options: dict[str, Any]) -> None:
-    """Refuse a method that does not exist, or an option that it does not have, by name."""
+    """Refuse an unknown method, or an unknown option of it, by name."""
     check_choice("method", method, METHODS)
     check_options(method, options, METHODS[method].defaults)

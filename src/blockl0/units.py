@@ -1,7 +1,7 @@
-"""What the budget counts and the price is paid for: columns of X, or groups of them.
+"""Units that the budget counts and the price applies to: columns of X, or groups of them.
 
-Coefficients are w (n,), or (n, C) where a sample has C predictors; a column is then in or out for
-all of them at once.
+Coefficients are w (n,), or (n, C) if a sample has C predictors; a column is then in or out for all
+of them at once.
 """
 
 from __future__ import annotations
@@ -16,102 +16,102 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 FLAT = 8.0 * float(np.finfo(np.float64).eps)
-"""A range within this share of the largest entry, 8 to 16 ulps, is rounding of equal numbers."""
+"""Ranges within this share of the largest entry, 8 to 16 ulps, are rounding of equal numbers."""
 
 
 class Units(Protocol):
-    """A partition of the columns into what is chosen as a whole."""
+    """Interface of a partition of the columns into units that are chosen as a whole."""
 
     def number(self, n_features: int) -> int:
-        """How many units there are of so many columns."""
+        """Count the units of this many columns."""
         ...
 
     def support(self, w: Floats) -> Ints:
-        """The units with a nonzero coefficient, ascending."""
+        """Return the units with a nonzero coefficient, ascending."""
         ...
 
     def count(self, w: Floats) -> int:
-        """How many these are."""
+        """Count the units with a nonzero coefficient."""
         ...
 
     def members(self, unit: int) -> Ints:
-        """The columns of a unit, ascending."""
+        """Return the columns of a unit, ascending."""
         ...
 
     def columns(self, units: Ints) -> Ints:
-        """All columns of some units, ascending."""
+        """Return all columns of some units, ascending."""
         ...
 
     def of(self, columns: Ints) -> Ints:
-        """The units that some columns belong to, ascending, each once."""
+        """Return the units of some columns, ascending, without repeats."""
         ...
 
     def each(self, columns: Ints) -> Ints:
-        """The unit of each of some columns."""
+        """Return the unit of each of some columns."""
         ...
 
     def take(self, units: Ints) -> Units:
-        """The units of the columns of some units alone, in this order."""
+        """Return the units of the columns of some units alone, in this order."""
         ...
 
 
 class Columns:
-    """Each column by itself."""
+    """Units of one column each."""
 
     def number(self, n_features: int) -> int:
-        """As many as there are columns."""
+        """Count the columns."""
         return n_features
 
     def support(self, w: Floats) -> Ints:
-        """The columns with a nonzero coefficient, ascending."""
+        """Return the columns with a nonzero coefficient, ascending."""
         is_in: NDArray[Any] = w if w.ndim == 1 else np.asarray(w.any(axis=1))
         return is_in.nonzero()[0].astype(np.int64, copy=False)
 
     def count(self, w: Floats) -> int:
-        """How many these are."""
+        """Count the columns with a nonzero coefficient."""
         return int(np.count_nonzero(w if w.ndim == 1 else w.any(axis=1)))
 
     def members(self, unit: int) -> Ints:
-        """The column itself."""
+        """Return the column itself."""
         return np.array([unit], dtype=np.int64)
 
     def columns(self, units: Ints) -> Ints:
-        """The units themselves."""
+        """Return the units unchanged."""
         return units
 
     def of(self, columns: Ints) -> Ints:
-        """The columns themselves."""
+        """Return the columns unchanged."""
         return columns
 
     def each(self, columns: Ints) -> Ints:
-        """The columns themselves."""
+        """Return the columns unchanged."""
         return columns
 
     def take(self, units: Ints) -> Columns:
-        """Fewer columns are columns."""
+        """Return itself: fewer columns are still columns."""
         return self
 
 
 COLUMNS = Columns()
-"""The units of every problem that names no others."""
+"""The default units of a problem."""
 
 
 def is_rounding(low: Floats, top: Floats) -> NDArray[np.bool_]:
-    """Whether numbers between two bounds are one, up to its rounding."""
+    """Check if numbers within two bounds are equal up to rounding."""
     with np.errstate(over="ignore", invalid="ignore"):
         spread, largest = top - low, np.maximum(np.abs(top), np.abs(low))
     return (low == top) | (np.isfinite(spread) & (spread <= FLAT * largest))
 
 
 class Groups:
-    """Columns that enter and leave together.
+    """Groups of columns that enter and leave together.
 
     Parameters
     ----------
     codes : ndarray of int64 (n,)
         The unit of every column, 0, ..., G − 1, each at least once.
     labels : sequence
-        What people call the units, one for each.
+        Labels of the units.
 
     Attributes
     ----------
@@ -128,36 +128,36 @@ class Groups:
         self.starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
     def number(self, n_features: int) -> int:
-        """G."""
+        """Return G."""
         return len(self.labels)
 
     def support(self, w: Floats) -> Ints:
-        """The groups with a nonzero coefficient, ascending."""
+        """Return the groups with a nonzero coefficient, ascending."""
         return self.of(COLUMNS.support(w))
 
     def count(self, w: Floats) -> int:
-        """How many these are."""
+        """Count the groups with a nonzero coefficient."""
         return self.support(w).size
 
     def members(self, unit: int) -> Ints:
-        """The columns of a group, ascending."""
+        """Return the columns of a group, ascending."""
         return self.order[self.starts[unit] : self.starts[unit + 1]]
 
     def columns(self, units: Ints) -> Ints:
-        """All columns of some groups, ascending."""
+        """Return all columns of some groups, ascending."""
         parts = [self.members(int(unit)) for unit in units]
         return np.sort(np.concatenate([np.empty(0, dtype=np.int64), *parts]))
 
     def of(self, columns: Ints) -> Ints:
-        """The groups that some columns belong to, ascending, each once."""
+        """Return the groups of some columns, ascending, without repeats."""
         return np.unique(self.codes[columns])
 
     def each(self, columns: Ints) -> Ints:
-        """The group of each of some columns."""
+        """Return the group of each of some columns."""
         return self.codes[columns]
 
     def take(self, units: Ints) -> Groups:
-        """The groups of the columns of some groups alone, in this order."""
+        """Return the groups of the columns of some groups alone, in this order."""
         place = np.full(len(self.labels), -1, dtype=np.int64)
         place[units] = np.arange(units.size)
         codes = place[self.codes[self.columns(units)]]

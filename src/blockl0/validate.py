@@ -26,20 +26,20 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 LARGEST_ENTRY = 1e120
-"""Largest magnitude accepted in data: sums of its squares stay far from overflow (1.8e308)."""
+"""Largest magnitude accepted in data: sums of squares stay far from overflow (1.8e308)."""
 SMALLEST_TOP = 1e-120
 """The largest entry of a target, or of weights, is zero or above: squares do not vanish (5e-324).
 
 Columns of X are not bound to it, since their scale is free; the unit of the objective is not.
 """
 GRAM_ROUNDING = 1e-8
-"""How far products of unit columns may be from symmetric, or from those of any columns at all."""
+"""Tolerance on the symmetry and definiteness of products of unit columns."""
 LARGEST_N_JOBS = 10**6
-"""Of cores to leave free: joblib understands negative numbers as all cores but some."""
+"""Cores to leave free, at most: joblib reads negative numbers as all cores but some."""
 
 
 def is_sparse(X: Any) -> bool:
-    """Whether X is sparse, without importing SciPy's sparse arrays, for which errors would wait."""
+    """Check if X is sparse, without the slow import of SciPy's sparse arrays."""
     sparse = sys.modules.get("scipy.sparse")
     return sparse is not None and sparse.issparse(X)
 
@@ -55,7 +55,7 @@ def check_X(X: Any) -> Floats | sp.csc_array:
 
 
 def check_rows(X: Any, order: Literal["K", "F"] = "K") -> Floats:
-    """A dense X (m, n) as float64, in the order that it has or in another one."""
+    """Return a dense X (m, n) as float64, in its own memory order or the given one."""
     X = as_numeric(X, "X")
     check_matrix_shape(X.shape)
     X = np.asarray(_as_float64(X), order=order)
@@ -236,7 +236,7 @@ def check_keep(keep: Any, n_features: int, budget: int, units: Units = COLUMNS) 
         return np.empty(0, dtype=np.int64)
     columns = np.asarray(keep)
     if columns.shape == (0,):
-        columns = columns.astype(np.int64)  # an empty list has no integer type of its own
+        columns = columns.astype(np.int64)  # an empty list has no integer type
     if columns.dtype.kind == "b" and columns.shape == (n_features,):
         columns = np.flatnonzero(columns)
     if columns.ndim != 1 or columns.dtype.kind not in "iu":
@@ -295,7 +295,7 @@ def check_groups(feature_groups: Any, n_features: int) -> Units:
 
 
 def _is_label(label: Any) -> bool:
-    """Whether something is equal to itself and can be looked up."""
+    """Check if a value equals itself and is hashable."""
     try:
         return label is not None and hash(label) is not None and bool(label == label)
     except TypeError:
@@ -303,7 +303,7 @@ def _is_label(label: Any) -> bool:
 
 
 def _labels_of_lists(groups: list[Any], n_features: int) -> list[Any]:
-    """The number of its list for every column; a column of no list is a group of its own."""
+    """Return the group of every column; a column in no list is a group of its own."""
     labels: list[Any] = [None] * n_features
     for label, part in enumerate(groups):
         for column in part:
@@ -319,7 +319,7 @@ def _labels_of_lists(groups: list[Any], n_features: int) -> list[Any]:
 
 
 def check_bounds(bounds: Any, positive: Any, n_features: int) -> tuple[Floats, Floats] | None:
-    """Return (low, high), (n,) each, from the public pair; None where nothing is bounded."""
+    """Return (low, high), (n,) each, from the public pair; None if nothing is bounded."""
     if bounds is None and positive is None:
         return None
     low, high = np.full(n_features, -np.inf), np.full(n_features, np.inf)
@@ -329,7 +329,7 @@ def check_bounds(bounds: Any, positive: Any, n_features: int) -> tuple[Floats, F
                 "`bounds` must be a pair (low, high) of numbers or of one number for each column "
                 f"of X, got {_brief(bounds)}."
             )
-        # None is no bound, as scipy writes it
+        # None means unbounded, as in scipy
         low = low if bounds[0] is None else _check_side(bounds[0], low.shape)
         high = high if bounds[1] is None else _check_side(bounds[1], high.shape)
     for j in check_columns("positive", positive, n_features):
@@ -344,12 +344,12 @@ def check_bounds(bounds: Any, positive: Any, n_features: int) -> tuple[Floats, F
         )
     if np.isneginf(low).all() and np.isposinf(high).all():
         return None
-    # no signs of zeros
+    # no negative zeros
     return low + 0.0, high + 0.0
 
 
 def _check_side(side: Any, shape: tuple[int, ...]) -> Floats:
-    """One side of the bounds, (n,)."""
+    """Return one side of the bounds, (n,)."""
     array = _as_float64(as_numeric(side, "bounds"))
     if array.ndim == 0:
         array = np.full(shape, float(array))
@@ -383,7 +383,7 @@ def check_columns(name: str, given: Any, n_features: int) -> Indices:
 
 
 def _check_numbers(name: str, columns: NDArray[Any], n_features: int) -> None:
-    """Refuse numbers of columns that X does not have."""
+    """Refuse column indices that X does not have."""
     outside = columns[(columns < 0) | (columns >= n_features)]
     if outside.size:
         raise ValueError(
@@ -424,7 +424,7 @@ def check_costs(costs: Any, n_features: int, units: Units, n_nonzero_coefs: Any)
 
 
 def _costs_by_label(costs: dict[Any, Any], n_features: int, units: Units) -> Floats:
-    """One cost for each column, from {label or column: cost}; 1 for what is not named."""
+    """Return one cost per column from {label or column: cost}, by default 1."""
     each = np.ones(n_features)
     labels = getattr(units, "labels", tuple(range(n_features)))
     place = {label: unit for unit, label in enumerate(labels)}
@@ -437,7 +437,7 @@ def _costs_by_label(costs: dict[Any, Any], n_features: int, units: Units) -> Flo
 
 
 def check_keep_names(keep: Any, names: Any) -> Any:
-    """Return `keep` with column names replaced by their numbers; anything else as it is."""
+    """Replace column names in `keep` by indices; return anything else unchanged."""
     if keep is None:
         return keep
     columns = np.asarray(keep)
@@ -461,7 +461,7 @@ def check_keep_names(keep: Any, names: Any) -> Any:
 
 
 def check_text_columns(X: Any) -> None:
-    """Refuse text in a pandas DataFrame, naming the column; other data are not looked at."""
+    """Refuse text in a pandas DataFrame, naming the column; other data are not checked."""
     if not (hasattr(X, "iloc") and hasattr(X, "dtypes") and getattr(X, "ndim", 0) == 2):
         return
     for j, kind in enumerate(X.dtypes):
@@ -475,7 +475,7 @@ def check_text_columns(X: Any) -> None:
 
 
 def check_target_numbers(y: Any) -> Floats:
-    """A target of a regression as float64; labels are refused with the one that was seen first."""
+    """Convert a regression target to float64, refusing labels and showing the first."""
     try:
         return np.asarray(y, dtype=np.float64)
     except ValueError:
@@ -486,7 +486,7 @@ def check_target_numbers(y: Any) -> Floats:
 
 
 def _first_text(values: Any) -> Any:
-    """The first value that is no number."""
+    """Return the first value that is not a number."""
     for value in values:
         try:
             float(value)
@@ -531,7 +531,7 @@ def check_number(name: str, value: Any) -> float:
     try:
         number = float(value)
     except OverflowError:
-        number = math.inf  # an integer or a fraction beyond float64
+        number = math.inf  # an integer or fraction beyond float64
     if not math.isfinite(number):
         raise ValueError(f"`{name}` must be finite, got {number}.")
     return number
@@ -557,7 +557,7 @@ def check_integer(
     name: str, value: Any, low: int = 0, high: int | None = None, high_name: str = ""
 ) -> int:
     """Return an integer in [low, high] as an int; booleans and floats are refused."""
-    # most are an int, for which abstract classes need not be asked
+    # most are plain int, which need no abstract class check
     if type(value) is not int and (
         isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral)
     ):
@@ -646,7 +646,7 @@ def check_random_state(random_state: Any) -> np.random.Generator:
 
 
 def check_seed(random_state: Any) -> np.random.Generator | int | None:
-    """Return what a Generator is made of, None for a fresh one; or the Generator that was given."""
+    """Return the seed of a Generator, None for a fresh one, or the given Generator."""
     if random_state is None or isinstance(random_state, np.random.Generator):
         return random_state
     if isinstance(random_state, bool) or not isinstance(random_state, numbers.Integral):
@@ -721,13 +721,13 @@ def check_options(method: str, options: Iterable[str], known: Collection[str]) -
 
 def _check_sparse_X(X: Any) -> sp.csc_array:
     """Return a sparse X as a canonical float64 csc_array, sharing its memory where possible."""
-    import scipy.sparse as sp  # imported already, where X is sparse
+    import scipy.sparse as sp  # already imported if X is sparse
 
     check_kind(X.dtype, "X", None)
     check_matrix_shape(X.shape)
     A: Any = sp.csc_array(X, dtype=np.float64)
     if not A.has_canonical_format:
-        # sorting and summing duplicates work in place, and the arrays may be the caller's
+        # sorting and summing duplicates work in place, possibly on the caller's arrays
         A = A.copy()
         A.sum_duplicates()
     if A.nnz and not _is_moderate(A.data):
@@ -750,7 +750,7 @@ def as_numeric(value: ArrayLike, name: str) -> NDArray[Any]:
 
 
 def check_kind(dtype: np.dtype[Any], name: str, first: Any) -> None:
-    """Refuse what is no real number; `first` is an entry to show."""
+    """Refuse values that are not real numbers; `first` is an entry to show."""
     if dtype.kind == "c":
         raise TypeError(f"`{name}` must be real, got {dtype}; pass its real part, or split it.")
     if dtype.kind not in "biuf":
@@ -764,13 +764,13 @@ def check_kind(dtype: np.dtype[Any], name: str, first: Any) -> None:
 def _as_float64(array: NDArray[Any]) -> Floats:
     if array.dtype == np.float64:
         return array
-    # a long double beyond float64 becomes inf here and is refused by name right after
+    # a long double beyond float64 becomes inf here and is refused by name next
     with np.errstate(over="ignore"):
         return array.astype(np.float64)
 
 
 def check_matrix_shape(shape: tuple[int, ...]) -> None:
-    """Refuse what is no matrix, or has no entry."""
+    """Refuse shapes that are not those of a matrix, or have no entry."""
     if len(shape) != 2:
         raise ValueError(
             f"`X` must be 2-D (n_samples, n_features), got shape {shape}; reshape it, for example "
@@ -815,7 +815,7 @@ def _check_entries(array: Floats, name: str) -> None:
 
 
 def _check_top(vector: Floats, name: str) -> None:
-    """Refuse a vector that is not zero, but so small that its squares are."""
+    """Refuse a nonzero vector so small that its squares vanish."""
     top = float(np.abs(vector).max())
     if 0.0 < top < SMALLEST_TOP:
         raise ValueError(
@@ -825,7 +825,7 @@ def _check_top(vector: Floats, name: str) -> None:
 
 
 def refuse_entry(name: str, value: float, place: str) -> None:
-    """Refuse an entry that is not finite, or whose square overflows, by its place."""
+    """Refuse an entry that is not finite, or whose square overflows, by its position."""
     if math.isfinite(value):
         raise ValueError(
             f"`{name}` must stay below {LARGEST_ENTRY:g} in magnitude, got {value:g} in {place}; "
@@ -835,5 +835,5 @@ def refuse_entry(name: str, value: float, place: str) -> None:
 
 
 def _brief(value: Any) -> str:
-    """A value and its type in one short phrase."""
+    """Describe a value and its type in a short phrase."""
     return f"{cut(repr(value))} ({type(value).__name__})"
