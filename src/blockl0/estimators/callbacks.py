@@ -1,4 +1,4 @@
-"""Progress of a fit through scikit-learn's callbacks; before scikit-learn 1.9 there are none."""
+"""Progress of a fit through scikit-learn's callbacks, which exist from scikit-learn 1.9 on."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ HAS_CALLBACKS = _callback is not None
 
 
 class _NoCallbacks:
-    """Stands for scikit-learn's mixin, which adds `set_callbacks`."""
+    """Replaces scikit-learn's mixin, which adds `set_callbacks`."""
 
 
 def _as_it_is(method: Method) -> Method:
-    """Stands for scikit-learn's decorator, which tears callbacks down after the method."""
+    """Replace scikit-learn's decorator, which tears callbacks down after the method."""
     return method
 
 
@@ -36,7 +36,7 @@ with_callbacks: Any = getattr(_callback, "with_callbacks", _as_it_is)
 
 
 class Task:
-    """A task of a fit and what its hooks are told; without callbacks its methods do nothing.
+    """A task of a fit and its data for callback hooks; without callbacks its methods do nothing.
 
     Parameters
     ----------
@@ -51,11 +51,11 @@ class Task:
 
     @property
     def is_heard(self) -> bool:
-        """Whether any callback is told of it."""
+        """Whether any callback listens."""
         return self.context is not None and bool(getattr(self.estimator, "_skl_callbacks", None))
 
     def part(self, name: str, number: int | None = None, **data: Any) -> Task:
-        """A task inside this one; a number where the parts may run at the same time."""
+        """Return a task inside this one, numbered if the parts may run at the same time."""
         if self.context is None:
             return self
         context = self.context.subcontext(task_name=name, task_id=number)
@@ -70,7 +70,7 @@ class Task:
         return self
 
     def end(self, attributes: Any = None) -> bool:
-        """Call the hooks; whether one of them asks to stop."""
+        """Call the hooks; return whether one of them asks to stop."""
         if self.context is None:
             return False
         return self.context.call_on_fit_task_end(
@@ -79,7 +79,7 @@ class Task:
 
     @contextmanager
     def around(self, sub_estimator: Any) -> Iterator[None]:
-        """The task of fitting another estimator, which gets the callbacks that propagate."""
+        """Enter the task of fitting another estimator, which gets the callbacks that propagate."""
         if self.context is None:
             yield
             return
@@ -90,9 +90,9 @@ class Task:
 
     @contextmanager
     def rounds(self, attributes: Callable[[Floats], Any], w: Floats) -> Iterator[Any]:
-        """A callback for `Run` that makes a task of every round; None without callbacks.
+        """Yield a callback for `Run` that makes a task of every round; None without callbacks.
 
-        `attributes` makes those of a fitted estimator from a point; `w` is the first one.
+        `attributes` returns those of a fitted estimator at a point; `w` is the first one.
         """
         if not self.is_heard:
             yield None
@@ -107,7 +107,7 @@ class Task:
             return stop
 
         yield next_round
-        # a round that has begun but never ran
+        # a round that began but never ran
         current.end()
 
 
@@ -115,12 +115,12 @@ class Task:
 def fit_task(
     estimator: Any, X: Any, y: Any, weights: Any, n_parts: int | None = None
 ) -> Iterator[Task]:
-    """The task of a whole fit, begun, and ended after the block.
+    """Yield the task of a whole fit, begun before and ended after the block.
 
     Its parts are rounds of a search, of unknown number, or `n_parts` numbered ones.
     """
     context = None
-    # without callbacks, of its own or of an estimator around it, nobody hears of the task
+    # without callbacks, its own or an outer estimator's, nobody hears of the task
     is_heard = hasattr(estimator, "_skl_callbacks") or hasattr(estimator, "_parent_callback_ctx")
     if HAS_CALLBACKS and is_heard:
         context = estimator._init_callback_context(

@@ -1,4 +1,4 @@
-"""`L0Classifier`: labels."""
+"""`L0Classifier`, for labels."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ class L0Classifier(ClassifierMixin, L0Linear):
     time_limit, random_state, verbose, n_jobs
         As in `L0Regressor`.
     method : "refit" (default) or "exact"
-        "exact" is for two classes, and goes on until the subset is proven to be the best one, or
-        `time_limit` is reached: ``result_.gap`` says what is proven. It is quicker the larger the
-        `ridge`; without one a `ConvergenceWarning` says that no bound exists.
+        "exact" is for two classes, and continues until the subset is proven optimal or `time_limit`
+        is reached: ``result_.gap`` is the proven gap. It is faster the larger the `ridge`; without
+        one a `ConvergenceWarning` says that no bound exists.
     ridge : float, default=1e-3
-        Not zero, since a few columns often separate the classes, and the coefficients are then
-        infinite without it. Zero is allowed; a warning says when it would have mattered.
+        Not zero by default, since a few columns often separate the classes, and the coefficients
+        are then infinite without a ridge. Zero is allowed; a warning says when this happens.
     loss : "logistic" (default), "squared_hinge" or a Loss
         The squared hinge is for two classes, and has no `predict_proba`.
     class_weight : None (default), "balanced" or dict
-        What the samples of a class count, on top of their sample weights: one, as much in sum for
-        every class, or as given by label.
+        Weight of the samples of a class, multiplied with their sample weights: one, the same total
+        for every class, or as given by label.
 
     Attributes
     ----------
@@ -155,7 +155,7 @@ class L0Classifier(ClassifierMixin, L0Linear):
         if self.class_weight is not None and weights is not None:
             self._check_classes(codes[weights > 0.0], n_classes)
             if not isinstance(self.class_weight, dict):
-                # as if every sample were there as often as its weight says
+                # as if every sample occurred as often as its weight says
                 found = weights.sum() / (n_classes * np.bincount(codes, weights))
         if np.min(found) < 0.0 or not np.isfinite(found).all():
             raise ValueError(
@@ -173,24 +173,24 @@ class L0Classifier(ClassifierMixin, L0Linear):
         return np.atleast_2d(coef.T), np.atleast_1d(intercept)
 
     def decision_function(self, X: Any) -> Floats:
-        """x'w + b: (n_samples,) for two classes, (n_samples, n_classes) for more."""
+        """Compute x'w + b: (n_samples,) for two classes, (n_samples, n_classes) for more."""
         eta = self._predictor(X)
         return eta.ravel() if eta.shape[1] == 1 else eta
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The likeliest class of every row of X."""
+        """Predict the most likely class of every row of X."""
         eta = self.decision_function(X)
         codes = (eta > 0).astype(np.intp) if eta.ndim == 1 else np.argmax(eta, axis=1)
         return self.classes_[codes]
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> Floats:
-        """Probabilities of the classes, (n_samples, n_classes)."""
+        """Predict probabilities of the classes, (n_samples, n_classes)."""
         eta = self.decision_function(X)
         return self._loss().for_classes(self.classes_.size).probabilities(eta)
 
     @available_if(_has_probabilities)
     def predict_log_proba(self, X: Any) -> Floats:
-        """Logarithms of the probabilities."""
+        """Predict logarithms of the probabilities."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))

@@ -1,4 +1,4 @@
-"""Many right-hand sides, one dictionary: sparse coding, and an optimizer for pysindy."""
+"""Many right-hand sides with one dictionary: sparse coding, and an optimizer for pysindy."""
 
 from __future__ import annotations
 
@@ -51,15 +51,15 @@ def sparse_encode(
     dictionary : array-like (n_components, n_features)
         One atom per row.
     n_nonzero_coefs : int, optional
-        At most so many atoms per sample. Give it, `alpha`, or both.
+        Largest number of atoms per sample. Give it, `alpha`, or both.
     alpha : float, optional
         Price of an atom, in units of the squared error ½‖·‖².
     ridge : float
     effort : "fast", "balanced", "thorough" or int
     random_state : int, Generator or None
-        One seed for every row: a row is coded alike alone and among others.
+        One seed for every row: the code of a row does not depend on the others.
     n_jobs : int, optional
-        Parts of X at a time.
+        Number of parts of X to code in parallel.
 
     Returns
     -------
@@ -92,7 +92,7 @@ def sparse_encode(
     )
     targets = [check_y(signal, problem.n_samples) for signal in signals]
     seed = int(check_random_state(random_state).integers(2**63))
-    # whole parts, not rows: what is known of the dictionary is shared inside a part
+    # whole parts, not rows: work on the dictionary is shared inside a part
     n_parts = 1 if n_jobs is None or n_jobs == 1 else min(len(targets), 4 * abs(n_jobs))
     parts = np.array_split(np.arange(len(targets)), n_parts)
     jobs = (delayed(_encode)(problem, [targets[i] for i in part], effort, seed) for part in parts)
@@ -101,11 +101,11 @@ def sparse_encode(
 
 
 def _encode(problem: Problem, targets: list[Floats], effort: str | int, seed: int) -> Floats:
-    """The codes of some targets, (t, n); the Gram matrix of the columns is shared."""
+    """Code some targets, (t, n), sharing the Gram matrix of the columns."""
     codes = np.empty((len(targets), problem.n_features))
     for i, result in enumerate(solve_targets(problem, targets, seed=seed, effort=effort)):
         if result.status is Status.INTERRUPTED:
-            raise KeyboardInterrupt  # there is no code yet for the targets that follow
+            raise KeyboardInterrupt  # the remaining targets have no code yet
         codes[i] = result.coef
     return codes
 
@@ -113,22 +113,22 @@ def _encode(problem: Problem, targets: list[Floats], effort: str | int, seed: in
 class SINDyL0(Documented, MultiOutputMixin, RegressorMixin, BaseEstimator):
     """Best-subset optimizer for pysindy: ``pysindy.SINDy(optimizer=SINDyL0(n_nonzero_coefs=3))``.
 
-    Every equation gets its best few library terms; with `criterion` as many as an information
-    criterion asks for. Without ridge the scale of the terms does not matter.
+    Every equation gets its best few library terms; with `criterion` their number minimizes an
+    information criterion. Without ridge the scale of the terms does not matter.
 
     Parameters
     ----------
     n_nonzero_coefs : int, optional
-        Terms per equation at most; 10, or all if there are fewer, where only `criterion` is given.
+        Largest number of terms per equation; if only `criterion` is given 10, or all if fewer.
     alpha : float, optional
         Price of a term. Not with `criterion`.
     criterion : "aic", "bic", "ebic" or "gic", optional
-        Choose the number of terms of each equation along the path; "bic" where neither this nor
+        Choose the number of terms of each equation along the path; "bic" if neither this nor
         `n_nonzero_coefs` nor `alpha` is given.
     ridge : float
         Weight of half the squared norm of the coefficients.
     effort : "fast", "balanced" (default), "thorough" or int
-        How long to look for better terms.
+        Effort of the search.
     random_state : int, Generator or None
         Same seed, same answer.
 
@@ -138,7 +138,7 @@ class SINDyL0(Documented, MultiOutputMixin, RegressorMixin, BaseEstimator):
     ind_ : ndarray of bool (n_targets, n_features)
         The terms in use.
     intercept_ : float
-        Zero: a constant is a term of the library.
+        Zero: the constant is a library term.
     complexity : int
         The number of terms in use.
     """
@@ -203,7 +203,7 @@ class SINDyL0(Documented, MultiOutputMixin, RegressorMixin, BaseEstimator):
         return path.best(criterion).coef
 
     def predict(self, X: Any) -> Floats:
-        """X·coef_', (m, n_targets), or (m,) if `fit` got a vector."""
+        """Compute X·coef_', (m, n_targets), or (m,) if `fit` got a vector."""
         check_is_fitted(self)
         terms = as_numeric(X, "X")
         if terms.ndim != 2 or terms.shape[1] != self.n_features_in_:

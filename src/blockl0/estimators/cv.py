@@ -19,38 +19,38 @@ class L0RegressorCV(L0LinearCV, L0Regressor):
     Parameters
     ----------
     n_nonzero_coefs : int or sequence of int, optional
-        The budgets 0..K, or those given. By default K is 20, but no more than there are columns, or
-        half as many as distinct rows.
+        The budgets 0..K, or those given. By default K is 20, but at most the number of columns and
+        half the number of distinct rows.
     alpha, ridge, loss, fit_intercept, keep, feature_groups, bounds, positive, random_state, verbose
-        As in `L0Regressor`. There are no `costs`: the path is one of budgets, which count all
-        columns alike; a grid of prices with costs is for `l0_path` or `GridSearchCV`.
+        As in `L0Regressor`. There are no `costs`: budgets count all columns equally; for a grid of
+        prices with costs use `l0_path` or `GridSearchCV`.
     cv : int, splitter or iterable, optional
-        A number, 5 by default, is of folds shuffled by `random_state`, or by seed 0 where there is
-        none: the same folds as of the command line. Others as in scikit-learn; `fit` takes `groups`
-        for splitters that need them.
+        A number, by default 5, of folds shuffled with `random_state`, or with seed 0 if it is None:
+        the same folds as on the command line. Others as in scikit-learn; `fit` takes `groups` for
+        splitters that need them.
     scoring : str or callable, optional
-        The higher the better. By default minus the mean loss on the fold. A callable is given an
-        estimator, X as an array or sparse matrix, y, and weights if it takes `sample_weight` (with
+        Higher is better. By default minus the mean loss on the fold. A callable gets an estimator,
+        X as an array or sparse matrix, y, and weights if it takes `sample_weight` (with
         scikit-learn's metadata routing: if it has requested them).
     rule : "one_se" (default), "min", "aic", "bic", "ebic" or "gic"
         The fewest columns whose mean score is within one standard error of the best; or the best
         mean score; or an information criterion of `Path.criterion`, without folds; sample weights
         then count samples.
     effort : "fast" (default), "balanced", "thorough" or int
-        Of every point of every path.
+        Effort for every point of every path.
     time_limit : float, optional
-        Seconds for each of the paths. A warning says which sizes not all of them reached.
+        Seconds for each path. A warning names the sizes that not all of them reached.
     n_jobs : int, optional
-        Folds at a time.
+        Number of folds to run in parallel.
 
     Attributes
     ----------
     path_ : Path
-        On all data, with every budget.
+        The path on all data, with every budget.
     best_n_nonzero_coefs_ : int
         The chosen budget.
     best_index_ : int
-        Its place in the path.
+        Its index in the path.
     best_score_ : float
         Its mean score.
     cv_scores_ : ndarray (n_folds, p)
@@ -58,12 +58,12 @@ class L0RegressorCV(L0LinearCV, L0Regressor):
     mean_scores_, se_scores_ : ndarray (p,)
         Means over the folds, and their standard errors.
     cv_null_scores_ : ndarray (n_folds,)
-        What the intercept alone scores; ``1 - mean_scores_ / cv_null_scores_.mean()`` is the share
-        of the loss that is explained in rows not seen in fitting. Only without `scoring`.
+        Scores of the intercept alone; ``1 - mean_scores_ / cv_null_scores_.mean()`` is the
+        explained share of the loss on held-out rows. Only without `scoring`.
     n_passes_ : int
-        How often X was read for all paths together, where it is read in blocks of columns.
+        Passes over X for all paths together, if it is read in blocks of columns.
     coef_, intercept_, support_, n_nonzero_, objective_, certificate_, status_, n_iter_, history_
-        Of the chosen point, as in `L0Regressor`.
+        For the chosen point, as in `L0Regressor`.
 
     Examples
     --------
@@ -114,7 +114,7 @@ class L0ClassifierCV(L0LinearCV, L0Classifier):
     cv : int, splitter or iterable, optional
         As in `L0RegressorCV`; shuffled folds are stratified.
     class_weight : dict, "balanced" or None
-        As in `L0Classifier`; "balanced" is by the classes of all data, also in the folds.
+        As in `L0Classifier`; "balanced" uses the classes of all data, also in the folds.
     alpha, ridge, loss, fit_intercept, keep, feature_groups, bounds, positive, random_state, verbose
         As in `L0Classifier`.
 
@@ -125,13 +125,13 @@ class L0ClassifierCV(L0LinearCV, L0Classifier):
     cv_null_scores_ : ndarray (n_folds,)
         As in `L0RegressorCV`.
     cv_accuracies_ : ndarray (n_folds, p)
-        The shares of unseen rows whose class is predicted. Only without `scoring`.
+        Accuracies on held-out rows. Only without `scoring`.
     guess_accuracy_ : float
-        The share of the commonest class, which guessing gets right.
+        The accuracy of always guessing the most frequent class.
     classes_, coef_, intercept_, support_, n_nonzero_, objective_, certificate_, status_, n_iter_
-        Of the chosen point, as in `L0Classifier`.
+        For the chosen point, as in `L0Classifier`.
     class_weight_ : ndarray or None
-        What the samples of each class count.
+        Weight of the samples of each class.
     history_ : History
 
     Examples

@@ -1,4 +1,4 @@
-"""The data of a fit, as the loss, the splitter and the scorer see them."""
+"""The data of a fit, as seen by the loss, the splitter and the scorer."""
 
 from __future__ import annotations
 
@@ -15,16 +15,15 @@ from blockl0.problem.factors import Factor
 
 
 def columns_of(X: Any, idx: Any) -> Any:
-    """Some columns of X, an array, a sparse matrix or a design."""
+    """Take some columns of X: an array, a sparse matrix or a design."""
     return X.columns(idx) if isinstance(X, Design) else X[:, idx]
 
 
 class Data(NamedTuple):
-    """Rows of X: y as the splitter sees it, numbers or codes, and the target as the loss does.
+    """Rows of X, with y for the splitter (numbers or codes), and the target for the loss.
 
-    `for_scorer` holds metadata of the rows that a scorer is given by name, and `factor` stands for
-    the rows where the loss is the squared one and they are many. Of `Moments`, which are then X,
-    there is only the factor.
+    `for_scorer` holds metadata of the rows passed to a scorer by name. `factor` replaces the rows
+    if the loss is squared and they are many. For `Moments`, given as X, there is only the factor.
     """
 
     X: Any
@@ -36,7 +35,7 @@ class Data(NamedTuple):
     factor: Factor | None = None
 
     def rows(self, where: Any) -> Data:
-        """Some of the rows."""
+        """Take some of the rows."""
         if isinstance(self.X, Blocks):
             X = self.X.rows(where)
         else:
@@ -46,7 +45,7 @@ class Data(NamedTuple):
         return Data(X, self.y[where], self.target[where], self.n_classes, weights, given)
 
     def to_fit(self, where: Any) -> Data:
-        """Some of the rows, for a fit; of X in blocks of columns by weights of all rows."""
+        """Take some of the rows for a fit; with X in blocks, by weights of all rows."""
         if not isinstance(self.X, Blocks):
             return self.rows(where)
         weights = np.bincount(where, minlength=len(self.y)).astype(np.float64)
@@ -54,13 +53,13 @@ class Data(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """Whether no row counts."""
+        """Whether no row has positive weight."""
         if self.y is None:
             return self.factor is None or self.factor.n_rows == 0
         return len(self.y) == 0 or (self.weights is not None and not self.weights.any())
 
     def can_train(self, loss: Loss) -> bool:
-        """Whether every class is there, and what else the loss needs."""
+        """Check if every class occurs, and the other needs of the loss."""
         if self.is_empty or self.y is None:
             return not self.is_empty
         used = slice(None) if self.weights is None else self.weights > 0.0

@@ -1,6 +1,6 @@
-"""Docstrings that share their entries: written once, and whole in every class.
+"""Docstrings with shared entries: written once, and expanded in every class.
 
-Notebooks show a tooltip for each parameter that has an entry of its own in the docstring.
+Notebooks show a tooltip for each parameter with an entry of its own in the docstring.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SECTIONS = ("Parameters", "Attributes")
 
 
 class Entry(NamedTuple):
-    """One or more names with what is said of them; the lines of the text are indented."""
+    """One or more parameter names with their description, as indented lines."""
 
     names: tuple[str, ...]
     type: str
@@ -29,13 +29,13 @@ class Entry(NamedTuple):
 
 
 def shares_entries(*sources: type) -> Callable[[Kind], Kind]:
-    """Write out the entries of several names in a class's docstring, one for each name.
+    """Expand entries of several names in a class's docstring, one entry for each name.
 
-    Where such an entry says "as in `Source`", each name gets what is said of it there.
+    If such an entry says "as in `Source`", each name gets its description from there.
     """
 
     def write_out(kind: Kind) -> Kind:
-        if kind.__doc__ is not None:  # python -OO leaves none
+        if kind.__doc__ is not None:  # python -OO strips docstrings
             known = {source.__name__: source.__doc__ or "" for source in sources}
             kind.__doc__ = _written_out(inspect.cleandoc(kind.__doc__), known)
         return kind
@@ -44,7 +44,7 @@ def shares_entries(*sources: type) -> Callable[[Kind], Kind]:
 
 
 def entries(docstring: str, section: str) -> list[Entry]:
-    """The entries of a section of a docstring."""
+    """Parse the entries of a section of a docstring."""
     lines = inspect.cleandoc(docstring).split("\n")
     if section not in lines:
         return []
@@ -68,7 +68,7 @@ def _written_out(docstring: str, known: dict[str, str]) -> str:
 
 
 def _end(lines: list[str], start: int) -> int:
-    """Where a section ends: at the title of the next one, or with the docstring."""
+    """Find where a section ends: at the next title, or at the end of the docstring."""
     for i in range(start, len(lines) - 1):
         if lines[i + 1] and set(lines[i + 1]) == {"-"}:
             return i
@@ -84,7 +84,7 @@ def _entries(lines: list[str]) -> Iterator[Entry]:
 
 
 def _each(entry: Entry, section: str, known: dict[str, str]) -> Iterator[Entry]:
-    """An entry for each of the names, from the class that the text refers to if it has one."""
+    """Yield an entry for each name, from the class that the text refers to, if any."""
     said = re.search(r"[Aa]s in `(\w+)`", " ".join(entry.text))
     source = entries(known.get(said[1], ""), section) if said else []
     there = {name: other for other in source for name in other.names}

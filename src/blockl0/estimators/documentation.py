@@ -1,4 +1,4 @@
-"""Where the documentation is, for links from a notebook."""
+"""Address of the documentation, for links from a notebook."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from functools import cache
 from importlib import metadata
 
 VARIABLE = "BLOCKL0_DOCS"
-"""The environment variable that may hold the address of the documentation."""
+"""Environment variable for the address of the documentation."""
 LABEL = "documentation"
-"""What the address is called among the links of the installed package."""
+"""Label of the address among the links of the installed package."""
 
 
 def reference_of(name: str) -> str:
-    """The link to a class in the reference; within the page where no address is known."""
+    """Return the link to a class in the reference; within the page if no address is known."""
     address = os.environ.get(VARIABLE) or _declared()
     page = f"{address.rstrip('/')}/reference/{name}.html" if address else ""
     return f"{page}#blockl0.{name}"
@@ -30,7 +30,7 @@ def _declared() -> str:
 
 
 class Documented:
-    """For estimators: their HTML representation links to the reference."""
+    """Mixin for estimators whose HTML representation links to the reference."""
 
     def _get_doc_link(self) -> str:
         is_ours = type(self).__module__.split(".")[0] == __name__.split(".")[0]

@@ -1,4 +1,4 @@
-"""What an estimator says of itself: `summary` and `to_sklearn`."""
+"""Explanations of fitted estimators: `summary` and `to_sklearn`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ LENGTHS = "Coefficient: the length of the coefficients of a column over all {wha
 
 
 class SummaryMixin:
-    """`summary` and `to_sklearn` for the linear estimators."""
+    """Mixin with `summary` and `to_sklearn` for the linear estimators."""
 
     coef_: Any
     intercept_: Any
@@ -53,7 +53,7 @@ class SummaryMixin:
         n_half_samples: int = 0,
         random_state: Any = None,
     ) -> Summary:
-        """Explain the selection; with the training data also what each column is worth.
+        """Explain the selection; with the training data also the importance of each column.
 
         Parameters
         ----------
@@ -61,10 +61,10 @@ class SummaryMixin:
             The data of `fit`, for the effects per standard deviation, the order of entry, the
             drop-one losses and the half-samples.
         n_half_samples : int
-            Halves of the rows, two of every shuffle, on which as many columns are chosen again,
-            each by a fast search; the command line and the report take 10.
+            Number of half-samples, two per shuffle of the rows, on which the same number of columns
+            is selected again by a fast search; the command line and the report use 10.
         random_state : int, RandomState or None
-            Of the half-samples; by default that of the estimator if it is a number, else 0.
+            Seed of the half-samples; by default that of the estimator if it is a number, else 0.
 
         Returns
         -------
@@ -77,7 +77,7 @@ class SummaryMixin:
     def _summary(
         self, names: NDArray[Any], X: Any, y: Any, weight: Any, n_half_samples: int, seed: Any
     ) -> Summary:
-        """The same with names of the columns, which the command line knows."""
+        """Summarize with given column names, which the command line knows."""
         est: Any = self
         columns: dict[str, Any] = {"feature": names[self.support_], "coef": _sizes(est)}
         notes, cautions = [INFERENCE], []
@@ -115,7 +115,7 @@ class SummaryMixin:
         )
 
     def to_sklearn(self) -> Any:
-        """The same predictor as a fitted scikit-learn estimator, for export and for other tools."""
+        """Convert to a fitted scikit-learn estimator, for export and for other tools."""
         est: Any = self
         check_is_fitted(est)
         if hasattr(est, "estimator_"):
@@ -123,12 +123,12 @@ class SummaryMixin:
         plain = est._loss().as_sklearn()
         for name in ("coef_", "intercept_", "n_features_in_", "feature_names_in_", "classes_"):
             if hasattr(est, name):
-                # NumPy scalars too, as scikit-learn's own fits have, which converters rely on
+                # NumPy scalars, as in scikit-learn's own fits, on which converters rely
                 value = getattr(est, name)
                 value = np.float64(value) if isinstance(value, float) else value
                 setattr(plain, name, value.copy() if isinstance(value, np.ndarray) else value)
         if hasattr(plain, "_get_loss"):
-            # its generalized linear models predict through the link of this
+            # its generalized linear models predict through the link of this loss
             plain._base_loss = plain._get_loss()
         if hasattr(est, "classes_"):
             plain.n_iter_ = np.array([est.n_iter_])
@@ -136,7 +136,7 @@ class SummaryMixin:
 
 
 def _entries(est: Any, problem: Any) -> NDArray[np.int64]:
-    """For every selected column the size of the smallest subset of the path that holds it."""
+    """Find the smallest subset of the path that contains each selected column."""
     support = est.support_
     path = getattr(est, "path_", None)
     if path is None:
@@ -150,14 +150,14 @@ def _entries(est: Any, problem: Any) -> NDArray[np.int64]:
 
 
 def drop_one(problem: Any, coef: Floats, support: NDArray[np.int64]) -> Floats:
-    """By how much the objective rises without each column, the others re-fitted; NaN if kept.
+    """Compute how much the objective rises without each column, others re-fitted; NaN if kept.
 
     Columns of a group leave together. `coef` is the fit, (n,) or (n, n_classes), and the problem's
     budget has room for its support.
     """
     problem = reduced(problem)
     fits = make_fits(problem)
-    # from the fit itself: of other starts, a loss like Poisson's may not come back
+    # from the fit itself: from other starts, a loss like Poisson's may diverge
     w = fits.on(support, problem.from_given(coef)).w
     here = problem.objective(w)
     rises = np.full(support.size, np.nan)
@@ -168,8 +168,8 @@ def drop_one(problem: Any, coef: Floats, support: NDArray[np.int64]) -> Floats:
 
 
 def _again(est: Any, solver: Any, data: Data, n_samples: int, random_state: Any) -> Floats:
-    """The share of half-samples in which each selected column is chosen among as many."""
-    from blockl0.estimators.linear import seed_of  # whose class this file is a part of
+    """Compute the share of half-samples that select each selected column."""
+    from blockl0.estimators.linear import seed_of  # a circular import otherwise
 
     given = solver.random_state if random_state is None else random_state
     seed = seed_of(given if isinstance(given, numbers.Integral) or random_state is not None else 0)
@@ -184,13 +184,13 @@ def _names(est: Any) -> NDArray[Any]:
 
 
 def _sizes(est: Any) -> Floats:
-    """The coefficients of the selected columns; their norms over several classes."""
+    """Return the coefficients of the selected columns, or their norms over several classes."""
     coef = np.atleast_2d(est.coef_)[:, est.support_]
     return coef[0] if len(coef) == 1 else np.sqrt(np.sum(coef**2, axis=0))
 
 
 def _worth(est: Any, problem: Any, data: Data) -> dict[str, Any]:
-    """What the data say of every selected column."""
+    """Compute what the data say about every selected column."""
     fit = np.atleast_2d(est.coef_).T
     fit = fit if fit.shape[1] > 1 else fit[:, 0]
     return {
@@ -201,7 +201,7 @@ def _worth(est: Any, problem: Any, data: Data) -> dict[str, Any]:
 
 
 def _cautions(est: Any, data: Data, names: list[str], problem: Any) -> list[str]:
-    """What to know before the coefficients are read."""
+    """List warnings about the interpretation of coefficients."""
     chosen = [names[j] for j in est.support_]
     coef = np.atleast_2d(est.coef_)[:, est.support_].T
     groups = est._units(len(names)).each(est.support_)

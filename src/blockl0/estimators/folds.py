@@ -1,4 +1,4 @@
-"""Cross-validation along a path: the folds, the paths fitted without them, and their scores."""
+"""Cross-validation along a path: folds, paths fitted without them, and their scores."""
 
 from __future__ import annotations
 
@@ -34,40 +34,40 @@ Floats = NDArray[np.float64]
 Split = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 N_FOLDS = 5
-"""Where no number is given."""
+"""Default number of folds."""
 MOST_SHUFFLED = 10_000_000
-"""Rows up to which moments have the folds that the rows themselves would have."""
+"""Rows up to which moments use the same folds as the rows themselves."""
 
 
 class Factors(NamedTuple):
-    """What stands for the rows of a split, those to fit and those to score."""
+    """Factors that replace the rows of a split, for fitting and scoring."""
 
     train: Factor
     test: Factor
 
 
 class FittedPath(NamedTuple):
-    """A path on some rows, and what it predicts on others."""
+    """A path on some rows, and its predictions on others."""
 
     prepared: Prepared
     path: Path
 
     def predictors(self, X: Any) -> list[Floats]:
-        """The linear predictor at every point, each (m,), or (m, n_classes)."""
+        """Compute the linear predictor at every point, each (m,), or (m, n_classes)."""
         return [self.predictor(X, result.coef) for result in self.path]
 
     def predictor(self, X: Any, coef: Floats) -> Floats:
-        """The linear predictor by coefficients of the problem, (m,), or (m, n_classes)."""
+        """Compute the linear predictor from coefficients of the problem."""
         coef, intercept = self.prepared.invert(coef)
         chosen = COLUMNS.support(coef)
         return np.asarray(columns_of(X, chosen) @ coef[chosen]) + intercept
 
     def losses(self, data: Data) -> Floats:
-        """The mean loss at every point, (p,)."""
+        """Compute the mean loss at every point, (p,)."""
         return np.array([self.loss_of(result.coef, data) for result in self.path])
 
     def accuracies(self, data: Data) -> Floats:
-        """The share of rows whose class is predicted at every point, (p,); NaN for numbers."""
+        """Compute the accuracy at every point, (p,); NaN for numbers."""
         if not data.n_classes:
             return np.full(len(self.path), np.nan)
         etas = self.predictors(data.X)
@@ -75,11 +75,11 @@ class FittedPath(NamedTuple):
         return np.array([np.average(code == data.y, weights=data.weights) for code in codes])
 
     def null_loss(self, data: Data) -> float:
-        """The mean loss of the path's intercept alone, without any column."""
+        """Compute the mean loss of the path's intercept alone."""
         return self.loss_of(np.zeros_like(self.path[0].coef), data)
 
     def loss_of(self, coef: Floats, data: Data) -> float:
-        """The weighted mean of the loss by coefficients of the problem."""
+        """Compute the weighted mean of the loss from coefficients of the problem."""
         if data.factor is not None:
             return data.factor.mean_loss(*self.prepared.invert(coef))
         values = self.prepared.problem.loss.value(self.predictor(data.X, coef), data.target)
@@ -92,23 +92,24 @@ class FittedPath(NamedTuple):
 def make_splits(
     cv: Any, X: Any, y: Any, has_labels: bool, seed: int, **metadata: Any
 ) -> list[Split]:
-    """(train, test) of every fold as row numbers: the folds of all estimators and commands.
+    """Make (train, test) row indices of every fold, the same for all estimators and commands.
 
-    A number, 5 by default, is of folds shuffled by the seed, for files are often sorted; labels are
-    in the same proportions in each, as far as there are rows. Else as scikit-learn's `check_cv`.
+    A number, by default 5, of folds is shuffled by the seed, since files are often sorted; folds
+    are stratified as far as there are enough rows of each label. Otherwise as scikit-learn's
+    `check_cv`.
     """
     if isinstance(X, Design):
-        X = np.empty((X.shape[0], 0))  # splitters go by its rows
+        X = np.empty((X.shape[0], 0))  # splitters only look at its rows
     if cv is None or isinstance(cv, numbers.Integral):
         cv = _shuffled_folds(cv, X.shape[0], y if has_labels else None, seed)
     with warnings.catch_warnings():
-        # a class may have fewer rows than there are folds: those that miss it are left out
+        # a class may have fewer rows than folds: folds without it are skipped
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
         return split_rows(check_cv(cv, y, classifier=has_labels), X, y, **metadata)
 
 
 def _shuffled_folds(n_folds: Any, n_rows: int, labels: Any, seed: int) -> Any:
-    """A splitter for rows that may be sorted; as many folds as asked for, or as there may be."""
+    """Make a shuffling splitter, with as many folds as requested, or as possible."""
     kind, most = KFold, n_rows
     if labels is not None:
         kind, most = StratifiedKFold, int(np.unique(labels, return_counts=True)[1].max())
@@ -117,9 +118,9 @@ def _shuffled_folds(n_folds: Any, n_rows: int, labels: Any, seed: int) -> Any:
 
 
 def fold_labels(n_folds: int, n_rows: int, seed: int) -> NDArray[np.int16] | None:
-    """The fold of every row, the same as `make_splits` makes; None of very many rows.
+    """Compute the fold of every row, as `make_splits` does; None for very many rows.
 
-    `seed` is that of the estimator. They take two bytes each, and eight more while they are made.
+    `seed` is that of the estimator. Takes two bytes per row, and eight more while running.
     """
     if n_rows > MOST_SHUFFLED:
         return None
@@ -131,7 +132,7 @@ def fold_labels(n_folds: int, n_rows: int, seed: int) -> NDArray[np.int16] | Non
 
 
 def split_rows(splitter: Any, X: Any, y: Any, **metadata: Any) -> list[Split]:
-    """(train, test) of every fold as row numbers, however the splitter gives them."""
+    """Convert the folds of any splitter to (train, test) row indices."""
     rows = np.arange(X.shape[0])
     return [
         (rows[np.asarray(train)], rows[np.asarray(test)])
@@ -140,12 +141,12 @@ def split_rows(splitter: Any, X: Any, y: Any, **metadata: Any) -> list[Split]:
 
 
 def each_fold(work: Callable[..., Any], jobs: list[Any], n_jobs: int | None) -> list[Any]:
-    """`work` for the arguments of every fold, some at a time."""
+    """Call `work` with the arguments of every fold, in parallel."""
     return list(Parallel(n_jobs=n_jobs)(delayed(work)(*given) for given in jobs))
 
 
 def all_at_once(X: Any, tasks: list[Callable[[], Any]]) -> list[Any]:
-    """What tasks return, one after the other; of X in blocks side by side, by the same reads."""
+    """Run tasks one by one; with X in blocks side by side, sharing passes over X."""
     if not isinstance(X, Blocks):
         return [task() for task in tasks]
     X.n_searches = len(tasks)
@@ -156,11 +157,11 @@ def all_at_once(X: Any, tasks: list[Callable[[], Any]]) -> list[Any]:
 
 
 def fold_factors(est: Any, data: Data, splits: list[Split]) -> list[Factors | None]:
-    """Factors of the rows to fit and to score of every fold, made in one pass over tall data.
+    """Compute factors of the rows to fit and to score of every fold in one pass over tall data.
 
-    Rows that no split tells apart have one factor, and those of a fold are merged: of k folds that
-    divide the rows there are k. None for each where the loss is not the squared one, where
-    factors do not pay, as for splits of other kinds, or where a part has no rows.
+    Rows that no split separates share one factor, and factors of a fold are merged: k folds that
+    partition the rows need k. None per fold if the loss is not squared, if factors do not pay, as
+    for other kinds of splits, or if a part has no rows.
     """
     if isinstance(data.X, Moments):
         return [Factors(merged(rest), own) for rest, own in _each_apart(data.X.fold_factors)]
@@ -181,7 +182,7 @@ def fold_factors(est: Any, data: Data, splits: list[Split]) -> list[Factors | No
 
 
 def moment_splits(moments: Moments) -> list[Any]:
-    """A split for each fold of moments, whose rows nobody sees; refused where there are none."""
+    """Return a split per fold of moments, whose rows are not available; refuse a single fold."""
     if moments.n_folds < 2:
         raise ValueError(
             "Cross-validation needs moments of several folds, got one; gather them with "
@@ -191,15 +192,15 @@ def moment_splits(moments: Moments) -> list[Any]:
 
 
 def _each_apart(factors: list[Factor]) -> Iterator[tuple[list[Factor], Factor]]:
-    """(the others, itself) of each."""
+    """Yield (the others, itself) for each factor."""
     for i, own in enumerate(factors):
         yield factors[:i] + factors[i + 1 :], own
 
 
 def _told_apart(m: int, splits: list[Split]) -> tuple[NDArray[np.int64], list[Any]]:
-    """A label of every row, the same for rows that all splits treat alike; and those of each part.
+    """Label rows by how the splits treat them; return the labels and those of each part.
 
-    Where a splitter gives a row more than once, every row has its own. O(m) for each split.
+    If a splitter repeats a row, every row has its own label. O(m) per split.
     """
     label = np.zeros(m, dtype=np.int64)
     for split in splits:
@@ -208,7 +209,7 @@ def _told_apart(m: int, splits: list[Split]) -> tuple[NDArray[np.int64], list[An
             if count.max(initial=0) > 1:
                 return np.arange(m), list(splits)
             label = 2 * label + count
-        # the labels that occur, numbered anew
+        # renumber the labels that occur
         label = (np.cumsum(np.bincount(label) > 0) - 1)[label]
     return label, [
         tuple(np.flatnonzero(np.bincount(label[part])) for part in split) for split in splits
@@ -218,7 +219,7 @@ def _told_apart(m: int, splits: list[Split]) -> tuple[NDArray[np.int64], list[An
 def fit_fold(
     est: Any, data: Data, split: Split, points: Any, seed: int, factors: Factors | None = None
 ) -> tuple[FittedPath | None, Data]:
-    """(the path fitted without a fold, the fold); no path where it could not be scored."""
+    """Fit the path without a fold; return (path or None if it cannot be scored, fold)."""
     train, test = split
     if factors is None:
         rest, fold = data.to_fit(train), data.rows(test)
@@ -230,10 +231,10 @@ def fit_fold(
     if fold.is_empty or not rest.can_train(est._loss()):
         return None, fold
     prepared = est._prepare(rest, None, est.alpha or 0.0)
-    # of a fold's path only the predictions are read
+    # only the predictions of a fold's path are used
     path = est._path_of(prepared, points, seed, is_checked=False)
     if path[-1].status is Status.INTERRUPTED:
-        raise KeyboardInterrupt  # there is no answer yet that could be returned
+        raise KeyboardInterrupt  # there is no result to return yet
     return FittedPath(prepared, path), fold
 
 
@@ -241,7 +242,7 @@ def fit_fold(
 
 
 class FoldScores(NamedTuple):
-    """Of a fold at every point of the path fitted without it, (p,); NaN where there is none.
+    """Scores of a fold at every point of the path fitted without it, (p,); NaN if missing.
 
     `null` is the score of the intercept alone, for the estimator's own scores.
     """
@@ -252,7 +253,7 @@ class FoldScores(NamedTuple):
 
 
 def judge_fold(est: Any, fitted: FittedPath | None, fold: Data, n_points: int) -> FoldScores:
-    """Minus the mean losses on a fold, of the classes as they are weighted, and the accuracies."""
+    """Score a fold by minus the mean loss, with class weights, and by accuracy."""
     if fitted is None:
         return FoldScores(np.full(n_points, np.nan), np.full(n_points, np.nan), float("nan"))
     weighted = fold._replace(weights=est._weigh_classes(fold.y, fold.weights))
@@ -272,7 +273,7 @@ def score_fold(
     task: Task,
     factors: Factors | None = None,
 ) -> FoldScores:
-    """The scores of a fold at every point of the path fitted without it."""
+    """Compute the scores of a fold at every point of the path fitted without it."""
     if task.is_heard and data.y is not None:
         rest = data.rows(split[0])
         weights = None if data.weights is None else {"sample_weight": rest.weights}
@@ -288,14 +289,14 @@ def score_fold(
 
 
 def _filled(values: Floats, size: int) -> Floats:
-    """Values of a path that may have ended early, with NaN after its end."""
+    """Pad the values of a path that ended early with NaN."""
     out = np.full(size, np.nan)
     out[: len(values)] = values
     return out
 
 
 def _scorer_scores(est: Any, fitted: FittedPath, fold: Data) -> Floats:
-    """A scorer's verdicts on the estimators that the points of a path make."""
+    """Apply a scorer to the estimators at the points of a path."""
     return np.array(
         [_call_scorer(est, fitted.prepared, result.coef, fold) for result in fitted.path]
     )
@@ -314,14 +315,14 @@ def _call_scorer(est: Any, prepared: Prepared, coef: Floats, fold: Data) -> floa
 
 
 def takes_weights(scoring: Any) -> bool:
-    """Whether a scorer, or the metric inside it, has an argument `sample_weight`."""
+    """Check if a scorer, or the metric inside it, has an argument `sample_weight`."""
     scorer = get_scorer(scoring)
     parameters = signature(getattr(scorer, "_score_func", scorer)).parameters.values()
     return any(p.name == "sample_weight" or p.kind is p.VAR_KEYWORD for p in parameters)
 
 
 def warn_of_folds(scores: Floats, points: Any) -> None:
-    """Say which folds have no scores, and where time limits have cut others."""
+    """Warn of folds without scores, and of those cut short by time limits."""
     is_scored = np.isfinite(scores)
     used = is_scored.any(axis=1)
     reached = int(is_scored[used].sum(axis=1).min(initial=len(points)))

@@ -1,4 +1,4 @@
-"""Which columns other rows would choose: the selection repeated on halves of the rows."""
+"""Stability of the selection: repeated on random halves of the rows."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ Floats = NDArray[np.float64]
 Supports = list[NDArray[np.int64]]
 
 HALF_SAMPLES = 10
-"""Five shuffles, and both halves of each."""
+"""Number of half-samples: five shuffles with two halves each."""
 FIRM = 0.8
-"""Share of half-samples from which a column is firmly chosen."""
+"""Share of half-samples from which a column counts as firmly selected."""
 LARGEST = 20_000_000
-"""Entries of X up to which the choice is repeated without being asked for."""
+"""Entries of X up to which the selection is repeated by default."""
 
 
 @dataclass(frozen=True, eq=False)
 class ChosenAgain:
-    """The columns that half-samples choose at every budget.
+    """Columns selected by half-samples at every budget.
 
     Attributes
     ----------
     budgets : sequence of int
     supports : list of lists of ndarray
-        Per half-sample that could be fitted, at the budgets that it reached.
+        For each half-sample that could be fitted, at the budgets that it reached.
     """
 
     budgets: Sequence[int]
@@ -43,11 +43,11 @@ class ChosenAgain:
 
     @property
     def n_samples(self) -> int:
-        """Half-samples that could be fitted."""
+        """Number of half-samples that could be fitted."""
         return len(self.supports)
 
     def shares(self, budget: int, columns: NDArray[np.int64]) -> Floats | None:
-        """The share of half-samples that choose each of the columns; None where there is none."""
+        """Compute the share of half-samples that select each column; None without any."""
         at = list(self.budgets).index(budget)
         found = [supports[at] for supports in self.supports if at < len(supports)]
         if not found:
@@ -56,17 +56,14 @@ class ChosenAgain:
 
 
 def default_half_samples(X: Any) -> int:
-    """How many half-samples there are where no number is given: ten, none of large data.
-
-    Moments have no halves.
-    """
+    """Return the default number of half-samples: ten, none for large data or moments."""
     if isinstance(X, Moments):
         return 0
     return HALF_SAMPLES if X.shape[0] * X.shape[1] <= LARGEST else 0
 
 
 def half_samples(data: Data, n_samples: int, seed: int) -> list[NDArray[np.int64]]:
-    """Rows of complementary halves, two of every shuffle; classes in the same proportions."""
+    """Draw the rows of complementary halves, two per shuffle, stratified by class."""
     rng, halves = np.random.default_rng(seed), []
     while len(halves) < n_samples:
         rows = rng.permutation(len(data.y))
@@ -86,11 +83,10 @@ def chosen_again(
     n_jobs: int | None = None,
     tell: Callable[[int, str], Any] | None = None,
 ) -> ChosenAgain:
-    """Repeat the choice of a fitted estimator on half-samples, for every budget.
+    """Repeat the selection of a fitted estimator on half-samples, for every budget.
 
-    Every budget is searched by a fast search without a price, which learns at most from smaller
-    budgets: a share depends on nothing but the data, the budget, the ridge and the seed, and is the
-    same wherever it is asked for.
+    Every budget gets a fast search without a price, which learns at most from smaller budgets: a
+    share depends only on data, budget, ridge and seed, whoever computes it.
     """
     jobs = [(est, data.to_fit(rows), budgets, seed) for rows in half_samples(data, n_samples, seed)]
     if n_jobs in (None, 1):
@@ -105,7 +101,7 @@ def chosen_again(
 
 
 def _supports(est: Any, half: Data, budgets: Sequence[int], seed: int) -> Supports | None:
-    """What one half chooses at every budget that it reaches; None where it cannot be fitted."""
+    """Select columns from one half at every budget that it reaches; None if it cannot be fitted."""
     if not half.can_train(est._loss()):
         return None
     problem = est._prepare(half, None, 0.0).problem
@@ -117,16 +113,16 @@ def _supports(est: Any, half: Data, budgets: Sequence[int], seed: int) -> Suppor
     if path[-1].status is Status.INTERRUPTED:
         raise KeyboardInterrupt
     found = dict(zip(steps, path.supports, strict=False))
-    # a group is chosen also where a half lacks some of its levels
+    # a group counts as selected even if a half lacks some of its levels
     whole = problem.units
     return [whole.columns(whole.of(found[int(b)])) for b in budgets if int(b) in found]
 
 
 def _all_up_to(problem: Any, budgets: Sequence[int]) -> Sequence[int]:
-    """The budgets to search so that none depends on which others are asked for.
+    """Return the budgets to search so that none depends on which others are requested.
 
-    Of few columns and losses other than the squared one a budget learns from the smaller ones:
-    then these are all of them.
+    With few columns and losses other than squared, a budget learns from the smaller ones: then
+    these are all of them.
     """
     if problem.is_quadratic or problem.n_features > FEW_ABOVE:
         return [int(budget) for budget in budgets]

@@ -1,4 +1,4 @@
-"""What the linear estimators share: input, the solve, the attributes, the linear predictor."""
+"""Shared by the linear estimators: input, solve, attributes, linear predictor."""
 
 from __future__ import annotations
 
@@ -61,20 +61,21 @@ from blockl0.validate import (
 Floats = NDArray[np.float64]
 
 DEFAULT_BUDGET = 10
-"""Nonzeros where neither `n_nonzero_coefs` nor `alpha` is given and there are as many columns."""
+"""Default budget if neither `n_nonzero_coefs` nor `alpha` is given, unless there are fewer columns.
+"""
 SEARCHES = ("refit", "exact")
 """Methods of `solve` for a single fit."""
 REGRESSION, CLASSIFICATION = names_of(takes_labels=False), names_of(takes_labels=True)
-"""The names of losses."""
+"""Names of losses."""
 
 
 def _single(y: Any) -> Any:
-    """A vector, from one column, with scikit-learn's warning; several responses as they are."""
+    """Convert a single column to a vector, with scikit-learn's warning; keep several responses."""
     return column_or_1d(y, warn=True) if y.ndim == 2 and y.shape[1] == 1 else y
 
 
 def seed_of(random_state: Any) -> int:
-    """A number from a seed, a generator or None, the same wherever a seed is given."""
+    """Derive an integer from a seed, a generator or None, always the same for a given seed."""
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**31))
     if type(random_state) is int:
@@ -84,12 +85,12 @@ def seed_of(random_state: Any) -> int:
 
 @lru_cache
 def _number_of(seed: int) -> int:
-    """The first number of scikit-learn's generator with a seed, whose state takes long to make."""
+    """Return the first number of scikit-learn's generator, whose state is slow to make."""
     return int(check_sklearn_random_state(seed).randint(2**31 - 1))
 
 
 class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
-    """What the estimators share: input, the solve, the attributes, the linear predictor."""
+    """Base class of the estimators: input, solve, attributes, linear predictor."""
 
     _losses: tuple[str, ...] = REGRESSION
     _targets: tuple[str, ...] = ("numbers",)
@@ -140,9 +141,9 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
     # input -----------------------------------------------------------------------------------
 
     def _read_X(self, X: Any, *, used: Any = None, **options: Any) -> Any:
-        """X, or (X, y) if `y` is given, validated; NaN and infinity refused by column name.
+        """Validate X, or (X, y) if `y` is given, refusing NaN and infinity by column name.
 
-        Only in the `used` columns, where they are given.
+        Checks only the `used` columns, if given.
         """
         check_text_columns(X)
         read = self._read_plain(X, **options)
@@ -156,10 +157,10 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
         return read
 
     def _read_plain(self, X: Any, reset: bool = True, y: Any = None, **options: Any) -> Any:
-        """X, or (X, y), of plain arrays of numbers that scikit-learn would refuse nothing of.
+        """Return X, or (X, y), if they are plain arrays that scikit-learn would accept; else None.
 
-        It finds the same, and on a small table takes longer than all other checks. None for all
-        else, so that the messages are its own.
+        Its own validation gives the same result, but takes longer on small tables than all other
+        checks. All other input returns None, so that it raises its own errors.
         """
         if type(X) is not np.ndarray or X.dtype != np.float64 or X.ndim != 2 or not X.size:
             return None
@@ -171,23 +172,23 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
                 return None
         if reset:
             self.n_features_in_ = X.shape[1]
-            self.__dict__.pop("feature_names_in_", None)  # of another fit
+            self.__dict__.pop("feature_names_in_", None)  # from an earlier fit
         return (by_column(X), y) if "y_numeric" in options else by_column(X)
 
     def _read_blocks(
         self, X: Design, y: Any, y_numeric: bool, multi_output: bool, reset: bool
     ) -> tuple[Design, Any]:
-        """(X, y) of X that is read in blocks: y checked, X itself when it is first read."""
+        """Check (X, y) for X read in blocks, whose entries are checked at the first pass."""
         y = _check_y(y, multi_output=multi_output, y_numeric=y_numeric, estimator=self)
         check_consistent_length(X, y)
         self._check_width(X, reset)
         return X, y
 
     def _check_width(self, X: Design, reset: bool) -> None:
-        """Note the number of columns, or refuse another one than that of the fit."""
+        """Record the number of columns, or refuse one that differs from the fit."""
         if reset:
             self.n_features_in_ = X.shape[1]
-            self.__dict__.pop("feature_names_in_", None)  # of another fit
+            self.__dict__.pop("feature_names_in_", None)  # from an earlier fit
         elif X.shape[1] != self.n_features_in_:
             raise ValueError(
                 f"X has {X.shape[1]} features, but {type(self).__name__} is expecting "
@@ -200,11 +201,11 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
         return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
 
     def _code_target(self, y: Any) -> tuple[Floats, int]:
-        """y in the coding of the loss, and the number of classes (0 for a regression)."""
+        """Encode y for the loss; return it with the number of classes (0 for a regression)."""
         return y, 0
 
     def _loss(self) -> Loss:
-        """The loss, given by name or as an object, of a kind that the estimator takes."""
+        """Return the loss, given by name or as an object, of a kind that the estimator takes."""
         loss = get_loss(self.loss, self._losses)
         kind = "labels" if loss.takes_labels else "numbers"
         if kind not in self._targets or loss.n_outputs != 1:
@@ -218,19 +219,19 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
         return label_of(self._loss())
 
     def _fact(self, name: str) -> bool:
-        """A fact of the loss, false while the loss is not a valid one."""
+        """Return a fact of the loss, False while the loss is not valid."""
         try:
             return bool(getattr(self._loss(), name))
         except (TypeError, ValueError):
             return False
 
     def _kept(self, n_features: int) -> NDArray[np.int64]:
-        """The kept columns as numbers, ascending, however they are given."""
+        """Return the indices of kept columns, ascending, however they are given."""
         names = getattr(self, "feature_names_in_", None)
         return check_keep(check_keep_names(self.keep, names), n_features, n_features)
 
     def _structure(self, n_features: int) -> dict[str, Any]:
-        """Groups, bounds and costs as `as_problem` takes them, however they are given."""
+        """Convert groups, bounds and costs, however given, to the form for `as_problem`."""
         names = getattr(self, "feature_names_in_", None)
         groups = group_labels(self.feature_groups, names, n_features)
         return {
@@ -241,25 +242,25 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
         }
 
     def _units(self, n_features: int) -> Units:
-        """What a budget counts."""
+        """Return the units that a budget counts."""
         names = getattr(self, "feature_names_in_", None)
         return check_groups(group_labels(self.feature_groups, names, n_features), n_features)
 
     def _n_kept(self, n_features: int) -> int:
-        """Kept columns, or groups of which a column is kept."""
+        """Count kept columns, or groups with a kept column."""
         return self._units(n_features).of(self._kept(n_features)).size
 
     # the problem -----------------------------------------------------------------------------
 
     def _default_budget(self, X: Any, n_kept: int) -> int:
-        """10, less for few columns or rows, so that the default never interpolates."""
+        """Compute the default budget: 10, or less if there are few columns or rows."""
         enough = 2 * self._most_by_default
         n_rows = X.n_samples if isinstance(X, Moments) else count_distinct_rows(X, enough)
         n_units = self._units(X.shape[1]).number(X.shape[1])
         return min(n_units, max(1, n_kept, min(self._most_by_default, n_rows // 2)))
 
     def _read(self, X: Any, y: Any, sample_weight: Any = None, reset: bool = True) -> Data:
-        """The data checked and coded, for a fit; else as those of the fit, changing nothing."""
+        """Check and encode the data, for a fit; otherwise as in the fit, changing nothing."""
         if isinstance(X, Moments):
             return self._read_moments(X, y, sample_weight)
         moments = tall_moments(X, y, sample_weight, self._loss(), **self._drawn_folds())
@@ -284,29 +285,29 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
         return Data(X, y, target, n_classes, weights)
 
     def _read_moments(self, moments: Moments, y: Any, sample_weight: Any) -> Data:
-        """The rows that moments stand for, for a fit."""
+        """Return the data of moments, for a fit."""
         moments.check_alone(y, sample_weight)
         moments.check_for(self._loss(), self.fit_intercept)
         self.n_features_in_ = moments.n_features
-        self.__dict__.pop("feature_names_in_", None)  # of another fit
+        self.__dict__.pop("feature_names_in_", None)  # from an earlier fit
         if moments.feature_names is not None:
             self.feature_names_in_ = np.array(moments.feature_names, dtype=object)
         return Data(moments, None, None, 0, None, factor=moments.factor)
 
     def _drawn_folds(self) -> dict[str, Any]:
-        """Into how many folds the rows of partitions are divided, and by which seed."""
+        """Return the number of folds for partitions of rows, and the seed."""
         return {}
 
     def _read_target(self, y: Any, reset: bool) -> Any:
-        """Numbers, or codes of the labels."""
+        """Return numbers, or codes of the labels."""
         return check_target_numbers(y)
 
     def _problem_for(self, data: Data) -> Prepared:
-        """The problem that the estimator solves, or has solved, for some data."""
+        """Build the problem that the estimator solves, or has solved, for some data."""
         return self._prepare(data, *self._chosen_sparsity())
 
     def _prepare(self, data: Data, budget: Any, alpha: Any) -> Prepared:
-        """The problem for the data and a sparsity, with its intercept."""
+        """Build the problem for the data and a sparsity, with its intercept."""
         if data.factor is not None:
             keep = self._kept(data.X.shape[1])
             if budget is None and alpha is None:
@@ -333,10 +334,10 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
         return apply(problem, self.fit_intercept)
 
     def _set_class_weights(self, codes: Any, weights: Floats | None) -> None:
-        """Find what the samples of each class count, where there are classes."""
+        """Compute the weight of the samples of each class, if there are classes."""
 
     def _weigh_classes(self, codes: Any, weights: Floats | None) -> Floats | None:
-        """Sample weights times those of the classes 0, 1, …"""
+        """Multiply sample weights by those of the classes 0, 1, …"""
         return weights
 
     def _check_classes(self, y: Any, n_classes: int) -> None:
@@ -360,14 +361,14 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
         return self.n_nonzero_coefs, self.alpha
 
     def _plain(self) -> Any:
-        """An estimator without cross-validation that selects as many columns."""
+        """Return an estimator without cross-validation that selects as many columns."""
         return self
 
     def _seed(self) -> int:
         return seed_of(self.random_state)
 
     def _row_seed(self, seed: int) -> int:
-        """Of what is drawn among the rows: that of the fit, or of 0, so that fits agree."""
+        """Return the seed for drawing rows: that of the fit, or that of 0, so that fits agree."""
         return seed_of(0) if self.random_state is None else seed
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
@@ -393,11 +394,11 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
             self._warn_if_separable(data.X, data.y)
 
     def _labels(self, y: Any) -> Any:
-        """y as the user gave it, from its codes."""
+        """Convert codes back to y as the user gave it."""
         return self.classes_[y] if hasattr(self, "classes_") else y
 
     def _attributes(self, prepared: Prepared, w: Floats) -> dict[str, Any]:
-        """What a point of the search makes of the estimator, to predict with."""
+        """Return the attributes of the estimator at a point of the search, to predict with."""
         coef, intercept = prepared.invert(w)
         n_nonzero, chosen = prepared.problem.units.count(coef), COLUMNS.support(coef)
         coef, intercept = self._shape(coef, intercept)
@@ -409,7 +410,7 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
         for name, value in self._attributes(prepared, result.coef).items():
             setattr(self, name, value)
         self.result_ = result
-        self.__dict__.pop("groups_", None)  # of another fit
+        self.__dict__.pop("groups_", None)  # from an earlier fit
         if result.groups is not None:
             self.groups_ = result.groups
         self.objective_ = result.objective
@@ -419,11 +420,11 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
         self.history_ = result.history
 
     def _shape(self, coef: Floats, intercept: Any) -> tuple[Floats, Any]:
-        """The attributes as scikit-learn has them: (q, n) for q responses."""
+        """Shape the attributes as in scikit-learn: (q, n) for q responses."""
         return coef.T, intercept
 
     def _warn_of_constants(self, prepared: Prepared) -> None:
-        """Name the columns that the intercept replaces; those of zeros are missed by nobody."""
+        """Warn of columns made redundant by the intercept; zero columns are not worth a warning."""
         design = prepared.centred
         if design is None or not design.is_constant.any():
             return
@@ -438,7 +439,7 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
         )
 
     def _warn_if_separable(self, X: Any, y: Any) -> None:
-        """Say so where coefficients go to infinity, which a ridge prevents."""
+        """Warn if coefficients diverge, which a ridge prevents."""
         loss = self._loss()
         if not loss.needs_ridge:
             return
@@ -455,7 +456,7 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
 
     def _predictor(self, X: Any) -> Floats:
         check_is_fitted(self)
-        # only the chosen columns are read, so that others may hold anything
+        # only the chosen columns are checked, so that others may hold anything
         chosen = self.support_
         if is_partitioned(X):
             self._check_width(X, reset=False)

@@ -1,4 +1,4 @@
-"""What the cross-validated estimators share: the grid, the folds, the choice, the metadata."""
+"""Shared by the cross-validated estimators: grid, folds, choice, metadata."""
 
 from __future__ import annotations
 
@@ -54,20 +54,20 @@ from blockl0.validate import check_choice, check_path
 Floats = NDArray[np.float64]
 
 DEFAULT_LARGEST = 20
-"""The largest budget of a path where none is given."""
+"""Default largest budget of a path."""
 CV_ATTRIBUTES = (
     "cv_scores_", "mean_scores_", "se_scores_", "best_score_", "cv_null_scores_", "cv_accuracies_",
     "guess_accuracy_", "n_passes_",
 )  # fmt: skip
-"""Of folds; rules without them leave none."""
+"""Attributes of folds; removed by rules without folds."""
 
 
 class L0LinearCV(L0Linear):
-    """What the two share: the grid, the folds, the choice, the refit."""
+    """Base class of the cross-validated estimators: grid, folds, choice, refit."""
 
     _most_by_default = DEFAULT_LARGEST
     _goes_on = False
-    # the groups are the splitter's, which asks for them itself
+    # the groups belong to the splitter, which requests them itself
     __metadata_request__fit: ClassVar = {"groups": UNUSED}
 
     def __init__(
@@ -92,14 +92,15 @@ class L0LinearCV(L0Linear):
         """Fit the path to the folds and to all data, and keep the best point.
 
         With scikit-learn's metadata routing, `groups` and other `metadata` go to the splitter and
-        to the scorer that have requested them, and so does `sample_weight` to the scorer. Without
-        it there are only groups, for the splitter, and weights, for any scorer that takes them.
+        scorer that have requested them, and `sample_weight` to the scorer if requested. Without
+        routing there are only groups, for the splitter, and weights, for any scorer that takes
+        them.
         """
         self._fit_path(X, y, sample_weight, {**metadata, "groups": groups})
         return self
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Who is given which metadata of `fit`: itself, the splitter and the scorer."""
+        """Return how the metadata of `fit` are routed: to itself, the splitter and the scorer."""
         scorer = None if self.scoring is None else get_scorer(self.scoring)
         split, score = (
             MethodMapping().add(caller="fit", callee=callee) for callee in ("split", "score")
@@ -109,9 +110,9 @@ class L0LinearCV(L0Linear):
         return router.add(scorer=scorer, method_mapping=score)
 
     def _route(self, sample_weight: Any, given: dict[str, Any]) -> tuple[Any, Any]:
-        """(metadata of the splitter, metadata of the scorer): by request where that is enabled.
+        """Return (metadata of the splitter, of the scorer), by request if routing is enabled.
 
-        Else groups are for the splitter, and weights for a scorer that takes them.
+        Otherwise groups go to the splitter, and weights to a scorer that takes them.
         """
         given = {name: values for name, values in given.items() if values is not None}
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
@@ -127,11 +128,11 @@ class L0LinearCV(L0Linear):
         data = self._read(X, y, sample_weight)
         check_choice("rule", self.rule, (*RULES, *CRITERIA))
         for name in CV_ATTRIBUTES:
-            self.__dict__.pop(name, None)  # of another fit
+            self.__dict__.pop(name, None)  # from an earlier fit
         points, seed = self._points(data.X, data.weights), self._seed()
         for_splitter, for_scorer = self._route(data.weights, metadata)
         data = data._replace(for_scorer=for_scorer)
-        # before the long part, so that wrong input is refused at once
+        # before the expensive part, so that wrong input is refused at once
         splits = self._splits(data, seed, for_splitter) if self.rule in RULES else []
         labels = self._labels(data.y)
         with fit_task(self, data.X, labels, data.weights, len(splits) + 1) as task:
@@ -142,7 +143,7 @@ class L0LinearCV(L0Linear):
         self._warn_of_constants(prepared)
 
     def _drawn_folds(self) -> dict[str, Any]:
-        """As many as `cv` says, where the rule asks for folds."""
+        """Return the number of folds and their seed; empty if the rule needs none."""
         if self.rule not in RULES:
             return {}
         n_folds = N_FOLDS if self.cv is None else self.cv
@@ -162,7 +163,7 @@ class L0LinearCV(L0Linear):
     def _fit_all(
         self, data: Data, splits: list[Any], points: Any, seed: int, task: Task
     ) -> tuple[Prepared, Path, FoldScores, Task]:
-        """The path on all rows, and the scores of all folds; of X in blocks by the same reads."""
+        """Fit the path on all rows and score all folds; with X in blocks in shared passes."""
         if isinstance(data.X, Blocks):
             jobs = self._fold_jobs(data, splits, points, seed, task)
             before, whole = data.X.n_read, task.part("path", len(splits))
@@ -185,7 +186,7 @@ class L0LinearCV(L0Linear):
     def _fold_jobs(
         self, data: Data, splits: list[Any], points: Any, seed: int, task: Task
     ) -> list[Any]:
-        """The arguments of `score_fold` for every fold."""
+        """Return the arguments of `score_fold` for every fold."""
         factors = fold_factors(self, data, splits)
         return [
             (self, data, split, points, seed, task.part("fold", i), factors[i])
@@ -193,7 +194,7 @@ class L0LinearCV(L0Linear):
         ]
 
     def _gather(self, found: list[FoldScores], points: Any) -> FoldScores:
-        """The scores of all folds, (folds, p), and their nulls, (folds,)."""
+        """Collect the scores of all folds, (folds, p), and their nulls, (folds,)."""
         shape = len(found), len(points)
         return FoldScores(
             np.array([fold.scores for fold in found]).reshape(shape),
@@ -202,7 +203,7 @@ class L0LinearCV(L0Linear):
         )
 
     def _choose(self, path: Path, prepared: Prepared, folds: FoldScores, points: Any) -> None:
-        """The point that the rule takes."""
+        """Choose the point by the rule."""
         if self.rule in RULES:
             found = folds.scores[:, : len(path)]
             chosen, mean, error = choose_by_score(found, path.n_nonzero, self.rule)
@@ -226,7 +227,7 @@ class L0LinearCV(L0Linear):
         self._keep_path(path, prepared, chosen)
 
     def _keep_readable(self, data: Data, folds: FoldScores) -> None:
-        """Keep what people read: standard deviations, and scores if they are the estimator's."""
+        """Store readable results: standard deviations, and the estimator's own scores."""
         self.path_ = replace(self.path_, spreads=spreads(data.X))
         if self.scoring is None and self.rule in RULES:
             self.cv_null_scores_ = folds.null
@@ -235,7 +236,7 @@ class L0LinearCV(L0Linear):
                 self.guess_accuracy_ = guess_share(data.y, data.weights)
 
     def _points(self, X: Any, weights: Any) -> list[tuple[float, int]]:
-        """(price, budget) along the path: 0..K for a number K, or the budgets given."""
+        """Return (price, budget) along the path: 0..K for a number K, or the given budgets."""
         n_kept, budgets = self._n_kept(X.shape[1]), self.n_nonzero_coefs
         units = self._units(X.shape[1])
         n_units = units.number(X.shape[1])

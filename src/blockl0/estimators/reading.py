@@ -1,4 +1,4 @@
-"""How coefficients read: their units, pairs that cancel, products, classes without an error."""
+"""Interpretation of coefficients: units, cancelling pairs, products, perfect separation."""
 
 from __future__ import annotations
 
@@ -20,20 +20,21 @@ from blockl0.text import LISTED, weighted_sum
 Floats = NDArray[np.float64]
 
 UNITS_DIFFER = 10.0
-"""Ratio of standard deviations from which coefficients per unit cannot be compared by eye."""
+"""Ratio of standard deviations above which coefficients per unit are hard to compare."""
 CORRELATED, CANCEL = 0.8, 0.6
-"""A pair of columns is opposed when the size of its correlation is at least the first, and both
-together move the prediction by less than the second times what the larger would alone."""
+"""Opposed pairs have at least the first correlation, in absolute value, and together move the
+prediction by less than the second times what the larger would alone.
+"""
 POWER = re.compile(r"\s*(\^|\*\*)\s*\d+$|[²³]$")
 TINY = float(np.finfo(float).tiny)
 MANY_COEFS = 0.2
-"""Coefficients for each row from which groups are said to be many."""
+"""Coefficients per row from which groups have many."""
 LEAK = (
     ", up to a constant and rounding: an identity, not a finding. If these columns become known "
     "only with the target, they cannot predict it; leave them out."
 )
 MOST_COMPARED = 500
-"""Columns up to which all pairs are looked at."""
+"""Columns up to which all pairs are checked."""
 
 
 class Opposed(NamedTuple):
@@ -46,7 +47,7 @@ class Opposed(NamedTuple):
     together: float
 
     def parts(self, names: Sequence[str]) -> list[Any]:
-        """What a reader should know of it; names are lists of one text."""
+        """Describe the pair in parts; names are lists of one text."""
         one, other = self.effects
         text = (
             f" are correlated ({self.correlation:.2f}) and their effects nearly cancel: {one:.3g} "
@@ -56,12 +57,12 @@ class Opposed(NamedTuple):
         return [[names[self.first]], " and ", [names[self.second]], text]
 
     def sentence(self, names: Sequence[str]) -> str:
-        """The same as text."""
+        """Describe the pair as text."""
         return "".join(f"“{p[0]}”" if isinstance(p, list) else p for p in self.parts(names))
 
 
 def spreads(X: Any) -> Floats:
-    """The standard deviation of every column of X, dense, sparse, in blocks or moments, (n,)."""
+    """Compute the standard deviation of every column of X, in any storage, (n,)."""
     if isinstance(X, Moments | Blocks):
         return X.spreads
     if not sp.issparse(X):
@@ -72,7 +73,7 @@ def spreads(X: Any) -> Floats:
 
 
 def rows_like(X: Any, columns: NDArray[np.int64]) -> Any:
-    """Some columns of X, dense or sparse; of moments, rows with their spreads and correlations.
+    """Take some columns of X; for moments, rows with the same spreads and correlations.
 
     With the factor R of k centred columns above −R, means are zero and products are those of all
     rows.
@@ -84,16 +85,17 @@ def rows_like(X: Any, columns: NDArray[np.int64]) -> Any:
 
 
 def units_differ(spread: ArrayLike) -> bool:
-    """Whether the standard deviations of columns are far apart."""
+    """Check if the standard deviations of columns differ widely."""
     spread = np.asarray(spread, dtype=np.float64)
     known = spread[spread > 0.0]
     return bool(known.size) and float(known.max() / known.min()) > UNITS_DIFFER
 
 
 def opposed_pairs(X: Any, coef: Any, groups: Any = None) -> list[Opposed]:
-    """The pairs of the chosen columns X (m, k) that are opposed by coef (k,) or (k, n_classes).
+    """Find pairs of the chosen columns X (m, k) that are opposed by coef (k,) or (k, n_classes).
 
-    Columns of one of the `groups` (k,), as values of a category, are read together anyway.
+    Columns of the same group in `groups` (k,), such as levels of a category, are read together
+    anyway.
     """
     if not 2 <= X.shape[1] <= MOST_COMPARED:
         return []
@@ -111,7 +113,7 @@ def opposed_pairs(X: Any, coef: Any, groups: Any = None) -> list[Opposed]:
         effects = coef[[i, j]] * spread[[i, j], None]
         together = np.sqrt(np.maximum((effects**2).sum(0) + 2.0 * r * effects.prod(0), 0.0))
         sizes = np.abs(effects).max(0)
-        # of several classes those where the pair matters
+        # for several classes those where the pair matters
         shares = np.where(sizes >= 0.5 * max(sizes.max(), TINY), together / (sizes + TINY), np.inf)
         at = int(np.argmin(shares))
         one, other = effects[:, at].tolist()
@@ -121,7 +123,7 @@ def opposed_pairs(X: Any, coef: Any, groups: Any = None) -> list[Opposed]:
 
 
 def factors_of(name: str, known: Collection[str]) -> tuple[str, ...]:
-    """The known columns of which a column is the product or a power, by its name; () for others.
+    """Return the known columns that a product or power consists of, by its name; else ().
 
     As ``a*b``, ``a:b``, ``a × b``, ``a b`` (scikit-learn's `PolynomialFeatures`), ``a^2``, ``a²``.
     """
@@ -133,14 +135,14 @@ def factors_of(name: str, known: Collection[str]) -> tuple[str, ...]:
 
 
 def guess_share(codes: Any, weights: Any = None) -> float:
-    """The share of rows that guessing the commonest class gets right."""
+    """Compute the accuracy of always guessing the most frequent class."""
     _, inverse = np.unique(codes, return_inverse=True)
     totals = np.bincount(inverse, weights)
     return float(totals.max() / totals.sum())
 
 
 def crowded(n_chosen: int, n_coefs: int, n_rows: int) -> str | None:
-    """What to know where groups bring many coefficients for few rows; None where they do not."""
+    """Warn if groups have many coefficients for few rows; None if not."""
     if n_coefs == n_chosen or n_coefs <= MANY_COEFS * n_rows:
         return None
     return (
@@ -173,7 +175,7 @@ def determined(
 
 
 def separation(accuracy: float, ridge: float) -> str | None:
-    """What to know where a fit gets all its rows right; None where it does not, or of numbers."""
+    """Warn if a fit classifies all its rows correctly; None if not, or for numbers."""
     if not accuracy >= 1.0:
         return None
     held = (

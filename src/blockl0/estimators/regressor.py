@@ -1,4 +1,4 @@
-"""`L0Regressor`: numbers."""
+"""`L0Regressor`, for numbers."""
 
 from __future__ import annotations
 
@@ -29,55 +29,55 @@ class L0Regressor(RegressorMixin, L0Linear):
     ½(y − x'w − b)², summed: scikit-learn's 1/(2m) scaling corresponds to alpha/m and ridge/m.
     Columns are not scaled; with ridge = 0 their units do not matter.
 
-    As a step that selects columns use `BestSubsetSelector`: scikit-learn's `SelectFromModel` drops
-    coefficients below their mean unless it is given ``threshold=1e-12``. With scikit-learn 1.9,
-    `set_callbacks` shows the rounds of the search, as ``model.set_callbacks(ProgressBar())``.
+    To select columns in a pipeline use `BestSubsetSelector`: scikit-learn's `SelectFromModel`
+    drops coefficients below their mean unless given ``threshold=1e-12``. With scikit-learn 1.9,
+    `set_callbacks` shows the rounds of the search, as in ``model.set_callbacks(ProgressBar())``.
 
     Parameters
     ----------
     n_nonzero_coefs : int, optional
-        At most so many columns. When neither this nor `alpha` is given, 10, but no more than there
-        are columns, or half as many as distinct rows; `L0RegressorCV` chooses it from the data.
+        Largest number of columns. If neither this nor `alpha` is given, 10, but at most the number
+        of columns and half the number of distinct rows; `L0RegressorCV` chooses it from the data.
     alpha : float, optional
         Price of a column, in units of the objective. Alone, or with `n_nonzero_coefs`.
     ridge : float, default=0.0
         Weight of half the squared norm of the coefficients.
     loss : "squared" (default), "huber", "poisson", "gamma", "tweedie" or a Loss
-        "poisson", for counts, "gamma", for positive amounts, and "tweedie", for amounts of which
-        many are zero, predict exp(x'w + b). A parameter is given as in ``"huber:0.5"``, or with the
-        object, as ``Huber(delta=0.5)``; a loss of one's own is an object as well.
+        "poisson" (counts), "gamma" (positive amounts) and "tweedie" (amounts with many zeros)
+        predict exp(x'w + b). A parameter is given as in ``"huber:0.5"``, or with the object, as in
+        ``Huber(delta=0.5)``; custom losses are objects as well.
     fit_intercept : bool, default=True
-        A column that is constant, up to 8 units in the last place, then gets no coefficient; a
-        `ConstantColumnWarning` names it.
+        Constant columns, up to 8 units in the last place, then get no coefficient; a
+        `ConstantColumnWarning` names them.
     keep : array-like, optional
-        Columns that always stay, as numbers, names or a mask; they count towards the budget.
+        Columns that always stay, as indices, names or a mask; they count towards the budget.
     feature_groups : array-like (n,), list of lists or dict, optional
-        A label for every column; columns of one label enter and leave together, and the budget
-        counts groups. Or the columns of each group, by number or name, as {label: columns}. See
-        `blockl0.groups_of` for those of an encoder.
+        A label for every column; columns with the same label enter and leave together, and the
+        budget counts groups. Or the columns of each group, by index or name, as {label: columns}.
+        See `blockl0.groups_of` for those of an encoder.
     bounds : (low, high) or dict, optional
-        Of the coefficients, numbers or one for each column, with low <= 0 <= high; or
-        {column: (low, high)}, None being no bound.
+        Bounds on coefficients, numbers or arrays, with low <= 0 <= high; or
+        {column: (low, high)}, with None for no bound.
     positive : bool or array-like, optional
-        True, or the columns, as numbers, names or a mask, whose coefficients may not be negative.
+        True, or the columns, as indices, names or a mask, whose coefficients may not be negative.
     costs : array-like (n,) or dict, optional
-        What a column, or group, costs in units of `alpha`; {column or label: cost}, others costing
-        1. Not with a budget.
+        Cost of each column or group in units of `alpha`; or {column or label: cost}, others
+        costing 1. Not with a budget.
     method : "refit" (default) or "exact"
-        "exact" goes on until the subset is proven to be the best one, or `time_limit` is reached:
-        ``result_.gap`` says what is proven. Losses other than "squared", and more columns than
-        rows, need a `ridge`; without one a `ConvergenceWarning` says that no bound exists.
+        "exact" continues until the subset is proven optimal or `time_limit` is reached:
+        ``result_.gap`` is the proven gap. Losses other than "squared", and more columns than rows,
+        need a `ridge`; without one a `ConvergenceWarning` says that no bound exists.
     effort : "fast", "balanced" (default), "thorough" or int
-        How long method "refit" looks for better subsets.
+        Effort of method "refit".
     time_limit : float, optional
-        Seconds; the best subset so far is then taken.
+        Seconds, after which the best subset so far is returned.
     random_state : int, RandomState, Generator or None
         Same seed, same answer.
     verbose : int or bool, default=0
-        Log progress every so many seconds.
+        Log progress every `verbose` seconds.
     n_jobs : int, optional
-        Threads of method "refit"; two are used where `effort` is more than "balanced", −1 for all
-        cores. The answer does not depend on it.
+        Threads of method "refit", −1 for all cores; by default two if `effort` is more than
+        "balanced". The result does not depend on it.
 
     Attributes
     ----------
@@ -86,21 +86,21 @@ class L0Regressor(RegressorMixin, L0Linear):
     support_ : ndarray of int
         The selected columns.
     n_nonzero_ : int
-        How many; of groups, where there are some.
+        Number of selected columns, or groups if there are any.
     groups_ : tuple
-        The labels of the selected groups, where there are some.
+        The labels of the selected groups, if there are any.
     objective_ : float
-        What was minimized, at the answer.
+        The objective at the solution.
     certificate_ : Certificate or None
         How strong a local minimum it is proven to be.
     status_ : Status
         Why the search stopped; ``status_.message`` says it in words.
     result_ : Result
-        The whole answer of `blockl0.solve`, with `lower_bound` and `gap` where a bound is known.
+        The result of `blockl0.solve`, with `lower_bound` and `gap` if a bound is known.
     n_iter_ : int
     history_ : History
     moments_ : Moments
-        Of all rows, after `partial_fit`.
+        Moments of all rows, after `partial_fit`.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -123,19 +123,19 @@ class L0Regressor(RegressorMixin, L0Linear):
         """Fit to X (n_samples, n_features), dense or sparse, and y (n_samples,).
 
         Several responses (n_samples, q) of the squared loss share one support. `blockl0.Moments`
-        stand for all three.
+        replace all three.
         """
-        self.__dict__.pop("moments_", None)  # of rows that are forgotten now
+        self.__dict__.pop("moments_", None)  # of the rows of an earlier fit
         self._fit(X, y, sample_weight)
         return self
 
     @available_if(_can_go_on)
     @one_blas_thread()
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> L0Regressor:
-        """Fit to these rows and to all that earlier calls were given; squared loss only.
+        """Update the fit with further rows; squared loss only.
 
-        Only their `Moments` are kept, as `moments_`; the answer is that of a fit to all rows at
-        once, and rows without weight count for nothing. A call of `fit` begins anew.
+        Only `Moments` of the rows are kept, as `moments_`; the result equals that of a fit to all
+        rows at once. Rows without weight are ignored. A call of `fit` starts afresh.
         """
         moments = getattr(self, "moments_", None)
         is_first = moments is None
@@ -146,17 +146,17 @@ class L0Regressor(RegressorMixin, L0Linear):
         moments.update(data.X, data.target, sample_weight)
         names = getattr(self, "feature_names_in_", None)
         moments.feature_names = None if names is None else tuple(map(str, names))
-        if moments.n_samples > 0:  # else there is nothing to fit as yet
+        if moments.n_samples > 0:  # otherwise there is nothing to fit yet
             self._fit(moments, None, None)
         self.moments_ = moments
         return self
 
     def predict(self, X: Any) -> Floats:
-        """The mean for every row of X: x'w + b, or its exponential for losses with a log link."""
+        """Predict the mean for every row of X: x'w + b, or its exponential with a log link."""
         return self._loss().mean(self._predictor(X))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R²; with a log link D², the share of the deviance that is explained."""
+        """Compute R²; with a log link D², the explained share of the deviance."""
         return self._loss().score(self._predictor(X), y, sample_weight)
 
     def __sklearn_tags__(self) -> Any:

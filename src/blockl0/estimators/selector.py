@@ -1,4 +1,4 @@
-"""`BestSubsetSelector`: the choice of columns as a step of a pipeline."""
+"""`BestSubsetSelector`, column selection as a step of a pipeline."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Floats = NDArray[np.float64]
 
 
 LABELS_RIDGE = 1e-3
-"""Of a selector for labels."""
+"""Default ridge of a selector for labels."""
 COPIED = (
     "coef_", "intercept_", "support_", "n_nonzero_", "objective_", "certificate_", "status_",
     "n_iter_", "history_", "result_", "groups_",
 )  # fmt: skip
-"""Attributes of its model that a selector has, too."""
+"""Attributes of its model that a selector also has."""
 
 
 @shares_entries(L0Regressor)
@@ -99,7 +99,7 @@ class BestSubsetSelector(SelectorMixin, L0Linear):
     @with_callbacks
     @one_blas_thread()
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BestSubsetSelector:
-        """Find the columns of X that predict y."""
+        """Select the columns of X that predict y best."""
         is_labels = self._loss().takes_labels
         kind = L0Classifier if is_labels else L0Regressor
         several = not is_labels and self._fact("takes_responses")
@@ -116,7 +116,7 @@ class BestSubsetSelector(SelectorMixin, L0Linear):
         with fit_task(self, X, y, sample_weight, n_parts=1) as task:
             with task.part("model", 0).around(self.estimator_):
                 self.estimator_.fit(X, y, sample_weight)
-            self.__dict__.pop("groups_", None)  # of another fit
+            self.__dict__.pop("groups_", None)  # from an earlier fit
             for name in COPIED:
                 if hasattr(self.estimator_, name):
                     setattr(self, name, getattr(self.estimator_, name))

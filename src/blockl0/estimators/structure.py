@@ -1,4 +1,4 @@
-"""Groups, bounds and costs by the names of columns; and the groups that encoders make."""
+"""Groups, bounds and costs by column name, and the groups of encoders."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 
 
 def numbered(what: str, columns: Any, names: Any, n_features: int) -> list[int]:
-    """The numbers of columns that are given by number or by name."""
+    """Convert columns given by index or name to indices."""
     if isinstance(columns, str) or np.ndim(columns) == 0:
         columns = [columns]
     return [_number(what, column, names, n_features) for column in columns]
@@ -39,7 +39,7 @@ def _number(what: str, column: Any, names: Any, n_features: int) -> int:
 
 
 def group_labels(feature_groups: Any, names: Any, n_features: int) -> Any:
-    """Labels for all columns from {label: columns}, others being alone; anything else as it is."""
+    """Convert {label: columns} to labels of all columns, others alone; keep anything else."""
     if not isinstance(feature_groups, Mapping):
         return feature_groups
     labels: list[Any] = [None] * n_features
@@ -51,7 +51,7 @@ def group_labels(feature_groups: Any, names: Any, n_features: int) -> Any:
                     f"{labels[j]!r} and {label!r}."
                 )
             labels[j] = label
-    # a column by itself goes by its own name, or number, unless a group has that name
+    # a column on its own is labelled by its name or index, unless a group has that label
     taken = set(feature_groups)
     own = range(n_features) if names is None else map(str, names)
     alone = [name if name not in taken else ("column", name) for name in own]
@@ -59,7 +59,7 @@ def group_labels(feature_groups: Any, names: Any, n_features: int) -> Any:
 
 
 def bound_arrays(bounds: Any, names: Any, n_features: int) -> Any:
-    """(low, high) from {column: (low, high)}, others being free; anything else as it is."""
+    """Convert {column: (low, high)} to arrays (low, high), others free; keep anything else."""
     if not isinstance(bounds, Mapping):
         return bounds
     low, high = np.full(n_features, -np.inf), np.full(n_features, np.inf)
@@ -76,7 +76,7 @@ def bound_arrays(bounds: Any, names: Any, n_features: int) -> Any:
 
 
 def positive_columns(positive: Any, names: Any, n_features: int) -> Any:
-    """Column numbers from names; anything else as it is."""
+    """Convert column names to indices; keep anything else."""
     if positive is None or isinstance(positive, bool | np.bool_):
         return positive
     if isinstance(positive, str) or np.asarray(positive).dtype.kind in "OUST":
@@ -85,24 +85,23 @@ def positive_columns(positive: Any, names: Any, n_features: int) -> Any:
 
 
 def unit_costs(costs: Any, names: Any, n_features: int, has_groups: bool) -> Any:
-    """Costs by number of column from those by name, where columns are alone; else as they are."""
+    """Convert costs by name to costs by index if there are no groups; keep anything else."""
     if not isinstance(costs, Mapping) or has_groups:
         return costs
     return {_number("costs", column, names, n_features): cost for column, cost in costs.items()}
 
 
 def groups_of(transformer: Any) -> list[str]:
-    """The labels of the columns that a fitted encoder makes, one for each: where they come from.
+    """Label the columns made by a fitted encoder by the input column they come from.
 
-    Columns that one input column was turned into, as the levels of a category or the powers of a
-    number, have its name as their label, so that they are one group.
+    Columns made from the same input column, such as the levels of a category or the powers of a
+    number, have its name as their label, so that they form one group.
 
     Parameters
     ----------
     transformer : OneHotEncoder, ColumnTransformer, or a Pipeline that ends with one
-        Fitted. A ColumnTransformer may hold any transformers: of those that it does not know, one
-        of a single column makes all of it, as the terms of a spline, and one of several must make
-        as many.
+        Fitted. A ColumnTransformer may hold any transformers: an unknown one of a single column
+        may make any number, such as the terms of a spline, and one of several must make as many.
 
     Returns
     -------
@@ -131,16 +130,16 @@ def groups_of(transformer: Any) -> list[str]:
 
 
 def _of_encoder(encoder: Any) -> list[str]:
-    """One label for each level that is kept, that of the input column."""
+    """Label each kept level with its input column."""
     names = _input_names(encoder)
     made = _counts(encoder)
     return [str(name) for name, count in zip(names, made, strict=True) for _ in range(count)]
 
 
 def _counts(encoder: Any) -> list[int]:
-    """How many columns an encoder makes of each input column."""
+    """Count the columns that an encoder makes of each input column."""
     if not hasattr(encoder, "drop_idx_"):
-        # an ordinal encoder, or another that makes one of each
+        # an ordinal encoder, or another that keeps the number of columns
         return [1] * len(encoder.categories_)
     infrequent = getattr(encoder, "infrequent_categories_", [None] * len(encoder.categories_))
     counts = []
@@ -157,7 +156,7 @@ def _input_names(transformer: Any) -> list[str]:
 
 
 def _of_pipeline(pipeline: Any) -> list[str]:
-    """The labels of the last step that makes columns; steps around it must not change them."""
+    """Return the labels of the last step that makes columns; other steps must not change them."""
     found = None
     for _, step in pipeline.steps:
         if step is None or isinstance(step, str):
@@ -175,7 +174,7 @@ def _of_pipeline(pipeline: Any) -> list[str]:
 
 
 def _of_column_transformer(transformer: Any) -> list[str]:
-    """The labels of all parts, in the order of their output."""
+    """Return the labels of all parts, in the order of their output."""
     labels: list[Any] = [None] * len(transformer.get_feature_names_out())
     names = _input_names(transformer)
     for name, part, columns in transformer.transformers_:
@@ -187,7 +186,7 @@ def _of_column_transformer(transformer: Any) -> list[str]:
 
 
 def _chosen(columns: Any, names: list[str]) -> list[str]:
-    """The names of the input columns of a part of a ColumnTransformer."""
+    """Return the names of the input columns of a part of a ColumnTransformer."""
     if isinstance(columns, slice):
         return list(np.array(names, dtype=object)[columns])
     columns = np.atleast_1d(np.asarray(columns))
@@ -200,7 +199,7 @@ def _of_part(part: Any, inputs: list[str], size: int) -> list[str]:
     try:
         found = inputs if isinstance(part, str) else groups_of(part)
     except TypeError:
-        # whatever is made of one column comes from it, as the terms of a spline
+        # everything made of a single column belongs to it, such as the terms of a spline
         found = inputs * size if len(inputs) == 1 else inputs
     if len(found) != size:
         raise ValueError(

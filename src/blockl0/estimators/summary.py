@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 WIDTH = 88
-"""Characters of a line of the notes."""
+"""Width of the notes, in characters."""
 TITLES = {
     "feature": "feature",
     "coef": "coefficient",
@@ -33,16 +33,16 @@ class Summary:
     Attributes
     ----------
     columns : dict
-        "feature" and "coef" (for several classes the norm over them), and with data: "per_sd", the
+        "feature" and "coef" (for several classes their norm), and with data: "per_sd", the
         coefficient times the standard deviation of its column; "entry", the size of the smallest
-        subset of the path that holds it; "drop_one", by how much the objective rises without it,
-        the others re-fitted; "again", the share of half-samples that choose it.
+        subset of the path that contains it; "drop_one", the rise of the objective without it, the
+        others re-fitted; "again", the share of half-samples that select it.
     heading : str
     notes : tuple of str
     cautions : tuple of str
-        Notes on coefficients that are not to be taken at their word.
+        Warnings about the interpretation of coefficients.
     index : ndarray of int
-        The number of each column in X.
+        The index of each column in X.
     """
 
     columns: dict[str, NDArray[Any]]
@@ -52,7 +52,7 @@ class Summary:
     index: NDArray[np.int64]
 
     def to_frame(self) -> Any:
-        """The table as a pandas DataFrame."""
+        """Convert the table to a pandas DataFrame."""
         import pandas as pd
 
         return pd.DataFrame(self.columns)
@@ -72,7 +72,7 @@ class Summary:
         return "\n".join([self.heading, rule, lines[0], rule, *lines[1:], rule, *notes])
 
     def _repr_html_(self) -> str:
-        """The same as HTML, for notebooks; names from the data are escaped."""
+        """Format the table as HTML for notebooks, escaping names from the data."""
         texts = [self._texts(name) for name in self.columns]
         head = "".join(_html_cell("th", TITLES[name], j) for j, name in enumerate(self.columns))
         body = "".join(
