@@ -1,4 +1,4 @@
-"""The command line. Commands are loaded when they are named, and import what is heavy inside."""
+"""The command line. Commands are loaded by name, and import what is slow inside."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ COMMANDS = (
 
 
 class Commands(click.Group):
-    """The commands, each loaded from its own file when it is asked for."""
+    """Group of commands, each loaded from its own file on demand."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All names, in an order that makes sense."""
+        """List all names, in the order of the help."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of a name."""
+        """Load the command of a name."""
         if cmd_name not in COMMANDS:
             return None
         return import_module(f"blockl0.cli.{cmd_name}").command

@@ -1,4 +1,4 @@
-"""`blockl0 certify`: what is proven about an answer."""
+"""`blockl0 certify`: what is proven about a solution."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from blockl0.cli import options as shared
 from blockl0.cli.output import DATA, INTERRUPTED, NOT_PROVEN, Job, Refused, bullet, names_line
 
 PROBLEM = ("ridge", "keep", "positive", "bounds")
-"""Options of the problem that a model file knows."""
+"""Options of the problem that a model file stores."""
 SECONDS = 60.0
-"""For the exact search, where no limit is given."""
+"""Default time limit of the exact search."""
 
 
 @click.command("certify", short_help="Say what is proven about a choice.")
@@ -73,7 +73,7 @@ def command(**options: Any) -> None:
 
 
 def _point(job: Job, options: dict[str, Any]) -> tuple[Any, Any, Any, bool]:
-    """(the data, the problem, the coefficients to be judged, whether Ctrl-C cut their search)."""
+    """Return (data, problem, coefficients to certify, whether Ctrl-C cut their search)."""
     from blockl0.cli.data import bind, check_names, check_size, load
     from blockl0.cli.fit import fit_k
 
@@ -94,7 +94,7 @@ def _point(job: Job, options: dict[str, Any]) -> tuple[Any, Any, Any, bool]:
 
 
 def _of_problem(problem: Any, coef: Any) -> Any:
-    """Coefficients (n,), (1, n) or (n_classes, n) in the shape that the problem has."""
+    """Reshape coefficients (n,), (1, n) or (n_classes, n) for the problem."""
     return coef.T.reshape(problem.zero().shape)
 
 
@@ -110,7 +110,7 @@ def _saved_point(job: Job, options: dict[str, Any]) -> tuple[Any, Any, Any, bool
     reading = stored(options["model"], check_reading, model.metadata)
     if known is None or not reading:
         raise Refused(f"{options['model']} does not tell the problem it solves; fit it here.", DATA)
-    # files from before there were bounds, and before categories were chosen as a whole
+    # files from before bounds, and before categories were selected as a whole
     known = {"positive": [], "bounds": [], **known}
     reading = {"levels": "separate", **reading}
     _refuse_others(
@@ -140,12 +140,12 @@ def _saved_point(job: Job, options: dict[str, Any]) -> tuple[Any, Any, Any, bool
 
 
 def _kind_of(fingerprint: Any) -> str:
-    """Of what it is: of columns, or of rows in their order."""
+    """Return the kind of a fingerprint: of columns, or of rows in order."""
     return str(fingerprint).partition(":")[0]
 
 
 def _refuse_others(stored: dict[str, Any], options: dict[str, Any]) -> None:
-    """The model brings its own problem and its own way to read: other ones cannot be asked for."""
+    """Refuse options that contradict the problem and reading stored with the model."""
     from click.core import ParameterSource
 
     from blockl0.tables.csv_text import DIALECT
@@ -183,7 +183,7 @@ def _claims(job: Job, data: Any, problem: Any, w: Any, options: dict[str, Any]) 
 
 
 def _stationary(data: Any, problem: Any, w: Any, level: Any, options: dict[str, Any]) -> Any:
-    """Whether a change of so many columns helps."""
+    """Certify that no change of so many columns helps."""
     from blockl0.certificate import certify_problem, true_loss, words
     from blockl0.errors import OutOfReachError
 
@@ -196,7 +196,7 @@ def _stationary(data: Any, problem: Any, w: Any, level: Any, options: dict[str, 
             n_samples=n_samples,
         )  # fmt: skip
     except OutOfReachError as error:
-        # where only the loss itself can tell, samples cannot be asked for
+        # where only the loss itself can be tested, there are no samples
         is_model = not true_loss.applies(problem)
         said = words.unknown_claim(level, n_samples is not None) if is_model else f"{error}"
         return _out_of_reach(level, said)
@@ -215,12 +215,12 @@ def _stationary(data: Any, problem: Any, w: Any, level: Any, options: dict[str, 
 
 
 def _out_of_reach(level: Any, said: str) -> dict[str, Any]:
-    """The record of a claim that is not known."""
+    """Return the record of an unknown claim."""
     return {"claim": f"block-{level}", "holds": None, "complete": False, "words": said}
 
 
 def _optimal(job: Job, data: Any, problem: Any, w: Any, options: dict[str, Any]) -> dict[str, Any]:
-    """Whether any other choice is better; a lower bound where time runs out."""
+    """Prove that no other choice is better, or a lower bound if time runs out."""
     from blockl0.certificate import words
     from blockl0.certificate.proof import Choice
     from blockl0.cli.progress import ProofWatch, progress
@@ -250,7 +250,7 @@ def _optimal(job: Job, data: Any, problem: Any, w: Any, options: dict[str, Any])
 
 
 def _judge(problem: Any, support: Any, here: float, found: Any) -> tuple[Any, float]:
-    """(what an exact search proves of a point, how far the point is above the lower bound)."""
+    """Return (what an exact search proves of a point, its gap to the lower bound)."""
     from blockl0.certificate.proof import Proof, is_better, objective_at_zero
 
     at_zero = objective_at_zero(problem)
@@ -258,7 +258,7 @@ def _judge(problem: Any, support: Any, here: float, found: Any) -> tuple[Any, fl
         better = problem.units.of(found.support)
         known = Proof("none").refuted(support, here, better, found.objective)
         return known, (here - found.lower_bound) / here
-    # a bound that is not better by more than rounding is no bound above it
+    # a bound within rounding of the objective leaves no gap
     gap = (here - found.lower_bound) / here if is_better(found.lower_bound, here, at_zero) else 0.0
     return Proof("none").bounded(gap), gap
 

@@ -88,7 +88,7 @@ def command(**options: Any) -> None:
 
 
 def _able(job: Job, problem: Any, asked: Sequence[str], usual: Sequence[str]) -> list[str]:
-    """The methods to run: those asked for, or the usual ones that know such a problem."""
+    """Return the methods to run: those requested, or the usual ones that take the problem."""
     from blockl0.solve import METHODS as ALL
     from blockl0.units import COLUMNS
 
@@ -112,7 +112,7 @@ def _able(job: Job, problem: Any, asked: Sequence[str], usual: Sequence[str]) ->
 def _run_all(
     job: Job, data: Any, bound: Any, methods: Any, options: dict[str, Any]
 ) -> tuple[list[dict[str, Any]], bool]:
-    """The answers of the methods, and whether Ctrl-C came in between."""
+    """Run all methods; return their rows, and whether Ctrl-C was pressed."""
     from blockl0.cli.progress import progress
 
     rows: list[dict[str, Any]] = []
@@ -160,7 +160,7 @@ def _run(
 
 
 def _ranked(rows: list[dict[str, Any]], least: float) -> list[dict[str, Any]]:
-    """The best first, with what each shares with it; objectives below `least` are equal."""
+    """Sort by objective and count shared columns; objectives below `least` are equal."""
     rows = sorted(rows, key=lambda row: max(row["objective"], least))
     best = set(rows[0]["columns"])
     return [row | {"same_as_best": len(best & set(row["columns"]))} for row in rows]

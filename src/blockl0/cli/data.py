@@ -20,27 +20,27 @@ from blockl0.tables.targets import clean_targets, split_targets
 from blockl0.text import clause, listing
 
 NUMBERS = "squared"
-"""The loss that is taken for numbers where none is given."""
+"""Default loss for numbers."""
 LABELS = "logistic"
-"""The loss that is taken for labels where none is given."""
+"""Default loss for labels."""
 MOST_LABELS = 20
-"""Labels that are always taken for classes; more may be half as many as rows."""
+"""Labels always accepted as classes; more may be up to half the number of rows."""
 COLUMNS = (
     "target", "text", "impute", "dates", "drop", "max_levels", "date_order", "as_category",
     "as_number", "levels",
 )  # fmt: skip
-"""The options that say what is done with columns."""
+"""Options that say how to treat columns."""
 READING = (*COLUMNS, "na", "header", "decimal", "format", "sheet", *DIALECT, "test", "seed")
-"""The options that decide which rows and columns a fit sees; a model file remembers them."""
+"""Options that determine the rows and columns of a fit, stored in a model file."""
 BOUNDS = ("positive", "bounds")
-"""The options that bound coefficients; a model file remembers them with its problem."""
+"""Options that bound coefficients, stored in a model file with its problem."""
 MUCH_WIDER = 3.0
-"""Ratio of standard deviations of targets from which the widest decides nearly alone."""
+"""Ratio of standard deviations of targets above which the widest dominates."""
 
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """The rows for the fit, those held out, and the loss that goes with the target."""
+    """The rows of the fit, held-out rows, and the loss for the target."""
 
     table: Table
     loss: str
@@ -50,26 +50,26 @@ class Data:
 
     @property
     def X(self) -> Any:
-        """Of the fit."""
+        """Training columns."""
         return self.table.X
 
     @property
     def y(self) -> Any:
-        """Of the fit, in the form that the loss wants."""
+        """Training target, encoded for the loss."""
         return self._coded(self.table.y)
 
     @property
     def n_units(self) -> int:
-        """Columns of the table to choose from; a category is one, however many columns of X."""
+        """Number of candidate columns of the table; a category counts once."""
         return len(self.table.units)
 
     @property
     def unit_names(self) -> list[str]:
-        """Of these."""
+        """Names of the candidate columns."""
         return [unit.name for unit in self.table.units]
 
     def names_of(self, columns: Any) -> list[str]:
-        """What some columns of X are called: the category in place of its values."""
+        """Name some columns of X, with categories in place of their levels."""
         chosen = np.unique(self.table.unit_of[np.asarray(columns, dtype=np.int64)])
         return [self.table.units[int(unit)].name for unit in chosen]
 
@@ -85,11 +85,11 @@ class Data:
 
     @property
     def metric(self) -> str:
-        """The name of the score."""
+        """Name of the score."""
         return get_loss(self.loss).words.score
 
     def scores(self, model: Any) -> dict[str, Any]:
-        """The scores of an estimator on its own rows and on those held out."""
+        """Score an estimator on its own rows and on held-out rows."""
         scores = {"metric": self.metric, **self._scores("train", model, self.X, self.y)}
         scores["n_train"] = self.table.X.shape[0]
         if self.X_test is not None:
@@ -98,7 +98,7 @@ class Data:
         return scores
 
     def _scores(self, name: str, model: Any, X: Any, y: Any) -> dict[str, Any]:
-        """The score on some rows; of several targets the mean, and that of each."""
+        """Score some rows; with several targets the mean, and each of them."""
         scores: dict[str, Any] = {name: float(model.score(X, y))}
         if np.ndim(y) == 2:
             each = self.scores_of_each(y, model.predict(X))
@@ -106,7 +106,7 @@ class Data:
         return scores
 
     def scores_of_each(self, y: Any, prediction: Any) -> list[float]:
-        """Of every target, for losses whose predictor is the prediction itself."""
+        """Score every target, for losses whose predictor is the prediction itself."""
         loss = get_loss(self.loss)
         return [float(loss.score(prediction[:, j], y[:, j])) for j in range(y.shape[1])]
 
@@ -116,7 +116,7 @@ class Data:
 
 
 def stored(path: Any, check: Callable[..., Any], *given: Any) -> Any:
-    """What the command line has stored in a model file, checked."""
+    """Read and check what the command line has stored in a model file."""
     from blockl0.model_file import ModelFileError
 
     try:
@@ -126,13 +126,13 @@ def stored(path: Any, check: Callable[..., Any], *given: Any) -> Any:
 
 
 def decimal_of(model: Any) -> str | None:
-    """How the data of a model wrote their numbers, where the file tells."""
+    """Return the decimal mark of a model's data, if stored."""
     data = model.metadata.get("data")
     return data.get("decimal") if isinstance(data, dict) else None
 
 
 def load(job: Job, options: dict[str, Any]) -> Data:
-    """Read the data of a command, and say what was done with them."""
+    """Read the data of a command, and print notes on them."""
     from blockl0.cli.stream import load_in_parts, why_in_parts
 
     why = why_in_parts(options)
@@ -179,7 +179,7 @@ def _load_at_once(job: Job, options: dict[str, Any]) -> Data:
 
 
 def _split(raw: Raw, options: dict[str, Any]) -> Any:
-    """(rows of the fit, rows held out), in their order; classes in the same proportions."""
+    """Return (training rows, held-out rows), in order and stratified for labels."""
     from sklearn.model_selection import train_test_split
 
     _, names, values = split_targets(raw, options["target"])
@@ -197,17 +197,17 @@ def _split(raw: Raw, options: dict[str, Any]) -> Any:
 
 
 def rows_of_fit(raw: Raw, reading: dict[str, Any]) -> Any:
-    """Return the rows that a fit which held rows out has seen; None if that cannot be repeated."""
+    """Return the training rows of a fit with held-out rows; None if they cannot be reproduced."""
     if not reading.get("test"):
         return None
     try:
         return _split(raw, reading)[0]
-    except (ValueError, Refused):  # no target, or one of other values
+    except (ValueError, Refused):  # no target, or one with other values
         return None
 
 
 def _no_split(y: Any, share: float, is_labels: bool) -> str:
-    """Why no rows can be held out: a class of one row, or too few rows in all."""
+    """Say why no rows can be held out: a class with a single row, or too few rows."""
     labels, counts = np.unique(y, return_counts=True)
     if is_labels and counts.min() < 2:
         return f"only one row is of class {str(labels[np.argmin(counts)])!r}"
@@ -217,7 +217,7 @@ def _no_split(y: Any, share: float, is_labels: bool) -> str:
 
 
 def _held_out(job: Job, raw: Raw, table: Table, options: dict[str, Any]) -> tuple[Any, Any]:
-    """X and y of the rows held out, made as the fit's rows were; drop-rows is for them as well."""
+    """Prepare X and y of held-out rows like the training rows, including drop-rows."""
     raw, names, values = split_targets(raw, options["target"])
     features = table.recipe(range(len(table.feature_names)))
     if options["impute"] == "drop-rows":
@@ -235,9 +235,9 @@ def _held_out(job: Job, raw: Raw, table: Table, options: dict[str, Any]) -> tupl
 
 
 def choose_loss(job: Job, table: Table, loss: str | None, is_open: bool = True) -> str:
-    """The loss that was asked for, if it suits the target; else the one that suits it.
+    """Return the requested loss if it suits the target, else a suitable one.
 
-    `is_open` where the command has an option for it, which is then told.
+    `is_open` if the command has an option for it, which is then mentioned.
     """
     if len(table.targets) > 1:
         return _several_loss(job, table, loss)
@@ -263,7 +263,7 @@ def choose_loss(job: Job, table: Table, loss: str | None, is_open: bool = True) 
 
 
 def _refuse_many_labels(target: str, labels: list[Any], n_rows: int) -> None:
-    """Refuse texts that hardly repeat: they are names, dates or something else, but no classes."""
+    """Refuse texts that hardly repeat: names or dates rather than classes."""
     if len(labels) > max(MOST_LABELS, n_rows // 2):
         shown = ", ".join(repr(str(value)) for value in labels[:3])
         raise Refused(
@@ -279,14 +279,12 @@ def nothing_to_explain(target: str, only: str, n_rows: int) -> Refused:
 
 
 def is_for_labels(loss: str | None) -> bool:
-    """Return whether a loss was asked for, and takes labels."""
+    """Check if a loss was requested that takes labels."""
     return loss is not None and get_loss(loss).takes_labels
 
 
 def few_numbers_note(job: Job, target: str, values: Any, n_rows: int) -> None:
-    """Say so where the numbers of a target may stand for classes: two, or few whole ones of many
-    rows.
-    """
+    """Note that a target's numbers may be classes: two, or few integers in many rows."""
     has_few = len(values) <= FEW_CODES and n_rows >= MANY_ROWS
     if len(values) == 2 or (has_few and bool(np.all(values == np.rint(values)))):
         shown = ", ".join(f"{value:g}" for value in values)
@@ -298,7 +296,7 @@ def few_numbers_note(job: Job, target: str, values: Any, n_rows: int) -> None:
 
 
 def _several_loss(job: Job, table: Table, loss: str | None) -> str:
-    """The loss of several targets, none of which may be constant."""
+    """Choose the loss of several targets, none of which may be constant."""
     if loss is not None and not get_loss(loss).takes_responses:
         raise Refused(
             f"loss {loss} takes one --target, got {len(table.targets)} ({listing(table.targets)}); "
@@ -321,14 +319,14 @@ def _several_loss(job: Job, table: Table, loss: str | None) -> str:
 
 
 def check_size(data: Data, k: int | None, name: str = "-k") -> None:
-    """Refuse more columns than there are."""
+    """Refuse a budget above the number of columns."""
     n = data.n_units
     if k is not None and k > n:
         raise Refused(f"{name} must be at most {n}, the number of columns, got {k}.", DATA)
 
 
 def largest_size(job: Job, data: Data, k: int | None) -> int | None:
-    """The end of a path: what was asked for, or all columns."""
+    """Return the end of a path: the requested one, at most all columns."""
     n = data.n_units
     if k is not None and k > n:
         job.notice(f"There are {n} columns to choose from: the path ends there.")
@@ -336,7 +334,7 @@ def largest_size(job: Job, data: Data, k: int | None) -> int | None:
 
 
 def make_estimator(data: Data, options: dict[str, Any], **more: Any) -> Any:
-    """An estimator for the options; with `rule` one that chooses the number of columns."""
+    """Make an estimator from the options; with `rule` one that chooses the number of columns."""
     import blockl0
 
     names = ("L0ClassifierCV", "L0Classifier", "L0RegressorCV", "L0Regressor")
@@ -344,7 +342,7 @@ def make_estimator(data: Data, options: dict[str, Any], **more: Any) -> Any:
     given = {name: options.get(name) for name in ("ridge", "effort", "time_limit")}
     given = {name: value for name, value in given.items() if value is not None}
     if data.is_streamed:
-        more.pop("cv", None)  # moments have their folds
+        more.pop("cv", None)  # moments have their own folds
     return getattr(blockl0, kind)(
         loss=data.loss, keep=kept_columns(data.table, options.get("keep", ())),
         feature_groups=data.table.groups, bounds=bounds_of(data.table, options),
@@ -353,7 +351,7 @@ def make_estimator(data: Data, options: dict[str, Any], **more: Any) -> Any:
 
 
 def check_names(data: Data, options: dict[str, Any]) -> None:
-    """Refuse columns to keep or to bound that are not there, before anything slow is imported."""
+    """Check names of columns to keep or bound before anything slow is imported."""
     kept_columns(data.table, options["keep"])
     bounds = bounds_of(data.table, options)
     if bounds is not None and data.is_classification and len(np.unique(data.y)) > 2:
@@ -367,7 +365,7 @@ def check_names(data: Data, options: dict[str, Any]) -> None:
 
 
 def _check_provable(data: Data, bounds: Any) -> None:
-    """Refuse a file with a proof, before the fit, where none can be written."""
+    """Refuse a proof file before the fit if none can be written."""
     ways = {
         "without --positive and --bounds": bounds is not None,
         "for one --target": len(data.table.targets) > 1,
@@ -383,20 +381,20 @@ def _check_provable(data: Data, bounds: Any) -> None:
 
 
 def check_folds(data: Data, n_folds: int) -> None:
-    """Refuse more folds than there are rows."""
+    """Refuse more folds than rows."""
     if n_folds > data.X.shape[0]:
         raise Refused(f"--folds must be at most {data.X.shape[0]}, the number of rows.", DATA)
 
 
 def bind(model: Any, data: Data) -> Any:
-    """The problem that an estimator, fitted or not, would solve on the data of the fit."""
+    """Build the problem that an estimator, fitted or not, solves on the training data."""
     return model._problem_for(model._read(data.X, data.y, reset=not hasattr(model, "coef_")))
 
 
 def run_method(
     problem: Any, method: str, *, seed: int, time_limit: float | None = None, **given: Any
 ) -> Any:
-    """A method of `solve` on a problem that is bound already."""
+    """Run a method of `solve` on a bound problem."""
     from blockl0.solve import METHODS, solve_problem
 
     given = {name: value for name, value in given.items() if name in METHODS[method].defaults}

@@ -1,4 +1,4 @@
-"""`blockl0 fit`: choose columns, fit, and say how far the answer can be trusted."""
+"""`blockl0 fit`: select columns, fit, and say how far the result can be trusted."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from blockl0.cli.output import INTERRUPTED, Interrupted, Job, Refused, check_out
 from blockl0.cli.verify import write_proof
 
 EXPLAINED = ("per_sd", "entry", "drop_one", "again")
-"""What `summary` knows of a column besides its coefficient."""
+"""What `summary` knows about a column besides its coefficient."""
 
 
 @dataclass
 class Fitted:
-    """A fitted model, how the number of columns was chosen, and whether Ctrl-C cut it short."""
+    """A fitted model, how its number of columns was chosen, and whether Ctrl-C cut it short."""
 
     model: Any
     choice: dict[str, Any] | None = None
@@ -78,7 +78,7 @@ def command(**options: Any) -> None:
         fitted = fit_model(job, data, options)
         rows = explain(job, data, fitted, options)
         result = _result(data, fitted, rows, list(options["keep"]))
-        # saved first: the answer says where the model is, and without a proof nothing is written
+        # saved first: the output says where the model is, and without a proof nothing is written
         if options["proof"] is not None and not fitted.interrupted:
             write_proof(job, data, fitted.model, options)
         _save(job, data, fitted.model, result, options)
@@ -89,7 +89,7 @@ def command(**options: Any) -> None:
 
 
 def fit_model(job: Job, data: Any, options: dict[str, Any]) -> Fitted:
-    """With a number of columns, or choosing one; then the proof."""
+    """Fit with a number of columns, or choosing one; then try to prove it."""
     with job.timed("fit"):
         fit = fit_k if options["columns"] is not None else fit_choosing
         fitted = fit(job, data, options)
@@ -102,7 +102,7 @@ def fit_model(job: Job, data: Any, options: dict[str, Any]) -> Fitted:
 
 
 def fit_k(job: Job, data: Any, options: dict[str, Any]) -> Fitted:
-    """With at most so many columns."""
+    """Fit with at most this many columns."""
     from blockl0.cli.data import make_estimator
     from blockl0.cli.progress import SearchWatch, progress
     from blockl0.refit.rounds import EFFORTS
@@ -115,7 +115,7 @@ def fit_k(job: Job, data: Any, options: dict[str, Any]) -> Fitted:
 
 
 def fit_choosing(job: Job, data: Any, options: dict[str, Any]) -> Fitted:
-    """By a criterion first; by cross-validation after that, so that Ctrl-C leaves a model."""
+    """Fit by a criterion first, then by cross-validation, so that Ctrl-C leaves a model."""
     from blockl0.cli.data import check_folds, largest_size, make_estimator
     from blockl0.cli.progress import PathWatch, aborting, progress
     from blockl0.run import watching
@@ -164,12 +164,12 @@ def _choice(job: Job, model: Any) -> dict[str, Any]:
 
 
 def budget_of(model: Any) -> int:
-    """The number of columns that was allowed: given, or chosen."""
+    """Return the budget: given, or chosen."""
     return int(getattr(model, "best_n_nonzero_coefs_", model.n_nonzero_coefs))
 
 
 def _try_to_prove(job: Job, data: Any, fitted: Fitted, options: dict[str, Any]) -> None:
-    """The exact search, where it applies; a better choice that it finds is taken."""
+    """Run the exact search if it applies, and take any better choice that it finds."""
     from blockl0.certificate.proof import is_better, objective_at_zero
     from blockl0.cli import trust
     from blockl0.cli.data import bind, make_estimator
@@ -203,7 +203,7 @@ def _try_to_prove(job: Job, data: Any, fitted: Fitted, options: dict[str, Any]) 
 
 
 def explain(job: Job, data: Any, fitted: Fitted, options: dict[str, Any]) -> list[dict[str, Any]]:
-    """One record for each chosen column, the one that matters most first."""
+    """Return one record per chosen column, most important first."""
     import numpy as np
 
     from blockl0.cli.progress import PathWatch, aborting, progress
@@ -235,7 +235,7 @@ def explain(job: Job, data: Any, fitted: Fitted, options: dict[str, Any]) -> lis
 
 
 def _rows(data: Any, coef: Any, summary: Any) -> list[dict[str, Any]]:
-    """One record for each chosen column; a category has one with its values."""
+    """Return one record per chosen column, with levels for a category."""
     table, columns = data.table, summary.columns
     rows: dict[int, dict[str, Any]] = {}
     for i, j in enumerate(summary.index.tolist()):
@@ -259,13 +259,13 @@ def _rows(data: Any, coef: Any, summary: Any) -> list[dict[str, Any]]:
 
 
 def _values(coef: Any, column: int) -> Any:
-    """The coefficient of a column of X; of several classes or targets a list."""
+    """Return the coefficient of a column of X, a list for several classes or targets."""
     values = coef[:, column].tolist()
     return values[0] if len(values) == 1 else values
 
 
 def at_bounds(data: Any, model: Any, options: dict[str, Any]) -> list[str]:
-    """Which of the chosen columns would have larger coefficients without their bounds."""
+    """Find chosen columns whose coefficients would be larger without their bounds."""
     import numpy as np
 
     from blockl0.cli.structure import bounds_of
@@ -293,7 +293,7 @@ def _result(data: Any, fitted: Fitted, rows: list[Any], keep: list[str]) -> dict
     model, problem = fitted.model, fitted.problem
     if problem is None:
         problem = bind(model._plain(), data).problem
-    # of the columns that were asked to stay, those that add nothing are up for choice
+    # redundant columns among the kept ones are open to choice
     choice = Choice(
         int(model.n_nonzero_), budget_of(model), data.n_units, problem.keep.size,
         problem.ridge > 0.0,
@@ -318,7 +318,7 @@ def _result(data: Any, fitted: Fitted, rows: list[Any], keep: list[str]) -> dict
 
 
 def guesses(data: Any) -> dict[str, float]:
-    """What the commonest class of the fit's rows would score; nothing for numbers."""
+    """Return the accuracy of always guessing the most frequent class; empty for numbers."""
     import numpy as np
 
     if not data.is_classification:
@@ -331,7 +331,7 @@ def guesses(data: Any) -> dict[str, float]:
 
 
 def _rows_of(data: Any, model: Any) -> dict[str, str]:
-    """Return what `predict` knows the rows of the fit by; moments have none."""
+    """Return the fingerprint by which `predict` recognizes the training rows; moments have none."""
     from blockl0.tables.table import rows_fingerprint
 
     if data.is_streamed or not len(model.support_):
@@ -340,7 +340,7 @@ def _rows_of(data: Any, model: Any) -> dict[str, str]:
 
 
 def _save(job: Job, data: Any, model: Any, result: dict[str, Any], options: dict[str, Any]) -> None:
-    """Write the model file, with all that `predict` and `certify` need to know."""
+    """Write the model file, with everything that `predict` and `certify` need."""
     if options["out"] is None:
         return
     from blockl0.cli.data import BOUNDS, READING

@@ -1,4 +1,4 @@
-"""The answer of `blockl0 fit` in words."""
+"""Text output of `blockl0 fit`."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ KEYS = {
     "per_sd": "per std. dev.", "entry": "enters at k", "drop_one": "loss without",
     "again": "chosen again",
 }  # fmt: skip
-"""What may be known of a chosen column besides its coefficient, and its title."""
+"""Possible columns of the table besides the coefficient, with titles."""
 HEAD = 16
-"""Letters of the name of a class at the head of a table."""
+"""Characters of a class name in the head of a table."""
 LARGEST_RISE = 10.0
-"""Multiple of the objective from which rises are shares of the objective without any column."""
+"""Multiple of the objective from which rises are relative to the objective without columns."""
 
 
 def describe(data: Any, result: dict[str, Any], options: dict[str, Any]) -> list[str]:
-    """The answer for people, line by line."""
+    """Format the result for people, line by line."""
     from blockl0.certificate.words import INFERENCE
 
     name, n = ", ".join(map(repr, data.table.targets)), data.n_units
@@ -47,7 +47,7 @@ def describe(data: Any, result: dict[str, Any], options: dict[str, Any]) -> list
 
 
 def _score_line(scores: dict[str, Any]) -> str:
-    """The score on the rows of the fit and on those held out, each beside that of guessing."""
+    """Format the score on training and held-out rows, each beside that of guessing."""
 
     def beside(name: str) -> str:
         return f" (guessing: {scores[name]:.4g})" if name in scores else ""
@@ -75,7 +75,7 @@ def _choice_line(choice: dict[str, Any], options: dict[str, Any]) -> str:
 
 
 def _table_of(result: dict[str, Any]) -> str:
-    """The chosen columns; a missing drop-one loss means that the column was kept as asked."""
+    """Tabulate the chosen columns; a missing drop-one loss marks a kept column."""
     import numpy as np
 
     heads = _heads(result)
@@ -96,14 +96,14 @@ def _table_of(result: dict[str, Any]) -> str:
 
 
 def _heads(result: dict[str, Any]) -> list[Any]:
-    """Of the coefficients of a column, where there are several: classes or targets."""
+    """Return the heads of several coefficients per column: classes or targets."""
     if result["classes"] is not None:
         return list(result["classes"]) if len(result["classes"]) > 2 else []
     return result["targets"] if len(result["targets"]) > 1 else []
 
 
 def _level_cells(row: dict[str, Any], n_values: int) -> list[list[str]]:
-    """The values of a category below its name, the one they are compared with first."""
+    """Return rows for the levels of a category below its name, reference first."""
     if "levels" not in row:
         return []
     zero = [f"  {row['reference']} (reference)", *["0"] * n_values]
@@ -115,16 +115,14 @@ def _numbers(coef: Any) -> list[str]:
 
 
 def _brief(classes: list[Any]) -> list[str]:
-    """Names of classes for the head of a table: cut where they stay different."""
+    """Shorten class names for the head of a table if they stay different."""
     names = [str(label) for label in classes]
     brief = [name if len(name) <= HEAD else f"{name[: HEAD - 1].rstrip()}…" for name in names]
     return brief if len(set(brief)) == len(brief) else names
 
 
 def _has_effects(result: dict[str, Any]) -> bool:
-    """Whether to show the effects per standard deviation: where units differ, and for one number
-    per column.
-    """
+    """Check if effects per standard deviation help: units differ, one number per column."""
     from blockl0.estimators.reading import units_differ
 
     rows = [row for row in result["features"] if "levels" not in row]
@@ -134,7 +132,7 @@ def _has_effects(result: dict[str, Any]) -> bool:
 
 
 def _legend(result: dict[str, Any]) -> list[str]:
-    """What the columns of the table mean, where they are there."""
+    """Explain the columns of the table that are present."""
     lines, classes = [], result["classes"]
     if classes is not None and len(classes) == 2:
         lines.append(
@@ -152,7 +150,7 @@ def _legend(result: dict[str, Any]) -> list[str]:
 
 
 def _rises_far(result: dict[str, Any]) -> bool:
-    """Return whether the objective is so small that shares of it say nothing."""
+    """Check if the objective is so small that shares of it are meaningless."""
     rises = [row["drop_one"] for row in result["features"]]
     return any(rise >= LARGEST_RISE * result["objective"] for rise in rises)
 

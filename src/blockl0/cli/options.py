@@ -1,4 +1,4 @@
-"""Options that several commands share."""
+"""Options shared by several commands."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 class Effort(click.ParamType):
-    """The name of an effort or a number of rounds."""
+    """Parameter type: the name of an effort or a number of rounds."""
 
     name = "EFFORT"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Numbers become integers."""
+        """Convert numbers to integers."""
         if value in ("fast", "balanced", "thorough") or isinstance(value, int):
             return value
         if str(value).isdigit():
@@ -29,12 +29,12 @@ class Effort(click.ParamType):
 
 
 class LossName(click.ParamType):
-    """The name of a loss, and its parameter behind a colon."""
+    """Parameter type: the name of a loss, with a parameter after a colon."""
 
     name = "NAME[:NUMBER]"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Names that the library does not know are listed with those it does."""
+        """Check the name, listing known ones in the error."""
         from blockl0.losses import get_loss, label_of, names_of
 
         known = (*names_of(takes_labels=False), *names_of(takes_labels=True))
@@ -45,12 +45,12 @@ class LossName(click.ParamType):
 
 
 class Share(click.ParamType):
-    """A share: 0.01 or 1%."""
+    """Parameter type: a share, such as 0.01 or 1%."""
 
     name = "SHARE"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Percents become shares."""
+        """Convert percents to shares."""
         if isinstance(value, float):
             return value
         text = str(value).strip()
@@ -64,12 +64,12 @@ class Share(click.ParamType):
 
 
 class Bounds(click.ParamType):
-    """The bounds of the coefficient of a column, as they are written: NAME=LOW:HIGH."""
+    """Parameter type: bounds of a column's coefficient, NAME=LOW:HIGH."""
 
     name = "NAME=LOW:HIGH"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """The same text, if it can be read."""
+        """Check that the text can be parsed."""
         from blockl0.cli.structure import parse_bounds
 
         try:
@@ -80,7 +80,7 @@ class Bounds(click.ParamType):
 
 
 def _one_or_several(ctx: Any, param: Any, value: tuple[str, ...]) -> Any:
-    """None, a name, or a list of names."""
+    """Return None, a name, or a list of names."""
     return None if not value else value[0] if len(value) == 1 else list(value)
 
 
@@ -286,5 +286,5 @@ force_option = click.option("--force", is_flag=True, help="Replace files that ex
 
 
 def out_option(help: str, **more: Any) -> Callable[[Command], Command]:
-    """A file to write."""
+    """Make an option for an output file."""
     return click.option("-o", "--out", type=FILE, metavar="FILE", help=help, **more)

@@ -1,4 +1,4 @@
-"""What the commands share: text, JSON, notices, timings, and exit codes."""
+"""Shared by the commands: text, JSON, notices, timings and exit codes."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from blockl0.text import one_line
 FAILED, DATA, MODEL, NOT_PROVEN, EXISTS, INTERRUPTED = 1, 3, 4, 5, 6, 130
 """Exit codes; 0 is success, 2 wrong usage (click's), 130 Ctrl-C by convention."""
 CHECKING, RAISE = ("blockl0", "sklearn"), opmap["RAISE_VARARGS"]
-"""The packages whose checks speak to users, and what they do then."""
+"""Packages whose checks address users, and the opcode by which checks raise."""
 SCHEMA, SCHEMA_VERSION = "blockl0-result", 3
 
 
 class Refused(click.ClickException):
-    """An error with an exit code of its own."""
+    """Error with its own exit code."""
 
     def __init__(self, message: str, exit_code: int = FAILED) -> None:
         super().__init__(message)
@@ -37,17 +37,17 @@ class Refused(click.ClickException):
 
 
 class Interrupted(BaseException):
-    """Ctrl-C where there is nothing to keep; unlike KeyboardInterrupt, no search catches it."""
+    """Ctrl-C with nothing to keep; unlike KeyboardInterrupt, no search catches it."""
 
 
 class Job:
-    """One run of a command: its options, notices, timings and its answer.
+    """One run of a command: its options, notices, timings and result.
 
     Parameters
     ----------
     command : str
     options : dict
-        As given; "json" and "quiet" are understood here, the others recorded.
+        As given; "json" and "quiet" are used here, the others recorded.
     """
 
     def __init__(self, command: str, options: dict[str, Any]) -> None:
@@ -60,7 +60,7 @@ class Job:
         self.data: dict[str, Any] = {}
 
     def notice(self, text: str) -> None:
-        """Say something on standard error, once, and keep it for the JSON document."""
+        """Print a notice on standard error, once, and keep it for the JSON document."""
         if text not in self.notices:
             self.notices.append(text)
             if not self.quiet:
@@ -68,7 +68,7 @@ class Job:
 
     @contextmanager
     def timed(self, name: str) -> Iterator[None]:
-        """Add the time of a block to the timings, and that of the compiler to its own."""
+        """Add the time of a block to the timings, with compilation apart."""
         started, compiled = time.perf_counter(), compile_seconds()
         try:
             yield
@@ -80,16 +80,16 @@ class Job:
                 self.timings["compile"] = self.timings.get("compile", 0.0) + compiled
 
     def answer(self, result: dict[str, Any], lines: Sequence[str], status: str = "done") -> None:
-        """Print the result: the lines for people, or one JSON document."""
+        """Print the result: lines of text, or one JSON document."""
         if self.as_json:
             click.echo(to_json(self.document(result, status)))
         else:
-            # a console that lacks a letter shows another one instead of failing
+            # a console without a character shows a replacement instead of failing
             encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
             click.echo("\n".join(lines).encode(encoding, "replace").decode(encoding))
 
     def document(self, result: dict[str, Any], status: str = "done") -> dict[str, Any]:
-        """The JSON document of a result."""
+        """Build the JSON document of a result."""
         import blockl0
 
         return {
@@ -115,7 +115,7 @@ class Job:
         return self
 
     def _check_data(self) -> None:
-        """Refuse data that are not there before anything slow is imported."""
+        """Refuse missing data before anything slow is imported."""
         source = self.options.get("data")
         if source in (None, "-") or Path(source).is_dir():
             return
@@ -133,7 +133,7 @@ class Job:
 
 
 def _as_refusal(error: BaseException | None) -> BaseException | None:
-    """What a failure looks like to the user; None for those that pass as they are."""
+    """Convert a failure to an error for users; None if it passes unchanged."""
     if error is None or isinstance(error, click.ClickException):
         return None
     if isinstance(error, KeyboardInterrupt | Interrupted):
@@ -149,7 +149,7 @@ def _as_refusal(error: BaseException | None) -> BaseException | None:
 
 
 def _is_deliberate(error: BaseException) -> bool:
-    """Whether a check has refused what it was given; else an operation failed, a fault of ours.
+    """Check if an error comes from a check, rather than from a failed operation, a bug of ours.
 
     Checks are `raise` statements, of this package or of scikit-learn.
     """
@@ -164,7 +164,7 @@ def _is_deliberate(error: BaseException) -> bool:
 
 
 def check_outputs(options: dict[str, Any], *names: str) -> None:
-    """Refuse files that cannot be written before any work is done, and those that are read."""
+    """Refuse output files that cannot be written, or are also read, before any work is done."""
     seen: dict[Path, str] = {}
     for name in names:
         if options[name] is None:
@@ -182,12 +182,12 @@ def check_outputs(options: dict[str, Any], *names: str) -> None:
 
 
 def _is_same(path: Path, source: Path) -> bool:
-    """Whether writing one would replace the other; what is no file, as /dev/stdin, is kept."""
+    """Check if writing one would replace the other; /dev/stdin is never replaced."""
     return source.exists() and path.is_file() and path.samefile(source)
 
 
 def save(path: Path | None, text: str, force: bool) -> None:
-    """Write a file whole, where one is asked for."""
+    """Write a file atomically, if one is requested."""
     if path is not None:
         try:
             write_whole(path, text, force)
@@ -201,13 +201,13 @@ def save(path: Path | None, text: str, force: bool) -> None:
 
 
 def to_json(document: Any) -> str:
-    """Strict JSON: what is not a finite number is null."""
+    """Convert to strict JSON: anything but finite numbers is null."""
     is_utf = "utf" in (getattr(sys.stdout, "encoding", None) or "utf-8").lower()
     return json.dumps(plain(document), indent=1, ensure_ascii=not is_utf, allow_nan=False)
 
 
 def plain(value: Any) -> Any:
-    """Anything as what JSON knows."""
+    """Convert any value to what JSON can represent."""
     if isinstance(value, dict):
         return {str(name): plain(entry) for name, entry in value.items()}
     if isinstance(value, list | tuple):
@@ -220,19 +220,19 @@ def plain(value: Any) -> Any:
 
 
 def names_line(names: Sequence[str]) -> str:
-    """Names, one after the other."""
+    """Join names."""
     return ", ".join(map(one_line, names)) or "none"
 
 
 def bullet(text: str) -> str:
-    """A sentence as an item of a list, wrapped."""
+    """Format a sentence as a wrapped list item."""
     return textwrap.fill(text, 92, initial_indent="  - ", subsequent_indent="    ")
 
 
 def table(titles: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """Rows under titles: a rich table on a terminal, aligned text elsewhere.
+    """Format rows under titles: a rich table on a terminal, aligned text elsewhere.
 
-    The first `left` columns and the last one, if it is called "columns", are aligned to the left.
+    The first `left` columns, and a last one called "columns", are left-aligned.
     """
     is_left = [j < left or title == "columns" for j, title in enumerate(titles)]
     titles, rows = [*map(one_line, titles)], [[*map(one_line, row)] for row in rows]
@@ -265,7 +265,7 @@ def _rich_table(titles: Sequence[str], rows: Sequence[Sequence[str]], is_left: l
     for title, to_left in zip(titles, is_left, strict=True):
         grid.add_column(title, justify="left" if to_left else "right", overflow="fold")
     for row in rows:
-        # as Text: brackets in the names of columns are no markup
+        # as Text: brackets in column names are not markup
         grid.add_row(*(Text(cell) for cell in row))
     console = Console()
     with console.capture() as capture:

@@ -36,7 +36,7 @@ def write_report(job: Job, data: Any, options: dict[str, Any], file: Path, k: in
 
 
 def refuse_several(data: Any) -> None:
-    """The page is about one target: refuse more before any work is done."""
+    """Refuse several targets before any work is done: the page covers one."""
     names = data.table.targets
     if len(names) > 1:
         given = [f"--target {shlex.quote(name)}" for name in names]
@@ -49,5 +49,5 @@ def refuse_several(data: Any) -> None:
 
 
 def command_line() -> str:
-    """The command as it was typed."""
+    """Return the command as it was typed."""
     return shlex.join(["blockl0", *sys.argv[1:]])

@@ -39,10 +39,11 @@ from blockl0.text import as_csv, count, short
 @shared.force_option
 @shared.output_options
 def command(**options: Any) -> None:
-    """The best columns of DATA for every k, with what each k is worth.
+    """Find the best columns of DATA for every k, with the quality of each k.
 
-    The table shows the fit, BIC and, for the rules one_se and min, what is right or explained in
-    rows not seen in fitting; a star marks the k that --rule chooses. Ctrl-C prints the path so far.
+    The table shows the fit, BIC and, for the rules one_se and min, the accuracy or
+    explained share on held-out rows; a star marks the k that --rule chooses. Ctrl-C prints the path
+    so far.
     """
     with Job("path", options) as job:
         check_outputs(options, "csv", "html")
@@ -66,7 +67,7 @@ def command(**options: Any) -> None:
 
 
 def _write_page(job: Job, data: Any, options: dict[str, Any], k: int) -> bool:
-    """Whether the page could be finished before Ctrl-C."""
+    """Write the page; return whether it was finished before Ctrl-C."""
     from blockl0.cli.page import write_report
 
     try:

@@ -67,7 +67,7 @@ def command(**options: Any) -> None:
 
 
 def _refuse_swapped(options: dict[str, Any]) -> None:
-    """Refuse what is no model file, and say so where the data are one."""
+    """Refuse a file that is not a model, noting if the data are one."""
     model, data = options["model"], options["data"]
     try:
         read_document(model)
@@ -82,7 +82,7 @@ def _refuse_swapped(options: dict[str, Any]) -> None:
 
 
 def _read(job: Job, model: Any, options: dict[str, Any]) -> tuple[Any, Any]:
-    """The new rows, and the columns of the model in them."""
+    """Read the new rows, and the columns of the model in them."""
     from blockl0.cli.data import decimal_of
     from blockl0.tables import apply_recipe
     from blockl0.tables.formats import read_raw
@@ -102,7 +102,7 @@ def _read(job: Job, model: Any, options: dict[str, Any]) -> tuple[Any, Any]:
 
 
 def _tell_rows(job: Job, model: Any, raw: Any, X: Any) -> None:
-    """Say where the rows are those of the fit, of which a score says little."""
+    """Warn if the rows are those of the fit, for which a score means little."""
     from blockl0.cli.data import rows_of_fit
     from blockl0.tables.table import rows_fingerprint
 
@@ -125,7 +125,7 @@ def _tell_rows(job: Job, model: Any, raw: Any, X: Any) -> None:
 
 
 def reading_of(model: Any, options: dict[str, Any]) -> dict[str, Any]:
-    """How the data are read: as asked for, else as those of the fit were."""
+    """Return how to read the data: as requested, else as in the fit."""
     from blockl0.cli.data import stored
     from blockl0.model_checks import check_reading
     from blockl0.tables.csv_text import DIALECT
@@ -137,13 +137,13 @@ def reading_of(model: Any, options: dict[str, Any]) -> dict[str, Any]:
     }
     for name in DIALECT:
         given[name] = options[name] if options[name] is not None else known.get(name)
-    # what was text for the fit stays text: 01 is no 1
+    # text in the fit stays text: 01 is not 1
     texts = tuple(feature.column for feature in model.features if feature.kind == "level")
     return {**given, "na": (*known.get("na", ()), *options["na"]), "as_text": texts}
 
 
 def _score(job: Job, model: Any, raw: Any, eta: Any) -> dict[str, Any] | None:
-    """How good the predictions are, on the rows that have a target."""
+    """Score the predictions on the rows that have a target."""
     if len(model.targets) == 1:
         return _score_of(job, model, model.target, raw, eta)
     each = {
@@ -153,7 +153,7 @@ def _score(job: Job, model: Any, raw: Any, eta: Any) -> dict[str, Any] | None:
 
 
 def _score_of(job: Job, model: Any, target: str, raw: Any, eta: Any) -> dict[str, Any] | None:
-    """The same for one target."""
+    """Score the predictions of one target."""
     from sklearn.metrics import accuracy_score
 
     from blockl0.tables.targets import clean_target, is_missing, split_target
@@ -180,14 +180,14 @@ def _score_of(job: Job, model: Any, target: str, raw: Any, eta: Any) -> dict[str
 
 
 def _comparable(y: Any, prediction: Any) -> tuple[Any, Any]:
-    """Labels of two sources: numbers as numbers, all others as text."""
+    """Make labels of two sources comparable: numbers as numbers, others as text."""
     if y.dtype.kind in "bf" and prediction.dtype.kind in "biuf":
         return y.astype(float), prediction.astype(float)
     return y.astype(str), prediction.astype(str)
 
 
 def as_lines(model: Any, prediction: Any, shares: Any) -> str:
-    """The predictions as CSV."""
+    """Format the predictions as CSV."""
     if shares is None:
         return as_csv(model.targets, prediction.reshape(len(prediction), -1).tolist())
     names = [f"P({label})" for label in model.classes]

@@ -1,4 +1,4 @@
-"""`blockl0 predict` of data larger than memory: a part after the other, into a file."""
+"""`blockl0 predict` of data larger than memory: part by part, into a file."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def predict_in_parts(job: Job, model: Any, options: dict[str, Any], why: str) ->
                 compared.add(chunk, eta)
             n_rows += len(eta)
             tell_share(shown, chunk.share, count(n_rows, "row"))
-        for column in columns.values():  # before the file gets its name
+        for column in columns.values():  # before the file is renamed
             column.refuse_spellings()
     for note in chunks.notes:
         job.notice(note)
@@ -64,7 +64,7 @@ def predict_in_parts(job: Job, model: Any, options: dict[str, Any], why: str) ->
 
 
 def _predictor(job: Job, chunks: Chunks, chunk: Chunk, model: Any) -> Any:
-    """The linear predictor of the rows of a part; what may mean something else is refused."""
+    """Compute the linear predictor of the rows of a part, refusing ambiguous numbers."""
     found, columns = chunk.found, [feature.column for feature in model.features]
     if found is not None:
         for name in columns:
@@ -79,9 +79,9 @@ def _predictor(job: Job, chunks: Chunks, chunk: Chunk, model: Any) -> Any:
 
 
 def _look(columns: dict[str, ColumnStats], chunk: Chunk) -> None:
-    """Keep how the numbers of a part are spelled; they are numbers also where they look like dates.
+    """Track how the numbers of a part are spelled, even if they look like dates.
 
-    A part alone is without contradiction where 12% in one is 0.12 in another.
+    A single part is consistent even if 12% in one part is 0.12 in another.
     """
     choices = Choices(as_number=tuple(columns))
     for name, column in columns.items():
@@ -90,7 +90,7 @@ def _look(columns: dict[str, ColumnStats], chunk: Chunk) -> None:
 
 @dataclass
 class _Compared:
-    """Predictions beside the target, part after part, or the first reason why there is no score."""
+    """Predictions beside the target, part by part, or the first reason for having no score."""
 
     target: str
     moments: Moments = field(default_factory=Moments)
@@ -98,7 +98,7 @@ class _Compared:
     why: str | None = None
 
     def add(self, chunk: Chunk, eta: Any) -> None:
-        """Take a part into account, where it holds the target as well."""
+        """Add a part, if it also holds the target."""
         if self.why is not None or self.target not in chunk.raw.names:
             return
         try:
@@ -122,7 +122,7 @@ class _Compared:
         self.moments.update(eta[known, None], values)
 
     def score(self, job: Job, metric: str) -> dict[str, Any] | None:
-        """The share that is explained, which is told."""
+        """Compute the explained share, with a notice."""
         if self.why is not None:
             job.notice(f"The target is in the data, but there is no score: {self.why}")
         if self.why is not None or self.moments.n_features == 0:

@@ -1,4 +1,4 @@
-"""How far a command is and how long it will take, on standard error; and what Ctrl-C does."""
+"""Progress and time left of a command, on standard error; and the effect of Ctrl-C."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from blockl0.text import count
 
 @contextmanager
 def progress(title: str, quiet: bool = False) -> Iterator[Lines]:
-    """On standard error: a bar on a terminal with rich, plain lines elsewhere."""
+    """Show progress on standard error: a bar on a terminal with rich, otherwise plain lines."""
     shown = Silence(title, _echo) if quiet else bar_or_lines(title, _echo, is_error=True)
     try:
         yield shown
@@ -30,14 +30,14 @@ def _echo(line: str) -> None:
 
 
 class SearchWatch:
-    """Turns the rounds of a search into progress: it ends after so many without improvement."""
+    """Progress of a search, which ends after a number of rounds without improvement."""
 
     def __init__(self, shown: Lines, rounds: int) -> None:
         self.shown, self.rounds = shown, rounds
         self.done, self.fruitless, self.best = 0, -1, float("inf")
 
     def __call__(self, point: Any, is_first: bool) -> None:
-        """One more round."""
+        """Count a round."""
         self.done += 1
         self.fruitless = 0 if point.objective < self.best else self.fruitless + 1
         self.best = min(self.best, point.objective)
@@ -46,7 +46,7 @@ class SearchWatch:
 
 
 class PathWatch:
-    """Turns the points of paths into progress."""
+    """Progress of paths by their points."""
 
     def __init__(self, shown: Lines, n_points: int) -> None:
         self.shown, self.n_points, self.done = shown, n_points, 0
@@ -59,20 +59,20 @@ class PathWatch:
 
 
 class ProofWatch:
-    """Turns an exact search into progress: the time to its limit, and the gap."""
+    """Progress of an exact search: time to its limit, and gap."""
 
     def __init__(self, shown: Lines, seconds: float) -> None:
         self.shown, self.seconds = shown, seconds
 
     def __call__(self, point: Any, is_first: bool) -> None:
-        """Some more nodes are done."""
+        """Show the time and the gap."""
         gap = "" if point.gap is None else f"gap at most {point.gap:.1%}"
         self.shown(min(round(point.seconds), int(self.seconds)), int(self.seconds), gap)
 
 
 @contextmanager
 def aborting() -> Iterator[None]:
-    """Inside, Ctrl-C ends everything, also a search that would return its best point."""
+    """Let Ctrl-C end everything inside, even a search that would return its best point."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -11,7 +11,7 @@ from blockl0.cli.output import INTERRUPTED, Job
 from blockl0.cli.page import command_line
 
 EXPERIMENTS = ("table1", "table2", "table3", "figure1", "figure2", "differences")
-"""As in `blockl0.experiments.reproduce`, which takes too long to import for a help text."""
+"""As in `blockl0.experiments.reproduce`, which is too slow to import for a help text."""
 
 
 @click.command("reproduce", short_help="Recompute the paper's tables and figures.")
@@ -33,7 +33,7 @@ def command(what: str, quick: bool, seeds: int | None, jobs: int | None, out: Pa
     of e2006 need their file, given by the environment variable BLOCKL0_E2006; without it they are
     skipped.
     """
-    # one thread for each process, before anything loads a linear algebra library
+    # one thread per process, before any linear algebra library is loaded
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     from dataclasses import replace
 

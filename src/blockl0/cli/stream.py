@@ -14,11 +14,11 @@ from blockl0.tables.chunks import FORMATS, Chunks, bytes_in_memory, find_files, 
 from blockl0.tables.csv_text import DIALECT, make_dialect
 
 SHARE = 0.25
-"""Of the free memory that the numbers of a file may take; reading needs about four times that."""
+"""Share of the free memory for the numbers of a file; reading needs about four times that."""
 SMALL = 1 << 24
-"""Bytes of a file that is read at once without asking for the memory."""
+"""Bytes of a file that is always read at once."""
 STEPS = 1000
-"""Of a bar."""
+"""Steps of a progress bar."""
 NOT_IN_PARTS = {
     "test": "--test holds rows out",
     "half_samples": "--half-samples chooses again on halves of the rows",
@@ -29,17 +29,17 @@ NOT_IN_PARTS = {
 
 
 class Streamed(Data):
-    """Moments in place of X and y, and the squared loss."""
+    """Moments in place of X and y, with the squared loss."""
 
     is_streamed = True
 
     @property
     def y(self) -> Any:
-        """In the moments."""
+        """The target, which is part of the moments."""
         return None
 
     def scores(self, model: Any) -> dict[str, Any]:
-        """The share of the variance that is explained."""
+        """Compute the explained share of the variance."""
         moments = self.table.X
         return {
             "metric": self.metric,
@@ -49,7 +49,7 @@ class Streamed(Data):
 
 
 def why_in_parts(options: dict[str, Any]) -> str | None:
-    """Why the data of a command are not read at once: asked for, a folder, or too large."""
+    """Say why data are read in parts: requested, a folder, or too large; None if they are not."""
     source, is_asked = options["data"], bool(options.get("stream"))
     if source == "-":
         if is_asked:
@@ -62,7 +62,7 @@ def why_in_parts(options: dict[str, Any]) -> str | None:
         return "--stream asks for it" if is_asked else "it is a folder"
     free = free_memory() if format in FORMATS else None
     if free is None or max(file.stat().st_size for file in files) < SMALL:
-        return None  # small ones are not asked for more
+        return None  # small files need no further checks
     needed = bytes_in_memory(files, format)
     if needed <= SHARE * free:
         return None
@@ -101,12 +101,12 @@ def load_in_parts(job: Job, options: dict[str, Any], why: str) -> Streamed:
 
 
 def tell_share(shown: Any, share: float, text: str) -> None:
-    """Show how much is read, of all files."""
+    """Show the share of all files read so far."""
     shown(round(STEPS * share), STEPS, text)
 
 
 def _refuse(job: Job, options: dict[str, Any], why: str) -> None:
-    """What moments cannot do, before anything is read."""
+    """Refuse options that moments cannot serve, before anything is read."""
     needs = "the rows in memory, but"
     if "stream" not in options:
         raise Refused(
@@ -133,7 +133,7 @@ def _refuse(job: Job, options: dict[str, Any], why: str) -> None:
 
 
 def _check_target(job: Job, learned: Any, options: dict[str, Any]) -> None:
-    """Numbers, and not all the same."""
+    """Check for numbers that are not all the same."""
     if learned.label is not None:
         raise Refused(
             f"{learned.target!r} holds labels, as {learned.label!r}: the classes of a logistic "

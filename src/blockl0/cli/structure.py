@@ -1,4 +1,4 @@
-"""Columns, signs and bounds by their names: what --keep, --positive and --bounds mean."""
+"""Columns, signs and bounds by name: the meaning of --keep, --positive and --bounds."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from blockl0.tables import Table
 from blockl0.text import did_you_mean
 
 ALL = "all"
-"""What --positive takes for every column of numbers."""
+"""Value of --positive for all columns of numbers."""
 
 
 def kept_columns(table: Table, keep: Sequence[str]) -> list[int] | None:
-    """The numbers of the columns of X that must stay; a name that is not there is explained."""
+    """Return the columns of X that must stay, explaining unknown names."""
     found: list[int] = []
     for name in keep:
         columns = _columns_of(table, name)
@@ -37,7 +37,7 @@ def kept_columns(table: Table, keep: Sequence[str]) -> list[int] | None:
 
 
 def bounds_of(table: Table, options: dict[str, Any]) -> tuple[Any, Any] | None:
-    """(low, high) of the coefficients, each (n,), that --bounds and --positive ask for."""
+    """Return (low, high) of the coefficients, each (n,), from --bounds and --positive."""
     given, signed = options.get("bounds") or (), options.get("positive") or ()
     if not given and not signed:
         return None
@@ -61,7 +61,7 @@ def bounds_of(table: Table, options: dict[str, Any]) -> tuple[Any, Any] | None:
 
 
 def parse_bounds(text: str) -> tuple[str, float, float]:
-    """(name, low, high) of NAME=LOW:HIGH, either side of which may be empty; else a ValueError."""
+    """Parse NAME=LOW:HIGH, either side possibly empty, to (name, low, high); else ValueError."""
     name, equals, sides = text.rpartition("=")
     low, colon, high = sides.partition(":")
     if not (name and equals and colon):
@@ -82,9 +82,9 @@ def parse_bounds(text: str) -> tuple[str, float, float]:
 
 
 def _positive_columns(name: str, table: Table) -> list[int]:
-    """Of one name, of several with commas between them, or of all columns of numbers.
+    """Return the columns named by one `--positive` option: one, several with commas, or all.
 
-    The sign of a value of a category is that of the comparison with others.
+    The sign of a category's level is that of its comparison with the reference.
     """
     found = _columns_of(table, name)
     if found is not None:
@@ -100,7 +100,7 @@ def _positive_columns(name: str, table: Table) -> list[int]:
 
 
 def _bounded(option: str, name: str, table: Table) -> list[int]:
-    """The columns of X of a name; a category has one for each value that is compared."""
+    """Return the columns of X of a name; a category has one per level but the reference."""
     columns = _columns_of(table, name)
     if columns is None:
         raise Refused(_no_such_column(option, name, table), DATA)
@@ -108,7 +108,7 @@ def _bounded(option: str, name: str, table: Table) -> list[int]:
 
 
 def _columns_of(table: Table, name: str) -> list[int] | None:
-    """Of a column of the table, a category among them, or of one of its values."""
+    """Return the columns of X of a table column or category, or of one of its levels."""
     if name in table.feature_names:
         return [table.feature_names.index(name)]
     return next(
@@ -119,7 +119,7 @@ def _columns_of(table: Table, name: str) -> list[int] | None:
 
 
 def _no_such_column(option: str, name: str, table: Table) -> str:
-    """Why a column cannot be meant: it is a category, it was left out, or its name is another."""
+    """Say why a name is not a column: a category, left out, or misspelled."""
     made = [f.name for f in table.features or () if f.column == name]
     if made:
         return a_category(option, name, made)
@@ -135,14 +135,14 @@ def _no_such_column(option: str, name: str, table: Table) -> str:
 
 
 def a_category(option: str, name: str, made: Sequence[str]) -> str:
-    """The error for a category whose values are columns by themselves."""
+    """Return the error for a category whose levels are separate columns."""
     options = " ".join(f"{option} {quote(value)}" for value in made[:3])
     more = f" (and {len(made) - 3} more)" if len(made) > 3 else ""
     return f"{option} {name}: {name!r} is a category; give its values, as {options}{more}."
 
 
 def _no_such_value(option: str, name: str, column: str, level: str, table: Table) -> str | None:
-    """The same for a value of a column."""
+    """Say why a name is not a level of a column."""
     if column in table.feature_names:
         return (
             f"{option} {name}: {column!r} holds numbers; --as-category {quote(column)} makes a "

@@ -1,13 +1,13 @@
-"""How far an answer can be trusted: the proof that is tried, and the stability of the choice."""
+"""Trust in a result: the proof that is tried, and the stability of the selection."""
 
 from __future__ import annotations
 
 from typing import Any
 
 LARGEST_PROOF = 3000
-"""Columns up to which a proof is tried without being asked for."""
+"""Columns up to which a proof is tried by default."""
 MOST_ENTRIES = 20_000_000
-"""Entries of X up to which a proof is tried without being asked for."""
+"""Entries of X up to which a proof is tried by default."""
 
 
 def prove(problem: Any, seed: int, seconds: float, gap: float = 0.0) -> Any:
@@ -18,7 +18,7 @@ def prove(problem: Any, seed: int, seconds: float, gap: float = 0.0) -> Any:
 
 
 def is_promising(problem: Any) -> bool:
-    """Whether to try a proof without being asked: a bound exists, and the data are not large."""
+    """Decide if a proof is tried by default: a bound exists, and the data are not large."""
     from blockl0.exact import obstacle
     from blockl0.methods import METHODS
 
@@ -31,7 +31,7 @@ def is_promising(problem: Any) -> bool:
 def claim(
     model: Any, search: Any, choice: Any, has_bound: bool = True, n_close: int | None = None
 ) -> dict[str, Any]:
-    """What is proven about a fit, by itself or by an exact search: a record with its words."""
+    """Record what is proven about a fit, by itself or by an exact search, with its words."""
     from dataclasses import replace
 
     from blockl0.certificate import proof, words
@@ -54,7 +54,7 @@ def claim(
 
 
 def stability(rows: list[dict[str, Any]], n_samples: int | None) -> str:
-    """How often the columns are chosen again, in a sentence."""
+    """Say in a sentence how often the columns are selected again."""
     from blockl0.estimators.half_samples import FIRM, HALF_SAMPLES
     from blockl0.text import percent
 

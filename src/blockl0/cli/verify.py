@@ -13,10 +13,10 @@ from blockl0.cli.output import DATA, FAILED, Job, Refused, names_line
 from blockl0.files import check_exists
 
 SECONDS = 60.0
-"""For the search of a proof, where no limit is given."""
+"""Default time limit for the search of a proof."""
 
 TELLING = 1e-6
-"""Gap of a proof that is said."""
+"""Gap of a proof above which it is mentioned."""
 
 
 @click.command("verify", short_help="Check a proof of the optimum.")
@@ -41,7 +41,7 @@ def command(**options: Any) -> None:
 
         try:
             claim, _ = read_proof(_not_swapped(options))
-            # proofs are about columns one by one
+            # proofs are about single columns
             data = load(job, {**options, "loss": claim["loss"], "levels": "separate"})
             with job.timed("verify"):
                 found = verify(options["file"], *_as_given(job, data, options))
@@ -72,7 +72,7 @@ def _not_swapped(options: dict[str, Any]) -> Path:
 
 
 def _as_given(job: Job, data: Any, options: dict[str, Any]) -> tuple[Any, Any]:
-    """X and the target, coded for the loss."""
+    """Return X and the target, encoded for the loss."""
     from blockl0.cli.data import make_estimator
 
     read = make_estimator(data, options)._read(data.X, data.y)
@@ -95,7 +95,7 @@ def _lines(data: Any, result: dict[str, Any]) -> list[str]:
 
 
 def write_proof(job: Job, data: Any, model: Any, options: dict[str, Any]) -> None:
-    """Search for a proof that a model is the best one, and write it where `--proof` says."""
+    """Search for a proof that a model is optimal, and write it to the file of `--proof`."""
     from blockl0.cli.data import bind, make_estimator
     from blockl0.cli.fit import budget_of
     from blockl0.cli.progress import ProofWatch, progress

@@ -1,4 +1,4 @@
-"""The report: one HTML page that says which columns explain the target, and how far to trust it."""
+"""The report: an HTML page on which columns explain the target, and how far to trust that."""
 
 from blockl0.report.collect import Report, make_report
 

@@ -1,4 +1,4 @@
-"""Where the page comes from: the data, the settings, the versions, the time."""
+"""Origin of the page: data, settings, versions, time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def about(
     seconds: float,
     time_limit: float | None,
 ) -> dict[str, Any]:
-    """What the foot of the page lists."""
+    """List the contents of the foot of the page."""
     task = facts.task
     return {
         "source": None if source is None else clean(source),
@@ -57,7 +57,7 @@ def about(
 
 
 def _own_notes(facts: Facts) -> list[str]:
-    """What a reader should know about this run."""
+    """List notes on this run."""
     path, folds, found = facts.model.path_, facts.folds, []
     if any(result.status is Status.TIME_LIMIT for result in path):
         last = count(int(path.n_nonzero_coefs[-1]), "column")

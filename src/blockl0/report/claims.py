@@ -1,4 +1,4 @@
-"""What the page shows of a proof: its mark, a verdict, what is proven and what is not."""
+"""Presentation of a proof on the page: its mark, a verdict, what is proven and what is not."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MARKS = {
     "all": "proven", "optimal": "proven", "pairs": "partly", "swaps": "partly", "single": "partly",
     "tried": "partly", "refuted": "refuted", "none": "searched",
 }  # fmt: skip
-"""How the page marks each kind of `Proof`."""
+"""Mark of each kind of proof."""
 LEVELS = {"all": "n", "optimal": "n", "pairs": 4, "swaps": 2, "tried": 2, "single": 1}
 
 
@@ -41,7 +41,7 @@ def certificate(
 
 
 def _given(proof: Proof, choice: Choice, text: str) -> str:
-    """A claim with what it supposes."""
+    """Add the conditions of a claim."""
     if not choice.n_kept or proof.kind in ("all", "refuted", "none"):
         return text
     supposed = words.supposing(choice.n_kept).rstrip(", ")

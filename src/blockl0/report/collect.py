@@ -1,4 +1,4 @@
-"""The numbers of the report: a path on all rows, folds, losses without each column, proofs."""
+"""The numbers of the report: a path on all rows, folds, drop-one losses, proofs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from blockl0.validate import (
 )
 
 PAIRS = 3
-"""Pairs of columns that are pointed out at one size."""
+"""Pairs of columns mentioned per size."""
 FORMAT = 3
 """Version of `Report.to_dict`."""
 
@@ -51,7 +51,7 @@ Progress = Callable[[int, int, str], Any]
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """What `make_report` found.
+    """Contents of a report made by `make_report`.
 
     Attributes
     ----------
@@ -62,11 +62,11 @@ class Report:
     data: dict[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
-        """What the page embeds; numbers have six significant digits, missing ones are None."""
+        """Return the embedded data; numbers have six significant digits, missing ones are None."""
         return self.data
 
     def to_html(self) -> str:
-        """One page that needs nothing else: no server, no network, no other file."""
+        """Return one self-contained page: no server, no network, no other file."""
         from blockl0.report.page import render
 
         return render(self.data)
@@ -192,10 +192,10 @@ def make_report(
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """What the parts of the report are made from.
+    """Input for the parts of the report.
 
-    `listed` are all units of the problem, columns or groups of them, and `used` the numbers of
-    those that are ever chosen.
+    `listed` are all units of the problem, columns or groups, and `used` the indices of those that
+    are ever chosen.
     """
 
     task: Task
@@ -216,7 +216,7 @@ class Facts:
 
     @property
     def classes(self) -> list[str] | None:
-        """The labels as text; None for numbers."""
+        """Labels as text; None for numbers."""
         labels = getattr(self.model, "classes_", None)
         return None if labels is None else [clean(label) for label in labels]
 
@@ -240,7 +240,7 @@ def _facts(
 
 
 def _structure(names: list[str], feature_groups: Any, bounds: Any, positive: Any) -> dict[str, Any]:
-    """Groups and bounds as the estimators take them where X has no names."""
+    """Convert groups and bounds to the form for an X without names."""
     n = len(names)
     return {
         "feature_groups": group_labels(feature_groups, names, n),
@@ -250,7 +250,7 @@ def _structure(names: list[str], feature_groups: Any, bounds: Any, positive: Any
 
 
 def _read(X: Any, y: Any, feature_names: Any) -> tuple[Any, Any, list[str]]:
-    """X as float64, dense or CSC, y as an array, and the names as text."""
+    """Return X as float64, dense or CSC, y as an array, and the names as text."""
     if feature_names is None and hasattr(X, "columns"):
         feature_names = list(X.columns)
     if sp.issparse(X):
@@ -270,7 +270,7 @@ def _read(X: Any, y: Any, feature_names: Any) -> tuple[Any, Any, list[str]]:
 
 
 def _check_numbers(y: NDArray[Any], loss: Any) -> None:
-    """Refuse labels where the loss needs numbers."""
+    """Refuse labels if the loss needs numbers."""
     if get_loss(loss).takes_labels or y.dtype.kind in "biuf":
         return
     try:
@@ -291,7 +291,7 @@ def _teller(progress: Progress | None, total: int) -> Callable[[int, str], None]
 
 
 def _points(facts: Facts) -> list[dict[str, Any]]:
-    """Per k: the columns, their coefficients, the fit, and what each column is worth."""
+    """Describe per k the columns, their coefficients, the fit, and the worth of each column."""
     path, folds, task = facts.model.path_, facts.folds, facts.task
     place = {int(j): i for i, j in enumerate(facts.used)}
     accuracy = FittedPath(facts.prepared, path).accuracies(task.data(facts.model))
@@ -299,7 +299,7 @@ def _points(facts: Facts) -> list[dict[str, Any]]:
     for i, result in enumerate(path):
         support, drop = _by_use(facts.prepared.problem, result)
         entries = [facts.listed[unit] for unit in support]
-        # a group is judged by any of its columns
+        # a group is represented by any of its columns
         columns = np.array([entry.columns[0] for entry in entries], dtype=np.int64)
         mean_loss = float(path.losses[i] / path.n_samples)
         points.append(
@@ -325,9 +325,9 @@ def _points(facts: Facts) -> list[dict[str, Any]]:
 
 
 def _by_use(problem: Any, result: Any) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """(units of a point, by how much the objective rises without each), the most useful first.
+    """Return (units of a point, rise of the objective without each), most useful first.
 
-    A kept one has no loss without it, and comes last.
+    Kept ones have no drop-one loss, and come last.
     """
     rises = drop_one(problem, result.coef, result.support)
     support, first = np.unique(problem.units.each(result.support), return_index=True)
@@ -336,7 +336,7 @@ def _by_use(problem: Any, result: Any) -> tuple[NDArray[np.int64], NDArray[np.fl
 
 
 def _of_groups(facts: Facts, entries: list[Listed], coef: Any) -> dict[str, Any]:
-    """The coefficients inside each group, and how far it moves the prediction."""
+    """Return the coefficients inside each group, and its effect on the prediction."""
     if not facts.has_groups:
         return {}
     return {
@@ -349,7 +349,7 @@ def _cautions(
     facts: Facts, coef: NDArray[np.float64], support: NDArray[np.int64], accuracy: float,
     mean_loss: float,
 ) -> list[Any]:  # fmt: skip
-    """Sentences about coefficients that are not to be taken at their word."""
+    """Write warnings about the interpretation of coefficients."""
     names = [facts.names[j] for j in support]
     groups = facts.prepared.problem.units.each(support)
     pairs = opposed_pairs(facts.task.X[:, support], coef[support], groups)
@@ -370,7 +370,7 @@ def _shares(again: ChosenAgain, budget: int, support: NDArray[np.int64]) -> list
 
 
 def _bounds_text(facts: Facts) -> str | None:
-    """Which coefficients were bounded, in words; None where none was."""
+    """Describe bounds on coefficients; None if there are none."""
     bounds = facts.prepared.problem.bounds
     if bounds is None:
         return None
@@ -382,7 +382,7 @@ def _bounds_text(facts: Facts) -> str | None:
 
 
 def _choices(facts: Facts) -> dict[str, int]:
-    """The point that each rule takes."""
+    """Return the point chosen by each rule."""
     path, choices = facts.model.path_, {}
     if facts.folds.n_scored:
         for rule in ("one_se", "min"):
@@ -397,7 +397,7 @@ def _assemble(
     start: int,
     proofs: list[proof.Proof],
 ) -> dict[str, Any]:
-    """All of it, with the sentences that the page shows."""
+    """Assemble everything, with the sentences that the page shows."""
     task, path = facts.task, facts.model.path_
     used = [facts.listed[unit] for unit in facts.used]
     spread = spreads(task.X[:, [entry.columns[0] for entry in used]])

@@ -1,4 +1,4 @@
-"""The folds of the report: losses and accuracies along the path on rows that were not seen."""
+"""The folds of the report: losses and accuracies along the path on held-out rows."""
 
 from __future__ import annotations
 
@@ -56,18 +56,18 @@ class Task:
 
     @property
     def loss_name(self) -> str:
-        """What the loss is called, with its parameter."""
+        """Name of the loss, with its parameter."""
         return label_of(get_loss(self.loss))
 
     @property
     def commonest(self) -> float | None:
-        """The share of the largest class: what guessing gets right."""
+        """Share of the largest class: the accuracy of guessing."""
         if not self.has_labels:
             return None
         return round(guess_share(self.y), 6)
 
     def estimator(self) -> Any:
-        """An estimator whose `fit` makes a path, without folds."""
+        """Return an estimator whose `fit` makes a path, without folds."""
         kind = L0ClassifierCV if self.has_labels else L0RegressorCV
         options: dict[str, Any] = {} if self.ridge is None else {"ridge": self.ridge}
         return kind(
@@ -83,29 +83,29 @@ class Task:
         )
 
     def fit(self) -> Any:
-        """The path on all rows; one that the time limit has cut is a note of the page."""
+        """Fit the path on all rows; if the time limit cuts it, the page has a note."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            # the columns that are constant in all rows were left out before
+            # columns that are constant in all rows were left out before
             warnings.simplefilter("ignore", ConstantColumnWarning)
             return self.estimator().fit(self.X, self.y)
 
     def again(
         self, model: Any, n_samples: int, n_jobs: int | None, tell: Callable[[int, str], None]
     ) -> ChosenAgain:
-        """What half-samples choose at every size of a fitted path."""
+        """Select columns on half-samples at every size of a fitted path."""
         budgets = [int(budget) for budget in model.path_.n_nonzero_coefs]
         data, seed = self.data(model), seed_of(self.random_state)
         return chosen_again(model, data, budgets, n_samples, seed, n_jobs=n_jobs, tell=tell)
 
     def data(self, model: Any) -> Data:
-        """The rows as the folds of a fitted model see them."""
+        """Return the rows as the folds of a fitted model see them."""
         return model._read(self.X, self.y, reset=False)
 
 
 @dataclass(frozen=True, eq=False)
 class Folds:
-    """Losses and accuracies (n_folds, p) on rows that a fold's path has not seen; NaN if none."""
+    """Losses and accuracies (n_folds, p) on held-out rows; NaN if missing."""
 
     losses: Floats
     accuracies: Floats
@@ -113,11 +113,11 @@ class Folds:
 
     @property
     def n_scored(self) -> int:
-        """Folds that could be scored."""
+        """Number of folds that could be scored."""
         return int(np.isfinite(self.nulls).sum())
 
     def at(self, i: int) -> dict[str, Any] | None:
-        """Mean and standard error at a point: of the loss, the share explained, the accuracy."""
+        """Compute mean and standard error at a point: loss, explained share, accuracy."""
         if not self.n_scored or not np.isfinite(self.losses[:, i]).any():
             return None
         column = self.losses[:, [i]]
@@ -137,7 +137,7 @@ class Folds:
 
 
 def splits_of(cv: Any, X: Any, y: Any, loss: Any, random_state: int) -> list[Split]:
-    """Rows to fit and rows to score, for every fold; none without cross-validation."""
+    """Return rows to fit and rows to score for every fold; none without cross-validation."""
     if cv is None:
         return []
     if not hasattr(cv, "split"):

@@ -1,4 +1,4 @@
-"""What the page lists as one: a column, or a category with its values below it."""
+"""Entries of the page: a column, or a category with its levels below it."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ Ints = NDArray[np.int64]
 
 
 class Listed(NamedTuple):
-    """A unit of the problem as the page shows it.
+    """A unit of the problem as shown on the page.
 
     Attributes
     ----------
     name : str
     columns : ndarray of int
-        Of X.
+        Columns of X.
     parts : list of str
-        What its columns are called below its name; empty for one column.
+        Names of its columns below its own; empty for a single column.
     reference : str or None
-        The value that the others are compared with.
+        The level that the others are compared with.
     """
 
     name: str
@@ -34,15 +34,15 @@ class Listed(NamedTuple):
     reference: str | None
 
     def coefs(self, coef: Floats) -> Any:
-        """Its coefficients: a number, or one for each class; of a group None."""
+        """Return its coefficients: a number, or one per class; None for a group."""
         return None if self.parts else compact(coef[self.columns[0]])
 
     def part_coefs(self, coef: Floats) -> list[Any] | None:
-        """The same for each column of a group; None of one column."""
+        """Return the coefficients of each column of a group; None for a single column."""
         return compact(coef[self.columns]) if self.parts else None
 
     def effect(self, X: Any, coef: Floats) -> float | None:
-        """The standard deviation of what a group adds to the prediction, over all classes."""
+        """Compute the standard deviation of a group's contribution, over all classes."""
         if not self.parts:
             return None
         added = np.asarray(X[:, self.columns] @ coef[self.columns])
@@ -50,7 +50,7 @@ class Listed(NamedTuple):
 
 
 def listed(units: Any, names: list[str], references: Mapping[str, str] | None) -> list[Listed]:
-    """Every unit of a problem, by the names of the columns of X."""
+    """List every unit of a problem, using the names of the columns of X."""
     known = {} if references is None else {str(k): str(v) for k, v in references.items()}
     found = []
     for unit in range(units.number(len(names))):

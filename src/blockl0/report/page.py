@@ -28,7 +28,7 @@ SCORE_HEADS = ("fitted rows", "unseen rows", "± SE")
 
 
 def render(data: dict[str, Any]) -> str:
-    """The page of a report's data."""
+    """Render the page of a report."""
     point = data["points"][data["start"]]
     script = _file("draw.js") + _file("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -51,12 +51,12 @@ def render(data: dict[str, Any]) -> str:
         **_overview(data),
         "about": _about(data),
     }
-    # one pass, so that braces in the data are never taken for places to fill
+    # one pass, so that braces in the data are never taken for placeholders
     return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _file("page.html"))
 
 
 def embedded(data: dict[str, Any]) -> str:
-    """JSON that can stand inside a script element whatever text it holds."""
+    """Convert to JSON that is safe inside a script element."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -66,12 +66,12 @@ def _file(name: str) -> str:
 
 
 def _upper(text: str) -> str:
-    """With a capital letter at the beginning."""
+    """Capitalize the first letter."""
     return text[:1].upper() + text[1:]
 
 
 def _sentence(parts: list[Any]) -> str:
-    """Markup of a sentence; names from the data are set apart."""
+    """Mark up a sentence, setting names from the data apart."""
     return "".join(
         f'<b class="name">{escape(part[0])}</b>' if isinstance(part, list) else escape(part)
         for part in parts
@@ -137,7 +137,7 @@ def _columns(data: dict[str, Any], point: dict[str, Any]) -> dict[str, str]:
 
 
 def _coefficients(data: dict[str, Any], point: dict[str, Any], at: int, is_many: bool) -> list[str]:
-    """Of a chosen column; of a group only how far it moves the prediction."""
+    """Return the cells of a chosen column; for a group only its effect on the prediction."""
     coef, f = point["coef"][at], point["support"][at]
     if coef is None:
         return [""] * len(data["classes"]) if is_many else ["", figure(point["effect"][at])]
@@ -147,7 +147,7 @@ def _coefficients(data: dict[str, Any], point: dict[str, Any], at: int, is_many:
 def _parts(
     data: dict[str, Any], point: dict[str, Any], at: int, n_coefs: int, n_rest: int
 ) -> list[str]:
-    """A row for every value of a category, the one that others are compared with first."""
+    """Return a row for every level of a category, reference first."""
     f = point["support"][at]
     if point["coef"][at] is not None:
         return []
@@ -223,7 +223,7 @@ def _proof(point: dict[str, Any]) -> dict[str, str]:
 
 
 def _overview(data: dict[str, Any]) -> dict[str, str]:
-    """One row per size, for those who read numbers and for those without scripts."""
+    """Tabulate one row per size, also for readers without scripts."""
     keys = {"explained": _upper(data["score"])} | (
         {"accuracy": "Accuracy"} if data["classes"] else {}
     )

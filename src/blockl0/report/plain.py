@@ -1,4 +1,4 @@
-"""Plain values for JSON and for sentences: short numbers, safe text."""
+"""Plain values for JSON and sentences: short numbers, safe text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DIGITS = 6
 
 
 def compact(value: Any) -> Any:
-    """A number with six significant digits, None where there is none; arrays as nested lists."""
+    """Round to six significant digits, None if not finite; arrays become nested lists."""
     if np.ndim(value):
         return [compact(entry) for entry in value]
     number = float(value)
@@ -22,17 +22,17 @@ def compact(value: Any) -> Any:
 
 
 def clean(value: Any) -> str:
-    """Text that can be written to a file: lone surrogates become question marks."""
+    """Make text safe to write: lone surrogates become question marks."""
     return str(value).encode("utf-8", "replace").decode("utf-8")
 
 
 def ratio(part: float, whole: float) -> float:
-    """A share; NaN of nothing."""
+    """Divide; NaN if the whole is not positive."""
     return part / whole if whole > 0.0 else float("nan")
 
 
 def figure(value: float | None, digits: int = 4) -> str:
-    """A number for the eye, as the page's script writes it."""
+    """Format a number as the page's script does."""
     if value is None:
         return "–"
     rounded = float(f"{value:.{digits}g}")
@@ -41,5 +41,5 @@ def figure(value: float | None, digits: int = 4) -> str:
 
 
 def share(value: float) -> str:
-    """A share with four decimals, so that a column of them lines up."""
+    """Format a share with four decimals, so that a column of them aligns."""
     return "< 0.0001" if 0.0 < value < 5e-5 else f"{value:.4f}".replace("-", "\N{MINUS SIGN}")

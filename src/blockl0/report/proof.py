@@ -1,4 +1,4 @@
-"""What can be proven about each point of a path in a few seconds."""
+"""Proofs about each point of a path within a few seconds."""
 
 from __future__ import annotations
 
@@ -26,16 +26,17 @@ from blockl0.result import Result, Status
 from blockl0.solve import open_run, solve_problem
 
 SECONDS, SECONDS_EACH = 10.0, 1.0
-"""Time for all proofs where no limit is given, and for the exact search of one point, which gets at
-most half of what is left."""
+"""Default time for all proofs, and time of the exact search of one point, which gets at most half
+of what is left.
+"""
 LEAST_SECONDS = 1e-3
-"""Of a search that is begun, however little time is left."""
+"""Shortest time of a search."""
 MOST_ENTRIES = 20_000_000
-"""Entries of X up to which all exchanges of two columns are looked at."""
+"""Entries of X up to which all exchanges of two columns are tried."""
 
 
 def prove(problem: Any, path: Any, start: int, time_limit: float | None) -> list[Proof]:
-    """A proof for every point; the time goes to the chosen one first, then to those around it."""
+    """Prove every point, the chosen one first, then those around it."""
     deadline = time.perf_counter() + (SECONDS if time_limit is None else time_limit)
     n, n_kept, has_ridge = problem.n_units, problem.keep.size, problem.ridge > 0.0
     choices = [
@@ -55,7 +56,7 @@ def prove(problem: Any, path: Any, start: int, time_limit: float | None) -> list
         if time.perf_counter() >= deadline:
             break
         if is_perfect(path[i].objective, at_zero):
-            # no objective is below zero: whatever is lower still differs by rounding
+            # no objective is negative: any difference is rounding
             proofs[i] = replace(proofs[i], kind="optimal")
             continue
         proofs[i] = prover.improve(proofs[i], path[i], choices[i], deadline)
@@ -70,14 +71,14 @@ def prove(problem: Any, path: Any, start: int, time_limit: float | None) -> list
 
 
 class _Prover:
-    """Branch and bound as long as it promises something, then what else can be said of a loss."""
+    """Branch and bound while it is promising, then other statements about a loss."""
 
     def __init__(self, problem: Any, at_zero: float) -> None:
         self.problem, self.at_zero = problem, at_zero
         self.is_hopeful, self.failed_at = may_prove(problem), problem.n_features
 
     def improve(self, proof: Proof, result: Result, choice: Choice, deadline: float) -> Proof:
-        """More about a point, until the deadline."""
+        """Improve the proof of a point until the deadline."""
         if self.is_hopeful and choice.budget < self.failed_at:
             proof = self.search(proof, result, choice, deadline)
         if proof.kind in ("optimal", "refuted") or time.perf_counter() >= deadline:
@@ -85,7 +86,7 @@ class _Prover:
         return self.try_changes(proof, result, choice, deadline)
 
     def search(self, proof: Proof, result: Result, choice: Choice, deadline: float) -> Proof:
-        """What an exact search of a second says of a point."""
+        """Run a short exact search on a point."""
         problem = replace(self.problem, sparsity=Sparsity(0.0, choice.budget))
         left = 0.5 * (deadline - time.perf_counter())
         exact = solve_problem(
@@ -97,26 +98,26 @@ class _Prover:
         if exact.status is Status.OPTIMAL:
             return replace(proof, kind="optimal")
         proof = proof.bounded(exact.gap)
-        # a bound that says nothing here says no more at other sizes
+        # a useless bound here is no better at other sizes
         self.is_hopeful = proof.gap is not None
         if not problem.is_quadratic:
-            # the time is for changes of single columns, which are slow to try
+            # leave the time for changes of single columns, which are slow to try
             self.failed_at = choice.budget
         return proof
 
     def refuted(self, proof: Proof, result: Result, better: Any, objective: float) -> Proof:
-        """That a point is not the best: what enters and leaves, in units."""
+        """Record that a point is not optimal, with entering and leaving units."""
         units = self.problem.units
         here = units.of(result.support)
         return proof.refuted(here, result.objective, units.support(better), objective)
 
     def try_changes(self, proof: Proof, result: Result, choice: Choice, deadline: float) -> Proof:
-        """Which changes of a point do not help."""
+        """Prove which changes of a point do not help."""
         raise NotImplementedError
 
 
 class _Quadratic(_Prover):
-    """The squared loss: after branch and bound all exchanges of two columns."""
+    """Prover for the squared loss: after branch and bound all exchanges of two columns."""
 
     def __init__(self, problem: Any, at_zero: float) -> None:
         super().__init__(problem, at_zero)
@@ -124,36 +125,36 @@ class _Quadratic(_Prover):
         self.has_pairs = is_small and problem.is_plain
 
     def try_changes(self, proof: Proof, result: Result, choice: Choice, deadline: float) -> Proof:
-        """Exchanges of two columns."""
+        """Try exchanges of two columns."""
         if proof.kind != "swaps" or not self.has_pairs:
             return proof
         problem = replace(self.problem, sparsity=Sparsity(0.0, choice.budget))
         return self.try_pairs(proof, result, choice, problem)
 
     def try_pairs(self, proof: Proof, result: Result, choice: Choice, problem: Any) -> Proof:
-        """All exchanges of two columns, where they are within reach."""
+        """Try all exchanges of two columns, if within reach."""
         try:
             pairs = certify_problem(problem, result.coef, level=4)
         except OutOfReachError:
             return proof
         if pairs.better_coef is None or pairs.better_objective is None:
-            # one or two columns to choose: all subsets are an exchange of two away
+            # one or two columns to choose: all subsets are within an exchange of two
             return replace(proof, kind="optimal" if choice.is_settled_by(2) else "pairs")
         return self.refuted(proof, result, pairs.better_coef, pairs.better_objective)
 
 
 class _Trials(_Prover):
-    """Other losses: after it every exchange of one column is excluded or fitted anew, in time."""
+    """Prover for other losses: every exchange of one column is excluded or re-fitted, in time."""
 
     def __init__(self, problem: Any, at_zero: float) -> None:
         super().__init__(problem, at_zero)
-        self.fits = make_fits(problem)  # they depend on neither price nor budget
+        self.fits = make_fits(problem)  # independent of price and budget
 
     def try_changes(self, proof: Proof, result: Result, choice: Choice, deadline: float) -> Proof:
-        """Exchanges of one column; of groups and within bounds the search has tried them."""
+        """Try exchanges of one column; for groups and bounds the search has tried them."""
         if not self.problem.is_plain:
             return proof
-        # without room and without a price exchanges are all the changes that can help
+        # with a used-up budget and no price, only exchanges can help
         problem = replace(self.problem, sparsity=Sparsity(0.0, choice.n_chosen))
         seconds = max(deadline - time.perf_counter(), LEAST_SECONDS)
         run = open_run(problem, "refit", {}, time_limit=seconds)

@@ -1,4 +1,4 @@
-"""The answer again, as Python and as a command: each the text before k and the text after it."""
+"""The result as Python code and as a command: text before k and text after it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DATA_OPTIONS = {
     "--quote": "quote", "--encoding": "encoding", "--skip-rows": "skip_rows",
     "--skip-bad-rows": "skip_bad_rows", "--fill-short-rows": "fill_short_rows",
 }  # fmt: skip
-"""Options of the command line that say how a file is read, and their names in `read_table`."""
+"""Options of the command line for reading a file, and their names in `read_table`."""
 REPEATED = ("--drop", "--na", "--as-category", "--as-number")
 FLAGS = ("--skip-bad-rows", "--fill-short-rows")
 NUMBERS = ("max_levels", "skip_rows")
@@ -46,7 +46,7 @@ def recipes(
     notes: Sequence[str],
     time_limit: float | None,
 ) -> dict[str, list[str]]:
-    """{"python": [before k, after k], "command": [before k, after k]}."""
+    """Return {"python": [before k, after k], "command": [before k, after k]}."""
     options = _given(command, tuple(DATA_OPTIONS))
     path = clean(source) if source and source not in ("-", STDIN) else UNNAMED
     return {
@@ -56,7 +56,7 @@ def recipes(
 
 
 def _given(command: str | None, names: tuple[str, ...]) -> list[tuple[str, str]]:
-    """Some options of a command line and their values, in order."""
+    """Extract some options of a command line and their values, in order."""
     try:
         tokens = shlex.split(command or "")
     except ValueError:
@@ -111,13 +111,13 @@ def _python(
 
 
 def _kept(facts: Facts) -> list[int]:
-    """The columns of X that always stay."""
+    """Return the columns of X that always stay."""
     units = facts.prepared.problem.units
     return units.columns(facts.prepared.problem.keep).tolist()
 
 
 def _groups(facts: Facts, has_table: bool) -> list[str]:
-    """The groups of the search: a table knows them."""
+    """Write the groups of the search, which a table provides."""
     if facts.task.structure.get("feature_groups") is None:
         return []
     if has_table:
@@ -127,7 +127,7 @@ def _groups(facts: Facts, has_table: bool) -> list[str]:
 
 
 def _bounds(facts: Facts) -> list[str]:
-    """The bounds of coefficients, by name."""
+    """Write the bounds of coefficients, by name."""
     if facts.prepared.problem.bounds is None:
         return []
     n, given = len(facts.names), facts.task.structure
@@ -143,7 +143,7 @@ def _bounds(facts: Facts) -> list[str]:
 
 
 def _fit_options(facts: Facts) -> list[str]:
-    """What differs from the defaults of the estimator."""
+    """Write options that differ from the defaults of the estimator."""
     task = facts.task
     options = []
     if task.loss_name != type(facts.model)().loss:
@@ -155,7 +155,7 @@ def _fit_options(facts: Facts) -> list[str]:
 
 
 def _loss_source(loss: Any) -> str:
-    """A loss as Python source: its name, or how an object of one's own is written."""
+    """Write a loss as Python source: its name, or the code of a custom object."""
     known = get_loss(loss)
     return _literal(label_of(known)) if _is_built_in(known) else repr(original(known))
 
@@ -165,7 +165,7 @@ def _is_built_in(loss: Loss) -> bool:
 
 
 def _importing(loss: Any) -> list[str]:
-    """The line that imports a loss of one's own."""
+    """Write the import of a custom loss."""
     kind = type(original(get_loss(loss)))
     own = [f"from {kind.__module__} import {kind.__qualname__}"]
     return [] if _is_built_in(get_loss(loss)) else own
@@ -174,7 +174,7 @@ def _importing(loss: Any) -> list[str]:
 def _reading(
     facts: Facts, path: str, options: list[tuple[str, str]], is_prepared: bool
 ) -> list[str]:
-    """Lines that make X, a DataFrame, and y."""
+    """Write lines that make X, a DataFrame, and y."""
     target, names = facts.target, facts.names
     reader = PLAIN_FILES.get(PurePath(path).suffix.lower())
     if reader and not options and not is_prepared and _is_plain(path, target, names):
@@ -204,7 +204,7 @@ def _reading(
 
 
 def _is_plain(path: str, target: str, names: list[str]) -> bool:
-    """Whether pandas alone would find these columns; true for a file that cannot be looked at."""
+    """Check if pandas alone would find these columns; True for unreadable files."""
     if PurePath(path).suffix.lower() != ".csv":
         return True
     try:
@@ -228,7 +228,7 @@ def _printing(has_labels: bool, classes: list[str] | None) -> list[str]:
 
 
 def _literal(value: Any) -> str:
-    """A value as Python source; text in double quotes, its control characters escaped."""
+    """Write a value as Python source, text in double quotes with escapes."""
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, list):
@@ -238,7 +238,7 @@ def _literal(value: Any) -> str:
     if isinstance(value, dict):
         return f"{{{', '.join(f'{_literal(k)}: {_literal(v)}' for k, v in value.items())}}}"
     if isinstance(value, float):
-        value = float(value)  # NumPy's have another name
+        value = float(value)  # NumPy's repr differs
     return repr(value)
 
 

@@ -1,4 +1,4 @@
-"""The sentences of the page; a name from the data is a list of one text, to be set apart."""
+"""The sentences of the page; names from the data are lists of one text, to be set apart."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from blockl0.text import count, percent
 Sentence = list[Any]
 
 NAMED, NAMED_CHARACTERS = 10, 180
-"""Columns spelled out in the headline, and their length together."""
+"""Columns named in the headline, and their total length."""
 PRODUCTS = 3
-"""Products of columns that are named where they are explained."""
+"""Products of columns named in explanations."""
 CATEGORIES = 4
-"""Categories whose reference value is named."""
+"""Categories whose reference level is named."""
 UNSTEADY = 8
-"""Columns that come and go which are named."""
+"""Unstable columns named."""
 OVERFIT = 0.1
-"""A loss of that share on unseen rows, when it is beyond two standard errors, is mentioned."""
+"""Overfitting of this share, if beyond two standard errors, is mentioned."""
 RULES = {
     "one_se": "one-standard-error rule",
     "min": "best cross-validated loss",
@@ -43,7 +43,7 @@ CAUTIONS = (
 
 
 def of_point(point: dict[str, Any], data: dict[str, Any], words: Words) -> dict[str, Any]:
-    """The headline and the three answers below it, for one k; `words` are those of the loss."""
+    """Write the headline and the three answers for one k; `words` are those of the loss."""
     return {
         "headline": _headline(point, data, words),
         "fit": _fit(point, data, words),
@@ -53,7 +53,7 @@ def of_point(point: dict[str, Any], data: dict[str, Any], words: Words) -> dict[
 
 
 def of_report(data: dict[str, Any], words: Words) -> dict[str, Any]:
-    """What does not depend on k."""
+    """Write everything that does not depend on k."""
     return {
         "score": words.explained,
         "what": words.lost,
@@ -82,7 +82,7 @@ def _headline(point: dict[str, Any], data: dict[str, Any], words: Words) -> Sent
             right += f", and for about {percent(cv['accuracy'])} of rows not seen in fitting"
         right += f"; guessing would be right for {percent(data['guess'])}"
         return [*names, text, target, f"{right}."]
-    # what is no better than chance on other rows explains nothing
+    # a fit no better than chance on held-out rows explains nothing
     verb = "explain" if cv is None or cv["explained"] > cv["explained_se"] else "fit"
     text = f" {verb if many else verb + 's'} {percent(point['explained'])} of the "
     text += f"{words.lost} of "
@@ -96,7 +96,7 @@ def _headline(point: dict[str, Any], data: dict[str, Any], words: Words) -> Sent
 
 
 def _names(point: dict[str, Any], data: dict[str, Any]) -> Sentence:
-    """a, b and c; the most useful first, and how many more there are."""
+    """Join names as in 'a, b and c', most useful first, with the number of others."""
     names = [data["features"][i] for i in point["support"]]
     shown = 0
     while shown < min(len(names), NAMED) and sum(map(len, names[: shown + 1])) < NAMED_CHARACTERS:
@@ -114,7 +114,7 @@ def _names(point: dict[str, Any], data: dict[str, Any]) -> Sentence:
 
 
 def _fit(point: dict[str, Any], data: dict[str, Any], words: Words) -> dict[str, str]:
-    """How well it fits: one number, one sentence."""
+    """Describe the quality of the fit: one number, one sentence."""
     key = "accuracy" if data["classes"] else "explained"
     train, cv = point[key], point["cv"]
     what = "correct" if data["classes"] else f"of the {words.lost}"
@@ -148,13 +148,13 @@ def _guessing(data: dict[str, Any]) -> str:
 
 
 def _steady(point: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
-    """Whether half-samples choose the same columns."""
+    """Describe how often half-samples select the same columns."""
     again, n = point["again"], data["half_samples"]
     if again is None:
         return {"value": "–", "text": "The choice was not repeated on parts of the rows."}
     if not point["support"]:
         return {"value": "–", "text": "No column is chosen."}
-    # kept columns are not chosen, and where all are in there is no choice
+    # kept columns are not selected, and there is no choice if all are in
     pairs = zip(point["support"], again, strict=True)
     again = [share for f, share in pairs if f not in data["kept"]]
     k = len(again)
@@ -175,7 +175,7 @@ def _steady(point: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
 
 
 def _why(data: dict[str, Any]) -> str:
-    """Why the slider starts where it does."""
+    """Explain the initial position of the slider."""
     choices, points = data["choices"], data["points"]
     k = points[data["start"]]["k"]
     if k == 0 and "one_se" in choices:
@@ -199,7 +199,7 @@ def _why(data: dict[str, Any]) -> str:
 
 
 def _meaning(point: dict[str, Any], data: dict[str, Any], words: Words) -> Sentence:
-    """How to read a coefficient of the chosen columns."""
+    """Explain the meaning of a coefficient of the chosen columns."""
     target = [data["target"]]
     products = [*_categories(point, data), *_products(point, data)]
     if not data["classes"]:
@@ -215,7 +215,7 @@ def _meaning(point: dict[str, Any], data: dict[str, Any], words: Words) -> Sente
 
 
 def _categories(point: dict[str, Any], data: dict[str, Any]) -> Sentence:
-    """With what the values of the chosen categories are compared, where there are any."""
+    """Name the reference levels of the chosen categories, if any."""
     chosen = [f for f in point["support"] if data["references"][f] is not None]
     if not chosen:
         return []
@@ -227,7 +227,7 @@ def _categories(point: dict[str, Any], data: dict[str, Any]) -> Sentence:
 
 
 def _products(point: dict[str, Any], data: dict[str, Any]) -> Sentence:
-    """That a product or a power cannot change by itself, where one is chosen."""
+    """Explain that a product or power cannot change by itself, if one is chosen."""
     chosen = [data["features"][f] for f in point["support"]]
     factors = {data["features"][f]: data["factors"][f] for f in point["support"]}
     found = [name for name in chosen if factors[name]]
@@ -252,7 +252,7 @@ def _products(point: dict[str, Any], data: dict[str, Any]) -> Sentence:
 
 
 def _unsteady(data: dict[str, Any]) -> Sentence:
-    """The columns that enter and leave along the path."""
+    """Name the columns that enter and leave along the path."""
     sizes = [point["k"] for point in data["points"]]
     found = []
     for feature, name in enumerate(data["features"]):
