@@ -116,7 +116,8 @@ def test_accuracy_compares_whole_labels(folder, seen, new, accuracy):
     is_first = frame["c0"] > 0
     frame.assign(y=np.where(is_first, *seen)).to_csv("fit.csv", index=False)
     frame.assign(y=np.where(is_first, *new)).to_csv("new.csv", index=False)
-    run("fit", "fit.csv", "-t", "y", "-k", 1, "--loss", "squared_hinge", *QUICK, "-o", "m.json")
+    run("fit", "fit.csv", "-t", "y", "-k", 1, "--loss", "squared_hinge", *QUICK,
+        "--ridge", 1e-3, "-o", "m.json")  # fmt: skip
     assert answer("predict", "m.json", "new.csv")["result"]["score"]["value"] == accuracy
 
 

@@ -243,6 +243,8 @@ ESTIMATORS = {
     "class weight of numbers": (lambda: blockl0.BestSubsetSelector(2, class_weight="balanced").fit(A, LABELS), ValueError, r"`class_weight` is for labels, got 'balanced' with loss='squared'"),
     "hinge of three": (lambda: blockl0.L0Classifier(2, loss="squared_hinge").fit(A, [0, 1, 2, 1, 2, 0]), ValueError, r"Only binary classification is supported by loss='squared_hinge', got 3 classes"),
     "weights": (lambda: blockl0.L0Regressor(2).fit(A, LABELS, -1.0 * LABELS), ValueError, r"[Nn]egative values in data passed to `sample_weight`"),
+    "ridge of text": (lambda: blockl0.L0Classifier(2, ridge="standardised:1").fit(A, LABELS), ValueError, r"`ridge` must be a number, 'auto', or a number in units .* as in 'standardized:0\.1', got 'standardised:1'"),
+    "ridge of spreads": (lambda: blockl0.L0Regressor(2, ridge="standardized:-1").fit(A, LABELS), ValueError, r"`ridge` must be nonnegative, got -1"),
     "ridge of softmax": (lambda: blockl0.L0Classifier(2, ridge=-1).fit(A, [0, 1, 2, 1, 2, 0]), ValueError, r"`ridge` must be nonnegative, got -1"),
     "budget": (lambda: blockl0.L0Regressor(9).fit(A, LABELS), ValueError, r"between 0 and n_features=5, got 9"),
     "effort": (lambda: blockl0.L0Regressor(2, effort="fats").fit(A, LABELS), ValueError, r"`effort` must be one of .*Did you mean 'fast'\?"),

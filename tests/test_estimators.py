@@ -416,7 +416,7 @@ def test_selector_gives_labels_a_ridge():
         warnings.simplefilter("error")
         picker = BestSubsetSelector(2, loss="logistic", effort="fast", random_state=0)
         assert 1 in picker.fit(X, labels).support_
-    assert picker.estimator_.ridge == 1e-3 and picker.ridge is None
+    assert picker.estimator_.ridge_ == "standardized:1.0" == picker.ridge_
 
 
 def test_plain_arrays_are_read_as_scikit_learn_reads_them(monkeypatch):

@@ -27,7 +27,7 @@ FLOORS = (
         "verify",
     ),
     ("result", "validate"),
-    ("incumbent", "kernels", "losses", "run", "storage", "theory"),
+    ("incumbent", "kernels", "losses", "ridge", "run", "storage", "theory"),
     ("problem",),
     ("methods",),
     ("block_search", "dec", "exact"),

@@ -126,7 +126,7 @@ def test_functions_take_it():
 def test_labels_with_a_link_of_their_own(tmp_path):
     X, y = draw(m=120)
     y = labels(X, y)
-    model = L0Classifier(2, loss=Probit(), **FAST).fit(X, y)
+    model = L0Classifier(2, loss=Probit(), ridge=1e-3, **FAST).fit(X, y)
     assert set(model.support_) == {1, 4} and model.classes_.tolist() == ["no", "yes"]
     signs = np.where(y == "yes", 1.0, -1.0)
     coef, _ = minimum(Probit(), X[:, model.support_], signs, model.ridge)
@@ -137,7 +137,7 @@ def test_labels_with_a_link_of_their_own(tmp_path):
     assert model.score(X, y) == np.mean(model.predict(X) == y)  # shares of the same rows
     chosen = L0ClassifierCV(3, loss=Probit(), cv=2, random_state=0).fit(X, y)
     assert {1, 4} & set(chosen.support_)
-    assert BestSubsetSelector(2, loss=Probit(), **FAST).fit(X, y).ridge is None
+    assert BestSubsetSelector(2, loss=Probit(), **FAST).fit(X, y).ridge_ == "standardized:1.0"
     with pytest.raises(ValueError, match="no counterpart in scikit-learn"):
         model.to_sklearn()
     with pytest.raises(ValueError, match=r"Only binary .* by loss='probit', got 3 classes"):

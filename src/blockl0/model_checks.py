@@ -8,6 +8,7 @@ from typing import Any
 
 from blockl0.losses import Loss, names_of
 from blockl0.losses.stored import IMPORT_PATH
+from blockl0.ridge import read_ridge
 from blockl0.text import clause, cut
 
 KNOWN = (*names_of(takes_labels=False), *names_of(takes_labels=True))
@@ -156,6 +157,15 @@ def check_reading(metadata: dict[str, Any]) -> dict[str, Any]:
     return reading
 
 
+def _check_ridge(key: str, value: Any) -> None:
+    """A number that is at least 0, or one in units of the columns' spreads."""
+    ridge = value if isinstance(value, str) else _check_number(key, value)
+    try:
+        read_ridge(ridge)
+    except ValueError as error:
+        raise _wrong(key, value, "at least 0, or such a number after 'standardized:'") from error
+
+
 def _check_name(key: str, value: Any) -> None:
     if not isinstance(value, str | int | None):
         raise _wrong(f"metadata.reading.{key}", value, "a name or a number")
@@ -184,9 +194,7 @@ def check_problem(metadata: dict[str, Any], n_features: int) -> dict[str, Any] |
     where = "metadata.problem"
     _check_whole(f"{where}.n_nonzero_coefs", _get(problem, "n_nonzero_coefs", where), 0, n_features)
     if _get(problem, "ridge", where) is not None:
-        ridge = _check_number(f"{where}.ridge", problem["ridge"])
-        if ridge < 0.0:
-            raise _wrong(f"{where}.ridge", ridge, "at least 0")
+        _check_ridge(f"{where}.ridge", problem["ridge"])
     _get(problem, "keep", where)
     for key in ("keep", "positive", "bounds"):
         for name in _check_list(f"{where}.{key}", problem.get(key, [])):

@@ -312,7 +312,7 @@ def _result(data: Any, fitted: Fitted, rows: list[Any], keep: list[str]) -> dict
         "cautions": fitted.cautions,
         "certificate": trust.claim(model, fitted.proof, choice, fitted.has_bound, n_close),
         "choice": fitted.choice,
-        "ridge": model.ridge,
+        "ridge": model.ridge_,
         "keep": keep,
     }
 

@@ -22,13 +22,15 @@ LARGEST_RISE = 10.0
 def describe(data: Any, result: dict[str, Any], options: dict[str, Any]) -> list[str]:
     """Format the result for people, line by line."""
     from blockl0.certificate.words import INFERENCE
+    from blockl0.ridge import read_ridge
 
     name, n = ", ".join(map(repr, data.table.targets)), data.n_units
     lines = [f"{data.table.source}: {data.X.shape[0]} rows, {count(n, 'column')} to choose from"]
     if result["choice"]:
         lines.append(_choice_line(result["choice"], options))
     k = result["n_nonzero"]
-    lines += ["", f"{k} of {n} columns chosen for {name} ({data.loss} loss):", ""]
+    ridge = f", ridge {read_ridge(result['ridge']).words}" if result["ridge"] else ""
+    lines += ["", f"{k} of {n} columns chosen for {name} ({data.loss} loss{ridge}):", ""]
     lines += [_table_of(result), *_legend(result), ""]
     scores = result["scores"]
     lines += [_score_line(scores), "", "Can it be trusted?"]

@@ -28,6 +28,25 @@ class Effort(click.ParamType):
         return self.fail(f"{value!r} is neither fast, balanced, thorough nor a number of rounds.")
 
 
+class RidgeText(click.ParamType):
+    """A number, or one in units of the columns' spreads."""
+
+    name = "NUMBER|standardized:NUMBER"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Numbers become floats."""
+        from blockl0.ridge import STANDARDIZED, read_ridge
+
+        try:
+            is_text = str(value).startswith(STANDARDIZED)
+            return read_ridge(value if is_text else float(value)).given
+        except ValueError:
+            return self.fail(
+                f"{value!r} is neither a number that is at least 0 nor one such after "
+                f"{STANDARDIZED!r}."
+            )
+
+
 class LossName(click.ParamType):
     """Parameter type: the name of a loss, with a parameter after a colon."""
 
@@ -249,7 +268,11 @@ search_options = _all(
         help="By default squared, and logistic for text targets; others are huber, poisson, gamma, "
         "tweedie and squared_hinge. huber:0.5, tweedie:1.7: with another parameter.",
     ),
-    click.option("--ridge", type=click.FloatRange(min=0.0), help="Ridge penalty."),
+    click.option(
+        "--ridge",
+        type=RidgeText(),
+        help="Ridge penalty.  [default: none for numbers, standardized:1 for labels]",
+    ),
     click.option("--keep", multiple=True, metavar="NAME", help="A column that must be chosen."),
     bound_options,
     click.option("--effort", type=Effort(), help="fast, balanced, thorough, or rounds."),

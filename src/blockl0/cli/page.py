@@ -18,10 +18,12 @@ def write_report(job: Job, data: Any, options: dict[str, Any], file: Path, k: in
     from blockl0.report import make_report
 
     table_, given = data.table, {"effort": options["effort"] or "fast", "cv": options["folds"]}
+    if options["ridge"] is not None:
+        given["ridge"] = options["ridge"]
     with job.timed("report"), progress("Report", job.quiet) as shown, aborting():
         report = make_report(
             data.X, data.y, feature_names=table_.feature_names, target=table_.target,
-            loss=data.loss, n_nonzero_coefs=largest_size(job, data, k), ridge=options["ridge"],
+            loss=data.loss, n_nonzero_coefs=largest_size(job, data, k),
             keep=kept_columns(table_, options["keep"]), random_state=options["seed"],
             feature_groups=table_.groups, bounds=bounds_of(table_, options),
             references={u.name: u.reference for u in table_.units if u.reference is not None},

@@ -16,6 +16,7 @@ from blockl0.estimators.callbacks import with_callbacks
 from blockl0.estimators.docstrings import shares_entries
 from blockl0.estimators.linear import CLASSIFICATION, L0Linear
 from blockl0.estimators.regressor import L0Regressor
+from blockl0.ridge import AUTO
 
 Floats = NDArray[np.float64]
 
@@ -42,9 +43,10 @@ class L0Classifier(ClassifierMixin, L0Linear):
         "exact" is for two classes, and continues until the subset is proven optimal or `time_limit`
         is reached: ``result_.gap`` is the proven gap. It is faster the larger the `ridge`; without
         one a `ConvergenceWarning` says that no bound exists.
-    ridge : float, default=1e-3
-        Not zero by default, since a few columns often separate the classes, and the coefficients
-        are then infinite without a ridge. Zero is allowed; a warning says when this happens.
+    ridge : float or "standardized:NUMBER", default="auto"
+        As in `L0Regressor`; "auto" is "standardized:1". Not zero by default, since a few columns
+        often separate the classes, and the coefficients are then infinite without a ridge. Zero is
+        allowed; a warning says when this happens.
     loss : "logistic" (default), "squared_hinge" or a Loss
         The squared hinge is for two classes, and has no `predict_proba`.
     class_weight : None (default), "balanced" or dict
@@ -78,7 +80,7 @@ class L0Classifier(ClassifierMixin, L0Linear):
         n_nonzero_coefs: int | None = None,
         *,
         alpha: float | None = None,
-        ridge: float = 1e-3,
+        ridge: float | str = AUTO,
         loss: Any = "logistic",
         class_weight: Any = None,
         fit_intercept: bool = True,

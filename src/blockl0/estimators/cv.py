@@ -8,6 +8,7 @@ from blockl0.estimators.classifier import L0Classifier
 from blockl0.estimators.docstrings import shares_entries
 from blockl0.estimators.linear_cv import L0LinearCV
 from blockl0.estimators.regressor import L0Regressor
+from blockl0.ridge import AUTO
 
 __all__ = ["L0ClassifierCV", "L0RegressorCV"]
 
@@ -79,7 +80,7 @@ class L0RegressorCV(L0LinearCV, L0Regressor):
         n_nonzero_coefs: Any = None,
         *,
         alpha: float | None = None,
-        ridge: float = 0.0,
+        ridge: float | str = AUTO,
         loss: Any = "squared",
         fit_intercept: bool = True,
         keep: Any = None,
@@ -148,7 +149,7 @@ class L0ClassifierCV(L0LinearCV, L0Classifier):
         n_nonzero_coefs: Any = None,
         *,
         alpha: float | None = None,
-        ridge: float = 1e-3,
+        ridge: float | str = AUTO,
         loss: Any = "logistic",
         class_weight: Any = None,
         fit_intercept: bool = True,

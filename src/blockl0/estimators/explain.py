@@ -26,6 +26,7 @@ from blockl0.path import solve_path
 from blockl0.problem.fits import make_fits
 from blockl0.problem.moments import Moments
 from blockl0.problem.reduction import reduced
+from blockl0.ridge import read_ridge
 from blockl0.text import as_text
 
 Floats = NDArray[np.float64]
@@ -102,9 +103,10 @@ class SummaryMixin:
         importance = columns.get("drop_one", np.abs(columns["coef"]))
         order = np.argsort(-importance, kind="stable")
         what = "columns" if est.result_.groups is None else "groups"
+        ridge = f", ridge {read_ridge(est.ridge_).words}" if est.ridge_ else ""
         heading = (
             f"{type(self).__name__}: {est.n_nonzero_} of {est.result_.n_units} {what}, "
-            f"objective {est.objective_:.6g}\n{est.status_.message}"
+            f"objective {est.objective_:.6g}{ridge}\n{est.status_.message}"
         )
         return Summary(
             {k: np.asarray(v)[order] for k, v in columns.items()},
@@ -218,6 +220,6 @@ def _cautions(est: Any, data: Data, names: list[str], problem: Any) -> list[str]
     if data.n_classes and est.support_.size:
         eta = np.asarray(columns_of(data.X, est.support_) @ coef) + np.asarray(est.intercept_)
         codes = np.argmax(eta, axis=1) if eta.shape[1] > 1 else (eta[:, 0] > 0) * 1
-        note = separation(float(np.mean(codes == data.y)), est.ridge or 0.0)
+        note = separation(float(np.mean(codes == data.y)), read_ridge(est.ridge_))
         notes += [] if note is None else [note]
     return notes

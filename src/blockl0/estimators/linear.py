@@ -41,9 +41,11 @@ from blockl0.problem.preprocess import (
     apply,
     count_distinct_rows,
     drop_unweighted,
+    standardized,
 )
 from blockl0.problem.problem import as_problem
 from blockl0.result import Result
+from blockl0.ridge import AUTO, Ridge, as_ridge
 from blockl0.solve import solve_problem
 from blockl0.text import listing
 from blockl0.units import COLUMNS, Units
@@ -106,7 +108,7 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
         n_nonzero_coefs: int | None = None,
         *,
         alpha: float | None = None,
-        ridge: float = 0.0,
+        ridge: float | str = AUTO,
         loss: Any = "squared",
         fit_intercept: bool = True,
         keep: Any = None,
@@ -308,30 +310,32 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
 
     def _prepare(self, data: Data, budget: Any, alpha: Any) -> Prepared:
         """Build the problem for the data and a sparsity, with its intercept."""
-        if data.factor is not None:
-            keep = self._kept(data.X.shape[1])
-            if budget is None and alpha is None:
-                budget = self._default_budget(data.X, self._n_kept(data.X.shape[1]))
-            return data.factor.prepared(
-                self.fit_intercept, n_nonzero_coefs=budget, alpha=alpha, ridge=self.ridge,
-                loss=self._loss(), keep=keep, **self._structure(data.X.shape[1]),
-            )  # fmt: skip
-        n_classes, weights = data.n_classes, data.weights
-        if n_classes:
-            weights = self._weigh_classes(data.y, weights)
-        X, y, weights = drop_unweighted(data.X, data.target, weights)
-        self._check_classes(y, n_classes)
-        keep = self._kept(X.shape[1])
+        ridge, n = self._ridge(), data.X.shape[1]
+        X, y, weights = data.X, data.target, data.weights
+        if data.factor is None:
+            if data.n_classes:
+                weights = self._weigh_classes(data.y, weights)
+            X, y, weights = drop_unweighted(X, y, weights)
+            self._check_classes(y, data.n_classes)
         if budget is None and alpha is None:
-            budget = self._default_budget(X, self._n_kept(X.shape[1]))
-        loss = self._loss().for_classes(n_classes)
-        # an array has been checked, with the names of its columns
-        X = Dense(X) if isinstance(X, np.ndarray) and X.size else X
-        problem = as_problem(
-            X, y, n_nonzero_coefs=budget, alpha=alpha, ridge=self.ridge, loss=loss,
-            sample_weight=weights, keep=keep, **self._structure(X.shape[1]),
-        )  # fmt: skip
-        return apply(problem, self.fit_intercept)
+            budget = self._default_budget(X, self._n_kept(n))
+        given = {
+            "n_nonzero_coefs": budget, "alpha": alpha, "keep": self._kept(n),
+            "ridge": 0.0 if ridge.per_spread else ridge.value,
+            "loss": self._loss().for_classes(data.n_classes), **self._structure(n),
+        }  # fmt: skip
+        if data.factor is not None:
+            prepared = data.factor.prepared(self.fit_intercept, **given)
+        else:
+            # an array has been checked, with the names of its columns
+            X = Dense(X) if isinstance(X, np.ndarray) and X.size else X
+            problem = as_problem(X, y, sample_weight=weights, **given)
+            prepared = apply(problem, self.fit_intercept)
+        return standardized(prepared, ridge.value) if ridge.per_spread else prepared
+
+    def _ridge(self) -> Ridge:
+        """Return the ridge, a number or in units of the columns' spreads."""
+        return as_ridge(self.ridge, self._loss())
 
     def _set_class_weights(self, codes: Any, weights: Floats | None) -> None:
         """Compute the weight of the samples of each class, if there are classes."""
@@ -390,7 +394,7 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
         if result.note is not None:
             warn_caller(result.note, ConvergenceWarning)
         self._warn_of_constants(prepared)
-        if self.ridge == 0.0:
+        if self._ridge().value == 0.0:
             self._warn_if_separable(data.X, data.y)
 
     def _labels(self, y: Any) -> Any:
@@ -413,6 +417,7 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
         self.__dict__.pop("groups_", None)  # from an earlier fit
         if result.groups is not None:
             self.groups_ = result.groups
+        self.ridge_ = self._ridge().given
         self.objective_ = result.objective
         self.certificate_ = result.certificate
         self.status_ = result.status
@@ -448,7 +453,7 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
             warn_caller(
                 "The selected columns separate the data: without ridge the coefficients go to "
                 f"infinity, and were stopped at a predictor of {np.abs(eta).max():.3g}. Set a "
-                "small `ridge`, for example 1e-3.",
+                "small `ridge`, for example 'standardized:1'.",
                 ConvergenceWarning,
             )
 

@@ -15,6 +15,7 @@ from blockl0.estimators.data import columns_of
 from blockl0.problem.blocks import Blocks
 from blockl0.problem.moments import Moments
 from blockl0.problem.orthogonal import WRITTEN
+from blockl0.ridge import FOR_LABELS, Ridge
 from blockl0.text import LISTED, weighted_sum
 
 Floats = NDArray[np.float64]
@@ -174,16 +175,17 @@ def determined(
     return ["The target is ", *said, LEAK]
 
 
-def separation(accuracy: float, ridge: float) -> str | None:
+def separation(accuracy: float, ridge: Ridge) -> str | None:
     """Warn if a fit classifies all its rows correctly; None if not, or for numbers."""
     if not accuracy >= 1.0:
         return None
     held = (
-        f"only the ridge of {ridge:g} keeps the coefficients finite" if ridge
+        f"only the ridge of {ridge.words} keeps the coefficients finite" if ridge.value
         else "without a ridge the coefficients have no finite size"
     )  # fmt: skip
+    larger = Ridge(max(FOR_LABELS, 10.0 * ridge.value) if ridge.per_spread else FOR_LABELS, True)
     return (
         f"The chosen columns separate the classes without an error on the rows of the fit: {held}, "
-        f"and their size says little. A larger ridge, as {max(1.0, 10.0 * ridge):g}, steadies them "
-        "and the choice; judge by rows that were not seen."
+        f"and their size says little. A ridge of {larger.given} steadies them and the choice; "
+        "judge by rows that were not seen."
     )

@@ -27,7 +27,7 @@ class L0Regressor(RegressorMixin, L0Linear):
     Minimizes Σ_i weight_i ℓ(x_i'w + b, y_i) + ½·ridge·‖w‖² + alpha·‖w‖₀ over w and b subject to
     ‖w‖₀ ≤ n_nonzero_coefs, as `blockl0.solve` does. The squared loss is
     ½(y − x'w − b)², summed: scikit-learn's 1/(2m) scaling corresponds to alpha/m and ridge/m.
-    Columns are not scaled; with ridge = 0 their units do not matter.
+    The units of the columns matter only to a ridge that is given as a number.
 
     To select columns in a pipeline use `BestSubsetSelector`: scikit-learn's `SelectFromModel`
     drops coefficients below their mean unless given ``threshold=1e-12``. With scikit-learn 1.9,
@@ -40,8 +40,11 @@ class L0Regressor(RegressorMixin, L0Linear):
         of columns and half the number of distinct rows; `L0RegressorCV` chooses it from the data.
     alpha : float, optional
         Price of a column, in units of the objective. Alone, or with `n_nonzero_coefs`.
-    ridge : float, default=0.0
-        Weight of half the squared norm of the coefficients.
+    ridge : float or "standardized:NUMBER", default="auto"
+        Weight of half the squared norm of the coefficients. "standardized:0.5" is a ridge of 0.5 on
+        columns divided by their standard deviations, so that their units do not matter; the
+        coefficients are still those of the columns as given. "auto" is none for numbers, and
+        "standardized:1" for labels.
     loss : "squared" (default), "huber", "poisson", "gamma", "tweedie" or a Loss
         "poisson" (counts), "gamma" (positive amounts) and "tweedie" (amounts with many zeros)
         predict exp(x'w + b). A parameter is given as in ``"huber:0.5"``, or with the object, as in
@@ -89,6 +92,8 @@ class L0Regressor(RegressorMixin, L0Linear):
         Number of selected columns, or groups if there are any.
     groups_ : tuple
         The labels of the selected groups, if there are any.
+    ridge_ : float or str
+        The ridge used, as accepted by `ridge`.
     objective_ : float
         The objective at the solution.
     certificate_ : Certificate or None

@@ -15,15 +15,13 @@ from blockl0.estimators.classifier import L0Classifier
 from blockl0.estimators.docstrings import shares_entries
 from blockl0.estimators.linear import CLASSIFICATION, REGRESSION, L0Linear
 from blockl0.estimators.regressor import L0Regressor
+from blockl0.ridge import AUTO
 
 Floats = NDArray[np.float64]
 
-
-LABELS_RIDGE = 1e-3
-"""Default ridge of a selector for labels."""
 COPIED = (
     "coef_", "intercept_", "support_", "n_nonzero_", "objective_", "certificate_", "status_",
-    "n_iter_", "history_", "result_", "groups_",
+    "n_iter_", "history_", "result_", "groups_", "ridge_",
 )  # fmt: skip
 """Attributes of its model that a selector also has."""
 
@@ -38,11 +36,9 @@ class BestSubsetSelector(SelectorMixin, L0Linear):
         As in `L0Regressor`, or for labels as in `L0Classifier`.
     class_weight : None (default), "balanced" or dict
         For labels, as in `L0Classifier`.
-    ridge : float, optional
-        By default 0, and 1e-3 for labels, which a few columns often separate.
-    n_nonzero_coefs, alpha, fit_intercept, keep, feature_groups, bounds, positive, costs, method
+    n_nonzero_coefs, alpha, ridge, fit_intercept, keep, feature_groups, bounds, positive, costs
         As in `L0Regressor`.
-    effort, time_limit, random_state, verbose, n_jobs
+    method, effort, time_limit, random_state, verbose, n_jobs
         As in `L0Regressor`.
 
     Attributes
@@ -71,7 +67,7 @@ class BestSubsetSelector(SelectorMixin, L0Linear):
         n_nonzero_coefs: int | None = None,
         *,
         alpha: float | None = None,
-        ridge: float | None = None,
+        ridge: float | str = AUTO,
         loss: Any = "squared",
         class_weight: Any = None,
         fit_intercept: bool = True,
@@ -88,12 +84,11 @@ class BestSubsetSelector(SelectorMixin, L0Linear):
         n_jobs: int | None = None,
     ) -> None:
         super().__init__(
-            n_nonzero_coefs, alpha=alpha, loss=loss, fit_intercept=fit_intercept, keep=keep,
-            feature_groups=feature_groups, bounds=bounds, positive=positive, costs=costs,
-            method=method, effort=effort, time_limit=time_limit, random_state=random_state,
-            verbose=verbose, n_jobs=n_jobs,
+            n_nonzero_coefs, alpha=alpha, ridge=ridge, loss=loss, fit_intercept=fit_intercept,
+            keep=keep, feature_groups=feature_groups, bounds=bounds, positive=positive,
+            costs=costs, method=method, effort=effort, time_limit=time_limit,
+            random_state=random_state, verbose=verbose, n_jobs=n_jobs,
         )  # fmt: skip
-        self.ridge: Any = ridge
         self.class_weight = class_weight
 
     @with_callbacks
@@ -110,8 +105,6 @@ class BestSubsetSelector(SelectorMixin, L0Linear):
                 f"`class_weight` is for labels, got {self.class_weight!r} with "
                 f"loss={self._loss_name()!r}, which is for numbers; use `sample_weight`."
             )
-        if given["ridge"] is None:
-            given["ridge"] = LABELS_RIDGE if is_labels else 0.0
         self.estimator_ = kind(**given)
         with fit_task(self, X, y, sample_weight, n_parts=1) as task:
             with task.part("model", 0).around(self.estimator_):

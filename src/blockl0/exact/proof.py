@@ -131,6 +131,10 @@ class ProofRecorder(Recorder):
             )
         lengths = problem.design.lengths()
         is_extreme = (lengths > MODERATE) | ((lengths > 0.0) & (lengths < 1.0 / MODERATE))
+        if problem.scale is not None and problem.ridge:
+            raise OutOfReachError(
+                "`proof` takes columns as they are given, and a `ridge` that is a number."
+            )
         if problem.scale is not None or is_extreme.any():
             raise OutOfReachError(
                 "`proof` takes columns between 1e-30 and 1e30 in length, got others; scale them, "

@@ -306,11 +306,13 @@ class Blocks(Design):
         return Dense(self.columns(idx)) if self._is_small(len(idx)) else self._lazy(np.array(idx))
 
     def scaled(self, scale: Floats) -> Blocks:
-        """Return X diag(scale) as a view; exact for powers of two."""
-        other, view = copy(self), self.view
+        """Return X diag(scale) as a view; exact for powers of two. The scale is positive."""
+        other, view, known = copy(self), self.view, self._known
         own = scale if view.scale is None else view.scale * scale
         means, rests = (None if a is None else a * scale for a in (view.means, view.rests))
-        other.view, other._known = View(own, means, rests, view.is_flat, view.is_far), None
+        other.view = View(own, means, rests, view.is_flat, view.is_far)
+        if known is not None:
+            other._known = known._replace(summary=known.summary.scaled(scale))
         return other
 
     def as_centred(self, weights: Floats | None = None) -> CentredBlocks:

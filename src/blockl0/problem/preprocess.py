@@ -80,6 +80,21 @@ def apply(problem: Problem, fit_intercept: bool = True) -> Prepared:
     return Prepared(problem, shifts, design)
 
 
+def standardized(prepared: Prepared, ridge: float) -> Prepared:
+    """Give a problem without ridge one in units of its columns: ½·ridge·Σ_j (spread_j w_j)².
+
+    The columns are divided by their spreads: standard deviations where there is an intercept, root
+    mean squares without one. A sparse X stays sparse. O(mn).
+    """
+    problem = prepared.problem
+    spread = np.sqrt(problem.design.sq_norms(problem.sample_weight) / problem.total_weight)
+    problem = problem.rescaled_by(1.0 / np.where(spread > 0.0, spread, 1.0))
+    problem = replace(problem, ridge=ridge)
+    return replace(
+        prepared, problem=problem, centred=None if prepared.centred is None else problem.design
+    )
+
+
 def _shift(y: Floats, weights: Floats | None, is_quadratic: bool) -> tuple[Floats, tuple[Any, ...]]:
     """Subtract from the target what an intercept absorbs; return also the shifts."""
     if y.ndim == 2:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -68,8 +68,11 @@ class Problem:
     costs : ndarray or None
         Cost of every unit as a multiple of the price; None for all ones.
     scale : ndarray (n,) or None
-        Powers of two by which the columns were multiplied; None for none. All methods work on the
-        scaled columns; `from_given` and `to_given` convert coefficients.
+        Factors by which the columns were multiplied, powers of two unless the columns are
+        standardized; None for none. All methods work on the scaled columns; `from_given` and
+        `to_given` convert coefficients.
+    limits : (ndarray (n,), ndarray (n,)) or None
+        The bounds of the given columns, where scaling has rounded them.
     shared : dict
         Results computed from the data, shared with problems made from this one by `replace`; see
         `blockl0.problem.reduction`.
@@ -84,6 +87,7 @@ class Problem:
     keep: NDArray[np.int64] = field(default_factory=_no_columns)
     has_intercept: bool = False
     scale: Floats | None = None
+    limits: tuple[Floats, Floats] | None = None
     units: Units = COLUMNS
     bounds: tuple[Floats, Floats] | None = None
     costs: Floats | None = None
@@ -270,7 +274,28 @@ class Problem:
 
     def to_given(self, w: Floats) -> Floats:
         """Convert coefficients of the design's columns into those of the given columns."""
-        return rescaled(w, self.scale)
+        coef = rescaled(w, self.scale)
+        return coef if self.limits is None else np.clip(coef, *self.limits)
+
+    def rescaled_by(self, factors: Floats) -> Problem:
+        """Return the same problem in other units, column j multiplied by factors_j; no ridge.
+
+        Factors that are no powers of two round the bounds: outwards, and `to_given` cuts.
+        """
+        scale = factors if self.scale is None else self.scale * factors
+        bounds, limits = self.bounds, self.limits
+        if bounds is not None:
+            own = 1.0 if self.scale is None else self.scale
+            low, high = bounds[0] / factors, bounds[1] / factors
+            limits = (bounds[0] * own, bounds[1] * own) if limits is None else limits
+            bounds = (
+                np.nextafter(low, -np.inf, where=low < 0.0, out=low),
+                np.nextafter(high, np.inf, where=high > 0.0, out=high),
+            )
+        return replace(
+            self, design=self.design.scaled(factors), scale=scale, bounds=bounds, limits=limits,
+            shared={"n_read": self.design.n_read},
+        )  # fmt: skip
 
     def hessian_bound_weights(self) -> Floats | None:
         """Return D (m,) with ∇²smooth ⪯ X' diag(D) X + ridge·I everywhere; None means all ones."""

@@ -46,7 +46,7 @@ def about(
         },
         "settings": {
             "loss": task.loss_name,
-            "ridge": float(facts.model.ridge),
+            "ridge": facts.model.ridge_,
             "effort": task.effort,
             "random_state": task.random_state,
             "folds": facts.folds.n_scored,

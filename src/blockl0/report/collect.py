@@ -31,6 +31,7 @@ from blockl0.report.about import about
 from blockl0.report.folds import Folds, Task, cross_validate, splits_of
 from blockl0.report.listed import Listed, listed
 from blockl0.report.plain import clean, compact, ratio
+from blockl0.ridge import AUTO, read_ridge
 from blockl0.selection import CRITERIA, best_point, choose_by_score
 from blockl0.text import listing
 from blockl0.validate import (
@@ -81,7 +82,7 @@ def make_report(
     target: str = "y",
     loss: Any = "squared",
     n_nonzero_coefs: Any = None,
-    ridge: float | None = None,
+    ridge: float | str = AUTO,
     keep: Any = None,
     feature_groups: Any = None,
     references: Mapping[str, str] | None = None,
@@ -115,8 +116,8 @@ def make_report(
         with more than two classes is the softmax loss.
     n_nonzero_coefs : int or sequence of int, optional
         The largest number of columns K, or all numbers to try; the default is `L0RegressorCV`'s.
-    ridge : float, optional
-        By default the estimator's: 0 for a regression, 1e-3 for a classification.
+    ridge : float or "standardized:NUMBER", default="auto"
+        As in `L0Regressor`.
     keep : array-like, optional
         Columns that always stay, as numbers, names or a mask.
     feature_groups, bounds, positive : optional
@@ -360,7 +361,7 @@ def _cautions(
         found += [] if said is None else [said]
     n_chosen = np.unique(groups).size
     notes = [crowded(n_chosen, support.size, facts.task.X.shape[0])]
-    notes += [separation(accuracy, float(facts.model.ridge))] if support.size else []
+    notes += [separation(accuracy, read_ridge(facts.model.ridge_))] if support.size else []
     return [*found, *([note] for note in notes if note is not None)]
 
 

@@ -42,7 +42,7 @@ class Task:
     y: NDArray[Any]
     loss: Any
     budgets: Any
-    ridge: float | None
+    ridge: float | str
     keep: Any
     effort: str | int
     random_state: int
@@ -69,7 +69,6 @@ class Task:
     def estimator(self) -> Any:
         """Return an estimator whose `fit` makes a path, without folds."""
         kind = L0ClassifierCV if self.has_labels else L0RegressorCV
-        options: dict[str, Any] = {} if self.ridge is None else {"ridge": self.ridge}
         return kind(
             self.budgets,
             loss=self.loss,
@@ -78,8 +77,8 @@ class Task:
             effort=self.effort,
             random_state=self.random_state,
             time_limit=self.time_limit,
+            ridge=self.ridge,
             **self.structure,
-            **options,
         )
 
     def fit(self) -> Any:

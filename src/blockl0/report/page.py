@@ -12,6 +12,7 @@ from typing import Any
 
 from blockl0 import __version__
 from blockl0.report.plain import figure, share
+from blockl0.ridge import read_ridge
 from blockl0.text import count
 
 POLICY = (
@@ -201,9 +202,10 @@ def _captions(data: dict[str, Any]) -> dict[str, str]:
 
 
 def _objective(data: dict[str, Any]) -> str:
-    ridge = data["about"]["settings"]["ridge"]
-    plus = f", plus ½·{figure(ridge)} times the sum of squared coefficients" if ridge else ""
-    total = f"{data['total']}, summed over the rows{plus}"
+    ridge = read_ridge(data["about"]["settings"]["ridge"])
+    whose = " of standardized columns" if ridge.per_spread else ""
+    plus = f", plus ½·{figure(ridge.value)} times the sum of squared coefficients{whose}"
+    total = f"{data['total']}, summed over the rows{plus if ridge.value else ''}"
     what = "columns chosen, a category with all its values" if any(data["parts"]) else (
         "coefficients nonzero"
     )  # fmt: skip

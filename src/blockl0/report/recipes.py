@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from blockl0.losses import LOSSES, Loss, get_loss, label_of
 from blockl0.losses.stored import original
 from blockl0.report.plain import clean
+from blockl0.ridge import AUTO
 from blockl0.tables.formats import STDIN
 from blockl0.validate import check_bounds
 
@@ -148,8 +149,8 @@ def _fit_options(facts: Facts) -> list[str]:
     options = []
     if task.loss_name != type(facts.model)().loss:
         options.append(f"loss={_loss_source(task.loss)}")
-    if task.ridge is not None:
-        options.append(f"ridge={_literal(float(task.ridge))}")
+    if task.ridge != AUTO:
+        options.append(f"ridge={_literal(task.ridge)}")
     options += _bounds(facts)
     return options
 
@@ -251,8 +252,9 @@ def _command(facts: Facts, path: str, options: list[tuple[str, str]]) -> list[st
         return ["# the command line does not know this loss, whatever k: ", ""]
     if not loss.is_quadratic:
         after += ["--loss", task.loss_name]
-    if task.ridge is not None:
-        after += ["--ridge", f"{float(task.ridge):g}"]
+    if task.ridge != AUTO:
+        given = task.ridge
+        after += ["--ridge", given if isinstance(given, str) else f"{float(given):g}"]
     for unit in facts.prepared.problem.keep:
         after += ["--keep", facts.listed[unit].name]
     if task.effort != "fast":

@@ -58,6 +58,17 @@ class Summary(NamedTuple):
         """Whether a centred column is zero, (c,)."""
         return self.is_constant | (self.centred_squares == 0.0)
 
+    def scaled(self, scale: Floats) -> Summary:
+        """The summary of the columns times positive numbers, (c,)."""
+        by_one, by_two = (
+            {name: getattr(self, name) * factor for name in names}
+            for names, factor in (
+                (("low", "high", "products", "means", "rests", "centred_products"), scale),
+                (("squares", "centred_squares"), scale**2),
+            )
+        )
+        return self._replace(**by_one, **by_two)
+
     def of_centred(self) -> Summary:
         """Return the summary of the centred columns, with centred y."""
         zero, is_flat = np.zeros_like(self.means), self.is_flat
