@@ -340,9 +340,12 @@ def near_best(rng: Any, known: Known, draft: Draft, included: set[int], free: se
     return draft.add_point(w, draft.add_curve(columns, d[columns]))
 
 
-def outcome(known: Known, claim: dict[str, Any], arrays: dict[str, Any]) -> float | str:
+def outcome(
+    known: Known, claim: dict[str, Any], arrays: dict[str, Any], exact: bool = False
+) -> Fraction | str:
     """The bound that the verifier makes of a file, or why it refuses."""
+    given = known.X, known.y, known.weights
     try:
-        return float(verify_content(claim, arrays, known.X, known.y, known.weights).lower_bound)
+        return Fraction(verify_content(claim, arrays, *given, exact=exact).lower_bound)
     except ProofError as error:
         return str(error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from fractions import Fraction
 from typing import Any
@@ -187,18 +188,19 @@ CHANGES = (
 class Judge:
     """Counts files; one that proves more than is true is an error at once."""
 
-    def __init__(self) -> None:
+    def __init__(self, exact: bool = False) -> None:
         self.seen: Counter[str] = Counter()
+        self.exact = exact
 
-    def __call__(self, known: Known, draft: Draft, what: str) -> float:
+    def __call__(self, known: Known, draft: Draft, what: str) -> Any:
         """The bound of a file, which is not above the optimum; −∞ for one that is refused."""
         optimum = known.optimum(draft.claim)
-        found = outcome(known, draft.claim, draft.arrays())
+        found = outcome(known, draft.claim, draft.arrays(), self.exact)
         self.seen[found[:40] if isinstance(found, str) else BOUND] += 1
         if isinstance(found, str):
             return -np.inf
         # where no support is admissible, no bound is one
-        assert optimum is not None and Fraction(found) <= optimum, (what, draft, known.__dict__)
+        assert optimum is not None and found <= optimum, (what, draft, known.__dict__)
         return found
 
 
@@ -254,6 +256,18 @@ def test_no_false_proof_passes(loss):
             forge(rng, loss, judge, 12)
             climb(rng, loss, judge, 12)
     assert judge.seen[BOUND] > 10
+
+
+@pytest.mark.parametrize("rational", ["gmpy2", "fractions"])
+def test_no_false_proof_passes_in_exact_arithmetic(rational, monkeypatch):
+    if rational == "fractions":
+        monkeypatch.setattr(sys.modules["blockl0.verify.exact"], "Rational", Fraction)
+    judge, rng = Judge(exact=True), np.random.default_rng(8)
+    with np.errstate(all="ignore"):
+        for _ in range(8):
+            forge(rng, "squared", judge, 12)
+            climb(rng, "squared", judge, 12)
+    assert judge.seen[BOUND] > 30
 
 
 def test_a_file_about_more_than_the_verifier_knows_is_refused(rng, tmp_path):
@@ -320,3 +334,14 @@ def test_no_false_proof_passes_of_many(loss):
             climb(rng, loss, judge)
     assert judge.seen.total() > (87000 if loss == "squared" else 3000)
     assert judge.seen[BOUND] > 0.3 * judge.seen.total()
+
+
+@pytest.mark.slow
+def test_no_false_proof_of_many_passes_in_exact_arithmetic():
+    judge = Judge(exact=True)
+    for seed in range(200):
+        rng = np.random.default_rng([seed, 99])
+        with np.errstate(all="ignore"):
+            forge(rng, "squared", judge)
+            climb(rng, "squared", judge)
+    assert judge.seen.total() > 24000 and judge.seen[BOUND] > 0.3 * judge.seen.total()

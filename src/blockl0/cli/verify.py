@@ -21,6 +21,11 @@ TELLING = 1e-6
 
 @click.command("verify", short_help="Check a proof of the optimum.")
 @click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
+@click.option(
+    "--exact",
+    is_flag=True,
+    help="Compute in integers and fractions, without any rounding: slower, for the squared loss.",
+)
 @shared.data_options
 @shared.test_option
 @shared.seed_option
@@ -31,7 +36,8 @@ def command(**options: Any) -> None:
     Nothing of the search that found it is used: all bounds are worked out anew from the data. They
     must be read as they were for the fit, so that --test and the like are needed here, too. The
     exit code is 1 when the proof is refused: it is damaged, is about other data, or proves less
-    than it claims.
+    than it claims. Roundings are allowed for, and it is said how far that reaches; with --exact
+    there are none.
     """
     with Job("verify", options) as job:
         check_exists(options["file"])
@@ -44,18 +50,26 @@ def command(**options: Any) -> None:
             # proofs are about single columns
             data = load(job, {**options, "loss": claim["loss"], "levels": "separate"})
             with job.timed("verify"):
-                found = verify(options["file"], *_as_given(job, data, options))
+                given = _as_given(job, data, options)
+                found = verify(options["file"], *given, exact=options["exact"])
         except ProofError as error:
             raise Refused(f"Refused: {error}", FAILED) from error
         names = data.table.feature_names
         result = {
-            "verified": True, "lower_bound": found.lower_bound, "objective": found.objective,
-            "gap": found.gap, "features": [names[j] for j in claim["support"]],
+            "verified": True, **{name: float(x) for name, x in found._asdict().items()},
+            "exact": _in_fractions(found) if options["exact"] else None,
+            "features": [names[j] for j in claim["support"]],
             "loss": claim["loss"], "n_nonzero_coefs": claim["budget"], "alpha": claim["price"],
             "ridge": claim["ridge"], "keep": [names[j] for j in claim["keep"]],
             "intercept": claim["intercept"],
         }  # fmt: skip
-        job.answer(result, _lines(data, result))
+        job.answer(result, _lines(data, result, found))
+
+
+def _in_fractions(found: Any) -> dict[str, str]:
+    """Return the numbers of an exact answer, without rounding, in hexadecimal digits."""
+    exact = {name: getattr(found, name) for name in ("lower_bound", "objective", "gap")}
+    return {name: f"{x.numerator:#x}/{x.denominator:#x}" for name, x in exact.items()}
 
 
 def _not_swapped(options: dict[str, Any]) -> Path:
@@ -79,18 +93,24 @@ def _as_given(job: Job, data: Any, options: dict[str, Any]) -> tuple[Any, Any]:
     return read.X, read.target
 
 
-def _lines(data: Any, result: dict[str, Any]) -> list[str]:
+def _lines(data: Any, result: dict[str, Any], found: Any) -> list[str]:
     kept = f", {names_line(result['keep'])} among them" if result["keep"] else ""
     price = f", each at a price of {result['alpha']:g}" if result["alpha"] else ""
     ridge = f", ridge {result['ridge']:g}" if result["ridge"] else ""
     constant = ", with an intercept" if result["intercept"] else ""
+    digits, how = (17, " in exact arithmetic") if result["exact"] else (10, "")
+    # shares of fractions, which may differ by less than a float could tell
+    at_zero = found.at_zero or 1
+    below, allowed = (found.objective - found.lower_bound) / at_zero, found.allowance / at_zero
+    reach = "nothing is rounded" if result["exact"] else f"allowances reach {allowed:.2g}"
     return [
         f"{data.table.source}: at most {result['n_nonzero_coefs']} of {data.X.shape[1]} "
         f"columns{kept}{price}; loss {result['loss']}{ridge}{constant}",
         f"  {names_line(result['features'])}",
-        f"  objective   {result['objective']:.10g}",
-        f"  lower bound {result['lower_bound']:.10g} (gap {result['gap']:.2g})",
-        "Verified: no other choice has an objective below the lower bound.",
+        f"  objective   {result['objective']:.{digits}g}",
+        f"  lower bound {result['lower_bound']:.{digits}g} (gap {result['gap']:.2g})",
+        f"  which is {float(below):.2g} of the objective at zero below; {reach}",
+        f"Verified{how}: no other choice has an objective below the lower bound.",
     ]
 
 

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+RIGHT = 1e-9
+"""Share of the objective, here and at zero, to which the one that is claimed must be right."""
 CLOSE, FIX, SPLIT = 0, 1, 2
 """What a record does with the last open node."""
 FLAT = 16.0 * float(np.finfo(np.float64).eps)
@@ -22,11 +24,27 @@ class ProofError(ValueError):
 
 
 class Verified(NamedTuple):
-    """No admissible support has an objective below `lower_bound`; the gap is a share."""
+    """What a proof proves: no admissible support has an objective below the lower bound.
 
-    lower_bound: float
-    objective: float
-    gap: float
+    Fractions if they were computed exactly, else floating-point numbers.
+
+    Attributes
+    ----------
+    lower_bound, objective : float or Fraction
+        The objective is that of the coefficients in the file.
+    gap : float or Fraction
+        Share of the objective that the lower bound is below it.
+    at_zero : float or Fraction
+        Loss of all coefficients zero, beside which gaps are seen.
+    allowance : float or Fraction
+        What the lower bound would be higher by, at most, without allowances for rounding.
+    """
+
+    lower_bound: Any
+    objective: Any
+    gap: Any
+    at_zero: Any
+    allowance: Any
 
 
 class Task(NamedTuple):
@@ -42,6 +60,13 @@ def require(holds: Any, reason: str) -> None:
     """Refuse a proof unless something holds."""
     if not holds:
         raise ProofError(reason)
+
+
+def require_stated(claim: Any, best: Any, at_zero: Any) -> None:
+    """Refuse a proof about other data: the objective of its coefficients is another one here."""
+    best, at_zero, stated = float(best), float(at_zero), float(claim["objective"])
+    is_right = abs(best - stated) <= RIGHT * (abs(best) + at_zero)
+    require(is_right, f"The objective is {best:.12g}, not {stated:.12g} as claimed.")
 
 
 def require_moderate(A: Any, norms: Any, ridge: float, at_zero: float) -> None:

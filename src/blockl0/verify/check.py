@@ -30,13 +30,13 @@ class Squares:
         self.norms = np.linalg.norm(self.A, axis=0)
         require((self.A.any(axis=0) == X.any(axis=0)).all(), "A column vanishes: scale it.")
 
-    def tangent(self, w: Any) -> tuple[float, float, Any, float]:
-        """loss(w); c and u with loss(v) ≥ c + u'Av; what a_j'u is wrong by at most, over ‖a_j‖."""
+    def tangent(self, w: Any) -> tuple[float, float, float, Any, float]:
+        """loss(w); c and u with loss(v) ≥ c + u'Av; what c, and a_j'u over ‖a_j‖, are wrong by."""
         at = np.flatnonzero(w)
         r = self.A[:, at] @ w[at] - self.t
         reach = np.linalg.norm(self.t) + self.norms[at] @ abs(w[at]) + 1.0 / MODERATE
         error = EPSILON * (self.t.size + at.size + 16.0) * reach  # which ‖r‖ and ‖Aw‖ are at most
-        return 0.5 * r @ r, -r @ (0.5 * r + self.t) - 2.0 * error * reach, r, error
+        return 0.5 * r @ r, -r @ (0.5 * r + self.t), 2.0 * error * reach, r, error
 
 
 def objective(task: Task, loss: Any, coef: Any) -> float:
@@ -47,8 +47,11 @@ def objective(task: Task, loss: Any, coef: Any) -> float:
 
 
 def lower_bound(task: Task, n_features: int, records: Any, bound: Any) -> Any:
-    """Return what F is not below on any admissible support; `bound` is that of a record."""
-    waiting, lower = [(task.keep, np.setdiff1d(np.arange(n_features), task.keep))], np.inf
+    """Return what F is not below on any admissible support, and what of it was allowed for.
+
+    A bound of a record is a pair of both; the least counts.
+    """
+    waiting, lower = [(task.keep, np.setdiff1d(np.arange(n_features), task.keep))], (np.inf, 0.0)
     for kind, column, out, w, d in records:
         require(waiting, "There are more records than nodes.")
         included, free = waiting.pop()
@@ -61,28 +64,32 @@ def lower_bound(task: Task, n_features: int, records: Any, bound: Any) -> Any:
         lower = min(lower, bound(included, free, is_gone if kind == FIX else None, w, d))
         waiting += [(included, rest)] if kind == FIX else []
     require(not waiting, f"{len(waiting)} nodes stay open: supports are left out.")
-    return max(lower, task.price * task.keep.size)  # as losses are not negative
+    return max(lower, (task.price * task.keep.size, 0.0))  # as losses are not negative
 
 
-def bound(task: Task, loss: Any, included: Any, free: Any, is_gone: Any, w: Any, d: Any) -> float:
+def bound(task: Task, loss: Any, included: Any, free: Any, is_gone: Any, w: Any, d: Any) -> Any:
     """Return a bound on a node: only on its supports with a column of `is_gone`, if given."""
     n_in, room, columns = included.size, task.budget - included.size, np.append(included, free)
     least = task.price * n_in if room >= 0 else np.inf
     if room < 0 or w is None:
-        return least
-    _, constant, u, error = loss.tangent(w)
+        return least, 0.0
+    _, constant, doubt, u, error = loss.tangent(w)
     pull = np.where(w != 0.0, (d - task.ridge) * w, 0.0)  # no number where d is not given
-    b = abs(pull[columns] - u @ loss.A[:, columns]) + error * loss.norms[columns]
-    gains = (0.5 + 32.0 * EPSILON) * (b / np.sqrt(d[columns])) ** 2
+    exact = abs(pull[columns] - u @ loss.A[:, columns])  # but for rounding
+    gains = (0.5 + 32.0 * EPSILON) * (
+        (exact + error * loss.norms[columns]) / np.sqrt(d[columns])
+    ) ** 2
     scores = gains[n_in:] - task.price
-    counted = np.sort(np.append(np.maximum(scores, 0.0), np.zeros(room)))[free.size :]
+    order = np.argsort(-scores)[:room]
+    counted = np.append(np.maximum(scores[order], 0.0), np.zeros(room - order.size))
     taken, size = gains[:n_in].sum() + counted.sum(), abs(constant) + abs(pull) @ abs(w) + least
-    lower = constant + 0.5 * pull @ w + least - taken
-    lower -= EPSILON * (np.count_nonzero(w) + 64.0) * (size + taken)
+    doubt += EPSILON * (np.count_nonzero(w) + 64.0) * (size + taken)
+    lower = constant + 0.5 * pull @ w + least - taken - doubt
     require(np.isfinite([lower, *gains]).all(), "A point or a d is not finite, or not given.")
+    widened = (gains - 0.5 * exact**2 / d[columns])[np.append(np.arange(n_in), order + n_in)]
     # a column that is not counted takes the place of the least that is
     more = 0.0 if is_gone is None else counted.min(initial=np.inf) - scores[is_gone].max()
-    return lower + max(more, 0.0)
+    return lower + max(more, 0.0), doubt + widened.sum()
 
 
 def prove_definite(loss: Any, ridge: float, curves: Any) -> None:

@@ -62,8 +62,8 @@ class Loss:
         else:
             require(self.parameter > 0.0, "The loss has no such parameter.")
 
-    def tangent(self, w: Any) -> tuple[float, float, Any, float]:
-        """loss(w); c and u with loss(v) ≥ c + u'Av; what a_j'u is wrong by at most, over ‖a_j‖.
+    def tangent(self, w: Any) -> tuple[float, float, float, Any, float]:
+        """loss(w); c and u with loss(v) ≥ c + u'Av; what c, and a_j'u over ‖a_j‖, are wrong by.
 
         The predictor may be any, so that its own rounding does not matter. Slopes are known to a
         few ε of what they are made of.
@@ -73,11 +73,10 @@ class Loss:
         size, far = size + abs(slope), 1.0 + abs(eta) + abs(self.log_y) + self.box
         blur = EPSILON * (eta.size + np.count_nonzero(w) + 16.0)
         constant = float(weights @ value - (weights * slope) @ eta)
-        constant -= self.box * abs(weights @ slope) + blur * float(
-            weights @ (abs(value) + size * far)
-        )
+        constant -= self.box * abs(weights @ slope)
+        doubt = blur * float(weights @ (abs(value) + size * far))
         error = blur * float(np.sqrt(weights @ size**2))
-        return float(weights @ value), constant, np.sqrt(weights) * slope, error
+        return float(weights @ value), constant, doubt, np.sqrt(weights) * slope, error
 
     def bound_intercepts(self, ceiling: float, ridge: float) -> None:
         """No point as good as the ceiling has a best intercept beyond the box.
