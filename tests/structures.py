@@ -10,7 +10,8 @@ from scipy.optimize import lsq_linear
 
 KINDS = ("groups", "bounds", "positive", "responses", "costs", "groups+bounds",
          "groups+responses", "bounds+responses", "groups+costs", "bounds+costs",
-         "responses+costs", "all", "all+costs")  # fmt: skip
+         "responses+costs", "all", "all+costs", "groups+costs+budget",
+         "all+costs+budget")  # fmt: skip
 ALL = {"groups", "bounds", "responses"}
 
 
@@ -86,7 +87,7 @@ def draw(kind, seed):
         given["costs"] = np.array([own[label] for label in case.labels])
     if "costs" in of or rng.random() < 0.5:
         given["alpha"] = 0.5 * rng.random()
-    else:
+    if "alpha" not in given or "budget" in of:
         given["n_nonzero_coefs"] = int(rng.integers(0, n_units + 1))
     if rng.random() < 0.2 and X[:, 0].any() and given.get("n_nonzero_coefs", 1) > 0:
         given["keep"] = [0]

@@ -27,7 +27,7 @@ def test_the_question_is_answered_in_one_command(folder):
         "c4",
         "c9",
         "held out",
-        "Proven: no other",
+        "charged, no other",
     ):
         assert word in done.stdout, word
     assert "as a whole: city (2 values), kind (2 values), size (3 values);" in done.stderr
@@ -139,6 +139,11 @@ def test_a_proof_supposes_the_kept_columns(folder):
     """There are better choices without them."""
     options = ("data.csv", "-t", "y", "-k", 3, "--keep", "c0")
     text = " ".join(run("fit", *options, "--half-samples", 0).stdout.split())
+    kept = "Proven: with the column kept and the coefficients of categories charged, "
+    assert f"{kept}no other 3 columns fit" in text
+    assert kept in " ".join(run("certify", *options).stdout.split())
+    options = (*options, "--costs", "none")
+    text = " ".join(run("fit", *options, "--half-samples", 0).stdout.split())
     assert "Proven: with the column kept, no other 3 columns fit" in text
     text = " ".join(run("certify", *options).stdout.split())
     assert text.count("Proven: with the column kept, ") == 2
@@ -199,14 +204,16 @@ def test_path_shows_every_k(folder):
     assert result["chosen"] == 3 and set(result["points"][3]["columns"]) == {"c1", "c4", "c9"}
     losses = [point["loss"] for point in result["points"]]
     assert losses == sorted(losses, reverse=True)
-    done = run("path", "data.csv", "-t", "y", "-k", 4, "--rule", "one_se", "--csv", "path.csv")
+    done = run("path", "data.csv", "-t", "y", "-k", 4, "--rule", "one_se", "--csv", "path.csv",
+               "--costs", "none")  # fmt: skip
     assert "3*" in done.stdout and "CV R²" in done.stdout and "+c4" in done.stdout
     table = pd.read_csv("path.csv")
     assert table["k"].tolist() == [0, 1, 2, 3, 4] and table["columns"][1] == "size"
 
 
 def test_certify_a_saved_model(folder):
-    run("fit", "data.csv", "-t", "y", "-k", 3, "--test", 0.25, *QUICK, "-o", "m.json")
+    options = ("-t", "y", "-k", 3, "--test", 0.25, "--costs", "none")
+    run("fit", "data.csv", *options, *QUICK, "-o", "m.json")
     done = run("certify", "data.csv", "--model", "m.json")
     text = " ".join(done.stdout.split())
     assert "best coefficients for the chosen columns" in text
@@ -270,9 +277,11 @@ def test_without_a_bound_it_is_said(folder, no_enumeration):
 def test_few_subsets_are_proven_without_a_bound(folder):
     options = ("-t", "kind", "-k", 2, "--drop", "y", "--ridge", 0, "--half-samples", 0)
     words = answer("fit", "data.csv", *options)["result"]["certificate"]["words"]
-    assert words == "Proven: no other 2 columns fit these rows better."
+    charged = "Proven: with the coefficients of categories charged, "
+    assert words == f"{charged}no other 2 columns fit these rows better."
     pd.read_csv("data.csv").head(9).to_csv("few.csv", index=False)
-    words = answer("fit", "few.csv", "-t", "y", "-k", 2)["result"]["certificate"]["words"]
+    options = ("-t", "y", "-k", 2, "--costs", "none")
+    words = answer("fit", "few.csv", *options)["result"]["certificate"]["words"]
     assert words == "Proven: no other 2 columns fit these rows better."
 
 

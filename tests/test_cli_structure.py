@@ -16,6 +16,7 @@ from cli_runner import QUICK, answer, run
 pd = pytest.importorskip("pandas")
 
 NUMBERS = ["price", "size", "age"]
+FREE = ("--costs", "none")
 
 
 def shops(seed=0, m=120):
@@ -90,7 +91,7 @@ def fit(*options, target="y", drop="z", code=0):
 def test_a_category_is_one_choice_and_the_best_one(table, k):
     parts, y = coded(table), table["y"].to_numpy()
     objective, names = best(parts, y, k)
-    result = fit("-k", k)["result"]
+    result = fit("-k", k, *FREE)["result"]
     assert result["n_nonzero"] == k
     assert {row["name"] for row in result["features"]} == set(map(unit, names))
     assert result["objective"] == pytest.approx(objective, rel=1e-10)
@@ -119,7 +120,7 @@ def test_the_reference_and_the_levels_are_shown_below_the_category(table):
 def test_paths_enter_categories_as_a_whole(table):
     parts, y = coded(table), table["y"].to_numpy()
     points = answer(
-        "path", "shops.csv", "-t", "y", "--drop", "z", "--rule", "bic", "--csv", "path.csv"
+        "path", "shops.csv", "-t", "y", "--drop", "z", "--rule", "bic", "--csv", "path.csv", *FREE
     )["result"]["points"]
     assert [point["k"] for point in points] == list(range(7))
     for point in points[1:]:
@@ -191,7 +192,7 @@ def test_categories_are_kept_as_a_whole_and_values_are_explained(table):
 
 
 def test_proofs_halves_and_choices_count_categories(table):
-    done = run("fit", "shops.csv", "-t", "y", "--drop", "z", "-k", 2, "--half-samples", 4)
+    done = run("fit", "shops.csv", "-t", "y", "--drop", "z", "-k", 2, "--half-samples", 4, *FREE)
     assert "Proven: no other 2 columns fit these rows better." in done.stdout
     assert "Repeated on 4 half-samples of the rows:" in done.stdout
     assert "of 2 columns are chosen again" in done.stdout
@@ -217,12 +218,13 @@ def test_many_coefficients_of_few_columns_are_told(tmp_path, monkeypatch):
     rng = np.random.default_rng(1)
     made = pd.DataFrame({name: rng.choice(list("abcdefghij"), 40) for name in ("u", "v")})
     made.assign(y=rng.standard_normal(40)).to_csv("shops.csv", index=False)
-    result = fit("-k", 1, drop=None)["result"]
+    assert fit("-k", 1, drop=None)["result"]["features"] == []
+    result = fit("-k", 1, *FREE, drop=None)["result"]
     n_coefs = len(result["features"][0]["levels"])
     assert f"have {n_coefs} coefficients" in " ".join(result["cautions"])
     assert "for 40 rows" in " ".join(result["cautions"])
     made[["u"]].assign(y=rng.standard_normal(40)).to_csv("shops.csv", index=False)
-    done = run("fit", "shops.csv", "-t", "y", "-k", 1, *QUICK)
+    done = run("fit", "shops.csv", "-t", "y", "-k", 1, *QUICK, *FREE)
     assert "40 rows, 1 column to choose from" in done.stdout
     assert "Nothing to choose: the only column is in." in done.stdout
 
@@ -309,7 +311,7 @@ def test_coefficients_stay_within_their_bounds_and_are_the_best(table, options, 
     for name, (least, most) in bounds.items():
         columns = units.get(name, [place[name]] if name in place else list(place.values()))
         low[columns], high[columns] = least, most
-    result = fit("-k", k, *options, "--prove", 5)["result"]
+    result = fit("-k", k, *options, *FREE, "--prove", 5)["result"]
     coef = coefficients(result, X.columns)
     assert np.all((coef >= low) & (coef <= high))
     expected = bounded_best(X.to_numpy(), y, units, low, high, k)

@@ -24,7 +24,7 @@ def made(tmp_path_factory):
         patch.chdir(folder)
         table.to_csv("shops.csv", index=False)
         given = ["report", "shops.csv", "-t", "y", "--drop", "z", "--half-samples", "4"]
-        given += ["--folds", "3", "--out", "page.html"]
+        given += ["--folds", "3", "--out", "page.html", "--costs", "none"]
         patch.setattr("sys.argv", ["blockl0", *given])
         document = answer(*given)
         return table, document, Path("page.html").read_text(encoding="utf-8"), folder
@@ -71,7 +71,7 @@ def test_the_page_has_one_row_for_a_category_and_its_values_below(made):
     data = document["result"]
     point = data["points"][data["start"]]
     rows = re.findall(r'<tr( class="part")?><th scope="row" class="name">([^<]*)</th>', page)
-    shop = rows.index(("", "shop"))
+    shop = rows.index(("", "shop (3 coefficients)"))
     assert [name for _, name in rows[shop + 1 : shop + 5]] == ["A (reference)", "B", "C", "D"]
     assert sum(not is_part for is_part, _ in rows) == len(point["support"])
     assert "Values of a category are compared with one of them" in page
@@ -154,7 +154,7 @@ def test_all_doors_choose_the_same_columns_as_often(made, monkeypatch):
     *_, folder = made
     monkeypatch.chdir(folder)
     data = made[1]["result"]
-    given = ("shops.csv", "-t", "y", "--drop", "z", "--folds", 3)
+    given = ("shops.csv", "-t", "y", "--drop", "z", "--folds", 3, "--costs", "none")
     point = data["points"][data["start"]]
     fit = answer("fit", *given, "--half-samples", 4, "--effort", "fast")["result"]
     path = answer("path", *given)["result"]

@@ -195,6 +195,9 @@ def check_problem(metadata: dict[str, Any], n_features: int) -> dict[str, Any] |
     _check_whole(f"{where}.n_nonzero_coefs", _get(problem, "n_nonzero_coefs", where), 0, n_features)
     if _get(problem, "ridge", where) is not None:
         _check_ridge(f"{where}.ridge", problem["ridge"])
+    price = problem.get("coefficient_price")
+    if price is not None and _check_number(f"{where}.coefficient_price", price) < 0.0:
+        raise _wrong(f"{where}.coefficient_price", price, "at least 0")
     _get(problem, "keep", where)
     for key in ("keep", "positive", "bounds"):
         for name in _check_list(f"{where}.{key}", problem.get(key, [])):

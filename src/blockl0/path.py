@@ -126,6 +126,15 @@ class Path:
         return np.array([result.n_nonzero for result in self.results], dtype=np.int64)
 
     @property
+    def n_coefficients(self) -> NDArray[np.int64]:
+        """Free coefficients at every point, (p,): of C classes C − 1 per column, of q responses q.
+
+        A group has as many as columns that are not zero.
+        """
+        sizes = np.array([support.size for support in self.supports], dtype=np.int64)
+        return sizes * self.n_directions
+
+    @property
     def supports(self) -> list[NDArray[np.int64]]:
         """The chosen columns at every point."""
         return [result.support for result in self.results]
@@ -216,7 +225,7 @@ def l0_path(
     Parameters
     ----------
     X, y, ridge, loss, keep, sample_weight, feature_groups, bounds, positive, costs
-        As in `blockl0.solve`; `costs` require `alphas`.
+        As in `blockl0.solve`; `costs` require `alphas`, or budgets with `alpha`.
     n_nonzero_coefs : int or sequence of int, optional
         K for the budgets 1..K (with `keep`, from the number of kept columns), or the budgets.
     alphas : array-like, optional
@@ -253,11 +262,12 @@ def l0_path(
     [[7], [3, 7]]
     """
     check_method("refit", method_options)
-    budgets = n_nonzero_coefs if costs is not None else None
+    # costs multiply prices, and budgets alone have none
+    price = alpha if costs is None or alphas is not None or alpha else None
     problem = problem_of(
-        X, y, alpha=alpha, ridge=ridge, loss=loss, sample_weight=sample_weight, keep=keep,
+        X, y, alpha=price, ridge=ridge, loss=loss, sample_weight=sample_weight, keep=keep,
         feature_groups=feature_groups, bounds=bounds, positive=positive, costs=costs,
-        n_nonzero_coefs=budgets, memory_limit=memory_limit,
+        n_nonzero_coefs=1 if price is None else None, memory_limit=memory_limit,
     )  # fmt: skip
     name = "n_features" if problem.units is COLUMNS else "n_groups"
     points = check_path(n_nonzero_coefs, alphas, alpha, problem.n_units, problem.keep.size, name)

@@ -24,19 +24,37 @@ PERFECT = 1e-14
 def information_criterion(name: str, path: Path) -> Floats:
     """Compute the criterion at every point of a path, (p,); formulas in `Path.criterion`."""
     check_choice("criterion", name, CRITERIA)
-    n, p, k = max(path.n_samples, 2.0), path.n_units, _n_coefficients(path)
+    n, p, k = max(path.n_samples, 2.0), path.n_units, path.n_coefficients
     loss = np.maximum(path.losses, PERFECT * max(float(path.losses.max()), np.finfo(float).tiny))
     n_numbers = n * path.n_responses
     deviance = n_numbers * np.log(2.0 * loss / n_numbers) if path.has_scale else 2.0 * path.losses
+    values = deviance + coefficient_penalty(name, n, p) * k
+    if name != "ebic":
+        return values
+    chosen = path.n_nonzero
+    return values + 2.0 * (gammaln(p + 1) - gammaln(chosen + 1) - gammaln(p - chosen + 1))
+
+
+def coefficient_penalty(name: str, n_samples: float, n_units: int) -> float:
+    """What a criterion adds for a coefficient, among so many units to choose from."""
     if name == "aic":
-        return deviance + 2.0 * k
-    if name == "bic":
-        return deviance + k * np.log(n)
-    if name == "ebic":
-        chosen = path.n_nonzero
-        log_choose = gammaln(p + 1) - gammaln(chosen + 1) - gammaln(p - chosen + 1)
-        return deviance + k * np.log(n) + 2.0 * log_choose
-    return deviance + k * np.log(max(p, 2)) * np.log(np.log(max(n, 3.0)))
+        return 2.0
+    if name == "gic":
+        return float(np.log(max(n_units, 2)) * np.log(np.log(max(n_samples, 3.0))))
+    return float(np.log(n_samples))
+
+
+def coefficient_prices(name: str, path: Path, losses: Floats) -> Floats:
+    """The price of a column's coefficients in units of the loss, as a criterion has it, (p,).
+
+    The criterion is concave in the loss L of a loss with a scale: where a set of columns is best by
+    it among those of a size, it is also best by L + price × coefficients, at the price for its L.
+    """
+    penalty = coefficient_penalty(name, max(path.n_samples, 2.0), path.n_units)
+    penalty *= path.n_directions
+    if not path.has_scale:
+        return np.full(len(losses), 0.5 * penalty)
+    return penalty * losses / (max(path.n_samples, 2.0) * path.n_responses)
 
 
 def best_point(name: str, path: Path) -> int:
@@ -55,7 +73,7 @@ def can_judge(path: Path) -> NDArray[np.bool_]:
     """Check which points have fewer coefficients than samples, so that they do not interpolate,
     (p,).
     """
-    return _n_coefficients(path) < path.n_samples * path.n_responses - 1
+    return path.n_coefficients < path.n_samples * path.n_responses - 1
 
 
 def choose_by_score(
@@ -120,12 +138,6 @@ def path_frame(path: Path) -> Any:
         "support": [s.tolist() if names is None else [names[j] for j in s] for s in path.supports],
     }
     return pd.DataFrame(columns)
-
-
-def _n_coefficients(path: Path) -> NDArray[np.int64]:
-    """Count free coefficients at every point: C − 1 per column for C classes, q for q responses."""
-    sizes = np.array([support.size for support in path.supports], dtype=np.int64)
-    return sizes * path.n_directions
 
 
 def _sparsest_of(candidates: NDArray[np.bool_], n_nonzero: NDArray[np.int64]) -> int:

@@ -114,7 +114,7 @@ def solve(
         True, or the columns (or a mask of them) whose coefficients may not be negative.
     costs : array-like (n,) or dict, optional
         Multiplies the price `alpha` of each column or group (constant within groups); or
-        {column or label: cost}, others costing 1. Not with a budget.
+        {column or label: cost}, others costing 1. A budget beside it counts all alike.
     init : array-like (n,), or (n, C) for C classes or responses, optional
         Feasible starting point; "refit" and "exact" return nothing worse.
     random_state : int, Generator or None

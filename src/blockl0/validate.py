@@ -391,17 +391,17 @@ def _check_numbers(name: str, columns: NDArray[Any], n_features: int) -> None:
         )
 
 
-def check_costs(costs: Any, n_features: int, units: Units, n_nonzero_coefs: Any) -> Floats | None:
+def check_costs(costs: Any, n_features: int, units: Units, alpha: Any) -> Floats | None:
     """Return the costs of the units, in prices, from one number for each column, or by label.
 
     None where all of them are one.
     """
     if costs is None:
         return None
-    if n_nonzero_coefs is not None:
+    if alpha is None:
         raise ValueError(
-            "`costs` multiply the price of what is selected, and a budget counts all alike, got "
-            f"n_nonzero_coefs={n_nonzero_coefs}; give `alpha` alone."
+            "`costs` multiply the price `alpha` of what is selected, got none, and a budget counts "
+            "all alike; give `alpha`, alone or beside `n_nonzero_coefs`."
         )
     if isinstance(costs, dict):
         costs = _costs_by_label(costs, n_features, units)

@@ -44,7 +44,8 @@ def objective_at_zero(problem: Any) -> float:
 class Choice(NamedTuple):
     """Size of the choice: at most `budget` of `n_features` columns, some of them kept.
 
-    With a ridge, what is compared is the loss and its penalty.
+    With a ridge, what is compared is the loss and its penalty. At a `price`, groups pay for their
+    coefficients; fewer groups may then be better than more.
     """
 
     n_chosen: int
@@ -52,6 +53,7 @@ class Choice(NamedTuple):
     n_features: int
     n_kept: int = 0
     has_ridge: bool = False
+    price: float = 0.0
 
     @property
     def n_free(self) -> int:
@@ -61,11 +63,12 @@ class Choice(NamedTuple):
     @property
     def is_given(self) -> bool:
         """Whether there was nothing to choose."""
-        return self.n_free == 0 or self.budget >= self.n_features
+        return self.n_free == 0 or (self.budget >= self.n_features and not self.price)
 
     def is_settled_by(self, n_exchanges: int) -> bool:
         """Check if every other choice of this size is within so many exchanges."""
-        return min(self.n_free, self.n_features - self.budget) <= n_exchanges
+        n_absent = self.n_free if self.price else self.n_features - self.budget
+        return min(self.n_free, n_absent) <= n_exchanges
 
 
 @dataclass(frozen=True)

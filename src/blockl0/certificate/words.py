@@ -84,27 +84,29 @@ def is_global(found: Certificate) -> bool:
 
 
 def claim_of(
-    found: Certificate, names: Sequence[str], n_kept: int = 0, is_exact: bool = True
-) -> str:
+    found: Certificate, names: Sequence[str], n_kept: int = 0, is_exact: bool = True,
+    is_charged: bool = False,
+) -> str:  # fmt: skip
     """Describe a certificate without the terms of the paper, columns by name."""
     if not found.holds:
         columns = ", ".join(names[j] for j in found.block or ())
         return f"Refuted: {_refutation(found, columns)}"
     if found.level == "basic":
         return "Proven: these are the best coefficients for the chosen columns."
+    supposed = supposing(n_kept, is_charged)
     if is_global(found):
-        return f"Proven: {supposing(n_kept)}the global optimum. No choice of columns is better."
+        return f"Proven: {supposed}the global optimum. No choice of columns is better."
     model = "" if is_exact else " on the quadratic upper bound of the loss"
     others = "re-fitted" if found.outside == "refit" else "left as they are"
     if found.complete:
         return (
-            f"Proven: {supposing(n_kept)}none of the {found.n_blocks} ways to pick {found.level} "
+            f"Proven: {supposed}none of the {found.n_blocks} ways to pick {found.level} "
             f"of the {len(names)} columns and change them (enter, leave, exchange), all others "
             f"{others}, helps{model}."
         )
     sure = _confidence(found)
     return (
-        f"Tried: {supposing(n_kept)}{found.n_blocks} random picks of {found.level} columns, all "
+        f"Tried: {supposed}{found.n_blocks} random picks of {found.level} columns, all "
         f"others {others}; none helps{model}. {sure[0].upper()}{sure[1:]} picks do not."
     )
 
@@ -137,9 +139,11 @@ def _confidence(found: Certificate) -> str:
     return f"with {SURE:.0%} confidence at least {found.confidence:.2%} of all"
 
 
-def supposing(n_kept: int) -> str:
-    """Name the kept columns as a condition of a claim."""
-    return "" if n_kept == 0 else f"with the {'columns' if n_kept > 1 else 'column'} kept, "
+def supposing(n_kept: int, is_charged: bool = False) -> str:
+    """Name the conditions of a claim: kept columns, and charges for coefficients."""
+    kept = [] if n_kept == 0 else [f"the {'columns' if n_kept > 1 else 'column'} kept"]
+    charged = ["the coefficients of categories charged"] if is_charged else []
+    return f"with {' and '.join([*kept, *charged])}, " if kept or charged else ""
 
 
 # -- proofs ----------------------------------------------------------------------------------------
@@ -230,7 +234,8 @@ def sentence(proof: Proof, choice: Choice) -> str:
             return "Nothing to choose: the only column is in."
         return f"Nothing to choose: all {choice.n_features} columns are in."
     known = short(proof, choice)
-    known = f"{verdict(proof)}: {supposing(choice.n_kept)}{known[0].lower()}{known[1:]}"
+    supposed = supposing(choice.n_kept, choice.price > 0.0)
+    known = f"{verdict(proof)}: {supposed}{known[0].lower()}{known[1:]}"
     if proof.is_optimal or proof.kind == "refuted":
         return known
     more = "" if proof.kind == "none" else " that differ in more columns"
@@ -323,7 +328,8 @@ def of_search(
         better = f"{here:.8g} to {found.objective:.8g}"
         return f"Refuted: {', '.join(chosen)} lower the objective from {better}."
     if proof.is_optimal:
-        return f"Proven: {supposing(choice.n_kept)}the global optimum. {short(proof, choice)}"
+        supposed = supposing(choice.n_kept, choice.price > 0.0)
+        return f"Proven: {supposed}the global optimum. {short(proof, choice)}"
     if found.note is not None:
         return f"Not known. {found.note}"
     most = f"no choice can lower the objective by more than {gap:.2%} (lower bound "

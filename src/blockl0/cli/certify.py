@@ -22,6 +22,7 @@ SECONDS = 60.0
 @click.option("--model", type=click.Path(path_type=Path), metavar="FILE", help="A saved model.")
 @shared.columns_option
 @shared.search_options
+@shared.costs_option
 @click.option(
     "--level",
     type=click.IntRange(min=1),
@@ -58,7 +59,7 @@ def command(**options: Any) -> None:
         claims = _claims(job, data, problem, w, options)
         failed = [claim for claim in claims if claim["holds"] is False]
         result = {
-            "objective": problem.objective(problem.from_given(w)),
+            "objective": _objective(problem, w),
             "n_nonzero": problem.units.count(w),
             "features": [data.unit_names[unit] for unit in problem.units.support(w)],
             "claims": claims,
@@ -100,7 +101,7 @@ def _of_problem(problem: Any, coef: Any) -> Any:
 
 def _saved_point(job: Job, options: dict[str, Any]) -> tuple[Any, Any, Any, bool]:
 
-    from blockl0.cli.data import bind, decimal_of, load, make_estimator, stored
+    from blockl0.cli.data import bind, coefficient_costs, decimal_of, load, make_estimator, stored
     from blockl0.model_checks import check_problem, check_reading
     from blockl0.model_file import load_model
     from blockl0.tables.csv_text import DIALECT
@@ -133,10 +134,21 @@ def _saved_point(job: Job, options: dict[str, Any]) -> tuple[Any, Any, Any, bool
         raise Refused(f"The data lack columns of the model: {', '.join(absent)}.", DATA)
     asked = {**options, **{name: known[name] for name in PROBLEM}}
     estimator = make_estimator(data, asked, n_nonzero_coefs=known["n_nonzero_coefs"])
+    if known.get("coefficient_price"):
+        costs = coefficient_costs(data)
+        estimator.set_params(alpha=known["coefficient_price"], costs=costs)
     problem = bind(estimator, data).problem
     w = problem.zero()
     w[[place[name] for name in model.feature_names]] = model.coef.T.reshape(-1, *w.shape[1:])
     return data, problem, w, False
+
+
+def _objective(problem: Any, w: Any) -> float:
+    """Without what categories are charged for their coefficients."""
+    from blockl0.estimators.coefficient_costs import charge_of
+
+    charge = charge_of(problem, w, problem.sparsity.price)
+    return problem.objective(problem.from_given(w)) - charge
 
 
 def _kind_of(fingerprint: Any) -> str:
@@ -210,7 +222,9 @@ def _stationary(data: Any, problem: Any, w: Any, level: Any, options: dict[str, 
         "outside": found.outside,
         "block": None if found.block is None else [names[j] for j in found.block],
         "better_objective": found.better_objective,
-        "words": words.claim_of(found, names, problem.keep.size, is_exact),
+        "words": words.claim_of(
+            found, names, problem.keep.size, is_exact, problem.sparsity.price > 0.0
+        ),
     }
 
 
@@ -235,7 +249,7 @@ def _optimal(job: Job, data: Any, problem: Any, w: Any, options: dict[str, Any])
     is_better = known.kind == "refuted"
     choice = Choice(
         problem.units.count(w), problem.sparsity.budget, data.n_units, int(problem.keep.size),
-        problem.ridge > 0.0,
+        problem.ridge > 0.0, problem.sparsity.price,
     )  # fmt: skip
     holds = False if is_better else True if known.is_optimal else None
     if holds is None and options["exact"] and str(found.status) != "gap_reached":

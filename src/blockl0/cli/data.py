@@ -343,11 +343,42 @@ def make_estimator(data: Data, options: dict[str, Any], **more: Any) -> Any:
     given = {name: value for name, value in given.items() if value is not None}
     if data.is_streamed:
         more.pop("cv", None)  # moments have their own folds
+    if "rule" in more:
+        more["costs"] = costs_of(data, options)
     return getattr(blockl0, kind)(
         loss=data.loss, keep=kept_columns(data.table, options.get("keep", ())),
         feature_groups=data.table.groups, bounds=bounds_of(data.table, options),
         random_state=options["seed"], **given, **more,
     )  # fmt: skip
+
+
+def costs_of(data: Data, options: dict[str, Any]) -> str | None:
+    """What categories pay for: their coefficients, unless --costs says nothing."""
+    costs = options.get("costs", "none")
+    return costs if costs != "none" and data.table.groups is not None else None
+
+
+def charge_coefficients(model: Any, data: Data, options: dict[str, Any]) -> None:
+    """Set the price and the costs of a model of so many columns, where categories pay."""
+    if costs_of(data, options) is None:
+        return
+    from blockl0.selection import CRITERIA
+
+    rule = options.get("rule")
+    chooser = make_estimator(
+        data, {**options, "effort": "fast"}, n_nonzero_coefs=[model.n_nonzero_coefs],
+        rule=rule if rule in CRITERIA else "bic",
+    ).fit(data.X, data.y)  # fmt: skip
+    priced = chooser._plain()
+    model.set_params(alpha=priced.alpha, costs=priced.costs)
+
+
+def coefficient_costs(data: Data) -> Any:
+    """The costs of the columns of X, as a fit finds them; None where no category pays."""
+    from blockl0.estimators.coefficient_costs import column_costs
+    from blockl0.validate import check_groups
+
+    return column_costs(data.X, check_groups(data.table.groups, data.X.shape[1]))
 
 
 def check_names(data: Data, options: dict[str, Any]) -> None:

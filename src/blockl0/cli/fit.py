@@ -39,6 +39,7 @@ class Fitted:
     help="Without -k: the most to choose from.  [default: 20]",
 )
 @shared.search_options
+@shared.costs_option
 @shared.choice_options
 @shared.test_option
 @click.option(
@@ -103,12 +104,13 @@ def fit_model(job: Job, data: Any, options: dict[str, Any]) -> Fitted:
 
 def fit_k(job: Job, data: Any, options: dict[str, Any]) -> Fitted:
     """Fit with at most this many columns."""
-    from blockl0.cli.data import make_estimator
+    from blockl0.cli.data import charge_coefficients, make_estimator
     from blockl0.cli.progress import SearchWatch, progress
     from blockl0.refit.rounds import EFFORTS
     from blockl0.run import watching
 
     model = make_estimator(data, options, n_nonzero_coefs=options["columns"])
+    charge_coefficients(model, data, options)
     rounds = EFFORTS[model.effort] if isinstance(model.effort, str) else model.effort
     with progress("Searching", job.quiet) as shown, watching(SearchWatch(shown, rounds)):
         return Fitted(model.fit(data.X, data.y))
@@ -180,7 +182,9 @@ def _try_to_prove(job: Job, data: Any, fitted: Fitted, options: dict[str, Any]) 
     k, seconds = int(fitted.model.n_nonzero_), options["prove"]
     if not (seconds and k and k < data.n_units):
         return
+    chosen = fitted.model._plain()
     model = make_estimator(data, options, n_nonzero_coefs=budget_of(fitted.model))
+    model.set_params(alpha=chosen.alpha, costs=chosen.costs)
     prepared = bind(model, data)
     problem = fitted.problem = prepared.problem
     fitted.has_bound = obstacle(problem) is None
@@ -247,6 +251,7 @@ def _rows(data: Any, coef: Any, summary: Any) -> list[dict[str, Any]]:
         if unit.reference is not None:
             row["reference"] = unit.reference
         if unit.levels:
+            row["coefficients"] = len(unit.levels)
             row["levels"] = [
                 {"level": level, "name": table.feature_names[c], "coef": _values(coef, c)}
                 for level, c in zip(unit.levels, unit.columns, strict=True)
@@ -289,28 +294,33 @@ def _result(data: Any, fitted: Fitted, rows: list[Any], keep: list[str]) -> dict
     from blockl0.certificate.proof import Choice, objective_at_zero
     from blockl0.cli import trust
     from blockl0.cli.data import bind
+    from blockl0.estimators.coefficient_costs import charge_of
 
     model, problem = fitted.model, fitted.problem
     if problem is None:
         problem = bind(model._plain(), data).problem
+    budget = budget_of(model)
+    price = model._price_at(budget)
+    charge = charge_of(problem, model.result_.coef, price)
     # redundant columns among the kept ones are open to choice
     choice = Choice(
-        int(model.n_nonzero_), budget_of(model), data.n_units, problem.keep.size,
-        problem.ridge > 0.0,
-    )  # fmt: skip
+        int(model.n_nonzero_), budget, data.n_units, problem.keep.size, problem.ridge > 0.0, price
+    )
     n_close = None if fitted.interrupted else count_close(problem, model.result_.coef)
+    certificate = trust.claim(model, fitted.proof, choice, fitted.has_bound, n_close, charge)
     return {
         "n_nonzero": int(model.n_nonzero_),
         "features": rows,
         "intercept": model.intercept_,
         "classes": getattr(model, "classes_", None),
         "targets": list(data.table.targets),
-        "objective": model.objective_,
+        "objective": model.objective_ - charge,
         "objective_without_columns": objective_at_zero(problem),
+        "coefficient_price": price or None,
         "solver_status": str(model.status_),
         "scores": data.scores(model) | guesses(data),
         "cautions": fitted.cautions,
-        "certificate": trust.claim(model, fitted.proof, choice, fitted.has_bound, n_close),
+        "certificate": certificate,
         "choice": fitted.choice,
         "ridge": model.ridge_,
         "keep": keep,
@@ -354,6 +364,7 @@ def _save(job: Job, data: Any, model: Any, result: dict[str, Any], options: dict
             "n_nonzero_coefs": budget,
             "ridge": result["ridge"],
             "keep": result["keep"],
+            "coefficient_price": result["coefficient_price"],
             **{name: list(options[name]) for name in BOUNDS if options[name]},
         },
         "result": {k: result[k] for k in ("objective", "solver_status", "scores", "certificate")},

@@ -40,12 +40,25 @@ def describe(data: Any, result: dict[str, Any], options: dict[str, Any]) -> list
     said += result["cautions"]
     if "test" not in scores and not data.is_streamed:
         said.append("No rows were held out; --test 0.2 tells how well it does on new ones.")
+    if result["coefficient_price"]:
+        said.append(_charge_line(result, options))
     if result["features"]:
         said.append(INFERENCE)
     lines += [bullet(sentence) for sentence in said]
     if options["out"] is not None:
         lines += ["", f"The model is in {options['out']}."]
     return lines
+
+
+def _charge_line(result: dict[str, Any], options: dict[str, Any]) -> str:
+    """What categories pay for their coefficients, and how to have them for nothing."""
+    rule = options.get("rule")
+    criterion = "BIC" if rule in (None, "min", "one_se") else rule.upper()
+    return (
+        f"Each coefficient of a category beyond its first is charged "
+        f"{short(result['coefficient_price'])} of loss, the price of {criterion}, so that large "
+        "categories are not chosen for their size; --costs none chooses by the loss alone."
+    )
 
 
 def _score_line(scores: dict[str, Any]) -> str:
@@ -90,11 +103,17 @@ def _table_of(result: dict[str, Any]) -> str:
     for row in result["features"]:
         values = [""] * (len(titles) - 1) if "levels" in row else _numbers(row["coef"])
         known = [_cell(key, row.get(key), result) for key in keys]
-        rows.append([row["name"], *values, *known])
+        rows.append([_title(row), *values, *known])
         rows += [[*cells, *[""] * len(keys)] for cells in _level_cells(row, len(values))]
     intercepts = [short(float(b)) for b in np.ravel(result["intercept"])]
     rows.append(["(intercept)", *intercepts, *[""] * len(keys)])
     return table([*titles, *(KEYS[key] for key in keys)], rows)
+
+
+def _title(row: dict[str, Any]) -> str:
+    """The name of a column; of a category with its number of coefficients."""
+    size = row.get("coefficients", 1)
+    return row["name"] if size == 1 else f"{row['name']} ({size} coefficients)"
 
 
 def _heads(result: dict[str, Any]) -> list[Any]:

@@ -283,6 +283,14 @@ search_options = _all(
         help="The best answer so far is then taken.",
     ),
 )
+costs_option = click.option(
+    "--costs",
+    type=click.Choice(["coefficients", "none"]),
+    default="coefficients",
+    show_default=True,
+    help="What a category pays beside its place among the columns: for each coefficient beyond its "
+    "first the price of --rule, if that is a criterion, or of BIC; or nothing.",
+)
 choice_options = _all(
     click.option(
         "--rule",

@@ -31,6 +31,7 @@ from blockl0.text import as_csv, count, short
     help="The largest number of columns.  [default: 20]",
 )
 @shared.search_options
+@shared.costs_option
 @shared.choice_options
 @shared.halves_option
 @shared.seed_option
@@ -79,21 +80,27 @@ def _write_page(job: Job, data: Any, options: dict[str, Any], k: int) -> bool:
 
 
 def _result(data: Any, model: Any) -> dict[str, Any]:
+    from blockl0.cli.data import bind
+    from blockl0.estimators.coefficient_costs import charge_of
     from blockl0.selection import readable_scores
 
     path = model.path_
     criteria = {name: path.criterion(name) for name in ("aic", "bic", "ebic", "gic")}
     shares = readable_scores(model)
     points, before = [], set()
+    charged = None if model.costs_ is None else bind(model, data).problem
     place = {name: j for j, name in enumerate(data.unit_names)}
     for i, result in enumerate(path):
         columns = data.names_of(result.support)
-        chosen = set(columns)
+        chosen, charge = set(columns), 0.0
+        if charged is not None:
+            charge = charge_of(charged, result.coef, float(path.alphas[i]))
         point: dict[str, Any] = {
             "k": int(path.n_nonzero_coefs[i]),
             "n_nonzero": result.n_nonzero,
+            "n_coefficients": int(path.n_coefficients[i]),
             "loss": float(path.losses[i]),
-            "objective": result.objective,
+            "objective": result.objective - charge,
             **{name: float(values[i]) for name, values in criteria.items()},
         }
         if hasattr(model, "mean_scores_"):
@@ -117,8 +124,14 @@ def _result(data: Any, model: Any) -> dict[str, Any]:
 def _lines(data: Any, result: dict[str, Any]) -> list[str]:
     points = result["points"]
     score = next((name for name in ("cv_accuracy", "cv_explained") if name in points[0]), None)
-    measures = ["loss", "bic", *([score, f"{score}_se"] if score else [])]
-    titles = {"bic": "BIC", "cv_accuracy": "CV accuracy", f"{score}_se": "± SE"}
+    sizes = ["n_coefficients"] if data.table.groups is not None else []
+    measures = [*sizes, "loss", "bic", *([score, f"{score}_se"] if score else [])]
+    titles = {
+        "n_coefficients": "coefs",
+        "bic": "BIC",
+        "cv_accuracy": "CV accuracy",
+        f"{score}_se": "± SE",
+    }
     titles["cv_explained"] = f"CV {data.metric}"
     rows = []
     for point in points:

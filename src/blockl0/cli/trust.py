@@ -29,9 +29,13 @@ def is_promising(problem: Any) -> bool:
 
 
 def claim(
-    model: Any, search: Any, choice: Any, has_bound: bool = True, n_close: int | None = None
-) -> dict[str, Any]:
-    """Record what is proven about a fit, by itself or by an exact search, with its words."""
+    model: Any, search: Any, choice: Any, has_bound: bool = True, n_close: int | None = None,
+    charge: float = 0.0,
+) -> dict[str, Any]:  # fmt: skip
+    """Record what is proven about a fit, by itself or by an exact search, with its words.
+
+    The lower bound excludes the charge of the chosen categories, as the objective does.
+    """
     from dataclasses import replace
 
     from blockl0.certificate import proof, words
@@ -43,7 +47,7 @@ def claim(
         known = known.bounded(search.gap)
     return {
         "optimal": known.is_optimal,
-        "lower_bound": None if search is None else search.lower_bound,
+        "lower_bound": None if search is None else search.lower_bound - charge,
         "gap": None if search is None else search.gap,
         "level": None if certificate is None else certificate.level,
         "outside": None if certificate is None else certificate.outside,

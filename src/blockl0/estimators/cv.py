@@ -23,8 +23,12 @@ class L0RegressorCV(L0LinearCV, L0Regressor):
         The budgets 0..K, or those given. By default K is 20, but at most the number of columns and
         half the number of distinct rows.
     alpha, ridge, loss, fit_intercept, keep, feature_groups, bounds, positive, random_state, verbose
-        As in `L0Regressor`. There are no `costs`: budgets count all columns equally; for a grid of
-        prices with costs use `l0_path` or `GridSearchCV`.
+        As in `L0Regressor`.
+    costs : "coefficients", optional
+        For groups of several columns: budgets still count groups, and each coefficient of a group
+        beyond its first is charged the price of a coefficient in the criterion of the rule, or in
+        BIC for rules with folds. Large groups of noise then have no advantage. By default groups
+        are not charged. For other costs with a grid of prices use `l0_path` or `GridSearchCV`.
     cv : int, splitter or iterable, optional
         A number, by default 5, of folds shuffled with `random_state`, or with seed 0 if it is None:
         the same folds as on the command line. Others as in scikit-learn; `fit` takes `groups` for
@@ -47,7 +51,9 @@ class L0RegressorCV(L0LinearCV, L0Regressor):
     Attributes
     ----------
     path_ : Path
-        The path on all data, with every budget.
+        The path on all data, with every budget; `alphas` are the prices of a coefficient.
+    costs_ : ndarray (n_features,) or None
+        Number of coefficients of each column's group beyond the first, where they are charged.
     best_n_nonzero_coefs_ : int
         The chosen budget.
     best_index_ : int
@@ -87,6 +93,7 @@ class L0RegressorCV(L0LinearCV, L0Regressor):
         feature_groups: Any = None,
         bounds: Any = None,
         positive: Any = None,
+        costs: Any = None,
         cv: Any = None,
         scoring: Any = None,
         rule: str = "one_se",
@@ -98,7 +105,7 @@ class L0RegressorCV(L0LinearCV, L0Regressor):
     ) -> None:
         super().__init__(
             n_nonzero_coefs, alpha=alpha, ridge=ridge, loss=loss, fit_intercept=fit_intercept,
-            keep=keep, feature_groups=feature_groups, bounds=bounds, positive=positive,
+            keep=keep, feature_groups=feature_groups, bounds=bounds, positive=positive, costs=costs,
             effort=effort, time_limit=time_limit, random_state=random_state,
             verbose=verbose, cv=cv, scoring=scoring, rule=rule, n_jobs=n_jobs,
         )  # fmt: skip
@@ -110,7 +117,7 @@ class L0ClassifierCV(L0LinearCV, L0Classifier):
 
     Parameters
     ----------
-    n_nonzero_coefs, scoring, rule, effort, time_limit, n_jobs
+    n_nonzero_coefs, costs, scoring, rule, effort, time_limit, n_jobs
         As in `L0RegressorCV`.
     cv : int, splitter or iterable, optional
         As in `L0RegressorCV`; shuffled folds are stratified.
@@ -123,7 +130,7 @@ class L0ClassifierCV(L0LinearCV, L0Classifier):
     ----------
     path_, best_n_nonzero_coefs_, best_index_, best_score_, cv_scores_, mean_scores_, se_scores_
         As in `L0RegressorCV`.
-    cv_null_scores_ : ndarray (n_folds,)
+    cv_null_scores_, costs_ : ndarray
         As in `L0RegressorCV`.
     cv_accuracies_ : ndarray (n_folds, p)
         Accuracies on held-out rows. Only without `scoring`.
@@ -157,6 +164,7 @@ class L0ClassifierCV(L0LinearCV, L0Classifier):
         feature_groups: Any = None,
         bounds: Any = None,
         positive: Any = None,
+        costs: Any = None,
         cv: Any = None,
         scoring: Any = None,
         rule: str = "one_se",
@@ -169,7 +177,7 @@ class L0ClassifierCV(L0LinearCV, L0Classifier):
         super().__init__(
             n_nonzero_coefs, alpha=alpha, ridge=ridge, loss=loss, class_weight=class_weight,
             fit_intercept=fit_intercept, keep=keep, feature_groups=feature_groups, bounds=bounds,
-            positive=positive, effort=effort, time_limit=time_limit,
+            positive=positive, costs=costs, effort=effort, time_limit=time_limit,
             random_state=random_state, verbose=verbose, cv=cv, scoring=scoring, rule=rule,
             n_jobs=n_jobs,
         )  # fmt: skip

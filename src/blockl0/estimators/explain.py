@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from blockl0.estimators.half_samples import chosen_again
 from blockl0.estimators.reading import (
     crowded,
     determined,
+    like_noise,
     opposed_pairs,
     rows_like,
     separation,
@@ -28,6 +30,7 @@ from blockl0.problem.moments import Moments
 from blockl0.problem.reduction import reduced
 from blockl0.ridge import read_ridge
 from blockl0.text import as_text
+from blockl0.units import COLUMNS
 
 Floats = NDArray[np.float64]
 
@@ -90,7 +93,7 @@ class SummaryMixin:
                 raise ValueError("`summary` needs the target `y` of the fit beside `X`.")
             solver = getattr(est, "estimator_", est)
             data = solver._read(X, y, weight, reset=False)
-            problem = solver._problem_for(data).problem
+            problem = _judged(est, solver, data)
             columns |= _worth(est, problem, data)
             if n_half_samples and data.y is None:
                 raise ValueError("Moments know no single rows: leave `n_half_samples` out.")
@@ -98,6 +101,7 @@ class SummaryMixin:
                 columns["again"] = _again(est, solver, data, n_half_samples, seed)
                 notes.append(AGAIN)
             cautions = _cautions(est, data, names.tolist(), problem)
+            cautions += _like_noise(est, problem, columns["drop_one"])
         elif n_half_samples:
             raise ValueError("`n_half_samples` needs the data: give `X` and `y` of the fit.")
         importance = columns.get("drop_one", np.abs(columns["coef"]))
@@ -143,7 +147,7 @@ def _entries(est: Any, problem: Any) -> NDArray[np.int64]:
     path = getattr(est, "path_", None)
     if path is None:
         sizes = range(max(1, problem.keep.size), est.n_nonzero_)
-        points = [(0.0, size) for size in sizes]
+        points = [(est._price_at(size), size) for size in sizes]
         path = solve_path(problem, points, random_state=0) if points else ()
     entry, units = np.full(support.size, est.n_nonzero_, dtype=np.int64), problem.units
     for result in reversed([r for r in path if r.n_nonzero <= est.n_nonzero_]):
@@ -193,13 +197,45 @@ def _sizes(est: Any) -> Floats:
 
 def _worth(est: Any, problem: Any, data: Data) -> dict[str, Any]:
     """Compute what the data say about every selected column."""
-    fit = np.atleast_2d(est.coef_).T
-    fit = fit if fit.shape[1] > 1 else fit[:, 0]
+    fit = _as_given(est)
     return {
         "per_sd": _sizes(est) * spreads(rows_like(data.X, est.support_)),
         "entry": _entries(est, problem),
         "drop_one": drop_one(problem, fit, est.support_),
     }
+
+
+def _as_given(est: Any) -> Floats:
+    """The coefficients as the problem has them: (n,), or (n, n_classes)."""
+    fit = np.atleast_2d(est.coef_).T
+    return fit if fit.shape[1] > 1 else fit[:, 0]
+
+
+def _judged(est: Any, solver: Any, data: Data) -> Any:
+    """The problem of the fit, by which columns are judged.
+
+    Charges for coefficients are for the choice: what a column is worth is a matter of the loss.
+    """
+    problem = solver._problem_for(data).problem
+    if solver._price_at(int(est.n_nonzero_)):
+        problem = replace(problem, sparsity=problem.sparsity._replace(price=0.0))
+    return problem
+
+
+def _like_noise(est: Any, problem: Any, rises: Floats) -> list[str]:
+    """Which of the chosen groups hardly do more than noise."""
+    if problem.units is COLUMNS:
+        return []
+    fit = _as_given(est)
+    rest = problem.data_loss(problem.from_given(fit))
+    n_left = problem.total_weight * problem.n_outputs - fit[est.support_].size - 1.0
+    notes = []
+    for unit in problem.units.of(est.support_):
+        inside = problem.units.each(est.support_) == unit
+        rise, name = float(rises[inside][0]), str(problem.units.labels[unit])
+        note = like_noise(name, rise, int(inside.sum()), rest, n_left, problem.loss)
+        notes += [] if note is None else [note]
+    return notes
 
 
 def _cautions(est: Any, data: Data, names: list[str], problem: Any) -> list[str]:

@@ -85,8 +85,8 @@ def chosen_again(
 ) -> ChosenAgain:
     """Repeat the selection of a fitted estimator on half-samples, for every budget.
 
-    Every budget gets a fast search without a price, which learns at most from smaller budgets: a
-    share depends only on data, budget, ridge and seed, whoever computes it.
+    Every budget gets a fast search, without a price but that of coefficients, which learns at most
+    from smaller budgets: a share depends only on data, budget, ridge and seed, whoever computes it.
     """
     jobs = [(est, data.to_fit(rows), budgets, seed) for rows in half_samples(data, n_samples, seed)]
     if n_jobs in (None, 1):
@@ -107,7 +107,7 @@ def _supports(est: Any, half: Data, budgets: Sequence[int], seed: int) -> Suppor
     problem = est._prepare(half, None, 0.0).problem
     steps = _all_up_to(problem, budgets)
     path = solve_path(
-        problem, [(0.0, budget) for budget in steps], random_state=seed,
+        problem, [(est._price_at(budget), budget) for budget in steps], random_state=seed,
         time_limit=est.time_limit, effort="fast", are_linked=False, is_checked=False,
     )  # fmt: skip
     if path[-1].status is Status.INTERRUPTED:

@@ -364,6 +364,11 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
     def _chosen_sparsity(self) -> tuple[Any, Any]:
         return self.n_nonzero_coefs, self.alpha
 
+    def _price_at(self, budget: int) -> float:
+        """The price that `costs` multiply beside a budget; without them there is none."""
+        is_charged = self.costs is not None and self.n_nonzero_coefs is not None
+        return float(self.alpha or 0.0) if is_charged else 0.0
+
     def _plain(self) -> Any:
         """Return an estimator without cross-validation that selects as many columns."""
         return self

@@ -25,6 +25,11 @@ from blockl0.blas import one_blas_thread
 from blockl0.errors import warn_caller
 from blockl0.estimators.callbacks import Task, fit_task, with_callbacks
 from blockl0.estimators.classifier import L0Classifier
+from blockl0.estimators.coefficient_costs import (
+    BY_COEFFICIENTS,
+    column_costs,
+    priced_points,
+)
 from blockl0.estimators.data import Data
 from blockl0.estimators.folds import (
     N_FOLDS,
@@ -47,6 +52,7 @@ from blockl0.problem.blocks import Blocks
 from blockl0.problem.design_base import Design
 from blockl0.problem.moments import Moments
 from blockl0.problem.preprocess import Prepared
+from blockl0.result import Status
 from blockl0.selection import CRITERIA, RULES, best_point, can_judge, choose_by_score
 from blockl0.units import COLUMNS
 from blockl0.validate import check_choice, check_path
@@ -129,6 +135,7 @@ class L0LinearCV(L0Linear):
         check_choice("rule", self.rule, (*RULES, *CRITERIA))
         for name in CV_ATTRIBUTES:
             self.__dict__.pop(name, None)  # from an earlier fit
+        self._charge_coefficients(data.X)
         points, seed = self._points(data.X, data.weights), self._seed()
         for_splitter, for_scorer = self._route(data.weights, metadata)
         data = data._replace(for_scorer=for_scorer)
@@ -164,6 +171,9 @@ class L0LinearCV(L0Linear):
         self, data: Data, splits: list[Any], points: Any, seed: int, task: Task
     ) -> tuple[Prepared, Path, FoldScores, Task]:
         """Fit the path on all rows and score all folds; with X in blocks in shared passes."""
+        if self.costs_ is not None or not isinstance(data.X, Blocks):
+            prepared = self._prepare(data, None, self.alpha or 0.0)
+            points = self._priced(prepared, points, seed)
         if isinstance(data.X, Blocks):
             jobs = self._fold_jobs(data, splits, points, seed, task)
             before, whole = data.X.n_read, task.part("path", len(splits))
@@ -172,7 +182,6 @@ class L0LinearCV(L0Linear):
             (prepared, path), *found = all_at_once(data.X, tasks)
             self.n_passes_ = round(data.X.n_read - before)
             return prepared, path, self._gather(found, points), whole
-        prepared = self._prepare(data, None, self.alpha or 0.0)
         jobs = self._fold_jobs(data, splits, points, seed, task)
         folds = self._gather(each_fold(score_fold, jobs, self.n_jobs), points)
         whole = task.part("path", len(splits)).begin()
@@ -206,7 +215,8 @@ class L0LinearCV(L0Linear):
         """Choose the point by the rule."""
         if self.rule in RULES:
             found = folds.scores[:, : len(path)]
-            chosen, mean, error = choose_by_score(found, path.n_nonzero, self.rule)
+            sizes = path.n_nonzero if self.costs_ is None else path.n_coefficients
+            chosen, mean, error = choose_by_score(found, sizes, self.rule)
             warn_of_folds(found, points[: len(path)])
             self.cv_scores_, self.mean_scores_, self.se_scores_ = found, mean, error
             self.best_score_ = float(mean[chosen])
@@ -252,6 +262,45 @@ class L0LinearCV(L0Linear):
             budgets = range(n_kept, top + 1)
         return check_path(budgets, None, self.alpha or 0.0, n_units, n_kept, name)
 
+    def _charge_coefficients(self, X: Any) -> None:
+        """Find what the columns pay for the coefficients of their groups, as `costs` says."""
+        self.costs_ = None
+        if self.costs is None:
+            return
+        check_choice("costs", self.costs, (BY_COEFFICIENTS,))
+        if self.alpha:
+            raise ValueError(
+                f"costs={self.costs!r} sets the price of a coefficient itself, got "
+                f"alpha={self.alpha}; leave one of them out."
+            )
+        self.costs_ = column_costs(X, self._units(X.shape[1]), self.fit_intercept)
+
+    def _priced(self, prepared: Prepared, points: Any, seed: int) -> Any:
+        """The points with the prices of a coefficient, where coefficients are charged."""
+        if self.costs_ is None:
+            return points
+
+        def solve(points: Any) -> Path:
+            path = solve_path(
+                prepared.problem, points, random_state=seed, time_limit=self.time_limit,
+                is_checked=False,
+            )  # fmt: skip
+            if path[-1].status is Status.INTERRUPTED:
+                raise KeyboardInterrupt  # there is no answer yet that could be returned
+            return path
+
+        criterion = self.rule if self.rule in CRITERIA else "bic"
+        budgets = [budget for _, budget in points]
+        return priced_points(budgets, criterion, solve, prepared.problem.smooth_at_zero)
+
+    def _structure(self, n_features: int) -> dict[str, Any]:
+        return {**super()._structure(n_features), "costs": self.costs_}
+
+    def _price_at(self, budget: int) -> float:
+        if self.costs_ is None:
+            return 0.0
+        return float(np.interp(budget, self.path_.n_nonzero_coefs, self.path_.alphas))
+
     def _path_of(self, prepared: Prepared, points: Any, seed: int, is_checked: bool = True) -> Path:
         return solve_path(
             prepared.problem, points, random_state=seed, time_limit=self.time_limit,
@@ -270,11 +319,15 @@ class L0LinearCV(L0Linear):
         self._store(path[chosen], prepared)
 
     def _chosen_sparsity(self) -> tuple[Any, Any]:
-        return self.best_n_nonzero_coefs_, self.alpha
+        budget = self.best_n_nonzero_coefs_
+        return budget, self.alpha if self.costs_ is None else self._price_at(budget)
 
     def _plain(self, budget: int | None = None) -> Any:
         kind = L0Classifier if is_classifier(self) else L0Regressor
         given = self.get_params(deep=False)
         common = {name: given[name] for name in kind().get_params() if name in given}
         common["n_nonzero_coefs"] = self.best_n_nonzero_coefs_ if budget is None else budget
+        common["costs"] = None
+        if budget is None and self.costs_ is not None:
+            common |= {"alpha": self._price_at(common["n_nonzero_coefs"]), "costs": self.costs_}
         return kind(**common)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import chdtrc, fdtrc
 
 from blockl0.estimators.data import columns_of
 from blockl0.problem.blocks import Blocks
@@ -34,6 +35,8 @@ LEAK = (
     ", up to a constant and rounding: an identity, not a finding. If these columns become known "
     "only with the target, they cannot predict it; leave them out."
 )
+COMMON = 0.05
+"""Share of groups of noise that lower the loss as much, above which a group is like noise."""
 MOST_COMPARED = 500
 """Columns up to which all pairs are checked."""
 
@@ -173,6 +176,30 @@ def determined(
         return None
     said = weighted_sum([names[j] for j in at.tolist()], coef[at].tolist())
     return ["The target is ", *said, LEAK]
+
+
+def like_noise(
+    name: str, rise: float, n_columns: int, rest: float, n_left: float, loss: Any
+) -> str | None:
+    """What to know of a group that hardly explains more than noise; None where it does, or of one.
+
+    The loss rises by `rise` without it, and is `rest` with it, which leaves `n_left` degrees of
+    freedom. Twice the rise is then chi-squared for noise, times the variance of losses with a
+    scale. Losses without a likelihood do not say.
+    """
+    n_coefs = n_columns * loss.n_directions
+    has_likelihood = loss.has_probabilities or not loss.takes_labels
+    if n_columns < 2 or not has_likelihood or not np.isfinite(rise) or n_left < 1.0:
+        return None
+    scale = 2.0 * rest / n_left if loss.has_scale else 1.0
+    ratio = 2.0 * max(rise, 0.0) / max(n_coefs * scale, TINY)
+    share = fdtrc(n_coefs, n_left, ratio) if loss.has_scale else chdtrc(n_coefs, n_coefs * ratio)
+    if share <= COMMON:
+        return None
+    return (
+        f"“{name}” has {n_coefs} coefficients, and lowers the loss by {ratio:.2g} times what as "
+        "many columns of noise do on average. Noise often does as much: it may not matter."
+    )
 
 
 def separation(accuracy: float, ridge: Ridge) -> str | None:

@@ -65,7 +65,7 @@ class L0Regressor(RegressorMixin, L0Linear):
         True, or the columns, as indices, names or a mask, whose coefficients may not be negative.
     costs : array-like (n,) or dict, optional
         Cost of each column or group in units of `alpha`; or {column or label: cost}, others
-        costing 1. Not with a budget.
+        costing 1. A budget beside `alpha` counts all alike.
     method : "refit" (default) or "exact"
         "exact" continues until the subset is proven optimal or `time_limit` is reached:
         ``result_.gap`` is the proven gap. Losses other than "squared", and more columns than rows,

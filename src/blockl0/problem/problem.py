@@ -361,7 +361,7 @@ def as_problem(
     name = "n_features" if units is COLUMNS else "n_groups"
     sparsity = as_sparsity(n_nonzero_coefs, alpha, units.number(n), name)
     limits = check_bounds(bounds, positive, n)
-    costs = check_costs(costs, n, units, n_nonzero_coefs)
+    costs = check_costs(costs, n, units, alpha)
     sample_weight = check_sample_weight(sample_weight, m)
     target = loss.check_target(check_y(y, m, loss.takes_responses))
     ridge, shared = check_nonnegative("ridge", ridge), {"n_read": design.n_read}

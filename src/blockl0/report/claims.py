@@ -22,7 +22,8 @@ def certificate(
 ) -> dict[str, Any]:  # fmt: skip
     """Make the record of a point."""
     n_chosen, n_kept = len(point["support"]), len(data["kept"])
-    choice = Choice(n_chosen, point["k"], data["columns"], n_kept, has_ridge)
+    price = point.get("price") or 0.0
+    choice = Choice(n_chosen, point["k"], data["columns"], n_kept, has_ridge, price)
     return {
         "kind": proof.kind,
         "mark": MARKS[proof.kind],
@@ -42,7 +43,7 @@ def certificate(
 
 def _given(proof: Proof, choice: Choice, text: str) -> str:
     """Add the conditions of a claim."""
-    if not choice.n_kept or proof.kind in ("all", "refuted", "none"):
+    if not (choice.n_kept or choice.price) or proof.kind in ("all", "refuted", "none"):
         return text
-    supposed = words.supposing(choice.n_kept).rstrip(", ")
+    supposed = words.supposing(choice.n_kept, choice.price > 0.0).rstrip(", ")
     return f"{supposed[0].upper()}{supposed[1:]}: {text[0].lower()}{text[1:]}"

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from blockl0.blas import one_blas_thread
+from blockl0.estimators.coefficient_costs import charge_of
 from blockl0.estimators.explain import drop_one
 from blockl0.estimators.folds import FittedPath
 from blockl0.estimators.half_samples import ChosenAgain, default_half_samples
@@ -19,6 +20,7 @@ from blockl0.estimators.reading import (
     crowded,
     determined,
     factors_of,
+    like_noise,
     opposed_pairs,
     separation,
     spreads,
@@ -47,6 +49,7 @@ PAIRS = 3
 FORMAT = 3
 """Version of `Report.to_dict`."""
 
+Floats = NDArray[np.float64]
 Progress = Callable[[int, int, str], Any]
 
 
@@ -88,6 +91,7 @@ def make_report(
     references: Mapping[str, str] | None = None,
     bounds: Any = None,
     positive: Any = None,
+    costs: str | None = "coefficients",
     cv: Any = 5,
     effort: str | int = "fast",
     random_state: int = 0,
@@ -123,6 +127,8 @@ def make_report(
     feature_groups, bounds, positive : optional
         As in `L0Regressor`, columns by number or name. A group is shown as one, under its label,
         with its columns below; the label and "=" before the name of a column are left out there.
+    costs : "coefficients" (default) or None
+        Whether groups pay for their coefficients, as in `L0RegressorCV`.
     references : dict, optional
         {label, or name of a column: value} that the columns of a category are compared with.
     cv : int, splitter or None
@@ -168,7 +174,7 @@ def make_report(
     n_halves = check_integer("half_samples", n_halves, low=0)
     n_paths = 1 + len(splits) + n_halves
     share = None if time_limit is None else seconds / (n_paths + 1)
-    structure = _structure(names, feature_groups, bounds, positive)
+    structure = _structure(names, feature_groups, bounds, positive) | {"costs": costs}
     task = Task(X, y, loss, n_nonzero_coefs, ridge, keep, effort, random_state, share, structure)
     tell = _teller(progress, n_paths + 2)
     tell(0, "the path on all rows")
@@ -302,10 +308,12 @@ def _points(facts: Facts) -> list[dict[str, Any]]:
         entries = [facts.listed[unit] for unit in support]
         # a group is represented by any of its columns
         columns = np.array([entry.columns[0] for entry in entries], dtype=np.int64)
+        charge = charge_of(facts.prepared.problem, result.coef, float(path.alphas[i]))
         mean_loss = float(path.losses[i] / path.n_samples)
         points.append(
             {
                 "k": int(path.n_nonzero_coefs[i]),
+                **_of_charges(facts, entries, i),
                 "support": [place[int(j)] for j in support],
                 "coef": [entry.coefs(result.coef) for entry in entries],
                 **_of_groups(facts, entries, result.coef),
@@ -313,13 +321,13 @@ def _points(facts: Facts) -> list[dict[str, Any]]:
                 "drop": compact(drop / path.n_samples / (facts.null or np.nan)),
                 "rise": compact(drop),
                 "again": _shares(facts.again, int(path.n_nonzero_coefs[i]), columns),
-                "objective": compact(result.objective),
+                "objective": compact(result.objective - charge),
                 "loss": compact(mean_loss),
                 "explained": compact(1.0 - ratio(mean_loss, facts.null)),
                 "accuracy": compact(accuracy[i]),
                 "cv": folds.at(i),
                 "status": str(result.status),
-                "cautions": _cautions(facts, result.coef, result.support, accuracy[i], mean_loss),
+                "cautions": _cautions(facts, result, support, drop, accuracy[i], mean_loss),
             }
         )
     return points
@@ -346,13 +354,22 @@ def _of_groups(facts: Facts, entries: list[Listed], coef: Any) -> dict[str, Any]
     }
 
 
+def _of_charges(facts: Facts, entries: list[Listed], i: int) -> dict[str, Any]:
+    """The price of a coefficient at a point, and how many each column or category has."""
+    if facts.model.costs_ is None:
+        return {}
+    sizes = [1 + int(facts.model.costs_[entry.columns[0]]) for entry in entries]
+    return {"price": compact(facts.model.path_.alphas[i]), "coefficients": sizes}
+
+
 def _cautions(
-    facts: Facts, coef: NDArray[np.float64], support: NDArray[np.int64], accuracy: float,
+    facts: Facts, result: Any, units: NDArray[np.int64], rises: Floats, accuracy: float,
     mean_loss: float,
 ) -> list[Any]:  # fmt: skip
     """Write warnings about the interpretation of coefficients."""
+    coef, support, problem = result.coef, result.support, facts.prepared.problem
     names = [facts.names[j] for j in support]
-    groups = facts.prepared.problem.units.each(support)
+    groups = problem.units.each(support)
     pairs = opposed_pairs(facts.task.X[:, support], coef[support], groups)
     found: list[Any] = [pair.parts(names) for pair in pairs[:PAIRS]]
     if coef.ndim == 1 and facts.prepared.problem.is_quadratic and support.size:
@@ -361,6 +378,12 @@ def _cautions(
         found += [] if said is None else [said]
     n_chosen = np.unique(groups).size
     notes = [crowded(n_chosen, support.size, facts.task.X.shape[0])]
+    rest = problem.data_loss(problem.from_given(coef))
+    n_left = problem.total_weight * problem.n_outputs - coef[support].size - 1.0
+    for unit, rise in zip(units, rises, strict=True):
+        size = int(np.count_nonzero(groups == unit))
+        name = facts.listed[unit].name
+        notes.append(like_noise(name, float(rise), size, rest, n_left, problem.loss))
     notes += [separation(accuracy, read_ridge(facts.model.ridge_))] if support.size else []
     return [*found, *([note] for note in notes if note is not None)]
 
@@ -385,9 +408,10 @@ def _bounds_text(facts: Facts) -> str | None:
 def _choices(facts: Facts) -> dict[str, int]:
     """Return the point chosen by each rule."""
     path, choices = facts.model.path_, {}
+    sizes = path.n_nonzero if facts.model.costs_ is None else path.n_coefficients
     if facts.folds.n_scored:
         for rule in ("one_se", "min"):
-            choices[rule] = choose_by_score(-facts.folds.losses, path.n_nonzero, rule)[0]
+            choices[rule] = choose_by_score(-facts.folds.losses, sizes, rule)[0]
     return choices | {name: best_point(name, path) for name in CRITERIA}
 
 

@@ -153,7 +153,8 @@ def cross_validate(
 ) -> Folds:
     """Fit the path of `model` again without each fold, and score it there."""
     n_points, data, seed = len(model.path_), task.data(model), model._seed()
-    points = [(0.0, int(budget)) for budget in model.path_.n_nonzero_coefs]
+    path = model.path_
+    points = list(zip(path.alphas.tolist(), path.n_nonzero_coefs.tolist(), strict=True))
     factors = fold_factors(model, data, splits)
     jobs = [
         (model, data, split, points, seed, part)

@@ -34,7 +34,7 @@ function fillRows(point) {
   const many = data.classes && data.classes.length > 2 ? data.classes.length : 0;
   const largest = Math.max(0, ...effects.flat().map(Math.abs)), worth = Math.max(0, ...point.drop.map(d => d ?? 0));
   get('rows').replaceChildren(...point.support.flatMap((f, at) => {
-    const row = element('tr', {}, element('th', { scope: 'row', class: 'name' }, data.features[f]));
+    const row = element('tr', {}, element('th', { scope: 'row', class: 'name' }, titleOf(f)));
     const coefs = [].concat(point.coef[at]);
     if (point.coef[at] === null) {
       row.append(...(many ? Array.from({ length: many }, () => element('td')) : [element('td'), barCell(number(effects[at][0], 3), effects[at][0], largest, true)]));
@@ -54,6 +54,11 @@ function fillRows(point) {
     row.append(element('td', {}, String(entry.k)));
     return [row, ...partRows(point, f, at, row.children.length - 1)];
   }));
+}
+
+// A column by its name; a category with its number of coefficients.
+function titleOf(f) {
+  return data.parts[f] ? `${data.features[f]} (${data.parts[f].length} coefficients)` : data.features[f];
 }
 
 // The values of a category, [name, coefficients]; the one that others are compared with first.

@@ -21,6 +21,10 @@ POLICY = (
 )
 """Only the page's own script may run: text from the data could not, even if it were not escaped."""
 RULES = {"one_se": "one SE", "min": "best CV"}
+CHARGED = (
+    " For the choice, every coefficient of a category beyond its first is charged BIC's price, so "
+    "that large categories are not chosen for their size."
+)
 CATEGORY_LINES = (
     " Of a category: the spread of what it adds to the prediction, or, per unit, how far its "
     "values are apart."
@@ -123,7 +127,7 @@ def _columns(data: dict[str, Any], point: dict[str, Any]) -> dict[str, str]:
                 f"{round(point['again'][at] * data['half_samples'])} of {data['half_samples']}"
             )
         texts.append(str(next(p["k"] for p in data["points"] if f in p["support"])))
-        name = f'<th scope="row" class="name">{escape(data["features"][f])}</th>'
+        name = f'<th scope="row" class="name">{escape(_title(data, f))}</th>'
         rows.append(f"<tr>{name}{''.join(f'<td>{text}</td>' for text in texts)}</tr>")
         rows += _parts(data, point, at, n_coefs, n_rest)
     intercept = point["intercept"] if is_many else [point["intercept"]]
@@ -135,6 +139,12 @@ def _columns(data: dict[str, Any], point: dict[str, Any]) -> dict[str, str]:
         "intercept": f"Intercept: {', '.join(map(figure, intercept))}. Objective: "
         f"{figure(point['objective'], 6)}; mean loss: {figure(point['loss'], 5)}.",
     }
+
+
+def _title(data: dict[str, Any], f: int) -> str:
+    """A column by its name; a category with its number of coefficients."""
+    parts = data["parts"][f]
+    return data["features"][f] + (f" ({len(parts)} coefficients)" if parts else "")
 
 
 def _coefficients(data: dict[str, Any], point: dict[str, Any], at: int, is_many: bool) -> list[str]:
@@ -206,11 +216,13 @@ def _objective(data: dict[str, Any]) -> str:
     whose = " of standardized columns" if ridge.per_spread else ""
     plus = f", plus ½·{figure(ridge.value)} times the sum of squared coefficients{whose}"
     total = f"{data['total']}, summed over the rows{plus if ridge.value else ''}"
-    what = "columns chosen, a category with all its values" if any(data["parts"]) else (
+    is_charged = any(point.get("price") for point in data["points"])
+    has_categories = is_charged or any(data["parts"])
+    what = "columns chosen, a category with all its values" if has_categories else (
         "coefficients nonzero"
     )  # fmt: skip
     bounds = f". {data['bounds']}" if data["bounds"] else ""
-    return f"The objective is {total}, at most k {what}{bounds}."
+    return f"The objective is {total}, at most k {what}{bounds}.{CHARGED if is_charged else ''}"
 
 
 def _proof(point: dict[str, Any]) -> dict[str, str]:

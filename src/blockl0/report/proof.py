@@ -40,8 +40,8 @@ def prove(problem: Any, path: Any, start: int, time_limit: float | None) -> list
     deadline = time.perf_counter() + (SECONDS if time_limit is None else time_limit)
     n, n_kept, has_ridge = problem.n_units, problem.keep.size, problem.ridge > 0.0
     choices = [
-        Choice(result.n_nonzero, int(budget), n, n_kept, has_ridge)
-        for result, budget in zip(path, path.n_nonzero_coefs, strict=True)
+        Choice(result.n_nonzero, int(budget), n, n_kept, has_ridge, float(price))
+        for result, budget, price in zip(path, path.n_nonzero_coefs, path.alphas, strict=True)
     ]
     proofs = [
         proof_of(result.status, result.certificate, choice)
@@ -87,7 +87,7 @@ class _Prover:
 
     def search(self, proof: Proof, result: Result, choice: Choice, deadline: float) -> Proof:
         """Run a short exact search on a point."""
-        problem = replace(self.problem, sparsity=Sparsity(0.0, choice.budget))
+        problem = replace(self.problem, sparsity=Sparsity(choice.price, choice.budget))
         left = 0.5 * (deadline - time.perf_counter())
         exact = solve_problem(
             problem, "exact", init=result.coef, random_state=0,
@@ -128,7 +128,7 @@ class _Quadratic(_Prover):
         """Try exchanges of two columns."""
         if proof.kind != "swaps" or not self.has_pairs:
             return proof
-        problem = replace(self.problem, sparsity=Sparsity(0.0, choice.budget))
+        problem = replace(self.problem, sparsity=Sparsity(choice.price, choice.budget))
         return self.try_pairs(proof, result, choice, problem)
 
     def try_pairs(self, proof: Proof, result: Result, choice: Choice, problem: Any) -> Proof:

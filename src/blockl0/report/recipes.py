@@ -121,10 +121,11 @@ def _groups(facts: Facts, has_table: bool) -> list[str]:
     """Write the groups of the search, which a table provides."""
     if facts.task.structure.get("feature_groups") is None:
         return []
+    costs = [] if facts.model.costs_ is None else [f"costs={_literal(facts.model.costs)}"]
     if has_table:
-        return ["feature_groups=table.groups"]
+        return ["feature_groups=table.groups", *costs]
     groups = {e.name: [facts.names[j] for j in e.columns] for e in facts.listed if e.parts}
-    return [f"feature_groups={_literal(groups)}"]
+    return [f"feature_groups={_literal(groups)}", *costs]
 
 
 def _bounds(facts: Facts) -> list[str]:
@@ -255,6 +256,8 @@ def _command(facts: Facts, path: str, options: list[tuple[str, str]]) -> list[st
     if task.ridge != AUTO:
         given = task.ridge
         after += ["--ridge", given if isinstance(given, str) else f"{float(given):g}"]
+    if facts.task.structure["feature_groups"] is not None and facts.model.costs is None:
+        after += ["--costs", "none"]
     for unit in facts.prepared.problem.keep:
         after += ["--keep", facts.listed[unit].name]
     if task.effort != "fast":

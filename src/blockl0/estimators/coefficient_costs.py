@@ -1,0 +1,118 @@
+"""What groups cost for their coefficients, so that sizes of groups count beside their number.
+
+Among sets of as many groups the loss alone favours large groups: 24 coefficients of noise lower it
+more than one that matters a little. A criterion such as BIC charges every coefficient. For its best
+set of each size, the loss plus a price for every coefficient beyond the first of each group is
+minimized, at the price for which the two agree (`selection.coefficient_prices`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockl0.estimators.reading import rows_like
+from blockl0.path import Path
+from blockl0.problem.blocks import Blocks
+from blockl0.selection import coefficient_prices, information_criterion
+from blockl0.units import COLUMNS, Units
+
+Floats = NDArray[np.float64]
+Points = list[tuple[float, int]]
+
+BY_COEFFICIENTS = "coefficients"
+"""The value of `costs` that charges groups for their coefficients."""
+MOST_STEPS = 6
+"""Paths from each end until the prices agree with the losses; two or three are usual."""
+MOST_PRODUCTS = 10**9
+"""Multiplications up to which dependent columns inside a group are looked for."""
+DEPENDENT = 1e-8
+"""Singular values below this share of the largest are those of dependent columns."""
+
+
+def extra_coefficients(X: Any, units: Units, fit_intercept: bool = True) -> Floats | None:
+    """Return the free coefficients of every unit beyond its first, (G,); None where all are 0.
+
+    Of all six levels of a category beside an intercept five are free. Large groups of columns in
+    many rows count as they are.
+    """
+    n = X.shape[1]
+    if units is COLUMNS:
+        return None
+    sizes = np.array([units.members(unit).size for unit in range(units.number(n))])
+    for unit in np.flatnonzero(sizes > 1):
+        if X.shape[0] * float(sizes[unit]) ** 2 <= MOST_PRODUCTS and not isinstance(X, Blocks):
+            rank = _rank(rows_like(X, units.members(int(unit))), fit_intercept)
+            # a group without any direction is never chosen
+            sizes[unit] = max(rank, 1)
+    return sizes - 1.0 if sizes.max(initial=1) > 1 else None
+
+
+def column_costs(X: Any, units: Units, fit_intercept: bool = True) -> Floats | None:
+    """Return the same for every column, (n,), as `costs` take it."""
+    extra = extra_coefficients(X, units, fit_intercept)
+    return None if extra is None else extra[units.each(np.arange(X.shape[1]))]
+
+
+def _rank(columns: Any, fit_intercept: bool) -> int:
+    A = np.asarray(columns.toarray() if hasattr(columns, "toarray") else columns, dtype=np.float64)
+    if fit_intercept:
+        A = A - A.mean(axis=0)
+    lengths = np.sqrt(np.einsum("ij,ij->j", A, A))
+    if not lengths.any():
+        return 0
+    A = A[:, lengths > 0.0] / lengths[lengths > 0.0]
+    values = np.linalg.svd(np.linalg.qr(A, mode="r"), compute_uv=False)
+    return int(np.count_nonzero(values > DEPENDENT * values[0]))
+
+
+def charge_of(problem: Any, coef: Floats, price: float) -> float:
+    """Compute what the groups of a point pay for their coefficients."""
+    if problem.costs is None or price == 0.0:
+        return 0.0
+    return price * float(problem.costs[problem.occupied(problem.from_given(coef))].sum())
+
+
+def priced_points(
+    budgets: Iterable[int], criterion: str, solve: Callable[[Points], Path], null_loss: float
+) -> Points:
+    """Return (price, budget) such that the best point at each is best by a criterion of its size.
+
+    The price goes with the loss of the point, and a lower price never gives a higher loss: prices
+    that agree with their points are approached from no price and from that of `null_loss`, the loss
+    without columns. Where both ways end at different points, the criterion decides.
+    """
+    budgets = list(budgets)
+    path = solve([(0.0, budget) for budget in budgets])
+    if not path.has_scale:
+        price = float(coefficient_prices(criterion, path, path.losses)[0])
+        return [(price, budget) for budget in budgets]
+    low = _settled(path, criterion, solve, path.losses)
+    high = _settled(path, criterion, solve, np.full(len(path), null_loss))
+    size = min(len(low), len(high))
+    values = [information_criterion(criterion, end)[:size] for end in (low, high)]
+    losses = np.where(values[1] < values[0], high.losses[:size], low.losses[:size])
+    prices = _falling(coefficient_prices(criterion, path, losses))
+    return [(float(prices[min(i, size - 1)]), budget) for i, budget in enumerate(budgets)]
+
+
+def _settled(path: Path, criterion: str, solve: Callable[[Points], Path], losses: Floats) -> Path:
+    """The path whose prices are those for its own losses, from the prices for others."""
+    for _ in range(MOST_STEPS):
+        before = path
+        prices = _falling(coefficient_prices(criterion, path, losses))
+        budgets = path.n_nonzero_coefs[: len(prices)]
+        path = solve(list(zip(prices.tolist(), budgets.tolist(), strict=True)))
+        losses = path.losses
+        is_cut = len(path) < len(before)
+        if is_cut or all(map(np.array_equal, path.supports, before.supports)):
+            break
+    return path
+
+
+def _falling(prices: Floats) -> Floats:
+    """Prices along a path, none above one before: more columns explain more."""
+    return np.minimum.accumulate(prices)
