@@ -104,6 +104,14 @@ class DualBounds:
         """Decide if approximate fits are worth a pass: one pass serves many of them."""
         return self.is_known
 
+    def pass_cost(self, support: Ints, n_bases: int) -> float:
+        """Count the multiplications of a pass over X for some bases."""
+        return self.problem.design.nbytes / 8 * (support.size + 1 + n_bases)
+
+    def closer_cost(self, support: Ints) -> float:
+        """Count the multiplications of a closer look at one column."""
+        return float(self.problem.n_samples * (support.size + CLOSELY))
+
     def groups(self, bases: list[FittedSupport]) -> Iterator[list[FittedSupport]]:
         """Group fits whose curvatures are similar, so that their minimum bounds all of them
         tightly.

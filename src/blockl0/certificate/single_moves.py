@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.certificate.dual_bounds import CHUNK_ENTRIES, CLOSELY, DualBounds, FittedSupport
+from blockl0.certificate.dual_bounds import CHUNK_ENTRIES, DualBounds, FittedSupport
 from blockl0.certificate.rough_bases import rough_bases
 from blockl0.certificate.softmax_bounds import SoftmaxBounds
 from blockl0.problem.fits import Fits
@@ -141,7 +141,7 @@ class SingleMoves:
 
         Needs no fits: approximate ones suffice for columns whose removal is expensive.
         """
-        self._work += self.problem.design.nbytes / 8 * (support.size + 1 + leaving.size)
+        self._work += self.bounds.pass_cost(support, leaving.size)
         bases = rough_bases(self.problem, w, support, leaving, predictor, ceiling)
         found = {base.left: some for base, some in self.bounds.roughly(support, bases)}
         n_others = self.problem.n_features - support.size
@@ -161,8 +161,7 @@ class SingleMoves:
         self, support: Ints, bases: list[FittedSupport], ceiling: float, run: Run | None
     ) -> Verdict:
         """Look for a column that improves one of some bases, first by a shared pass."""
-        size = self.problem.design.nbytes / 8
-        self._work += size * (support.size + 1 + len(bases))
+        self._work += self.bounds.pass_cost(support, len(bases))
         if self._is_over(run):
             return Verdict(None, False)
         for base, columns in zip(bases, self.bounds.candidates(support, bases), strict=True):
@@ -178,7 +177,7 @@ class SingleMoves:
         for start in range(0, columns.size, self._chunk):
             some = columns[start : start + self._chunk]
             self._n_close += some.size
-            self._work += self.problem.n_samples * some.size * (base.support.size + CLOSELY)
+            self._work += some.size * self.bounds.closer_cost(base.support)
             if self._is_over(run):
                 return Verdict(None, False)
             open_ = self._put_off(base, self.bounds.closer(base, some))
@@ -227,7 +226,8 @@ class SingleMoves:
 
     def _cost(self, size: int) -> float:
         """Estimate the work of a re-fit with so many columns."""
-        return STEPS * self.problem.n_samples * float(size * self.n_directions) ** 2
+        unknowns = float(size * self.n_directions)
+        return STEPS * (self.problem.n_samples + unknowns / 3.0) * unknowns**2
 
     def _is_over(self, run: Run | None) -> bool:
         is_late = run is not None and run.seconds_left <= 0.0

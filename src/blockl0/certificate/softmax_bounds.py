@@ -11,6 +11,7 @@ samples and products with columns run along memory.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from blockl0.certificate.dual_bounds import (
     CHORDS,
     CHUNK_ENTRIES,
+    CLOSELY,
     LEAST_PIVOT,
     ROUNDING,
     FittedSupport,
@@ -48,7 +50,11 @@ CLOSE_REACH = 0.1
 PASS_ENTRIES = 1 << 17
 """Entries of columns per pass step."""
 TOGETHER = 5
-"""Bases in one pass; a check often ends with one of the first."""
+"""Bases of one pass, at most; the first pass is of one, as a check often ends there."""
+NARROW = 4
+"""Directions up to which products of small matrices are quicker without the BLAS."""
+ROUNDS = 3
+"""What a pass and a closer look take for each multiplication that is counted, in those of a fit."""
 FEW = 4
 """A pass is cheaper than a fit up to this many columns per support column and class."""
 
@@ -67,9 +73,30 @@ class SoftmaxBounds:
         """Decide if approximate fits are worth a pass: only if fits cost more."""
         return self.problem.n_features <= FEW * support.size * self.problem.n_outputs
 
+    def pass_cost(self, support: Ints, n_bases: int) -> float:
+        """Count the multiplications of a pass over X for some bases."""
+        return n_bases * self.problem.n_features * self._cost(support.size)
+
+    def closer_cost(self, support: Ints) -> float:
+        """Count the multiplications of a closer look at one column."""
+        chords = CHORDS * CLOSELY * self.problem.n_samples * self.problem.n_outputs
+        return self._cost(support.size) + chords
+
+    def _cost(self, size: int) -> float:
+        """Count what the model of a base takes for one column."""
+        C = self.problem.n_outputs
+        a, q, n_pairs = size + 1, C - 1, C * (C - 1) // 2
+        own = n_pairs * a * (self.problem.n_samples + q**2) + q * (a * q) ** 2 + (a + q) * q**2
+        return float(ROUNDS * own)
+
     def groups(self, bases: list[FittedSupport]) -> Iterator[list[FittedSupport]]:
-        """Group a few bases at a time: each has its own model, and columns are read once."""
-        yield from (bases[i : i + TOGETHER] for i in range(0, len(bases), TOGETHER))
+        """Yield a few bases at a time, those that need least first.
+
+        Each has a model of its own, and columns are read for all of them.
+        """
+        bases = sorted(bases, key=lambda base: base.needed)
+        cuts = [0, *range(1, len(bases), TOGETHER), len(bases)]
+        yield from (bases[i:j] for i, j in pairwise(cuts) if i < j)
 
     def candidates(self, support: Ints, bases: list[FittedSupport]) -> list[Ints]:
         """Return, for each base, the columns that a pass over X does not exclude."""
@@ -156,7 +183,7 @@ class SoftmaxModel:
         """
         U, W = self.products(X)
         own = self.own(X**2)
-        M = own - np.einsum("ike,ikf->kef", U, W)
+        M = own - inner_products(U, W)
         return *inverses(M, LEAST_PIVOT * np.trace(own, axis1=1, axis2=2)), W, U
 
     def minima(self, X: Floats) -> tuple[NDArray[np.bool_], Floats, Floats, Floats]:
@@ -174,13 +201,16 @@ class SoftmaxModel:
         if self.K is None:
             return np.zeros(k, dtype=np.bool_)
         (U, W), own = self.products(X), self.own(part.squares)
-        pivots = own - np.einsum("ike,ikf->kef", U, W)
+        pivots = own - inner_products(U, W)
         least, slopes = LEAST_PIVOT * np.trace(own, axis1=1, axis2=2), self._slopes_beside(X, U)
         is_free, inverse = inverses(pivots, least)
         steps = -np.einsum("kef,kf->ke", inverse, slopes)
         gains = -0.5 * np.einsum("ke,ke->k", slopes, steps) + self.excess
         is_out = is_free & (gains <= (1.0 - ROUNDING) * self.base.needed)
         unsure = np.flatnonzero(is_out & (self._farthest(part.largest, steps, W) > self.reach))
+        if self.Q.shape[1] > NARROW:
+            # of few classes clipping costs no more than this look does
+            unsure = unsure[~self._is_within(X[:, unsure], steps[unsure], W[:, unsure])]
         if unsure.size:
             given = U[:, unsure], slopes[unsure], least[unsure]
             is_out[unsure] = self._clipped(part, unsure, *given)
@@ -202,20 +232,26 @@ class SoftmaxModel:
         """Check which columns cannot improve, by steps along clipped columns."""
         X, C, size = part.X[:, some], part.C[:, some], part.size[some]
         U_c, W = self.products(C)
-        both = self.own(X * C) - np.einsum("ike,ikf->kef", U, W)
-        alone = self.own(C**2) - np.einsum("ike,ikf->kef", U_c, W)
+        both = self.own(X * C) - inner_products(U, W)
+        alone = self.own(C**2) - inner_products(U_c, W)
         is_free, inverse = inverses(both, least)
         steps = -np.einsum("kef,kf->ke", inverse, slopes)
         gains = 0.5 * np.einsum("ke,kef,kf->k", steps, alone, steps) + self.excess
         is_out = is_free & (gains <= (1.0 - ROUNDING) * self.base.needed)
         unsure = np.flatnonzero(is_out & (self._farthest(size, steps, W) > self.reach))
-        step = max(1, CHUNK_ENTRIES // (len(X) * len(self.Q)))
-        for i in (unsure[i : i + step] for i in range(0, unsure.size, step)):
-            moved = np.einsum("ikf,kf->ik", W[:, i], steps[i]) + self.shift[:, None]
-            moved = moved.reshape(*self.V.shape, i.size)
-            Z = self.centred(self.change(C[:, i], steps[i], -moved))
-            is_out[i] = Z.min(axis=(0, 2)) >= -self.reach
+        is_out[unsure] = self._is_within(C[:, unsure], steps[unsure], W[:, unsure])
         return is_out
+
+    def _is_within(self, X: Floats, steps: Floats, W: Floats) -> NDArray[np.bool_]:
+        """Return whether steps along columns (m, k) leave the reach for no sample, (k,)."""
+        is_within = np.zeros(len(steps), dtype=np.bool_)
+        size = max(1, CHUNK_ENTRIES // (len(X) * len(self.Q)))
+        for some in (slice(i, i + size) for i in range(0, len(steps), size)):
+            moved = np.einsum("ikf,kf->ik", W[:, some], steps[some]) + self.shift[:, None]
+            moved = moved.reshape(*self.V.shape, moved.shape[1])
+            Z = self.centred(self.change(X[:, some], steps[some], -moved))
+            is_within[some] = Z.min(axis=(0, 2)) >= -self.reach
+        return is_within
 
     @lazy
     def longest(self) -> float:
@@ -337,21 +373,35 @@ class Clipped:
         return np.minimum(np.maximum(self.X, -self.size), self.size)
 
 
-def inverses(M: Floats, least: Floats) -> tuple[NDArray[np.bool_], Floats]:
-    """Find matrices (k, q, q) that are surely definite and invert them; others become I.
+def inner_products(U: Floats, W: Floats) -> Floats:
+    """Compute U_k'W_k, (k, q, q), of every k of U and W (i, k, q)."""
+    if U.shape[2] <= NARROW:
+        return np.einsum("ike,ikf->kef", U, W)
+    return np.matmul(U.transpose(1, 2, 0), W.transpose(1, 0, 2))
 
-    The smallest eigenvalue of the symmetric part, or a bound on it, must exceed `least` (k,).
+
+def inverses(M: Floats, least: Floats) -> tuple[NDArray[np.bool_], Floats]:
+    """Return which of some matrices (k, q, q) are surely regular, and their inverses; of others I.
+
+    Regular means that no singular value is below `least` (k,): the least is not less than one over
+    the Frobenius norm of the inverse.
     """
+    is_free = np.all(M.diagonal(axis1=1, axis2=2) > 0.0, axis=1)
     if M.shape[1] == 2:
         # in closed form, since most problems have three classes and a call per matrix is slow
         a, b, c, d = M[:, 0, 0], M[:, 0, 1], M[:, 1, 0], M[:, 1, 1]
-        even = a * d - (0.5 * (b + c)) ** 2
-        is_free = (a > 0.0) & (even > least * (a + d))
-        inverse = np.stack([d, -b, -c, a], axis=1) / np.where(is_free, a * d - b * c, 1.0)[:, None]
+        determinant = a * d - b * c
+        is_free &= determinant > 0.0
+        inverse = np.stack([d, -b, -c, a], axis=1) / np.where(is_free, determinant, 1.0)[:, None]
         inverse = inverse.reshape(-1, 2, 2)
     else:
-        is_free = np.linalg.eigvalsh(0.5 * (M + M.transpose(0, 2, 1)))[:, 0] > least
-        inverse = np.linalg.inv(np.where(is_free[:, None, None], M, np.eye(M.shape[1])))
+        eye = np.eye(M.shape[1])
+        try:
+            inverse = np.linalg.inv(np.where(is_free[:, None, None], M, eye))
+        except np.linalg.LinAlgError:
+            is_free &= np.linalg.cond(np.where(is_free[:, None, None], M, eye)) < 1.0 / LEAST_PIVOT
+            inverse = np.linalg.inv(np.where(is_free[:, None, None], M, eye))
+    is_free &= np.einsum("kef,kef->k", inverse, inverse) * least**2 < 1.0
     return is_free, np.where(is_free[:, None, None], inverse, np.eye(M.shape[1]))
 
 

@@ -131,18 +131,19 @@ def fit_choosing(job: Job, data: Any, options: dict[str, Any]) -> Fitted:
     first = make_estimator(data, options, rule="bic" if by_folds else rule, **more)
     n_points = (most or min(20, data.n_units)) + 1
     with progress("Path", job.quiet) as shown, watching(PathWatch(shown, n_points)):
-        first.fit(data.X, data.y)
+        path = first._fit_path(data.X, data.y, None, {})
     if not by_folds or str(first.path_[-1].status) == "interrupted":
         return Fitted(first, _choice(job, first), str(first.path_[-1].status) == "interrupted")
     model = make_estimator(data, options, rule=rule, **more)
-    watch_points = len(first.path_) * (folds + 1)
+    watch_points = len(first.path_) * folds
     try:
         with (
             progress(f"Cross-validation, {folds} folds", job.quiet) as shown,
             watching(PathWatch(shown, watch_points)),
             aborting(),
         ):
-            return Fitted(model.fit(data.X, data.y), _choice(job, model))
+            model._fit_path(data.X, data.y, None, {}, path)
+            return Fitted(model, _choice(job, model))
     except Interrupted:
         job.notice("Cross-validation was interrupted: the number of columns is chosen by BIC.")
         return Fitted(first, _choice(job, first), True)

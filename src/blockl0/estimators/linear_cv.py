@@ -52,8 +52,12 @@ from blockl0.problem.blocks import Blocks
 from blockl0.problem.design_base import Design
 from blockl0.problem.moments import Moments
 from blockl0.problem.preprocess import Prepared
+from blockl0.problem.problem import Problem
+from blockl0.problem.sparsity import Sparsity
+from blockl0.refit.local_search import FEW_ABOVE
 from blockl0.result import Status
 from blockl0.selection import CRITERIA, RULES, best_point, can_judge, choose_by_score
+from blockl0.solve import solve_problem
 from blockl0.units import COLUMNS
 from blockl0.validate import check_choice, check_path
 
@@ -66,6 +70,19 @@ CV_ATTRIBUTES = (
     "guess_accuracy_", "n_passes_",
 )  # fmt: skip
 """Attributes of folds; removed by rules without folds."""
+COMPLETE = (Status.CONVERGED, Status.OPTIMAL)
+"""What the points of a path that nothing has cut say."""
+
+Made = tuple[Prepared, Path]
+
+
+def checks_chosen_only(problem: Problem) -> bool:
+    """Return whether only the chosen point of a path is checked against every single change.
+
+    Checks of all points take several times the path itself where columns are many.
+    """
+    is_wide = problem.n_features > FEW_ABOVE and problem.is_plain
+    return is_wide and not problem.is_quadratic and problem.design.n_read is None
 
 
 class L0LinearCV(L0Linear):
@@ -129,7 +146,11 @@ class L0LinearCV(L0Linear):
         is_for_scorer = self.scoring is not None and weights and takes_weights(self.scoring)
         return given, weights if is_for_scorer else {}
 
-    def _fit_path(self, X: Any, y: Any, sample_weight: Any, metadata: dict[str, Any]) -> None:
+    def _fit_path(
+        self, X: Any, y: Any, sample_weight: Any, metadata: dict[str, Any],
+        known: Made | None = None,
+    ) -> Made:  # fmt: skip
+        """Fit, and return the path on all rows, which another rule can take up as `known`."""
         self._loss()
         data = self._read(X, y, sample_weight)
         check_choice("rule", self.rule, (*RULES, *CRITERIA))
@@ -143,11 +164,12 @@ class L0LinearCV(L0Linear):
         splits = self._splits(data, seed, for_splitter) if self.rule in RULES else []
         labels = self._labels(data.y)
         with fit_task(self, data.X, labels, data.weights, len(splits) + 1) as task:
-            prepared, path, folds, final = self._fit_all(data, splits, points, seed, task)
+            prepared, path, folds, final = self._fit_all(data, splits, points, seed, task, known)
             self._choose(path, prepared, folds, points)
             self._keep_readable(data, folds)
             final.end({})
         self._warn_of_constants(prepared)
+        return prepared, path
 
     def _drawn_folds(self) -> dict[str, Any]:
         """Return the number of folds and their seed; empty if the rule needs none."""
@@ -168,10 +190,13 @@ class L0LinearCV(L0Linear):
         return make_splits(self.cv, data.X, data.y, is_classifier(self), seed, **metadata)
 
     def _fit_all(
-        self, data: Data, splits: list[Any], points: Any, seed: int, task: Task
+        self, data: Data, splits: list[Any], points: Any, seed: int, task: Task, known: Made | None
     ) -> tuple[Prepared, Path, FoldScores, Task]:
         """Fit the path on all rows and score all folds; with X in blocks in shared passes."""
-        if self.costs_ is not None or not isinstance(data.X, Blocks):
+        if known is not None:
+            path = known[1]
+            points = list(zip(path.alphas.tolist(), path.n_nonzero_coefs.tolist(), strict=True))
+        elif self.costs_ is not None or not isinstance(data.X, Blocks):
             prepared = self._prepare(data, None, self.alpha or 0.0)
             points = self._priced(prepared, points, seed)
         if isinstance(data.X, Blocks):
@@ -185,7 +210,8 @@ class L0LinearCV(L0Linear):
         jobs = self._fold_jobs(data, splits, points, seed, task)
         folds = self._gather(each_fold(score_fold, jobs, self.n_jobs), points)
         whole = task.part("path", len(splits)).begin()
-        return prepared, self._path_of(prepared, points, seed), folds, whole
+        prepared, path = known or (prepared, self._path_of(prepared, points, seed))
+        return prepared, path, folds, whole
 
     def _whole_path(self, data: Data, points: Any, seed: int, task: Task) -> tuple[Prepared, Path]:
         task.begin()
@@ -302,12 +328,36 @@ class L0LinearCV(L0Linear):
         return float(np.interp(budget, self.path_.n_nonzero_coefs, self.path_.alphas))
 
     def _path_of(self, prepared: Prepared, points: Any, seed: int, is_checked: bool = True) -> Path:
+        is_checked = is_checked and not checks_chosen_only(prepared.problem)
         return solve_path(
             prepared.problem, points, random_state=seed, time_limit=self.time_limit,
             verbose=self.verbose, effort=self.effort, is_checked=is_checked,
         )  # fmt: skip
 
+    def _check_chosen(self, path: Path, prepared: Prepared, chosen: int) -> Path:
+        """Search on from the chosen point of a path whose points are not checked, and check it.
+
+        Where that finds better, no later point of the path stays worse.
+        """
+        problem, is_cut = prepared.problem, path[-1].status not in COMPLETE
+        if is_cut or not checks_chosen_only(problem):
+            return path
+        sparsity = Sparsity(float(path.alphas[chosen]), int(path.n_nonzero_coefs[chosen]))
+        found = solve_problem(
+            replace(problem, sparsity=sparsity), "refit", random_state=self._seed(),
+            init=path[chosen].coef, effort=self.effort, time_limit=self.time_limit,
+        )  # fmt: skip
+        results, losses = list(path.results), path.losses.copy()
+        if not found.objective <= results[chosen].objective:
+            return path
+        for i in range(chosen, len(results)):
+            if i == chosen or results[i].objective > found.objective:
+                results[i] = found if i == chosen else replace(found, certificate=None)
+                losses[i] = problem.data_loss(problem.from_given(found.coef))
+        return replace(path, results=tuple(results), losses=losses)
+
     def _keep_path(self, path: Path, prepared: Prepared, chosen: int) -> None:
+        path = self._check_chosen(path, prepared, chosen)
         names = getattr(self, "feature_names_in_", None)
         self.path_ = replace(
             path,

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.losses.base import Loss, Words
+from blockl0.losses.base import Loss, Words, plain_array
 from blockl0.losses.special import xlogy
 from blockl0.validate import check_integer
 
@@ -122,9 +122,7 @@ def softmax_terms(eta: Floats, y: Ints) -> tuple[Floats, Floats, Floats]:
     from blockl0 import kernels  # only a search needs the compiler
 
     P, U, values = np.empty(eta.shape[::-1]), np.empty(eta.shape[::-1]), np.empty(y.size)
-    kernels.softmax_terms(
-        np.require(eta.T, np.float64, ["C", "W"]), np.require(y, np.int64, ["C", "W"]), P, U, values
-    )
+    kernels.softmax_terms(plain_array(eta.T), plain_array(y, np.int64), P, U, values)
     return P.T, U.T, values
 
 

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from blockl0.blas import all_blas_threads
+from blockl0.losses.base import plain_array
 from blockl0.problem.design_base import Design
 from blockl0.problem.lazy import lazy
 from blockl0.validate import check_X
@@ -149,7 +150,7 @@ class Dense(Design):
         from blockl0 import kernels  # only a search needs the compiler
 
         squares = np.empty(self.shape[1])
-        kernels.weighted_squares(self.X.T, np.require(weights, np.float64, ["C", "W"]), squares)
+        kernels.weighted_squares(self.X.T, plain_array(weights), squares)
         return squares
 
     @lazy

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.losses.base import Loss
+from blockl0.losses.base import Loss, plain_array
 from blockl0.losses.softmax import (
     class_pairs,
     contrasts,
@@ -118,8 +118,8 @@ def begin_mixed(
     from blockl0 import kernels  # imported here, as only a search needs the compiler
 
     mixture = kernels.Mixture(
-        np.ascontiguousarray(part.A.T), np.require(y, np.int64, ["C", "W"]),
-        np.require(part.weights, np.float64, ["C", "W"]), np.ascontiguousarray(ridge), Q,
+        np.ascontiguousarray(part.A.T), plain_array(y, np.int64), plain_array(part.weights),
+        np.ascontiguousarray(ridge), Q,
         np.empty((2, 3, n_classes, m)), np.empty((n_classes, m)), np.empty((2, m)),
         np.empty((a * q, a * q)), np.empty((5, a * q)),
     )  # fmt: skip
