@@ -333,6 +333,17 @@ def test_progress_tells_the_time_left(capsys, monkeypatch):
     ]  # fmt: skip
 
 
+def test_progress_that_slows_down_says_what_is_quicker(capsys, monkeypatch):
+    # each line reads the clock twice: is it time for one, and how long has it been
+    clock = iter([0.0, 4.0, 4.0, 15.0, 15.0, 60.0, 60.0, 90.0, 90.0])
+    monkeypatch.setattr(shared_progress.time, "perf_counter", lambda: next(clock))
+    with cli_progress.progress("Path", shorter="--max-k 5 is quicker") as shown:
+        for done in (2, 6, 8, 15):
+            shown(done, 16)
+    said = [line.partition("about ")[2] for line in capsys.readouterr().err.splitlines()]
+    assert said == ["28 s left", "25 s left", "1 min left (--max-k 5 is quicker)", "6 s left"]
+
+
 def test_tables_on_a_terminal_show_names_as_they_are(monkeypatch):
     pytest.importorskip("rich")
     from blockl0.cli import output

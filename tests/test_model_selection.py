@@ -19,6 +19,9 @@ from blockl0 import L0Classifier, L0ClassifierCV, L0Regressor, L0RegressorCV, St
 from blockl0.estimators.linear import seed_of
 from blockl0.losses import LOSSES
 from blockl0.path import _solve_point
+from blockl0.problem.newton import minimize_on
+from blockl0.problem.preprocess import apply
+from blockl0.problem.problem import as_problem
 from blockl0.selection import CRITERIA, choose_by_score
 from grid import ONE_OUTPUT
 from linear_data import Linear
@@ -175,6 +178,24 @@ def test_classifiers():
     assert by_hand.cv_scores_[0, 0] == pytest.approx(-loss, rel=1e-6)
     binary = L0ClassifierCV(2, scoring="roc_auc", cv=3, random_state=0).fit(X, y == 1)
     assert 0.5 < binary.best_score_ <= 1.0
+
+
+def test_the_chosen_point_of_many_columns_is_checked_on_the_loss():
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(4), 15)
+    X = rng.standard_normal((60, 150)) + 1.2 * rng.standard_normal((4, 150))[y]
+    model = L0ClassifierCV(4, ridge=1.0, cv=3, rule="min", random_state=0).fit(X, y)
+    path, chosen = model.path_, model.path_[model.best_index_]
+    assert np.all(np.diff(path.objective) <= 0.0)
+    assert np.array_equal(chosen.support, model.support_) and chosen.objective == model.objective_
+    assert model.certificate_.level == 2
+    # every swap, re-fitted
+    problem = apply(as_problem(X, y, loss="softmax", ridge=1.0, n_nonzero_coefs=4), True).problem
+    for j in model.support_:
+        for i in np.setdiff1d(np.arange(0, 150, 5), model.support_):
+            there = np.sort(np.append(np.setdiff1d(model.support_, j), i))
+            found = minimize_on(problem, problem.zero(), there)
+            assert found.value >= model.objective_ * (1.0 - 1e-9)
 
 
 def test_degenerate_folds_are_left_out():

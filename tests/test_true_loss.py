@@ -14,7 +14,7 @@ from blockl0 import L0Classifier, L0Regressor, l0_path
 from blockl0.certificate import rough_bases
 from blockl0.certificate.dual_bounds import DualBounds, FittedSupport, largest_entries
 from blockl0.certificate.single_moves import SingleMoves
-from blockl0.certificate.softmax_bounds import SoftmaxBounds
+from blockl0.certificate.softmax_bounds import SoftmaxBounds, inverses
 from blockl0.losses import LOSSES, Huber, Logistic, Softmax, Tweedie, entropy_excess
 from blockl0.problem.descent import search_length
 from blockl0.problem.fits import make_fits
@@ -398,11 +398,14 @@ def test_bounds_exclude_nearly_all_of_many_columns(monkeypatch):
     assert result.certificate.level == 2 and len(counts) < 30
 
 
-def test_softmax_bounds_exclude_no_column_that_would_improve():
+@pytest.mark.parametrize("n_classes", [3, 7])
+def test_softmax_bounds_exclude_no_column_that_would_improve(n_classes):
     for seed in range(6):
         rng = np.random.default_rng(seed)
         X = rng.standard_normal((40, 6)) * 10.0 ** rng.integers(-3, 4, 6)
-        y = np.argmax((X / np.abs(X).max(axis=0))[:, :3] + rng.gumbel(size=(40, 3)), axis=1)
+        signal = (X / np.abs(X).max(axis=0)) @ rng.standard_normal((6, n_classes))
+        y = np.argmax(signal + rng.gumbel(size=signal.shape), axis=1)
+        y[:n_classes] = np.arange(n_classes)
         ridge = (0.0, 1e-3, 1.0)[seed % 3]
         problem = bind("softmax", X, y, ridge, bool(seed % 2), n_nonzero_coefs=3)
         bounds, zero, S = SoftmaxBounds(problem), problem.zero(), np.array([0, 1])
@@ -415,6 +418,22 @@ def test_softmax_bounds_exclude_no_column_that_would_improve():
             improving = set(2 + np.flatnonzero(gains > needed + 1e-9))
             assert improving <= set(bounds.candidates(S, [base])[0])
             assert improving <= set(bounds.closer(base, np.arange(2, 6)))
+
+
+def test_matrices_that_are_surely_regular_are_inverted(rng):
+    for q in (1, 2, 6):
+        R = rng.standard_normal((30, q, q))
+        M = np.einsum("kij,klj->kil", R, R)
+        M[0], M[1, :, 0], M[2] = 0.0, 0.0, 1.0
+        M[3] = R[3, :, :1] @ R[3, :, :1].T
+        least = 0.1 * np.trace(M, axis1=1, axis2=2)
+        is_free, inverse = inverses(M, least)
+        smallest = np.linalg.svd(M, compute_uv=False)[:, -1]
+        assert np.all(smallest[is_free] > least[is_free]) and (is_free.any() or q == 6)
+        # the Frobenius norm of an inverse is at most √q times the largest singular value
+        assert is_free[smallest > np.sqrt(q) * least * (1.0 + 1e-9)].all()
+        products = np.einsum("kij,kjl->kil", M[is_free], inverse[is_free])
+        assert products == pytest.approx(np.tile(np.eye(q), (len(products), 1, 1)), abs=1e-9)
 
 
 def test_largest_entries_of_every_storage(rng):

@@ -10,6 +10,9 @@ from typing import Any
 FIRST, BETWEEN = 3.0, 10.0
 """Seconds before the first plain line, and between lines."""
 
+GROWN = 1.25
+"""Ratio of the time left to its least estimate above which the job is slower than it looked."""
+
 Echo = Callable[[str], Any]
 
 
@@ -34,12 +37,15 @@ class Lines:
         Takes a line.
     unit : str
         What is counted, in the plural.
+    shorter : str
+        What makes the job shorter; said once the estimate of the time left has grown.
     """
 
-    def __init__(self, title: str, echo: Echo, unit: str = "") -> None:
-        self.title, self.echo, self.unit = title, echo, unit
+    def __init__(self, title: str, echo: Echo, unit: str = "", shorter: str = "") -> None:
+        self.title, self.echo, self.unit, self.shorter = title, echo, unit, shorter
         self.began = time.perf_counter()
         self.next = self.began + FIRST
+        self.least = float("inf")
 
     def __call__(self, done: int, total: int, text: str = "", left: str | None = None) -> None:
         """Report progress; the time left is extrapolated unless given."""
@@ -55,7 +61,11 @@ class Lines:
         if done <= 0:
             return ""
         passed = time.perf_counter() - self.began
-        return f"about {duration(passed * max(total - done, 0) / done)} left"
+        seconds = passed * max(total - done, 0) / done
+        if passed >= FIRST:
+            self.least = min(self.least, seconds)
+        has_grown = seconds > GROWN * self.least and bool(self.shorter)
+        return f"about {duration(seconds)} left" + f" ({self.shorter})" * has_grown
 
     def close(self) -> None:
         """End, finished or not."""
@@ -64,11 +74,13 @@ class Lines:
 class Bar(Lines):
     """A progress bar for terminals; raises ImportError without rich."""
 
-    def __init__(self, title: str, echo: Echo, unit: str = "", *, is_error: bool = False) -> None:
+    def __init__(
+        self, title: str, echo: Echo, unit: str = "", shorter: str = "", *, is_error: bool = False
+    ) -> None:
         from rich import progress as rich
         from rich.console import Console
 
-        super().__init__(title, echo, unit)
+        super().__init__(title, echo, unit, shorter)
         self.bar = rich.Progress(
             rich.TextColumn("{task.description}"), rich.BarColumn(), rich.MofNCompleteColumn(),
             rich.TextColumn("{task.fields[text]}", markup=False),
@@ -95,11 +107,13 @@ class Silence(Lines):
         """Print nothing."""
 
 
-def bar_or_lines(title: str, echo: Echo, unit: str = "", *, is_error: bool = False) -> Lines:
+def bar_or_lines(
+    title: str, echo: Echo, unit: str = "", shorter: str = "", *, is_error: bool = False
+) -> Lines:
     """Choose a bar if the stream is a terminal and rich is installed; otherwise lines."""
     if (sys.stderr if is_error else sys.stdout).isatty():
         try:
-            return Bar(title, echo, unit, is_error=is_error)
+            return Bar(title, echo, unit, shorter, is_error=is_error)
         except ImportError:
             pass
-    return Lines(title, echo, unit)
+    return Lines(title, echo, unit, shorter)

@@ -112,7 +112,8 @@ def fit_k(job: Job, data: Any, options: dict[str, Any]) -> Fitted:
     model = make_estimator(data, options, n_nonzero_coefs=options["columns"])
     charge_coefficients(model, data, options)
     rounds = EFFORTS[model.effort] if isinstance(model.effort, str) else model.effort
-    with progress("Searching", job.quiet) as shown, watching(SearchWatch(shown, rounds)):
+    shorter = "--effort fast is quicker; Ctrl-C takes the best so far"
+    with progress("Searching", job.quiet, shorter) as shown, watching(SearchWatch(shown, rounds)):
         return Fitted(model.fit(data.X, data.y))
 
 
@@ -130,7 +131,8 @@ def fit_choosing(job: Job, data: Any, options: dict[str, Any]) -> Fitted:
     more = {"n_nonzero_coefs": most, "cv": folds, "n_jobs": options["jobs"]}
     first = make_estimator(data, options, rule="bic" if by_folds else rule, **more)
     n_points = (most or min(20, data.n_units)) + 1
-    with progress("Path", job.quiet) as shown, watching(PathWatch(shown, n_points)):
+    shorter = "a smaller --max-k, or --time-limit, ends it sooner"
+    with progress("Path", job.quiet, shorter) as shown, watching(PathWatch(shown, n_points)):
         path = first._fit_path(data.X, data.y, None, {})
     if not by_folds or str(first.path_[-1].status) == "interrupted":
         return Fitted(first, _choice(job, first), str(first.path_[-1].status) == "interrupted")
@@ -138,7 +140,9 @@ def fit_choosing(job: Job, data: Any, options: dict[str, Any]) -> Fitted:
     watch_points = len(first.path_) * folds
     try:
         with (
-            progress(f"Cross-validation, {folds} folds", job.quiet) as shown,
+            progress(
+                f"Cross-validation, {folds} folds", job.quiet, f"{shorter}; so is --rule bic"
+            ) as shown,
             watching(PathWatch(shown, watch_points)),
             aborting(),
         ):
@@ -224,7 +228,7 @@ def explain(job: Job, data: Any, fitted: Fitted, options: dict[str, Any]) -> lis
         try:
             with (
                 job.timed("explain"),
-                progress("Explaining", job.quiet) as shown,
+                progress("Explaining", job.quiet, "--half-samples 0 is quicker") as shown,
                 watching(PathWatch(shown, n_points)),
                 aborting(),
             ):

@@ -16,9 +16,15 @@ from blockl0.text import count
 
 
 @contextmanager
-def progress(title: str, quiet: bool = False) -> Iterator[Lines]:
-    """Show progress on standard error: a bar on a terminal with rich, otherwise plain lines."""
-    shown = Silence(title, _echo) if quiet else bar_or_lines(title, _echo, is_error=True)
+def progress(title: str, quiet: bool = False, shorter: str = "") -> Iterator[Lines]:
+    """Show progress on standard error: a bar on a terminal with rich, otherwise plain lines.
+
+    `shorter` are the options that make the job shorter, for one that turns out to be long.
+    """
+    if quiet:
+        shown: Lines = Silence(title, _echo)
+    else:
+        shown = bar_or_lines(title, _echo, shorter=shorter, is_error=True)
     try:
         yield shown
     finally:
