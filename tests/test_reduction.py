@@ -26,7 +26,7 @@ from blockl0.problem.preprocess import apply
 from blockl0.problem.problem import as_problem
 from blockl0.problem.reduction import Triangle, factor_rows, reduced
 from blockl0.result import Status
-from blockl0.run import Timer
+from blockl0.run import Run
 from test_centring import centre, least_squares
 
 EPSILON = np.finfo(float).eps
@@ -159,7 +159,7 @@ def test_ctrl_c_while_the_factor_is_made_returns_a_point(monkeypatch, method):
 def test_where_time_is_up_there_is_no_factor():
     X, y, _ = tall()
     problem = as_problem(X, y, n_nonzero_coefs=3)
-    assert reduced(problem, Timer(-1.0)) is problem
+    assert reduced(problem, Run(problem, 0.0)) is problem
     result = solve(X, y, n_nonzero_coefs=3, time_limit=1e-9)
     assert result.status is blockl0.Status.TIME_LIMIT
 

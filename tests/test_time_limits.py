@@ -8,17 +8,23 @@ import scipy.sparse as sp
 
 import blockl0
 from blockl0 import Status
+from blockl0.errors import OutOfTime
 from blockl0.exact import products, watch
 from blockl0.exact.bounds import Node
-from blockl0.exact.watch import LateError, Watch, cholesky, inverse_diagonal
+from blockl0.exact.watch import Watch
 from blockl0.incumbent import Incumbent
 from blockl0.problem import design as storage
+from blockl0.problem import panels
+from blockl0.problem.panels import cholesky, inverse_squares
 from blockl0.problem.preprocess import apply
 from blockl0.problem.problem import as_problem
+from blockl0.run import timed_by
 
 
 class Reads:
     """A clock whose time is up at a certain read."""
+
+    grace = 0.0
 
     def __init__(self, n_reads=np.inf):
         self.n_reads, self.n_made = n_reads, 0
@@ -32,11 +38,9 @@ class Reads:
 @pytest.fixture
 def blocks(monkeypatch):
     """Blocks of few columns, as if problems were large."""
-    monkeypatch.setattr(watch, "BLOCK", 7)
-    monkeypatch.setattr(watch, "WHOLE", 8)
-    monkeypatch.setattr(watch, "SLOW", 1.0)
-    monkeypatch.setattr(storage, "GRAM_LEAST", 5)
-    monkeypatch.setattr(storage, "GRAM_PRODUCTS", 1)
+    monkeypatch.setattr(panels, "STEP", 80.0)
+    monkeypatch.setattr(panels, "LEAST", 5)
+    monkeypatch.setattr(panels, "MOST", 7)
 
 
 def data(rng, m=60, n=30):
@@ -48,11 +52,13 @@ def data(rng, m=60, n=30):
 def test_blocks_make_the_same_factor(rng, blocks, q):
     A = rng.standard_normal((q + 5, q))
     H = A.T @ A + np.eye(q)
-    L = cholesky(H.copy(order="F"), Watch(Reads()))
+    L = cholesky(H.copy(order="F"))
     assert L is not None
     np.testing.assert_allclose(np.tril(L), np.linalg.cholesky(H), rtol=1e-9, atol=1e-12)
     inverse = np.linalg.inv(H).diagonal()
-    np.testing.assert_allclose(inverse_diagonal(L, Watch(Reads())), inverse, rtol=1e-9)
+    np.testing.assert_allclose(inverse_squares(L), inverse, rtol=1e-9)
+    if q:
+        np.testing.assert_allclose(panels.inverse(L), np.linalg.inv(H), rtol=1e-8, atol=1e-10)
 
 
 def test_blocks_see_what_is_not_definite(rng, blocks):
@@ -60,26 +66,42 @@ def test_blocks_see_what_is_not_definite(rng, blocks):
     for bad in (0, 6, 7, 20, 29):
         H = A.T @ A
         H[bad, bad] = -1e-3
-        assert cholesky(H.copy(order="F"), Watch(Reads())) is None
-
-
-def test_far_from_the_limit_a_factorization_is_whole():
-    assert Watch().step(3000) == 3000
-    assert Watch(Reads()).step(3000) == watch.BLOCK
-    assert Watch().step(30_000) == watch.BLOCK
+        assert cholesky(H.copy(order="F")) is None
 
 
 @pytest.mark.parametrize("n_reads", [0, 1, 3])
 def test_factors_end_with_the_clock(rng, blocks, n_reads):
     H = np.eye(30, order="F")
-    clock = Reads(n_reads + 1)  # the first one asks for the blocks
-    with pytest.raises(LateError):
-        cholesky(H.copy(order="F"), Watch(clock))
-    assert clock.n_made == n_reads + 2
-    clock = Reads(n_reads)
-    with pytest.raises(LateError):
-        inverse_diagonal(H, Watch(clock))
-    assert clock.n_made == n_reads + 1
+    A = rng.standard_normal((40, 30))
+    for work in (
+        lambda: cholesky(H.copy(order="F")),
+        lambda: inverse_squares(H),
+        lambda: panels.reflections(A),
+        lambda: panels.orthogonal_factors(A),
+        lambda: panels.products(A),
+    ):
+        clock = Reads(n_reads)
+        with timed_by(clock), pytest.raises(OutOfTime):
+            work()
+        assert clock.n_made == n_reads + 1
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (30, 30), (41, 29), (100, 64)])
+def test_panels_make_the_same_factors_and_products(rng, blocks, shape):
+    A = np.asfortranarray(rng.standard_normal(shape))
+    m, k = shape
+    b = rng.standard_normal((m, 3))
+    vectors, scales = panels.reflections(A)
+    turned = panels.reflected_by(vectors, scales, b)
+    np.testing.assert_allclose(panels.reflected_by(vectors, scales, turned, "N"), b, atol=1e-12)
+    R = np.triu(vectors[:k])
+    np.testing.assert_allclose(R.T @ R, A.T @ A, atol=1e-10)
+    np.testing.assert_allclose(R.T @ turned[:k], A.T @ b, atol=1e-10)
+    Q, R = panels.orthogonal_factors(A)
+    np.testing.assert_allclose(Q @ R, A, atol=1e-12)
+    np.testing.assert_allclose(Q.T @ Q, np.eye(k), atol=1e-12)
+    np.testing.assert_allclose(np.abs(panels.triangle(A)), np.abs(R), atol=1e-10)
+    np.testing.assert_allclose(panels.products(A), A.T @ A, atol=1e-10)
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse", "centred"])
@@ -91,11 +113,9 @@ def test_products_end_with_the_clock(rng, blocks, monkeypatch, kind):
     design = apply(problem).problem.design if kind == "centred" else problem.design
     weights = rng.uniform(0.5, 2.0, 60)
     for given in (None, weights):
-        whole = design.full_gram(given)
-        np.testing.assert_allclose(design.full_gram(given, lambda: None), whole, rtol=1e-10)
         clock = Reads(2)
-        with pytest.raises(LateError):
-            design.full_gram(given, Watch(clock).check)
+        with timed_by(clock), pytest.raises(OutOfTime):
+            design.full_gram(given)
         assert clock.n_made == 3
 
 

@@ -23,10 +23,9 @@ from blockl0.refit.local_search import FEW_ABOVE
 from blockl0.refit.rounds import finish, improve, make_search, refit_options
 from blockl0.refit.search import Search
 from blockl0.result import Result, Status
-from blockl0.run import Callback, Run, status_of
+from blockl0.run import Callback, Run, timed_by
 from blockl0.selection import best_point, information_criterion, path_frame
 from blockl0.solve import check_method, open_run
-from blockl0.storage.scans import timed_by
 from blockl0.units import COLUMNS
 from blockl0.validate import check_path, check_random_state
 
@@ -399,7 +398,8 @@ def _search_all(
         return None
     started, passes = clock.seconds, search.n_passes
     try:
-        found = search.best_of_sizes(points[-1].budget, clock)
+        with timed_by(clock):
+            found = search.best_of_sizes(points[-1].budget, clock)
     except KeyboardInterrupt as stop:
         clock.interrupt(stop)
         return None
@@ -453,7 +453,11 @@ def _solve_each(
             init, frontier = along.start_for(sparsity, before), along.frontier
         path.append(_solve_point(search, sparsity, clock, seed, rounds, init, frontier))
         if asks_last and not path[-1].is_cut:
-            path[-1].try_from(before, must_replace=False)
+            try:
+                with timed_by(clock):
+                    path[-1].try_from(before, must_replace=False)
+            except KeyboardInterrupt as stop:
+                path[-1].status = clock.status_of(stop)
     return path
 
 
@@ -492,7 +496,7 @@ def _filled(along: Along, last: _Point, clock: Run, seed: Any) -> bool:
         with timed_by(clock):
             along.fill(clock, check_random_state(seed))
     except KeyboardInterrupt as stop:
-        last.status = status_of(stop)
+        last.status = clock.status_of(stop)
         return False
     last.seconds += clock.seconds - start
     return True
@@ -547,7 +551,7 @@ def _ask_neighbours(path: list[_Point], clock: Run) -> None:
             if not any(news):
                 return
     except KeyboardInterrupt as stop:
-        path[-1].status = status_of(stop)
+        path[-1].status = clock.status_of(stop)
 
 
 def _carry_forward(path: list[_Point]) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, NamedTuple, Protocol
 
@@ -45,22 +44,6 @@ class Progress(NamedTuple):
 Callback = Callable[[Progress], Any]
 
 Watcher = Callable[[Progress, bool], Any]
-_watcher: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
-
-
-@contextmanager
-def watching(watcher: Watcher) -> Iterator[None]:
-    """Show every recorded point of every run inside the block to `watcher`, in this thread.
-
-    It is called with a `Progress`, and whether that is the run's first one. For programs that
-    report the progress of fits they do not start themselves; it cannot stop a run, except by
-    raising.
-    """
-    token = _watcher.set(watcher)
-    try:
-        yield
-    finally:
-        _watcher.reset(token)
 
 
 class Clock(Protocol):
@@ -71,17 +54,92 @@ class Clock(Protocol):
         """Seconds to the limit."""
         ...
 
+    @property
+    def grace(self) -> float:
+        """Time beyond the limit in which what was found may still be fitted."""
+        ...
 
-def status_of(stop: KeyboardInterrupt) -> Status:
-    """Return the status of a run ended by Ctrl-C, or by its limit during a pass."""
-    return Status.TIME_LIMIT if isinstance(stop, OutOfTime) else Status.INTERRUPTED
+
+class Surroundings(NamedTuple):
+    """What everything called inside a block can ask for without being given it."""
+
+    clock: Clock | None = None
+    watcher: Watcher | None = None
+
+
+NOTHING = Surroundings()
+_surroundings: ContextVar[Surroundings] = ContextVar("surroundings", default=NOTHING)
+
+
+class _Inside:
+    """A block with other surroundings, in this thread and in those started from it."""
+
+    def __init__(self, **changes: Any) -> None:
+        self._changes = changes
+
+    def __enter__(self) -> None:
+        self._token = _surroundings.set(_surroundings.get()._replace(**self._changes))
+
+    def __exit__(self, *_: object) -> None:
+        _surroundings.reset(self._token)
+
+
+def timed_by(clock: Clock | None) -> _Inside:
+    """Let loops and factorizations inside the block look at this clock; None is for no limit.
+
+    Runs begun inside end with it at the latest.
+    """
+    return _Inside(clock=clock)
+
+
+def watching(watcher: Watcher) -> _Inside:
+    """Show every recorded point of every run inside the block to `watcher`, in this thread.
+
+    It is called with a `Progress` and whether that is the run's first one. For programs that show
+    how far a fit is whose runs they do not start themselves; it cannot stop a run, only raise.
+    """
+    return _Inside(watcher=watcher)
+
+
+def current_clock() -> Clock | None:
+    """Return the clock of the surrounding block; None without a limit."""
+    return _surroundings.get().clock
+
+
+def seconds_left() -> float:
+    """Return the time to the limit of the surrounding block; infinity without one."""
+    clock = current_clock()
+    return np.inf if clock is None else clock.seconds_left
+
+
+def look(multiplications: float = 0.0) -> None:
+    """Raise OutOfTime if the time of the surrounding block, and its grace, are up.
+
+    Called between the steps of whatever may take longer than some hundredths of a second; before a
+    step that cannot be divided, with its multiplications: it is not begun if it would end too late.
+    """
+    clock = current_clock()
+    if clock is not None and clock.seconds_left + clock.grace <= multiplications / PACE:
+        raise OutOfTime
+
+
+PACE = 1e10
+"""Multiplications per second of a core, about."""
+GRACE, GRACE_SHARE = 0.04, 0.04
+"""Seconds, and share of the limit, for fits of what was found when the time was up."""
+
+
+def grace_of(time_limit: float) -> float:
+    """Return how long a run may take beyond its limit to fit what it has found."""
+    return GRACE + GRACE_SHARE * time_limit if time_limit > 0.0 else 0.0
 
 
 class Timer:
     """A clock for searches outside any run."""
 
     def __init__(self, seconds: float) -> None:
-        self._end = time.perf_counter() + seconds
+        seconds = min(seconds, seconds_left())
+        self._end, self.grace = time.perf_counter() + seconds, grace_of(seconds)
 
     @property
     def seconds_left(self) -> float:
@@ -126,7 +184,7 @@ class Run:
         verbose: int = 0,
     ) -> None:
         self.problem = problem
-        self.time_limit = time_limit
+        self.time_limit = min(time_limit, max(seconds_left(), 0.0))
         self.callback = callback
         self.options = options or {}
         self.verbose = verbose
@@ -152,7 +210,12 @@ class Run:
 
     def interrupt(self, stop: KeyboardInterrupt | None = None) -> None:
         """End the time after Ctrl-C: whatever follows returns its first point."""
-        self.time_limit, self._over = 0.0, status_of(stop or KeyboardInterrupt())
+        self._over = self.status_of(stop or KeyboardInterrupt())
+        self.time_limit = 0.0
+
+    def status_of(self, stop: KeyboardInterrupt) -> Status:
+        """Return what ended the run: Ctrl-C, now or before, or its limit."""
+        return self._over if isinstance(stop, OutOfTime) else Status.INTERRUPTED
 
     @property
     def elapsed(self) -> float:
@@ -175,6 +238,11 @@ class Run:
         """Seconds to the limit."""
         return self.time_limit - self.elapsed
 
+    @property
+    def grace(self) -> float:
+        """Time beyond the limit in which what was found may still be fitted."""
+        return grace_of(self.time_limit)
+
     def record(self, point: Point, lower_bound: float | None = None) -> Status | None:
         """Add a point to the history; return a status if the clock or callback says stop."""
         seconds, objective = self.seconds, point.objective
@@ -191,7 +259,7 @@ class Run:
                 "%7.1f s  iteration %d  objective %.8g%s  nonzeros %d",
                 seconds, point.iteration, objective, bound, point.n_nonzero,
             )  # fmt: skip
-        watcher = _watcher.get()
+        watcher = _surroundings.get().watcher
         if watcher is not None or self.callback is not None:
             progress = Progress(
                 point.iteration, objective, point.n_nonzero, seconds,
@@ -219,7 +287,8 @@ class Run:
         optimal.
         """
         if objective is None:
-            objective = float(self.problem.objective(w))
+            with timed_by(None):
+                objective = float(self.problem.objective(w))
         if lower_bound is not None:
             lower_bound = min(lower_bound, objective)
         return Result(

@@ -20,7 +20,7 @@ from blockl0.problem.reduction import reduced
 from blockl0.refit.checkpoint import Checkpoint
 from blockl0.refit.rounds import make_search, refit_options, run_search
 from blockl0.result import Result
-from blockl0.run import Callback, Run, begin, logger
+from blockl0.run import Callback, Run, begin, logger, timed_by
 from blockl0.validate import (
     check_choice,
     check_init,
@@ -227,7 +227,12 @@ def solve_problem(
         )  # fmt: skip
     known, rng = METHODS[method], late_generator(check_seed(random_state))
     searched = reduced(problem, run) if known.reduces else problem
-    return known.solve(searched, run, init=start, rng=rng, **{**known.defaults, **options})
+    try:
+        with timed_by(run):
+            return known.solve(searched, run, init=start, rng=rng, **{**known.defaults, **options})
+    except KeyboardInterrupt as stop:
+        # it came while the method prepared: there is no point but the start
+        return run.result(problem.zero() if start is None else start, run.status_of(stop), 0)
 
 
 def solve_targets(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from blockl0.problem.fits import make_fits
 from blockl0.problem.problem import Problem
 from blockl0.result import Result, Status
-from blockl0.run import Run, status_of
+from blockl0.run import Run
 from blockl0.validate import check_integer, check_nonnegative
 
 Floats = NDArray[np.float64]
@@ -91,7 +91,7 @@ def iterate(
             if stop is None and not goes_on:
                 stop = Status.CONVERGED
     except KeyboardInterrupt as end:
-        stop = status_of(end)
+        stop = run.status_of(end)
     return run.result(method.w, stop or Status.MAX_ITER, method.iteration)
 
 

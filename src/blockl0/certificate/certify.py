@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import comb
 from typing import Any
 
@@ -15,9 +15,12 @@ from blockl0.certificate.point import Better, PointUnderTest
 from blockl0.certificate.proof import SURE, TOL
 from blockl0.certificate.stationarity import QuadraticPoint
 from blockl0.certificate.words import of_certificate
+from blockl0.errors import OutOfTime
 from blockl0.problem.moments import problem_of
 from blockl0.problem.problem import Problem
 from blockl0.problem.reduction import reduced
+from blockl0.result import Status
+from blockl0.run import Timer, timed_by
 from blockl0.units import COLUMNS
 from blockl0.validate import (
     check_choice,
@@ -25,6 +28,7 @@ from blockl0.validate import (
     check_integer,
     check_nonnegative,
     check_random_state,
+    check_time_limit,
     check_within,
 )
 
@@ -55,6 +59,9 @@ class Certificate:
         Blocks covered: C(n, level) if complete, else the number drawn.
     objective : float
         The objective at the point itself.
+    status : Status
+        TIME_LIMIT where the time was up first: `n_blocks` is then the number of samples drawn
+        before, or 0, with a confidence of 0, where all blocks were to be examined. Else CONVERGED.
     """
 
     holds: bool
@@ -67,6 +74,7 @@ class Certificate:
     better_objective: float | None
     n_blocks: int
     objective: float
+    status: Status = Status.CONVERGED
 
     def __str__(self) -> str:
         return of_certificate(self)
@@ -93,6 +101,7 @@ def certify(
     positive: Any = None,
     costs: Any = None,
     tol: float = TOL,
+    time_limit: float | None = None,
 ) -> Certificate:
     """Certify how strong a stationary point `coef` is, or return a better point.
 
@@ -123,6 +132,8 @@ def certify(
     random_state : None, int or Generator
     tol : float, default 1e-8
         Only a decrease above ``tol * F(coef) + 1e-13 * F(0)`` counts as an improvement.
+    time_limit : float, optional
+        Seconds, after which the certificate is incomplete, with status TIME_LIMIT.
 
     Returns
     -------
@@ -171,6 +182,7 @@ def certify(
         n_samples=n_samples,
         random_state=random_state,
         tol=tol,
+        time_limit=time_limit,
     )
 
 
@@ -183,19 +195,49 @@ def certify_problem(
     n_samples: int | None = None,
     random_state: Any = None,
     tol: float = TOL,
+    time_limit: float | None = None,
 ) -> Certificate:
     """Certify a point of a problem that is already built; parameters as in `certify`."""
     check_choice("outside", outside, ("refit", "fixed"))
     tol, rng = check_nonnegative("tol", tol), check_random_state(random_state)
+    clock, w = Timer(check_time_limit(time_limit)), _check_coef(coef, problem)
+    try:
+        with timed_by(clock):
+            return _certify(problem, w, level, outside, n_samples, rng, tol)
+    except OutOfTime:
+        is_block = not isinstance(level, str)
+        return Certificate(
+            holds=True, level=level, outside=outside if is_block else None, complete=False,
+            confidence=0.0, block=None, better_coef=None, better_objective=None, n_blocks=0,
+            objective=float(problem.objective(w)), status=Status.TIME_LIMIT,
+        )  # fmt: skip
+
+
+def _certify(
+    problem: Problem,
+    w: Floats,
+    level: int | str,
+    outside: str,
+    n_samples: int | None,
+    rng: np.random.Generator,
+    tol: float,
+) -> Certificate:
+    """Answer `certify_problem`.
+
+    Raises
+    ------
+    OutOfTime
+        If the time is up before anything is known.
+    """
     if true_loss.applies(problem):
         # tall data are replaced by a factor for several responses and groups, too
-        itself = PointUnderTest(reduced(problem), _check_coef(coef, problem), tol)
+        itself = PointUnderTest(reduced(problem), w, tol)
         better = true_loss.improve(itself, level, outside, n_samples)
         is_block = not isinstance(level, str)
         found = itself.on(problem, better)
         return _certificate(*found, level, outside if is_block else None, None)
     # on tall data the factor is tested, and its answer confirmed on all rows
-    point = QuadraticPoint(reduced(problem), _check_coef(coef, problem), tol)
+    point = QuadraticPoint(reduced(problem), w, tol)
     if isinstance(level, str):
         check_choice("level", level, ("basic", "L"))
         if n_samples is not None:
@@ -208,10 +250,12 @@ def certify_problem(
     refit = outside == "refit"
     if n_samples is None:
         better = stationarity.improve_block(point, level, refit)
-    else:
-        n_samples = check_integer("n_samples", n_samples, low=1)
-        better = stationarity.improve_sampled(point, level, refit, n_samples, rng)
-    return _certificate(*point.on(problem, better), level, outside, n_samples)
+        return _certificate(*point.on(problem, better), level, outside, None)
+    n_samples = check_integer("n_samples", n_samples, low=1)
+    better, n_drawn = stationarity.improve_sampled(point, level, refit, n_samples, rng)
+    found = _certificate(*point.on(problem, better), level, outside, n_drawn)
+    is_late = better is None and n_drawn < n_samples
+    return replace(found, status=Status.TIME_LIMIT) if is_late else found
 
 
 def _certificate(

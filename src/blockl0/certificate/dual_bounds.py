@@ -26,6 +26,7 @@ from scipy.linalg import lapack
 from blockl0.problem.descent import FAR, symmetric, weighted_total
 from blockl0.problem.design import Design
 from blockl0.problem.problem import Problem
+from blockl0.run import look
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -166,6 +167,7 @@ class DualBounds:
                 if shared is None:
                     continue
                 for part in self.problem.design.parts():
+                    look()
                     left[:, part] &= ~shared.excluded(part, self.largest[part], left[:, part])
                 self.cheapest_change = min(self.cheapest_change, shared.cheapest_change)
         return [np.flatnonzero(row) for row in left]
@@ -173,6 +175,7 @@ class DualBounds:
     def _share(self, support: Ints, bases: list[FittedSupport], reach: float) -> SharedModel | None:
         """Build the model with the minimum curvatures of some bases."""
         A, ridge = self.problem.free_columns(support)
+        look()
         h = np.minimum.reduce([self._curvature(base, reach) for base in bases])
         K = _inverse(A, h, ridge)
         if K is None:
@@ -304,6 +307,7 @@ class SharedModel:
         unsure = np.flatnonzero(np.any(is_out & ~is_near, axis=0))
         chunk = max(1, CHUNK_ENTRIES // len(self.A))
         for some in (unsure[i : i + chunk] for i in range(0, unsure.size, chunk)):
+            look()
             X, asked = self.problem.design.columns(part.start + some), (is_out & ~is_near)[:, some]
             size = np.sqrt(np.maximum(M[some], 0.0) / self.total)
             is_near[:, some] |= self._clipped(

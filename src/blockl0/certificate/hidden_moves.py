@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from blockl0.problem.fits import make_fits
 from blockl0.problem.orthogonal import DEPENDENT, EPSILON, project_away, rounding_of
+from blockl0.problem.panels import orthogonal_factors
 from blockl0.problem.problem import Problem
-from blockl0.run import Run
+from blockl0.run import Run, look
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -102,7 +103,7 @@ def _priced(
     """
     price, budget = problem.sparsity
     A, b, scale = problem.unit_columns(support)
-    Q, R = np.linalg.qr(A)
+    Q, R = orthogonal_factors(A)
     z = w[support] * scale
     r = b - A @ z
     inverse = np.linalg.inv(R) if support.size else np.empty((0, 0))
@@ -113,6 +114,7 @@ def _priced(
     removal = np.append(cost - price, np.inf)[:, None]
     yield removal, np.append(rounding * finite, 0.0)[:, None], np.array([-1])
     for start in range(0, columns.size, CHUNK):
+        look()
         entering = columns[start : start + CHUNK]
         X, own = unit_columns_beside(problem, entering, A.shape[0])
         rest, shares = project_away(Q, X)

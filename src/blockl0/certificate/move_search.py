@@ -27,6 +27,7 @@ from blockl0.certificate.moves import (
 )
 from blockl0.errors import OutOfReachError
 from blockl0.problem.orthogonal import DEPENDENT
+from blockl0.run import look
 
 Floats = NDArray[np.float64]
 Answer = TypeVar("Answer")
@@ -84,6 +85,7 @@ class MoveSearch(Generic[Answer]):
 
     def run(self, node: PartialMove, T: Floats, r: int) -> Answer | None:
         """Find an improving completion by at most r coordinates; None proves there is none."""
+        look()
         self.work += T.size
         if self.work > WORK_LIMIT or len(node.taken) > DEPTH_LIMIT:
             raise OutOfReachError(f"the search visited {self.work:.0e} tableau entries")
@@ -103,6 +105,7 @@ class MoveSearch(Generic[Answer]):
     def end(self, node: PartialMove, rows: Callable[[int, int], Floats], r: int) -> Answer | None:
         """Find one for r <= 2, reading off all completions at once."""
         for found in suspects(node, rows, r, self.rules):
+            look()
             for move in found:
                 answer = self.try_move(move)
                 if answer is not None:
@@ -111,6 +114,7 @@ class MoveSearch(Generic[Answer]):
 
     def try_move(self, move: BlockMove) -> Answer | None:
         """Pass a move to `accept`, counting the fit."""
+        look()
         self.n_fits += 1
         if self.n_fits > FIT_LIMIT or move is MORE:
             raise OutOfReachError(

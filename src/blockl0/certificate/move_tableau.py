@@ -8,7 +8,9 @@ from numpy.typing import NDArray
 from blockl0.certificate.hidden_moves import unit_columns_beside
 from blockl0.certificate.moves import CHUNK, CLEAR, READING, PartialMove, chunk_ranges
 from blockl0.problem.orthogonal import EPSILON, project_away
+from blockl0.problem.panels import orthogonal_factors
 from blockl0.problem.problem import Problem
+from blockl0.run import look
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -57,7 +59,7 @@ class MoveTableau:
     ) -> tuple[Floats, Floats]:
         """Compute v and the diagonal with S swept, and store K = inv(Q_SS) and W = U K."""
         A, b, scale = self.model.unit_columns(members)
-        Q, R = np.linalg.qr(A)
+        Q, R = orthogonal_factors(A)
         inverse = np.linalg.inv(R)
         self.K = inverse @ inverse.T
         # regressions on columns at distance d are accurate to the machine precision over d
@@ -73,6 +75,7 @@ class MoveTableau:
             outside &= diag < CLEAR
         residual = b - A @ (w[members] * scale)
         for low in range(0, np.count_nonzero(outside), CHUNK):
+            look()
             part = np.flatnonzero(outside)[low : low + CHUNK]
             X, own = unit_columns_beside(self.model, part, A.shape[0])
             rest, shares = project_away(Q, X)
@@ -88,6 +91,7 @@ class MoveTableau:
 
         The rows are all inside S or all outside.
         """
+        look()
         a, n_in = self.columns[low:high], self.root.n_in
         if low < n_in:
             place = self.place[low:high]

@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.certificate.point import Better, PointUnderTest
-from blockl0.errors import OutOfReachError
+from blockl0.errors import OutOfReachError, OutOfTime
 from blockl0.exact import Stages, may_bound, no_bound, obstacle
 from blockl0.exact.few_columns import best_of_all, may_enumerate
 from blockl0.exact.method import MEMORY
 from blockl0.exact.watch import Watch
 from blockl0.incumbent import Incumbent
 from blockl0.problem.fits import make_fits
+from blockl0.run import current_clock
 
 Indices = NDArray[np.int64]
 
@@ -36,7 +37,7 @@ def improve_globally(point: PointUnderTest, level: int) -> Better | None:
     problem = point.problem
     members = problem.units.columns(point.members)
     start = Incumbent.at(problem, make_fits(problem).minimum(members, point.w).w)
-    better, watch = _confirmed(point, start), Watch(work_limit=WORK)
+    better, watch = _confirmed(point, start), Watch(current_clock(), WORK)
     if better is not None:
         return better
     if may_enumerate(problem) and not (problem.is_quadratic and problem.is_plain):
@@ -52,6 +53,8 @@ def improve_globally(point: PointUnderTest, level: int) -> Better | None:
         better = _confirmed(point, search.incumbent)
         if search.is_finished or search.is_stuck or watch.is_spent:
             break
+        if watch():
+            raise OutOfTime
         search.advance(NODES)
     if better is not None:
         return better

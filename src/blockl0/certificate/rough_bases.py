@@ -17,6 +17,7 @@ from blockl0.losses.softmax import softmax_hessian
 from blockl0.problem.descent import descend, start_of
 from blockl0.problem.problem import Problem
 from blockl0.problem.softmax_newton import SoftmaxPart
+from blockl0.run import look
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -102,6 +103,7 @@ class Rough:
         known = values, rests, bends, eta, slopes = self._at(V)
         inverses = [self._inverse_without(K, q) for q in places]
         for _ in range(MOST_STEPS):
+            look()
             steps = np.column_stack([K_q @ r for K_q, r in zip(inverses, rests.T, strict=True)])
             gains = 0.5 * np.einsum("ij,ij->j", rests, steps)
             far = np.abs(steps.T @ self.A.T).max(axis=1) > NEAR * self.unit

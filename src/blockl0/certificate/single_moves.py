@@ -16,7 +16,7 @@ from blockl0.certificate.rough_bases import rough_bases
 from blockl0.certificate.softmax_bounds import SoftmaxBounds
 from blockl0.problem.fits import Fits
 from blockl0.problem.problem import Problem
-from blockl0.run import Run
+from blockl0.run import Run, look
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -230,5 +230,6 @@ class SingleMoves:
         return STEPS * (self.problem.n_samples + unknowns / 3.0) * unknowns**2
 
     def _is_over(self, run: Run | None) -> bool:
+        look()
         is_late = run is not None and run.seconds_left <= 0.0
         return is_late or self._work + self._planned > MOST_WORK or self._refits_left < 0

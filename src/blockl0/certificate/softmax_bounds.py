@@ -39,6 +39,7 @@ from blockl0.losses.softmax import (
 from blockl0.problem.descent import FAR
 from blockl0.problem.lazy import lazy
 from blockl0.problem.problem import Problem
+from blockl0.run import look
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -109,6 +110,7 @@ class SoftmaxBounds:
         for part in (outside[i : i + step] for i in range(0, outside.size, step)):
             clipped = Clipped(self.problem.design.columns(part), self.largest[part])
             for model, kept in zip(models, found, strict=True):
+                look()
                 kept.append(part[~model.excluded(clipped)])
         self.cheapest_change = min(
             [self.cheapest_change, *(model.cheapest_change for model in models)]

@@ -19,13 +19,14 @@ from blockl0.certificate.moves import BlockMove
 from blockl0.certificate.optimality import improve_globally
 from blockl0.certificate.point import Better, PointUnderTest
 from blockl0.certificate.proof import TOL
-from blockl0.errors import OutOfReachError
+from blockl0.errors import OutOfReachError, OutOfTime
 from blockl0.exact.search import ExactSearch
 from blockl0.losses import LOSSES
 from blockl0.problem.fits import make_fits
 from blockl0.problem.orthogonal import DEPENDENT, smallest_distance
 from blockl0.problem.problem import Problem, independent
 from blockl0.problem.sparsity import Sparsity
+from blockl0.run import look
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -78,6 +79,7 @@ class QuadraticPoint(PointUnderTest):
 
     def curve(self, d: Floats) -> Floats:
         """Compute Q d, (n,)."""
+        look()
         design, eta = self.problem.design, self.problem.design.matvec(d)
         eta = eta if self.weights is None else self.weights * eta
         return design.rmatvec(eta) + self.problem.ridge * d
@@ -257,19 +259,28 @@ def improve_global(point: QuadraticPoint, work: int) -> tuple[Better | None, boo
 
 def improve_sampled(
     point: QuadraticPoint, k: int, refit: bool, n_samples: int, rng: np.random.Generator
-) -> Better | None:
-    """Test `n_samples` blocks drawn uniformly."""
+) -> tuple[Better | None, int]:
+    """Return a better point by one of `n_samples` blocks drawn uniformly, and how many were.
+
+    They are fewer where one improves the point, or where the time is up.
+    """
     n, k = point.w.size, min(k, point.w.size)
     better = improve_basic(point, k) if refit else None
     if better is not None:
-        return better
+        return better, n_samples
     model = point.model
-    for _ in range(n_samples):
+    for n_drawn in range(n_samples):
         block = np.sort(rng.choice(n, size=k, replace=False))
-        better = _improve_in(point, model, block, refit)
+        try:
+            look()
+            better = _improve_in(point, model, block, refit)
+        except OutOfTime:
+            if n_drawn == 0:
+                raise
+            return None, n_drawn
         if better is not None:
-            return better
-    return None
+            return better, n_samples
+    return None, n_samples
 
 
 def _improve_in(

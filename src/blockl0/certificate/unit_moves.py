@@ -17,7 +17,7 @@ from blockl0.certificate.unit_table import Changes
 from blockl0.problem.fits import Fits
 from blockl0.problem.lazy import lazy
 from blockl0.problem.problem import Problem
-from blockl0.run import Run
+from blockl0.run import Run, look
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -73,6 +73,7 @@ class UnitMoves:
             columns, cost = problem.units.columns(after), problem.cost(after)
             n_fitted += 1
             work += STEPS * problem.n_samples * (columns.size * self.n_directions) ** 2
+            look()
             is_late = run is not None and run.seconds_left <= 0.0
             if is_late or work > MOST_WORK or n_fitted > most_refits:
                 return Verdict(None, False)

@@ -30,13 +30,15 @@ from blockl0.problem.orthogonal import (
     orthonormal,
     project_away,
 )
+from blockl0.problem.panels import orthogonal_factors
 from blockl0.problem.problem import Problem
+from blockl0.run import look
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-CHUNK, KNOWN = 2**23, 2**25
+CHUNK, KNOWN = 2**21, 2**25
 """Entries of columns computed at a time; and entries in total up to which they are cached."""
 CLOSE = 1e-6
 """Squared distance from a support below which it is computed from the columns, not from shares."""
@@ -138,6 +140,7 @@ class UnitProjections:
         most = max(1, CHUNK // problem.n_samples)
         where = (sizes - 1) // most
         for part in np.split(np.arange(len(members)), np.flatnonzero(np.diff(where)) + 1):
+            look()
             yield self._chunk(part, [members[unit] for unit in part])
 
     def _chunk(self, units: Ints, members: list[Ints]) -> UnitBases:
@@ -204,7 +207,7 @@ class UnitProjections:
         if not is_resolved(A):
             return None
         basis = independent_positions(A) if columns.size else columns
-        Q, R = np.linalg.qr(A[:, basis])
+        Q, R = orthogonal_factors(A[:, basis])
         nearest = float(distances(R).min(initial=1.0))
         rest = b - A @ z
         slack_gain = np.maximum((A.T @ rest) * z, 0.0).sum(axis=1)
@@ -219,6 +222,7 @@ class UnitProjections:
 
     def _leaving(self, support: Support, unit: int) -> Leaving:
         """Describe the removal of a unit."""
+        look()
         own = support.owner == unit
         others, s, is_known = support.A[:, ~own], support.Q.shape[1], True
         if others.shape[1] == 0:
@@ -271,6 +275,7 @@ class UnitProjections:
         self, support: Support, moves: list[Leaving], chunk: UnitBases, gains: Floats, doubts: Bools
     ) -> None:
         """Compute the gains of the units of a chunk after every removal."""
+        look()
         m, q = self.problem.n_samples, support.z.shape[1]
         layout, Z = chunk.layout, chunk.Z
         if Z.shape[1] == 0:
@@ -286,6 +291,7 @@ class UnitProjections:
         rounding = (4.0 * support.rounding + EPSILON * (shares.shape[1] + 8.0)) * largest
         is_near: dict[int, Floats] = {}
         for b, move in enumerate(moves):
+            look()
             n_left = move.U.shape[1]
             T = np.ascontiguousarray(shares @ move.U)
             error = 2.0 * support.error + support.rounding * float(np.linalg.norm(move.P))

@@ -24,6 +24,7 @@ from blockl0.problem.gram_rows import LEAST_PIVOT, GramRows
 from blockl0.problem.lazy import lazy
 from blockl0.problem.problem import Problem
 from blockl0.problem.sparsity import Sparsity
+from blockl0.run import look
 from blockl0.units import Units
 
 Floats = NDArray[np.float64]
@@ -193,6 +194,7 @@ class UnitTable:
         order, starts, places = self._layout
         own = np.empty(places[-1])
         for unit in range(self.rules.n_units):
+            look()
             members = order[starts[unit] : starts[unit + 1]]
             single = members.size == 1
             block = self.gram.diagonal[members] if single else self.gram.block(members)

@@ -51,6 +51,7 @@ PENALIZED = "for this ridge penalty"
 WITHIN = f"{100.0 * CLOSE:g}\N{NO-BREAK SPACE}% of the objective"
 NO_BOUND = "More cannot be proven without a ridge, as no bound exists."
 SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+TOO_LATE = "the time limit was reached before all changes were examined, none of which helped"
 ROUNDING = 1e-9
 LISTED = 4
 """Columns named in an exchange."""
@@ -63,6 +64,8 @@ def of_certificate(found: Certificate) -> str:
     """Describe a certificate in the terms of the paper, columns by number."""
     name = f"block-{found.level}" if isinstance(found.level, int) else str(found.level)
     outside = f" with the outside {found.outside}" if found.outside else ""
+    if found.n_blocks == 0 and found.status is Status.TIME_LIMIT:
+        return f"Not known whether {name} stationary{outside}: {TOO_LATE}."
     if not found.holds:
         columns = ", ".join(str(j) for j in found.block or ())
         return f"Not {name} stationary{outside}: {_refutation(found, f'columns {columns}')}"
@@ -88,6 +91,8 @@ def claim_of(
     is_charged: bool = False,
 ) -> str:  # fmt: skip
     """Describe a certificate without the terms of the paper, columns by name."""
+    if found.n_blocks == 0 and found.status is Status.TIME_LIMIT:
+        return f"Not known: {TOO_LATE}."
     if not found.holds:
         columns = ", ".join(names[j] for j in found.block or ())
         return f"Refuted: {_refutation(found, columns)}"

@@ -212,11 +212,11 @@ def _stationary(data: Any, problem: Any, w: Any, level: Any, options: dict[str, 
         is_model = not true_loss.applies(problem)
         said = words.unknown_claim(level, n_samples is not None) if is_model else f"{error}"
         return _out_of_reach(level, said)
-    names = data.unit_names
+    names, is_late = data.unit_names, str(found.status) == "time_limit"
     is_exact = problem.is_quadratic or true_loss.applies(problem)
     return {
         "claim": level if level == "basic" else f"block-{level}",
-        "holds": found.holds,
+        "holds": found.holds if found.n_blocks or not is_late else None,
         "complete": found.complete,
         "confidence": found.confidence,
         "outside": found.outside,

@@ -14,7 +14,7 @@ from blockl0.dec.working_set import as_working_set
 from blockl0.methods import method
 from blockl0.problem.problem import Problem
 from blockl0.result import Result, Status
-from blockl0.run import Run, status_of
+from blockl0.run import Run
 from blockl0.validate import (
     check_choice,
     check_flag,
@@ -107,7 +107,7 @@ def solve_dec(
             if judge.is_converged(before, state):
                 stop = Status.CONVERGED
     except KeyboardInterrupt as end:
-        stop = status_of(end)
+        stop = run.status_of(end)
     return run.result(state.w, stop or Status.MAX_ITER, state.iteration)
 
 

@@ -141,8 +141,27 @@ def split_rows(splitter: Any, X: Any, y: Any, **metadata: Any) -> list[Split]:
 
 
 def each_fold(work: Callable[..., Any], jobs: list[Any], n_jobs: int | None) -> list[Any]:
-    """Call `work` with the arguments of every fold, in parallel."""
-    return list(Parallel(n_jobs=n_jobs)(delayed(work)(*given) for given in jobs))
+    """Call `work` with the arguments of every fold, in parallel.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        After Ctrl-C, also where it came while threads or processes began, of which joblib makes
+        other errors.
+    """
+    try:
+        return list(Parallel(n_jobs=n_jobs)(delayed(work)(*given) for given in jobs))
+    except RuntimeError as error:
+        if _is_interrupt(error):
+            raise KeyboardInterrupt from error
+        raise
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Whether an error was raised while Ctrl-C was handled."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def all_at_once(X: Any, tasks: list[Callable[[], Any]]) -> list[Any]:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.parallel import Parallel, delayed
 
 from blockl0.estimators.data import Data
+from blockl0.estimators.folds import each_fold
 from blockl0.path import solve_path
 from blockl0.problem.moments import Moments
 from blockl0.refit.local_search import FEW_ABOVE
@@ -96,7 +96,7 @@ def chosen_again(
                 tell(i, f"half-sample {i + 1} of {len(jobs)}")
             found.append(_supports(*job))
     else:
-        found = list(Parallel(n_jobs=n_jobs)(delayed(_supports)(*job) for job in jobs))
+        found = each_fold(_supports, jobs, n_jobs)
     return ChosenAgain(budgets, [supports for supports in found if supports is not None])
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from blockl0.errors import OutOfTime
 from blockl0.exact.watch import UNIT, Watch
 from blockl0.incumbent import Incumbent
 from blockl0.problem.fits import Fits, make_fits
@@ -68,12 +69,15 @@ def best_of_all(
     """
     tolerance = min(RELATIVE_TOLERANCE * problem.smooth_at_zero, slack)
     subsets = Subsets(problem, make_fits(problem), best.w, best.objective, tolerance)
-    if problem.n_units <= MOST_COLUMNS:
-        subsets.search(watch)
-    else:
+    try:
+        if problem.n_units <= MOST_COLUMNS:
+            subsets.search(watch)
+        else:
+            subsets.is_complete = False
+        if not subsets.is_complete:
+            subsets.search_each(watch)
+    except OutOfTime:
         subsets.is_complete = False
-    if not subsets.is_complete:
-        subsets.search_each(watch)
     if subsets.objective < best.objective:
         w = subsets.best
         best = Incumbent(w, problem.objective(w), problem.units.count(w), best.iteration)

@@ -20,7 +20,7 @@ from blockl0.methods import METHODS, method
 from blockl0.problem.problem import Problem
 from blockl0.problem.reduction import refined
 from blockl0.result import Result, Status
-from blockl0.run import Run
+from blockl0.run import Run, timed_by
 from blockl0.units import COLUMNS, Columns, Groups
 from blockl0.validate import check_integer, check_nonnegative, check_positive
 from blockl0.verify import ProofError
@@ -129,15 +129,16 @@ def solve_exact(
             best, bound = search.incumbent, search.bound
             status = _status(search, run.record(best, bound), node_limit, watch)
             quota = _next_quota(quota, best.iteration - before, watch.work - done)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         # the node being searched is in no list: only the previous bound is valid
-        status = Status.INTERRUPTED
+        status = run.status_of(stop)
         best = best if search is None else search.incumbent
     if status is None and search is not None and search.reason is not None:
         status, note = Status.NO_BOUND, no_bound(problem, best.w, search.reason)
     assert status is not None
-    w = refined(run.problem, best.w)
-    made = None if recorder is None else _proof(recorder, run, w, bound, proof)
+    with timed_by(None):
+        w = refined(run.problem, best.w)
+        made = None if recorder is None else _proof(recorder, run, w, bound, proof)
     if status is Status.OPTIMAL and made is not None and made.gap > BLURRED:
         note = f"{BLURRED_NOTE} {made.gap:.1e}."
     # the remaining distance to an optimum is rounding

@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from blockl0 import kernels
+from blockl0.errors import OutOfTime
 from blockl0.exact.bounds import EPSILON, Node, Relaxed, Tangent, new_relaxation, relax_columns
 from blockl0.exact.last_columns import ROOM, Finished, finish
-from blockl0.exact.watch import DENSE, NEVER, LateError, Watch, cholesky, inverse_diagonal
+from blockl0.exact.watch import DENSE, NEVER, Watch
+from blockl0.problem.panels import cholesky, inverse_squares
 from blockl0.problem.problem import Problem
 
 Floats = NDArray[np.float64]
@@ -71,7 +73,7 @@ class Frame:
 
     Raises
     ------
-    LateError
+    OutOfTime
         If time is up before all products of all columns are made.
     """
 
@@ -81,7 +83,7 @@ class Frame:
         weights = problem.sample_weight
         watch.spend(0.5 * DENSE * m * float(columns.size) ** 2)
         design, is_whole = problem.design, columns.size == n
-        gram = design.full_gram(weights, watch.check) if is_whole else design.gram(columns, weights)
+        gram = design.full_gram(weights) if is_whole else design.gram(columns, weights)
         H = np.array(gram, order="C")
         H.flat[:: columns.size + 1] += problem.ridge
         squares = H.diagonal().copy()
@@ -117,9 +119,10 @@ class Frame:
 
     def are_definite(self, at: Ints, d: Floats, watch: Watch = NEVER) -> Floats | None:
         """Factorize H − D with the margin; None unless that proves it positive definite."""
+        watch.spend(DENSE * at.size**3 / 6.0)
         A = self.H[np.ix_(at, at)]
         A.flat[:: at.size + 1] -= d + self.margin(at.size)
-        return cholesky(A.T, watch)
+        return cholesky(A.T)
 
 
 class ProductBounds:
@@ -225,7 +228,7 @@ class ProductBounds:
 
         Raises
         ------
-        LateError
+        OutOfTime
             If time is up; the node then has the ridge.
         """
         at = self.frame.positions(np.concatenate([node.included, node.free]))
@@ -239,7 +242,7 @@ class ProductBounds:
         L = self.frame.are_definite(at, np.zeros(at.size), self.watch)
         if L is None:
             return bool(least.min(initial=np.inf) > 0.0)
-        own = 1.0 / inverse_diagonal(L, self.watch)
+        own = 1.0 / self._inverse_squares(L)
         root = np.sqrt(own)
         x, largest = np.ones(at.size), 1.0
         for _ in range(POWER_STEPS):
@@ -255,12 +258,16 @@ class ProductBounds:
             share *= START_FALL
         return bool(least.min() > 0.0)
 
+    def _inverse_squares(self, L: Floats) -> Floats:
+        self.watch.spend(DENSE * len(L) ** 3 / 3.0)
+        return inverse_squares(L)
+
     def _own_step(self, node: Node, d: Floats, L: Floats, mu: float) -> Floats:
         """Compute a damped Newton step with the diagonal of the barrier's Hessian.
 
         The slopes are ½w_j²(1/z_j − 1) − μ·inv(H − D)_jj.
         """
-        K = inverse_diagonal(L, self.watch)
+        K = self._inverse_squares(L)
         z, w = np.concatenate([np.ones(node.included.size), node.z]), node.w
         slope = np.where(z > 0.0, 0.5 * w * w * (1.0 / np.maximum(z, 1e-12) - 1.0), 0.0)
         return np.clip(0.5 * (slope / mu - K) / (K * K), -0.5 * d, 0.5 / K)
@@ -308,7 +315,7 @@ class ProductBounds:
         """
         try:
             return self._sharpen(node, relaxed, cutoff)
-        except LateError:
+        except OutOfTime:
             return False
 
     def _sharpen(self, node: Node, relaxed: Relaxed, cutoff: float) -> bool:

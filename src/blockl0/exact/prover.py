@@ -136,7 +136,7 @@ class Prover:
     ------
     NoBoundError
         If no bound exists.
-    LateError
+    OutOfTime
         If the search must end before there is one.
     """
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from blockl0 import kernels
 from blockl0.block_search import RELAX_FROM, RELAX_PASSES, grown_tree, new_tree, open_bound
+from blockl0.errors import OutOfTime
 from blockl0.exact.dependence import CLEAR_PIVOT, distinct_columns, independent_parts
 from blockl0.exact.support_memory import SupportMemory
 from blockl0.exact.watch import NEVER, Watch
@@ -179,8 +180,14 @@ class ExactSearch:
         """Open the most promising part; finished if there is none."""
         while self._waiting:
             bound, _, part = heappop(self._waiting)
-            if bound < self.incumbent.objective - self.tolerance and self._open(part):
-                return
+            try:
+                if bound < self.incumbent.objective - self.tolerance and self._open(part):
+                    return
+            except KeyboardInterrupt:
+                # it still counts in the bound
+                self._part = None
+                self._wait_for([part])
+                raise
             if self._waiting and self.watch():
                 return
         self.finished = True
@@ -278,30 +285,44 @@ class ExactSearch:
         self.incumbent.iteration = self._nodes_before + int(count[kernels.NODES])
         assert self._part is not None
         columns, budget = self._part.columns, self.problem.sparsity.budget
+        is_late, stop = self.watch(), None
         for row in self.tree.notes[: count[kernels.N_NOTES]]:
             n_in, n_rest = int(row[kernels.NOTE_IN]), int(row[kernels.NOTE_OPEN])
             noted = columns[row[kernels.NOTE_COORDINATES :][: n_in + n_rest]]
             support = np.union1d(self._part.forced, noted[:n_in])
             bound = max(self._part.bound, self._trivial_bound(support))
-            if n_rest == 0 or support.size >= budget:
-                if self.watch():
-                    self._noted.append(Subproblem(support, support[:0], bound))
-                else:
-                    self._try(support)
-            elif support.size <= self.data.Z.shape[0] and self._are_independent(support):
-                self._noted.append(Subproblem(support, np.sort(noted[n_in:]), bound))
+            is_whole = n_rest == 0 or support.size >= budget
+            rest = support[:0] if is_whole else np.sort(noted[n_in:])
+            try:
+                is_waiting = is_late or self._waits(support, is_whole)
+            except OutOfTime as late:
+                is_waiting = is_late = True
+                stop = late
+            if is_waiting:
+                self._noted.append(Subproblem(support, rest, bound))
         count[kernels.N_NOTES] = 0
         self._set_cutoff()
+        if stop is not None:
+            raise stop
+
+    def _waits(self, support: Ints, is_whole: bool) -> bool:
+        """Fit a support if it is whole; else check if it may have independent supersets."""
+        if is_whole:
+            self._try(support)
+            return False
+        return support.size <= self.data.Z.shape[0] and self._are_independent(support)
 
     def _try(self, support: Ints) -> None:
         """Fit a support from the data, and make it the incumbent if it is better."""
-        if not self._memory.is_new(support):
+        if support in self._memory:
             return
         self.n_fitted += 1
         self.watch.spend(FIT + self.problem.n_samples * float(support.size) ** 2)
         if self._is_tall and self._is_worse(support):
+            self._memory.add(support)
             return
         found = self._fit(support, self.incumbent.iteration)
+        self._memory.add(support)
         if found.objective < self.incumbent.objective:
             self.incumbent = found
             self.tolerance = tolerance_at(self.problem, found.w, found.objective)

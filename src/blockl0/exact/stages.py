@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from math import comb
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.errors import OutOfReachError
+from blockl0.errors import OutOfReachError, OutOfTime
 from blockl0.exact.few_columns import may_enumerate
 from blockl0.exact.proof import Recorder
 from blockl0.exact.prover import NoBoundError, Prover, UnitProver, obstacle, trivial_bound
 from blockl0.exact.search import ExactSearch
 from blockl0.exact.tree import ProofTree
-from blockl0.exact.watch import LateError, Watch
+from blockl0.exact.watch import Watch
 from blockl0.incumbent import Incumbent
 from blockl0.problem.problem import Problem
+from blockl0.run import timed_by
 
 Floats = NDArray[np.float64]
 
@@ -141,6 +143,14 @@ class Stages:
 
     def advance(self, n_nodes: int) -> None:
         """Search up to this many more nodes, or until time is up."""
+        try:
+            with timed_by(self.watch):
+                self._advance(n_nodes)
+        except OutOfTime:
+            # the bound counts what was being searched
+            return
+
+    def _advance(self, n_nodes: int) -> None:
         if self._tree is not None:
             last = self._tree.n_nodes + n_nodes
             while self._tree.n_nodes < last and not self._tree.is_finished and not self.watch():
@@ -160,15 +170,19 @@ class Stages:
             self._tableau = None
             return
         self._n_before = self.incumbent.iteration
-        how = {"gap": self.gap, "memory_limit": self.memory_limit, "watch": self.watch}
+        how: dict[str, Any] = {
+            "gap": self.gap,
+            "memory_limit": self.memory_limit,
+            "watch": self.watch,
+        }
         try:
-            if self.problem.is_plain:
-                self._tree = Prover(
-                    self.problem, self.incumbent, recorder=self.recorder, **how
-                ).tree
-            else:
-                self._tree = UnitProver(self.problem, self.incumbent, **how).tree
-        except LateError:
+            with timed_by(self.watch):
+                if self.problem.is_plain:
+                    how["recorder"] = self.recorder
+                    self._tree = Prover(self.problem, self.incumbent, **how).tree
+                else:
+                    self._tree = UnitProver(self.problem, self.incumbent, **how).tree
+        except OutOfTime:
             self._start = self.incumbent
         except NoBoundError as error:
             if self.recorder.is_on:

@@ -17,12 +17,11 @@ class SupportMemory:
     def __init__(self) -> None:
         self._keys: set[bytes] = set()
 
-    def is_new(self, support: Ints) -> bool:
-        """Check if an ascending support is new, and remember it."""
-        key = support.tobytes()
-        if key in self._keys:
-            return False
+    def __contains__(self, support: Ints) -> bool:
+        return support.tobytes() in self._keys
+
+    def add(self, support: Ints) -> None:
+        """Remember an ascending support, once its fit has come to an end."""
         if len(self._keys) >= MOST_REMEMBERED:
             self._keys.clear()
-        self._keys.add(key)
-        return True
+        self._keys.add(support.tobytes())

@@ -142,7 +142,13 @@ class ProofTree:
         """Process the next node: relax a new one, or split a waiting one."""
         if self._new:
             node = self._new.pop()
-            if self._tighten(node):
+            try:
+                is_open = self._tighten(node)
+            except KeyboardInterrupt:
+                # its supports still count in the bound
+                self._new.append(node)
+                raise
+            if is_open:
                 self._order += 1
                 self.n_bytes += node.nbytes
                 heappush(self._waiting, (node.bound, self._order, node))
@@ -304,11 +310,12 @@ class ProofTree:
 
     def _try(self, support: Ints) -> None:
         support = np.sort(support)
-        if not self._memory.is_new(support):
+        if support in self._memory:
             return
         self._count_fit(support)
         fit = self.fits.minimum(self.problem.units.columns(support))
         found = Incumbent.at(self.problem, fit.w, self.n_nodes)
+        self._memory.add(support)
         if found.objective < self.incumbent.objective:
             self.incumbent = found
             self._set_cutoff()

@@ -26,7 +26,9 @@ from blockl0.exact.unit_levels import best_level, effective, first_level
 from blockl0.exact.watch import DENSE, NEVER, Watch
 from blockl0.problem.fits import make_fits
 from blockl0.problem.orthogonal import DEPENDENT, PRECISION, ROUNDED, orthonormal, project_away
+from blockl0.problem.panels import cholesky, inverse, products
 from blockl0.problem.problem import Problem
+from blockl0.run import look
 from blockl0.units import COLUMNS
 
 Floats = NDArray[np.float64]
@@ -45,6 +47,8 @@ NEARLY_ALL = 1.0 - 1e-6
 """Share of a unit's curvature taken away at most: descent needs some of it."""
 START_SHARE, START_FALL, TRIALS = 0.95, 0.8, 40
 """First share of the largest multiple of the first t, its decrease, and number of trials."""
+SMALL = 300
+"""Directions up to which the largest eigenvalue is found with all others."""
 SWEEPS = 6
 """Passes at one level."""
 BARRIER = 0.5
@@ -101,9 +105,8 @@ class UnitBounds:
             if Z.shape[1] == 0:
                 self.reason = "no column is left beside those that depend on others"
                 return
-            H = Z.T @ Z
-            values, vectors = np.linalg.eigh(H)
-            null = vectors[:, values <= FLAT]
+            H = products(Z)
+            null = _null_space(H)
             if null.shape[1] == 0:
                 break
             shared = _shared(parts, null)
@@ -156,7 +159,7 @@ class UnitBounds:
         first = np.array([1.0 / top if top > 0.0 else 0.0 for top in self._largest(K)])
         # D^½ K D^½ has unit diagonal blocks; its largest eigenvalue gives the largest multiple
         root = np.sqrt(self._spread(first, np.arange(first.size)))
-        most = 1.0 / float(np.linalg.eigvalsh(K * root * root[:, None])[-1])
+        most = 1.0 / _largest_eigenvalue(K * root * root[:, None])
         share = START_SHARE
         for _ in range(TRIALS):
             t = np.minimum(share * most * first, NEARLY_ALL)
@@ -170,11 +173,8 @@ class UnitBounds:
         """Compute inv(H), or None if H is not definite."""
         if H.size == 0:
             return H
-        factor, info = _lapack.dpotrf(H, lower=1)
-        if info != 0:
-            return None
-        lower = np.tril(_lapack.dpotri(factor, lower=1)[0])
-        return lower + np.tril(lower, -1).T
+        factor = cholesky(np.array(H, order="F"))
+        return None if factor is None else inverse(factor)
 
     def _largest(self, K: Floats) -> list[float]:
         """Compute the largest eigenvalue of every diagonal block."""
@@ -203,7 +203,7 @@ class UnitBounds:
         margin = 2.0 * N * (self.rounding + (N + 2.0) * EPSILON)
         M = np.array(self.H[np.ix_(rows, rows)], order="F")
         M.flat[:: N + 1] -= self._spread(t, units) + margin
-        return N == 0 or _lapack.dpotrf(M, lower=1, clean=0)[1] == 0
+        return N == 0 or cholesky(M) is not None
 
     # -- what the tree asks ------------------------------------------------------------------------
 
@@ -345,6 +345,33 @@ class UnitBounds:
                 return bool(np.abs(there - t).max(initial=0.0) > 1e-9)
             step = 0.5 * step
         return False
+
+
+def _null_space(H: Floats) -> Floats:
+    """Orthonormal directions of next to no curvature of a matrix of unit diagonal, (N, r)."""
+    N = len(H)
+    M = np.array(H, order="F")
+    M.flat[:: N + 1] -= FLAT + N * (N + 2.0) * EPSILON
+    if cholesky(M) is not None:
+        return np.empty((N, 0))
+    look(EIGENVALUES * float(N) ** 3)
+    values, vectors = np.linalg.eigh(H)
+    return vectors[:, values <= FLAT]
+
+
+def _largest_eigenvalue(A: Floats) -> float:
+    """The largest eigenvalue of a symmetric matrix, of a large one to three digits."""
+    if len(A) <= SMALL:
+        return float(np.linalg.eigvalsh(A)[-1])
+    from scipy.sparse.linalg import LinearOperator, eigsh  # no small search waits for it
+
+    def product(v: Floats) -> Floats:
+        look()
+        return A @ v
+
+    operator = LinearOperator(A.shape, matvec=product, dtype=np.float64)  # type: ignore[call-arg]
+    given: Any = {"v0": np.ones(len(A)), "tol": 1e-3, "return_eigenvectors": False}
+    return float(eigsh(operator, k=1, which="LA", **given)[0])
 
 
 def _offsets(sizes: Ints) -> Ints:

@@ -271,9 +271,7 @@ class Blocks(Design):
         """Compute X_B' diag(weights) X_B for the columns B = idx, (k, k)."""
         return Dense(self.columns(idx)).full_gram(weights)
 
-    def full_gram(
-        self, weights: Floats | None = None, pause: Callable[[], Any] | None = None
-    ) -> Floats:
+    def full_gram(self, weights: Floats | None = None) -> Floats:
         """Compute X' diag(weights) X, dense (n, n), if X has few columns."""
         n = self.shape[1]
         if n > GRAM_COLUMNS:
@@ -281,7 +279,7 @@ class Blocks(Design):
                 f"X'X of {n} columns in blocks is not formed, {GRAM_COLUMNS} are the most; method "
                 "'refit' does without it."
             )
-        return Dense(self.columns(np.arange(n))).full_gram(weights, pause)
+        return Dense(self.columns(np.arange(n))).full_gram(weights)
 
     def row_chunks(self, step: int, rows: Any = None) -> Iterator[Floats]:
         """Raise an error: X is stored by columns."""

@@ -33,7 +33,9 @@ from blockl0.problem.orthogonal import (
     independent_positions,
     project_away,
 )
+from blockl0.problem.panels import orthogonal_factors, products, triangle
 from blockl0.problem.problem import Problem
+from blockl0.run import look
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -63,6 +65,7 @@ def bounded_minimum(
     V = np.zeros_like(B) if start is None else start.copy()
     status = np.empty(B.shape, dtype=np.int64)
     for c in range(B.shape[1]):
+        look()
         x = np.clip(V[:, c] * scale, low, high)
         where = np.full(k, kernels.FREE, dtype=np.int64)
         where[x <= low], where[x >= high] = kernels.AT_LOW, kernels.AT_HIGH
@@ -100,10 +103,10 @@ class Squares:
     def _factors(self, free: Ints) -> tuple[Floats, Floats, Ints]:
         """Return (Q, R, columns) for the independent ones among some columns."""
         if free.tobytes() != self._key:
-            chosen, (Q, R) = free, np.linalg.qr(self.A[:, free])
+            chosen, (Q, R) = free, orthogonal_factors(self.A[:, free])
             if len(R) < free.size or distances(R).min(initial=1.0) <= DEPENDENT:
                 chosen = free[independent_positions(self.A[:, free])]
-                Q, R = np.linalg.qr(self.A[:, chosen])
+                Q, R = orthogonal_factors(self.A[:, chosen])
             self._key, self._known = free.tobytes(), (Q, R, chosen)
         return self._known
 
@@ -166,6 +169,7 @@ def descend_within(
     """
     x, status = x.copy(), np.where(status == kernels.FROZEN, kernels.FREE, status)
     for _ in range(20 * x.size + 20):
+        look()
         free = np.flatnonzero(status == kernels.FREE)
         goal = x + function.step(x, free)
         is_over = (goal < low) | (goal > high)
@@ -196,9 +200,9 @@ def bounded_least_squares(A: Floats, B: Floats, low: Floats, high: Floats) -> tu
     Each column of B (m, q) starts from the solution of the normal equations.
     """
     k = A.shape[1]
-    R: Any = np.linalg.qr(np.column_stack([A, B]), mode="r")
+    R = triangle(np.column_stack([A, B]))
     A, B = R[:, :k], R[:, k:]
-    V, status = bounded_minimum(A.T @ A, A.T @ B, low, high)
+    V, status = bounded_minimum(products(A), A.T @ B, low, high)
     for c in range(B.shape[1]):
         function = Squares(A, B[:, c])
         V[:, c], status[:, c] = descend_within(function, low, high, V[:, c], status[:, c])
@@ -256,6 +260,7 @@ def minimize_within(problem: Problem, w: Floats, support: Ints, intercept: float
 def _descend(part: Restricted, local: Bent, limits: tuple[Floats, Floats]) -> Bent:
     """Take steps within limits while they lower the objective."""
     for _ in range(MAX_STEPS):
+        look()
         step = _step(local, limits, 0.0)
         size, promised = max(local.value, 0.01 * part.at_zero), -float(local.slope @ step)
         if promised <= TOLERANCE * size:
@@ -290,7 +295,7 @@ def _step(local: Bent, limits: tuple[Floats, Floats], mix: float) -> Floats:
         return step[:, 0]
     rooted = np.vstack([part.A * np.sqrt(bends)[:, None], np.diag(np.sqrt(part.ridge))])
     terms = np.abs(part.A).T @ np.abs(part.weights * local.dual) + np.abs(part.ridge * local.v)
-    R: Any = np.linalg.qr(rooted, mode="r")
+    R = triangle(rooted)
     function = SecondOrder(R, local.slope, terms)
     return descend_within(function, low, high, step[:, 0], status[:, 0])[0]
 

@@ -7,7 +7,7 @@ float64 value and a remainder: each difference is then accurate to its last digi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from copy import copy
 from typing import Any
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from blockl0.problem.design import Dense, weighted_gram
 from blockl0.problem.design_base import Design
+from blockl0.run import look
 from blockl0.storage.summary import FAR
 from blockl0.units import is_rounding
 
@@ -196,15 +197,12 @@ class Centered(Design):
         """Compute X_B' diag(weights) X_B of the centred columns B = idx, (k, k)."""
         return weighted_gram(self.columns(idx), weights)
 
-    def full_gram(
-        self, weights: Floats | None = None, pause: Callable[[], Any] | None = None
-    ) -> Floats:
+    def full_gram(self, weights: Floats | None = None) -> Floats:
         """Compute X' diag(weights) X of the centred X, dense (n, n), by chunks of columns."""
         n = self.shape[1]
         G = np.empty((n, n), order="F")
         for part in self._parts(np.arange(n), CHUNK_BYTES):
-            if pause is not None:
-                pause()
+            look()
             V = self.columns(part)
             V = V if weights is None else V * weights[:, None]
             G[part] = self.cross(V, slice(None))

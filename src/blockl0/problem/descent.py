@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from blockl0.problem.lazy import lazy
+from blockl0.run import look
 
 Floats = NDArray[np.float64]
 _lapack: Any = lapack
@@ -216,6 +217,7 @@ def descend(part: Part, local: Any, target: float, max_steps: int) -> Descent:
             return begun
         local = part.at(begun.v)
     for _ in range(max_steps):
+        look()
         step = local.newton_step()
         size, promised = max(local.value, 0.01 * part.at_zero), -float(np.vdot(local.slope, step))
         if promised <= TOLERANCE * size:

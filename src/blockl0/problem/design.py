@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -14,6 +14,8 @@ from blockl0.blas import all_blas_threads
 from blockl0.losses.base import plain_array
 from blockl0.problem.design_base import Design
 from blockl0.problem.lazy import lazy
+from blockl0.problem.panels import products
+from blockl0.run import look
 from blockl0.validate import check_X
 
 __all__ = ["Csc", "Dense", "Design", "as_design", "by_column"]
@@ -22,14 +24,15 @@ Floats = NDArray[np.float64]
 
 GRAM_BYTES = 32 << 20
 """Bytes of columns that are copied to form a Gram matrix of some of them."""
-GRAM_PRODUCTS, GRAM_LEAST = 4_000_000_000, 64
-"""Multiplications between two calls of `pause` in a dense X'X, and minimum number of columns."""
-GRAM_CHUNK = 512
-"""Columns of a sparse X'X formed at a time, to bound the memory beside the result."""
+GRAM_CHUNK, SPARSE_PRODUCTS = 512, 1e7
+"""Columns of a sparse X'X formed at a time, to bound the memory beside the result, and products
+between two looks at the clock."""
 MANY_ENTRIES, ROWS_AT_A_TIME = 1 << 18, 128
 """Entries from which a row-major array is transposed in chunks of rows, and rows per chunk: rows
 that stay in cache are read once, not once for each of their columns.
 """
+MOST_CHUNK, LEAST_CHUNK, CHUNK_ENTRIES = 2048, 128, 1 << 22
+"""Columns of a dense X that a pass works on at a time, and entries of them."""
 CACHE_BYTES = 1 << 20
 """Bytes of X read at a time for sums and squares, so that they stay in cache."""
 
@@ -51,13 +54,13 @@ class Dense(Design):
     matvec, rmatvec and sq_norms cost O(mn); columns O(mk); gram O(mk²); full_gram O(mn²).
     """
 
-    # small temporaries stay in cache and their memory is reused
-    chunk = 2048
     # measured: from 500 columns on, a factor takes longer than one or two searches
     most_factored = 300
 
     def __init__(self, X: Floats) -> None:
         self.X: Floats = by_column(X)
+        # small temporaries stay in cache and their memory is reused
+        self.chunk = min(MOST_CHUNK, max(LEAST_CHUNK, CHUNK_ENTRIES // max(len(X), 1)))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -113,31 +116,15 @@ class Dense(Design):
         # many rows: work on chunks of rows instead of copying all columns
         step, G = max(1, GRAM_BYTES // (8 * k)), np.zeros((k, k))
         for start in range(0, m, step):
+            look()
             rows = slice(start, min(start + step, m))
             part = self.X[rows][:, idx]
             G += weighted_gram(part, None if weights is None else weights[rows])
         return G
 
-    def full_gram(
-        self, weights: Floats | None = None, pause: Callable[[], Any] | None = None
-    ) -> Floats:
-        """Compute X' diag(weights) X, dense (n, n); by chunks of columns if there is a `pause`."""
-        m, n = self.shape
-        step = max(GRAM_LEAST, GRAM_PRODUCTS // max(m * n, 1))
-        if pause is None or step >= n:
-            return weighted_gram(self.X, weights)
-        # by columns every entry is written once; by rows each chunk would be added to all of G
-        X = self.X if weights is None else self.X * np.sqrt(weights)[:, None]
-        G = np.empty((n, n))
-        for start in range(0, n, step):
-            pause()
-            stop = min(start + step, n)
-            these = X[:, start:stop]
-            with all_blas_threads(m * (stop - start) * float(stop)):
-                G[start:stop, start:stop] = these.T @ these
-                G[start:stop, :start] = these.T @ X[:, :start]
-            G[:start, start:stop] = G[start:stop, :start].T
-        return G
+    def full_gram(self, weights: Floats | None = None) -> Floats:
+        """Compute X' diag(weights) X, dense (n, n), with looks at the clock."""
+        return weighted_gram(self.X, weights)
 
     def sq_norms(self, weights: Floats | None = None) -> Floats:
         """Σ_i weights_i x_ij² for every column j, (n,)."""
@@ -247,22 +234,11 @@ class Csc(Design):
 
     def gram(self, idx: Any, weights: Floats | None = None) -> Floats:
         """X_B' diag(weights) X_B for the columns B = idx, (k, k)."""
-        X_B = self._take(idx)
-        return (X_B.T @ _scale_rows(X_B, weights)).toarray()
+        return _sparse_gram(self._take(idx), weights)
 
-    def full_gram(
-        self, weights: Floats | None = None, pause: Callable[[], Any] | None = None
-    ) -> Floats:
-        """Compute X' diag(weights) X, dense (n, n), by sparse products of chunks of columns."""
-        n = self.shape[1]
-        weighted = _scale_rows(self.matrix, weights)
-        G = np.empty((n, n), order="F")
-        for start in range(0, n, GRAM_CHUNK):
-            if pause is not None:
-                pause()
-            chunk = slice(start, min(start + GRAM_CHUNK, n))
-            G[:, chunk] = (self.matrix.T @ weighted[:, chunk]).toarray()
-        return G
+    def full_gram(self, weights: Floats | None = None) -> Floats:
+        """Compute X' diag(weights) X, dense (n, n), with looks at the clock."""
+        return _sparse_gram(self.matrix, weights)
 
     def sq_norms(self, weights: Floats | None = None) -> Floats:
         """Σ_i weights_i x_ij² for every column j, (n,)."""
@@ -360,10 +336,25 @@ def _row_parts(m: int, step: int, rows: Any) -> Iterator[Any]:
 
 
 def weighted_gram(X: Floats, weights: Floats | None) -> Floats:
-    """Compute X' diag(weights) X; BLAS does half the work for a product of an array with itself."""
-    rooted = X if weights is None else X * np.sqrt(weights)[:, None]
-    with all_blas_threads(0.5 * X.shape[1] * float(X.size)):
-        return rooted.T @ rooted
+    """Compute X' diag(weights) X."""
+    return products(X if weights is None else X * np.sqrt(weights)[:, None])
+
+
+def _sparse_gram(X: Any, weights: Floats | None) -> Floats:
+    """Compute X' diag(weights) X, dense (n, n), by sparse products of some columns at a time."""
+    m, n = X.shape
+    # pairs of entries in a row, if all rows have as many
+    products = float(X.nnz) ** 2 / max(m, 1)
+    step = max(1, int(min(GRAM_CHUNK, n * SPARSE_PRODUCTS / max(products, 1.0), n)))
+    weighted = _scale_rows(X, weights)
+    if step >= n:
+        return (X.T @ weighted).toarray()
+    G = np.empty((n, n), order="F")
+    for start in range(0, n, step):
+        look()
+        chunk = slice(start, min(start + step, n))
+        G[:, chunk] = (X.T @ weighted[:, chunk]).toarray()
+    return G
 
 
 def _scale_rows(A: Any, weights: Floats | None) -> Any:

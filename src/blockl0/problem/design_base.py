@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from blockl0.run import look
 from blockl0.storage.block import Block
 from blockl0.storage.pass_batcher import PassBatcher
 
@@ -95,13 +96,8 @@ class Design(ABC):
         """X_B' diag(weights) X_B for the columns B = idx, (k, k)."""
 
     @abstractmethod
-    def full_gram(
-        self, weights: Floats | None = None, pause: Callable[[], Any] | None = None
-    ) -> Floats:
-        """Return X' diag(weights) X, dense (n, n).
-
-        `pause` is called now and then and may abort the computation by raising.
-        """
+    def full_gram(self, weights: Floats | None = None) -> Floats:
+        """Return X' diag(weights) X, dense (n, n), with looks at the clock."""
 
     @abstractmethod
     def sq_norms(self, weights: Floats | None = None) -> Floats:
@@ -130,6 +126,7 @@ class Design(ABC):
         function, as it may run in another process, where the `Block` is stored.
         """
         for part in self.parts():
+            look()
             yield part, kernel(Part(self, part), *shared, *(a[..., part] for a in split))
 
     def scan_for(

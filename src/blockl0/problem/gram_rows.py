@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from blockl0.incumbent import Tally
 from blockl0.problem.design_base import Design
+from blockl0.run import look
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -72,6 +73,7 @@ class GramRows:
         return GramRows(self.design.take(columns), self.weights, self.ridge, Tally())
 
     def _make(self, columns: Ints) -> None:
+        look()
         start, stop = self._count, self._count + columns.size
         if stop > len(self._rows):
             n = self.diagonal.size

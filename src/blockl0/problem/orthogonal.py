@@ -10,6 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack, qr, solve_triangular
 
+from blockl0.problem.panels import (
+    inverse_squares,
+    orthogonal_factors,
+    reflected_by,
+    reflections,
+    triangle,
+)
 from blockl0.units import COLUMNS
 
 if TYPE_CHECKING:
@@ -32,8 +39,6 @@ WRITTEN = 1e-4
 rounding of values that somebody has written down explains it."""
 FEW_COLUMNS = 32
 """Largest factor for which the mask of the upper triangle is cached."""
-REFLECTED_AT_ONCE = 32
-"""Columns per LAPACK block, which determines the size of its workspace."""
 OPERATIONS = 8.0
 """Rounding errors per entry accumulated by a fit and its objective, in units of the precision."""
 EPSILON = float(np.finfo(np.float64).eps)
@@ -50,11 +55,11 @@ def distances(R: Floats) -> Floats:
     """
     if R.size == 0:
         return np.empty(0)
-    inverse, info = _lapack.dtrtri(R)
-    if info != 0:
+    try:
+        squares = inverse_squares(R.T)
+    except np.linalg.LinAlgError:
         return np.zeros(R.shape[0])
-    with np.errstate(over="ignore"):
-        return 1.0 / np.sqrt(np.einsum("ij,ij->i", inverse, inverse))
+    return 1.0 / np.sqrt(squares)
 
 
 def are_apart(R: Floats, least: float) -> bool:
@@ -62,9 +67,10 @@ def are_apart(R: Floats, least: float) -> bool:
 
     No distance is below 1/‖inv(R)‖_F, which is cheaper to compute.
     """
-    inverse, info = _lapack.dtrtri(R)
-    if info == 0 and least * math.sqrt(np.vdot(inverse, inverse)) < 1.0:
-        return True
+    if R.shape[0] <= FEW_COLUMNS:
+        inverse, info = _lapack.dtrtri(R)
+        if info == 0 and least * math.sqrt(np.vdot(inverse, inverse)) < 1.0:
+            return True
     return float(distances(R).min()) > least
 
 
@@ -74,10 +80,9 @@ def reflected(A: Floats) -> tuple[Floats, Floats, Floats]:
     Calls LAPACK directly: for a few columns most of the time of `numpy.linalg.qr` is overhead.
     """
     k = A.shape[1]
-    reflections, scales, _, info = _lapack.dgeqrf(A, lwork=REFLECTED_AT_ONCE * k)
-    assert info == 0
-    R = reflections[:k]
-    return reflections, scales, R * _upper(k) if k <= FEW_COLUMNS else np.triu(R)
+    vectors, scales = reflections(A)
+    R = vectors[:k]
+    return vectors, scales, R * _upper(k) if k <= FEW_COLUMNS else np.triu(R)
 
 
 @lru_cache(maxsize=FEW_COLUMNS)
@@ -131,7 +136,7 @@ def independent_positions(A: Floats, n_first: int = 0) -> Ints:
     """
     first, rest = np.arange(n_first), A[:, n_first:]
     if n_first:
-        rest = project_away(np.linalg.qr(A[:, :n_first])[0], rest)[0]
+        rest = project_away(orthogonal_factors(A[:, :n_first])[0], rest)[0]
     found: Any = qr(rest, mode="economic", pivoting=True, check_finite=False)
     diagonal = np.abs(found[1].diagonal())
     others = n_first + found[2][: diagonal.size][diagonal > DEPENDENT]
@@ -150,7 +155,7 @@ def is_resolved(A: Floats) -> bool:
     if smallest_distance(A) > DEPENDENT:
         return True
     chosen = independent_positions(A)
-    rest = project_away(np.linalg.qr(A[:, chosen])[0], np.delete(A, chosen, axis=1))[0]
+    rest = project_away(orthogonal_factors(A[:, chosen])[0], np.delete(A, chosen, axis=1))[0]
     lengths = np.linalg.norm(rest, axis=0)
     return not ((lengths > ROUNDED) & (lengths <= DEPENDENT)).any()
 
@@ -171,7 +176,7 @@ def exchange_gain(
     free = np.flatnonzero(is_free)
     chosen = free[independent_positions(A[:, free])] if free.size else free
     others = np.setdiff1d(np.flatnonzero(low < high), chosen)
-    Q, R = np.linalg.qr(A[:, chosen])
+    Q, R = orthogonal_factors(A[:, chosen])
     rest, shares = project_away(Q, A[:, others])
     lengths = np.linalg.norm(rest, axis=0)
     if ((lengths > ROUNDED) & (lengths <= DEPENDENT)).any():
@@ -201,17 +206,14 @@ def least_squares(A: Floats, b: Floats, n_first: int = 0) -> Floats:
     """
     m, k = A.shape
     if m >= k > 0:
-        reflections, scales, R = reflected(A)
+        vectors, scales, R = reflected(A)
         if are_apart(R, DEPENDENT):
-            many = b.reshape(m, -1)
-            room = REFLECTED_AT_ONCE * max(k, many.shape[1])
-            turned, _, info = _lapack.dormqr("L", "T", reflections, scales, many, room)
-            assert info == 0
+            turned = reflected_by(vectors, scales, b.reshape(m, -1))
             return _lapack.dtrtrs(R, turned[:k].reshape(k, *b.shape[1:]))[0]
     chosen = independent_positions(A, n_first)
     v = np.zeros((A.shape[1], *b.shape[1:]))
     if chosen.size:
-        Q, R = np.linalg.qr(A[:, chosen])
+        Q, R = orthogonal_factors(A[:, chosen])
         v[chosen] = solve_triangular(R, Q.T @ b, check_finite=False)
     return v
 
@@ -261,7 +263,7 @@ class Columns:
         length = float(np.linalg.norm(b))
         b = b / length if length > 0.0 else b
         if A.shape[0] > A.shape[1] + 1:
-            R: Any = np.linalg.qr(np.column_stack([A, b]), mode="r")
+            R = triangle(np.column_stack([A, b]))
             A, b = np.ascontiguousarray(R[:, :-1]), R[:, -1].copy()
         self.Z, self.b = A, b
 
@@ -273,7 +275,7 @@ class Columns:
         """Return ½‖r‖² of the fit on a support, for a target of length 1."""
         if support.size == 0:
             return 0.5 * float(self.b @ self.b)
-        Q = np.linalg.qr(self.Z[:, support])[0]
+        Q = orthogonal_factors(self.Z[:, support])[0]
         r = self.b - Q @ (Q.T @ self.b)
         return 0.5 * float(r @ r)
 
@@ -282,5 +284,5 @@ class Columns:
         Z, b = self.Z[:, columns], self.b
         if forced.size == 0:
             return Z, b
-        Q = np.linalg.qr(self.Z[:, forced])[0]
+        Q = orthogonal_factors(self.Z[:, forced])[0]
         return project_away(Q, Z)[0], project_away(Q, b)[0]

@@ -22,12 +22,14 @@ from scipy.linalg import blas, lapack
 from blockl0.problem.design import Dense
 from blockl0.problem.fits import make_fits
 from blockl0.problem.orthogonal import DEPENDENT, distances
+from blockl0.problem.panels import triangle
+from blockl0.run import current_clock, look, timed_by
 from blockl0.units import COLUMNS
 
 if TYPE_CHECKING:
     from blockl0.problem.design_base import Design
     from blockl0.problem.problem import Problem
-    from blockl0.run import Clock, Run
+    from blockl0.run import Run
 
 Floats = NDArray[np.float64]
 _lapack: Any = lapack
@@ -138,10 +140,8 @@ def many_rows(n_columns: int, n_parts: int = 1) -> int:
     return max(chunk_rows(n_columns), min(2 * MANY * n_columns * n_parts, most))
 
 
-def factor_rows(
-    design: Design, y: Floats, weights: Floats | None, clock: Clock | None = None
-) -> Triangle | None:
-    """Factor [X y], rows times √weight; None if the clock runs out.
+def factor_rows(design: Design, y: Floats, weights: Floats | None) -> Triangle:
+    """Factor [X y], rows times √weight, with looks at the clock.
 
     X is read once, in chunks of rows, and never copied as a whole; y may have several columns. O(m
     n²).
@@ -150,8 +150,7 @@ def factor_rows(
     q = 1 if y.ndim == 1 else y.shape[1]
     triangle, start = Triangle(n + q), 0
     for X_part in design.row_chunks(chunk_rows(n + q)):
-        if clock is not None and clock.seconds_left <= 0.0:
-            return None
+        look()
         rows = slice(start, start + X_part.shape[0])
         block = np.empty((X_part.shape[0], n + q), order="F")
         block[:, :n], block[:, n:] = X_part, y[rows].reshape(-1, q)
@@ -190,7 +189,7 @@ def reduced(problem: Problem, run: Run | None = None) -> Problem:
     Coefficients, penalty, budget, ridge and kept columns mean the same; the smooth part is equal up
     to rounding. The factor is computed once and shared by all copies that `dataclasses.replace`
     makes with the same X, y and weights. If the time limit is reached or Ctrl-C is pressed first,
-    the problem is returned as it is; the run is told of the interrupt.
+    the problem is returned as it is, and the run has no time left.
     """
     if not problem.is_quadratic or not is_tall(problem.design):
         return problem
@@ -212,11 +211,12 @@ def reduced(problem: Problem, run: Run | None = None) -> Problem:
 def _factored(problem: Problem, run: Run | None) -> Triangle | None:
     """Factor the data of a problem; None if the run has to end first."""
     try:
-        return factor_rows(problem.design, problem.y, problem.sample_weight, run)
-    except KeyboardInterrupt:
+        with timed_by(current_clock() if run is None else run):
+            return factor_rows(problem.design, problem.y, problem.sample_weight)
+    except KeyboardInterrupt as stop:
         if run is None:
             raise
-        run.interrupt()
+        run.interrupt(stop)
         return None
 
 
@@ -249,7 +249,7 @@ def refined(problem: Problem, w: Floats) -> Floats:
         # coefficients at a bound stay there, and the data decide which these are
         return make_fits(problem).coef_on(support)
     A, _, scale = small.unit_columns(support)
-    R: Any = np.linalg.qr(A, mode="r")
+    R = triangle(A)
     nearest = distances(R).min()
     if nearest <= DEPENDENT:
         return w

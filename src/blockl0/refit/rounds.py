@@ -36,8 +36,7 @@ from blockl0.refit.search import Search
 from blockl0.refit.together import Second
 from blockl0.refit.walks import Walks
 from blockl0.result import Result, Status
-from blockl0.run import Run, status_of
-from blockl0.storage.scans import timed_by
+from blockl0.run import Run, timed_by
 from blockl0.units import Columns, Groups
 from blockl0.validate import check_choice, check_integer, count_jobs
 
@@ -199,7 +198,7 @@ def improve(
             beside.advance(incumbent)
             status = run.record(beside.better(incumbent))
     except KeyboardInterrupt as stop:
-        incumbent, status = incumbent or _nothing(search.problem), status_of(stop)
+        incumbent, status = incumbent or _nothing(search.problem), run.status_of(stop)
     incumbent = second.better(beside.better(incumbent))
     if status is None:
         status = Status.OPTIMAL if incumbent.is_proven else Status.CONVERGED
@@ -239,8 +238,9 @@ def _nothing(problem: Problem) -> Incumbent:
 
 def finish(search: Search, incumbent: Incumbent, status: Status, run: Run) -> Result:
     """The result at an incumbent, its objective recomputed from the data."""
-    w = refined(run.problem, incumbent.w)
-    objective = run.problem.objective(w)
+    with timed_by(None):
+        w = refined(run.problem, incumbent.w)
+        objective = run.problem.objective(w)
     return run.result(
         w,
         status,

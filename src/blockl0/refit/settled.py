@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from blockl0.errors import OutOfTime
 from blockl0.exact.search import ExactSearch
 from blockl0.exact.watch import Watch
 from blockl0.incumbent import Incumbent
@@ -49,7 +50,10 @@ def prove(
     while not search.finished and search.incumbent.iteration < PROOF_NODES:
         if run.seconds_left <= 0.0 or search.n_fitted >= PROOF_FITS:
             break
-        search.advance(PROOF_SLICE)
+        try:
+            search.advance(PROOF_SLICE)
+        except OutOfTime:
+            break
     best = search.incumbent
     if best.objective < incumbent.objective:
         incumbent = Incumbent(best.w, best.objective, best.n_nonzero, iteration)

@@ -12,6 +12,7 @@ from blockl0.certificate.unit_table import Changes, UnitFit, UnitTable
 from blockl0.problem.gram_rows import BATCH
 from blockl0.problem.sparsity import Sparsity
 from blockl0.refit.grouped_search import MAX_MOVES, MAX_PRICINGS, POOL, WHOLE
+from blockl0.run import look
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -62,6 +63,7 @@ class UnitSearch(UnitTable):
         base: UnitFit | None = self.base(np.sort(units))
         found = base
         for _ in range(MAX_MOVES):
+            look()
             base = found
             found = self._step(base, weight)
             if found is None:
@@ -109,6 +111,7 @@ class UnitSearch(UnitTable):
     def shrink(self, units: Ints, size: int) -> Ints:
         """Take out the least missed unit until `size` are left; kept ones stay."""
         while units.size > size:
+            look()
             table = self._table(base := self.base(np.sort(units)), self._rows(base))
             movable = np.flatnonzero(~self.rules.is_kept[base.units])
             if movable.size == 0:

@@ -8,35 +8,16 @@ run is checked between blocks.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from blockl0.errors import OutOfTime
+from blockl0.run import Clock, current_clock
 from blockl0.storage.block import ArrayBlock, Block, View
 from blockl0.storage.engine import Call
 from blockl0.storage.pass_batcher import PassBatcher
 from blockl0.storage.source import Source
-
-if TYPE_CHECKING:
-    from blockl0.run import Clock
-
-
-_clock: ContextVar[Clock | None] = ContextVar("clock", default=None)
-
-
-class timed_by:
-    """Context in which passes stop between blocks, by `OutOfTime`, once time is up."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-
-    def __enter__(self) -> None:
-        self._token = _clock.set(self._clock)
-
-    def __exit__(self, *_: object) -> None:
-        _clock.reset(self._token)
 
 
 class Pass(NamedTuple):
@@ -72,7 +53,7 @@ class Scans:
 
     def map(self, calls: Sequence[Call]) -> Iterator[tuple[int, Any]]:
         """Yield (i, run_kernel(block i, *arguments)) for every call (i, arguments)."""
-        asked = Pass(calls, _clock.get())
+        asked = Pass(calls, current_clock())
         if self.batcher.is_unbatched:
             return self._read(run_kernel, calls, [asked])
         return iter(self.batcher.request(asked))
