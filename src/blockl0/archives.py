@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import io
-import zipfile
 from typing import Any
 
 import numpy as np
 
 from blockl0.files import check_exists, write_whole
+from blockl0.verify.arrays import read_arrays
 
 
 def write_archive(path: Any, form: str, content: dict[str, Any], force: bool = False) -> None:
@@ -26,10 +26,9 @@ def read_archive(path: Any, form: str, what: str) -> dict[str, Any]:
     """Read the arrays of an archive of a form, refusing any other file as not being `what`."""
     path = check_exists(path)
     try:
-        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as archive:
-            content = {name: archive[name] for name in archive.files}
-    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{str(path)!r} is not {what}: {error}.") from error
+        content = read_arrays(path)
+    except ValueError as error:
+        raise ValueError(f"{str(path)!r} is not {what}, or damaged: {error}.") from error
     checksum = str(content.pop("checksum", ""))
     if str(content.get("form", "")) != form or checksum != digest(content):
         raise ValueError(

@@ -32,11 +32,17 @@ from blockl0.validate import (
     check_sample_weight,
     check_y,
 )
+from blockl0.verify.arrays import words_of
 
 Floats = NDArray[np.float64]
 
 FORMAT = "blockl0 moments 1"
 """File header; the number changes with the content."""
+KINDS = {
+    "names": "U", "has_means": "b", "seed": "iu", "n_drawn": "iu", "shift": "f", "R": "f",
+    "low": "f", "high": "f", "n_rows": "iu",
+}  # fmt: skip
+"""Arrays of a file, and the kinds of their numbers."""
 DRIFT = 64.0
 """Re-centre when a mean has moved this many spreads from the shift; that far costs two digits."""
 SEED = 0
@@ -337,7 +343,12 @@ class Moments:
     @classmethod
     def load(cls, path: Any) -> Self:
         """Read a file written by `save`; reject one that was modified or truncated."""
-        return cls._from_content(read_archive(path, FORMAT, "a file of moments"))
+        content = read_archive(path, FORMAT, "a file of moments")
+        try:
+            return cls._from_content(content)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            why = words_of(error)
+            raise ValueError(f"{str(path)!r} is not a file of moments: {why}.") from error
 
     def _content(self) -> dict[str, Any]:
         factors = self._checked()
@@ -355,13 +366,18 @@ class Moments:
 
     @classmethod
     def _from_content(cls, content: dict[str, Any]) -> Self:
+        for name, kinds in KINDS.items():
+            if content[name].dtype.kind not in kinds:
+                raise TypeError(f"{name} is of type {content[name].dtype}")
         names = content["names"].tolist() or None
         found = cls(names, folds=len(content["R"]), random_state=int(content["seed"]))
         found.has_means = bool(content["has_means"])
         for i, R in enumerate(content["R"]):
-            factor = Factor(content["shift"])
-            factor.triangle.R[...] = R
-            factor.low, factor.high = content["low"][i], content["high"][i]
+            factor, low, high = Factor(content["shift"]), content["low"][i], content["high"][i]
+            shapes = (R.shape, low.shape, high.shape)
+            if shapes != (factor.triangle.R.shape, factor.low.shape, factor.high.shape):
+                raise ValueError(f"factor and extremes are of shapes {shapes}")
+            factor.triangle.R[...], factor.low, factor.high = R, low, high
             factor.n_rows = int(content["n_rows"][i])
             found._factors.append(factor)
         found._n_drawn = int(content["n_drawn"])

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from blockl0.verify.arrays import names_of, read_arrays, words_of
 from blockl0.verify.base import (
     CLOSE,
     FIX,
@@ -55,24 +56,19 @@ def digest(arrays: dict[str, Any]) -> str:
 
 def is_proof(path: Any) -> bool:
     """Check if a file is an archive with the parts of a proof, whole or not."""
-    try:
-        with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
-            return {"header", "checksum"} <= set(file.files)
-    except Exception:  # as in `read_proof`
-        return False
+    return {"header", "checksum"} <= names_of(path)
 
 
 def read_proof(path: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """What a file claims, and its arrays; a damaged one is refused."""
     try:
-        with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+        arrays = read_arrays(path)
         claim, stored = json.loads(arrays["header"].tobytes()), arrays.pop("checksum").tobytes()
         seen, loss = (claim["format"], claim["version"]), claim.get("loss")
-    except FileNotFoundError:
+    except OSError:  # there is no such file, or it may not be read
         raise
-    except Exception as error:  # whatever NumPy, zip and JSON make of another file
-        raise ProofError(f"{path} is no proof, or damaged: {type(error).__name__}.") from error
+    except Exception as error:  # whatever JSON makes of another file
+        raise ProofError(f"{path} is no proof, or damaged: {words_of(error)}.") from error
     require(seen == (FORMAT, VERSION), f"{path} is {seen}, not {FORMAT} of version {VERSION}.")
     require(digest(arrays).encode() == stored, f"{path} is damaged: its checksum is another.")
     require(loss in (SQUARED, *OTHERS), f"Loss {loss!r} is unknown.")
