@@ -19,7 +19,7 @@ STEP = 0.002
 
 
 def lorenz(t: float, u: np.ndarray) -> list[float]:
-    """The right-hand side with its usual constants."""
+    """Compute the right-hand side with its usual constants."""
     x, y, z = u
     return [10.0 * (y - x), x * (28.0 - z) - y, x * y - 8.0 / 3.0 * z]
 

@@ -8,7 +8,7 @@ import pytest
 from blockl0 import solve
 from blockl0.certificate import words
 from blockl0.certificate.close_sets import count_close
-from blockl0.certificate.proof import Choice, Proof
+from blockl0.certificate.proof import Choice, ProofStatus
 from blockl0.problem import as_problem
 
 
@@ -58,17 +58,17 @@ def test_close_sets_and_the_penalty_are_said_beside_the_proof():
     some, penalized = Choice(2, 2, 9), Choice(2, 2, 9, has_ridge=True)
     assert words.question(some) == "Is there a better set of 2 for these rows?"
     assert words.question(Choice(1, 2, 9)) == "Is there a better set of up to 2 for these rows?"
-    assert words.answer(Proof("optimal")) == "No (proven)"
-    said = words.sentence(Proof("optimal", n_close=30), some)
+    assert words.answer(ProofStatus("optimal")) == "No (proven)"
+    said = words.sentence(ProofStatus("optimal", n_close=30), some)
     assert said == (
         "Proven: no other 2 columns fit these rows better. But 30 sets that differ in one column "
         "are within 0.5\N{NO-BREAK SPACE}% of the objective."
     )
     assert "But one set that differs in one column is within" in words.short(
-        Proof("swaps", n_close=1), some
+        ProofStatus("swaps", n_close=1), some
     )
     for kind in ("optimal", "pairs", "swaps", "single", "tried"):
-        known = Proof(kind, n_tried=3, n_possible=14)
+        known = ProofStatus(kind, n_tried=3, n_possible=14)
         assert "for this ridge penalty." in words.short(known, penalized)
         assert "ridge" not in words.short(known, some)
-    assert "for this ridge penalty." in words.proven(Proof("optimal"), penalized, ["a"] * 9)
+    assert "for this ridge penalty." in words.proven(ProofStatus("optimal"), penalized, ["a"] * 9)

@@ -47,7 +47,7 @@ from blockl0.experiments import (
 from blockl0.experiments import store as store_module
 from blockl0.experiments.cells import Cell, compute, draw_of, load, start_objective
 from blockl0.experiments.profile import FULL, QUICK, Profile
-from blockl0.experiments.progress import Forecast, Progress, duration
+from blockl0.experiments.progress import ExperimentProgress, Forecast, duration
 from blockl0.experiments.promises import promises
 from blockl0.experiments.runner import in_order, run_cells
 from blockl0.experiments.samples import places, sci, short
@@ -85,7 +85,7 @@ def silent(_: str) -> None:
 
 def run(cells, folder: Path, jobs: int = 1) -> Store:
     store = Store(folder)
-    run_cells(cells, store, jobs, Progress("test", silent))
+    run_cells(cells, store, jobs, ExperimentProgress("test", silent))
     return store
 
 
@@ -318,8 +318,8 @@ def test_a_killed_run_resumes_and_loses_nothing(tmp_path):
 import os, sys
 from pathlib import Path
 sys.path.insert(0, {str(Path(__file__).parent)!r})
-from test_experiments import SOME, Progress, Store, run_cells, silent
-class Killer(Progress):
+from test_experiments import SOME, ExperimentProgress, Store, run_cells, silent
+class Killer(ExperimentProgress):
     def advance(self, cell, seconds):
         super().advance(cell, seconds)
         if self.done == 4:
@@ -334,7 +334,7 @@ run_cells(SOME, Store(Path({str(tmp_path)!r})), 1, Killer("", silent))
         file.write(b'{"cell": {"dataset": "random-20-')  # as if killed while writing
     again: list[Cell] = []
 
-    class Watch(Progress):
+    class Watch(ExperimentProgress):
         def advance(self, cell, seconds):
             super().advance(cell, seconds)
             again.append(cell)

@@ -25,7 +25,7 @@ from blockl0.problem import reduction
 from blockl0.problem.fits import least_squares_on
 from blockl0.problem.orthogonal import (
     DEPENDENT,
-    Columns,
+    UnitLengthColumns,
     independent_positions,
     rounding_of,
     smallest_distance,
@@ -88,7 +88,9 @@ def test_the_definition_of_dependence_is_one_number(factor):
         Z = X[:, order] * [1.0, 1e6, 1e-6, 1.0]
         w = least_squares_on(as_problem(Z, y, n_nonzero_coefs=4), np.arange(4))
         assert np.count_nonzero(w) == (4 if factor > 1.0 else 3)
-        assert Columns(as_problem(Z, y, alpha=0)).are_independent(np.arange(4)) == (factor > 1.0)
+        assert UnitLengthColumns(as_problem(Z, y, alpha=0)).are_independent(np.arange(4)) == (
+            factor > 1.0
+        )
 
 
 def test_first_columns_stay_in_an_independent_set():

@@ -161,3 +161,47 @@ def test_no_function_is_long():
                     size = (body[-1].end_lineno or 0) - body[0].lineno + 1
                     longest[f"{name}.{node.name}"] = size
     assert not {name: size for name, size in longest.items() if size > 60}
+
+
+VERIFY_ALONE = {"Loss"}
+"""Names that `verify`, which may use nothing of this package, has beside the package."""
+
+
+def test_no_name_stands_for_two_classes():
+    owners: dict[str, list[str]] = {}
+    for name, source in sources().items():
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.ClassDef):
+                owners.setdefault(node.name, []).append(name)
+    twice = {name: found for name, found in owners.items() if len(found) > 1}
+    assert not {
+        name: found
+        for name, found in twice.items()
+        if name not in VERIFY_ALONE or sum(room_of(m) != "verify" for m in found) > 1
+    }
+
+
+DIALECT = re.compile(
+    r"(What|Whether|Of|Those|That|The same|As many|How|Where|Why|None|One|No) ", re.UNICODE
+)
+"""Beginnings of clauses without a head, which say neither what is done nor what something is."""
+
+
+@pytest.mark.parametrize("room", sorted(set(FLOOR_OF) - {"refit", "verify"}))
+def test_docstrings_of_functions_begin_with_a_verb(room):
+    """D401 of ruff knows verbs; it passes over such clauses, and over properties."""
+    odd = [
+        f"{name}.{node.name}: {first}"
+        for name, source in sources().items()
+        if room_of(name) == room
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.FunctionDef) and not is_property(node)
+        for first in [(ast.get_docstring(node) or "").split("\n")[0]]
+        if DIALECT.match(first)
+    ]
+    assert not odd
+
+
+def is_property(node: ast.FunctionDef) -> bool:
+    names = {ast.unparse(part).split(".")[-1] for part in node.decorator_list}
+    return bool(names & {"property", "cached_property", "lazy", "setter"})

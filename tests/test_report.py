@@ -16,7 +16,7 @@ from sklearn.model_selection import KFold
 
 from blockl0 import L0ClassifierCV, L0RegressorCV
 from blockl0.certificate import single_moves
-from blockl0.certificate.proof import Proof
+from blockl0.certificate.proof import ProofStatus
 from blockl0.certificate.words import VERDICTS, n_subsets
 from blockl0.estimators.linear import seed_of
 from blockl0.path import solve_path
@@ -268,7 +268,7 @@ def test_proofs_end_in_time():
 def test_certificates_say_how_far_they_go():
     point, data = {"k": 2, "support": [0, 1]}, {"columns": 400, "kept": []}
     say = {
-        kind: claims.certificate(Proof(kind, 0.05, 10, 796), point, data, NAMES)
+        kind: claims.certificate(ProofStatus(kind, 0.05, 10, 796), point, data, NAMES)
         for kind in VERDICTS
     }
     assert say["optimal"]["complete"] and "79 800 ways" in say["optimal"]["proven"]
@@ -277,10 +277,12 @@ def test_certificates_say_how_far_they_go():
     assert "not proven" in say["swaps"]["open"] and say["none"]["level"] is None
     assert n_subsets(500, 8) == "about 9.1 × 10¹⁶"
     one, fewer = {"k": 1, "support": [0]}, {"k": 6, "support": [0, 1]}
-    say = [claims.certificate(Proof("optimal"), p, data, NAMES)["short"] for p in (one, fewer)]
+    say = [
+        claims.certificate(ProofStatus("optimal"), p, data, NAMES)["short"] for p in (one, fewer)
+    ]
     assert say[0] == "No other column fits these rows better."
     assert say[1] == "No choice of up to 6 columns fits these rows better."
-    kept = claims.certificate(Proof("optimal"), point, data | {"kept": [1]}, NAMES)
+    kept = claims.certificate(ProofStatus("optimal"), point, data | {"kept": [1]}, NAMES)
     assert kept["short"] == "With the column kept: no other 2 columns fit these rows better."
     assert "there are 399 ways to take 2 of 400 columns" in kept["proven"]
 

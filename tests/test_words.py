@@ -11,7 +11,7 @@ import pytest
 import blockl0
 from blockl0 import OutOfReachError, Status, certify, solve
 from blockl0.certificate import certify_problem, move_search, proof, stationarity, words
-from blockl0.certificate.proof import Choice, Proof, is_better, is_perfect, proof_of
+from blockl0.certificate.proof import Choice, ProofStatus, is_better, is_perfect, proof_of
 from blockl0.problem.problem import as_problem
 from linear_data import Linear
 
@@ -88,7 +88,7 @@ def test_the_report_swallows_nothing_but_out_of_reach(monkeypatch):
     problem = as_problem(X, y, n_nonzero_coefs=3)
     result = solve(X, y, n_nonzero_coefs=3, random_state=0)
     found = prover._Quadratic(problem, prover.objective_at_zero(problem))
-    before, choice = Proof("swaps", n_possible=9), Choice(3, 3, 6)
+    before, choice = ProofStatus("swaps", n_possible=9), Choice(3, 3, 6)
 
     def fail(error):
         def certify_problem(*given, **more):
@@ -147,15 +147,15 @@ def test_the_kind_of_a_proof():
 
 
 def test_a_bound_adds_to_a_proof():
-    swaps = Proof("swaps")
+    swaps = ProofStatus("swaps")
     assert swaps.bounded(0.0).kind == "optimal"
-    assert swaps.bounded(0.1) == Proof("swaps", 0.1)
+    assert swaps.bounded(0.1) == ProofStatus("swaps", 0.1)
     assert swaps.bounded(0.9) == swaps == swaps.bounded(None)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_is_said_at_every_length(kind):
-    known = Proof(kind, None, 10, 18, 0.25, (0,), (4,))
+    known = ProofStatus(kind, None, 10, 18, 0.25, (0,), (4,))
     choice = Choice(3, 3, 9, n_kept=1)
     for text in (
         words.short(known, choice), words.sentence(known, choice),
@@ -169,20 +169,23 @@ def test_every_kind_is_said_at_every_length(kind):
 def test_sentences():
     some, kept = Choice(3, 3, 9), Choice(3, 3, 9, n_kept=1)
     assert (
-        words.sentence(Proof("optimal"), some)
+        words.sentence(ProofStatus("optimal"), some)
         == "Proven: no other 3 columns fit these rows better."
     )
-    assert words.sentence(Proof("optimal"), kept).startswith("Proven: with the column kept, no ")
-    assert words.sentence(Proof("swaps", 0.05), some) == (
+    assert words.sentence(ProofStatus("optimal"), kept).startswith(
+        "Proven: with the column kept, no "
+    )
+    assert words.sentence(ProofStatus("swaps", 0.05), some) == (
         "Proven up to one exchange: exchanging one of the 3 columns for others cannot improve the "
         "fit. Nothing can improve it by more than 5\N{NO-BREAK SPACE}%. Better choices that differ "
         "in more columns may exist."
     )
-    assert words.sentence(Proof("none"), some).endswith("Better choices may exist.")
+    assert words.sentence(ProofStatus("none"), some).endswith("Better choices may exist.")
     assert (
-        words.sentence(Proof("all"), Choice(9, 9, 9)) == "Nothing to choose: all 9 columns are in."
+        words.sentence(ProofStatus("all"), Choice(9, 9, 9))
+        == "Nothing to choose: all 9 columns are in."
     )
-    assert words.sentence(Proof("all"), Choice(0, 0, 9)).startswith("No column is chosen")
+    assert words.sentence(ProofStatus("all"), Choice(0, 0, 9)).startswith("No column is chosen")
 
 
 def test_a_certificate_by_numbers_and_by_names():

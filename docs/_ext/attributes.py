@@ -29,7 +29,7 @@ def list_attributes(
 
 
 def as_list(fields: list[str]) -> list[str]:
-    """An item for each attribute: its names, its type, and what it is."""
+    """Make an item for each attribute: its names, its type, and what it is."""
     found: dict[str, dict[str, list[str]]] = {}
     text: list[str] = []
     for line in fields:

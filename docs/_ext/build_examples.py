@@ -57,7 +57,7 @@ def _read(file: Path, run: bool) -> Example:
 
 
 def _output(file: Path) -> str | None:
-    """What the example prints; None where a package that it needs is missing."""
+    """Capture what the example prints; None if a package that it needs is missing."""
     if "pysindy" in file.stem and importlib.util.find_spec("pysindy") is None:
         logger.info("pysindy is not installed: %s is not run", file.name)
         return None
@@ -78,7 +78,7 @@ def _output(file: Path) -> str | None:
 
 
 def _picture(name: str) -> str | None:
-    """What is drawn for it, relative to a page of the gallery."""
+    """Return the path of its picture, relative to a page of the gallery."""
     drawn = MADE / f"example_{name}.svg"
     return f"../{drawn.relative_to(DOCS).as_posix()}" if drawn.exists() else None
 

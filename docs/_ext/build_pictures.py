@@ -24,7 +24,7 @@ PACKAGE = DOCS.parent / "src" / "blockl0"
 
 
 def fingerprint(*files: Path) -> str:
-    """A hash of these files and of the package."""
+    """Hash these files and the package."""
     digest = hashlib.sha256()
     for file in (*files, *sorted(PACKAGE.rglob("*.py"))):
         digest.update(file.read_bytes())

@@ -52,7 +52,7 @@ class Entry(NamedTuple):
 
 
 def entries(text: str) -> list[Entry]:
-    """What a block of docs/api.md documents."""
+    """Return what a block of docs/api.md documents."""
     module = MODULE.search(text)
     before = module[0] if module else ".. currentmodule:: blockl0"
     return [Entry(found["name"], found[0], before) for found in ENTRY.finditer(text)]

@@ -20,7 +20,7 @@ class Recording:
         self.blocks: list[np.ndarray] = []
 
     def select(self, state: Any, rng: np.random.Generator) -> np.ndarray:
-        """The next block."""
+        """Return the next block."""
         self.blocks.append(self.inner.select(state, rng))
         return self.blocks[-1]
 
@@ -45,7 +45,7 @@ def first_change() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def block() -> Any:
-    """The vector before and after one block; cells of the block have a frame."""
+    """Draw the vector before and after one block; cells of the block have a frame."""
     before, chosen, after = first_change()
     figure, ax = axes(8.0, 2.3)
     bare(ax)
@@ -92,7 +92,7 @@ class SearchTree:
         self._visit((), tuple(range(c.size)), None, 0.5, 0.5, "")
 
     def fit(self, support: tuple[int, ...]) -> float:
-        """The least of ½z'Hz + c'z on a support."""
+        """Return the minimum of ½z'Hz + c'z on a support."""
         if not support:
             return 0.0
         at = list(support)
@@ -118,7 +118,7 @@ class SearchTree:
 
 
 def tree() -> Any:
-    """The tree of a block of six, coordinates with the largest gain first."""
+    """Draw the tree of a block of six, coordinates with the largest gain first."""
     rng = np.random.default_rng(5)
     A = rng.standard_normal((12, 6)) + 0.5 * rng.standard_normal((12, 1))
     c = -A.T @ (A @ np.array([1.6, 0.0, -1.1, 0.0, 0.25, 0.1]) + 0.4 * rng.standard_normal(12))
@@ -186,7 +186,7 @@ def convergence() -> Any:
 
 
 def gains(X: np.ndarray, y: np.ndarray, support: np.ndarray) -> np.ndarray:
-    """The change of the objective by the best swap that brings column i in, for every i, (n,)."""
+    """Compute the change of the objective by the best swap that brings column i in, for every i, (n,)."""
     S = X[:, support]
     K = np.linalg.inv(S.T @ S)
     w = K @ (S.T @ y)

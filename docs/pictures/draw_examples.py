@@ -14,7 +14,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def example(name: str) -> Any:
-    """An example as a module, not run."""
+    """Load an example as a module, without running it."""
     spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -112,7 +112,7 @@ def gene_expression() -> Any:
 
 
 def lorenz_pysindy() -> Any:
-    """The trajectory that the equations are read off."""
+    """Draw the trajectory from which the equations are identified."""
     from scipy.integrate import solve_ivp
 
     lorenz = example("lorenz_pysindy").lorenz
@@ -127,7 +127,7 @@ def lorenz_pysindy() -> Any:
 
 
 def text_features() -> Any:
-    """The twelve words and what they say for and against each class."""
+    """Draw the twelve words and what they say for and against each class."""
     from sklearn.feature_extraction.text import CountVectorizer
 
     from blockl0 import L0Classifier
@@ -152,7 +152,7 @@ def text_features() -> Any:
 
 
 def demo() -> Any:
-    """The best subsets of the diabetes data, every size, all proven."""
+    """Draw the best subsets of the diabetes data, every size, all proven."""
     from sklearn.datasets import load_diabetes
 
     from blockl0 import L0RegressorCV

@@ -19,7 +19,7 @@ WORTH = {
 
 
 def flats(m: int = 500) -> tuple[pd.DataFrame, Any]:
-    """The made table of flats, and their rents."""
+    """Make the table of flats, and their rents."""
     rng = np.random.default_rng(0)
     table = pd.DataFrame(
         {
@@ -65,7 +65,7 @@ def categories() -> Any:
 
 
 def _districts(ax: Any, at: np.ndarray, encoder: Any, model: Any, colour: str, label: str) -> None:
-    """What a model says of the districts, less the mean of all."""
+    """Return the effects of the districts in a model, less their mean."""
     names = encoder.get_feature_names_out().tolist()
     columns = [f"onehotencoder__district_{name}" for name in WORTH]
     effect = np.array([model.coef_[names.index(c)] if c in names else 0.0 for c in columns])
@@ -73,7 +73,7 @@ def _districts(ax: Any, at: np.ndarray, encoder: Any, model: Any, colour: str, l
 
 
 def marketing() -> tuple[pd.DataFrame, Any]:
-    """The made weeks of spend, and their sales."""
+    """Make the weeks of spend, and their sales."""
     rng, weeks = np.random.default_rng(1), np.arange(104)
     season = np.sin(2 * np.pi * weeks / 52)
     tv = 50 + 20 * season + 10 * rng.standard_normal(104)

@@ -10,7 +10,7 @@ INK, ACCENT, GREEN, GREY, PALE = "#1f5fa8", "#d9730d", "#2e7d4f", "#8a8a8a", "#e
 
 
 def axes(width: float = 8.0, height: float = 3.6, **options: Any) -> tuple[Any, Any]:
-    """A figure and its axes, without the frame's top and right."""
+    """Make a figure and its axes, without the frame's top and right."""
     figure, ax = plt.subplots(figsize=(width, height), layout="constrained", **options)
     for one in getattr(ax, "flat", [ax]):
         one.spines[["top", "right"]].set_visible(False)

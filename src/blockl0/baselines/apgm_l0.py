@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.baselines.common import Patience, iterate, lipschitz_estimate
-from blockl0.baselines.pgm_l0 import Count
+from blockl0.baselines.pgm_l0 import L0Penalty
 from blockl0.baselines.proximal_gradient import AcceleratedProximalGradient
 from blockl0.dec.decomposition import starting_point
 from blockl0.methods import method
@@ -47,5 +47,5 @@ def solve_apgm_l0(
     patience = Patience(tol, window)
     w = starting_point(problem, init, rng)
     lipschitz = lipschitz_estimate(problem, rng)
-    method = AcceleratedProximalGradient(problem, Count(problem), w, lipschitz)
+    method = AcceleratedProximalGradient(problem, L0Penalty(problem), w, lipschitz)
     return iterate(method, run, max_iter, patience)

@@ -31,7 +31,7 @@ ROUNDING = 1e-13
 # -- the driver ------------------------------------------------------------------------------------
 
 
-class Method(Protocol):
+class IterativeMethod(Protocol):
     """A method under way, at a feasible point."""
 
     w: Floats
@@ -73,7 +73,7 @@ class Patience:
 
 
 def iterate(
-    method: Method, run: Run, max_iter: Any = None, patience: Patience | None = None
+    method: IterativeMethod, run: Run, max_iter: Any = None, patience: Patience | None = None
 ) -> Result:
     """Advance until the method is done, patience or iterations run out, or the run is stopped."""
     most = np.inf if max_iter is None else check_integer("max_iter", max_iter, low=1)

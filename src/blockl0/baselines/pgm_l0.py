@@ -16,7 +16,7 @@ from blockl0.run import Run
 Floats = NDArray[np.float64]
 
 
-class Count:
+class L0Penalty:
     """h(w) = price·‖w‖₀; kept columns are paid for but never thresholded."""
 
     def __init__(self, problem: Problem) -> None:
@@ -64,5 +64,5 @@ def solve_pgm_l0(
     """
     patience = Patience(tol, window)
     w = starting_point(problem, init, rng)
-    method = ProximalGradient(problem, Count(problem), w, lipschitz_estimate(problem, rng))
+    method = ProximalGradient(problem, L0Penalty(problem), w, lipschitz_estimate(problem, rng))
     return iterate(method, run, max_iter, patience)

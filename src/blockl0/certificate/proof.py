@@ -72,7 +72,7 @@ class Choice(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Proof:
+class ProofStatus:
     """Record of what is known of a point.
 
     Attributes
@@ -116,13 +116,13 @@ class Proof:
             return self.n_tried == self.n_possible
         return self.kind not in ("none", "refuted")
 
-    def bounded(self, gap: float | None) -> Proof:
+    def bounded(self, gap: float | None) -> ProofStatus:
         """Add a gap if it is informative; a gap of zero makes the point optimal."""
         if gap == 0.0 and self.kind != "all":
             return replace(self, kind="optimal", gap=None)
         return replace(self, gap=gap if gap is not None and gap <= TELLING_GAP else None)
 
-    def refuted(self, support: Any, objective: float, better: Any, there: float) -> Proof:
+    def refuted(self, support: Any, objective: float, better: Any, there: float) -> ProofStatus:
         """Record that another point is better, given columns and objectives of both."""
         return replace(
             self,
@@ -134,17 +134,17 @@ class Proof:
         )
 
 
-def proof_of(status: Status, certificate: Any, choice: Choice) -> Proof:
+def proof_of(status: Status, certificate: Any, choice: Choice) -> ProofStatus:
     """Derive what a search has proven from its status and certificate."""
     n_possible = (choice.n_chosen - choice.n_kept) * (choice.n_features - choice.n_chosen)
     if choice.is_given:
-        return Proof("all", n_possible=n_possible)
+        return ProofStatus("all", n_possible=n_possible)
     if status is Status.OPTIMAL:
-        return Proof("optimal", n_possible=n_possible)
+        return ProofStatus("optimal", n_possible=n_possible)
     if certificate is None or not certificate.holds:
-        return Proof("none", n_possible=n_possible)
+        return ProofStatus("none", n_possible=n_possible)
     if certificate.level == 1:
-        return Proof("single", n_possible=n_possible)
+        return ProofStatus("single", n_possible=n_possible)
     # with one column to choose or to leave out, every subset is one exchange away
     kind = "optimal" if choice.is_settled_by(1) else "swaps"
-    return Proof(kind, n_possible=n_possible)
+    return ProofStatus(kind, n_possible=n_possible)

@@ -7,7 +7,7 @@ from math import ceil, comb
 from typing import TYPE_CHECKING
 
 from blockl0.certificate.close_sets import CLOSE
-from blockl0.certificate.proof import SURE, Choice, Proof
+from blockl0.certificate.proof import SURE, Choice, ProofStatus
 from blockl0.result import Status
 from blockl0.text import count, listing, percent
 
@@ -25,7 +25,7 @@ VERDICTS = {
     "refuted": "No: better is known",
     "none": "Searched, not proven",
 }
-"""What is known of a point, by the kind of its `Proof`."""
+"""What is known of a point, by the kind of its `ProofStatus`."""
 ANSWERS = {
     "all": "Nothing to choose",
     "optimal": "No (proven)",
@@ -154,15 +154,15 @@ def supposing(n_kept: int, is_charged: bool = False) -> str:
 # -- proofs ----------------------------------------------------------------------------------------
 
 
-def verdict(proof: Proof) -> str:
+def verdict(proof: ProofStatus) -> str:
     """Name the kind of a proof in a few words."""
     if proof.kind == "tried" and proof.is_complete:
         return "No single exchange helps"
     return VERDICTS[proof.kind]
 
 
-def answer(proof: Proof) -> str:
-    """A few words that answer `question`."""
+def answer(proof: ProofStatus) -> str:
+    """Answer `question` in a few words."""
     if proof.kind == "tried" and proof.is_complete:
         return ANSWERS["swaps"]
     return ANSWERS[proof.kind]
@@ -178,7 +178,7 @@ def question(choice: Choice) -> str:
     return f"Is there a better set of {'up to ' if k < budget else ''}{budget} for these rows?"
 
 
-def short(proof: Proof, choice: Choice) -> str:
+def short(proof: ProofStatus, choice: Choice) -> str:
     """Say what is known, what it is about beside the fit, and how many sets are close."""
     text = _known(proof, choice)
     if proof.kind in ("all", "refuted"):
@@ -190,7 +190,7 @@ def short(proof: Proof, choice: Choice) -> str:
     return text + _close_sets(proof)
 
 
-def _close_sets(proof: Proof) -> str:
+def _close_sets(proof: ProofStatus) -> str:
     """Say how many sets one exchange away are nearly as good."""
     if not proof.n_close:
         return ""
@@ -199,7 +199,7 @@ def _close_sets(proof: Proof) -> str:
     return f" But {proof.n_close} sets that differ in one column are within {WITHIN}."
 
 
-def _known(proof: Proof, choice: Choice) -> str:
+def _known(proof: ProofStatus, choice: Choice) -> str:
     """Say what is known in one sentence."""
     k, budget = choice.n_chosen, choice.budget
     if proof.kind == "all":
@@ -230,7 +230,7 @@ def at_most(gap: float) -> str:
     return percent(max(1, ceil(steps * gap - ROUNDING)) / steps)
 
 
-def sentence(proof: Proof, choice: Choice) -> str:
+def sentence(proof: ProofStatus, choice: Choice) -> str:
     """Combine verdict and knowledge into a line of text."""
     if choice.n_chosen == 0:
         return "No column is chosen: the prediction is the same for all rows."
@@ -248,7 +248,7 @@ def sentence(proof: Proof, choice: Choice) -> str:
     return f"{known} Better choices{more} may exist.{why}"
 
 
-def proven(proof: Proof, choice: Choice, names: Sequence[str]) -> str:
+def proven(proof: ProofStatus, choice: Choice, names: Sequence[str]) -> str:
     """Describe in full what is proven."""
     budget, n = choice.budget, choice.n_features
     if proof.kind == "all":
@@ -274,7 +274,7 @@ def proven(proof: Proof, choice: Choice, names: Sequence[str]) -> str:
     return text
 
 
-def _proven_changes(proof: Proof, choice: Choice) -> str:
+def _proven_changes(proof: ProofStatus, choice: Choice) -> str:
     """Say which changes of a possibly suboptimal point do not help."""
     if proof.kind == "single":
         return (
@@ -297,7 +297,7 @@ def _proven_changes(proof: Proof, choice: Choice) -> str:
     )
 
 
-def left_open(proof: Proof, choice: Choice) -> str:
+def left_open(proof: ProofStatus, choice: Choice) -> str:
     """Say what was searched without proof, or what no proof can cover."""
     if proof.is_optimal:
         return ABOUT_ROWS
@@ -321,7 +321,8 @@ def left_open(proof: Proof, choice: Choice) -> str:
 
 
 def of_search(
-    proof: Proof, choice: Choice, here: float, found: Result, gap: float, chosen: Sequence[str],
+    proof: ProofStatus, choice: Choice, here: float, found: Result, gap: float,
+    chosen: Sequence[str],
     seconds: float,
 ) -> str:  # fmt: skip
     """Describe what an exact search of so many seconds says of a point with this objective.
@@ -344,7 +345,7 @@ def of_search(
     return f"Not proven within {seconds:g} s: {most}; a longer --time-limit may."
 
 
-def _exchange(proof: Proof, names: Sequence[str]) -> str:
+def _exchange(proof: ProofStatus, names: Sequence[str]) -> str:
     def listed(columns: tuple[int, ...]) -> str:
         return listing([f"“{names[j]}”" for j in columns], LISTED)
 

@@ -265,16 +265,16 @@ def _optimal(job: Job, data: Any, problem: Any, w: Any, options: dict[str, Any])
 
 def _judge(problem: Any, support: Any, here: float, found: Any) -> tuple[Any, float]:
     """Return (what an exact search proves of a point, its gap to the lower bound)."""
-    from blockl0.certificate.proof import Proof, is_better, objective_at_zero
+    from blockl0.certificate.proof import ProofStatus, is_better, objective_at_zero
 
     at_zero = objective_at_zero(problem)
     if is_better(found.objective, here, at_zero):
         better = problem.units.of(found.support)
-        known = Proof("none").refuted(support, here, better, found.objective)
+        known = ProofStatus("none").refuted(support, here, better, found.objective)
         return known, (here - found.lower_bound) / here
     # a bound within rounding of the objective leaves no gap
     gap = (here - found.lower_bound) / here if is_better(found.lower_bound, here, at_zero) else 0.0
-    return Proof("none").bounded(gap), gap
+    return ProofStatus("none").bounded(gap), gap
 
 
 def _lines(data: Any, result: dict[str, Any]) -> list[str]:

@@ -39,7 +39,7 @@ MUCH_WIDER = 3.0
 
 
 @dataclass(frozen=True, eq=False)
-class Data:
+class CommandData:
     """The rows of the fit, held-out rows, and the loss for the target."""
 
     table: Table
@@ -131,7 +131,7 @@ def decimal_of(model: Any) -> str | None:
     return data.get("decimal") if isinstance(data, dict) else None
 
 
-def load(job: Job, options: dict[str, Any]) -> Data:
+def load(job: Job, options: dict[str, Any]) -> CommandData:
     """Read the data of a command, and print notes on them."""
     from blockl0.cli.stream import load_in_parts, why_in_parts
 
@@ -155,7 +155,7 @@ def load(job: Job, options: dict[str, Any]) -> Data:
     return data
 
 
-def _load_at_once(job: Job, options: dict[str, Any]) -> Data:
+def _load_at_once(job: Job, options: dict[str, Any]) -> CommandData:
     with job.timed("read"):
         names = ("format", "na", "header", "decimal", "sheet", *DIALECT)
         how = {name: options[name] for name in names}
@@ -175,7 +175,7 @@ def _load_at_once(job: Job, options: dict[str, Any]) -> Data:
     for note in table.notes:
         job.notice(note)
     loss = choose_loss(job, table, options.get("loss"), is_open="loss" in options)
-    return Data(table, loss, X_test, y_test)
+    return CommandData(table, loss, X_test, y_test)
 
 
 def _split(raw: Raw, options: dict[str, Any]) -> Any:
@@ -318,14 +318,14 @@ def _several_loss(job: Job, table: Table, loss: str | None) -> str:
     return loss or NUMBERS
 
 
-def check_size(data: Data, k: int | None, name: str = "-k") -> None:
+def check_size(data: CommandData, k: int | None, name: str = "-k") -> None:
     """Refuse a budget above the number of columns."""
     n = data.n_units
     if k is not None and k > n:
         raise Refused(f"{name} must be at most {n}, the number of columns, got {k}.", DATA)
 
 
-def largest_size(job: Job, data: Data, k: int | None) -> int | None:
+def largest_size(job: Job, data: CommandData, k: int | None) -> int | None:
     """Return the end of a path: the requested one, at most all columns."""
     n = data.n_units
     if k is not None and k > n:
@@ -333,7 +333,7 @@ def largest_size(job: Job, data: Data, k: int | None) -> int | None:
     return None if k is None else min(k, n)
 
 
-def make_estimator(data: Data, options: dict[str, Any], **more: Any) -> Any:
+def make_estimator(data: CommandData, options: dict[str, Any], **more: Any) -> Any:
     """Make an estimator from the options; with `rule` one that chooses the number of columns."""
     import blockl0
 
@@ -352,13 +352,13 @@ def make_estimator(data: Data, options: dict[str, Any], **more: Any) -> Any:
     )  # fmt: skip
 
 
-def costs_of(data: Data, options: dict[str, Any]) -> str | None:
-    """What categories pay for: their coefficients, unless --costs says nothing."""
+def costs_of(data: CommandData, options: dict[str, Any]) -> str | None:
+    """Return the costs of categories: by coefficients, unless --costs is none."""
     costs = options.get("costs", "none")
     return costs if costs != "none" and data.table.groups is not None else None
 
 
-def charge_coefficients(model: Any, data: Data, options: dict[str, Any]) -> None:
+def charge_coefficients(model: Any, data: CommandData, options: dict[str, Any]) -> None:
     """Set the price and the costs of a model of so many columns, where categories pay."""
     if costs_of(data, options) is None:
         return
@@ -373,15 +373,15 @@ def charge_coefficients(model: Any, data: Data, options: dict[str, Any]) -> None
     model.set_params(alpha=priced.alpha, costs=priced.costs)
 
 
-def coefficient_costs(data: Data) -> Any:
-    """The costs of the columns of X, as a fit finds them; None where no category pays."""
+def coefficient_costs(data: CommandData) -> Any:
+    """Compute the costs of the columns of X, as a fit does; None if no category pays."""
     from blockl0.estimators.coefficient_costs import column_costs
     from blockl0.validate import check_groups
 
     return column_costs(data.X, check_groups(data.table.groups, data.X.shape[1]))
 
 
-def check_names(data: Data, options: dict[str, Any]) -> None:
+def check_names(data: CommandData, options: dict[str, Any]) -> None:
     """Check names of columns to keep or bound before anything slow is imported."""
     kept_columns(data.table, options["keep"])
     bounds = bounds_of(data.table, options)
@@ -395,7 +395,7 @@ def check_names(data: Data, options: dict[str, Any]) -> None:
         _check_provable(data, bounds)
 
 
-def _check_provable(data: Data, bounds: Any) -> None:
+def _check_provable(data: CommandData, bounds: Any) -> None:
     """Refuse a proof file before the fit if none can be written."""
     ways = {
         "without --positive and --bounds": bounds is not None,
@@ -411,13 +411,13 @@ def _check_provable(data: Data, bounds: Any) -> None:
         )
 
 
-def check_folds(data: Data, n_folds: int) -> None:
+def check_folds(data: CommandData, n_folds: int) -> None:
     """Refuse more folds than rows."""
     if n_folds > data.X.shape[0]:
         raise Refused(f"--folds must be at most {data.X.shape[0]}, the number of rows.", DATA)
 
 
-def bind(model: Any, data: Data) -> Any:
+def bind(model: Any, data: CommandData) -> Any:
     """Build the problem that an estimator, fitted or not, solves on the training data."""
     return model._problem_for(model._read(data.X, data.y, reset=not hasattr(model, "coef_")))
 

@@ -82,7 +82,7 @@ class Share(click.ParamType):
         return share
 
 
-class Bounds(click.ParamType):
+class BoundsType(click.ParamType):
     """Parameter type: bounds of a column's coefficient, NAME=LOW:HIGH."""
 
     name = "NAME=LOW:HIGH"
@@ -234,7 +234,7 @@ bound_options = _all(
     ),
     click.option(
         "--bounds",
-        type=Bounds(),
+        type=BoundsType(),
         multiple=True,
         help="Bounds of a coefficient, in the units of the table; a side may be empty.",
     ),

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from blockl0.cli.data import COLUMNS, NUMBERS, Data, few_numbers_note, nothing_to_explain
+from blockl0.cli.data import COLUMNS, NUMBERS, CommandData, few_numbers_note, nothing_to_explain
 from blockl0.cli.output import DATA, Job, Refused
 from blockl0.cli.progress import progress
 from blockl0.losses import get_loss
@@ -28,7 +28,7 @@ NOT_IN_PARTS = {
 """Options that need the rows themselves, and why."""
 
 
-class Streamed(Data):
+class Streamed(CommandData):
     """Moments in place of X and y, with the squared loss."""
 
     is_streamed = True

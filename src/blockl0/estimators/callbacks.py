@@ -35,7 +35,7 @@ CallbackSupportMixin: Any = getattr(_callback, "CallbackSupportMixin", _NoCallba
 with_callbacks: Any = getattr(_callback, "with_callbacks", _as_it_is)
 
 
-class Task:
+class FitTask:
     """A task of a fit and its data for callback hooks; without callbacks its methods do nothing.
 
     Parameters
@@ -54,14 +54,14 @@ class Task:
         """Whether any callback listens."""
         return self.context is not None and bool(getattr(self.estimator, "_skl_callbacks", None))
 
-    def part(self, name: str, number: int | None = None, **data: Any) -> Task:
+    def part(self, name: str, number: int | None = None, **data: Any) -> FitTask:
         """Return a task inside this one, numbered if the parts may run at the same time."""
         if self.context is None:
             return self
         context = self.context.subcontext(task_name=name, task_id=number)
-        return Task(self.estimator, context, **(self.data | data))
+        return FitTask(self.estimator, context, **(self.data | data))
 
-    def begin(self, attributes: Any = None) -> Task:
+    def begin(self, attributes: Any = None) -> FitTask:
         """Call the hooks; `attributes`, or a function for them, make a copy that can predict."""
         if self.context is not None:
             self.context.call_on_fit_task_begin(
@@ -114,7 +114,7 @@ class Task:
 @contextmanager
 def fit_task(
     estimator: Any, X: Any, y: Any, weights: Any, n_parts: int | None = None
-) -> Iterator[Task]:
+) -> Iterator[FitTask]:
     """Yield the task of a whole fit, begun before and ended after the block.
 
     Its parts are rounds of a search, of unknown number, or `n_parts` numbered ones.
@@ -127,7 +127,7 @@ def fit_task(
             max_subtasks=n_parts, sequential_subtasks=n_parts is None
         )
     metadata = None if weights is None else {"sample_weight": weights}
-    task = Task(estimator, context, X=X, y=y, metadata=metadata)
+    task = FitTask(estimator, context, X=X, y=y, metadata=metadata)
     task.begin()
     yield task
     task.end({})

@@ -16,7 +16,7 @@ Kind = TypeVar("Kind", bound=type)
 SECTIONS = ("Parameters", "Attributes")
 
 
-class Entry(NamedTuple):
+class ParameterEntry(NamedTuple):
     """One or more parameter names with their description, as indented lines."""
 
     names: tuple[str, ...]
@@ -43,7 +43,7 @@ def shares_entries(*sources: type) -> Callable[[Kind], Kind]:
     return write_out
 
 
-def entries(docstring: str, section: str) -> list[Entry]:
+def entries(docstring: str, section: str) -> list[ParameterEntry]:
     """Parse the entries of a section of a docstring."""
     lines = inspect.cleandoc(docstring).split("\n")
     if section not in lines:
@@ -75,15 +75,17 @@ def _end(lines: list[str], start: int) -> int:
     return len(lines)
 
 
-def _entries(lines: list[str]) -> Iterator[Entry]:
+def _entries(lines: list[str]) -> Iterator[ParameterEntry]:
     starts = [i for i, line in enumerate(lines) if line and not line.startswith(" ")]
     for start, end in pairwise([*starts, len(lines)]):
         names, _, type_ = lines[start].partition(" : ")
         text = "\n".join(lines[start + 1 : end]).rstrip()
-        yield Entry(tuple(names.split(", ")), type_, tuple(text.split("\n")) if text else ())
+        yield ParameterEntry(
+            tuple(names.split(", ")), type_, tuple(text.split("\n")) if text else ()
+        )
 
 
-def _each(entry: Entry, section: str, known: dict[str, str]) -> Iterator[Entry]:
+def _each(entry: ParameterEntry, section: str, known: dict[str, str]) -> Iterator[ParameterEntry]:
     """Yield an entry for each name, from the class that the text refers to, if any."""
     said = re.search(r"[Aa]s in `(\w+)`", " ".join(entry.text))
     source = entries(known.get(said[1], ""), section) if said else []

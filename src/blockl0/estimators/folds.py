@@ -17,7 +17,7 @@ from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 from sklearn.utils.parallel import Parallel, delayed
 
 from blockl0.errors import warn_caller
-from blockl0.estimators.callbacks import Task
+from blockl0.estimators.callbacks import FitTask
 from blockl0.estimators.data import Data, columns_of
 from blockl0.path import Path
 from blockl0.problem.blocks import Blocks
@@ -289,7 +289,7 @@ def score_fold(
     split: Split,
     points: Any,
     seed: int,
-    task: Task,
+    task: FitTask,
     factors: Factors | None = None,
 ) -> FoldScores:
     """Compute the scores of a fold at every point of the path fitted without it."""

@@ -23,7 +23,7 @@ from sklearn.utils.metadata_routing import (
 
 from blockl0.blas import one_blas_thread
 from blockl0.errors import warn_caller
-from blockl0.estimators.callbacks import Task, fit_task, with_callbacks
+from blockl0.estimators.callbacks import FitTask, fit_task, with_callbacks
 from blockl0.estimators.classifier import L0Classifier
 from blockl0.estimators.coefficient_costs import (
     BY_COEFFICIENTS,
@@ -190,8 +190,8 @@ class L0LinearCV(L0Linear):
         return make_splits(self.cv, data.X, data.y, is_classifier(self), seed, **metadata)
 
     def _fit_all(
-        self, data: Data, splits: list[Any], points: Any, seed: int, task: Task, known: Made | None
-    ) -> tuple[Prepared, Path, FoldScores, Task]:
+        self, data: Data, splits: list[Any], points: Any, seed: int, task: FitTask, known: Made | None
+    ) -> tuple[Prepared, Path, FoldScores, FitTask]:
         """Fit the path on all rows and score all folds; with X in blocks in shared passes."""
         if known is not None:
             path = known[1]
@@ -213,13 +213,15 @@ class L0LinearCV(L0Linear):
         prepared, path = known or (prepared, self._path_of(prepared, points, seed))
         return prepared, path, folds, whole
 
-    def _whole_path(self, data: Data, points: Any, seed: int, task: Task) -> tuple[Prepared, Path]:
+    def _whole_path(
+        self, data: Data, points: Any, seed: int, task: FitTask
+    ) -> tuple[Prepared, Path]:
         task.begin()
         prepared = self._prepare(data, None, self.alpha or 0.0)
         return prepared, self._path_of(prepared, points, seed)
 
     def _fold_jobs(
-        self, data: Data, splits: list[Any], points: Any, seed: int, task: Task
+        self, data: Data, splits: list[Any], points: Any, seed: int, task: FitTask
     ) -> list[Any]:
         """Return the arguments of `score_fold` for every fold."""
         factors = fold_factors(self, data, splits)

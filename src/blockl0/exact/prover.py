@@ -17,7 +17,7 @@ from blockl0.exact.unit_bounds import UnitBounds
 from blockl0.exact.unit_data import UnitDataBounds
 from blockl0.exact.watch import NEVER, Watch
 from blockl0.incumbent import Incumbent
-from blockl0.problem.orthogonal import Columns
+from blockl0.problem.orthogonal import UnitLengthColumns
 from blockl0.problem.problem import Problem
 
 Floats = NDArray[np.float64]
@@ -228,7 +228,7 @@ class Prover:
     def _independent(self, bounds: ProductBounds, incumbent: Incumbent) -> list[Node]:
         """Build a root for each part of a problem with dependent columns."""
         problem, frame = self.problem, bounds.frame
-        columns = Columns(problem)
+        columns = UnitLengthColumns(problem)
         live = np.flatnonzero(problem.design.sq_norms(problem.sample_weight) > 0.0)
         parts = independent_parts(
             frame.H,

@@ -23,7 +23,13 @@ from blockl0.exact.support_memory import SupportMemory
 from blockl0.exact.watch import NEVER, Watch
 from blockl0.incumbent import Incumbent
 from blockl0.problem.fits import least_squares_on
-from blockl0.problem.orthogonal import DEPENDENT, EPSILON, Columns, smallest_distance, tolerance_at
+from blockl0.problem.orthogonal import (
+    DEPENDENT,
+    EPSILON,
+    UnitLengthColumns,
+    smallest_distance,
+    tolerance_at,
+)
 from blockl0.problem.problem import Problem
 
 Floats = NDArray[np.float64]
@@ -109,7 +115,7 @@ class ExactSearch:
         self._bound = 0.0
         self._nodes_before, self._first_node, self._n_parts = 0, 0, 0
         self.n_fitted = 0
-        self._data: Columns | None = None
+        self._data: UnitLengthColumns | None = None
         self._memory = SupportMemory()
         self._waiting: list[tuple[float, int, Subproblem]] = []  # a heap ordered by bounds
         self._noted: list[Subproblem] = []
@@ -355,10 +361,10 @@ class ExactSearch:
     # data ------------------------------------------------------------------------------------
 
     @property
-    def data(self) -> Columns:
+    def data(self) -> UnitLengthColumns:
         """The columns themselves, made on first use."""
         if self._data is None:
-            self._data = Columns(self.problem)
+            self._data = UnitLengthColumns(self.problem)
         return self._data
 
     def _are_independent(self, support: Ints) -> bool:

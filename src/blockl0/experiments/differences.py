@@ -8,7 +8,7 @@ from pathlib import Path
 from blockl0.experiments import markup, paper, quantiles
 from blockl0.experiments.cells import STRONG_SHARE, Cell, draw_of
 from blockl0.experiments.profile import Profile
-from blockl0.experiments.quantiles import DEC_CHANGES, Place, Reading, Tally
+from blockl0.experiments.quantiles import DEC_CHANGES, Place, QuantileTally, Reading
 from blockl0.experiments.readings import SHOWN_CHANGES
 from blockl0.experiments.samples import sci, write_csv
 from blockl0.experiments.store import Store
@@ -92,7 +92,7 @@ def _explanation(places: Sequence[Place]) -> str:
 # -- tables ----------------------------------------------------------------------------------------
 
 
-def _tally_cell(found: Tally | None) -> str:
+def _tally_cell(found: QuantileTally | None) -> str:
     if found is None:
         return markup.number("–")
     low, high = min(found.quantiles), max(found.quantiles)
@@ -110,7 +110,7 @@ def _p(value: float | None) -> str:
     return "p &lt; 0.001" if value < 0.001 else f"p = {value:.2g}"
 
 
-def _tally_rows(tallies: Sequence[Tally], readings: Iterable[tuple[str, Reading]]):
+def _tally_rows(tallies: Sequence[QuantileTally], readings: Iterable[tuple[str, Reading]]):
     found = {(t.kind, t.reading): t for t in tallies}
     kinds = [kind for kind in KINDS if any(t.kind == kind for t in tallies)]
     rows = [
@@ -121,7 +121,7 @@ def _tally_rows(tallies: Sequence[Tally], readings: Iterable[tuple[str, Reading]
     return ["", *kinds], rows
 
 
-def _dec_table(tallies: Sequence[Tally]) -> str:
+def _dec_table(tallies: Sequence[QuantileTally]) -> str:
     readings = [(CHANGE_TITLES[name], Reading(dec(change=name))) for name in DEC_CHANGES]
     head, rows = _tally_rows(tallies, readings)
     chosen = ", ".join(f"{kind}: {CHANGE_TITLES[name]}" for kind, name in SHOWN_CHANGES.items())
@@ -135,7 +135,7 @@ def _dec_table(tallies: Sequence[Tally]) -> str:
     return markup.table(head, rows, caption=caption) if rows else ""
 
 
-def _other_table(tallies: Sequence[Tally]) -> str:
+def _other_table(tallies: Sequence[QuantileTally]) -> str:
     readings = [(r.title, r) for r in quantiles.READINGS if not r.label.startswith("DEC")]
     head, rows = _tally_rows(tallies, readings)
     caption = (
@@ -225,7 +225,7 @@ def _csv_row(place: Place) -> list[object]:
     ]  # fmt: skip
 
 
-def _tally_row(found: Tally) -> list[object]:
+def _tally_row(found: QuantileTally) -> list[object]:
     return [
         found.kind, found.reading.title, found.explained, len(found.places), found.expected,
         found.p_value, found.ratio, " ".join(f"{q:.3f}" for q in found.quantiles),

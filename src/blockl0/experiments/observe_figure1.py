@@ -14,7 +14,7 @@ from blockl0.experiments.readings import (
     CLEAN_NOISE,
     NOISE_TITLES,
     TRIED,
-    Choice,
+    ReadingChoice,
     choices,
     mean,
     role_of,
@@ -120,7 +120,7 @@ def _all_counts(
 def _counts(
     ends: Ends,
     profile: Profile,
-    choice: Choice | None,
+    choice: ReadingChoice | None,
     methods: Sequence[str],
     working_sets: Sequence[str],
     holds: Test,

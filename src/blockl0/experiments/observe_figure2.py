@@ -13,7 +13,7 @@ from blockl0.experiments.readings import (
     CLEAN_NOISE,
     NOISE_TITLES,
     NOISE_TOO,
-    Choice,
+    ReadingChoice,
     choices,
     mean,
     role_of,
@@ -124,7 +124,7 @@ def _count(
     points: Points,
     profile: Profile,
     sets: Sequence[str],
-    choice: Choice | None,
+    choice: ReadingChoice | None,
     greedy: Sequence[str],
     holds: Test,
 ) -> tuple[list[bool], int]:

@@ -20,7 +20,7 @@ from blockl0.experiments.readings import (
     NOISE_TITLES,
     NOISE_TOO,
     SHOWN_CHOICE,
-    Choice,
+    ReadingChoice,
     choices,
     role_of,
     under_noise,
@@ -175,14 +175,14 @@ def _dec_counts(values: Values, profile: Profile) -> list[Count]:
     return counts
 
 
-def _reader(choice: Choice) -> Callable[[str], Reading]:
+def _reader(choice: ReadingChoice) -> Callable[[str], Reading]:
     return lambda dataset: Reading(choice.label(dataset))
 
 
 def _one_by_one(values: Values, profile: Profile) -> list[str]:
     """Compare DEC with each of three methods, as in the text and as the printed numbers show."""
-    roles: list[tuple[str, Choice, str, Iterations]] = [
-        ("text", Choice("", "printed"), CLEAN_NOISE, TEXT_ITERATIONS),
+    roles: list[tuple[str, ReadingChoice, str, Iterations]] = [
+        ("text", ReadingChoice("", "printed"), CLEAN_NOISE, TEXT_ITERATIONS),
         ("shown", SHOWN_CHOICE, NOISE_TOO, SHOWN_ITERATIONS),
         *((f"shown, {i} iterations", SHOWN_CHOICE, NOISE_TOO, i) for i in ITERATIONS),
     ]

@@ -58,7 +58,7 @@ def _kind(cell: Cell) -> Kind:
     return cell.dataset, cell.form, cell.method
 
 
-class Progress:
+class ExperimentProgress:
     """Report progress in plain lines now and then.
 
     Parameters
@@ -97,13 +97,13 @@ class Progress:
         return "?" if isnan(seconds) else f"about {duration(seconds)}"
 
 
-class RichProgress(Progress):
+class RichProgress(ExperimentProgress):
     """Report progress as a bar with the time left."""
 
     display = Bar
 
 
-def make_progress(title: str, echo: Callable[[str], Any]) -> Progress:
+def make_progress(title: str, echo: Callable[[str], Any]) -> ExperimentProgress:
     """Return a bar where there is a terminal and rich, plain lines elsewhere."""
     if sys.stdout.isatty():
         try:
@@ -112,4 +112,4 @@ def make_progress(title: str, echo: Callable[[str], Any]) -> Progress:
             pass
         else:
             return RichProgress(title, echo)
-    return Progress(title, echo)
+    return ExperimentProgress(title, echo)

@@ -173,7 +173,7 @@ def kind(dataset: str) -> str:
 
 
 @dataclass(frozen=True)
-class Tally:
+class QuantileTally:
     """Gather the printed numbers of one kind of set among the draws of one reading."""
 
     kind: str
@@ -212,12 +212,12 @@ class Tally:
         return float(np.exp(np.mean([np.log(p.mean / p.printed) for p in self.places])))
 
 
-def tally(places: Sequence[Place]) -> list[Tally]:
+def tally(places: Sequence[Place]) -> list[QuantileTally]:
     """Tally the places for each kind of set and reading."""
     groups: dict[tuple[str, Reading], list[Place]] = {}
     for place in places:
         groups.setdefault((kind(place.dataset), place.reading), []).append(place)
-    return [Tally(*key, tuple(found)) for key, found in groups.items()]
+    return [QuantileTally(*key, tuple(found)) for key, found in groups.items()]
 
 
 def start_losses(dataset: str, n_features: int) -> list[tuple[float, float, float]]:

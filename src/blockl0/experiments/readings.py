@@ -25,7 +25,7 @@ e2006 they decide θ but not the greedy choice, which is taken as on the random 
 
 
 @dataclass(frozen=True)
-class Choice:
+class ReadingChoice:
     """Choose a change of DEC: one on all sets, or one for each kind of set."""
 
     title: str
@@ -38,24 +38,26 @@ class Choice:
         return dec_on(dataset, change, working_set)
 
 
-SHOWN_CHOICE = Choice("DEC as the printed Table 2 shows it", SHOWN_CHANGES)
-SHOWN_SPLIT = Choice(
+SHOWN_CHOICE = ReadingChoice("DEC as the printed Table 2 shows it", SHOWN_CHANGES)
+SHOWN_SPLIT = ReadingChoice(
     "DEC as the printed Table 2 shows it, but greedy coordinates half from the support",
     {name: change.removesuffix("ranked").strip() for name, change in SHOWN_CHANGES.items()},
 )
 """The choice for budgets, about which no printed number says anything: Table 2 has prices."""
 
 
-def choices(changes: Iterable[str], *, is_budget: bool) -> list[Choice]:
+def choices(changes: Iterable[str], *, is_budget: bool) -> list[ReadingChoice]:
     """Return one choice for each change, and the one that the printed numbers show."""
     return [
         SHOWN_CHOICE,
         *([SHOWN_SPLIT] if is_budget else []),
-        *(Choice(f"DEC {CHANGE_TITLES[name]}", name) for name in changes),
+        *(ReadingChoice(f"DEC {CHANGE_TITLES[name]}", name) for name in changes),
     ]
 
 
-def role_of(choice: Choice | None, noise: str | None, *, is_text: bool, is_shown: bool) -> str:
+def role_of(
+    choice: ReadingChoice | None, noise: str | None, *, is_text: bool, is_shown: bool
+) -> str:
     """Return the role of a combination; `is_text`, `is_shown` describe what else is varied.
 
     `noise` is None where the sets have no outliers.

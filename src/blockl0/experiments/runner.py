@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from blockl0.experiments.cells import Cell, compute, is_e2006
-from blockl0.experiments.progress import Progress
+from blockl0.experiments.progress import ExperimentProgress
 from blockl0.experiments.store import Store
 
 
-def run_cells(cells: Sequence[Cell], store: Store, jobs: int, progress: Progress) -> None:
+def run_cells(cells: Sequence[Cell], store: Store, jobs: int, progress: ExperimentProgress) -> None:
     """Compute the cells that the store lacks.
 
     The objectives do not depend on `jobs`; the seconds do.

@@ -21,7 +21,7 @@ HEAD = (
 
 
 @dataclass(frozen=True)
-class Entry:
+class Table2Entry:
     """Hold one number of the table, and the printed one where there is one."""
 
     dataset: str
@@ -60,7 +60,7 @@ def problem_cells(profile: Profile, dataset: str, price: float, method: str) -> 
     return starts(dataset, method, "price", price, seeds, draw)
 
 
-def collect(store: Store, profile: Profile) -> list[Entry]:
+def collect(store: Store, profile: Profile) -> list[Table2Entry]:
     """Collect all finished numbers."""
     entries = []
     for dataset in profile.all_sets:
@@ -72,7 +72,7 @@ def collect(store: Store, profile: Profile) -> list[Entry]:
             }
             ranks = places({method: sample.objective for method, sample in found.items()})
             entries += [
-                Entry(
+                Table2Entry(
                     dataset, price, method, sample, ranks[method],
                     paper.OBJECTIVES.get((dataset.removesuffix("N"), price, method)),
                 )
@@ -110,7 +110,7 @@ def write(store: Store, profile: Profile, out: Path) -> str:
     return markup.section(NAME, TITLE, markup.table(head, rows, caption=caption))
 
 
-def _html_cell(entry: Entry | None) -> str:
+def _html_cell(entry: Table2Entry | None) -> str:
     if entry is None:
         return markup.number("–")
     if entry.printed is None or entry.ratio is None:
@@ -121,7 +121,7 @@ def _html_cell(entry: Entry | None) -> str:
     return markup.number(sci(entry.ours.objective), *below, place=entry.place)
 
 
-def _csv_row(entry: Entry) -> list[object]:
+def _csv_row(entry: Table2Entry) -> list[object]:
     ours, printed = entry.ours, entry.printed
     return [
         entry.dataset, entry.price, entry.method, len(ours.objectives), ours.objective,

@@ -32,7 +32,7 @@ HEAD = (
 
 
 @dataclass(frozen=True)
-class Entry:
+class Table3Entry:
     """Hold the seconds of one method on one set, over all prices and starts."""
 
     dataset: str
@@ -61,7 +61,7 @@ def cells(profile: Profile) -> list[Cell]:
     return table2.cells(profile)
 
 
-def collect(store: Store, profile: Profile) -> list[Entry]:
+def collect(store: Store, profile: Profile) -> list[Table3Entry]:
     """Collect all finished times."""
     entries = []
     for dataset in profile.all_sets:
@@ -74,7 +74,7 @@ def collect(store: Store, profile: Profile) -> list[Entry]:
             sample = gather(store, wanted)
             if sample is not None:
                 printed = paper.SECONDS.get((dataset, method))
-                entries.append(Entry(dataset, method, sample.seconds, printed))
+                entries.append(Table3Entry(dataset, method, sample.seconds, printed))
     return entries
 
 
@@ -101,7 +101,7 @@ def write(store: Store, profile: Profile, out: Path) -> str:
     )
 
 
-def _in_words(entries: Sequence[Entry]) -> str:
+def _in_words(entries: Sequence[Table3Entry]) -> str:
     """Restate the paper's sentences about its times with our numbers, without a verdict."""
     ours = {entry.dataset: entry for entry in entries if entry.method == dec()}
     ratios = [
@@ -121,7 +121,7 @@ def _in_words(entries: Sequence[Entry]) -> str:
     )
 
 
-def _html_cell(entry: Entry | None) -> str:
+def _html_cell(entry: Table3Entry | None) -> str:
     if entry is None:
         return markup.number("–")
     below = []
@@ -133,7 +133,7 @@ def _html_cell(entry: Entry | None) -> str:
     return markup.number(f"{short(entry.mean)} ± {short(entry.std)}", *below)
 
 
-def _csv_row(entry: Entry) -> list[object]:
+def _csv_row(entry: Table3Entry) -> list[object]:
     printed = entry.printed
     return [
         entry.dataset, entry.method, len(entry.seconds), entry.mean, entry.std, max(entry.seconds),

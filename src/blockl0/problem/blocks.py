@@ -26,7 +26,7 @@ from blockl0.storage.carried import Bag, Ranking, kernel_carry
 from blockl0.storage.pass_batcher import PassBatcher
 from blockl0.storage.scans import Scans
 from blockl0.storage.source import SomeRows, Source
-from blockl0.storage.summary import FAR, Summary, centre
+from blockl0.storage.summary import FAR, ColumnSummary, centre
 from blockl0.validate import refuse_entry
 
 Floats = NDArray[np.float64]
@@ -60,7 +60,7 @@ def stored(X: Any, memory_limit: float | None = None) -> Any:
 class Known(NamedTuple):
     """A summary of all columns, with the target and weights it was computed for."""
 
-    summary: Summary
+    summary: ColumnSummary
     y: Floats | None
     weights: Floats | None
 
@@ -168,7 +168,7 @@ class Blocks(Design):
         return result
 
     def look(self, y: Floats | None = None, weights: Floats | None = None) -> None:
-        """Read X once: reject its first invalid entry and remember a `Summary`."""
+        """Read X once: reject its first invalid entry and remember a `ColumnSummary`."""
         if self._is_known_for(y, weights):
             return
         n, whole, bad = self.shape[1], {}, []
@@ -176,12 +176,12 @@ class Blocks(Design):
             if found.bad is not None:
                 column, row, value = found.bad
                 bad.append((int(np.arange(n)[part][column]), row, value))
-            for name, values in zip(Summary._fields[:-1], found[:-1], strict=True):
+            for name, values in zip(ColumnSummary._fields[:-1], found[:-1], strict=True):
                 whole.setdefault(name, np.empty(n, dtype=values.dtype))[part] = values
         if bad:
             column, row, value = min(bad)
             refuse_entry("X", value, f"column {column}, row {row}")
-        self._known = Known(Summary(**whole), y, weights)
+        self._known = Known(ColumnSummary(**whole), y, weights)
 
     def _is_known_for(self, y: Floats | None, weights: Floats | None) -> bool:
         known = self._known
@@ -208,7 +208,7 @@ class Blocks(Design):
         summary = self._summary()
         return summary.low.copy(), summary.high.copy()
 
-    def _summary(self) -> Summary:
+    def _summary(self) -> ColumnSummary:
         """Return the summary, for whichever weights it was made."""
         if self._known is None:
             self.look()
@@ -433,12 +433,12 @@ def kernel_matvec(block: Block, v: Floats) -> Floats:
     return block.matvec(v)
 
 
-def kernel_summary(block: Block, y: Floats | None, weights: Floats | None) -> Summary:
+def kernel_summary(block: Block, y: Floats | None, weights: Floats | None) -> ColumnSummary:
     """Return the summary of a block."""
     return block.summary(y, weights)
 
 
-def first_gains(summary: Summary) -> Floats:
+def first_gains(summary: ColumnSummary) -> Floats:
     """Score each column by how much it lowers the objective as the first one entered.
 
     One row with an intercept, one without; negative, so that lower is better.

@@ -89,7 +89,7 @@ class Descending(Protocol):
         ...
 
 
-class Squares:
+class BoundedSquares:
     """½‖b − Ax‖² with unit columns A, by orthogonal factorizations of the free ones.
 
     If free columns depend on each other, some of them stay where they are, as in `least_squares`.
@@ -204,7 +204,7 @@ def bounded_least_squares(A: Floats, B: Floats, low: Floats, high: Floats) -> tu
     A, B = R[:, :k], R[:, k:]
     V, status = bounded_minimum(products(A), A.T @ B, low, high)
     for c in range(B.shape[1]):
-        function = Squares(A, B[:, c])
+        function = BoundedSquares(A, B[:, c])
         V[:, c], status[:, c] = descend_within(function, low, high, V[:, c], status[:, c])
     return V, status
 
@@ -216,7 +216,7 @@ def no_bound_holds_back(A: Floats, b: Floats, low: Floats, high: Floats, x: Floa
     """
     is_free = (low < x) & (x < high)
     held = np.flatnonzero(~is_free & (low < high))
-    pulls = Squares(A, b, 4.0 * OPERATIONS).pulls(x, np.flatnonzero(is_free), held)
+    pulls = BoundedSquares(A, b, 4.0 * OPERATIONS).pulls(x, np.flatnonzero(is_free), held)
     return not (np.where(x[held] <= low[held], pulls, -pulls) > 0.0).any()
 
 

@@ -71,7 +71,7 @@ class Descent(NamedTuple):
     is_done: bool
 
 
-class Part(ABC):
+class SupportLoss(ABC):
     """The smooth part on some columns A, each in units of its largest curvature.
 
     A point v is (a,), or (a, C − 1) in contrasts of C classes.
@@ -203,13 +203,13 @@ class Local(ABC):
         return seen if length > 0.0 else self
 
 
-def start_of(part: Part, v: Floats) -> Any:
+def start_of(part: SupportLoss, v: Floats) -> Any:
     """Return the point v to start from, or zero if the objective is higher at v."""
     there = part.at(v)
     return there if there.value <= part.at_zero or not v.any() else part.at(0.0 * v)
 
 
-def descend(part: Part, local: Any, target: float, max_steps: int) -> Descent:
+def descend(part: SupportLoss, local: Any, target: float, max_steps: int) -> Descent:
     """Take Newton steps while they help, or until the target is provably out of reach."""
     begun, mix = part.begin(local, target, max_steps), 1.0
     if begun is not None:

@@ -127,7 +127,7 @@ class Design(ABC):
         """
         for part in self.parts():
             look()
-            yield part, kernel(Part(self, part), *shared, *(a[..., part] for a in split))
+            yield part, kernel(DesignPart(self, part), *shared, *(a[..., part] for a in split))
 
     def scan_for(
         self, ranking: Callable[[Any], Floats], kernel: Callable[..., Any], *shared: Any,
@@ -217,7 +217,7 @@ class Design(ABC):
         return np.zeros(self.shape[1], dtype=np.bool_)
 
 
-class Part(Block):
+class DesignPart(Block):
     """A slice of the columns of a design, as a block."""
 
     def __init__(self, design: Design, part: slice) -> None:

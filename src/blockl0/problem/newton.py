@@ -13,7 +13,7 @@ from blockl0.problem.descent import (
     MAX_STEPS,
     Descent,
     Local,
-    Part,
+    SupportLoss,
     descend,
     newton_direction,
     start_of,
@@ -90,7 +90,7 @@ def minimize_on(
     return Fit(point, found.value, free if many else float(free), found.least)
 
 
-def _descend(part: Part, start: Any, target: float, n_free: int) -> Descent:
+def _descend(part: SupportLoss, start: Any, target: float, n_free: int) -> Descent:
     """Descend from a point; if kinks make that slow, follow a path of decreasing ridges."""
     if not part.has_kinks:
         return descend(part, start, target, MAX_STEPS)
@@ -107,7 +107,7 @@ def _descend(part: Part, start: Any, target: float, n_free: int) -> Descent:
     return descend(part, part.at(found.v), target, MAX_STEPS)
 
 
-class Restricted(Part):
+class Restricted(SupportLoss):
     """A loss of one predictor on some columns, the intercept first."""
 
     has_kinks = True  # true of some losses; the others hardly ever take that long

@@ -245,7 +245,7 @@ def tolerance_at(problem: Problem, w: Floats, objective: float | None = None) ->
     return TIE_TOLERANCE * objective + rounding_of(problem, w, smooth)
 
 
-class Columns:
+class UnitLengthColumns:
     """All columns of a squared-loss problem, weighted, ridge included, of length 1.
 
     A tall matrix is reduced to a triangular factor once, so later operations cost O(n) rows.

@@ -20,7 +20,7 @@ from blockl0.problem.descent import (
     MAX_STEPS,
     Descent,
     Local,
-    Part,
+    SupportLoss,
     descend,
     newton_direction,
     start_of,
@@ -41,7 +41,7 @@ the actual share is about its square, as the last Newton steps converge quadrati
 """
 
 
-class SoftmaxPart(Part):
+class SoftmaxPart(SupportLoss):
     """The softmax loss on some columns, the intercept first; points are (a, C − 1)."""
 
     def __init__(
@@ -92,13 +92,13 @@ class SoftmaxPart(Part):
 
 
 def begin_mixed(
-    part: Part, Q: Floats, y: Any, ridge: Floats, local: Local, target: float, max_steps: int
+    part: SupportLoss, Q: Floats, y: Any, ridge: Floats, local: Local, target: float, max_steps: int
 ) -> Descent | None:
     """Take steps of the softmax loss in compiled code; return None if they are large.
 
     Parameters
     ----------
-    part : Part
+    part : SupportLoss
         With columns A, (m, a).
     Q : ndarray (C, q)
         Maps contrasts to predictors of the classes, as those of `local` are if it has one per

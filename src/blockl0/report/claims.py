@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from blockl0.certificate import words
-from blockl0.certificate.proof import Choice, Proof
+from blockl0.certificate.proof import Choice, ProofStatus
 
 MARKS = {
     "all": "proven", "optimal": "proven", "pairs": "partly", "swaps": "partly", "single": "partly",
@@ -17,7 +17,7 @@ LEVELS = {"all": "n", "optimal": "n", "pairs": 4, "swaps": 2, "tried": 2, "singl
 
 
 def certificate(
-    proof: Proof, point: dict[str, Any], data: dict[str, Any], names: Sequence[str],
+    proof: ProofStatus, point: dict[str, Any], data: dict[str, Any], names: Sequence[str],
     has_ridge: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
     """Make the record of a point."""
@@ -41,7 +41,7 @@ def certificate(
     }
 
 
-def _given(proof: Proof, choice: Choice, text: str) -> str:
+def _given(proof: ProofStatus, choice: Choice, text: str) -> str:
     """Add the conditions of a claim."""
     if not (choice.n_kept or choice.price) or proof.kind in ("all", "refuted", "none"):
         return text

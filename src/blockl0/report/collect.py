@@ -30,7 +30,7 @@ from blockl0.losses import get_loss
 from blockl0.problem.sparsity import Sparsity
 from blockl0.report import claims, proof, recipes, words
 from blockl0.report.about import about
-from blockl0.report.folds import Folds, Task, cross_validate, splits_of
+from blockl0.report.folds import Folds, ReportTask, cross_validate, splits_of
 from blockl0.report.listed import Listed, listed
 from blockl0.report.plain import clean, compact, ratio
 from blockl0.ridge import AUTO, read_ridge
@@ -175,7 +175,7 @@ def make_report(
     n_paths = 1 + len(splits) + n_halves
     share = None if time_limit is None else seconds / (n_paths + 1)
     structure = _structure(names, feature_groups, bounds, positive) | {"costs": costs}
-    task = Task(X, y, loss, n_nonzero_coefs, ridge, keep, effort, random_state, share, structure)
+    task = ReportTask(X, y, loss, n_nonzero_coefs, ridge, keep, effort, random_state, share, structure)
     tell = _teller(progress, n_paths + 2)
     tell(0, "the path on all rows")
     model = task.fit()
@@ -205,7 +205,7 @@ class Facts:
     are ever chosen.
     """
 
-    task: Task
+    task: ReportTask
     model: Any
     folds: Folds
     again: ChosenAgain
@@ -229,7 +229,7 @@ class Facts:
 
 
 def _facts(
-    task: Task, model: Any, folds: Folds, again: ChosenAgain, names: list[str], target: str,
+    task: ReportTask, model: Any, folds: Folds, again: ChosenAgain, names: list[str], target: str,
     references: Mapping[str, str] | None,
 ) -> Facts:  # fmt: skip
     data = task.data(model)
@@ -420,7 +420,7 @@ def _assemble(
     points: list[dict[str, Any]],
     choices: dict[str, int],
     start: int,
-    proofs: list[proof.Proof],
+    proofs: list[proof.ProofStatus],
 ) -> dict[str, Any]:
     """Assemble everything, with the sentences that the page shows."""
     task, path = facts.task, facts.model.path_

@@ -35,7 +35,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class ReportTask:
     """The data and how to fit them."""
 
     X: Any
@@ -145,7 +145,7 @@ def splits_of(cv: Any, X: Any, y: Any, loss: Any, random_state: int) -> list[Spl
 
 
 def cross_validate(
-    task: Task,
+    task: ReportTask,
     model: Any,
     splits: list[Split],
     n_jobs: int | None,

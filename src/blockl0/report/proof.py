@@ -10,7 +10,7 @@ from blockl0.certificate import certify_problem
 from blockl0.certificate.close_sets import count_close
 from blockl0.certificate.proof import (
     Choice,
-    Proof,
+    ProofStatus,
     is_better,
     is_perfect,
     objective_at_zero,
@@ -35,7 +35,7 @@ MOST_ENTRIES = 20_000_000
 """Entries of X up to which all exchanges of two columns are tried."""
 
 
-def prove(problem: Any, path: Any, start: int, time_limit: float | None) -> list[Proof]:
+def prove(problem: Any, path: Any, start: int, time_limit: float | None) -> list[ProofStatus]:
     """Prove every point, the chosen one first, then those around it."""
     deadline = time.perf_counter() + (SECONDS if time_limit is None else time_limit)
     n, n_kept, has_ridge = problem.n_units, problem.keep.size, problem.ridge > 0.0
@@ -77,7 +77,9 @@ class _Prover:
         self.problem, self.at_zero = problem, at_zero
         self.is_hopeful, self.failed_at = may_prove(problem), problem.n_features
 
-    def improve(self, proof: Proof, result: Result, choice: Choice, deadline: float) -> Proof:
+    def improve(
+        self, proof: ProofStatus, result: Result, choice: Choice, deadline: float
+    ) -> ProofStatus:
         """Improve the proof of a point until the deadline."""
         if self.is_hopeful and choice.budget < self.failed_at:
             proof = self.search(proof, result, choice, deadline)
@@ -85,7 +87,9 @@ class _Prover:
             return proof
         return self.try_changes(proof, result, choice, deadline)
 
-    def search(self, proof: Proof, result: Result, choice: Choice, deadline: float) -> Proof:
+    def search(
+        self, proof: ProofStatus, result: Result, choice: Choice, deadline: float
+    ) -> ProofStatus:
         """Run a short exact search on a point."""
         problem = replace(self.problem, sparsity=Sparsity(choice.price, choice.budget))
         left = 0.5 * (deadline - time.perf_counter())
@@ -105,13 +109,17 @@ class _Prover:
             self.failed_at = choice.budget
         return proof
 
-    def refuted(self, proof: Proof, result: Result, better: Any, objective: float) -> Proof:
+    def refuted(
+        self, proof: ProofStatus, result: Result, better: Any, objective: float
+    ) -> ProofStatus:
         """Record that a point is not optimal, with entering and leaving units."""
         units = self.problem.units
         here = units.of(result.support)
         return proof.refuted(here, result.objective, units.support(better), objective)
 
-    def try_changes(self, proof: Proof, result: Result, choice: Choice, deadline: float) -> Proof:
+    def try_changes(
+        self, proof: ProofStatus, result: Result, choice: Choice, deadline: float
+    ) -> ProofStatus:
         """Prove which changes of a point do not help."""
         raise NotImplementedError
 
@@ -124,14 +132,18 @@ class _Quadratic(_Prover):
         is_small = problem.n_samples * problem.n_features <= MOST_ENTRIES
         self.has_pairs = is_small and problem.is_plain
 
-    def try_changes(self, proof: Proof, result: Result, choice: Choice, deadline: float) -> Proof:
+    def try_changes(
+        self, proof: ProofStatus, result: Result, choice: Choice, deadline: float
+    ) -> ProofStatus:
         """Try exchanges of two columns."""
         if proof.kind != "swaps" or not self.has_pairs:
             return proof
         problem = replace(self.problem, sparsity=Sparsity(choice.price, choice.budget))
         return self.try_pairs(proof, result, choice, problem)
 
-    def try_pairs(self, proof: Proof, result: Result, choice: Choice, problem: Any) -> Proof:
+    def try_pairs(
+        self, proof: ProofStatus, result: Result, choice: Choice, problem: Any
+    ) -> ProofStatus:
         """Try all exchanges of two columns, if within reach."""
         try:
             pairs = certify_problem(problem, result.coef, level=4)
@@ -150,7 +162,9 @@ class _Trials(_Prover):
         super().__init__(problem, at_zero)
         self.fits = make_fits(problem)  # independent of price and budget
 
-    def try_changes(self, proof: Proof, result: Result, choice: Choice, deadline: float) -> Proof:
+    def try_changes(
+        self, proof: ProofStatus, result: Result, choice: Choice, deadline: float
+    ) -> ProofStatus:
         """Try exchanges of one column; for groups and bounds the search has tried them."""
         if not self.problem.is_plain:
             return proof

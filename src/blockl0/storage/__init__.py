@@ -18,17 +18,17 @@ from blockl0.storage.engine import Engine, InOrder, ReadAhead
 from blockl0.storage.memmap import by_columns
 from blockl0.storage.openers import opened
 from blockl0.storage.source import ArraySource, Source
-from blockl0.storage.summary import Summary
+from blockl0.storage.summary import ColumnSummary
 
 __all__ = [
     "ArrayBlock",
     "ArraySource",
     "Block",
+    "ColumnSummary",
     "Engine",
     "InOrder",
     "ReadAhead",
     "Source",
-    "Summary",
     "View",
     "by_columns",
     "open_bed",

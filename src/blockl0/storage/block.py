@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.storage.entry_changes import Table, changes_at, sent_table
-from blockl0.storage.summary import Summary, summarize
+from blockl0.storage.summary import ColumnSummary, summarize
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -113,7 +113,7 @@ class Block(ABC):
                 result += self.fetched(self.seen(part) @ self.sent(v[part]))
         return result
 
-    def summary(self, y: Floats | None, weights: Floats | None) -> Summary:
+    def summary(self, y: Floats | None, weights: Floats | None) -> ColumnSummary:
         """Summarize the columns in a single read, before a search; O(mc)."""
         return summarize(self, y, weights)
 

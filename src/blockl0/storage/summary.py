@@ -20,7 +20,7 @@ FAR = 64.0
 """Columns whose mean is this many spreads from zero would lose two digits in products."""
 
 
-class Summary(NamedTuple):
+class ColumnSummary(NamedTuple):
     """Statistics of c columns from a single read; sums are weighted, by default with ones.
 
     Attributes
@@ -58,8 +58,8 @@ class Summary(NamedTuple):
         """Whether a centred column is zero, (c,)."""
         return self.is_constant | (self.centred_squares == 0.0)
 
-    def scaled(self, scale: Floats) -> Summary:
-        """The summary of the columns times positive numbers, (c,)."""
+    def scaled(self, scale: Floats) -> ColumnSummary:
+        """Return the summary of the columns multiplied by positive numbers, (c,)."""
         by_one, by_two = (
             {name: getattr(self, name) * factor for name in names}
             for names, factor in (
@@ -69,7 +69,7 @@ class Summary(NamedTuple):
         )
         return self._replace(**by_one, **by_two)
 
-    def of_centred(self) -> Summary:
+    def of_centred(self) -> ColumnSummary:
         """Return the summary of the centred columns, with centred y."""
         zero, is_flat = np.zeros_like(self.means), self.is_flat
         low, high, squares, products = (
@@ -79,11 +79,11 @@ class Summary(NamedTuple):
                 self.centred_squares, self.centred_products,
             )
         )  # fmt: skip
-        return Summary(low, high, squares, products, zero, zero, squares, products,
+        return ColumnSummary(low, high, squares, products, zero, zero, squares, products,
                        np.zeros_like(is_flat), np.zeros_like(is_flat))  # fmt: skip
 
 
-def summarize(block: Block, y: Floats | None, weights: Floats | None) -> Summary:
+def summarize(block: Block, y: Floats | None, weights: Floats | None) -> ColumnSummary:
     """Summarize any block from its columns, a few at a time."""
     m = block.shape[0]
     ones = np.ones(m) if weights is None else weights
@@ -109,10 +109,10 @@ def centre(y: Floats, weights: Floats | None) -> tuple[Floats, float, float]:
     return y - rest, mean, rest
 
 
-def joined(parts: list[Summary]) -> Summary:
+def joined(parts: list[ColumnSummary]) -> ColumnSummary:
     """Join summaries of consecutive columns, without bad entries."""
     fields: list[Any] = list(zip(*(part[:-1] for part in parts), strict=True))
-    return Summary(*(np.concatenate(field) for field in fields))  # pyright: ignore[reportArgumentType]
+    return ColumnSummary(*(np.concatenate(field) for field in fields))  # pyright: ignore[reportArgumentType]
 
 
 class Sums(NamedTuple):
@@ -126,7 +126,7 @@ class Sums(NamedTuple):
     used: Any
 
 
-def _summary_of(block: Block, part: slice, given: Sums) -> Summary:
+def _summary_of(block: Block, part: slice, given: Sums) -> ColumnSummary:
     """Summarize some columns of a block.
 
     Where the mean is at most one spread, centring a sum by a difference loses at most one or two
@@ -152,7 +152,7 @@ def _summary_of(block: Block, part: slice, given: Sums) -> Summary:
             (means, rests, centred, centred_products, is_far, is_constant), own, strict=True
         ):
             whole[some] = values
-    return Summary(low, high, squares, products, means, rests, centred, centred_products,
+    return ColumnSummary(low, high, squares, products, means, rests, centred, centred_products,
                    is_far, is_constant)  # fmt: skip
 
 
@@ -188,10 +188,10 @@ def is_refused(low: Floats, high: Floats) -> Bools:
     return ~((high <= LARGEST_ENTRY) & (low >= -LARGEST_ENTRY))
 
 
-def refused_summary(low: Floats, high: Floats, bad: tuple[int, int, float]) -> Summary:
+def refused_summary(low: Floats, high: Floats, bad: tuple[int, int, float]) -> ColumnSummary:
     """Return a placeholder summary of columns with a bad entry."""
     rest: list[Any] = [np.zeros(low.size)] * 6 + [np.zeros(low.size, dtype=np.bool_)] * 2
-    return Summary(low, high, *rest)._replace(bad=bad)
+    return ColumnSummary(low, high, *rest)._replace(bad=bad)
 
 
 def first_bad(X: Floats, start: int) -> tuple[int, int, float]:

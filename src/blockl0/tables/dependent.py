@@ -27,7 +27,7 @@ VISIBLE = 1e-6
 """Smallest coefficient, for unit columns, that counts as a contribution."""
 
 
-class Factor(NamedTuple):
+class CentredFactor(NamedTuple):
     """Triangular factor of centred columns and targets, in place of the rows.
 
     Attributes
@@ -77,7 +77,11 @@ def dependent_in_factor(
 
 
 def _said(
-    factor: Factor, used: list[int], names: Sequence[str], targets: Sequence[str], n_rows: int
+    factor: CentredFactor,
+    used: list[int],
+    names: Sequence[str],
+    targets: Sequence[str],
+    n_rows: int,
 ) -> Iterator[str]:
     """Yield the notes, by a factor of the columns."""
     if not _are_independent(factor.R):
@@ -105,13 +109,13 @@ def _determined(R: Floats, used: list[int], names: Sequence[str]) -> str:
     )
 
 
-def _is_sum(factor: Factor, j: int) -> bool:
+def _is_sum(factor: CentredFactor, j: int) -> bool:
     """Return whether the columns leave nothing of a target but rounding."""
     t, n = factor.T[:, j], len(factor.R)
     return float(np.linalg.norm(t[n:])) <= WRITTEN * float(np.linalg.norm(t))
 
 
-def _sum_of(factor: Factor, j: int, used: list[int], names: Sequence[str]) -> str | None:
+def _sum_of(factor: CentredFactor, j: int, used: list[int], names: Sequence[str]) -> str | None:
     """Return the few columns that add up to a target; None where there are none."""
     R, t = factor.R, factor.T[: len(factor.R), j]
     size = float(np.linalg.norm(t))
@@ -138,17 +142,17 @@ def _columns(names: Sequence[str], features: Sequence[Feature] | None) -> list[i
     return [j for j in range(len(names)) if j not in set(last.values())]
 
 
-def _factor(X: Floats, Y: Floats) -> Factor:
+def _factor(X: Floats, Y: Floats) -> CentredFactor:
     """Factor the columns and targets, centred."""
     return _factored(X - X.mean(axis=0), Y - Y.mean(axis=0))
 
 
-def _factored(A: Floats, B: Floats) -> Factor:
+def _factored(A: Floats, B: Floats) -> CentredFactor:
     """Factor centred columns and targets."""
     n, sizes = A.shape[1], np.sqrt(np.einsum("ij,ij->j", A, A))
     sizes[sizes == 0.0] = 1.0
     whole: Any = np.linalg.qr(np.column_stack([A / sizes, B]), mode="r")
-    return Factor(whole[:n, :n], whole[:, n:], sizes)
+    return CentredFactor(whole[:n, :n], whole[:, n:], sizes)
 
 
 def _are_independent(R: Floats) -> bool:
