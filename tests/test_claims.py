@@ -22,7 +22,7 @@ from blockl0.experiments.cells import Cell
 from blockl0.experiments.claims import Count, Observation
 from blockl0.experiments.profile import FULL, Profile
 from blockl0.experiments.quantiles import Place, Reading, chance, tally
-from blockl0.experiments.readings import SHOWN_CHANGES, Choice, under_noise
+from blockl0.experiments.readings import SHOWN_CHANGES, under_noise
 from blockl0.experiments.store import Store
 from blockl0.experiments.variants import CHANGES, GREEDY, GREEDY_UNIT, dec, dec_on
 
@@ -204,7 +204,7 @@ def test_the_noise_of_random_sets_alone_is_read_in_two_ways():
 def test_every_kind_of_set_has_a_change_that_the_print_supports():
     for name in FULL.all_sets:
         change = SHOWN_CHANGES[quantiles.kind(name)]
-        assert Choice("", SHOWN_CHANGES).label(name, "R2G2") == dec("R2G2", change)
+        assert ReadingChoice("", SHOWN_CHANGES).label(name, "R2G2") == dec("R2G2", change)
         assert change in CHANGES
     used = {*figure1.END_CHANGES} & {*figure2.DEC_CHANGES} & {*quantiles.DEC_CHANGES}
     assert {*SHOWN_CHANGES.values(), "printed"} <= used

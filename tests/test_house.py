@@ -205,3 +205,31 @@ def test_docstrings_of_functions_begin_with_a_verb(room):
 def is_property(node: ast.FunctionDef) -> bool:
     names = {ast.unparse(part).split(".")[-1] for part in node.decorator_list}
     return bool(names & {"property", "cached_property", "lazy", "setter"})
+
+
+def test_the_glossary_has_words_of_the_code():
+    text = (Path(__file__).parents[1] / "docs" / "glossary.md").read_text(encoding="utf-8")
+    words = re.findall(r"^\| ([a-z][a-z -]*) \| (.*) \|$", text, re.M)[1:]
+    assert 25 <= len(words) <= 40 and [word for word, _ in words] == sorted(w for w, _ in words)
+    used = {name.lower().replace("_", "") for name in identifiers()}
+    unused = [w for w, _ in words if not any(re.sub(r"[ -]", "", w) in name for name in used)]
+    assert not unused
+    assert not [
+        meaning for _, meaning in words if not re.fullmatch(r"[^.]*(\.\w[^.]*)*\.", meaning)
+    ]
+
+
+def identifiers() -> set[str]:
+    """The names of the package: of classes, functions, arguments, attributes and variables."""
+    found: set[str] = set()
+    for source in sources().values():
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.Name):
+                found.add(node.id)
+            elif isinstance(node, ast.Attribute):
+                found.add(node.attr)
+            elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+                found.add(node.name)
+            elif isinstance(node, ast.arg):
+                found.add(node.arg)
+    return found

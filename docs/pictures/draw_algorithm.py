@@ -186,7 +186,7 @@ def convergence() -> Any:
 
 
 def gains(X: np.ndarray, y: np.ndarray, support: np.ndarray) -> np.ndarray:
-    """Compute the change of the objective by the best swap that brings column i in, for every i, (n,)."""
+    """Compute the change of the objective by the best swap that brings each column in, (n,)."""
     S = X[:, support]
     K = np.linalg.inv(S.T @ S)
     w = K @ (S.T @ y)
