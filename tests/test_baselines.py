@@ -24,7 +24,7 @@ from blockl0.baselines.common import (
     lipschitz_estimate,
 )
 from blockl0.baselines.pgm import Budget
-from blockl0.baselines.pgm_l0 import Count
+from blockl0.baselines.pgm_l0 import L0Penalty
 from blockl0.baselines.pgm_l1 import L1
 from blockl0.baselines.pgm_lp import Half, half_threshold
 from blockl0.baselines.proximal_gradient import AcceleratedProximalGradient, ProximalGradient
@@ -577,7 +577,7 @@ def test_orthonormal_columns_are_thresholded_in_closed_form(method, rng):
     # the ℓ0 and ℓp thresholds are global only from zero where L = 1
     problem = as_problem(Q, y, alpha=alpha)
     penalty = {
-        "pgm-l0": Count(problem), "apgm-l0": Count(problem),
+        "pgm-l0": L0Penalty(problem), "apgm-l0": L0Penalty(problem),
         "pgm-l1": L1(alpha, problem.keep), "pgm-lp": Half(alpha, problem.keep),
     }[method]  # fmt: skip
     kind = AcceleratedProximalGradient if method == "apgm-l0" else ProximalGradient
@@ -710,7 +710,7 @@ def test_half_thresholding_is_the_numeric_prox(weight):
 def test_proximal_operators_minimize_on_random_points(kind, rng):
     problem = as_problem(*make(20, 7, 5), n_nonzero_coefs=3, alpha=0.8, keep=[2])
     penalty = {
-        "budget": Budget(problem), "count": Count(problem),
+        "budget": Budget(problem), "count": L0Penalty(problem),
         "l1": L1(0.8, problem.keep), "half": Half(0.8, problem.keep),
     }[kind]  # fmt: skip
     for _ in range(20):
@@ -734,7 +734,7 @@ def test_descent_does_not_rest_on_the_estimate(kind):
     X, y = make(30, 12, 6)
     problem = as_problem(X, y, alpha=1.0)
     exact = np.linalg.norm(X, 2) ** 2
-    method = kind(problem, Count(problem), np.zeros(12), 1e-6 * exact)
+    method = kind(problem, L0Penalty(problem), np.zeros(12), 1e-6 * exact)
     values = [method.merit]
     for _ in range(200):
         method.advance()

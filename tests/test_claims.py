@@ -22,7 +22,7 @@ from blockl0.experiments.cells import Cell
 from blockl0.experiments.claims import Count, Observation
 from blockl0.experiments.profile import FULL, Profile
 from blockl0.experiments.quantiles import Place, Reading, chance, tally
-from blockl0.experiments.readings import SHOWN_CHANGES, under_noise
+from blockl0.experiments.readings import SHOWN_CHANGES, ReadingChoice, under_noise
 from blockl0.experiments.store import Store
 from blockl0.experiments.variants import CHANGES, GREEDY, GREEDY_UNIT, dec, dec_on
 
