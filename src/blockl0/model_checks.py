@@ -158,7 +158,7 @@ def check_reading(metadata: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_ridge(key: str, value: Any) -> None:
-    """A number that is at least 0, or one in units of the columns' spreads."""
+    """Check a number that is at least 0, possibly in units of the columns' spreads."""
     ridge = value if isinstance(value, str) else _check_number(key, value)
     try:
         read_ridge(ridge)
