@@ -36,7 +36,7 @@ def information_criterion(name: str, path: Path) -> Floats:
 
 
 def coefficient_penalty(name: str, n_samples: float, n_units: int) -> float:
-    """What a criterion adds for a coefficient, among so many units to choose from."""
+    """Compute a criterion's penalty per coefficient, given the number of candidate units."""
     if name == "aic":
         return 2.0
     if name == "gic":
@@ -45,7 +45,7 @@ def coefficient_penalty(name: str, n_samples: float, n_units: int) -> float:
 
 
 def coefficient_prices(name: str, path: Path, losses: Floats) -> Floats:
-    """The price of a column's coefficients in units of the loss, as a criterion has it, (p,).
+    """Convert a criterion's penalty to a price per coefficient in units of the loss, (p,).
 
     The criterion is concave in the loss L of a loss with a scale: where a set of columns is best by
     it among those of a size, it is also best by L + price × coefficients, at the price for its L.

@@ -51,7 +51,7 @@ def describe(data: Any, result: dict[str, Any], options: dict[str, Any]) -> list
 
 
 def _charge_line(result: dict[str, Any], options: dict[str, Any]) -> str:
-    """What categories pay for their coefficients, and how to have them for nothing."""
+    """Say what categories pay for their coefficients, and how to avoid it."""
     rule = options.get("rule")
     criterion = "BIC" if rule in (None, "min", "one_se") else rule.upper()
     return (
@@ -111,7 +111,7 @@ def _table_of(result: dict[str, Any]) -> str:
 
 
 def _title(row: dict[str, Any]) -> str:
-    """The name of a column; of a category with its number of coefficients."""
+    """Return the name of a column, with the number of coefficients of a category."""
     size = row.get("coefficients", 1)
     return row["name"] if size == 1 else f"{row['name']} ({size} coefficients)"
 

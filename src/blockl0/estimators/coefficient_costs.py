@@ -100,7 +100,7 @@ def priced_points(
 
 
 def _settled(path: Path, criterion: str, solve: Callable[[Points], Path], losses: Floats) -> Path:
-    """The path whose prices are those for its own losses, from the prices for others."""
+    """Iterate a path until its prices are those for its own losses."""
     for _ in range(MOST_STEPS):
         before = path
         prices = _falling(coefficient_prices(criterion, path, losses))

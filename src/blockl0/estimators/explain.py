@@ -206,15 +206,15 @@ def _worth(est: Any, problem: Any, data: Data) -> dict[str, Any]:
 
 
 def _as_given(est: Any) -> Floats:
-    """The coefficients as the problem has them: (n,), or (n, n_classes)."""
+    """Shape the coefficients as in the problem: (n,), or (n, n_classes)."""
     fit = np.atleast_2d(est.coef_).T
     return fit if fit.shape[1] > 1 else fit[:, 0]
 
 
 def _judged(est: Any, solver: Any, data: Data) -> Any:
-    """The problem of the fit, by which columns are judged.
+    """Build the problem of the fit, in which the worth of columns is computed.
 
-    Charges for coefficients are for the choice: what a column is worth is a matter of the loss.
+    Costs of coefficients only affect the selection; the worth of a column is that of its loss.
     """
     problem = solver._problem_for(data).problem
     if solver._price_at(int(est.n_nonzero_)):

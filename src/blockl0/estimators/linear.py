@@ -365,7 +365,7 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
         return self.n_nonzero_coefs, self.alpha
 
     def _price_at(self, budget: int) -> float:
-        """The price that `costs` multiply beside a budget; without them there is none."""
+        """Return the price that `costs` multiply beside a budget; zero without costs."""
         is_charged = self.costs is not None and self.n_nonzero_coefs is not None
         return float(self.alpha or 0.0) if is_charged else 0.0
 

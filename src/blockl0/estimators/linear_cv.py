@@ -304,7 +304,7 @@ class L0LinearCV(L0Linear):
         self.costs_ = column_costs(X, self._units(X.shape[1]), self.fit_intercept)
 
     def _priced(self, prepared: Prepared, points: Any, seed: int) -> Any:
-        """The points with the prices of a coefficient, where coefficients are charged."""
+        """Add the prices of a coefficient to the points, if coefficients have costs."""
         if self.costs_ is None:
             return points
 

@@ -181,7 +181,7 @@ def determined(
 def like_noise(
     name: str, rise: float, n_columns: int, rest: float, n_left: float, loss: Any
 ) -> str | None:
-    """What to know of a group that hardly explains more than noise; None where it does, or of one.
+    """Warn of a group that hardly explains more than noise; None otherwise, or for one column.
 
     The loss rises by `rise` without it, and is `rest` with it, which leaves `n_left` degrees of
     freedom. Twice the rise is then chi-squared for noise, times the variance of losses with a

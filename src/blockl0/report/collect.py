@@ -175,7 +175,9 @@ def make_report(
     n_paths = 1 + len(splits) + n_halves
     share = None if time_limit is None else seconds / (n_paths + 1)
     structure = _structure(names, feature_groups, bounds, positive) | {"costs": costs}
-    task = ReportTask(X, y, loss, n_nonzero_coefs, ridge, keep, effort, random_state, share, structure)
+    task = ReportTask(
+        X, y, loss, n_nonzero_coefs, ridge, keep, effort, random_state, share, structure
+    )
     tell = _teller(progress, n_paths + 2)
     tell(0, "the path on all rows")
     model = task.fit()
@@ -355,7 +357,7 @@ def _of_groups(facts: Facts, entries: list[Listed], coef: Any) -> dict[str, Any]
 
 
 def _of_charges(facts: Facts, entries: list[Listed], i: int) -> dict[str, Any]:
-    """The price of a coefficient at a point, and how many each column or category has."""
+    """Return the price of a coefficient at a point, and the number of each column or category."""
     if facts.model.costs_ is None:
         return {}
     sizes = [1 + int(facts.model.costs_[entry.columns[0]]) for entry in entries]

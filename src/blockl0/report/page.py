@@ -142,7 +142,7 @@ def _columns(data: dict[str, Any], point: dict[str, Any]) -> dict[str, str]:
 
 
 def _title(data: dict[str, Any], f: int) -> str:
-    """A column by its name; a category with its number of coefficients."""
+    """Return the name of a column, with the number of coefficients of a category."""
     parts = data["parts"][f]
     return data["features"][f] + (f" ({len(parts)} coefficients)" if parts else "")
 
