@@ -158,7 +158,7 @@ def each_fold(work: Callable[..., Any], jobs: list[Any], n_jobs: int | None) -> 
 
 
 def _is_interrupt(error: BaseException | None) -> bool:
-    """Whether an error was raised while Ctrl-C was handled."""
+    """Check if an error was raised while Ctrl-C was handled."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None

@@ -190,7 +190,13 @@ class L0LinearCV(L0Linear):
         return make_splits(self.cv, data.X, data.y, is_classifier(self), seed, **metadata)
 
     def _fit_all(
-        self, data: Data, splits: list[Any], points: Any, seed: int, task: FitTask, known: Made | None
+        self,
+        data: Data,
+        splits: list[Any],
+        points: Any,
+        seed: int,
+        task: FitTask,
+        known: Made | None,
     ) -> tuple[Prepared, Path, FoldScores, FitTask]:
         """Fit the path on all rows and score all folds; with X in blocks in shared passes."""
         if known is not None:

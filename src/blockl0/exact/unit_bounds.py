@@ -360,7 +360,7 @@ def _null_space(H: Floats) -> Floats:
 
 
 def _largest_eigenvalue(A: Floats) -> float:
-    """The largest eigenvalue of a symmetric matrix, of a large one to three digits."""
+    """Compute the largest eigenvalue of a symmetric matrix, to three digits if it is large."""
     if len(A) <= SMALL:
         return float(np.linalg.eigvalsh(A)[-1])
     from scipy.sparse.linalg import LinearOperator, eigsh  # no small search waits for it

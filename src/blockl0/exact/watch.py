@@ -61,7 +61,7 @@ class Watch:
         self.work += multiplications
 
     def __call__(self) -> bool:
-        """Whether the search must end."""
+        """Check if the search must end."""
         return self.seconds_left <= 0.0
 
     def check(self) -> None:
