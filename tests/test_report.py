@@ -171,7 +171,7 @@ def test_a_proven_point_is_the_best_of_all_subsets(report):
 def test_a_point_that_is_not_the_best_is_refuted(loss):
     X, y = make_data()
     y = np.where(y > 3.0, "high", "low") if takes_labels(loss) else y
-    task = collect.Task(X, y, loss, 3, "auto", None, "fast", 0, None)
+    task = collect.ReportTask(X, y, loss, 3, "auto", None, "fast", 0, None)
     model = task.estimator().fit(X, y)
     problem = model._problem_for(task.data(model)).problem
     good = model.path_[2]
@@ -197,7 +197,7 @@ def test_a_point_that_is_not_the_best_is_refuted(loss):
 def test_all_exchanges_of_a_classification_are_excluded_or_fitted(monkeypatch):
     X, y = make_data()
     y = np.where(y > 3.0, "high", "low")
-    task = collect.Task(X, y, "logistic", 3, "auto", None, "fast", 0, None)
+    task = collect.ReportTask(X, y, "logistic", 3, "auto", None, "fast", 0, None)
     model = task.estimator().fit(X, y)
     problem = model._problem_for(task.data(model)).problem
     fits, path = make_fits(problem), model.path_
