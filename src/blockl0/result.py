@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -54,6 +55,15 @@ def relative_gap(objective: float, lower_bound: float | None) -> float | None:
     if excess == 0.0:
         return 0.0
     return excess / abs(objective) if objective else np.inf
+
+
+def left_out_note(columns: Sequence[Any]) -> str:
+    """Say which supports an optimum is not about."""
+    return (
+        "Optimal among supports whose columns are told apart: one of the columns "
+        f"{listing(columns, LISTED_COLUMNS)} is within 1e-8 of the span of the others, and "
+        "supports with all of them are left out; one of these may be lower."
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +127,11 @@ class Result:
         Addition to the status: why there is no bound, and what would help.
     units : Units
         What the budget counts: columns, or groups of them.
+    ridge : float
+        Of the problem; what is proven is proven of the objective with this penalty.
+    near_dependent : tuple of int
+        Columns that nearly depend on each other, where the status is OPTIMAL: supports with all of
+        them are left out, and may be lower. Empty where none can be.
     """
 
     coef: NDArray[np.float64]
@@ -133,6 +148,8 @@ class Result:
     proof: Any = None
     note: str | None = None
     units: Units = COLUMNS
+    ridge: float = 0.0
+    near_dependent: tuple[int, ...] = ()
 
     @property
     def support(self) -> NDArray[np.int64]:
@@ -159,8 +176,13 @@ class Result:
 
     @property
     def message(self) -> str:
-        """The status in a sentence."""
-        return self.status.message
+        """The status in a sentence, and what it is about."""
+        text = self.status.message
+        if self.status not in (Status.OPTIMAL, Status.GAP):
+            return text
+        text = text.rstrip(".")
+        text += " among supports whose columns are told apart" if self.near_dependent else ""
+        return f"{text}{' for this ridge penalty' if self.ridge else ''}."
 
     @property
     def gap(self) -> float | None:
@@ -172,7 +194,7 @@ class Result:
         return (
             f"Result(objective={self.objective:.8g}, n_nonzero={self.n_nonzero} of "
             f"{self.n_units}, status={self.status}{gap}, n_iter={self.n_iter}, "
-            f"seconds={self.seconds:.3g})"
+            f"seconds={self.seconds:.3g}{f', note={self.note!r}' if self.note else ''})"
         )
 
     def summary(self) -> str:

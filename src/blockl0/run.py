@@ -301,6 +301,7 @@ class Run:
             options=self.options,
             lower_bound=lower_bound,
             units=getattr(self.problem, "units", COLUMNS),
+            ridge=getattr(self.problem, "ridge", 0.0),
             **kw,
         )
 

@@ -15,11 +15,12 @@ from blockl0.blas import one_blas_thread
 from blockl0.methods import METHODS
 from blockl0.problem.lazy import late_generator
 from blockl0.problem.moments import problem_of
+from blockl0.problem.near_dependence import left_out
 from blockl0.problem.problem import Problem
 from blockl0.problem.reduction import reduced
 from blockl0.refit.checkpoint import Checkpoint
 from blockl0.refit.rounds import make_search, refit_options, run_search
-from blockl0.result import Result
+from blockl0.result import Result, Status, left_out_note
 from blockl0.run import Callback, Run, begin, logger, timed_by
 from blockl0.validate import (
     check_choice,
@@ -229,10 +230,23 @@ def solve_problem(
     searched = reduced(problem, run) if known.reduces else problem
     try:
         with timed_by(run):
-            return known.solve(searched, run, init=start, rng=rng, **{**known.defaults, **options})
+            result = known.solve(
+                searched, run, init=start, rng=rng, **{**known.defaults, **options}
+            )
     except KeyboardInterrupt as stop:
         # it came while the method prepared: there is no point but the start
         return run.result(problem.zero() if start is None else start, run.status_of(stop), 0)
+    return _with_left_out(result, searched) if result.status is Status.OPTIMAL else result
+
+
+def _with_left_out(result: Result, problem: Problem) -> Result:
+    """Return an optimum with the columns whose supports were left out and may be lower."""
+    columns = tuple(left_out(problem, problem.from_given(result.coef)).tolist())
+    if not columns:
+        return result
+    said = left_out_note(columns)
+    note = said if result.note is None else f"{result.note} {said}"
+    return replace(result, near_dependent=columns, note=note)
 
 
 def solve_targets(

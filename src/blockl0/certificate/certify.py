@@ -17,6 +17,7 @@ from blockl0.certificate.stationarity import QuadraticPoint
 from blockl0.certificate.words import of_certificate
 from blockl0.errors import OutOfTime
 from blockl0.problem.moments import problem_of
+from blockl0.problem.near_dependence import left_out
 from blockl0.problem.problem import Problem
 from blockl0.problem.reduction import reduced
 from blockl0.result import Status
@@ -62,6 +63,10 @@ class Certificate:
     status : Status
         TIME_LIMIT where the time was up first: `n_blocks` is then the number of samples drawn
         before, or 0, with a confidence of 0, where all blocks were to be examined. Else CONVERGED.
+    ridge : float
+        Of the problem; what is proven is proven of the objective with this penalty.
+    near_dependent : tuple of int
+        As in `Result`, where the point is the global optimum: columns whose supports are left out.
     """
 
     holds: bool
@@ -75,6 +80,8 @@ class Certificate:
     n_blocks: int
     objective: float
     status: Status = Status.CONVERGED
+    ridge: float = 0.0
+    near_dependent: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         return of_certificate(self)
@@ -266,7 +273,9 @@ def _certificate(
     n_samples: int | None,
 ) -> Certificate:
     """Record the answer of a test."""
-    n = point.problem.n_units
+    problem = point.problem
+    n, w = problem.n_units, point.w
+    is_global = better is None and isinstance(level, int) and level >= n and n_samples is None
     n_blocks = comb(n, min(level, n)) if isinstance(level, int) else 0
     return Certificate(
         holds=better is None,
@@ -279,6 +288,8 @@ def _certificate(
         better_objective=None if better is None else better.objective,
         n_blocks=n_blocks if n_samples is None else n_samples,
         objective=point.objective,
+        ridge=problem.ridge,
+        near_dependent=tuple(left_out(problem, w, point.objective).tolist()) if is_global else (),
     )
 
 

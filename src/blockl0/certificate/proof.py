@@ -92,6 +92,8 @@ class ProofStatus:
         Whether there is any bound on all choices together, which may need a ridge.
     n_close : int
         Choices one exchange away that are nearly as good, where they were counted.
+    left_out : tuple of int
+        Columns that nearly depend on each other; the optimum is not about choices with all of them.
     """
 
     kind: str
@@ -103,6 +105,7 @@ class ProofStatus:
     enter: tuple[int, ...] = ()
     has_bound: bool = True
     n_close: int = 0
+    left_out: tuple[int, ...] = ()
 
     @property
     def is_optimal(self) -> bool:

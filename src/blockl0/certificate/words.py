@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from blockl0.certificate.close_sets import CLOSE
 from blockl0.certificate.proof import SURE, Choice, ProofStatus
-from blockl0.result import Status
+from blockl0.result import Status, left_out_note
 from blockl0.text import count, listing, percent
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ ABOUT_ROWS = (
 )
 PENALIZED = "for this ridge penalty"
 """What a proof is about where there is a ridge; another ridge may have another best set."""
+TOLD_APART = "Sets of columns that nearly depend on each other were left out."
 WITHIN = f"{100.0 * CLOSE:g}\N{NO-BREAK SPACE}% of the objective"
 NO_BOUND = "More cannot be proven without a ridge, as no bound exists."
 SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -72,7 +73,10 @@ def of_certificate(found: Certificate) -> str:
     if found.level in ("basic", "L"):
         return f"{name} stationary (objective {found.objective:.8g})."
     if is_global(found):
-        return f"Proven globally optimal ({name} stationary): no change of any columns improves it."
+        about = f" {PENALIZED}" if found.ridge else ""
+        said = f"Proven globally optimal{about} ({name} stationary): no change of any columns "
+        said += "improves it."
+        return f"{said} {left_out_note(found.near_dependent)}" if found.near_dependent else said
     if found.complete:
         return f"{name} stationary{outside}: none of {found.n_blocks} blocks can improve it."
     return (
@@ -100,7 +104,10 @@ def claim_of(
         return "Proven: these are the best coefficients for the chosen columns."
     supposed = supposing(n_kept, is_charged)
     if is_global(found):
-        return f"Proven: {supposed}the global optimum. No choice of columns is better."
+        about = f" {PENALIZED}" if found.ridge else ""
+        said = f"Proven: {supposed}the global optimum{about}. No choice of columns is "
+        said += "better."
+        return f"{said}{apart_only(names, found.near_dependent)}"
     model = "" if is_exact else " on the quadratic upper bound of the loss"
     others = "re-fitted" if found.outside == "refit" else "left as they are"
     if found.complete:
@@ -114,6 +121,11 @@ def claim_of(
         f"Tried: {supposed}{found.n_blocks} random picks of {found.level} columns, all "
         f"others {others}; none helps{model}. {sure[0].upper()}{sure[1:]} picks do not."
     )
+
+
+def apart_only(names: Sequence[str], columns: Sequence[int]) -> str:
+    """Say which sets an optimum is not about, where there are such."""
+    return f" {left_out_note([names[j] for j in columns])}" if columns else ""
 
 
 def unknown_claim(level: int | str, is_sampled: bool) -> str:
@@ -187,7 +199,8 @@ def short(proof: ProofStatus, choice: Choice) -> str:
         text = f"{text[:-1]} {PENALIZED}."
     if proof.gap is not None and proof.kind != "optimal":
         text += f" Nothing can improve it by more than {at_most(proof.gap)}."
-    return text + _close_sets(proof)
+    text += _close_sets(proof)
+    return f"{text} {TOLD_APART}" if proof.left_out else text
 
 
 def _close_sets(proof: ProofStatus) -> str:

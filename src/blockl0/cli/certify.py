@@ -222,6 +222,7 @@ def _stationary(data: Any, problem: Any, w: Any, level: Any, options: dict[str, 
         "outside": found.outside,
         "block": None if found.block is None else [names[j] for j in found.block],
         "better_objective": found.better_objective,
+        "near_dependent": [names[j] for j in found.near_dependent],
         "words": words.claim_of(
             found, names, problem.keep.size, is_exact, problem.sparsity.price > 0.0
         ),
@@ -254,12 +255,13 @@ def _optimal(job: Job, data: Any, problem: Any, w: Any, options: dict[str, Any])
     holds = False if is_better else True if known.is_optimal else None
     if holds is None and options["exact"] and str(found.status) != "gap_reached":
         holds = False
+    more = words.apart_only(data.unit_names, found.near_dependent) if known.is_optimal else ""
     return {
         "claim": "optimal", "holds": holds, "complete": gap == 0.0, "gap": gap,
         "lower_bound": found.lower_bound, "status": str(found.status),
         "better_objective": found.objective if is_better else None,
         "better_features": better if is_better else None,
-        "words": words.of_search(known, choice, here, found, gap, better, seconds),
+        "words": words.of_search(known, choice, here, found, gap, better, seconds) + more,
     }  # fmt: skip
 
 

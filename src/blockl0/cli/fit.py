@@ -300,6 +300,7 @@ def _result(data: Any, fitted: Fitted, rows: list[Any], keep: list[str]) -> dict
     from blockl0.cli import trust
     from blockl0.cli.data import bind
     from blockl0.estimators.coefficient_costs import charge_of
+    from blockl0.problem.near_dependence import left_out
 
     model, problem = fitted.model, fitted.problem
     if problem is None:
@@ -311,8 +312,13 @@ def _result(data: Any, fitted: Fitted, rows: list[Any], keep: list[str]) -> dict
     choice = Choice(
         int(model.n_nonzero_), budget, data.n_units, problem.keep.size, problem.ridge > 0.0, price
     )
-    n_close = None if fitted.interrupted else count_close(problem, model.result_.coef)
-    certificate = trust.claim(model, fitted.proof, choice, fitted.has_bound, n_close, charge)
+    coef, n_close, columns = model.result_.coef, None, []
+    if not fitted.interrupted:
+        n_close = count_close(problem, coef)
+        columns = [data.unit_names[j] for j in left_out(problem, problem.from_given(coef))]
+    certificate = trust.claim(
+        model, fitted.proof, choice, fitted.has_bound, n_close, charge, columns
+    )
     return {
         "n_nonzero": int(model.n_nonzero_),
         "features": rows,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 LARGEST_PROOF = 3000
@@ -30,11 +31,12 @@ def is_promising(problem: Any) -> bool:
 
 def claim(
     model: Any, search: Any, choice: Any, has_bound: bool = True, n_close: int | None = None,
-    charge: float = 0.0,
+    charge: float = 0.0, left_out: Sequence[str] = (),
 ) -> dict[str, Any]:  # fmt: skip
     """Record what is proven about a fit, by itself or by an exact search, with its words.
 
-    The lower bound excludes the charge of the chosen categories, as the objective does.
+    The lower bound excludes the charge of the chosen categories, as the objective does; `left_out`
+    are the names of columns that nearly depend on each other.
     """
     from dataclasses import replace
 
@@ -45,6 +47,7 @@ def claim(
     known = replace(known, has_bound=has_bound, n_close=n_close or 0)
     if search is not None:
         known = known.bounded(search.gap)
+    more = words.apart_only(left_out, range(len(left_out))) if known.is_optimal else ""
     return {
         "optimal": known.is_optimal,
         "lower_bound": None if search is None else search.lower_bound - charge,
@@ -53,7 +56,8 @@ def claim(
         "outside": None if certificate is None else certificate.outside,
         "complete": None if certificate is None else certificate.complete,
         "n_close": n_close,
-        "words": words.sentence(known, choice),
+        "near_dependent": list(left_out) if known.is_optimal else [],
+        "words": words.sentence(known, choice) + more,
     }
 
 

@@ -110,7 +110,7 @@ class SummaryMixin:
         ridge = f", ridge {read_ridge(est.ridge_).words}" if est.ridge_ else ""
         heading = (
             f"{type(self).__name__}: {est.n_nonzero_} of {est.result_.n_units} {what}, "
-            f"objective {est.objective_:.6g}{ridge}\n{est.status_.message}"
+            f"objective {est.objective_:.6g}{ridge}\n{est.result_.message}"
         )
         return Summary(
             {k: np.asarray(v)[order] for k, v in columns.items()},

@@ -396,7 +396,8 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
                     time_limit=self.time_limit, callback=callback, verbose=self.verbose, **options,
                 )  # fmt: skip
             self._store(result, prepared)
-        if result.note is not None:
+        # what supports an optimum is not about is no failure: `result_` and `summary` say it
+        if result.note is not None and not result.near_dependent:
             warn_caller(result.note, ConvergenceWarning)
         self._warn_of_constants(prepared)
         if self._ridge().value == 0.0:

@@ -10,6 +10,7 @@ from blockl0.exact.search import ExactSearch
 from blockl0.exact.watch import Watch
 from blockl0.incumbent import Incumbent
 from blockl0.problem.fits import make_fits
+from blockl0.problem.near_dependence import mark_apart
 from blockl0.problem.problem import Problem
 from blockl0.run import Run
 
@@ -47,6 +48,7 @@ def prove(
     """
     iteration, incumbent.iteration = incumbent.iteration, 0  # there it counts nodes
     search = ExactSearch(problem, incumbent, Watch(run), gram=gram)
+    mark_apart(problem, search.H)
     while not search.finished and search.incumbent.iteration < PROOF_NODES:
         if run.seconds_left <= 0.0 or search.n_fitted >= PROOF_FITS:
             break

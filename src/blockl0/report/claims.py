@@ -37,7 +37,8 @@ def certificate(
         "verdict": words.verdict(proof),
         "short": _given(proof, choice, words.short(proof, choice)),
         "proven": _given(proof, choice, words.proven(proof, choice, names)),
-        "open": words.left_open(proof, choice),
+        "open": words.left_open(proof, choice) + words.apart_only(names, proof.left_out),
+        "near_dependent": [names[j] for j in proof.left_out],
     }
 
 

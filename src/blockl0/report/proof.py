@@ -21,6 +21,7 @@ from blockl0.certificate.single_moves import SingleMoves
 from blockl0.errors import OutOfReachError
 from blockl0.exact import may_prove, obstacle
 from blockl0.problem.fits import make_fits
+from blockl0.problem.near_dependence import left_out
 from blockl0.problem.sparsity import Sparsity
 from blockl0.result import Result, Status
 from blockl0.solve import open_run, solve_problem
@@ -67,6 +68,10 @@ def prove(problem: Any, path: Any, start: int, time_limit: float | None) -> list
     for i in order:
         if i == start or time.perf_counter() < deadline:
             proofs[i] = replace(proofs[i], n_close=count_close(problem, path[i].coef) or 0)
+        if proofs[i].is_optimal:
+            at_most_k = replace(problem, sparsity=Sparsity(0.0, choices[i].budget))
+            columns = left_out(at_most_k, problem.from_given(path[i].coef))
+            proofs[i] = replace(proofs[i], left_out=tuple(columns.tolist()))
     return proofs
 
 
