@@ -42,6 +42,34 @@ def test_exchanges_within_a_share_are_those_of_enumeration(loss, ridge):
         assert count_close(problem, found.coef, share) == np.count_nonzero(is_close)
 
 
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_exchanges_of_groups_that_pay(loss):
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((60, 9))
+    y, groups = target(loss, X[:, 0], rng), [0, 0, 1, 2, 2, 2, 3, 4, 4]
+    costs, price = np.array([2.0, 1.0, 3.0, 1.0, 2.0]), 0.7
+    how = {"loss": loss, "ridge": 0.2}
+    problem = as_problem(
+        X, y, n_nonzero_coefs=2, feature_groups=groups, costs=costs[groups], alpha=price, **how
+    )
+
+    def value(units: list[int]) -> float:
+        columns = np.isin(groups, units)
+        fit = solve(X[:, columns], y, n_nonzero_coefs=int(columns.sum()), **how)
+        return fit.objective + price * costs[units].sum()
+
+    def coef(units: list[int]) -> np.ndarray:
+        w, columns = np.zeros(9), np.flatnonzero(np.isin(groups, units))
+        w[columns] = solve(X[:, columns], y, n_nonzero_coefs=columns.size, **how).coef
+        return w
+
+    others = [[0, 2], [0, 3], [0, 4], [1, 2], [1, 3], [1, 4]]
+    for share in (0.01, 0.05, 0.2):
+        ceiling = (1.0 + share) * value([0, 1])
+        expected = sum(value(units) <= ceiling for units in others)
+        assert count_close(problem, coef([0, 1]), share) == expected
+
+
 def test_nothing_is_counted_where_nothing_can_be_exchanged_or_all_fit(rng):
     X = rng.standard_normal((30, 4))
     y = X[:, 0] - X[:, 1]

@@ -27,7 +27,7 @@ MOST_WORK = 1e8
 
 
 def count_close(problem: Problem, coef: Any, share: float = CLOSE) -> int | None:
-    """Count the exchanges of one unit for another that raise the smooth part by at most a share.
+    """Count the exchanges of one unit for another that raise the objective by at most a share.
 
     Every exchange is re-fitted, for the squared loss all at once by projections. Return None where
     that takes too long, and within bounds, where projections only limit what an exchange is worth.
@@ -40,7 +40,7 @@ def count_close(problem: Problem, coef: Any, share: float = CLOSE) -> int | None
     movable = np.setdiff1d(units, problem.keep)
     if not movable.size or units.size == problem.n_units:
         return None
-    problem = replace(problem, sparsity=Sparsity(0.0, int(units.size)), costs=None)
+    problem = replace(problem, sparsity=Sparsity(problem.sparsity.price, int(units.size)))
     columns, fits = problem.units.columns(units), make_fits(problem)
     if problem.is_quadratic:
         work = float(problem.n_samples) * problem.n_features * (1.0 + columns.size)
@@ -54,7 +54,8 @@ def count_close(problem: Problem, coef: Any, share: float = CLOSE) -> int | None
     if is_perfect(fit.value, objective_at_zero(problem)):
         return 0
     count: Callable[..., int | None] = _projected if problem.is_quadratic else _fitted
-    return count(problem, fits, units, fit.w, movable, (1.0 + share) * fit.value)
+    ceiling = (1.0 + share) * (fit.value + problem.cost(units))
+    return count(problem, fits, units, fit.w, movable, ceiling)
 
 
 def _projected(
@@ -66,7 +67,8 @@ def _projected(
     if support is None:
         return None
     changes, _ = projections.changes(support)
-    return int(np.count_nonzero(changes.entries() <= ceiling - problem.smooth(w)))
+    here = problem.smooth(w) + problem.cost(units)
+    return int(np.count_nonzero(changes.entries() <= ceiling - here))
 
 
 def _fitted(
@@ -77,6 +79,7 @@ def _fitted(
     for leaving in movable:
         rest = units[units != leaving]
         for entering in np.setdiff1d(np.arange(problem.n_units), units):
-            columns = problem.units.columns(np.sort(np.append(rest, entering)))
-            n_found += fits.minimum(columns, w, ceiling).value <= ceiling
+            chosen = np.sort(np.append(rest, entering))
+            most = ceiling - problem.cost(chosen)
+            n_found += fits.minimum(problem.units.columns(chosen), w, most).value <= most
     return n_found

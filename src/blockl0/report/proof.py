@@ -66,11 +66,11 @@ def prove(problem: Any, path: Any, start: int, time_limit: float | None) -> list
             proof if proof.is_optimal else replace(proof, has_bound=False) for proof in proofs
         ]
     for i in order:
+        here = replace(problem, sparsity=Sparsity(choices[i].price, choices[i].budget))
         if i == start or time.perf_counter() < deadline:
-            proofs[i] = replace(proofs[i], n_close=count_close(problem, path[i].coef) or 0)
+            proofs[i] = replace(proofs[i], n_close=count_close(here, path[i].coef) or 0)
         if proofs[i].is_optimal:
-            at_most_k = replace(problem, sparsity=Sparsity(0.0, choices[i].budget))
-            columns = left_out(at_most_k, problem.from_given(path[i].coef))
+            columns = left_out(here, here.from_given(path[i].coef))
             proofs[i] = replace(proofs[i], left_out=tuple(columns.tolist()))
     return proofs
 
