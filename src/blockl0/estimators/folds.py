@@ -182,10 +182,12 @@ def fold_factors(est: Any, data: Data, splits: list[Split]) -> list[Factors | No
     partition the rows need k. None per fold if the loss is not squared, if factors do not pay, as
     for other kinds of splits, or if a part has no rows.
     """
+    if not splits:
+        return []
     if isinstance(data.X, Moments):
         return [Factors(merged(rest), own) for rest, own in _each_apart(data.X.fold_factors)]
     nothing: list[Factors | None] = [None] * len(splits)
-    if not splits or not est._loss().is_quadratic or data.target.ndim == 2:
+    if not est._loss().is_quadratic or data.target.ndim == 2:
         return nothing
     design = as_design(data.X)
     if isinstance(design, Blocks) or not is_tall(design):
