@@ -22,7 +22,7 @@ from blockl0.problem.orthogonal import (
     EPSILON,
     OPERATIONS,
     ROUNDED,
-    Columns,
+    UnitLengthColumns,
     independent_positions,
     least_squares,
     smallest_distance,
@@ -65,7 +65,7 @@ def left_out(problem: Problem, w: Floats, objective: float | None = None) -> Int
     is_large = problem.n_samples * problem.n_features > MOST_ENTRIES
     if is_large or _is_apart(problem):
         return NONE
-    columns = Columns(problem)
+    columns = UnitLengthColumns(problem)
     live = np.flatnonzero(problem.sq_norms > 0.0)
     Z = columns.Z[:, live]
     if live.size == 0 or smallest_distance(Z) > DEPENDENT:
