@@ -58,10 +58,10 @@ class _Blas:
     def lift(self) -> bool:
         """Give the only run all its threads; several runs at a time keep one each."""
         with self._lock:
-            is_alone = list(self._depths) == [get_ident()] and max(self._given, default=1) > 1
-            if is_alone:
+            is_only_run = list(self._depths) == [get_ident()] and max(self._given, default=1) > 1
+            if is_only_run:
                 self._set(self._given)
-            return is_alone
+            return is_only_run
 
     def lower(self) -> None:
         """Return to one thread after `lift`."""

@@ -66,7 +66,7 @@ def find_hidden_move(
     least, fits = objective - tolerance - rounding_of(problem, w), make_fits(problem)
     suspects: list[tuple[float, int, int]] = []
     n_suspects = 0
-    for changes, errors, entering in _priced(problem, w, support, columns):
+    for changes, errors, entering in _changes(problem, w, support, columns):
         rows, places = np.nonzero(changes - errors < -tolerance)
         n_suspects += rows.size
         best = np.argsort(changes[rows, places])[:MOST_FITS]
@@ -92,7 +92,7 @@ def _is_late(run: Run | None) -> bool:
     return run is not None and run.seconds_left <= 0.0
 
 
-def _priced(
+def _changes(
     problem: Problem, w: Floats, support: Ints, columns: Ints
 ) -> Iterator[tuple[Floats, Floats, Ints]]:
     """Yield changes and errors (|S| + 1, c) of moves, by entering columns.

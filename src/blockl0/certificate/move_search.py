@@ -60,7 +60,9 @@ def find_move(
     for k = 2, and O(m n s) if the budget is used up.
     """
     refit, root = tableau.refit, tableau.root
-    rules = MoveRules(price, threshold, -1.0 if refit else 1.0, -1 if refit else 0, tableau.reading)
+    rules = MoveRules(
+        price, threshold, -1.0 if refit else 1.0, -1 if refit else 0, tableau.rounding
+    )
     if refit and price == 0.0 and root.room == 0 and k > 1:
         k -= k % 2  # an addition needs a removal, and a removal alone only costs
     search = MoveSearch(rules, accept, is_barred)

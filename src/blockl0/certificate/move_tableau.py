@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.certificate.hidden_moves import unit_columns_beside
-from blockl0.certificate.moves import CHUNK, CLEAR, READING, PartialMove, chunk_ranges
+from blockl0.certificate.moves import CHUNK, CLEAR, RELATIVE_ROUNDING, PartialMove, chunk_ranges
 from blockl0.problem.orthogonal import EPSILON, project_away
 from blockl0.problem.panels import orthogonal_factors
 from blockl0.problem.problem import Problem
@@ -31,7 +31,7 @@ class MoveTableau:
     def __init__(self, model: Problem, w: Floats, grad: Floats, members: Indices, refit: bool):
         self.model, self.design, self.weights = model, model.design, model.sample_weight
         self.refit, self.members = refit, members
-        self.reading = READING
+        self.rounding = RELATIVE_ROUNDING
         norms = np.sqrt(model.design.sq_norms(self.weights) + model.ridge)
         # a zero column must stay zero after scaling, whatever its coefficient
         self.scale = np.where(norms > 0.0, norms, np.finfo(float).tiny ** 0.5)
@@ -63,8 +63,8 @@ class MoveTableau:
         inverse = np.linalg.inv(R)
         self.K = inverse @ inverse.T
         # regressions on columns at distance d are accurate to the machine precision over d
-        self.reading = max(
-            READING, 64.0 * EPSILON * float(np.sqrt(self.K.diagonal().max(initial=1.0)))
+        self.rounding = max(
+            RELATIVE_ROUNDING, 64.0 * EPSILON * float(np.sqrt(self.K.diagonal().max(initial=1.0)))
         )
         self.W = self.U @ self.K
         v = g - self.W @ g[members]

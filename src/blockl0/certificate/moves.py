@@ -30,7 +30,7 @@ CLEAR = 1e-6
 
 Moves below it, of columns nearly dependent on each other or on the support, are fitted.
 """
-READING = 1e-9
+RELATIVE_ROUNDING = 1e-9
 """Rounding of values read off clear pivots, relative to their terms."""
 
 
@@ -55,7 +55,7 @@ class MoveRules(NamedTuple):
     threshold: float  # a move counts if its change is below this negative number
     sign_in: float  # T_jj for j in S: -1 if toggling removes it, 1 if it is freed
     step_in: int  # change of the number of nonzeros by doing so: -1 or 0
-    reading: float = READING  # relative rounding of values read off the tableau
+    rounding: float = RELATIVE_ROUNDING  # relative rounding of values read off the tableau
 
 
 class PartialMove(NamedTuple):
@@ -112,7 +112,7 @@ def _singles(node: PartialMove, rules: MoveRules) -> list[BlockMove]:
             gain = 0.5 * node.v[start:stop] ** 2
             change = node.value - sign * gain + rules.price * step
             is_real = node.pivots[start:stop] > DEPENDENT**2
-            is_real &= change - rules.reading * gain < rules.threshold
+            is_real &= change - rules.rounding * gain < rules.threshold
             for i in np.flatnonzero(is_real).tolist():
                 single = (start + i,)
                 found.append(_move(node, change[i], single, single if step < 0 else ()))
@@ -120,7 +120,7 @@ def _singles(node: PartialMove, rules: MoveRules) -> list[BlockMove]:
     if candidates.size and node.room >= -1:
         w, v = node.drop[candidates], node.v[candidates]
         change = node.value - v * w + 0.5 * w * w - rules.price
-        rounding = rules.reading * (np.abs(v * w) + 0.5 * w * w)
+        rounding = rules.rounding * (np.abs(v * w) + 0.5 * w * w)
         for j in np.flatnonzero(change - rounding < rules.threshold):
             i = int(candidates[j])
             found.append(_move(node, change[j], (i,), (i,)))
@@ -177,10 +177,10 @@ def _pair_changes(
     once = np.arange(start, stop) > np.arange(low, high)[:, None]
     change[~once] = np.inf
     largest = 2.0 * (np.max(a**2) + np.max(b**2)) * (1.0 + np.max(np.abs(t)))
-    wanted = change < rules.threshold + rules.reading * largest / np.min(np.abs(determinant))
+    wanted = change < rules.threshold + rules.rounding * largest / np.min(np.abs(determinant))
     if wanted.any():
         terms = a[:, None] ** 2 + b**2 + 2.0 * np.abs(np.outer(a, b) * t)
-        wanted = change - rules.reading * terms / np.abs(determinant) < rules.threshold
+        wanted = change - rules.rounding * terms / np.abs(determinant) < rules.threshold
     return change, wanted if is_near is None else wanted | (is_near & once)
 
 
@@ -216,7 +216,7 @@ def _drop_pairs(node: PartialMove, T: Floats, low: int, rules: MoveRules) -> lis
             change = value[:, None] - gain + rules.price * step
             change[itself] = np.inf
             # rounding must not confuse the added column with the dropped one
-            rounding = rules.reading * (
+            rounding = rules.rounding * (
                 size[:, None] + gain + 0.5 * node.v**2 + (w[:, None] * T) ** 2
             )
             found += _within(node, change, rounding, first, (start, stop), 1, rules)
@@ -225,7 +225,7 @@ def _drop_pairs(node: PartialMove, T: Floats, low: int, rules: MoveRules) -> lis
         change = value[:, None] - shifted * u + 0.5 * u**2 - rules.price
         change[itself] = np.inf
         change[:, u == 0.0] = np.inf
-        rounding = rules.reading * (size[:, None] + np.abs(shifted * u) + 0.5 * u**2)
+        rounding = rules.rounding * (size[:, None] + np.abs(shifted * u) + 0.5 * u**2)
         found += _within(node, change, rounding, first, (0, u.size), 2, rules)
     return found
 

@@ -40,14 +40,14 @@ class SearchWatch:
 
     def __init__(self, shown: Lines, rounds: int) -> None:
         self.shown, self.rounds = shown, rounds
-        self.done, self.fruitless, self.best = 0, -1, float("inf")
+        self.done, self.n_stalled, self.best = 0, -1, float("inf")
 
     def __call__(self, point: Any, is_first: bool) -> None:
         """Count a round."""
         self.done += 1
-        self.fruitless = 0 if point.objective < self.best else self.fruitless + 1
+        self.n_stalled = 0 if point.objective < self.best else self.n_stalled + 1
         self.best = min(self.best, point.objective)
-        left = max(self.rounds + 1 - self.fruitless, 0)
+        left = max(self.rounds + 1 - self.n_stalled, 0)
         self.shown(self.done, self.done + left, f"objective {self.best:.6g}")
 
 
