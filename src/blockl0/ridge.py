@@ -12,7 +12,7 @@ AUTO = "auto"
 FOR_LABELS = 1.0
 """As strong as the default of scikit-learn's logistic regression on standardized columns."""
 STANDARDIZED = "standardized:"
-"""What a ridge in units of spreads begins with."""
+"""Prefix of a ridge in units of spreads."""
 
 
 class Ridge(NamedTuple):

@@ -61,7 +61,7 @@ class Clock(Protocol):
 
 
 class Surroundings(NamedTuple):
-    """What everything called inside a block can ask for without being given it."""
+    """Context available to everything called inside a block."""
 
     clock: Clock | None = None
     watcher: Watcher | None = None

@@ -1,4 +1,4 @@
-"""What the pursuits that exchange whole sets of columns share: SSP, CoSaMP and ROMP."""
+"""Shared by the pursuits that exchange whole sets of columns: SSP, CoSaMP and ROMP."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ TOGETHER = 5
 NARROW = 4
 """Directions up to which products of small matrices are quicker without the BLAS."""
 ROUNDS = 3
-"""What a pass and a closer look take for each multiplication that is counted, in those of a fit."""
+"""Cost of a pass and of a close look per counted multiplication, relative to a fit."""
 FEW = 4
 """A pass is cheaper than a fit up to this many columns per support column and class."""
 

@@ -36,7 +36,7 @@ ANSWERS = {
     "refuted": "Yes",
     "none": "None was found",
 }
-"""The same as an answer to `question`."""
+"""The same kinds as answers to `question`."""
 INFERENCE = (
     "The columns were chosen by looking at the target: usual standard errors, p-values and "
     "confidence intervals for these coefficients would be too optimistic. For inference, fit the "
@@ -47,7 +47,7 @@ ABOUT_ROWS = (
     "rows is a question for the folds."
 )
 PENALIZED = "for this ridge penalty"
-"""What a proof is about where there is a ridge; another ridge may have another best set."""
+"""Condition of a proof with a ridge; another ridge may have another best set."""
 TOLD_APART = "Sets of columns that nearly depend on each other were left out."
 WITHIN = f"{100.0 * CLOSE:g}\N{NO-BREAK SPACE}% of the objective"
 NO_BOUND = "More cannot be proven without a ridge, as no bound exists."

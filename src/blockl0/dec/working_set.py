@@ -20,7 +20,7 @@ Ints = NDArray[np.int64]
 CYCLIC_SIZE = 2
 """Block size of ``"cyclic"`` without a number: the smallest that can swap."""
 GREEDY = ("paper", "ranked", "split")
-"""How the greedy coordinates of RiGj are chosen, see `RandomGreedy`."""
+"""Rules for choosing the greedy coordinates of RiGj, see `RandomGreedy`."""
 
 
 class WorkingSet(Protocol):

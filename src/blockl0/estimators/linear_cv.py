@@ -71,7 +71,7 @@ CV_ATTRIBUTES = (
 )  # fmt: skip
 """Attributes of folds; removed by rules without folds."""
 COMPLETE = (Status.CONVERGED, Status.OPTIMAL)
-"""What the points of a path that nothing has cut say."""
+"""Statuses of the points of a path that was not cut short."""
 
 Made = tuple[Prepared, Path]
 

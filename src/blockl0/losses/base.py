@@ -29,7 +29,7 @@ EXTREME = 30.0
 
 
 UNCHANGED = ", the others unchanged,"
-"""What cannot be supposed of a product and its factors."""
+"""Phrase for coefficients, omitted for products and powers, which never change alone."""
 
 
 class Words(NamedTuple):

@@ -12,11 +12,11 @@ from blockl0.losses.base import Loss, Words, best_intercept
 Floats = NDArray[np.float64]
 
 LARGEST_LOG_MEAN = 300.0
-"""Where exponentials go on linearly: their sums stay far from overflow."""
+"""Predictors from which exponentials continue linearly: their sums stay far from overflow."""
 VANISHING = 20.0
 """A log mean so far below that of the target goes to minus infinity."""
 NEAR_ZERO = 0.02
-"""Where exp(u) − 1 − u is summed as a series, whose ninth power is rounding."""
+"""Predictors up to which exp(u) − 1 − u is a series, whose ninth power is rounding."""
 MULTIPLIES = "One unit more multiplies the expected {} by e to the coefficient."
 
 

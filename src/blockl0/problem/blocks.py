@@ -374,7 +374,7 @@ class CentredBlocks(Blocks):
 
     @property
     def rests(self) -> Floats:
-        """What the means leave of the exact means, (n,), for columns far from zero."""
+        """Remainders of the exact means, (n,), for columns far from zero."""
         assert self.view.rests is not None
         return self.view.rests
 

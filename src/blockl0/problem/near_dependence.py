@@ -181,7 +181,7 @@ class _Left:
 
     @lazy
     def _of_all(self) -> float:
-        """What the loss is at least, with any columns."""
+        """Compute a lower bound on the loss with any columns."""
         U, values, _ = np.linalg.svd(self.Z, full_matrices=False)
         return self._value(U, values)
 
