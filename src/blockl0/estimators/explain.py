@@ -148,7 +148,7 @@ def _entries(est: Any, problem: Any) -> NDArray[np.int64]:
     if path is None:
         sizes = range(max(1, problem.keep.size), est.n_nonzero_)
         points = [(est._price_at(size), size) for size in sizes]
-        path = solve_path(problem, points, random_state=0) if points else ()
+        path = solve_path(problem, points, random_state=0, is_checked=False) if points else ()
     entry, units = np.full(support.size, est.n_nonzero_, dtype=np.int64), problem.units
     for result in reversed([r for r in path if r.n_nonzero <= est.n_nonzero_]):
         entry[np.isin(support, units.columns(units.of(result.support)))] = result.n_nonzero

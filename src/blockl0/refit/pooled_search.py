@@ -38,6 +38,8 @@ class PooledSearch(LocalSearch):
         self._last: tuple[bytes, Ints, LocalSearch] | None = None
         # supports of which it has been asked whether anything is left to try
         self._asked: set[bytes] = set()
+        # supports from which neither models nor trials lead on
+        self._stuck: set[bytes] = set()
 
     def _n_returns(self) -> int:
         return 0 if self._last is None else self._last[2]._n_returns()
@@ -53,7 +55,8 @@ class PooledSearch(LocalSearch):
     ) -> Incumbent:
         """Settle in a pool, price all columns there, until the next pool brings nothing."""
         for _ in range(MAX_POOLS):
-            if run.seconds_left <= 0.0:
+            key = incumbent.support.tobytes()
+            if run.seconds_left <= 0.0 or key in self._stuck:
                 break
             pool, inside = self._pool(incumbent)
             here = replace(incumbent, w=incumbent.w[pool])
@@ -67,6 +70,8 @@ class PooledSearch(LocalSearch):
             if is_stuck and can_try and not self._is_end(incumbent, run):
                 found = inside.settle(here, run, rng)
             if not found.objective < incumbent.objective - self.tolerance:
+                if can_try and run.seconds_left > 0.0:
+                    self._stuck.add(key)
                 break
             incumbent = replace(found, w=self._lift(found.w, pool))
             if self._is_known_end(incumbent):
