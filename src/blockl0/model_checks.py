@@ -199,7 +199,7 @@ def check_problem(metadata: dict[str, Any], n_features: int) -> dict[str, Any] |
     if price is not None and _check_number(f"{where}.coefficient_price", price) < 0.0:
         raise _wrong(f"{where}.coefficient_price", price, "at least 0")
     _get(problem, "keep", where)
-    for key in ("keep", "positive", "bounds"):
+    for key in ("keep", "positive", "bounds", "class_weight"):
         for name in _check_list(f"{where}.{key}", problem.get(key, [])):
             _check_text(f"{where}.{key}", name)
     return problem

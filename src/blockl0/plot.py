@@ -190,7 +190,8 @@ class SelectionCurveDisplay(_Display):
             label = estimator.scoring if isinstance(estimator.scoring, str) else "out-of-fold score"
             scores, errors = estimator.mean_scores_, estimator.se_scores_
             return cls(path.n_nonzero, scores, errors, chosen, best, label).plot(ax=ax)
-        name, (scores, errors) = list(shown.items())[-1]
+        name = "accuracy" if "accuracy" in shown else "explained"
+        scores, errors = shown[name]
         guess = estimator.guess_accuracy_ if name == "accuracy" else None
         name = name if name == "accuracy" else estimator._loss().words.explained
         label = f"{name} on rows not seen in fitting"

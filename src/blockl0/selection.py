@@ -107,18 +107,19 @@ def choose_by_score(
 def readable_scores(model: Any) -> dict[str, tuple[Floats, Floats]]:
     """Convert cross-validation scores to readable ones: {name: (means (p,), standard errors (p,))}.
 
-    "explained": the explained share of the loss, R² for the squared one; "accuracy", for labels.
-    Empty if the scores of `model` come from a scorer, or not from folds.
+    "explained": the explained share of the loss, R² for the squared one; "accuracy" and "auc", for
+    labels. Empty if the scores of `model` come from a scorer, or not from folds.
     """
     nulls = getattr(model, "cv_null_scores_", None)
     if nulls is None or not np.nanmean(nulls) < 0.0:
         return {}
     null = -float(np.nanmean(nulls))
     found = {"explained": (1.0 + model.mean_scores_ / null, model.se_scores_ / null)}
-    shares = getattr(model, "cv_accuracies_", None)
-    if shares is not None:
-        _, mean, error = choose_by_score(shares, np.zeros(shares.shape[1], dtype=np.int64), "min")
-        found["accuracy"] = (mean, error)
+    for name, attribute in (("accuracy", "cv_accuracies_"), ("auc", "cv_aucs_")):
+        scores = getattr(model, attribute, None)
+        if scores is not None and np.isfinite(scores).any():
+            sizes = np.zeros(scores.shape[1], dtype=np.int64)
+            found[name] = choose_by_score(scores, sizes, "min")[1:]
     return found
 
 

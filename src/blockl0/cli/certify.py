@@ -10,7 +10,7 @@ import click
 from blockl0.cli import options as shared
 from blockl0.cli.output import DATA, INTERRUPTED, NOT_PROVEN, Job, Refused, bullet, names_line
 
-PROBLEM = ("ridge", "keep", "positive", "bounds")
+PROBLEM = ("ridge", "keep", "positive", "bounds", "class_weight")
 """Options of the problem that a model file stores."""
 SECONDS = 60.0
 """Default time limit of the exact search."""
@@ -23,6 +23,7 @@ SECONDS = 60.0
 @shared.columns_option
 @shared.search_options
 @shared.costs_option
+@shared.class_weight_option
 @click.option(
     "--level",
     type=click.IntRange(min=1),
@@ -112,7 +113,7 @@ def _saved_point(job: Job, options: dict[str, Any]) -> tuple[Any, Any, Any, bool
     if known is None or not reading:
         raise Refused(f"{options['model']} does not tell the problem it solves; fit it here.", DATA)
     # files from before bounds, and before categories were selected as a whole
-    known = {"positive": [], "bounds": [], **known}
+    known = {"positive": [], "bounds": [], "class_weight": [], **known}
     reading = {"levels": "separate", **reading}
     _refuse_others(
         {**reading, "loss": model.loss, "columns": known["n_nonzero_coefs"],

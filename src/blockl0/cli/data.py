@@ -32,8 +32,8 @@ COLUMNS = (
 """Options that say how to treat columns."""
 READING = (*COLUMNS, "na", "header", "decimal", "format", "sheet", *DIALECT, "test", "seed")
 """Options that determine the rows and columns of a fit, stored in a model file."""
-BOUNDS = ("positive", "bounds")
-"""Options that bound coefficients, stored in a model file with its problem."""
+STORED = ("positive", "bounds", "class_weight")
+"""Options of the problem, several values each, stored in a model file."""
 MUCH_WIDER = 3.0
 """Ratio of standard deviations of targets above which the widest dominates."""
 
@@ -103,7 +103,17 @@ class CommandData:
         if np.ndim(y) == 2:
             each = self.scores_of_each(y, model.predict(X))
             scores[f"{name}_of_each"] = dict(zip(self.table.targets, each, strict=True))
+        if self.is_classification:
+            scores[f"{name}_classes"] = self._class_scores(model, X, y)
         return scores
+
+    def _class_scores(self, model: Any, X: Any, y: Any) -> dict[str, Any]:
+        """Compute the AUC, the log loss and the recall of every class."""
+        from blockl0.estimators.class_scores import class_scores
+
+        eta, loss = model.decision_function(X), get_loss(self.loss)
+        shares = model.predict_proba(X) if loss.has_probabilities else None
+        return class_scores(eta, np.searchsorted(model.classes_, y), model.classes_, shares)
 
     def scores_of_each(self, y: Any, prediction: Any) -> list[float]:
         """Score every target, for losses whose predictor is the prediction itself."""
@@ -247,6 +257,7 @@ def choose_loss(job: Job, table: Table, loss: str | None, is_open: bool = True) 
         raise nothing_to_explain(table.target, only, len(table.y))
     if table.has_labels or is_for_labels(loss):
         _refuse_many_labels(table.target, np.unique(table.y).tolist(), len(table.y))
+        _note_lone_classes(job, table)
     if loss is None and table.has_labels:
         job.notice(f"{table.target!r} holds {n_values} labels: loss {LABELS}.")
         return LABELS
@@ -260,6 +271,19 @@ def choose_loss(job: Job, table: Table, loss: str | None, is_open: bool = True) 
             DATA,
         )
     return loss or NUMBERS
+
+
+def _note_lone_classes(job: Job, table: Table) -> None:
+    """Name the classes with a single row."""
+    labels, counts = np.unique(table.y, return_counts=True)
+    alone = [str(label) for label in labels[counts == 1]]
+    if alone:
+        one = len(alone) == 1
+        job.notice(
+            f"{'Class' if one else 'Classes'} {listing(alone)} of {table.target!r} "
+            f"{'has' if one else 'have'} 1 row{'' if one else ' each'}: always used for fitting, "
+            "in all folds and half-samples, and never scored. Merge with another class, or drop."
+        )
 
 
 def _refuse_many_labels(target: str, labels: list[Any], n_rows: int) -> None:
@@ -345,11 +369,52 @@ def make_estimator(data: CommandData, options: dict[str, Any], **more: Any) -> A
         more.pop("cv", None)  # moments have their own folds
     if "rule" in more:
         more["costs"] = costs_of(data, options)
+    if data.is_classification:
+        more["class_weight"] = class_weights(data, options)
     return getattr(blockl0, kind)(
         loss=data.loss, keep=kept_columns(data.table, options.get("keep", ())),
         feature_groups=data.table.groups, bounds=bounds_of(data.table, options),
         random_state=options["seed"], **given, **more,
     )  # fmt: skip
+
+
+def class_weights(data: CommandData, options: dict[str, Any]) -> Any:
+    """Return the weights of classes that --class-weight asks for, as the estimators take them."""
+    given = list(options.get("class_weight") or ())
+    if not given:
+        return None
+    if not data.is_classification:
+        raise Refused(
+            f"--class-weight is for classes, and {data.table.target!r} holds numbers; --loss "
+            f"{LABELS} takes them as classes.",
+            DATA,
+        )
+    if given == ["balanced"]:
+        return "balanced"
+    labels: dict[str, Any] = {str(label): label for label in np.unique(np.asarray(data.y))}
+    found = {}
+    for text in given:
+        name, _, weight = text.rpartition("=")
+        if name not in labels:
+            what = f"no class {name!r}" if name else "no CLASS=WEIGHT"
+            raise Refused(
+                f"--class-weight {text}: there is {what}. Give balanced alone, or the weight of "
+                f"one of {listing(list(labels))} as {next(iter(labels))}=2.",
+                DATA,
+            )
+        found[labels[name]] = _weight(text, weight)
+    return found
+
+
+def _weight(text: str, given: str) -> float:
+    """Read the weight of a class."""
+    try:
+        weight = float(given)
+    except ValueError:
+        weight = np.nan
+    if not 0.0 < weight < np.inf:
+        raise Refused(f"--class-weight {text}: the weight must be a positive number.", DATA)
+    return weight
 
 
 def costs_of(data: CommandData, options: dict[str, Any]) -> str | None:
@@ -384,6 +449,7 @@ def coefficient_costs(data: CommandData) -> Any:
 def check_names(data: CommandData, options: dict[str, Any]) -> None:
     """Check names of columns to keep or bound before anything slow is imported."""
     kept_columns(data.table, options["keep"])
+    class_weights(data, options)
     bounds = bounds_of(data.table, options)
     if bounds is not None and data.is_classification and len(np.unique(data.y)) > 2:
         raise Refused(
@@ -392,13 +458,14 @@ def check_names(data: CommandData, options: dict[str, Any]) -> None:
             DATA,
         )
     if options.get("proof") is not None:
-        _check_provable(data, bounds)
+        _check_provable(data, bounds, bool(options.get("class_weight")))
 
 
-def _check_provable(data: CommandData, bounds: Any) -> None:
+def _check_provable(data: CommandData, bounds: Any, has_class_weights: bool) -> None:
     """Refuse a proof file before the fit if none can be written."""
     ways = {
         "without --positive and --bounds": bounds is not None,
+        "without --class-weight": has_class_weights,
         "for one --target": len(data.table.targets) > 1,
         "with --levels separate": data.table.groups is not None,
     }

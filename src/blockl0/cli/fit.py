@@ -16,6 +16,10 @@ EXPLAINED = ("per_sd", "entry", "drop_one", "again")
 """What `summary` knows about a column besides its coefficient."""
 
 
+HARDLY = 0.005
+"""Accuracy above that of guessing which is hardly any."""
+
+
 @dataclass
 class Fitted:
     """A fitted model, how its number of columns was chosen, and whether Ctrl-C cut it short."""
@@ -27,6 +31,8 @@ class Fitted:
     has_bound: bool = True
     problem: Any = None
     cautions: list[str] = field(default_factory=list)
+    half_samples: int = 0
+    not_repeated: bool = False
 
 
 @click.command("fit", short_help="Choose the columns that explain the target, and fit them.")
@@ -40,6 +46,7 @@ class Fitted:
 )
 @shared.search_options
 @shared.costs_option
+@shared.class_weight_option
 @shared.choice_options
 @shared.test_option
 @click.option(
@@ -78,7 +85,7 @@ def command(**options: Any) -> None:
         check_names(data, options)
         fitted = fit_model(job, data, options)
         rows = explain(job, data, fitted, options)
-        result = _result(data, fitted, rows, list(options["keep"]))
+        result = _result(data, fitted, rows, options)
         # saved first: the output says where the model is, and without a proof nothing is written
         if options["proof"] is not None and not fitted.interrupted:
             write_proof(job, data, fitted.model, options)
@@ -216,6 +223,7 @@ def explain(job: Job, data: Any, fitted: Fitted, options: dict[str, Any]) -> lis
     import numpy as np
 
     from blockl0.cli.progress import PathWatch, aborting, progress
+    from blockl0.estimators.explain import NOT_REPEATED
     from blockl0.estimators.half_samples import default_half_samples
     from blockl0.run import watching
 
@@ -239,6 +247,8 @@ def explain(job: Job, data: Any, fitted: Fitted, options: dict[str, Any]) -> lis
             fitted.interrupted = True
             job.notice("Interrupted: what the columns are worth is not worked out.")
     summary = summary or model.summary()
+    fitted.half_samples = summary.n_half_samples
+    fitted.not_repeated = NOT_REPEATED in summary.notes
     fitted.cautions = [*summary.cautions, *at_bounds(data, model, options)]
     return _rows(data, model.coef_.reshape(-1, len(names)), summary)
 
@@ -294,7 +304,7 @@ def at_bounds(data: Any, model: Any, options: dict[str, Any]) -> list[str]:
     return [f"{what} at a bound that was given: {listing(names)}."]
 
 
-def _result(data: Any, fitted: Fitted, rows: list[Any], keep: list[str]) -> dict[str, Any]:
+def _result(data: Any, fitted: Fitted, rows: list[Any], options: dict[str, Any]) -> dict[str, Any]:
     from blockl0.certificate.close_sets import count_close
     from blockl0.certificate.proof import Choice, objective_at_zero
     from blockl0.cli import trust
@@ -312,6 +322,7 @@ def _result(data: Any, fitted: Fitted, rows: list[Any], keep: list[str]) -> dict
     choice = Choice(
         int(model.n_nonzero_), budget, data.n_units, problem.keep.size, problem.ridge > 0.0, price
     )
+    scores = data.scores(model) | guesses(data)
     coef, n_close, columns = model.result_.coef, None, []
     if not fitted.interrupted:
         n_close = count_close(problem, coef)
@@ -329,13 +340,29 @@ def _result(data: Any, fitted: Fitted, rows: list[Any], keep: list[str]) -> dict
         "objective_without_columns": objective_at_zero(problem),
         "coefficient_price": price or None,
         "solver_status": str(model.status_),
-        "scores": data.scores(model) | guesses(data),
-        "cautions": fitted.cautions,
+        "scores": scores,
+        "cautions": [*fitted.cautions, *no_better_than_guessing(scores, options)],
+        "half_samples": fitted.half_samples,
+        "not_repeated": fitted.not_repeated,
         "certificate": certificate,
         "choice": fitted.choice,
         "ridge": model.ridge_,
-        "keep": keep,
+        "keep": list(options["keep"]),
     }
+
+
+def no_better_than_guessing(scores: dict[str, Any], options: dict[str, Any]) -> list[str]:
+    """Warn if the accuracy is not better than that of always guessing the most frequent class."""
+    name = "test" if "test" in scores else "train"
+    guess = scores.get("guess_test" if name == "test" else "guess")
+    if guess is None or scores[name] > guess + HARDLY or options.get("class_weight"):
+        return []
+    found = scores[f"{name}_classes"]
+    return [
+        f"The accuracy, {scores[name]:.4g}, is that of always guessing the most frequent class, "
+        f"{guess:.4g}: judge by the AUC, {found['auc']:.4g} (0.5 by chance), and by the recalls. "
+        "--class-weight balanced gives every class the same weight."
+    ]
 
 
 def guesses(data: Any) -> dict[str, float]:
@@ -364,7 +391,7 @@ def _save(job: Job, data: Any, model: Any, result: dict[str, Any], options: dict
     """Write the model file, with everything that `predict` and `certify` need."""
     if options["out"] is None:
         return
-    from blockl0.cli.data import BOUNDS, READING
+    from blockl0.cli.data import READING, STORED
     from blockl0.model_file import save_model
 
     budget = budget_of(model)
@@ -376,7 +403,7 @@ def _save(job: Job, data: Any, model: Any, result: dict[str, Any], options: dict
             "ridge": result["ridge"],
             "keep": result["keep"],
             "coefficient_price": result["coefficient_price"],
-            **{name: list(options[name]) for name in BOUNDS if options[name]},
+            **{name: list(options[name]) for name in STORED if options[name]},
         },
         "result": {k: result[k] for k in ("objective", "solver_status", "scores", "certificate")},
     }

@@ -13,6 +13,8 @@ KEYS = {
     "again": "chosen again",
 }  # fmt: skip
 """Possible columns of the table besides the coefficient, with titles."""
+RECALLS = 4
+"""Classes whose recall is shown, the lowest first."""
 HEAD = 16
 """Characters of a class name in the head of a table."""
 LARGEST_RISE = 10.0
@@ -22,6 +24,7 @@ LARGEST_RISE = 10.0
 def describe(data: Any, result: dict[str, Any], options: dict[str, Any]) -> list[str]:
     """Format the result for people, line by line."""
     from blockl0.certificate.words import INFERENCE
+    from blockl0.estimators.explain import NOT_REPEATED
     from blockl0.ridge import read_ridge
 
     name, n = ", ".join(map(repr, data.table.targets)), data.n_units
@@ -33,10 +36,12 @@ def describe(data: Any, result: dict[str, Any], options: dict[str, Any]) -> list
     lines += ["", f"{k} of {n} columns chosen for {name} ({data.loss} loss{ridge}):", ""]
     lines += [_table_of(result), *_legend(result), ""]
     scores = result["scores"]
-    lines += [_score_line(scores), "", "Can it be trusted?"]
+    lines += [_score_line(scores), *_class_lines(scores), "", "Can it be trusted?"]
     said = [result["certificate"]["words"]]
     if k < n and result["features"] and "again" in result["features"][0]:
-        said.append(trust.stability(result["features"], options["half_samples"]))
+        said.append(trust.stability(result["features"], result["half_samples"]))
+    elif result["not_repeated"]:
+        said.append(NOT_REPEATED)
     said += result["cautions"]
     if "test" not in scores and not data.is_streamed:
         said.append("No rows were held out; --test 0.2 tells how well it does on new ones.")
@@ -78,6 +83,28 @@ def _score_line(scores: dict[str, Any]) -> str:
         line += f", {scores['test']:.4g}{beside('guess_test')}{of_each('test')} on "
         line += f"{scores['n_test']} rows held out"
     return f"{line}."
+
+
+def _class_lines(scores: dict[str, Any]) -> list[str]:
+    """Format AUC, log loss and recalls on training and held-out rows."""
+    rows = {"train": "on the rows of the fit", "test": "on the rows held out"}
+    return [
+        f"{class_line(scores[f'{name}_classes'])} {where}."
+        for name, where in rows.items()
+        if f"{name}_classes" in scores
+    ]
+
+
+def class_line(found: dict[str, Any]) -> str:
+    """Format the scores of classes; of many the lowest recalls."""
+    parts = [f"AUC {found['auc']:.4g}"]
+    if "log_loss" in found:
+        parts.append(f"log loss {found['log_loss']:.4g}")
+    each = sorted(found["recall"].items(), key=lambda item: item[1])
+    parts.append("recall " + ", ".join(f"{name} {share:.1%}" for name, share in each[:RECALLS]))
+    if len(each) > RECALLS:
+        parts.append(f"{found['balanced_accuracy']:.1%} in the mean of {len(each)} classes")
+    return ", ".join(parts)
 
 
 def _choice_line(choice: dict[str, Any], options: dict[str, Any]) -> str:

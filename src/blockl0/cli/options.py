@@ -291,6 +291,12 @@ costs_option = click.option(
     help="What a category pays beside its place among the columns: for each coefficient beyond its "
     "first the price of --rule, if that is a criterion, or of BIC; or nothing.",
 )
+class_weight_option = click.option(
+    "--class-weight",
+    multiple=True,
+    metavar="balanced|CLASS=WEIGHT",
+    help="Weight the rows of classes: every class alike in sum (balanced), or as given.",
+)
 choice_options = _all(
     click.option(
         "--rule",

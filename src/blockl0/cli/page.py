@@ -13,7 +13,7 @@ from blockl0.text import listing
 
 def write_report(job: Job, data: Any, options: dict[str, Any], file: Path, k: int | None) -> Any:
     """Make the report page of the data, and write it."""
-    from blockl0.cli.data import bounds_of, costs_of, kept_columns, largest_size
+    from blockl0.cli.data import bounds_of, class_weights, costs_of, kept_columns, largest_size
     from blockl0.cli.progress import aborting, progress
     from blockl0.report import make_report
 
@@ -26,7 +26,7 @@ def write_report(job: Job, data: Any, options: dict[str, Any], file: Path, k: in
             loss=data.loss, n_nonzero_coefs=largest_size(job, data, k),
             keep=kept_columns(table_, options["keep"]), random_state=options["seed"],
             feature_groups=table_.groups, costs=costs_of(data, options),
-            bounds=bounds_of(table_, options),
+            bounds=bounds_of(table_, options), class_weight=class_weights(data, options),
             references={u.name: u.reference for u in table_.units if u.reference is not None},
             time_limit=options["time_limit"], n_jobs=options["jobs"],
             half_samples=options["half_samples"], source=table_.source,

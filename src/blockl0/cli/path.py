@@ -32,6 +32,7 @@ from blockl0.text import as_csv, count, short
 )
 @shared.search_options
 @shared.costs_option
+@shared.class_weight_option
 @shared.choice_options
 @shared.halves_option
 @shared.seed_option
@@ -126,12 +127,14 @@ def _lines(data: Any, result: dict[str, Any]) -> list[str]:
     score = next((name for name in ("cv_accuracy", "cv_explained") if name in points[0]), None)
     sizes = ["n_coefficients"] if data.table.groups is not None else []
     measures = [*sizes, "loss", "bic", *([score, f"{score}_se"] if score else [])]
+    measures += ["cv_auc"] if "cv_auc" in points[0] else []
     titles = {
         "n_coefficients": "coefs",
         "bic": "BIC",
         "cv_accuracy": "CV accuracy",
         f"{score}_se": "± SE",
     }
+    titles["cv_auc"] = "CV AUC"
     titles["cv_explained"] = f"CV {data.metric}"
     rows = []
     for point in points:

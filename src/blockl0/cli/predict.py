@@ -176,7 +176,28 @@ def _score_of(job: Job, model: Any, target: str, raw: Any, eta: Any) -> dict[str
     metric = model.loss_object.words.score
     where = "" if len(y) == raw.n_rows else f" in {len(y)} of {raw.n_rows} rows"
     job.notice(f"{metric} {value:.4g}: the data hold {target!r} as well{where}.")
-    return {"metric": metric, "value": float(value), "n_samples": len(y)}
+    found = {"metric": metric, "value": float(value), "n_samples": len(y)}
+    return found | _scores_of_classes(job, model, y, eta)
+
+
+def _scores_of_classes(job: Job, model: Any, y: Any, eta: Any) -> dict[str, Any]:
+    """Compute AUC, log loss and recalls if all rows are of the classes of the model."""
+    import numpy as np
+
+    from blockl0.cli.fit_text import class_line
+    from blockl0.estimators.class_scores import class_scores
+
+    if model.classes is None:
+        return {}
+    seen, labels = _comparable(y, model.classes)
+    if not np.isin(seen, labels).all():
+        return {}
+    order = np.argsort(labels)
+    codes = order[np.searchsorted(labels, seen, sorter=order)]
+    shares = model.probabilities(eta) if model.loss_object.has_probabilities else None
+    found = class_scores(eta, codes, model.classes, shares)
+    job.notice(f"{class_line(found)}.")
+    return found
 
 
 def _comparable(y: Any, prediction: Any) -> tuple[Any, Any]:

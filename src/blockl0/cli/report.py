@@ -21,6 +21,7 @@ from blockl0.cli.output import Job, check_outputs
 )
 @shared.search_options
 @shared.costs_option
+@shared.class_weight_option
 @click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True)
 @click.option("--jobs", type=click.IntRange(min=1), help="Folds at a time.  [default: 1]")
 @shared.halves_option

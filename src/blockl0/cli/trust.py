@@ -61,12 +61,11 @@ def claim(
     }
 
 
-def stability(rows: list[dict[str, Any]], n_samples: int | None) -> str:
+def stability(rows: list[dict[str, Any]], n_samples: int) -> str:
     """Say in a sentence how often the columns are selected again."""
-    from blockl0.estimators.half_samples import FIRM, HALF_SAMPLES
+    from blockl0.estimators.half_samples import FIRM
     from blockl0.text import percent
 
-    n_samples = HALF_SAMPLES if n_samples is None else n_samples
     shares = sorted((row["again"], row["name"]) for row in rows)
     n_firm = sum(share >= FIRM for share, _ in shares)
     which = "the column is" if len(shares) == 1 else f"{n_firm} of {len(shares)} columns are"

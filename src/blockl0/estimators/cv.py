@@ -134,6 +134,9 @@ class L0ClassifierCV(L0LinearCV, L0Classifier):
         As in `L0RegressorCV`.
     cv_accuracies_ : ndarray (n_folds, p)
         Accuracies on held-out rows. Only without `scoring`.
+    cv_aucs_ : ndarray (n_folds, p)
+        Areas under the ROC curve on held-out rows, for several classes the mean of each against
+        the rest; NaN where a fold has rows of one class only. Only without `scoring`.
     guess_accuracy_ : float
         The accuracy of always guessing the most frequent class.
     classes_, coef_, intercept_, support_, n_nonzero_, objective_, certificate_, status_, n_iter_

@@ -38,6 +38,10 @@ AGAIN = (
     "Chosen again: the share of half-samples of the rows that choose the column among as many; it "
     "measures stability, and is neither a probability that the column matters nor a p-value."
 )
+NOT_REPEATED = (
+    "The choice could not be repeated on half-samples: none of them holds every class, or what "
+    "else the loss needs."
+)
 LENGTHS = "Coefficient: the length of the coefficients of a column over all {what}."
 
 
@@ -84,7 +88,7 @@ class SummaryMixin:
         """Summarize with given column names, which the command line knows."""
         est: Any = self
         columns: dict[str, Any] = {"feature": names[self.support_], "coef": _sizes(est)}
-        notes, cautions = [INFERENCE], []
+        notes, cautions, n_repeated = [INFERENCE], [], 0
         if est.coef_.ndim == 2 and len(est.coef_) > 1:
             what = "classes" if hasattr(est, "classes_") else "responses"
             notes.append(LENGTHS.format(what=what))
@@ -98,8 +102,9 @@ class SummaryMixin:
             if n_half_samples and data.y is None:
                 raise ValueError("Moments know no single rows: leave `n_half_samples` out.")
             if n_half_samples:
-                columns["again"] = _again(est, solver, data, n_half_samples, seed)
-                notes.append(AGAIN)
+                shares, n_repeated = _again(est, solver, data, n_half_samples, seed)
+                columns |= {} if shares is None else {"again": shares}
+                notes.append(NOT_REPEATED if shares is None else AGAIN)
             cautions = _cautions(est, data, names.tolist(), problem)
             cautions += _like_noise(est, problem, columns["drop_one"])
         elif n_half_samples:
@@ -118,6 +123,7 @@ class SummaryMixin:
             tuple(notes),
             tuple(cautions),
             self.support_[order],
+            n_repeated,
         )
 
     def to_sklearn(self) -> Any:
@@ -173,15 +179,17 @@ def drop_one(problem: Any, coef: Floats, support: NDArray[np.int64]) -> Floats:
     return rises
 
 
-def _again(est: Any, solver: Any, data: Data, n_samples: int, random_state: Any) -> Floats:
-    """Compute the share of half-samples that select each selected column."""
+def _again(
+    est: Any, solver: Any, data: Data, n_samples: int, random_state: Any
+) -> tuple[Floats | None, int]:
+    """Compute the share of half-samples that select each selected column, and their number."""
     from blockl0.estimators.linear import seed_of  # a circular import otherwise
 
     given = solver.random_state if random_state is None else random_state
     seed = seed_of(given if isinstance(given, numbers.Integral) or random_state is not None else 0)
     budget = int(est.n_nonzero_)
-    shares = chosen_again(solver, data, [budget], n_samples, seed).shares(budget, est.support_)
-    return np.full(est.support_.size, np.nan) if shares is None else shares
+    again = chosen_again(solver, data, [budget], n_samples, seed)
+    return again.shares(budget, est.support_), again.n_samples
 
 
 def _names(est: Any) -> NDArray[Any]:

@@ -18,6 +18,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from blockl0.errors import warn_caller
 from blockl0.estimators.callbacks import FitTask
+from blockl0.estimators.class_scores import auc, lone_rows
 from blockl0.estimators.data import Data, columns_of
 from blockl0.path import Path
 from blockl0.problem.blocks import Blocks
@@ -74,6 +75,12 @@ class FittedPath(NamedTuple):
         codes = [np.argmax(eta, axis=1) if eta.ndim == 2 else (eta > 0) * 1 for eta in etas]
         return np.array([np.average(code == data.y, weights=data.weights) for code in codes])
 
+    def aucs(self, data: Data) -> Floats:
+        """Compute the area under the ROC curve at every point, (p,); NaN for numbers."""
+        if not data.n_classes:
+            return np.full(len(self.path), np.nan)
+        return np.array([auc(eta, data.y, data.weights) for eta in self.predictors(data.X)])
+
     def null_loss(self, data: Data) -> float:
         """Compute the mean loss of the path's intercept alone."""
         return self.loss_of(np.zeros_like(self.path[0].coef), data)
@@ -95,17 +102,23 @@ def make_splits(
     """Make (train, test) row indices of every fold, the same for all estimators and commands.
 
     A number, by default 5, of folds is shuffled by the seed, since files are often sorted; folds
-    are stratified as far as there are enough rows of each label. Otherwise as scikit-learn's
-    `check_cv`.
+    are stratified as far as there are enough rows of each label, and the only row of a class is
+    always in the fit, never scored. Otherwise as scikit-learn's `check_cv`.
     """
     if isinstance(X, Design):
         X = np.empty((X.shape[0], 0))  # splitters only look at its rows
-    if cv is None or isinstance(cv, numbers.Integral):
-        cv = _shuffled_folds(cv, X.shape[0], y if has_labels else None, seed)
+    splitter: Any = cv
+    is_drawn = cv is None or isinstance(cv, numbers.Integral)
+    if is_drawn:
+        splitter = _shuffled_folds(cv, X.shape[0], y if has_labels else None, seed)
     with warnings.catch_warnings():
-        # a class may have fewer rows than folds: folds without it are skipped
+        # a class may have fewer rows than folds: some folds then do not score it
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-        return split_rows(check_cv(cv, y, classifier=has_labels), X, y, **metadata)
+        splits = split_rows(check_cv(splitter, y, classifier=has_labels), X, y, **metadata)
+    alone = lone_rows(y) if is_drawn and has_labels else np.empty(0, dtype=np.int64)
+    if not alone.size:
+        return splits
+    return [(np.union1d(train, alone), np.setdiff1d(test, alone)) for train, test in splits]
 
 
 def _shuffled_folds(n_folds: Any, n_rows: int, labels: Any, seed: int) -> Any:
@@ -270,17 +283,20 @@ class FoldScores(NamedTuple):
 
     scores: Floats
     accuracies: Floats
+    aucs: Floats
     null: float
 
 
 def judge_fold(est: Any, fitted: FittedPath | None, fold: Data, n_points: int) -> FoldScores:
-    """Score a fold by minus the mean loss, with class weights, and by accuracy."""
+    """Score a fold by minus the mean loss, with class weights, by accuracy and by AUC."""
     if fitted is None:
-        return FoldScores(np.full(n_points, np.nan), np.full(n_points, np.nan), float("nan"))
+        nothing = np.full(n_points, np.nan)
+        return FoldScores(nothing, nothing, nothing, float("nan"))
     weighted = fold._replace(weights=est._weigh_classes(fold.y, fold.weights))
     return FoldScores(
         _filled(-fitted.losses(weighted), n_points),
         _filled(fitted.accuracies(fold), n_points),
+        _filled(fitted.aucs(fold), n_points),
         -fitted.null_loss(weighted),
     )
 
@@ -304,7 +320,8 @@ def score_fold(
     scores = judge_fold(est, fitted, fold, len(points))
     if fitted is not None and est.scoring is not None:
         found = _filled(_scorer_scores(est, fitted, fold), len(points))
-        scores = FoldScores(found, np.full(len(points), np.nan), float("nan"))
+        nothing = np.full(len(points), np.nan)
+        scores = FoldScores(found, nothing, nothing, float("nan"))
     task.end()
     return scores
 
@@ -350,7 +367,7 @@ def warn_of_folds(scores: Floats, points: Any) -> None:
     if not used.all():
         warn_caller(
             f"{np.count_nonzero(~used)} of {used.size} folds could not be scored and were left "
-            "out; `cv_scores_` holds NaN for them.",
+            "out: the rows outside of them lack a class, or what else the loss needs.",
         )
     if reached < len(points):
         warn_caller(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from blockl0.estimators.class_scores import lone_rows
 from blockl0.estimators.data import Data
 from blockl0.estimators.folds import each_fold
 from blockl0.path import solve_path
@@ -63,13 +64,17 @@ def default_half_samples(X: Any) -> int:
 
 
 def half_samples(data: Data, n_samples: int, seed: int) -> list[NDArray[np.int64]]:
-    """Draw the rows of complementary halves, two per shuffle, stratified by class."""
+    """Draw the rows of complementary halves, two per shuffle, stratified by class.
+
+    The only row of a class is in both halves, which could not be fitted without it.
+    """
     rng, halves = np.random.default_rng(seed), []
+    alone = lone_rows(data.y) if data.n_classes else np.empty(0, dtype=np.int64)
     while len(halves) < n_samples:
         rows = rng.permutation(len(data.y))
         if data.n_classes:
             rows = rows[np.argsort(data.y[rows], kind="stable")]
-        halves += [np.sort(rows[::2]), np.sort(rows[1::2])]
+        halves += [np.union1d(rows[::2], alone), np.union1d(rows[1::2], alone)]
     return halves[:n_samples]
 
 

@@ -67,7 +67,7 @@ DEFAULT_LARGEST = 20
 """Default largest budget of a path."""
 CV_ATTRIBUTES = (
     "cv_scores_", "mean_scores_", "se_scores_", "best_score_", "cv_null_scores_", "cv_accuracies_",
-    "guess_accuracy_", "n_passes_",
+    "cv_aucs_", "guess_accuracy_", "n_passes_",
 )  # fmt: skip
 """Attributes of folds; removed by rules without folds."""
 COMPLETE = (Status.CONVERGED, Status.OPTIMAL)
@@ -242,6 +242,7 @@ class L0LinearCV(L0Linear):
         return FoldScores(
             np.array([fold.scores for fold in found]).reshape(shape),
             np.array([fold.accuracies for fold in found]).reshape(shape),
+            np.array([fold.aucs for fold in found]).reshape(shape),
             np.array([fold.null for fold in found]),  # type: ignore[arg-type]
         )
 
@@ -277,6 +278,7 @@ class L0LinearCV(L0Linear):
             self.cv_null_scores_ = folds.null
             if is_classifier(self):
                 self.cv_accuracies_ = folds.accuracies[:, : len(self.path_)]
+                self.cv_aucs_ = folds.aucs[:, : len(self.path_)]
                 self.guess_accuracy_ = guess_share(data.y, data.weights)
 
     def _points(self, X: Any, weights: Any) -> list[tuple[float, int]]:

@@ -43,6 +43,8 @@ class Summary:
         Warnings about the interpretation of coefficients.
     index : ndarray of int
         The index of each column in X.
+    n_half_samples : int
+        Half-samples that could be fitted; "again" is missing if there is none.
     """
 
     columns: dict[str, NDArray[Any]]
@@ -50,6 +52,7 @@ class Summary:
     notes: tuple[str, ...]
     cautions: tuple[str, ...]
     index: NDArray[np.int64]
+    n_half_samples: int = 0
 
     def to_frame(self) -> Any:
         """Convert the table to a pandas DataFrame."""

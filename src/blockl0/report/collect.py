@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from blockl0.blas import one_blas_thread
+from blockl0.estimators.class_scores import recalls
 from blockl0.estimators.coefficient_costs import charge_of
 from blockl0.estimators.explain import drop_one
 from blockl0.estimators.folds import FittedPath
@@ -92,6 +93,7 @@ def make_report(
     bounds: Any = None,
     positive: Any = None,
     costs: str | None = "coefficients",
+    class_weight: Any = None,
     cv: Any = 5,
     effort: str | int = "fast",
     random_state: int = 0,
@@ -129,6 +131,8 @@ def make_report(
         with its columns below; the label and "=" before the name of a column are left out there.
     costs : "coefficients" (default) or None
         Whether groups pay for their coefficients, as in `L0RegressorCV`.
+    class_weight : dict, "balanced" or None
+        As in `L0Classifier`, for labels.
     references : dict, optional
         {label, or name of a column: value} that the columns of a category are compared with.
     cv : int, splitter or None
@@ -175,6 +179,7 @@ def make_report(
     n_paths = 1 + len(splits) + n_halves
     share = None if time_limit is None else seconds / (n_paths + 1)
     structure = _structure(names, feature_groups, bounds, positive) | {"costs": costs}
+    structure |= _class_weight(class_weight, loss)
     task = ReportTask(
         X, y, loss, n_nonzero_coefs, ridge, keep, effort, random_state, share, structure
     )
@@ -239,13 +244,26 @@ def _facts(
     # room for every point of the path: the estimator's own budget is that of one of them
     sparsity = Sparsity(0.0, prepared.problem.n_units)
     prepared = replace(prepared, problem=replace(prepared.problem, sparsity=sparsity))
-    null = FittedPath(prepared, model.path_).null_loss(data)
+    weights = model._weigh_classes(data.y, data.weights) if data.n_classes else data.weights
+    null = FittedPath(prepared, model.path_).null_loss(data._replace(weights=weights))
     chosen = np.concatenate([np.empty(0, dtype=np.int64), *model.path_.supports])
     units = prepared.problem.units
     return Facts(
         task, model, folds, again, names, clean(target), null, units.of(np.unique(chosen)),
         prepared, listed(units, names, references),
     )  # fmt: skip
+
+
+def _class_weight(class_weight: Any, loss: Any) -> dict[str, Any]:
+    """Return class weights as the estimators of labels take them."""
+    if class_weight is None:
+        return {}
+    if not get_loss(loss).takes_labels:
+        raise ValueError(
+            f"`class_weight` is for labels, got {class_weight!r} with loss={loss!r}, which is for "
+            "numbers."
+        )
+    return {"class_weight": class_weight}
 
 
 def _structure(names: list[str], feature_groups: Any, bounds: Any, positive: Any) -> dict[str, Any]:
@@ -303,7 +321,8 @@ def _points(facts: Facts) -> list[dict[str, Any]]:
     """Describe per k the columns, their coefficients, the fit, and the worth of each column."""
     path, folds, task = facts.model.path_, facts.folds, facts.task
     place = {int(j): i for i, j in enumerate(facts.used)}
-    accuracy = FittedPath(facts.prepared, path).accuracies(task.data(facts.model))
+    fitted, rows = FittedPath(facts.prepared, path), task.data(facts.model)
+    accuracy, aucs, etas = fitted.accuracies(rows), fitted.aucs(rows), fitted.predictors(rows.X)
     points = []
     for i, result in enumerate(path):
         support, drop = _by_use(facts.prepared.problem, result)
@@ -327,6 +346,7 @@ def _points(facts: Facts) -> list[dict[str, Any]]:
                 "loss": compact(mean_loss),
                 "explained": compact(1.0 - ratio(mean_loss, facts.null)),
                 "accuracy": compact(accuracy[i]),
+                **_of_classes(facts, aucs[i], etas[i], rows.y),
                 "cv": folds.at(i),
                 "status": str(result.status),
                 "cautions": _cautions(facts, result, support, drop, accuracy[i], mean_loss),
@@ -354,6 +374,14 @@ def _of_groups(facts: Facts, entries: list[Listed], coef: Any) -> dict[str, Any]
         "parts": [entry.part_coefs(coef) for entry in entries],
         "effect": [entry.effect(facts.task.X, coef) for entry in entries],
     }
+
+
+def _of_classes(facts: Facts, auc: float, eta: Floats, codes: Any) -> dict[str, Any]:
+    """Return AUC and recalls on the rows of the fit, where there are classes."""
+    classes = facts.classes
+    if classes is None:
+        return {}
+    return {"auc": compact(auc), "recall": compact(recalls(eta, codes, len(classes)))}
 
 
 def _of_charges(facts: Facts, entries: list[Listed], i: int) -> dict[str, Any]:

@@ -108,6 +108,7 @@ class Folds:
 
     losses: Floats
     accuracies: Floats
+    aucs: Floats
     nulls: Floats
 
     @property
@@ -128,10 +129,11 @@ class Folds:
             "explained": compact(1.0 - ratio(-mean[0], null)),
             "explained_se": compact(ratio(error[0], null)),
         }
-        if np.isfinite(self.accuracies[:, i]).any():
-            column = self.accuracies[:, [i]]
-            _, mean, error = choose_by_score(column, np.zeros(1, dtype=np.int64), "min")
-            cv |= {"accuracy": compact(mean[0]), "accuracy_se": compact(error[0])}
+        for name, scores in (("accuracy", self.accuracies), ("auc", self.aucs)):
+            if np.isfinite(scores[:, i]).any():
+                column = scores[:, [i]]
+                _, mean, error = choose_by_score(column, np.zeros(1, dtype=np.int64), "min")
+                cv |= {name: compact(mean[0]), f"{name}_se": compact(error[0])}
         return cv
 
 
@@ -171,6 +173,7 @@ def cross_validate(
     return Folds(
         -np.array([fold.scores for fold in found]).reshape(-1, n_points),
         np.array([fold.accuracies for fold in found]).reshape(-1, n_points),
+        np.array([fold.aucs for fold in found]).reshape(-1, n_points),
         -np.array([fold.null for fold in found]),
     )
 

@@ -239,7 +239,7 @@ def _proof(point: dict[str, Any]) -> dict[str, str]:
 def _overview(data: dict[str, Any]) -> dict[str, str]:
     """Tabulate one row per size, also for readers without scripts."""
     keys = {"explained": _upper(data["score"])} | (
-        {"accuracy": "Accuracy"} if data["classes"] else {}
+        {"accuracy": "Accuracy", "auc": "AUC"} if data["classes"] else {}
     )
     heads = ["Columns", "Enters", "Objective", "Mean loss"]
     heads += [f"{name}, {rows}" for name in keys.values() for rows in SCORE_HEADS]

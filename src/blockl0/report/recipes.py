@@ -35,7 +35,7 @@ REPEATED = ("--drop", "--na", "--as-category", "--as-number")
 FLAGS = ("--skip-bad-rows", "--fill-short-rows")
 NUMBERS = ("max_levels", "skip_rows")
 PLAIN_FILES = {".csv": "pd.read_csv({})", ".parquet": "pd.read_parquet({})"}
-BOUNDS = ("--positive", "--bounds")
+BOUNDS = ("--positive", "--bounds", "--class-weight")
 """Options that bound coefficients."""
 UNNAMED = "data.csv"
 
@@ -153,6 +153,8 @@ def _fit_options(facts: Facts) -> list[str]:
     if task.ridge != AUTO:
         options.append(f"ridge={_literal(task.ridge)}")
     options += _bounds(facts)
+    if facts.task.structure.get("class_weight") is not None:
+        options.append(f"class_weight={_literal(facts.task.structure['class_weight'])}")
     return options
 
 

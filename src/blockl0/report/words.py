@@ -19,6 +19,8 @@ PRODUCTS = 3
 """Products of columns named in explanations."""
 CATEGORIES = 4
 """Categories whose reference level is named."""
+RECALLS = 4
+"""Classes whose recall is given, the lowest first."""
 UNSTEADY = 8
 """Unstable columns named."""
 OVERFIT = 0.1
@@ -133,7 +135,7 @@ def _fit(point: dict[str, Any], data: dict[str, Any], words: Words) -> dict[str,
         f"{percent(train)} on the rows it was fitted to."
     )
     if data["classes"]:
-        text += _guessing(data)
+        text += _guessing(data) + _apart(point, data)
     elif mean <= error:
         text += " That is not clearly better than no column at all."
     if sum(len(data["parts"][f] or [f]) for f in point["support"]) >= data["rows"] - 1:
@@ -141,6 +143,18 @@ def _fit(point: dict[str, Any], data: dict[str, Any], words: Words) -> dict[str,
     if train - mean > max(OVERFIT, 2.0 * error):
         text += " The difference says that a good part of the fit is chance."
     return {"value": percent(mean), "text": text}
+
+
+def _apart(point: dict[str, Any], data: dict[str, Any]) -> str:
+    """Describe how well classes are told apart, which accuracy hides where one is rare."""
+    cv, text = point["cv"] or {}, ""
+    if not point["support"]:
+        return text
+    if cv.get("auc") is not None:
+        text += f" AUC on rows not seen in fitting: {cv['auc']:.3g} (0.5 by chance)."
+    each = sorted(zip(point["recall"], data["classes"], strict=True))[:RECALLS]
+    shares = ", ".join(f"{name} {percent(share)}" for share, name in each)
+    return f"{text} Recall on the rows of the fit: {shares}."
 
 
 def _guessing(data: dict[str, Any]) -> str:
