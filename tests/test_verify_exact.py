@@ -16,7 +16,9 @@ from blockl0.problem.preprocess import apply
 from blockl0.problem.problem import as_problem
 from blockl0.solve import solve_problem
 from blockl0.verify import verify_content
+from blockl0.verify.base import CLOSE, FIX, centred
 from blockl0.verify.integers import integers, product, require_semidefinite, scale_of
+from forged_proofs import Draft
 
 
 def written(X: Any, y: Any, weights: Any = None, intercept: bool = False, **options: Any) -> Any:
@@ -147,6 +149,58 @@ def test_columns_that_are_nearly_constant_are_named(rng):
         verify_content(claim, arrays, X, y, exact=True)
     X[:, 2] = 0.3
     assert verify_content(claim, arrays, X, y, exact=True).gap < 1e-9
+
+
+def rough_draft(rng: Any) -> tuple[Any, ...]:
+    """Many rows, columns that nearly depend on each other, in other units and far from zero."""
+    m, n = int(rng.choice([3, 20, 100, 2000])), int(rng.integers(1, 13))
+    X = rng.standard_normal((m, n)) + rng.choice([0.0, 10.0 ** rng.uniform(0, 8)])
+    for j in range(1, n):
+        if rng.random() < 0.4:
+            X[:, j] = X[:, j - 1] + 10.0 ** -rng.uniform(0, 12) * X[:, j]
+    X *= 10.0 ** rng.integers(-4, 5, n)
+    y = X @ (rng.standard_normal(n) * (rng.random(n) < 0.4))
+    y += 10.0 ** rng.uniform(-8, 3) * rng.standard_normal(m)
+    weights = rng.choice([np.ones(m), rng.uniform(0.01, 1.0, m) * 10.0 ** rng.integers(-6, 6)])
+    intercept, ridge = bool(rng.random() < 0.4), float(rng.choice([0.0, 0.0, 1e-6, 1.0]))
+    given = (centred(X, weights), centred(y, weights)) if intercept else (X, y)
+    A, t = np.sqrt(weights)[:, None] * given[0], np.sqrt(weights) * given[1]
+    sizes = np.sqrt((A**2).sum(axis=0) + ridge)
+    rows = np.vstack([A, np.sqrt(ridge) * np.eye(n)]) / sizes
+    w = np.linalg.lstsq(rows, np.append(t, np.zeros(n)), rcond=None)[0] / sizes
+    far = 10.0 ** rng.uniform(-12, 8) * np.linalg.svd(rows)[2][-1] / sizes
+    w = w * (rng.random(n) < rng.choice([0.5, 1.0])) + rng.choice([0.0, 0.0, 1.0]) * far
+    share = rng.choice([0.5, 0.9, 0.999, 1.0 - 1e-6, 1.0 - 1e-9, 1.0])
+    least = max(np.linalg.eigvalsh(rows.T @ rows)[0], 1e-18)
+    claim = {
+        "n_samples": m, "n_features": n, "loss": "squared", "parameter": None, "keep": [],
+        "budget": int(rng.integers(0, n + 1)), "price": float(rng.choice([0.0, 1.0])),
+        "ridge": ridge, "intercept": intercept, "support": [], "coef": [],
+        "objective": float(0.5 * t @ t),
+    }  # fmt: skip
+    draft = Draft(claim)
+    point = draft.add_point(w, draft.add_curve(np.arange(n), share * least * sizes**2))
+    fixed = [[FIX, point, -1, [int(rng.integers(n))]]] if rng.random() < 0.3 else []
+    draft.records = [*fixed, [CLOSE, point, -1, []]]
+    return draft, X, y, weights
+
+
+@pytest.mark.parametrize("n_drafts", [12, pytest.param(600, marks=pytest.mark.slow)])
+def test_allowances_cover_every_rounding(n_drafts):
+    """What rounding leaves of a bound is never above the bound itself."""
+    n_compared = 0
+    for seed in range(n_drafts):
+        draft, *data = rough_draft(np.random.default_rng([seed, 5]))
+        content = draft.claim, draft.arrays()
+        try:
+            rounded = verify_content(*content, *data)
+        except ProofError:
+            continue
+        # what holds with roundings allowed for holds without them
+        exact = verify_content(*content, *data, exact=True)
+        assert rounded.lower_bound <= exact.lower_bound, seed
+        n_compared += 1
+    assert n_compared > 0.2 * n_drafts
 
 
 # integers -----------------------------------------------------------------------------------------

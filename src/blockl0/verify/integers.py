@@ -27,7 +27,7 @@ MANTISSA, ROWS = 53, 256
 """Bits of a double; rows of a product that are made at a time."""
 BITS = 50
 """Bits of a factor L after the point."""
-LEAST, LARGER, TRIES = 2.0**-48, 16.0, 5
+LEAST, LARGER, TRIES = 2.0**-50, 4.0, 8
 """Share of the diagonal, times the columns, that is left beside LL' first; how it grows; times."""
 
 
