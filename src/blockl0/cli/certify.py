@@ -145,7 +145,7 @@ def _saved_point(job: Job, options: dict[str, Any]) -> tuple[Any, Any, Any, bool
 
 
 def _objective(problem: Any, w: Any) -> float:
-    """Without what categories are charged for their coefficients."""
+    """Compute the objective without the costs of coefficients."""
     from blockl0.estimators.coefficient_costs import charge_of
 
     charge = charge_of(problem, w, problem.sparsity.price)

@@ -34,7 +34,7 @@ class RidgeText(click.ParamType):
     name = "NUMBER|standardized:NUMBER"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Numbers become floats."""
+        """Convert numbers to floats."""
         from blockl0.ridge import STANDARDIZED, read_ridge
 
         try:

@@ -114,5 +114,5 @@ def _settled(path: Path, criterion: str, solve: Callable[[Points], Path], losses
 
 
 def _falling(prices: Floats) -> Floats:
-    """Prices along a path, none above one before: more columns explain more."""
+    """Make prices along a path non-increasing: more columns explain more."""
     return np.minimum.accumulate(prices)

@@ -231,7 +231,7 @@ def _judged(est: Any, solver: Any, data: Data) -> Any:
 
 
 def _like_noise(est: Any, problem: Any, rises: Floats) -> list[str]:
-    """Which of the chosen groups hardly do more than noise."""
+    """Find chosen groups that hardly explain more than noise."""
     if problem.units is COLUMNS:
         return []
     fit = _as_given(est)

@@ -348,7 +348,7 @@ class UnitBounds:
 
 
 def _null_space(H: Floats) -> Floats:
-    """Orthonormal directions of next to no curvature of a matrix of unit diagonal, (N, r)."""
+    """Find orthonormal directions of nearly no curvature, for a unit diagonal, (N, r)."""
     N = len(H)
     M = np.array(H, order="F")
     M.flat[:: N + 1] -= FLAT + N * (N + 2.0) * EPSILON

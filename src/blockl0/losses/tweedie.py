@@ -171,7 +171,7 @@ def _exp_line(t: Floats) -> Floats:
 
 
 def _scaled_rest(t: Floats, size: Floats, exponent: Floats) -> Floats:
-    """size (exp(t) − 1 − t) where size·exp(t) = exp(exponent), linear beyond 300."""
+    """Compute size (exp(t) − 1 − t) where size·exp(t) = exp(exponent), linear beyond 300."""
     # `size` may be tiny and exp(t) huge: far from zero their product is taken as one
     return np.where(
         t <= 1.0, size * exp_rest(np.minimum(t, 1.0)), _exp_line(exponent) - size * (1.0 + t)

@@ -80,11 +80,11 @@ class Dense(Design):
         return self.X @ w
 
     def rmatvec(self, r: Floats) -> Floats:
-        """X' r, (n,)."""
+        """Compute X' r, (n,)."""
         return self.X.T @ r
 
     def columns(self, idx: Any) -> Floats:
-        """X[:, idx] as a new dense Fortran-ordered array (m, k)."""
+        """Return X[:, idx] as a new dense Fortran-ordered array (m, k)."""
         # taking rows of the C-ordered transpose copies each column in one contiguous run
         return self.X.T.take(np.asarray(idx, dtype=np.intp), axis=0).T
 
@@ -103,13 +103,13 @@ class Dense(Design):
         return Dense(self.columns(idx))
 
     def cross(self, V: Floats, part: slice) -> Floats:
-        """V' X[:, part] for V (m, k), (k, c)."""
+        """Compute V' X[:, part] for V (m, k), (k, c)."""
         X = self.X[:, part]
         with all_blas_threads(V.shape[1] * float(X.size)):
             return V.T @ X
 
     def gram(self, idx: Any, weights: Floats | None = None) -> Floats:
-        """X_B' diag(weights) X_B for the columns B = idx, (k, k)."""
+        """Compute X_B' diag(weights) X_B for the columns B = idx, (k, k)."""
         m, k = self.shape[0], len(idx)
         if 8 * m * k <= GRAM_BYTES:
             return weighted_gram(self.columns(idx), weights)
@@ -127,7 +127,7 @@ class Dense(Design):
         return weighted_gram(self.X, weights)
 
     def sq_norms(self, weights: Floats | None = None) -> Floats:
-        """Σ_i weights_i x_ij² for every column j, (n,)."""
+        """Compute Σ_i weights_i x_ij² for every column j, (n,)."""
         if weights is None:
             return self._squares.copy()
         if not self.X.T.flags.carray:
@@ -202,11 +202,11 @@ class Csc(Design):
         return self.matrix @ w
 
     def rmatvec(self, r: Floats) -> Floats:
-        """X' r, (n,)."""
+        """Compute X' r, (n,)."""
         return self.matrix.T @ r
 
     def columns(self, idx: Any) -> Floats:
-        """X[:, idx] as a new dense Fortran-ordered array (m, k)."""
+        """Return X[:, idx] as a new dense Fortran-ordered array (m, k)."""
         return self._take(idx).toarray(order="F")
 
     def row_chunks(self, step: int, rows: Any = None) -> Iterator[Floats]:
@@ -229,11 +229,11 @@ class Csc(Design):
         return Csc(part.data, part.indices, part.indptr, part.shape)
 
     def cross(self, V: Floats, part: slice) -> Floats:
-        """V' X[:, part] for V (m, k), (k, c)."""
+        """Compute V' X[:, part] for V (m, k), (k, c)."""
         return np.ascontiguousarray((self.matrix[:, part].T @ V).T)
 
     def gram(self, idx: Any, weights: Floats | None = None) -> Floats:
-        """X_B' diag(weights) X_B for the columns B = idx, (k, k)."""
+        """Compute X_B' diag(weights) X_B for the columns B = idx, (k, k)."""
         return _sparse_gram(self._take(idx), weights)
 
     def full_gram(self, weights: Floats | None = None) -> Floats:
@@ -241,7 +241,7 @@ class Csc(Design):
         return _sparse_gram(self.matrix, weights)
 
     def sq_norms(self, weights: Floats | None = None) -> Floats:
-        """Σ_i weights_i x_ij² for every column j, (n,)."""
+        """Compute Σ_i weights_i x_ij² for every column j, (n,)."""
         n, result = self.shape[1], np.empty(self.shape[1])
         # in chunks, to bound the memory beside X
         for start in range(0, n, self.chunk):

@@ -62,15 +62,15 @@ class Design(ABC):
 
     @abstractmethod
     def matvec(self, w: Floats) -> Floats:
-        """X w, (m,)."""
+        """Compute X w, (m,)."""
 
     @abstractmethod
     def rmatvec(self, r: Floats) -> Floats:
-        """X' r, (n,)."""
+        """Compute X' r, (n,)."""
 
     @abstractmethod
     def columns(self, idx: Any) -> Floats:
-        """X[:, idx] as a new dense Fortran-ordered array (m, k)."""
+        """Return X[:, idx] as a new dense Fortran-ordered array (m, k)."""
 
     @abstractmethod
     def row_chunks(self, step: int, rows: Any = None) -> Iterator[Floats]:
@@ -89,11 +89,11 @@ class Design(ABC):
 
     @abstractmethod
     def cross(self, V: Floats, part: slice) -> Floats:
-        """V' X[:, part] for V (m, k), (k, c)."""
+        """Compute V' X[:, part] for V (m, k), (k, c)."""
 
     @abstractmethod
     def gram(self, idx: Any, weights: Floats | None = None) -> Floats:
-        """X_B' diag(weights) X_B for the columns B = idx, (k, k)."""
+        """Compute X_B' diag(weights) X_B for the columns B = idx, (k, k)."""
 
     @abstractmethod
     def full_gram(self, weights: Floats | None = None) -> Floats:
@@ -101,7 +101,7 @@ class Design(ABC):
 
     @abstractmethod
     def sq_norms(self, weights: Floats | None = None) -> Floats:
-        """Σ_i weights_i x_ij² for every column j, (n,)."""
+        """Compute Σ_i weights_i x_ij² for every column j, (n,)."""
 
     @abstractmethod
     def ranges(self) -> tuple[Floats, Floats]:

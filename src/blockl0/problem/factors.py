@@ -146,7 +146,7 @@ class FactoredRows(Factored):
         )
 
     def scaled(self, scale: Floats) -> FactoredRows:
-        """X diag(scale), centred alike; exact for powers of two."""
+        """Return X diag(scale), centred alike; exact for powers of two."""
         other = copy(self)
         other.X = self.X * scale
         other.means, other.rests = self.means * scale, self.rests * scale
