@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
-import time
 from dataclasses import replace
-from itertools import combinations, product
+from itertools import combinations, count, product
 
 import numpy as np
 import pandas as pd
@@ -15,7 +14,6 @@ import scipy.sparse as sp
 from sklearn.model_selection import KFold
 
 from blockl0 import L0ClassifierCV, L0RegressorCV
-from blockl0.certificate import single_moves
 from blockl0.certificate.proof import ProofStatus
 from blockl0.certificate.words import VERDICTS, n_subsets
 from blockl0.estimators.linear import seed_of
@@ -26,6 +24,7 @@ from blockl0.problem.problem import as_problem
 from blockl0.report import claims, collect, make_report, proof
 from blockl0.report.plain import compact
 from blockl0.result import Status
+from blockl0.run import Timer, limited_by
 from blockl0.selection import CRITERIA
 from blockl0.text import percent
 from grid import EACH_TARGET
@@ -183,7 +182,7 @@ def test_a_point_that_is_not_the_best_is_refuted(loss):
     bad = replace(good, coef=coef, objective=problem.objective(coef), certificate=None)
     bad = replace(bad, status=Status.CONVERGED)
     path = replace(model.path_, results=(*model.path_.results[:2], bad, model.path_[3]))
-    found = proof.prove(problem, path, 2, None)[2]
+    found = proof.prove(problem, path, 2)[2]
     assert found.kind == "refuted" and found.gain > 0.01 and 6 in found.leave
     better = coef.copy()
     better[list(found.leave)], better[list(found.enter)] = 0.0, 1.0
@@ -203,9 +202,9 @@ def test_all_exchanges_of_a_classification_are_excluded_or_fitted(monkeypatch):
     fits, path = make_fits(problem), model.path_
     plain = replace(path[2], certificate=None, status=Status.CONVERGED)
     path = replace(path, results=(*path.results[:2], plain, path[3]))
-    assert proof.prove(problem, path, 2, None)[2].is_optimal  # there is a ridge
+    assert proof.prove(problem, path, 2)[2].is_optimal  # there is a ridge
     monkeypatch.setattr(proof, "may_prove", lambda problem: False)
-    found = proof.prove(problem, path, 2, None)[2]
+    found = proof.prove(problem, path, 2)[2]
     assert found.kind == "tried" and found.is_complete and found.n_possible == 2 * 5
     inside = plain.support.tolist()
     for j, i in product(inside, set(range(7)) - set(inside)):
@@ -214,8 +213,9 @@ def test_all_exchanges_of_a_classification_are_excluded_or_fitted(monkeypatch):
     # what could be looked at before the work that may be spent is over
     n_tried = []
     for most in (0.0, *np.geomspace(1e2, 1e5, 20)):
-        monkeypatch.setattr(single_moves, "MOST_WORK", most)
-        n_tried.append(proof.prove(problem, path, 2, None)[2].n_tried)
+        monkeypatch.setattr(proof, "WORK", most / 1e9)
+        monkeypatch.setattr(proof, "LEAST_WORK", 0.0)
+        n_tried.append(proof.prove(problem, path, 2)[2].n_tried)
     assert n_tried == sorted(n_tried) and set(n_tried) <= {0, 5, 10}
     assert n_tried[0] == 0 and n_tried[-1] == 10
 
@@ -246,23 +246,28 @@ def test_the_page_says_where_no_bound_exists(loss, monkeypatch):
     X, y = rng.standard_normal((30, 1100)), rng.standard_normal(30)
     problem = as_problem(X, np.sign(y) if loss == "logistic" else y, loss=loss, n_nonzero_coefs=2)
     path = solve_path(problem, [(0.0, 2)], effort="fast", random_state=0)
-    found = proof.prove(problem, path, 0, 1.0)[0]
+    found = proof.prove(problem, path, 0)[0]
     assert not found.is_optimal and not found.has_bound
     point, data = {"k": 2, "support": path[0].support.tolist()}, {"columns": 1100, "kept": []}
     said = claims.certificate(found, point, data, [f"x{j}" for j in range(1100)])
     assert "More cannot be proven without a ridge, as no bound exists." in said["open"]
 
 
-def test_proofs_end_in_time():
+def test_proofs_are_the_same_on_a_slow_machine(monkeypatch):
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((60, 300)), rng.standard_normal(60)
     problem = as_problem(X, np.sign(y), loss="logistic", ridge=1e-3, n_nonzero_coefs=6)
     path = solve_path(problem, [(0.0, k) for k in (2, 4, 6)], effort="fast", random_state=0)
-    proof.prove(problem, path, 1, 0.01)  # compiled
-    began = time.perf_counter()
-    found = proof.prove(problem, path, 1, 1.0)
-    assert time.perf_counter() - began < 3.0
-    assert all(each.kind in ("swaps", "tried", "optimal") for each in found)
+    monkeypatch.setattr(proof, "WORK", 0.5)
+    found = []
+    for pace in (0.0, 0.3):
+        now = count()
+        monkeypatch.setattr("blockl0.run.time.perf_counter", lambda: pace * next(now))  # noqa: B023
+        found.append(proof.prove(problem, path, 1))
+    assert found[0] == found[1]
+    assert all(each.kind in ("swaps", "tried", "optimal") for each in found[0])
+    with limited_by(Timer(-1.0)):
+        assert all(each.n_tried == 0 for each in proof.prove(problem, path, 1))
 
 
 def test_certificates_say_how_far_they_go():

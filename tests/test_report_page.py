@@ -98,7 +98,7 @@ def test_the_chosen_size_is_readable_without_scripts(report):
 
 @pytest.mark.slow
 def test_a_large_page_is_small(monkeypatch):
-    monkeypatch.setattr(proof, "SECONDS", 0.3)
+    monkeypatch.setattr(proof, "WORK", 0.3)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((90, 500))
     y = X[:, :8].sum(axis=1) + rng.standard_normal(90)

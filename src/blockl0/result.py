@@ -125,6 +125,8 @@ class Result:
         has `save(path)`, `n_records` and `nbytes`.
     note : str or None
         Addition to the status: why there is no bound, and what would help.
+    work : float or None
+        Multiplications of the search for a proof, in units of 1e9, as `work_limit` counts them.
     units : Units
         What the budget counts: columns, or groups of them.
     ridge : float
@@ -150,6 +152,7 @@ class Result:
     units: Units = COLUMNS
     ridge: float = 0.0
     near_dependent: tuple[int, ...] = ()
+    work: float | None = None
 
     @property
     def support(self) -> NDArray[np.int64]:

@@ -64,6 +64,7 @@ class Surroundings(NamedTuple):
     """Context available to everything called inside a block."""
 
     clock: Clock | None = None
+    limit: Clock | None = None
     watcher: Watcher | None = None
 
 
@@ -92,6 +93,17 @@ def timed_by(clock: Clock | None) -> _Inside:
     return _Inside(clock=clock)
 
 
+def limited_by(clock: Clock | None) -> _Inside:
+    """End all runs begun inside the block with this clock, and nothing else that is done there."""
+    return _Inside(limit=clock)
+
+
+def share_of_time(n_shares: float) -> _Inside:
+    """Give the runs of a block one of so many equal shares of the time that is left."""
+    left = seconds_left()
+    return limited_by(None if left == np.inf else Timer(left / n_shares))
+
+
 def watching(watcher: Watcher) -> _Inside:
     """Show every recorded point of every run inside the block to `watcher`, in this thread.
 
@@ -107,9 +119,9 @@ def current_clock() -> Clock | None:
 
 
 def seconds_left() -> float:
-    """Return the time to the limit of the surrounding block; infinity without one."""
-    clock = current_clock()
-    return np.inf if clock is None else clock.seconds_left
+    """Return the time to the limit of the surrounding blocks; infinity without one."""
+    clocks = _surroundings.get()[:2]
+    return min((clock.seconds_left for clock in clocks if clock is not None), default=np.inf)
 
 
 def look(multiplications: float = 0.0) -> None:
@@ -121,6 +133,12 @@ def look(multiplications: float = 0.0) -> None:
     clock = current_clock()
     if clock is not None and clock.seconds_left + clock.grace <= multiplications / PACE:
         raise OutOfTime
+
+
+def is_late() -> bool:
+    """Check if the time of the surrounding block is up, for what can end with what it has."""
+    clock = current_clock()
+    return clock is not None and clock.seconds_left <= 0.0
 
 
 PACE = 1e10

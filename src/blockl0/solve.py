@@ -236,15 +236,20 @@ def solve_problem(
     except KeyboardInterrupt as stop:
         # it came while the method prepared: there is no point but the start
         return run.result(problem.zero() if start is None else start, run.status_of(stop), 0)
-    return _with_left_out(result, searched) if result.status is Status.OPTIMAL else result
+    return _with_left_out(result, searched, run) if result.status is Status.OPTIMAL else result
 
 
-def _with_left_out(result: Result, problem: Problem) -> Result:
+def _with_left_out(result: Result, problem: Problem, run: Run) -> Result:
     """Return an optimum with the columns whose supports were left out and may be lower."""
-    columns = tuple(left_out(problem, problem.from_given(result.coef)).tolist())
-    if not columns:
+    columns: tuple[int, ...] = ()
+    try:
+        with timed_by(run):
+            columns = tuple(left_out(problem, problem.from_given(result.coef)).tolist())
+        said = left_out_note(columns) if columns else None
+    except KeyboardInterrupt:
+        said = "There was no time to look for supports of nearly dependent columns below it."
+    if said is None:
         return result
-    said = left_out_note(columns)
     note = said if result.note is None else f"{result.note} {said}"
     return replace(result, near_dependent=columns, note=note)
 

@@ -67,6 +67,7 @@ class SingleMoves:
         self.problem, self.fits = problem, fits
         # directions in which the predictors of a sample can differ
         self.n_directions = problem.loss.n_directions
+        self.work, self.most_work = 0.0, MOST_WORK
         kind = SoftmaxBounds if problem.n_outputs > 1 else DualBounds
         self.bounds = kind(problem)
 
@@ -91,7 +92,7 @@ class SingleMoves:
         support = problem.occupied(w) if units is None else units
         price, budget = problem.sparsity
         ceiling = objective - tolerance
-        has_room, self._work, self.n_tried = support.size < budget, 0.0, 0
+        has_room, self.work, self.n_tried = support.size < budget, 0.0, 0
         self._refits_left, self._n_close, self.bounds.cheapest_change = most_refits, 0, np.inf
         # postponed re-fits: if there are too many, not even the first is worth making
         self._later, self._planned = [], 0.0
@@ -141,7 +142,7 @@ class SingleMoves:
 
         Needs no fits: approximate ones suffice for columns whose removal is expensive.
         """
-        self._work += self.bounds.pass_cost(support, leaving.size)
+        self.work += self.bounds.pass_cost(support, leaving.size)
         bases = rough_bases(self.problem, w, support, leaving, predictor, ceiling)
         found = {base.left: some for base, some in self.bounds.roughly(support, bases)}
         n_others = self.problem.n_features - support.size
@@ -161,7 +162,7 @@ class SingleMoves:
         self, support: Ints, bases: list[FittedSupport], ceiling: float, run: Run | None
     ) -> Verdict:
         """Look for a column that improves one of some bases, first by a shared pass."""
-        self._work += self.bounds.pass_cost(support, len(bases))
+        self.work += self.bounds.pass_cost(support, len(bases))
         if self._is_over(run):
             return Verdict(None, False)
         for base, columns in zip(bases, self.bounds.candidates(support, bases), strict=True):
@@ -177,7 +178,7 @@ class SingleMoves:
         for start in range(0, columns.size, self._chunk):
             some = columns[start : start + self._chunk]
             self._n_close += some.size
-            self._work += some.size * self.bounds.closer_cost(base.support)
+            self.work += some.size * self.bounds.closer_cost(base.support)
             if self._is_over(run):
                 return Verdict(None, False)
             open_ = self._put_off(base, self.bounds.closer(base, some))
@@ -219,7 +220,7 @@ class SingleMoves:
         """Fit with one more column; return the point if it improves."""
         there = np.sort(np.append(base.support, column))
         self._refits_left -= 1
-        self._work += self._cost(there.size)
+        self.work += self._cost(there.size)
         cost = self.problem.sparsity.price * there.size
         fit = self.fits.on(there, base.w, ceiling - cost, base.intercept)
         return fit.w if fit.value + cost < ceiling else None
@@ -232,4 +233,4 @@ class SingleMoves:
     def _is_over(self, run: Run | None) -> bool:
         look()
         is_late = run is not None and run.seconds_left <= 0.0
-        return is_late or self._work + self._planned > MOST_WORK or self._refits_left < 0
+        return is_late or self.work + self._planned > self.most_work or self._refits_left < 0

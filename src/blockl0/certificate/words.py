@@ -336,9 +336,9 @@ def left_open(proof: ProofStatus, choice: Choice) -> str:
 def of_search(
     proof: ProofStatus, choice: Choice, here: float, found: Result, gap: float,
     chosen: Sequence[str],
-    seconds: float,
+    limit: str,
 ) -> str:  # fmt: skip
-    """Describe what an exact search of so many seconds says of a point with this objective.
+    """Describe what an exact search within a limit says of a point with this objective.
 
     `chosen` names the columns that it found, `gap` is its gap. If there is no bound, its own note
     says why.
@@ -355,7 +355,7 @@ def of_search(
     most += f"{found.lower_bound:.8g})"
     if found.status is Status.GAP:
         return f"Proven to be within the gap that was asked for: {most}."
-    return f"Not proven within {seconds:g} s: {most}; a longer --time-limit may."
+    return f"Not proven within {limit}: {most}; a longer --time-limit may."
 
 
 def _exchange(proof: ProofStatus, names: Sequence[str]) -> str:

@@ -12,8 +12,6 @@ from blockl0.cli.output import DATA, INTERRUPTED, NOT_PROVEN, Job, Refused, bull
 
 PROBLEM = ("ridge", "keep", "positive", "bounds", "class_weight")
 """Options of the problem that a model file stores."""
-SECONDS = 60.0
-"""Default time limit of the exact search."""
 
 
 @click.command("certify", short_help="Say what is proven about a choice.")
@@ -50,9 +48,10 @@ def command(**options: Any) -> None:
     """Say what is proven about the columns of a model, on the DATA of its fit.
 
     With --model the answer is one that `fit --out` has saved, and DATA are read as they were then;
-    else columns are chosen first (-k). The global optimum is tried as well, for 60 seconds or
-    --time-limit, where it can be proven: with no more columns than rows, or with a ridge, which
-    losses other than the squared one need. The exit code is 5 when a claim fails: there is a better
+    else columns are chosen first (-k). The global optimum is tried as well, where it can be proven:
+    with no more columns than rows, or with a ridge, which losses other than the squared one need;
+    with as much work as fit has, twelve times that with --exact, or all of --time-limit. The exit
+    code is 5 when a claim fails: there is a better
     choice, or --exact was given and the proof did not end.
     """
     with Job("certify", options) as job:
@@ -176,11 +175,12 @@ def _refuse_others(stored: dict[str, Any], options: dict[str, Any]) -> None:
 def _claims(job: Job, data: Any, problem: Any, w: Any, options: dict[str, Any]) -> list[Any]:
     from blockl0.cli.trust import is_promising
     from blockl0.methods import METHODS
+    from blockl0.run import share_of_time
 
     levels: list[Any] = ["basic", options["level"]]
     claims = []
     for level in levels:
-        with job.timed("certify"):
+        with job.timed("certify"), share_of_time(3):
             claims.append(_stationary(data, problem, w, level, options))
     refusal, wanted = METHODS["exact"].refusal(problem), options["exact"]
     if wanted and refusal is not None:
@@ -240,12 +240,18 @@ def _optimal(job: Job, data: Any, problem: Any, w: Any, options: dict[str, Any])
     from blockl0.certificate import words
     from blockl0.certificate.proof import Choice
     from blockl0.cli.progress import ProofWatch, progress
-    from blockl0.cli.trust import prove
+    from blockl0.cli.trust import INSISTENT_WORK, WORK, prove
     from blockl0.run import watching
 
-    seconds = options["time_limit"] or SECONDS
-    with progress("Proving (seconds)", job.quiet) as shown, watching(ProofWatch(shown, seconds)):
-        found = prove(problem, options["seed"], seconds, options["gap"])
+    seconds, work = options["time_limit"], INSISTENT_WORK if options["exact"] else WORK
+    limit = f"{work:g}e9 multiplications" if seconds is None else f"{seconds:g} s"
+    shown_limit = work if seconds is None else seconds
+    with (
+        progress("Proving (about seconds)", job.quiet) as shown,
+        watching(ProofWatch(shown, shown_limit)),
+    ):
+        work = work if seconds is None else float("inf")
+        found = prove(problem, options["seed"], work, options["gap"])
     here, better = problem.objective(problem.from_given(w)), data.names_of(found.support)
     known, gap = _judge(problem, problem.units.support(w), here, found)
     is_better = known.kind == "refuted"
@@ -262,7 +268,7 @@ def _optimal(job: Job, data: Any, problem: Any, w: Any, options: dict[str, Any])
         "lower_bound": found.lower_bound, "status": str(found.status),
         "better_objective": found.objective if is_better else None,
         "better_features": better if is_better else None,
-        "words": words.of_search(known, choice, here, found, gap, better, seconds) + more,
+        "words": words.of_search(known, choice, here, found, gap, better, limit) + more,
     }  # fmt: skip
 
 

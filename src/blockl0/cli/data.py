@@ -162,6 +162,7 @@ def load(job: Job, options: dict[str, Any]) -> CommandData:
         "decimal": table.decimal,
         "notes": list(table.notes),
     }
+    job.begin_clock()
     return data
 
 
@@ -363,7 +364,7 @@ def make_estimator(data: CommandData, options: dict[str, Any], **more: Any) -> A
 
     names = ("L0ClassifierCV", "L0Classifier", "L0RegressorCV", "L0Regressor")
     kind = names[2 * (not data.is_classification) + ("rule" not in more)]
-    given = {name: options.get(name) for name in ("ridge", "effort", "time_limit")}
+    given = {name: options.get(name) for name in ("ridge", "effort")}
     given = {name: value for name, value in given.items() if value is not None}
     if data.is_streamed:
         more.pop("cv", None)  # moments have their own folds

@@ -12,6 +12,9 @@ from blockl0.cli.fit_text import describe
 from blockl0.cli.output import INTERRUPTED, Interrupted, Job, Refused, check_outputs, plain
 from blockl0.cli.verify import write_proof
 
+SEARCH, AFTER = 1.6, 3
+"""Of --time-limit: one share of so many for the search of -k, the rest for what is said of it; and
+shares for that beside one for every path."""
 EXPLAINED = ("per_sd", "entry", "drop_one", "again")
 """What `summary` knows about a column besides its coefficient."""
 
@@ -29,6 +32,7 @@ class Fitted:
     interrupted: bool = False
     proof: Any = None
     has_bound: bool = True
+    certificate: Any = None
     problem: Any = None
     cautions: list[str] = field(default_factory=list)
     half_samples: int = 0
@@ -54,8 +58,9 @@ class Fitted:
     type=click.FloatRange(min=0.0),
     default=5.0,
     show_default=True,
-    metavar="SECONDS",
-    help="Try to prove that no other choice is better, where that is possible.",
+    metavar="WORK",
+    help="Try to prove that no other choice is better, where that is possible: in units of 1e9 "
+    "multiplications, about a second each, counted so that any machine says the same.",
 )
 @shared.gap_option
 @shared.halves_option
@@ -114,13 +119,17 @@ def fit_k(job: Job, data: Any, options: dict[str, Any]) -> Fitted:
     from blockl0.cli.data import charge_coefficients, make_estimator
     from blockl0.cli.progress import SearchWatch, progress
     from blockl0.refit.rounds import EFFORTS
-    from blockl0.run import watching
+    from blockl0.run import share_of_time, watching
 
     model = make_estimator(data, options, n_nonzero_coefs=options["columns"])
     charge_coefficients(model, data, options)
     rounds = EFFORTS[model.effort] if isinstance(model.effort, str) else model.effort
     shorter = "--effort fast is quicker; Ctrl-C takes the best so far"
-    with progress("Searching", job.quiet, shorter) as shown, watching(SearchWatch(shown, rounds)):
+    with (
+        progress("Searching", job.quiet, shorter) as shown,
+        watching(SearchWatch(shown, rounds)),
+        share_of_time(SEARCH),
+    ):
         return Fitted(model.fit(data.X, data.y))
 
 
@@ -128,7 +137,7 @@ def fit_choosing(job: Job, data: Any, options: dict[str, Any]) -> Fitted:
     """Fit by a criterion first, then by cross-validation, so that Ctrl-C leaves a model."""
     from blockl0.cli.data import check_folds, largest_size, make_estimator
     from blockl0.cli.progress import PathWatch, aborting, progress
-    from blockl0.run import watching
+    from blockl0.run import share_of_time, watching
 
     rule, folds = options["rule"], options["folds"]
     by_folds = rule in ("min", "one_se")
@@ -139,7 +148,11 @@ def fit_choosing(job: Job, data: Any, options: dict[str, Any]) -> Fitted:
     first = make_estimator(data, options, rule="bic" if by_folds else rule, **more)
     n_points = (most or min(20, data.n_units)) + 1
     shorter = "a smaller --max-k, or --time-limit, ends it sooner"
-    with progress("Path", job.quiet, shorter) as shown, watching(PathWatch(shown, n_points)):
+    with (
+        progress("Path", job.quiet, shorter) as shown,
+        watching(PathWatch(shown, n_points)),
+        share_of_time((folds if by_folds else 0) + AFTER + 1),
+    ):
         path = first._fit_path(data.X, data.y, None, {})
     if not by_folds or str(first.path_[-1].status) == "interrupted":
         return Fitted(first, _choice(job, first), str(first.path_[-1].status) == "interrupted")
@@ -151,13 +164,30 @@ def fit_choosing(job: Job, data: Any, options: dict[str, Any]) -> Fitted:
                 f"Cross-validation, {folds} folds", job.quiet, f"{shorter}; so is --rule bic"
             ) as shown,
             watching(PathWatch(shown, watch_points)),
+            share_of_time((folds + AFTER) / folds),
             aborting(),
         ):
             model._fit_path(data.X, data.y, None, {}, path)
-            return Fitted(model, _choice(job, model))
     except Interrupted:
         job.notice("Cross-validation was interrupted: the number of columns is chosen by BIC.")
         return Fitted(first, _choice(job, first), True)
+    if _is_short(first, model, options):
+        job.notice(
+            "The folds did not come so far within --time-limit: the number of columns is chosen by "
+            "BIC."
+        )
+        model = first
+    return Fitted(model, _choice(job, model))
+
+
+def _is_short(first: Any, model: Any, options: dict[str, Any]) -> bool:
+    """Check if the time limit cut the folds before the size that BIC chooses on all rows."""
+    import numpy as np
+
+    if options["time_limit"] is None:
+        return False
+    n_scored = np.isfinite(model.cv_scores_).all(axis=0).sum()
+    return bool(n_scored <= first.best_index_)
 
 
 def _choice(job: Job, model: Any) -> dict[str, Any]:
@@ -189,10 +219,10 @@ def _try_to_prove(job: Job, data: Any, fitted: Fitted, options: dict[str, Any]) 
     from blockl0.cli.data import bind, make_estimator
     from blockl0.cli.progress import ProofWatch, progress
     from blockl0.exact import obstacle
-    from blockl0.run import watching
+    from blockl0.run import share_of_time, watching
 
-    k, seconds = int(fitted.model.n_nonzero_), options["prove"]
-    if not (seconds and k and k < data.n_units):
+    k, work = int(fitted.model.n_nonzero_), options["prove"]
+    if not (work and k and k < data.n_units):
         return
     chosen = fitted.model._plain()
     model = make_estimator(data, options, n_nonzero_coefs=budget_of(fitted.model))
@@ -201,13 +231,15 @@ def _try_to_prove(job: Job, data: Any, fitted: Fitted, options: dict[str, Any]) 
     problem = fitted.problem = prepared.problem
     fitted.has_bound = obstacle(problem) is None
     if not trust.is_promising(problem):
+        _certify(job, fitted, problem)
         return
     with (
         job.timed("prove"),
-        progress("Proving (seconds)", job.quiet) as shown,
-        watching(ProofWatch(shown, seconds)),
+        progress("Proving (about seconds)", job.quiet) as shown,
+        watching(ProofWatch(shown, work)),
+        share_of_time(2),
     ):
-        proof = trust.prove(problem, options["seed"], seconds, options["gap"])
+        proof = trust.prove(problem, options["seed"], work, options["gap"])
     if str(proof.status) == "interrupted":
         fitted.interrupted = True
     if is_better(proof.objective, fitted.model.objective_, objective_at_zero(problem)):
@@ -216,6 +248,22 @@ def _try_to_prove(job: Job, data: Any, fitted: Fitted, options: dict[str, Any]) 
         fitted.model = model
     fitted.proof = proof
     fitted.has_bound = str(proof.status) != "no_bound"
+    if str(proof.status) not in ("optimal", "interrupted"):
+        _certify(job, fitted, problem)
+
+
+def _certify(job: Job, fitted: Fitted, problem: Any) -> None:
+    """Certify what the search itself could not, so that `certify` knows no more of the point."""
+    from blockl0.cli import trust
+    from blockl0.run import share_of_time
+
+    known = fitted.model.certificate_
+    if known is not None and known.level == 2:
+        return
+    with job.timed("certify"), share_of_time(2):
+        found = trust.certified(problem, fitted.model.result_.coef)
+    if found is not None and found.holds:
+        fitted.certificate = found
 
 
 def explain(job: Job, data: Any, fitted: Fitted, options: dict[str, Any]) -> list[dict[str, Any]]:
@@ -225,7 +273,7 @@ def explain(job: Job, data: Any, fitted: Fitted, options: dict[str, Any]) -> lis
     from blockl0.cli.progress import PathWatch, aborting, progress
     from blockl0.estimators.explain import NOT_REPEATED
     from blockl0.estimators.half_samples import default_half_samples
-    from blockl0.run import watching
+    from blockl0.run import share_of_time, watching
 
     names = data.table.feature_names
     n_halves = options["half_samples"]
@@ -238,6 +286,7 @@ def explain(job: Job, data: Any, fitted: Fitted, options: dict[str, Any]) -> lis
                 job.timed("explain"),
                 progress("Explaining", job.quiet, "--half-samples 0 is quicker") as shown,
                 watching(PathWatch(shown, n_points)),
+                share_of_time(2 if options["proof"] else 1),
                 aborting(),
             ):
                 summary = model._summary(
@@ -328,7 +377,14 @@ def _result(data: Any, fitted: Fitted, rows: list[Any], options: dict[str, Any])
         n_close = count_close(problem, coef)
         columns = [data.unit_names[j] for j in left_out(problem, problem.from_given(coef))]
     certificate = trust.claim(
-        model, fitted.proof, choice, fitted.has_bound, n_close, charge, columns
+        model,
+        fitted.proof,
+        choice,
+        fitted.has_bound,
+        n_close,
+        charge,
+        columns,
+        fitted.certificate,
     )
     return {
         "n_nonzero": int(model.n_nonzero_),

@@ -280,7 +280,7 @@ search_options = _all(
         "--time-limit",
         type=click.FloatRange(min=0.0, min_open=True),
         metavar="SECONDS",
-        help="The best answer so far is then taken.",
+        help="For all that follows the reading; the best answer so far is then taken.",
     ),
 )
 costs_option = click.option(

@@ -25,6 +25,8 @@ FAILED, DATA, MODEL, NOT_PROVEN, EXISTS, INTERRUPTED = 1, 3, 4, 5, 6, 130
 """Exit codes; 0 is success, 2 wrong usage (click's), 130 Ctrl-C by convention."""
 CHECKING, RAISE = ("blockl0", "sklearn"), opmap["RAISE_VARARGS"]
 """Packages whose checks address users, and the opcode by which checks raise."""
+SEVERAL_LIMITS = ("compare", "reproduce")
+"""Commands whose --time-limit is for each method."""
 SCHEMA, SCHEMA_VERSION = "blockl0-result", 3
 
 
@@ -58,6 +60,16 @@ class Job:
         self.notices: list[str] = []
         self.timings: dict[str, float] = {}
         self.data: dict[str, Any] = {}
+        self._limit: Any = None
+
+    def begin_clock(self) -> None:
+        """Start the clock of --time-limit, which everything that follows shares."""
+        from blockl0.run import Timer, limited_by
+
+        limit = self.options.get("time_limit")
+        if limit is not None and self.command not in SEVERAL_LIMITS:
+            self._limit = limited_by(Timer(limit))
+            self._limit.__enter__()
 
     def notice(self, text: str) -> None:
         """Print a notice on standard error, once, and keep it for the JSON document."""
@@ -127,6 +139,8 @@ class Job:
 
     def __exit__(self, kind: Any, error: BaseException | None, _: Any) -> None:
         self._catch.__exit__(None, None, None)
+        if self._limit is not None:
+            self._limit.__exit__(None, None, None)
         refused = _as_refusal(error)
         if refused is not None:
             raise refused from error

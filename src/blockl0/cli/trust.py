@@ -11,27 +11,49 @@ MOST_ENTRIES = 20_000_000
 """Entries of X up to which a proof is tried by default."""
 
 
-def prove(problem: Any, seed: int, seconds: float, gap: float = 0.0) -> Any:
-    """Search for the global optimum, and a lower bound if time runs out or the gap is reached."""
+WORK, INSISTENT_WORK = 5.0, 60.0
+"""Units of 1e9 multiplications for a proof, about a second each, by default and if it is asked for.
+They are counted, so that the same data give the same claim on any machine, however busy.
+"""
+
+
+def prove(problem: Any, seed: int, work: float, gap: float = 0.0) -> Any:
+    """Search for the global optimum, or a lower bound at a limit or if the gap is reached."""
     from blockl0.cli.data import run_method
 
-    return run_method(problem, "exact", seed=seed, time_limit=seconds, gap=gap)
+    return run_method(problem, "exact", seed=seed, work_limit=work, gap=gap)
 
 
 def is_promising(problem: Any) -> bool:
-    """Decide if a proof is tried by default: a bound exists, and the data are not large."""
+    """Decide if a proof is tried by default: one may exist, and the data are not large."""
     from blockl0.exact import obstacle
+    from blockl0.exact.few_columns import may_enumerate
     from blockl0.methods import METHODS
 
     m, n = problem.n_samples, problem.n_features
     is_small = n <= LARGEST_PROOF and m * n <= MOST_ENTRIES
     is_taken = METHODS["exact"].refusal(problem) is None
-    return is_small and is_taken and obstacle(problem) is None
+    return is_small and is_taken and (may_enumerate(problem) or obstacle(problem) is None)
+
+
+def certified(problem: Any, coef: Any) -> Any:
+    """Certify a point by all exchanges of one column for another; None if that is out of reach."""
+    from blockl0.certificate import certify_problem
+    from blockl0.errors import OutOfReachError
+
+    m, n = problem.n_samples, problem.n_features
+    if n > LARGEST_PROOF or m * n > MOST_ENTRIES:
+        return None
+    try:
+        found = certify_problem(problem, coef, level=2)
+    except OutOfReachError:
+        return None
+    return found if found.complete else None
 
 
 def claim(
     model: Any, search: Any, choice: Any, has_bound: bool = True, n_close: int | None = None,
-    charge: float = 0.0, left_out: Sequence[str] = (),
+    charge: float = 0.0, left_out: Sequence[str] = (), certificate: Any = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Record what is proven about a fit, by itself or by an exact search, with its words.
 
@@ -42,7 +64,7 @@ def claim(
 
     from blockl0.certificate import proof, words
 
-    certificate = model.certificate_
+    certificate = certificate or model.certificate_
     known = proof.proof_of(model.status_, certificate, choice)
     known = replace(known, has_bound=has_bound, n_close=n_close or 0)
     if search is not None:

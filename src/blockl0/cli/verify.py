@@ -12,8 +12,8 @@ from blockl0.cli import options as shared
 from blockl0.cli.output import DATA, FAILED, Job, Refused, names_line
 from blockl0.files import check_exists
 
-SECONDS = 60.0
-"""Default time limit for the search of a proof."""
+WORK = 60.0
+"""Units of 1e9 multiplications for the search of a proof, where no --time-limit is given."""
 
 TELLING = 1e-6
 """Gap of a proof above which it is mentioned."""
@@ -124,16 +124,17 @@ def write_proof(job: Job, data: Any, model: Any, options: dict[str, Any]) -> Non
     from blockl0.solve import solve_problem
 
     given = make_estimator(data, options, n_nonzero_coefs=budget_of(model))
-    problem, seconds = bind(given, data).problem, options["time_limit"] or SECONDS
+    problem, seconds = bind(given, data).problem, options["time_limit"]
+    work = WORK if seconds is None else float("inf")
     try:
         with (
             job.timed("proof"),
             progress("Writing the proof (seconds)", job.quiet) as shown,
-            watching(ProofWatch(shown, seconds)),
+            watching(ProofWatch(shown, seconds or WORK)),
         ):
             found = solve_problem(
                 problem, "exact", init=model.coef_.T.reshape(problem.zero().shape),
-                random_state=options["seed"], time_limit=seconds, proof=True,
+                random_state=options["seed"], work_limit=work, proof=True,
             )  # fmt: skip
     except OutOfReachError as error:
         said = re.sub("`(ridge|proof)`", r"--\1", str(error))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import numbers
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
@@ -29,6 +31,7 @@ from blockl0.problem.moments import Moments
 from blockl0.problem.preprocess import Prepared
 from blockl0.problem.reduction import is_tall
 from blockl0.result import Status
+from blockl0.run import Timer, limited_by, seconds_left
 from blockl0.units import COLUMNS
 
 Floats = NDArray[np.float64]
@@ -154,7 +157,7 @@ def split_rows(splitter: Any, X: Any, y: Any, **metadata: Any) -> list[Split]:
 
 
 def each_fold(work: Callable[..., Any], jobs: list[Any], n_jobs: int | None) -> list[Any]:
-    """Call `work` with the arguments of every fold, in parallel.
+    """Call `work` with the arguments of every fold, in parallel, in equal shares of the time left.
 
     Raises
     ------
@@ -162,12 +165,28 @@ def each_fold(work: Callable[..., Any], jobs: list[Any], n_jobs: int | None) -> 
         After Ctrl-C, also where it came while threads or processes began, of which joblib makes
         other errors.
     """
+    workers: Any = effective_n_jobs(n_jobs)  # type: ignore[arg-type]
+    left, n_workers = seconds_left(), min(workers, max(len(jobs), 1))
+    calls = [delayed(work)(*given) for given in jobs]
+    if left < np.inf:
+        # workers know nothing of the limit here
+        end, rounds = time.monotonic() + left, -(-len(jobs) // n_workers)
+        calls = [
+            delayed(_in_share)(end, rounds - i // n_workers, work, *given)
+            for i, given in enumerate(jobs)
+        ]
     try:
-        return list(Parallel(n_jobs=n_jobs)(delayed(work)(*given) for given in jobs))
+        return list(Parallel(n_jobs=n_jobs)(calls))
     except RuntimeError as error:
         if _is_interrupt(error):
             raise KeyboardInterrupt from error
         raise
+
+
+def _in_share(end: float, n_left: int, work: Callable[..., Any], *given: Any) -> Any:
+    """Call `work` in one of `n_left` equal shares of the time to the end."""
+    with limited_by(Timer((end - time.monotonic()) / n_left)):
+        return work(*given)
 
 
 def _is_interrupt(error: BaseException | None) -> bool:

@@ -16,6 +16,7 @@ from blockl0.path import solve_path
 from blockl0.problem.moments import Moments
 from blockl0.refit.local_search import FEW_ABOVE
 from blockl0.result import Status
+from blockl0.run import share_of_time
 
 Floats = NDArray[np.float64]
 Supports = list[NDArray[np.int64]]
@@ -99,7 +100,8 @@ def chosen_again(
         for i, job in enumerate(jobs):
             if tell is not None:
                 tell(i, f"half-sample {i + 1} of {len(jobs)}")
-            found.append(_supports(*job))
+            with share_of_time(len(jobs) - i):
+                found.append(_supports(*job))
     else:
         found = each_fold(_supports, jobs, n_jobs)
     return ChosenAgain(budgets, [supports for supports in found if supports is not None])
@@ -117,7 +119,11 @@ def _supports(est: Any, half: Data, budgets: Sequence[int], seed: int) -> Suppor
     )  # fmt: skip
     if path[-1].status is Status.INTERRUPTED:
         raise KeyboardInterrupt
-    found = dict(zip(steps, path.supports, strict=False))
+    # a point that was cut short is none that the half chooses
+    is_cut = path[-1].status not in (Status.CONVERGED, Status.OPTIMAL)
+    found = dict(zip(steps, path.supports[: len(path) - is_cut], strict=False))
+    if not found:
+        return None
     # a group counts as selected even if a half lacks some of its levels
     whole = problem.units
     return [whole.columns(whole.of(found[int(b)])) for b in budgets if int(b) in found]

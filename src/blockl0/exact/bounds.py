@@ -22,6 +22,7 @@ from scipy.linalg import lapack
 
 from blockl0 import kernels
 from blockl0.exact.last_columns import Finished
+from blockl0.run import is_late, seconds_left
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -29,6 +30,8 @@ Bools = NDArray[np.bool_]
 _lapack: Any = lapack
 
 EPSILON = float(np.finfo(np.float64).eps)
+SWEEP_WORK = 5e7
+"""Multiplications of the sweeps between two looks at the clock, where there is a limit of time."""
 SMALL_SYSTEM = 128
 """Unknowns up to which the kernel solves a linear system itself, without LAPACK."""
 
@@ -210,14 +213,22 @@ def relax_columns(
     relaxation: kernels.Relaxation, room: int, price: float, theta: float, cutoff: float,
     tolerance: float, share: float, most_sweeps: int = kernels.MOST_SWEEPS,
 ) -> tuple[float, float, float, int]:  # fmt: skip
-    """Run a relaxation; return θ, value, bound and sweeps, leaving v at the bound's point."""
-    state = relaxation.state
-    state[kernels.THETA] = theta
+    """Run a relaxation; return θ, value, bound and sweeps, leaving v at the bound's point.
+
+    Where there is a limit of time it ends soon after it: any point has a bound.
+    """
+    state, at_once = relaxation.state, most_sweeps
+    if seconds_left() < np.inf:
+        at_once = max(1, int(SWEEP_WORK / max(relaxation.at.size, 1) ** 2))
+    state[kernels.THETA], most = theta, min(at_once, most_sweeps)
     while True:
-        kernels.relax_columns(relaxation, room, price, cutoff, tolerance, share, most_sweeps)
-        if state[kernels.ASKED] == 0.0:
+        kernels.relax_columns(relaxation, room, price, cutoff, tolerance, share, most)
+        is_whole = state[kernels.SWEEPS] < most or most >= most_sweeps
+        if is_late() or (state[kernels.ASKED] == 0.0 and is_whole):
             break
-        if not _solve_polish(relaxation, int(state[kernels.ASKED])):
+        if state[kernels.ASKED] == 0.0:
+            most = min(most + at_once, most_sweeps)
+        elif not _solve_polish(relaxation, int(state[kernels.ASKED])):
             state[kernels.ASKED] = -1.0
     found = state[[kernels.VALUE_THETA, kernels.VALUE, kernels.PROVEN]].tolist()
     return found[0], found[1], found[2], int(state[kernels.SWEEPS])

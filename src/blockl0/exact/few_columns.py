@@ -47,11 +47,17 @@ MOST_PRODUCTS, CLEAR_PIVOT, CLEAR = 2000, 1e-3, 1e-7
 
 
 def n_supports(problem: Problem) -> int:
-    """Count the supports to choose from; with a price, of all sizes."""
+    """Count the supports to choose from, up to `MOST_SUPPORTS`; with a price, of all sizes."""
     n_free, room = problem.n_units - problem.keep.size, problem.sparsity.budget - problem.keep.size
     most = max(min(room, n_free), 0)
     sizes = range(most + 1) if problem.sparsity.price > 0.0 else [most]
-    return sum(comb(n_free, size) for size in sizes)
+    n_found = 0
+    for size in sizes:
+        # of thousands of columns these are numbers of thousands of digits
+        n_found += comb(n_free, size)
+        if n_found > MOST_SUPPORTS:
+            break
+    return n_found
 
 
 def may_enumerate(problem: Problem) -> bool:

@@ -143,7 +143,9 @@ def solve_exact(
         note = f"{BLURRED_NOTE} {made.gap:.1e}."
     # the remaining distance to an optimum is rounding
     bound = np.inf if status is Status.OPTIMAL else bound
-    return run.result(w, status, best.iteration, bound, note=note, proof=made)
+    return run.result(
+        w, status, best.iteration, bound, note=note, proof=made, work=watch.work / UNIT
+    )
 
 
 def _enumerated(problem: Problem, best: Incumbent, watch: Watch) -> tuple[Incumbent, bool]:

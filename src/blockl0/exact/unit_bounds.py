@@ -94,14 +94,16 @@ class UnitBounds:
         self.watch.spend((DENSE * problem.n_samples + EIGENVALUES * n) * float(n) ** 2)
         self.watch.check()
         A, b, scale = problem.unit_columns(np.arange(n))
+        look()
         b = b if b.ndim == 2 else b[:, None]
         self.length = float(np.linalg.norm(b))
         parts = [A[:, problem.units.members(unit)] for unit in range(problem.n_units)]
         for i in range(ROUNDS):
             # whatever is not rounding of the data may be used, with large coefficients
             nearest = ROUNDED if i else 2.0 * PRECISION
-            parts = [orthonormal(part, nearest) for part in parts]
+            parts = [orthonormal_of(part, nearest) for part in parts]
             Z, shared = np.hstack(parts), None
+            look()
             if Z.shape[1] == 0:
                 self.reason = "no column is left beside those that depend on others"
                 return
@@ -345,6 +347,12 @@ class UnitBounds:
                 return bool(np.abs(there - t).max(initial=0.0) > 1e-9)
             step = 0.5 * step
         return False
+
+
+def orthonormal_of(part: Floats, nearest: float) -> Floats:
+    """Orthonormal columns that span those of a unit, with a look at the clock."""
+    look()
+    return orthonormal(part, nearest)
 
 
 def _null_space(H: Floats) -> Floats:

@@ -30,6 +30,7 @@ from blockl0.problem.orthogonal import (
 )
 from blockl0.problem.problem import Problem
 from blockl0.problem.reduction import reduced
+from blockl0.run import look
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -131,6 +132,7 @@ class _Left:
         for some in np.array_split(np.hstack([kept, chosen]), len(chosen) // AT_ONCE + 1):
             if not some.size:
                 continue
+            look()
             for support, value, core in self._near(some):
                 if value < min(best, ceiling):
                     best, part = value, support[core]
@@ -141,6 +143,7 @@ class _Left:
         U, values, V = np.linalg.svd(np.moveaxis(self.Z[:, supports], 0, 1), full_matrices=False)
         is_near = _near_directions(values, V)
         for i in np.flatnonzero(is_near.any(axis=1)):
+            look()
             value = self._value(U[i], values[i]) + self.price * supports.shape[1]
             core = np.flatnonzero(np.abs(V[i][is_near[i]]).max(axis=0) > NO_SHARE)
             yield supports[i], value, core
@@ -168,6 +171,7 @@ class _Left:
             if self._is_near(core):
                 yield core
         for j in others[:MOST_CIRCUITS]:
+            look()
             columns = np.append(basis, j)
             v = np.append(-least_squares(self.Z[:, basis], self.Z[:, j]), 1.0)
             order = np.argsort(-np.abs(v), kind="stable")

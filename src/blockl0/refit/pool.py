@@ -14,7 +14,7 @@ from blockl0.problem.design import Design
 from blockl0.problem.problem import Problem
 from blockl0.problem.sparsity import Sparsity
 from blockl0.refit.dependent_blocks import block_models
-from blockl0.run import Run
+from blockl0.run import Run, look
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -236,7 +236,12 @@ class Pool:
         """Move columns (positions in the pool) into the support or out of it, in this order."""
         self.know(positions[self.table.slot[positions] < 0])
         price, budget = self.sparsity
-        kernels.descend(self.table, positions, self.equal, price, budget, self.tolerance, 0)
+        size = self.size + positions.size + 16
+        step = max(20, int(SLICE_WORK / (self.columns.size * size)))
+        for start in range(0, max(positions.size, 1), step):
+            look()
+            some = positions[start : start + step]
+            kernels.descend(self.table, some, self.equal, price, budget, self.tolerance, 0)
 
     def descend(
         self,

@@ -35,6 +35,7 @@ from blockl0.report.folds import Folds, ReportTask, cross_validate, splits_of
 from blockl0.report.listed import Listed, listed
 from blockl0.report.plain import clean, compact, ratio
 from blockl0.ridge import AUTO, read_ridge
+from blockl0.run import Timer, limited_by, share_of_time
 from blockl0.selection import CRITERIA, best_point, choose_by_score
 from blockl0.text import listing
 from blockl0.validate import (
@@ -181,20 +182,25 @@ def make_report(
     structure = _structure(names, feature_groups, bounds, positive) | {"costs": costs}
     structure |= _class_weight(class_weight, loss)
     task = ReportTask(
-        X, y, loss, n_nonzero_coefs, ridge, keep, effort, random_state, share, structure
+        X, y, loss, n_nonzero_coefs, ridge, keep, effort, random_state, None, structure
     )
     tell = _teller(progress, n_paths + 2)
     tell(0, "the path on all rows")
-    model = task.fit()
-    folds = cross_validate(task, model, splits, n_jobs, lambda i, text: tell(1 + i, text))
-    again = task.again(model, n_halves, n_jobs, lambda i, text: tell(1 + len(splits) + i, text))
-    facts = _facts(task, model, folds, again, names, target, references)
-    tell(n_paths, "losses without each column")
-    points = _points(facts)
-    tell(n_paths + 1, "proofs")
-    choices = _choices(facts)
-    start = choices.get("one_se", choices["bic"])
-    proofs = proof.prove(facts.prepared.problem, model.path_, start, share)
+    with limited_by(Timer(seconds)):
+        with share_of_time(n_paths + 1):
+            model = task.fit()
+        with share_of_time(1 + (n_halves + 1) / max(len(splits), 1)):
+            folds = cross_validate(task, model, splits, n_jobs, lambda i, text: tell(1 + i, text))
+        with share_of_time(1 + 1 / max(n_halves, 1)):
+            n_before = 1 + len(splits)
+            again = task.again(model, n_halves, n_jobs, lambda i, text: tell(n_before + i, text))
+        facts = _facts(task, model, folds, again, names, target, references)
+        tell(n_paths, "losses without each column")
+        points = _points(facts)
+        tell(n_paths + 1, "proofs")
+        choices = _choices(facts)
+        start = choices.get("one_se", choices["bic"])
+        proofs = proof.prove(facts.prepared.problem, model.path_, start)
     data = _assemble(facts, points, choices, start, proofs)
     data["recipes"] = recipes.recipes(facts, source, command, notes, time_limit=share)
     data["about"] = about(

@@ -28,6 +28,7 @@ from blockl0.estimators.reading import guess_share
 from blockl0.losses import get_loss, label_of
 from blockl0.problem.preprocess import ConstantColumnWarning
 from blockl0.report.plain import compact, ratio
+from blockl0.run import share_of_time
 from blockl0.selection import choose_by_score
 from blockl0.validate import check_integer
 
@@ -166,7 +167,8 @@ def cross_validate(
     if n_jobs in (None, 1):
         for i, job in enumerate(jobs):
             tell(i, f"fold {i + 1} of {len(splits)}")
-            found.append(_score_fold(*job))
+            with share_of_time(len(jobs) - i):
+                found.append(_score_fold(*job))
     else:
         tell(0, f"{len(splits)} folds")
         found = each_fold(_score_fold, jobs, n_jobs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -20,25 +19,27 @@ from blockl0.certificate.proof import (
 from blockl0.certificate.single_moves import SingleMoves
 from blockl0.errors import OutOfReachError
 from blockl0.exact import may_prove, obstacle
+from blockl0.exact.watch import UNIT
 from blockl0.problem.fits import make_fits
 from blockl0.problem.near_dependence import left_out
 from blockl0.problem.sparsity import Sparsity
 from blockl0.result import Result, Status
+from blockl0.run import seconds_left
 from blockl0.solve import open_run, solve_problem
 
-SECONDS, SECONDS_EACH = 10.0, 1.0
-"""Default time for all proofs, and time of the exact search of one point, which gets at most half
-of what is left.
+WORK, WORK_EACH, LEAST_WORK = 10.0, 1.0, 0.05
+"""Work for all proofs in units of 1e9 multiplications, about a second each; for the exact search of
+one point, which gets at most half of what is left; and what any step counts at least. It is counted
+so that the same data give the same claims on any machine.
 """
-LEAST_SECONDS = 1e-3
-"""Shortest time of a search."""
+PAIRS = 1.0
+"""Work that all exchanges of two columns count."""
 MOST_ENTRIES = 20_000_000
 """Entries of X up to which all exchanges of two columns are tried."""
 
 
-def prove(problem: Any, path: Any, start: int, time_limit: float | None) -> list[ProofStatus]:
+def prove(problem: Any, path: Any, start: int) -> list[ProofStatus]:
     """Prove every point, the chosen one first, then those around it."""
-    deadline = time.perf_counter() + (SECONDS if time_limit is None else time_limit)
     n, n_kept, has_ridge = problem.n_units, problem.keep.size, problem.ridge > 0.0
     choices = [
         Choice(result.n_nonzero, int(budget), n, n_kept, has_ridge, float(price))
@@ -54,20 +55,20 @@ def prove(problem: Any, path: Any, start: int, time_limit: float | None) -> list
     for i in order:
         if proofs[i].is_optimal:
             continue
-        if time.perf_counter() >= deadline:
+        if prover.is_over:
             break
         if is_perfect(path[i].objective, at_zero):
             # no objective is negative: any difference is rounding
             proofs[i] = replace(proofs[i], kind="optimal")
             continue
-        proofs[i] = prover.improve(proofs[i], path[i], choices[i], deadline)
+        proofs[i] = prover.improve(proofs[i], path[i], choices[i])
     if obstacle(problem) is not None:
         proofs = [
             proof if proof.is_optimal else replace(proof, has_bound=False) for proof in proofs
         ]
     for i in order:
         here = replace(problem, sparsity=Sparsity(choices[i].price, choices[i].budget))
-        if i == start or time.perf_counter() < deadline:
+        if i == start or not prover.is_over:
             proofs[i] = replace(proofs[i], n_close=count_close(here, path[i].coef) or 0)
         if proofs[i].is_optimal:
             columns = left_out(here, here.from_given(path[i].coef))
@@ -81,27 +82,30 @@ class _Prover:
     def __init__(self, problem: Any, at_zero: float) -> None:
         self.problem, self.at_zero = problem, at_zero
         self.is_hopeful, self.failed_at = may_prove(problem), problem.n_features
+        self.left = WORK
 
-    def improve(
-        self, proof: ProofStatus, result: Result, choice: Choice, deadline: float
-    ) -> ProofStatus:
-        """Improve the proof of a point until the deadline."""
+    @property
+    def is_over(self) -> bool:
+        """Whether the work, or the time of a surrounding limit, is used up."""
+        return self.left <= 0.0 or seconds_left() <= 0.0
+
+    def improve(self, proof: ProofStatus, result: Result, choice: Choice) -> ProofStatus:
+        """Improve the proof of a point while there is work left."""
         if self.is_hopeful and choice.budget < self.failed_at:
-            proof = self.search(proof, result, choice, deadline)
-        if proof.kind in ("optimal", "refuted") or time.perf_counter() >= deadline:
+            proof = self.search(proof, result, choice)
+        if proof.kind in ("optimal", "refuted") or self.is_over:
             return proof
-        return self.try_changes(proof, result, choice, deadline)
+        return self.try_changes(proof, result, choice)
 
-    def search(
-        self, proof: ProofStatus, result: Result, choice: Choice, deadline: float
-    ) -> ProofStatus:
+    def search(self, proof: ProofStatus, result: Result, choice: Choice) -> ProofStatus:
         """Run a short exact search on a point."""
         problem = replace(self.problem, sparsity=Sparsity(choice.price, choice.budget))
-        left = 0.5 * (deadline - time.perf_counter())
+        work = max(min(WORK_EACH, 0.5 * self.left), LEAST_WORK)
         exact = solve_problem(
             problem, "exact", init=result.coef, random_state=0,
-            time_limit=max(min(SECONDS_EACH, left), LEAST_SECONDS),
+            work_limit=work,
         )  # fmt: skip
+        self.left -= max(exact.work or 0.0, LEAST_WORK)
         if is_better(exact.objective, result.objective, self.at_zero):
             return self.refuted(proof, result, exact.coef, exact.objective)
         if exact.status is Status.OPTIMAL:
@@ -122,9 +126,7 @@ class _Prover:
         here = units.of(result.support)
         return proof.refuted(here, result.objective, units.support(better), objective)
 
-    def try_changes(
-        self, proof: ProofStatus, result: Result, choice: Choice, deadline: float
-    ) -> ProofStatus:
+    def try_changes(self, proof: ProofStatus, result: Result, choice: Choice) -> ProofStatus:
         """Prove which changes of a point do not help."""
         raise NotImplementedError
 
@@ -137,9 +139,7 @@ class _Quadratic(_Prover):
         is_small = problem.n_samples * problem.n_features <= MOST_ENTRIES
         self.has_pairs = is_small and problem.is_plain
 
-    def try_changes(
-        self, proof: ProofStatus, result: Result, choice: Choice, deadline: float
-    ) -> ProofStatus:
+    def try_changes(self, proof: ProofStatus, result: Result, choice: Choice) -> ProofStatus:
         """Try exchanges of two columns."""
         if proof.kind != "swaps" or not self.has_pairs:
             return proof
@@ -150,9 +150,12 @@ class _Quadratic(_Prover):
         self, proof: ProofStatus, result: Result, choice: Choice, problem: Any
     ) -> ProofStatus:
         """Try all exchanges of two columns, if within reach."""
+        self.left -= PAIRS
         try:
             pairs = certify_problem(problem, result.coef, level=4)
         except OutOfReachError:
+            return proof
+        if not (pairs.complete or pairs.better_coef is not None):
             return proof
         if pairs.better_coef is None or pairs.better_objective is None:
             # one or two columns to choose: all subsets are within an exchange of two
@@ -167,19 +170,18 @@ class _Trials(_Prover):
         super().__init__(problem, at_zero)
         self.fits = make_fits(problem)  # independent of price and budget
 
-    def try_changes(
-        self, proof: ProofStatus, result: Result, choice: Choice, deadline: float
-    ) -> ProofStatus:
+    def try_changes(self, proof: ProofStatus, result: Result, choice: Choice) -> ProofStatus:
         """Try exchanges of one column; for groups and bounds the search has tried them."""
         if not self.problem.is_plain:
             return proof
         # with a used-up budget and no price, only exchanges can help
         problem = replace(self.problem, sparsity=Sparsity(0.0, choice.n_chosen))
-        seconds = max(deadline - time.perf_counter(), LEAST_SECONDS)
-        run = open_run(problem, "refit", {}, time_limit=seconds)
+        run = open_run(problem, "refit", {})
         w, least = problem.from_given(result.coef), slack(result.objective, self.at_zero)
         moves = SingleMoves(problem, self.fits)
+        moves.most_work = UNIT * max(self.left, LEAST_WORK)
         verdict = moves.check(w, result.objective, least, run)
+        self.left -= max(moves.work / UNIT, LEAST_WORK)
         if verdict.better is not None:
             there = problem.objective(verdict.better)
             return self.refuted(proof, result, verdict.better, there)
