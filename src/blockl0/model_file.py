@@ -192,6 +192,7 @@ def save_model(
     """
     try:
         document = _document(estimator, feature_names, features, target, metadata or {})
+        # checked as it will be read: JSON turns tuples into lists
         checked = json.loads(json.dumps(document, allow_nan=False))
         check_loss(checked)
         check_document(checked, estimator._loss())

@@ -202,6 +202,7 @@ def new_relaxation(
     q = at.size
     rows = np.zeros((kernels.RELAXATION_ROWS, q))
     rows[kernels.LINEAR], rows[kernels.SHARE], rows[kernels.V] = c, d, v
+    # larger systems are returned to the caller, who has LAPACK
     size = min(q, SMALL_SYSTEM)
     return kernels.Relaxation(
         H, at, np.arange(q) < n_in, rows, np.empty((size, size)), np.empty(q, dtype=np.int64),
@@ -257,6 +258,7 @@ def counted(scores: Floats, room: int) -> tuple[float, float, float]:
         return float(np.maximum(scores, 0.0).sum()), 0.0, 0.0
     if room == 0:
         return 0.0, np.inf, float(max(scores.max(), 0.0))
+    # a partition suffices: only the last counted and the first uncounted score need their places
     ordered = np.partition(scores, (n - room - 1, n - room))
     total = float(np.maximum(ordered[n - room :], 0.0).sum())
     return total, float(max(ordered[n - room], 0.0)), float(max(ordered[n - room - 1], 0.0))
@@ -270,6 +272,7 @@ def perspective(w: Floats, is_in: Bools, room: int, price: float) -> float:
     least, n = np.sqrt(2.0 * price), sizes.size
     theta = least
     if np.minimum(sizes, least).sum() > room * least or (least == 0.0 and n > room):
+        # with the i + 1 smallest fractional and the others full, Σ|w|/θ + n_full = room gives θ
         below = np.cumsum(sizes)
         n_full = n - 1 - np.arange(n)
         with np.errstate(divide="ignore", invalid="ignore"):

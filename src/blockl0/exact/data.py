@@ -123,6 +123,7 @@ class DataBounds:
             is_precise = rest <= PRECISE * abs(here.value)
             if best.bound >= cutoff or is_precise or is_close or self.watch():
                 break
+            # columns with large scores would lower the relaxed objective: it is not yet that of all
             joins = self._violators(found, v[n_in:] != 0.0)
             larger = np.union1d(np.flatnonzero(is_in | (v != 0.0)), n_in + joins)
             if n_made > 2 and np.isin(larger, chosen).all():
@@ -184,6 +185,7 @@ class DataBounds:
         G: Any = (A * bend[:, None]).T @ A
         c = A.T @ pull
         if self.problem.has_intercept:
+            # the intercept is free, so minimizing over it subtracts a rank-one term
             own, total = A.T @ bend, bend.sum()
             G -= np.outer(own, own / total)
             c -= own * (pull.sum() / total)

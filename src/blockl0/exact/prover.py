@@ -189,6 +189,7 @@ class Prover:
         node.frame = self._n_frames
         self._frames[node.frame] = bounds
         while len(self._frames) > 1 and self._frame_bytes() > 0.5 * self.memory_limit:
+            # the least recently used one; its nodes form their products again if need be
             self._frames.popitem(last=False)
         if is_new:
             node.w = node.w * frame.lengths[frame.positions(columns)]

@@ -178,6 +178,7 @@ class ProofTree:
     def _split(self, node: Node) -> tuple[Node, Node]:
         """Branch on the most important column: return nodes with and without it."""
         n_in = node.included.size
+        # of equal sizes prefer a fractional column
         size = np.abs(node.w[n_in:]) * np.where(node.z < 1.0, 1.0, 0.999)
         is_it = np.zeros(node.free.size, dtype=np.bool_)
         is_it[int(np.argmax(size))] = True
