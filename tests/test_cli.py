@@ -231,9 +231,12 @@ def test_certify_a_saved_model(folder):
 
 def test_certify_after_a_fit(folder):
     base = ("certify", "data.csv", "-t", "kind", "-k", 2, "--drop", "y")
-    for levels in ("together", "separate"):
-        result = answer(*base, "--levels", levels)["result"]
-        assert [claim["claim"] for claim in result["claims"]] == ["basic", "block-2", "optimal"]
+    for given, level in (
+        (["--levels", "separate"], "block-2"), (["--costs", "none"], "block-2"), ([], "block-1"),
+    ):  # fmt: skip
+        result = answer(*base, *given)["result"]
+        assert [claim["claim"] for claim in result["claims"]] == ["basic", level, "optimal"]
+        assert all(claim["holds"] for claim in result["claims"])
         assert result["holds"] and result["claims"][-1]["complete"]
     options = ("-t", "y", "-k", 3, "--level", 4, "--samples", 50, "--no-exact")
     said = answer("certify", "data.csv", *options)["result"]["claims"][-1]["words"]

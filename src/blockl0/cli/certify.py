@@ -177,7 +177,9 @@ def _claims(job: Job, data: Any, problem: Any, w: Any, options: dict[str, Any]) 
     from blockl0.methods import METHODS
     from blockl0.run import share_of_time
 
-    levels: list[Any] = ["basic", options["level"]]
+    # at a price, single changes are what can be certified of groups besides the optimum
+    is_charged = problem.costs is not None and problem.sparsity.price > 0.0
+    levels: list[Any] = ["basic", 1 if is_charged and options["level"] == 2 else options["level"]]
     claims = []
     for level in levels:
         with job.timed("certify"), share_of_time(3):
