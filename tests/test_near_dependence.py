@@ -155,6 +155,16 @@ def test_nothing_is_said_where_nothing_could_be_lower():
     assert blockl0.solve(X, y, n_nonzero_coefs=3, method="exact").note is None
 
 
+def test_the_point_that_a_rule_chooses_says_so_as_well():
+    rng = np.random.default_rng(1)
+    X, u = rng.standard_normal((60, 3)), rng.standard_normal(60)
+    X[:, 2] = X[:, 0] + X[:, 1] + 3e-9 * u
+    model = blockl0.L0RegressorCV(n_nonzero_coefs=[0, 3], rule="aic", random_state=0)
+    model.fit(X, u + X[:, 0] + 0.3 * rng.standard_normal(60))
+    assert model.best_n_nonzero_coefs_ == 3 and model.result_.near_dependent == (0, 1, 2)
+    assert "among supports whose columns are told apart" in str(model.summary())
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_nothing_is_said_of_ordinary_tables(seed):
     """Categories, duplicates, other units and sums are exact combinations."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -236,14 +237,19 @@ def solve_problem(
     except KeyboardInterrupt as stop:
         # it came while the method prepared: there is no point but the start
         return run.result(problem.zero() if start is None else start, run.status_of(stop), 0)
-    return _with_left_out(result, searched, run) if result.status is Status.OPTIMAL else result
+    return with_left_out(result, searched, run)
 
 
-def _with_left_out(result: Result, problem: Problem, run: Run) -> Result:
-    """Return an optimum with the columns whose supports were left out and may be lower."""
+def with_left_out(result: Result, problem: Problem, run: Run | None = None) -> Result:
+    """Return an optimum with the columns whose supports were left out and may be lower.
+
+    Within the time that the run has left, if there is one.
+    """
+    if result.status is not Status.OPTIMAL:
+        return result
     columns: tuple[int, ...] = ()
     try:
-        with timed_by(run):
+        with nullcontext() if run is None else timed_by(run):
             columns = tuple(left_out(problem, problem.from_given(result.coef)).tolist())
         said = left_out_note(columns) if columns else None
     except KeyboardInterrupt:

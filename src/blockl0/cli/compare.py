@@ -82,7 +82,11 @@ def command(**options: Any) -> None:
             raise KeyboardInterrupt
         least = PERFECT * objective_at_zero(bound.problem)
         result = {"k": options["columns"], "methods": _ranked(rows, least)}
-        job.answer(result, _lines(data, result, least), "interrupted" if is_cut else "done")
+        job.answer(
+            result,
+            _lines(data, result, least, bool(options["ridge"])),
+            "interrupted" if is_cut else "done",
+        )
         if is_cut:
             raise SystemExit(INTERRUPTED)
 
@@ -166,7 +170,7 @@ def _ranked(rows: list[dict[str, Any]], least: float) -> list[dict[str, Any]]:
     return [row | {"same_as_best": len(best & set(row["columns"]))} for row in rows]
 
 
-def _lines(data: Any, result: dict[str, Any], least: float) -> list[str]:
+def _lines(data: Any, result: dict[str, Any], least: float, has_ridge: bool) -> list[str]:
     rows, best = result["methods"], result["methods"][0]
     has_test = best["r2_test"] is not None
     titles = ["method", "objective", "above best", "nonzeros", "same", "R²"]
@@ -189,5 +193,6 @@ def _lines(data: Any, result: dict[str, Any], least: float) -> list[str]:
         "",
     ]
     proven = any(row["status"] == "optimal" and not row["gap"] for row in rows)
-    words = "proven the best of all" if proven else "the best found"
+    about = " for this ridge penalty" if has_ridge else ""
+    words = f"proven the best of all{about}" if proven else "the best found"
     return [*lines, f"The choice of {best['method']}, {words}: {names_line(best['columns'])}"]

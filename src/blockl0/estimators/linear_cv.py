@@ -57,7 +57,7 @@ from blockl0.problem.sparsity import Sparsity
 from blockl0.refit.local_search import FEW_ABOVE
 from blockl0.result import Status
 from blockl0.selection import CRITERIA, RULES, best_point, can_judge, choose_by_score
-from blockl0.solve import solve_problem
+from blockl0.solve import solve_problem, with_left_out
 from blockl0.units import COLUMNS
 from blockl0.validate import check_choice, check_path
 
@@ -376,7 +376,9 @@ class L0LinearCV(L0Linear):
         )
         self.best_index_ = chosen
         self.best_n_nonzero_coefs_ = int(path.n_nonzero_coefs[chosen])
-        self._store(path[chosen], prepared)
+        sparsity = Sparsity(float(path.alphas[chosen]), self.best_n_nonzero_coefs_)
+        problem = replace(prepared.problem, sparsity=sparsity)
+        self._store(with_left_out(path[chosen], problem), prepared)
 
     def _chosen_sparsity(self) -> tuple[Any, Any]:
         budget = self.best_n_nonzero_coefs_
