@@ -247,3 +247,14 @@ def test_a_clock_limits_the_runs_inside_it():
         look(1e6)
         with pytest.raises(OutOfTime):
             look(1e13)
+
+
+def test_a_limit_that_the_compiler_used_up_says_so(monkeypatch):
+    X, y, given = make("squared", "budget")
+    spent = iter([0.0, *[0.7] * 10_000])
+    monkeypatch.setattr("blockl0.run.compile_seconds", lambda: next(spent))
+    monkeypatch.setattr("blockl0.run.time.perf_counter", Clock(3))
+    result = blockl0.solve(X, y, time_limit=1.0, **given)
+    assert result.status is Status.TIME_LIMIT
+    assert result.note is not None and "took 0.7 s of the time limit" in result.note
+    assert "Compiling" in result.summary()

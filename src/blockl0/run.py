@@ -141,6 +141,8 @@ def is_late() -> bool:
     return clock is not None and clock.seconds_left <= 0.0
 
 
+MUCH = 0.2
+"""Share of a time limit from which on the time of the compiler is mentioned."""
 PACE = 1e10
 """Multiplications per second of a core, about."""
 GRACE, GRACE_SHARE = 0.04, 0.04
@@ -203,6 +205,7 @@ class Run:
     ) -> None:
         self.problem = problem
         self.time_limit = min(time_limit, max(seconds_left(), 0.0))
+        self._given = self.time_limit
         self.callback = callback
         self.options = options or {}
         self.verbose = verbose
@@ -309,6 +312,12 @@ class Run:
                 objective = float(self.problem.objective(w))
         if lower_bound is not None:
             lower_bound = min(lower_bound, objective)
+        compiled = self.elapsed - self.seconds
+        if status is Status.TIME_LIMIT and compiled > MUCH * self._given and not kw.get("note"):
+            kw["note"] = (
+                "Compiling functions, which happens once on a machine, took "
+                f"{compiled:.1f} s of the time limit."
+            )
         return Result(
             coef=self.problem.to_given(w),
             objective=objective,

@@ -40,7 +40,7 @@ AGAIN = (
 )
 NOT_REPEATED = (
     "The choice could not be repeated on half-samples: none of them holds every class, or what "
-    "else the loss needs."
+    "else the loss needs, or there was no time."
 )
 LENGTHS = "Coefficient: the length of the coefficients of a column over all {what}."
 
