@@ -169,7 +169,7 @@ def best_with(problem, support, i):
 def test_prices_of_a_pool_and_of_a_pass_are_the_best_moves(kind, is_full, monkeypatch):
     for seed in range(3):
         problem = make(kind, seed, {"n_nonzero_coefs": 3 if is_full else 5, "alpha": 0.2})
-        monkeypatch.setattr(type(problem.design), "chunk", 4)
+        monkeypatch.setattr(problem.design, "chunk", 4)
         pool = loaded(problem, seed)
         support, sq_norms = pool.support, pool.sq_norms
         w = least_squares_on(problem, support)

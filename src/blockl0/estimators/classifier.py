@@ -59,7 +59,7 @@ class L0Classifier(ClassifierMixin, L0Linear):
     class_weight_ : ndarray (n_classes,)
     coef_ : ndarray (1, n), or (n_classes, n)
     intercept_ : ndarray (1,), or (n_classes,)
-    support_, n_nonzero_, objective_, certificate_, status_, result_, n_iter_, history_
+    support_, n_nonzero_, objective_, certificate_, status_, result_, n_iter_, history_, ridge_
         As in `L0Regressor`.
 
     Examples

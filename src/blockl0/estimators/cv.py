@@ -71,6 +71,8 @@ class L0RegressorCV(L0LinearCV, L0Regressor):
         Passes over X for all paths together, if it is read in blocks of columns.
     coef_, intercept_, support_, n_nonzero_, objective_, certificate_, status_, n_iter_, history_
         For the chosen point, as in `L0Regressor`.
+    ridge_ : float or str
+        The ridge used, as accepted by `ridge`.
 
     Examples
     --------
@@ -144,6 +146,8 @@ class L0ClassifierCV(L0LinearCV, L0Classifier):
     class_weight_ : ndarray or None
         Weight of the samples of each class.
     history_ : History
+    ridge_ : float or str
+        The ridge used, as accepted by `ridge`.
 
     Examples
     --------

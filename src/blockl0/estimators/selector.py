@@ -45,8 +45,9 @@ class BestSubsetSelector(SelectorMixin, L0Linear):
     ----------
     estimator_ : L0Regressor or L0Classifier
         The fitted model.
-    support_, n_nonzero_, objective_, certificate_, status_, result_, n_iter_, history_, coef_
+    support_, n_nonzero_, objective_, certificate_, status_, result_, n_iter_, history_, ridge_
         Its attributes, as in `L0Regressor`; `get_support` gives a mask.
+    coef_ : ndarray
     intercept_ : float or ndarray
 
     Examples
