@@ -105,5 +105,8 @@ def test_without_time_there_is_a_model(tmp_path, monkeypatch):
     options = write("data.csv", "squared", n=12)
     found = answer("fit", "data.csv", *options, "-k", 3, "--time-limit", 1e-9)["result"]
     assert found["solver_status"] == "time_limit" and not found["certificate"]["optimal"]
-    found = answer("fit", "data.csv", *options, "--time-limit", 1e-9)["result"]
+    document = answer("fit", "data.csv", *options, "--time-limit", 1e-9)
+    found = document["result"]
     assert found["n_nonzero"] == 0 and found["solver_status"] == "time_limit"
+    assert any("was cut" in said for said in document["notices"])
+    assert not any("chose the most" in said for said in document["notices"])

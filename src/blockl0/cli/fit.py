@@ -192,7 +192,7 @@ def _is_short(first: Any, model: Any, options: dict[str, Any]) -> bool:
 
 def _choice(job: Job, model: Any) -> dict[str, Any]:
     chosen, most = model.best_n_nonzero_coefs_, int(model.path_.n_nonzero_coefs[-1])
-    is_cut = str(model.path_[-1].status) == "interrupted"
+    is_cut = str(model.path_[-1].status) in ("interrupted", "time_limit")
     if chosen == most < model.result_.n_units and not is_cut:
         job.notice(f"The rule chose the most columns it could, {most}; more may be better.")
     choice = {
