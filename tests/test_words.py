@@ -226,3 +226,13 @@ def test_the_caution_about_inference_is_one_text():
 )
 def test_a_gap_is_rounded_up_so_that_it_holds(gap, said):
     assert words.at_most(gap).split("\N{NO-BREAK SPACE}")[0] in (said, said.removesuffix(".0"))
+
+
+def test_no_bound_is_not_blamed_on_a_missing_ridge():
+    lacking = ProofStatus("swaps", has_bound=False)
+    without, penalized = (
+        words.sentence(lacking, Choice(3, 3, 20, has_ridge=has_ridge))
+        for has_ridge in (False, True)
+    )
+    assert "without a ridge" in without and "classes" not in without
+    assert "several classes" in penalized and "without a ridge" not in penalized

@@ -50,7 +50,8 @@ PENALIZED = "for this ridge penalty"
 """Condition of a proof with a ridge; another ridge may have another best set."""
 TOLD_APART = "Sets of columns that nearly depend on each other were left out."
 WITHIN = f"{100.0 * CLOSE:g}\N{NO-BREAK SPACE}% of the objective"
-NO_BOUND = "More cannot be proven without a ridge, as no bound exists."
+NO_BOUND = " More cannot be proven without a ridge, as no bound exists."
+NO_BOUND_OF_CLASSES = " More cannot be proven, as there is no bound for several classes."
 SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 TOO_LATE = "the time limit was reached before all changes were examined, none of which helped"
 ROUNDING = 1e-9
@@ -257,8 +258,14 @@ def sentence(proof: ProofStatus, choice: Choice) -> str:
     if proof.is_optimal or proof.kind == "refuted":
         return known
     more = "" if proof.kind == "none" else " that differ in more columns"
-    why = "" if proof.has_bound else f" {NO_BOUND}"
-    return f"{known} Better choices{more} may exist.{why}"
+    return f"{known} Better choices{more} may exist.{_why_no_more(proof, choice)}"
+
+
+def _why_no_more(proof: ProofStatus, choice: Choice) -> str:
+    """Say why no bound exists; with a ridge that can only be the loss."""
+    if proof.has_bound:
+        return ""
+    return NO_BOUND_OF_CLASSES if choice.has_ridge else NO_BOUND
 
 
 def proven(proof: ProofStatus, choice: Choice, names: Sequence[str]) -> str:
@@ -329,8 +336,7 @@ def left_open(proof: ProofStatus, choice: Choice) -> str:
             f"That no other {choice.n_chosen} of the {choice.n_features} columns fit better was "
             "searched, not proven."
         )
-    why = "" if proof.has_bound else f" {NO_BOUND}"
-    return f"{text}{why} {ABOUT_ROWS}"
+    return f"{text}{_why_no_more(proof, choice)} {ABOUT_ROWS}"
 
 
 def of_search(
