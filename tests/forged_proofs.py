@@ -192,6 +192,8 @@ def _least_loss(known: Known, S: tuple[int, ...], ridge: float, intercept: bool)
         _, slope, bend = pointwise(known, Z @ x)
         grad = Z.T @ (known.weights * slope) + penalty * x
         hess = (Z.T * (known.weights * bend)) @ Z + np.diag(penalty + 1e-12)
+        if not np.isfinite(hess).all() or not np.isfinite(grad).all():
+            raise OverflowError("exponentials of this problem are not finite")
         step = np.linalg.lstsq(hess, grad, rcond=None)[0]
         here, length = total(x), 1.0
         while not total(x - length * step) < here and length > 1e-9:
