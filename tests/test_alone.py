@@ -9,7 +9,7 @@ from blockl0 import solve
 from blockl0.problem.fits import make_fits
 from blockl0.problem.preprocess import apply
 from blockl0.problem.problem import as_problem
-from blockl0.refit.rounds import make_search, refit_options
+from blockl0.refit.search import make_search, refit_options
 from blockl0.run import begin
 
 
@@ -31,7 +31,7 @@ def settled(X: np.ndarray, y: np.ndarray, k: int):
     problem = as_problem(X, y, n_nonzero_coefs=k)
     search, run = make_search(problem, refit_options("fast")[0]), begin(problem)
     point = search.start(problem.zero(), run)
-    return search, search.settle(point, run, np.random.default_rng(0))
+    return search, search.settle(point, run)
 
 
 def test_what_is_alone_is_optimal():
@@ -79,7 +79,7 @@ def test_what_is_alone_is_the_best_of_all_supports(loss):
         problem = as_problem(X, y, n_nonzero_coefs=2, loss=loss, ridge=1e-3)
         problem = apply(problem, bool(seed % 2)).problem
         search, run = make_search(problem, refit_options("fast")[0]), begin(problem)
-        point = search.settle(search.start(problem.zero(), run), run, np.random.default_rng(0))
+        point = search.settle(search.start(problem.zero(), run), run)
         if search.is_alone(point):
             n_alone += 1
             fits, pairs = make_fits(problem), combinations(range(26), 2)

@@ -12,13 +12,11 @@ from blockl0.problem.fits import least_squares_on
 from blockl0.problem.problem import as_problem
 from blockl0.problem.sparsity import Sparsity
 from blockl0.refit.annealing import (
-    AGAIN,
     FIRST,
     LONG,
     SPAN,
     Walker,
     anneal,
-    anneal_again,
     first_price,
     last_price,
     most_columns,
@@ -26,7 +24,7 @@ from blockl0.refit.annealing import (
 )
 from blockl0.refit.frontier import Frontier
 from blockl0.refit.quadratic_search import QuadraticSearch
-from blockl0.refit.rounds import refit_options
+from blockl0.refit.search import refit_options
 from blockl0.run import begin
 
 OPTIONS = refit_options()[0]
@@ -45,7 +43,7 @@ def annealed(problem, seed=0, work=2e6, most=None, run=None, span=SPAN, jobs=1):
     most = problem.n_features if most is None else most
     rng = np.random.default_rng(seed)
     pace = (LONG if seed % 2 else FIRST)._replace(span=span)
-    pools = [pool, *(search._pool_beside(pool, run) for _ in range(pace.walks - 1))]
+    pools = [pool, *(search.pool_like(pool, run) for _ in range(pace.walks - 1))]
     walkers = [Walker(own, most, last_price(pool), run, rng) for own in pools]
     anneal(walkers, frontier, last_price(pool), work, pace, jobs)
     return search, pool, frontier
@@ -62,9 +60,11 @@ def test_what_is_noted_is_the_fit_of_its_support(form, seed):
     weights = np.random.default_rng(seed).uniform(0.5, 2.0, 30)
     problem = as_problem(X, y, ridge=0.1, keep=[11], sample_weight=weights, **form)
     search, pool, frontier = annealed(problem, seed)
-    before = frontier.best(problem.sparsity)
-    walker = Walker(pool, 12, last_price(pool), None, np.random.default_rng(seed))
-    anneal_again([walker], frontier, last_price(pool), 1e6, AGAIN, 1)
+    before, price = frontier.best(problem.sparsity), last_price(pool)
+    walker = Walker(pool, 12, price, None, np.random.default_rng(seed))
+    start = frontier.support(frontier.best_size(Sparsity(5.0 * price, 12)))
+    walker.walk_from(start, 5.0 * price, price, 1e6, 0.1)
+    walker.offer_to(frontier, (price, SPAN * price))
     assert frontier.best(problem.sparsity) <= before
     sizes = noted(frontier, 12)
     assert sizes
@@ -222,27 +222,3 @@ def test_more_effort_is_never_worse_on_a_large_support():
         assert ends[0] >= ends[1]
         again = solve(X, y, effort="fast", random_state=0, **form)
         assert again.objective == ends[0]
-
-
-def test_beside_an_annealing_that_is_better_there_is_one_round_of_kicks(monkeypatch):
-    rng = np.random.default_rng(1)
-    X, y = rng.standard_normal((120, 200)), 10.0 * rng.standard_normal(120)
-    kick_round, rounds = QuadraticSearch.kick_round, []
-
-    def count(self, incumbent, *args, **options):
-        found = kick_round(self, incumbent, *args, **options)
-        rounds.append(found is not incumbent)
-        return found
-
-    monkeypatch.setattr(QuadraticSearch, "kick_round", count)
-    made = []
-    for effort, large in ((0, 96), (4, 96), (4, 48)):
-        monkeypatch.setattr("blockl0.refit.beside.LARGE", large)
-        result = solve(X, y, alpha=10.0, effort=effort, random_state=0)
-        assert 48 <= result.n_nonzero < 96
-        made.append(list(rounds))
-        rounds.clear()
-    # with more effort the one round that is made with none; at supports that count as large, none
-    assert made[0] == made[1]
-    assert len(made[0]) == 1
-    assert made[2] == []

@@ -17,7 +17,7 @@ from blockl0.problem.centred import centred as in_its_way
 from blockl0.problem.design import as_design
 from blockl0.problem.preprocess import apply
 from blockl0.problem.problem import as_problem
-from blockl0.refit.rounds import solve_refit
+from blockl0.refit.search import solve_refit
 from blockl0.run import Run
 from blockl0.units import FLAT
 from grid import ONE_OUTPUT, SHIFTING

@@ -21,7 +21,7 @@ from blockl0.refit.all_sizes import AllSizes
 from blockl0.refit.local_search import LocalSearch
 from blockl0.refit.models import Model
 from blockl0.refit.pairs import best_pairs
-from blockl0.refit.rounds import refit_options
+from blockl0.refit.search import refit_options
 from blockl0.run import Run
 
 

@@ -9,10 +9,10 @@ from blockl0 import solve
 from blockl0.problem.fits import least_squares_on
 from blockl0.problem.problem import as_problem
 from blockl0.problem.sparsity import Sparsity
-from blockl0.refit.beside import count_fruitless
 from blockl0.refit.frontier import Frontier
 from blockl0.refit.quadratic_search import QuadraticSearch
-from blockl0.refit.rounds import refit_options
+from blockl0.refit.search import refit_options
+from blockl0.refit.walks import count_fruitless
 
 OPTIONS = refit_options()[0]
 

@@ -18,7 +18,7 @@ from blockl0.estimators import folds
 from blockl0.exact import unit_bounds
 from blockl0.problem import design, panels
 from blockl0.problem.problem import as_problem
-from blockl0.refit import rounds
+from blockl0.refit import search as refit_search
 from blockl0.run import Timer, look, timed_by
 
 BUDGET, PRICE = {"n_nonzero_coefs": 4}, {"alpha": 0.6}
@@ -156,7 +156,7 @@ PREPARATIONS = {
     ("cvx-l1", "budget"): (cvx_l1, "lipschitz_estimate"),
     ("pgm-lp", "price"): (pgm_lp, "lipschitz_estimate"),
     ("exact", "groups"): (unit_bounds, "_null_space"),
-    ("exact", "budget"): (rounds, "improve"),
+    ("exact", "budget"): (refit_search, "improve"),
 }
 
 

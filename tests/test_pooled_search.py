@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from blockl0 import L0Classifier, l0_path, solve
 from blockl0.problem.problem import as_problem
 from blockl0.refit.pooled_search import PooledSearch
-from blockl0.refit.rounds import make_search, refit_options
+from blockl0.refit.search import make_search, refit_options
 from grid import OTHERS
 from targets import amounts, is_positive
 
@@ -34,7 +34,7 @@ def test_pools_are_as_good_as_all_columns(loss, monkeypatch):
     sparse = solve(sp.csr_array(X), y, n_nonzero_coefs=4, **problem)
     assert sparse.objective == pytest.approx(pooled.objective, rel=1e-8)
     assert np.all(np.diff(pooled.history.objective) <= 0.0)
-    monkeypatch.setattr("blockl0.refit.rounds.WIDE", 10_000)
+    monkeypatch.setattr("blockl0.refit.search.WIDE", 10_000)
     whole = solve(X, y, n_nonzero_coefs=4, **problem)
     assert pooled.objective <= 1.01 * whole.objective
 

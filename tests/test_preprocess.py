@@ -15,7 +15,7 @@ from blockl0.problem.centred import Centered
 from blockl0.problem.design import as_design
 from blockl0.problem.preprocess import apply, drop_unweighted
 from blockl0.problem.problem import as_problem
-from blockl0.refit.rounds import solve_refit
+from blockl0.refit.search import solve_refit
 from blockl0.run import Run
 from grid import EACH_TARGET, ONE_OUTPUT, SHIFTING
 from targets import amounts, as_target, is_positive, takes_labels

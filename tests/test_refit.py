@@ -15,7 +15,7 @@ from blockl0 import Status, kernels
 from blockl0.losses import LOSSES, names_of
 from blockl0.problem.problem import as_problem
 from blockl0.refit.pool import Pool
-from blockl0.refit.rounds import EFFORTS
+from blockl0.refit.search import EFFORTS
 from grid import EACH_TARGET, ONE_OUTPUT, OTHERS, losses_for, quick_first
 from linear_data import Linear
 from targets import amounts, is_positive, takes_labels
@@ -122,15 +122,15 @@ def test_more_effort_is_never_worse(form):
 def test_effort_is_a_number_of_fruitless_rounds():
     X, y = make(40, 60, noise=2.0)
     for name, rounds in EFFORTS.items():
-        # at a price: under a budget a search ends as soon as walks agree
-        named, counted = (solve(X, y, alpha=4.0, effort=e) for e in (name, rounds))
+        named, counted = (solve(X, y, alpha=4.0, effort=e, random_state=0) for e in (name, rounds))
         assert 0 < named.n_nonzero < 20
         assert np.array_equal(named.coef, counted.coef)  # the same run
         # a round without gain repeats the number, it does not compute it again
         values = named.history.objective
         fruitless = np.count_nonzero(values == values[-1]) - 1
-        # the first round is made in any case
-        assert fruitless == rounds + (values[0] == values[-1])
+        # the first round is made in any case, and the search may end sooner, where walks agree
+        assert fruitless <= rounds + (values[0] == values[-1])
+        assert values.size >= 2
 
 
 @forms
@@ -372,10 +372,7 @@ def test_ctrl_c_returns_the_best_so_far(loss):
         ({"effort": -1}, "effort"),
         ({"pool": 0}, "pool"),
         ({"pool": -5}, "pool"),
-        ({"patience": -1}, "patience"),
-        ({"block": (8, -1, 2)}, "block"),
-        ({"block": (8, 8)}, "three sizes"),
-        ({"block": 8}, "three sizes"),
+        ({"pool": 2.5}, "pool"),
         ({"working_set": "R4"}, "working_set"),
     ],
 )
@@ -387,7 +384,7 @@ def test_wrong_options_are_refused_by_name(options, words):
 
 @pytest.mark.parametrize(
     "options",
-    [{"pool": 1}, {"pool": 10**6}, {"patience": 0}, {"block": (0, 0, 0)}, {"block": (12, 0, 0)}],
+    [{"pool": 1}, {"pool": 10**6}, {"effort": 0}, {"effort": 1, "pool": 3}],
     ids=str,
 )
 def test_extreme_options_keep_the_guarantee(options):
@@ -395,6 +392,14 @@ def test_extreme_options_keep_the_guarantee(options):
     result = solve(X, y, n_nonzero_coefs=4, **options)
     near = best_neighbour(X, y, result.support, n_nonzero_coefs=4)
     assert result.objective <= near + 1e-8 * (0.5 * y @ y)
+
+
+@pytest.mark.parametrize("options", [{"block": (8, 8, 2)}, {"patience": 3}], ids=str)
+def test_options_of_exact_blocks_are_deprecated(options):
+    X, y = make()
+    with pytest.warns(FutureWarning, match="has no effect"):
+        given = solve(X, y, n_nonzero_coefs=3, **options)
+    assert np.array_equal(given.coef, solve(X, y, n_nonzero_coefs=3).coef)
 
 
 # -- certificate -----------------------------------------------------------------------------------
@@ -612,26 +617,3 @@ def test_small_problems_are_proven_optimal():
         found, best = solve(X, y, **form), solve(X, y, method="exact", **form)
         assert found.status is Status.OPTIMAL and found.gap == 0.0
         assert found.objective == pytest.approx(best.objective, rel=1e-9)
-
-
-@forms
-def test_a_block_search_is_brute_force_over_the_block(form):
-    for seed in range(8):
-        X, y = make(seed=seed, noise=3.0)
-        rng = np.random.default_rng(seed)
-        pool = pool_of(X, y, **form)
-        support = np.sort(rng.choice(12, 4, replace=False))
-        block = np.sort(rng.choice(12, 6, replace=False))
-        pool.load(support)
-        before = pool.objective
-        rest = sorted(set(support.tolist()) - set(block.tolist()))
-        room = form.get("n_nonzero_coefs", 12) - len(rest)
-        alpha, constant = form.get("alpha", 0.0), 0.5 * y @ y
-        best = min(
-            value_on(X, y, sorted((*rest, *kept)), alpha) - constant
-            for kept in oracles.subsets(block.tolist(), room)
-        )
-        improved = pool.search_block(block)
-        assert improved == (best < before - 1e-9)
-        assert pool.objective == pytest.approx(best, rel=1e-9)
-        assert set(rest) <= set(pool.support.tolist())

@@ -1,4 +1,4 @@
-"""The refit room against enumeration: moves, prices, descents, blocks, kicks, settling, rounds.
+"""The refit room against enumeration: moves, prices, descents, settling, rounds.
 
 Nothing here is compared with another heuristic. `value_on` fits a support by itself, by least
 squares on the rows that weights and ridge make, and every claim of the room is checked with it.
@@ -14,21 +14,17 @@ import pytest
 import scipy.sparse as sp
 
 from blockl0 import kernels
-from blockl0.block_search import search_block
 from blockl0.dec.state import start_state
 from blockl0.incumbent import Incumbent, Tally
 from blockl0.problem.fits import least_squares_on
 from blockl0.problem.orthogonal import project_away
 from blockl0.problem.problem import as_problem
 from blockl0.problem.sparsity import Sparsity
-from blockl0.refit.dependent_blocks import block_models, is_regular
-from blockl0.refit.elsewhere import ask_neighbours, restart
 from blockl0.refit.pool import Pool
-from blockl0.refit.pool_kicks import PoolKicks
-from blockl0.refit.pool_sizes import NARROW_POOL, SearchOptions, kick_size, narrow_size, pool_size
+from blockl0.refit.pool_sizes import NARROW_POOL, SearchOptions, narrow_size, pool_size, walk_size
 from blockl0.refit.pricing import price_of_one, price_supports
 from blockl0.refit.quadratic_search import QuadraticSearch
-from blockl0.refit.rounds import improve, refit_options
+from blockl0.refit.search import improve, refit_options
 from blockl0.refit.settled import fit_with_kept, prove
 from blockl0.run import Run
 from blockl0.units import COLUMNS
@@ -37,7 +33,7 @@ N = 9
 FORMS = [{"n_nonzero_coefs": 3}, {"alpha": 0.6}, {"n_nonzero_coefs": 4, "alpha": 0.3}]
 forms = pytest.mark.parametrize("form", FORMS, ids=["budget", "price", "both"])
 OPTIONS = refit_options()[0]
-SMALL = SearchOptions(2, 2, 1, pool=5, patience=2)
+SMALL = SearchOptions(pool=5)
 """Pools of five columns, so that pricing has to bring in the others."""
 
 # kinds of data: weights and ridge, few entries, kept columns, columns that depend on others
@@ -348,127 +344,18 @@ def test_an_expired_clock_ends_a_descent_also_of_a_pool_that_is_older(monkeypatc
     assert pool.size == 0
 
 
-# -- blocks and kicks ------------------------------------------------------------------------------
-
-
-def dependent_block(seed, rank=9, k=14):
-    """H and c of k columns in `rank` dimensions."""
-    rng = np.random.default_rng(seed)
-    A = rng.standard_normal((rank, k))
-    return np.ascontiguousarray(A.T @ A), -(A.T @ rng.standard_normal(rank))
-
-
-def test_dependent_columns_are_searched_with_bounds_and_found_as_by_enumeration():
-    for seed in range(4):
-        H, c = dependent_block(seed)
-        (lifted, nodes), (same, fewer) = block_models(H, 100_000)
-        assert is_regular(lifted) and not is_regular(H) and same is H and fewer < nodes
-        found = search_block(lifted, c, 0.0, 4, node_limit=nodes)
-        listed = search_block(H, c, 0.0, 4, node_limit=nodes)
-        best = min(-0.5 * c[s] @ np.linalg.solve(H[np.ix_(s, s)], c[s])
-                   for s in map(list, combinations(range(14), 4)))  # fmt: skip
-        assert found.proven and found.n_nodes < 0.5 * listed.n_nodes
-        assert found.value == pytest.approx(best, rel=1e-6)
-
-
-def test_blocks_that_are_regular_or_small_are_searched_as_they_are():
-    H, _ = dependent_block(0, rank=30)
-    small, _ = dependent_block(0, rank=5, k=12)
-    for given in (H, small):
-        [(model, nodes)] = block_models(given, 77)
-        assert model is given and nodes == 77
-
-
-@forms
-@kinds
-def test_an_exact_block_is_enumeration_of_the_block(kind, form):
-    for seed in range(4):
-        problem = make(kind, seed, form)
-        pool, rng = loaded(problem, seed), np.random.default_rng(seed)
-        block = np.sort(rng.choice(N, 5, replace=False))
-        if kind == "kept":
-            block = np.union1d(block, [2])
-        inside, before = set(pool.support.tolist()), pool.objective
-        rest = inside - set(block.tolist())
-        every = (rest | set(s) for k in range(block.size + 1) for s in combinations(block, k))
-        best = min(value_on(problem, s) for s in every if is_admissible(problem, s))
-        best -= constant(problem)
-        improved = pool.search_block(block)
-        assert pool.is_proven and improved == (best < before - 1e-8)
-        assert pool.objective == pytest.approx(best, abs=1e-8)
-        assert rest <= set(pool.support.tolist()) and is_admissible(problem, pool.support.tolist())
-
-
-@pytest.mark.parametrize("ceiling", [-np.inf, 0.05])
-@kinds
-def test_a_kick_is_never_worse_or_stays_below_its_ceiling(kind, ceiling):
-    for seed in range(4):
-        problem = make(kind, seed, {"n_nonzero_coefs": 4})
-        pool = pool_of(problem)
-        pool.load(problem.keep)
-        pool.descend()
-        kicks = PoolKicks(pool, OPTIONS, np.random.default_rng(seed))
-        for _ in range(10):
-            before = pool.objective
-            allowed = before + ceiling
-            kicks.kick(allowed)
-            assert pool.objective <= max(before, allowed) + 1e-11
-            expected = value_on(problem, pool.support) - constant(problem)
-            assert pool.objective == pytest.approx(expected, abs=1e-8)
-            assert is_admissible(problem, pool.support.tolist())
-
-
-def test_kicks_without_anything_to_drop_do_nothing():
-    problem = make("kept", n_nonzero_coefs=2)
-    pool = pool_of(problem)
-    pool.load(problem.keep)
-    before = pool.objective
-    PoolKicks(pool, OPTIONS, np.random.default_rng(0)).kick()
-    assert pool.objective == before and pool.support.tolist() == [2, 6]
-
-
-def test_blocks_are_drawn_from_both_sides_and_leave_kept_columns_alone():
-    problem = make("kept", n_nonzero_coefs=4)
-    pool = pool_of(problem)
-    pool.load(np.array([2, 6, 0, 1]))
-    kicks = PoolKicks(pool, SearchOptions(3, 1, 0, None, 2), np.random.default_rng(0))
-    for _ in range(10):
-        block = kicks.choose_block()
-        inside = np.intersect1d(block, pool.support)
-        assert block.size == 4 and inside.size == 1 and inside[0] in (0, 1)
-    run = Run(problem)
-    before = pool.objective
-    kicks.search_blocks(run)
-    assert pool.objective <= before
-
-
-def test_joining_two_supports_finds_the_best_mixture():
-    for seed in range(5):
-        problem = make("plain", seed, {"n_nonzero_coefs": 4})
-        pool, rng = pool_of(problem), np.random.default_rng(seed)
-        a, b = rng.permutation(N)[:4], rng.permutation(N)[:4]
-        pool.load(np.sort(a))
-        other = np.isin(np.arange(N), b)
-        PoolKicks(pool, OPTIONS, rng).join(other)
-        common, differ = set(a) & set(b), set(a) ^ set(b)
-        every = (common | set(s) for k in range(5) for s in combinations(sorted(differ), k))
-        best = min(value_on(problem, s) for s in every if len(s) <= 4)
-        if len(differ) > 2:
-            assert pool.objective + constant(problem) == pytest.approx(best, abs=1e-9)
-
-
 # -- sizes of pools, and sharing -------------------------------------------------------------------
 
 
 def test_sizes_of_pools():
     few = as_problem(np.eye(30), np.ones(30), n_nonzero_coefs=3)
-    assert pool_size(few, OPTIONS) == kick_size(few, OPTIONS) == 30
+    assert pool_size(few, OPTIONS) == walk_size(few, OPTIONS, 3) == 30
     assert pool_size(few, OPTIONS._replace(pool=7)) == 7
     assert narrow_size(few, OPTIONS, 3) == 30
     many = as_problem(np.ones((2, 50_000)), np.ones(2), n_nonzero_coefs=2)
     assert NARROW_POOL == narrow_size(many, OPTIONS, 2) < pool_size(many, OPTIONS) < 50_000
     assert narrow_size(many, OPTIONS, 60) == 480
-    assert kick_size(many, OPTIONS) <= pool_size(many, OPTIONS)
+    assert walk_size(many, OPTIONS, 2) <= pool_size(many, OPTIONS)
 
 
 def test_a_pool_of_the_same_columns_is_used_again_and_another_is_not():
@@ -519,7 +406,7 @@ def test_a_settled_point_has_no_better_neighbour(kind, form, options):
         search.certifies = True  # without a complete search of so few columns
         best = optimum(problem)
         for start in (np.zeros(N), np.eye(N)[7], np.eye(N)[3] + np.eye(N)[1]):
-            incumbent = search.settle(search.start(start), run, np.random.default_rng(0))
+            incumbent = search.settle(search.start(start), run)
             here = incumbent.objective
             assert here == pytest.approx(value_on(problem, incumbent.support), abs=1e-9)
             assert is_admissible(problem, incumbent.support.tolist())
@@ -535,7 +422,7 @@ def test_a_proven_point_is_the_optimum(kind, form):
     for seed in range(3):
         problem = make(kind, seed, form)
         search = search_of(problem, proves=True)
-        found = search.settle(search.start(np.zeros(N)), Run(problem), np.random.default_rng(0))
+        found = search.settle(search.start(np.zeros(N)), Run(problem))
         assert found.is_proven and found.is_settled
         assert found.objective == pytest.approx(optimum(problem), abs=1e-8)
 
@@ -556,7 +443,7 @@ def test_moves_that_only_the_columns_show_are_made():
     search = search_of(problem)
     search.certifies = True
     point = Incumbent.at(problem, least_squares_on(problem, np.array([0])))
-    found = search.settle(point, Run(problem), np.random.default_rng(0))
+    found = search.settle(point, Run(problem))
     assert found.support.tolist() == [0, 1]
     assert found.objective < 1e-3 * point.objective
     unsettled = search_of(problem)
@@ -577,8 +464,7 @@ def test_a_fit_holds_the_kept_columns_and_the_budget():
 def test_starts_are_feasible_and_shrinking_takes_the_least_missed(kind):
     problem = make(kind, 1, {"n_nonzero_coefs": 5})
     search = search_of(problem, SMALL)
-    elsewhere = search.scatter(np.random.default_rng(0))
-    for point in (search.first(), elsewhere, search.start(np.eye(N)[1])):
+    for point in (search.first(), search.start(np.eye(N)[1])):
         assert is_admissible(problem, point.support.tolist())
         assert point.objective == pytest.approx(value_on(problem, point.support), abs=1e-8)
     w = loaded(problem).support
@@ -600,41 +486,29 @@ def test_rounds_are_never_worse_and_never_below_the_optimum(kind, form, options)
     problem = make(kind, 2, form)
     search, run, rng = search_of(problem, options), Run(problem), np.random.default_rng(0)
     best = optimum(problem)
-    incumbent = search.settle(search.start(np.zeros(N)), run, rng)
-    for step in (
-        lambda point: search.kick_round(point, run, rng, is_narrow=True),
-        lambda point: search.kick_round(point, run, rng),
-        lambda point: search.kick_round(point, run, rng),
-        lambda point: restart(search, point, run, rng),
-        lambda point: ask_neighbours(search, point, run, rng),
-    ):
+    incumbent = search.settle(search.start(np.zeros(N)), run)
+    walks = search.walks(incumbent, run, rng, 16)
+    for _ in range(5):
         before = incumbent.objective
-        incumbent = step(incumbent)
+        incumbent = walks.advance(incumbent)
         assert best - 1e-8 <= incumbent.objective <= before
         assert is_admissible(problem, incumbent.support.tolist())
         assert incumbent.objective == pytest.approx(problem.objective(incumbent.w), rel=1e-12)
-    if options is OPTIONS:
-        # of nine columns that is enough to find it
-        assert incumbent.objective == pytest.approx(best, abs=1e-8)
 
 
-def test_a_walk_goes_on_only_from_its_point():
-    problem = make("plain", 3, {"n_nonzero_coefs": 3})
-    search, run, rng = search_of(problem), Run(problem), np.random.default_rng(0)
-    point = search.settle(search.start(np.zeros(N)), run, rng)
-    point = search.kick_round(point, run, rng)
-    again = search.kick_round(point, run, rng)
-    assert again is point and point.walk is not None
-    pool = search.make_pool(point)
-    assert point.walk.is_from(point.support, pool.columns)
-    other = replace(point, w=least_squares_on(problem, np.array([6, 7, 8])))
-    assert not other.walk.is_from(other.support, pool.columns)
-    assert not point.walk.is_from(point.support, np.arange(5))
-    search.kick_round(point, run, rng, is_narrow=True)
-    assert point.walk is None
-    search.kick_round(point, run, rng)
-    restart(search, point, run, rng)
-    assert point.walk is None
+def test_few_rounds_find_the_optimum_of_nine_columns():
+    found = []
+    for kind in KINDS:
+        for form in FORMS:
+            for seed in range(3):
+                problem = make(kind, seed, form)
+                search, run = search_of(problem), Run(problem)
+                point = search.settle(search.start(np.zeros(N)), run)
+                walks = search.walks(point, run, np.random.default_rng(0), 16)
+                for _ in range(5):
+                    point = walks.advance(point)
+                found.append(point.objective <= optimum(problem) + 1e-8)
+    assert np.mean(found) >= 0.95
 
 
 def test_a_point_counts_columns_also_of_several_predictors():
@@ -646,7 +520,7 @@ def test_a_point_counts_columns_also_of_several_predictors():
 
     point = Incumbent.at(Flat(), np.array([[0.0, 0.0], [1.0, 0.0], [2.0, -1.0]]), 3)
     assert (point.objective, point.n_nonzero, point.iteration) == (7.0, 2, 3)
-    assert point.support.tolist() == [1, 2] and point.walk is None and not point.is_settled
+    assert point.support.tolist() == [1, 2] and not point.is_settled
 
 
 def test_passes_are_counted_and_a_price_is_made_once():

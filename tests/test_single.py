@@ -11,7 +11,7 @@ from blockl0.problem.problem import as_problem
 from blockl0.refit.annealing import FIRST, LONG, Walker, anneal, best_for, last_price
 from blockl0.refit.frontier import Frontier
 from blockl0.refit.quadratic_search import QuadraticSearch
-from blockl0.refit.rounds import refit_options
+from blockl0.refit.search import refit_options
 
 OPTIONS = refit_options()[0]
 

@@ -28,7 +28,7 @@ from blockl0.refit.grouped_search import GramRows, GroupedSearch
 from blockl0.refit.local_search import LocalSearch
 from blockl0.refit.models import FEW_DROPPED, SHARE_DROPPED
 from blockl0.refit.quadratic_search import Tally
-from blockl0.refit.rounds import refit_options, solve_refit
+from blockl0.refit.search import refit_options, solve_refit
 from blockl0.run import Run
 from blockl0.units import COLUMNS
 from grid import RIDGE, enumerate_supports, features, target_for
@@ -151,7 +151,7 @@ def test_many_columns_go_through_a_pool(monkeypatch):
     monkeypatch.setattr("blockl0.refit.grouped_search.CHUNK", 16)
     monkeypatch.setattr("blockl0.refit.pooled_search.POOL", 10)
     monkeypatch.setattr("blockl0.refit.pooled_search.POOL_FACTOR", 2)
-    for name in ("rounds.WIDE", "grouped_search.WHOLE"):
+    for name in ("search.WIDE", "grouped_search.WHOLE"):
         with monkeypatch.context() as patch:
             patch.setattr(f"blockl0.refit.{name}", 20)
             patch.setattr("blockl0.refit.grouped_search.POOL", 10)

@@ -21,7 +21,7 @@ from blockl0.problem.fits import make_fits
 from blockl0.problem.newton import minimize_on
 from blockl0.problem.preprocess import apply
 from blockl0.problem.problem import as_problem
-from blockl0.refit.rounds import solve_refit
+from blockl0.refit.search import solve_refit
 from blockl0.result import Status
 from blockl0.run import Run
 from grid import OTHERS

@@ -1,4 +1,4 @@
-"""Walks from nothing under a budget: what they are, when they agree; threads change nothing."""
+"""Walks from nothing: what they are, when they agree; threads change nothing."""
 
 from __future__ import annotations
 
@@ -9,88 +9,138 @@ from itertools import combinations, pairwise
 import numpy as np
 import pytest
 
-from blockl0 import Status, solve
+from blockl0 import L0Regressor, Status, l0_path, solve
 from blockl0.problem.fits import least_squares_on
 from blockl0.problem.problem import as_problem
-from blockl0.refit.annealing import Landing, walk_at_size
-from blockl0.refit.beside import FULL
+from blockl0.refit.frontier import Frontier
 from blockl0.refit.quadratic_search import QuadraticSearch
-from blockl0.refit.rounds import refit_options
+from blockl0.refit.search import refit_options
 from blockl0.refit.threads import in_threads
-from blockl0.refit.walks import AGREED, KICKED, ROUNDS_EACH, Walks
+from blockl0.refit.walks import AGREED, FULL, PRICED, ROUNDS_EACH, IndependentWalks, WalkEnd
 from blockl0.run import begin
+from blockl0.validate import count_jobs
 from linear_data import Linear
 
 noisy = Linear(60, 200, dict(enumerate(np.linspace(1.0, 0.2, 30))), noise=3.0, common=0.5)
 OPTIONS = refit_options()[0]
 
 
-def search_of(X, y, k, **form):
+def search_of(X, y, **form):
     """A search, its run, and a settled point."""
-    problem = as_problem(X, y, n_nonzero_coefs=k, **form)
-    search, run, rng = QuadraticSearch(problem, OPTIONS), begin(problem), np.random.default_rng(0)
-    return search, run, search.settle(search.start(problem.zero()), run, rng)
+    problem = as_problem(X, y, **form)
+    search, run = QuadraticSearch(problem, OPTIONS), begin(problem)
+    return search, run, search.settle(search.start(problem.zero()), run)
 
 
-def rngs(n):
-    return [np.random.default_rng(seed) for seed in range(n)]
+def ends_of(search, run, point, n_rounds, seed=0):
+    """The walks of some rounds, and where each has ended."""
+    walks, ends = IndependentWalks(search, run, np.random.default_rng(seed), 16, Frontier()), []
+    take = walks._take
+
+    def note(end, best):
+        ends.append(end)
+        return take(end, best)
+
+    walks._take = note
+    for _ in range(n_rounds):
+        point = walks.advance(point)
+    return walks, ends
 
 
-@pytest.mark.parametrize("form", [{}, {"ridge": 0.5, "keep": [3, 11]}])
-def test_a_landing_is_a_fit_that_no_exchange_improves(form):
+FORMS = [{"n_nonzero_coefs": 6}, {"alpha": 1.0}, {"alpha": 0.5, "n_nonzero_coefs": 5}]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("more", [{}, {"ridge": 0.5, "keep": [3, 11]}])
+def test_an_end_is_a_fit_that_no_single_change_improves(form, more):
     rng = np.random.default_rng(1)
     X, y = rng.standard_normal((40, 25)), rng.standard_normal(40)
-    weights = rng.uniform(0.5, 2.0, 40)
-    search, run, point = search_of(X, y, 6, sample_weight=weights, **form)
-    for walk in search.set_out(point, run, rngs(3)):
-        support, objective = walk()
-        assert support.size == 6 and set(form.get("keep", ())) <= set(support)
-        w = least_squares_on(search.problem, support)
-        assert objective == pytest.approx(search.problem.objective(w), rel=1e-10)
-        for leaves in set(support) - set(form.get("keep", ())):
-            for enters in set(range(25)) - set(support):
-                other = np.sort([*(set(support) - {leaves}), enters])
-                value = search.problem.objective(least_squares_on(search.problem, other))
-                assert value >= objective - search.tolerance
+    weights, keep = rng.uniform(0.5, 2.0, 40), set(more.get("keep", ()))
+    search, run, point = search_of(X, y, sample_weight=weights, **form, **more)
+    problem = search.problem
+    price, budget = problem.sparsity
+    # of 25 columns the pool of the first round is all of them, too
+    for support, objective in ends_of(search, run, point, 3)[1]:
+        inside, outside = set(support), set(range(25)) - set(support)
+        assert keep <= inside and len(inside) <= budget
+
+        def value(chosen):
+            w = least_squares_on(problem, np.array(sorted(chosen), dtype=np.int64))
+            return problem.smooth(w) + price * len(chosen)
+
+        assert objective == pytest.approx(value(inside), rel=1e-10)
+        near = [inside - {j} | {i} for j in inside - keep for i in outside]
+        near += [inside - {j} for j in inside - keep]
+        near += [inside | {i} for i in outside] if len(inside) < budget else []
+        assert min(map(value, near)) >= objective - search.tolerance
 
 
-def test_walks_know_nothing_of_where_the_search_is():
+def test_walks_of_a_round_differ_and_the_seed_makes_them():
     X, y = noisy(seed=0)
-    search, run, point = search_of(X, y, 30)
-    here = [walk() for walk in search.set_out(point, run, rngs(4))]
-    again = [walk() for walk in reversed(search.set_out(point, run, rngs(4)))][::-1]
-    for one, other in zip(here, again, strict=True):
-        assert np.array_equal(one.support, other.support) and one.objective == other.objective
-    assert len({landing.support.tobytes() for landing in here}) > 1
+    search, run, point = search_of(X, y, n_nonzero_coefs=30)
+    one, again, other = (ends_of(search, run, point, 3, seed)[1] for seed in (0, 0, 1))
+    for end, same in zip(one, again, strict=True):
+        assert np.array_equal(end.support, same.support) and end.objective == same.objective
+    assert len({end.support.tobytes() for end in one}) > 1
+    assert {end.objective for end in one} != {end.objective for end in other}
 
 
-def test_most_walks_on_few_columns_end_at_the_optimum():
+@pytest.mark.parametrize("form", [{"n_nonzero_coefs": 4}, {"alpha": 0.5}])
+def test_most_walks_on_few_columns_end_at_the_optimum(form):
     rng = np.random.default_rng(2)
     X, y = rng.standard_normal((30, 12)), rng.standard_normal(30)
-    search, run, point = search_of(X, y, 4)
+    search, run, point = search_of(X, y, **form)
     problem = search.problem
     least = min(
-        problem.objective(least_squares_on(problem, np.array(s)))
-        for s in combinations(range(12), 4)
+        problem.smooth(least_squares_on(problem, np.array(s, dtype=np.int64)))
+        + problem.sparsity.price * len(s)
+        for k in range(min(problem.sparsity.budget, 12) + 1)
+        for s in combinations(range(12), k)
     )
-    ends = [walk().objective for walk in search.set_out(point, run, rngs(10))]
+    ends = [end.objective for end in ends_of(search, run, point, 6)[1]]
     assert np.sum(np.isclose(ends, least, rtol=1e-9)) >= 8
 
 
-@pytest.mark.parametrize("k", [12, KICKED + 4])
-def test_the_answer_does_not_depend_on_the_number_of_threads(k):
-    X, y = noisy(seed=3)
-    one, two = (solve(X, y, n_nonzero_coefs=k, random_state=0, n_jobs=n) for n in (1, 2))
+def test_the_frontier_holds_the_fits_of_what_was_met():
+    X, y = noisy(seed=1)
+    search, run, point = search_of(X, y, alpha=6.0)
+    frontier = ends_of(search, run, point, 4)[0].frontier
+    sizes = [k for k in range(60) if k in frontier]
+    assert len(sizes) > 5
+    for k in sizes:
+        w = least_squares_on(search.problem, frontier.support(k))
+        value = frontier.value(k) + search.constant
+        assert value == pytest.approx(search.problem.smooth(w), rel=1e-9)
+
+
+BOTH = [
+    {"n_nonzero_coefs": 12},
+    {"n_nonzero_coefs": FULL + 2},
+    {"alpha": 40.0},
+    {"alpha": 40.0, "n_nonzero_coefs": 8},
+    {"alpha": 0.05},
+]
+"""Independent walks and staged ones, in each form."""
+
+
+@pytest.mark.parametrize("form", BOTH)
+def test_the_answer_does_not_depend_on_the_number_of_threads(form):
+    X, y = noisy(120, 200, seed=3)
+    answers = [solve(X, y, random_state=0, effort=4, n_jobs=n, **form) for n in (None, 2, -1)]
+    one, *others = answers
+    large = FULL if "alpha" not in form else PRICED
+    assert (one.n_nonzero >= large) == (form in (BOTH[1], BOTH[4]))
     # the same steps on the same data: to the last bit
-    assert np.array_equal(one.coef, two.coef)
-    assert np.array_equal(one.history.objective, two.history.objective)
+    for other in others:
+        assert np.array_equal(one.coef, other.coef) and one.n_passes == other.n_passes
+        assert np.array_equal(one.history.objective, other.history.objective)
 
 
-@pytest.mark.parametrize("k", [8, KICKED + 4, FULL + 2])
-def test_more_effort_goes_through_the_same_points(k):
+@pytest.mark.parametrize("form", BOTH)
+def test_more_effort_goes_through_the_same_points(form):
     X, y = noisy(120, 200, seed=4)
     histories = [
-        solve(X, y, n_nonzero_coefs=k, random_state=1, effort=effort).history.objective
+        solve(X, y, random_state=1, effort=effort, **form).history.objective
         for effort in (0, 1, 3, 16, 40)
     ]
     for less, more in pairwise(histories):
@@ -98,26 +148,22 @@ def test_more_effort_goes_through_the_same_points(k):
         assert np.array_equal(more[: less.size], less)
 
 
-def test_landings_at_the_best_point_are_counted_until_another_is_better():
+def test_ends_at_the_best_point_are_counted_until_another_is_better():
     X, y = noisy(seed=5)
-    search, run, _ = search_of(X, y, 10)
+    search, run, settled = search_of(X, y, n_nonzero_coefs=10)
     point = search.fit(np.arange(100, 110), 0)
-    walks = Walks(search, run, np.random.default_rng(0), 16)
-    walks.begin(point)
-    assert walks.are_made and not walks.agree
-    here = Landing(point.support, point.objective)
-    rng = np.random.default_rng(0)
-    above = Landing(np.arange(10), 1.1 * point.objective)
-    for landing in (here, above, here):
-        assert walks._count(landing, point, rng) is point
-    assert walks._agreed == 2
-    (walk,) = search.set_out(point, run, rngs(1))
-    landing = walk()
-    found = walks._count(landing, point, rng)
+    walks = IndependentWalks(search, run, np.random.default_rng(0), 16, Frontier())
+    here, above = (WalkEnd(point.support, f * point.objective) for f in (1.0, 1.1))
+    for end in (here, above._replace(support=np.arange(10)), here):
+        assert walks._take(end, point) is point
+    assert walks._agreed == 2 and not walks.are_over
+    end = WalkEnd(settled.support, settled.objective)
+    found = walks._take(end, point)
     assert found.objective < point.objective and walks._agreed == 1
-    while not walks.agree:
-        assert walks._count(landing, found, rng) is found
-    assert walks._agreed == AGREED + 16 // ROUNDS_EACH
+    while not walks.are_over:
+        assert walks._take(end, found) is found
+    # one more than where all have ended at one point
+    assert walks._agreed == AGREED + 16 // ROUNDS_EACH + 1
 
 
 def test_agreement_ends_a_search_that_effort_would_go_on_with():
@@ -126,51 +172,35 @@ def test_agreement_ends_a_search_that_effort_would_go_on_with():
     assert long.status is Status.CONVERGED and long.n_iter < 100
 
 
-@pytest.mark.parametrize("form", [{"alpha": 3.0, "n_nonzero_coefs": 20}, {"n_nonzero_coefs": FULL}])
-def test_at_a_price_or_on_large_supports_there_are_no_such_walks(form):
-    X, y = noisy(120, 200, seed=6)
-    problem = as_problem(X, y, **form)
-    search, run = QuadraticSearch(problem, OPTIONS), begin(problem)
-    walks = Walks(search, run, np.random.default_rng(0), 16)
-    walks.begin(search.start(problem.zero()))
-    assert not walks.are_made
-
-
-def test_kicks_and_a_walk_are_made_at_the_same_time(monkeypatch):
+def test_walks_of_a_round_are_made_at_the_same_time(monkeypatch):
     meet, seen = threading.Barrier(2, timeout=20), []
-    kick_round = QuadraticSearch.kick_round
+    descend = IndependentWalks._descend
 
-    def kick(self, *given, **options):
-        if threading.current_thread() is not threading.main_thread():
-            meet.wait()
-            seen.append("kicks")
-        return kick_round(self, *given, **options)
-
-    def walk(walker, *given):
+    def walk(self, *given):
+        # passed by both or by neither
         meet.wait()
-        seen.append("walk")
-        return walk_at_size(walker, *given)
+        seen.append(threading.current_thread())
+        return descend(self, *given)
 
-    monkeypatch.setattr(QuadraticSearch, "kick_round", kick)
-    monkeypatch.setattr("blockl0.refit.quadratic_search.walk_at_size", walk)
+    monkeypatch.setattr(IndependentWalks, "_descend", walk)
     X, y = noisy(seed=3)
-    solve(X, y, n_nonzero_coefs=12, effort=2, random_state=0, n_jobs=2)
-    assert seen.count("kicks") == seen.count("walk") > 0
+    solve(X, y, n_nonzero_coefs=12, effort=1, random_state=0, n_jobs=2)
+    assert len(seen) >= 4 and threading.main_thread() not in seen
 
 
 def test_columns_of_which_none_may_leave_are_not_walked():
     X, y = noisy(seed=7)
     keep = [0, 1, 2]
-    search, run, point = search_of(X, y, 3, keep=keep)
-    assert search.set_out(point, run, rngs(2)) == []
+    search, run, point = search_of(X, y, n_nonzero_coefs=3, keep=keep)
+    assert ends_of(search, run, point, 1)[1] == []
     assert solve(X, y, n_nonzero_coefs=3, keep=keep, random_state=0).support.tolist() == keep
 
 
 @pytest.mark.parametrize("scale", [1e-100, 1e-8, 1e8, 1e100])
 def test_units_change_no_walk(scale):
     X, y = noisy(seed=8)
-    plain = solve(X, y, n_nonzero_coefs=KICKED, random_state=0)
-    scaled = solve(X, y * scale, n_nonzero_coefs=KICKED, random_state=0)
+    plain = solve(X, y, n_nonzero_coefs=32, random_state=0)
+    scaled = solve(X, y * scale, n_nonzero_coefs=32, random_state=0)
     assert np.array_equal(plain.support, scaled.support)
     assert scaled.objective == pytest.approx(plain.objective * scale**2, rel=1e-9)
 
@@ -201,8 +231,8 @@ def test_ctrl_c_in_one_thread_ends_the_others():
 
 def test_time_and_ctrl_c_end_walks():
     X, y = noisy(seed=2)
-    cut = solve(X, y, n_nonzero_coefs=KICKED, effort=10**6, random_state=0, time_limit=0.5)
-    assert cut.status is Status.TIME_LIMIT and cut.n_nonzero == KICKED
+    cut = solve(X, y, n_nonzero_coefs=32, effort=10**6, random_state=0, time_limit=0.5)
+    assert cut.status is Status.TIME_LIMIT and cut.n_nonzero == 32
     calls = []
 
     def stop(progress):
@@ -210,6 +240,21 @@ def test_time_and_ctrl_c_end_walks():
         if len(calls) == 4:
             raise KeyboardInterrupt
 
-    result = solve(X, y, n_nonzero_coefs=KICKED, random_state=0, callback=stop, n_jobs=2)
+    result = solve(X, y, n_nonzero_coefs=32, random_state=0, callback=stop, n_jobs=2)
     assert result.status is Status.INTERRUPTED
     assert result.objective <= min(calls) * (1.0 + 1e-12)
+
+
+def test_a_time_limit_holds_and_paths_and_estimators_take_it():
+    X, y = noisy(seed=2)
+    cut = solve(X, y, n_nonzero_coefs=12, effort=10**6, random_state=0, n_jobs=2, time_limit=1.0)
+    assert cut.status is Status.TIME_LIMIT and cut.seconds < 10.0
+    paths = [l0_path(X, y, n_nonzero_coefs=3, effort=18, random_state=0, n_jobs=n) for n in (1, 2)]
+    assert np.array_equal(paths[0].objective, paths[1].objective)
+    models = [L0Regressor(12, effort=18, random_state=0, n_jobs=n).fit(X, y) for n in (None, 2)]
+    assert np.array_equal(models[0].coef_, models[1].coef_)
+
+
+def test_jobs_are_counted_as_scikit_learn_counts_them(monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    assert [count_jobs(n) for n in (None, 1, 3, -1, -2, -20)] == [1, 1, 3, 8, 7, 1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,18 +12,6 @@ from blockl0.units import COLUMNS
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-
-class Walk(NamedTuple):
-    """State of a walk on a pool of columns, and its start."""
-
-    support: Ints
-    columns: Ints
-    state: Any
-
-    def is_from(self, support: Ints, columns: Ints) -> bool:
-        """Check if the walk started from this support, on a pool of these columns."""
-        return np.array_equal(self.support, support) and np.array_equal(self.columns, columns)
 
 
 @dataclass(eq=False)
@@ -47,10 +35,6 @@ class Incumbent:
         Whether it is known that no addition, removal or swap improves.
     is_proven : bool
         Whether it is known that nothing improves.
-    walk : Walk or None
-        State of a search that walks away from the point.
-    frontier : Frontier or None
-        The best supports by size that the search has found around the point.
     """
 
     w: Floats
@@ -61,8 +45,6 @@ class Incumbent:
     doubtful: Ints | None = None
     is_settled: bool = False
     is_proven: bool = False
-    walk: Walk | None = None
-    frontier: Any = None
 
     @classmethod
     def at(cls, problem: Any, w: Floats, iteration: int = 0) -> Incumbent:

@@ -17,11 +17,11 @@ from blockl0.incumbent import Incumbent
 from blockl0.problem.moments import problem_of
 from blockl0.problem.reduction import reduced
 from blockl0.problem.sparsity import Sparsity
-from blockl0.refit.along import Along
 from blockl0.refit.frontier import Frontier
 from blockl0.refit.local_search import FEW_ABOVE
-from blockl0.refit.rounds import finish, improve, make_search, refit_options
-from blockl0.refit.search import Search
+from blockl0.refit.search import finish, improve, make_search, refit_options
+from blockl0.refit.search_base import Search
+from blockl0.refit.shared_frontier import SharedFrontier
 from blockl0.result import Result, Status
 from blockl0.run import Callback, Run, timed_by
 from blockl0.selection import best_point, information_criterion, path_frame
@@ -245,7 +245,7 @@ def l0_path(
     effort : "fast", "balanced", "thorough" or int
         Effort per point; see `solve`.
     **method_options
-        `block`, `pool`, `patience`, `n_jobs` of method "refit".
+        `pool`, `n_jobs` of method "refit".
 
     Returns
     -------
@@ -293,8 +293,8 @@ def solve_path(
     """Solve the path of a problem at (price, budget) points; see `l0_path`.
 
     Unless linked, points ignore those after them, so that none depends on how far a path goes.
-    Unless checked, points of other losses are not certified, and the first round of kicks is
-    replaced by a descent from all columns, which is faster.
+    Unless checked, points of other losses are not certified, and the first round is replaced by a
+    descent from all columns, which is faster.
     """
     clock = open_run(
         problem, "refit", {"effort": effort, **method_options}, time_limit=time_limit,
@@ -308,17 +308,17 @@ def solve_path(
     options = options._replace(is_checked=is_checked)
     is_quick, is_wide = not (is_checked or problem.is_quadratic), problem.n_features > FEW_ABOVE
     if rounds == 0 and is_quick and are_linked and is_wide:
-        # neighbours contribute most of what a round of kicks would
+        # neighbours contribute most of what a round would
         rounds = -1
     search = make_search(reduced(problem, clock), options)
-    along = Along(search, Sparsity(*points[-1])) if are_linked and rounds > 0 else None
-    shared, sparsities = search.n_passes, [Sparsity(*p) for p in points]
+    common = SharedFrontier(search, Sparsity(*points[-1])) if are_linked and rounds > 0 else None
+    n_shared, sparsities = search.n_passes, [Sparsity(*p) for p in points]
     path = _search_all(search, sparsities, clock, seed)
     is_known = path is not None
     if path is None:
         asks_last = is_quick and not (are_linked or is_wide)
-        path = _solve_each(search, sparsities, clock, seed, rounds, along, asks_last)
-    path[0].n_passes += shared
+        path = _solve_each(search, sparsities, clock, seed, rounds, common, asks_last)
+    path[0].n_passes += n_shared
     if are_linked and not is_known:
         if not any(point.is_cut for point in path):
             with timed_by(clock):
@@ -376,14 +376,14 @@ class _Point:
         start, passes = self.run.seconds, self.search.n_passes
         if self.search.problem.occupied(w).size > budget:
             w = self.search.shrink(w, budget)
-        found = self.search.settle(self.search.start(w, self.run), self.run, self.rng)
+        found = self.search.settle(self.search.start(w, self.run), self.run)
         self.search.release()
         self.seconds += self.run.seconds - start
         self.n_passes += self.search.n_passes - passes
         gain = self.incumbent.objective - found.objective
         if gain <= self.search.tolerance and not (must_replace and gain > 0.0):
             return False
-        found = self.search.settle_checked(found, self.run, self.rng)
+        found = self.search.settle_checked(found, self.run)
         found.iteration += self.incumbent.iteration
         self.incumbent = found
         self.status = self.run.record(found) or self.status
@@ -429,7 +429,7 @@ def _solve_each(
     clock: Run,
     seed: Any,
     rounds: int,
-    along: Along | None,
+    common: SharedFrontier | None,
     asks_last: bool,
 ) -> list[_Point]:
     """Solve the points alone, as `solve` does; large ones of many share a frontier.
@@ -439,7 +439,7 @@ def _solve_each(
     several, width = search.for_sparsity(points[-1]).together(
         TOGETHER_BYTES / search.problem.design.n_searches
     )
-    are_alone = along is None or not along.may_serve(points)
+    are_alone = common is None or not common.may_serve(points)
     if width > 1 and are_alone and not asks_last:
         return _solve_together(several, width, points, clock, seed, rounds)
     path = [_solve_point(search, points[0], clock, seed, rounds)]
@@ -447,10 +447,10 @@ def _solve_each(
         if path[-1].is_cut:
             break
         before, init, frontier = path[-1].incumbent, None, None
-        if along is not None and along.serves(before, len(points) - i):
-            if along.frontier is None and not _filled(along, path[-1], clock, seed):
+        if common is not None and common.serves(before, len(points) - i):
+            if common.frontier is None and not _filled(common, path[-1], clock, seed):
                 break
-            init, frontier = along.start_for(sparsity, before), along.frontier
+            init, frontier = common.start_for(sparsity, before), common.frontier
         path.append(_solve_point(search, sparsity, clock, seed, rounds, init, frontier))
         if asks_last and not path[-1].is_cut:
             try:
@@ -489,12 +489,12 @@ def _solve_together(
     return path
 
 
-def _filled(along: Along, last: _Point, clock: Run, seed: Any) -> bool:
+def _filled(common: SharedFrontier, last: _Point, clock: Run, seed: Any) -> bool:
     """Fill the frontier; return False, with a status at the last point, on Ctrl-C."""
     start = clock.seconds
     try:
         with timed_by(clock):
-            along.fill(clock, check_random_state(seed))
+            common.fill(clock, check_random_state(seed))
     except KeyboardInterrupt as stop:
         last.status = clock.status_of(stop)
         return False

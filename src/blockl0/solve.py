@@ -20,7 +20,7 @@ from blockl0.problem.near_dependence import left_out
 from blockl0.problem.problem import Problem
 from blockl0.problem.reduction import reduced
 from blockl0.refit.checkpoint import Checkpoint
-from blockl0.refit.rounds import make_search, refit_options, run_search
+from blockl0.refit.search import make_search, refit_options, run_search
 from blockl0.result import Result, Status, left_out_note
 from blockl0.run import Callback, Run, begin, logger, timed_by
 from blockl0.validate import (
@@ -82,10 +82,10 @@ def solve(
         "squared", "huber", "poisson", "gamma", "tweedie", "logistic", "squared_hinge"; a parameter
         is given as in "huber:0.5" or "tweedie:1.7", or with an object, as of `blockl0.losses`.
     method : str
-        "refit", blocks whose outside support is re-fitted, with options
-        ``effort="fast" | "balanced" | "thorough"`` or a number of rounds, ``block=(8, 8, 2)``,
-        ``pool``, ``patience``, ``n_jobs`` (threads: two are used under a budget, up to four on
-        large supports at a price; the answer is the same); "dec", the paper's block decomposition,
+        "refit", single changes and walks whose support is re-fitted, with options
+        ``effort="fast" | "balanced" | "thorough"`` or a number of rounds, ``pool``, ``n_jobs``
+        (threads: two are used for supports that are not large, up to four for others; the answer
+        is the same); "dec", the paper's block decomposition,
         with ``working_set="R10G2"``, ``theta=1e-3``, ``tol=1e-5``, ``window=50``,
         ``max_iter=1000``, ``greedy="split"``, ``theta_scale=True``, ``stopping="window"``; or
         "exact", the proven global optimum by branch and bound, or the best point with a lower bound

@@ -7,7 +7,7 @@ from blockl0 import solve
 
 
 class Solver(BaseSolver):
-    """Supports re-fitted at every step: exact blocks, kicks, pricing."""
+    """Supports re-fitted at every step: walks, pricing."""
 
     name = "blockl0"
     parameters = {"effort": ["fast", "balanced", "thorough"]}

@@ -118,7 +118,7 @@ def fit_k(job: Job, data: Any, options: dict[str, Any]) -> Fitted:
     """Fit with at most this many columns."""
     from blockl0.cli.data import charge_coefficients, make_estimator
     from blockl0.cli.progress import SearchWatch, progress
-    from blockl0.refit.rounds import EFFORTS
+    from blockl0.refit.search import EFFORTS
     from blockl0.run import share_of_time, watching
 
     model = make_estimator(data, options, n_nonzero_coefs=options["columns"])

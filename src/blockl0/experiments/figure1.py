@@ -108,7 +108,7 @@ def write(store: Store, profile: Profile, out: Path) -> str:
     ]
     text = (
         "<p>Objective ½‖Xw − y‖² against time and against iterations, from one random start, "
-        "projected to s nonzeros. An iteration of refit is a whole round of kicks and searches; "
+        "projected to s nonzeros. An iteration of refit is a whole round of walks and searches; "
         f"its first point is the end of its first search. {_longest(records)}</p>"
     )
     return markup.section(

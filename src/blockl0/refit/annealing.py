@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0 import kernels
-from blockl0.problem.sparsity import Sparsity
 from blockl0.refit.frontier import Frontier
 from blockl0.refit.pool import Pool
 from blockl0.refit.single import LEAST_PRICE, MAX_DRIFT, SingleTable, unit_of
@@ -217,7 +216,7 @@ class Walker:
     def _support(self, size: int) -> Ints:
         return np.sort(self.pool.columns[self._cooling.members[size, :size]])
 
-    def tell(self, frontier: Frontier, prices: tuple[float, float] | None) -> None:
+    def offer_to(self, frontier: Frontier, prices: tuple[float, float] | None) -> None:
         """Offer what was met to a frontier: what is best for prices between two, or of every size.
 
         The largest size is always among them, for a budget. Values of single precision tell only
@@ -301,58 +300,23 @@ def anneal(
         calls = [partial(w.walk_from, start, above, below, share, pace.heat) for w in walkers]
         in_threads(calls, jobs, leader.run)
     for walker in walkers:
-        walker.tell(frontier, None if pace.span == np.inf else (price, SPAN * price))
+        walker.offer_to(frontier, None if pace.span == np.inf else (price, SPAN * price))
 
 
-def anneal_again(
-    walkers: Sequence[Walker], frontier: Frontier, price: float, work: float, pace: Pace, jobs: int
-) -> None:
-    """From the best support for a higher price down to the price; parameters as of `anneal`.
-
-    The higher that price the more work there is, all of it from the highest. Each walker has a
-    price of its own.
+class Schedule(NamedTuple):
+    """A walk: where it begins, its first and last price, its operations, its temperature in prices,
+    and the columns of its largest support.
     """
-    calls, budget = [], walkers[0].pool.sparsity.budget
-    for walker in walkers:
-        share = walker.draw()
-        above = price * SPAN**share
-        start = frontier.support(frontier.best_size(Sparsity(above, budget)))
-        if walker.pool.has(start):
-            calls.append(partial(walker.walk_from, start, above, price, work * share, pace.heat))
-    in_threads(calls, jobs, walkers[0].run)
-    for walker in walkers:
-        walker.tell(frontier, (price, SPAN * price))
+
+    start: Ints
+    first: float
+    last: float
+    work: float
+    heat: float
+    most: int
 
 
-def anneal_at_size(
-    walkers: Sequence[Walker], frontier: Frontier, price: float, work: float, pace: Pace, jobs: int
-) -> None:
-    """Walks from nothing at the size of the pool's support; parameters as of `anneal`.
-
-    Their work is their own, see `Heat`, and not what is given. Of supports that are not large, they
-    find others of that size which are better; whether another size is, annealings tell.
-    """
-    pool = walkers[0].pool
-    heat, size, kept = Heat.around(pool), pool.size, pool.columns[pool.table.kept]
-    if heat.last > 0.0:
-        calls = [partial(walker.walk_from, kept, *heat, 1.0, size) for walker in walkers]
-        in_threads(calls, jobs, walkers[0].run)
-    for walker in walkers:
-        walker.tell(frontier, (price, SPAN * price))
-
-
-Annealing = Callable[[Sequence[Walker], Frontier, float, float, Pace, int], None]
-"""`anneal`, and the others that are called alike."""
-
-
-class Landing(NamedTuple):
-    """Where a walk has ended: the support, settled in its pool, and the objective there."""
-
-    support: Ints
-    objective: float
-
-
-class Heat(NamedTuple):
+class Temperatures(NamedTuple):
     """The temperatures of a walk at one size, and its operations."""
 
     first: float
@@ -360,7 +324,7 @@ class Heat(NamedTuple):
     work: float
 
     @classmethod
-    def around(cls, pool: Pool) -> Heat:
+    def around(cls, pool: Pool) -> Temperatures:
         """For walks to supports like the one of a pool; zero where no column may leave it.
 
         What the weakest columns are worth tells by how much supports differ that are nearly as
@@ -372,17 +336,3 @@ class Heat(NamedTuple):
         if costs.size == 0:
             return cls(0.0, 0.0, work)
         return cls(HOT * float(np.quantile(costs, 0.25)), COLD * float(costs.min()), work)
-
-
-def walk_at_size(walker: Walker, heat: Heat, constant: float) -> Landing:
-    """Fill the budget by chance, exchange columns while it cools, and descend from the best.
-
-    It knows nothing of other supports but the pool and the heat: where several such walks end at
-    one support, there is hardly a better one. The constant is the objective of no column.
-    """
-    pool = walker.pool
-    # at a price as low as the temperature the budget is full at once, and hardly a column leaves
-    walker.walk_from(pool.columns[pool.table.kept], *heat, 1.0)
-    pool.load(walker.best(0.0)[1])
-    pool.descend()
-    return Landing(pool.support, pool.objective + constant)

@@ -19,6 +19,10 @@ class Frontier:
     """
 
     def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all supports."""
         self._values: Floats = np.full(16, np.inf)
         self._supports: dict[int, Ints] = {}
 

@@ -21,10 +21,12 @@ from blockl0.problem.fits import make_fits
 from blockl0.problem.problem import Problem
 from blockl0.problem.sparsity import Sparsity
 from blockl0.refit.all_sizes import AllSizes, is_for_all_sizes
+from blockl0.refit.frontier import Frontier
 from blockl0.refit.models import Models
 from blockl0.refit.quadratic_search import RELATIVE_TOLERANCE, Incumbent, SearchOptions, Tally
-from blockl0.refit.search import Search
+from blockl0.refit.search_base import Search
 from blockl0.refit.trial_moves import Proposal, best_fit
+from blockl0.refit.walks import Walks
 from blockl0.refit.whole_model import MOST_COLUMNS as MOST_WHOLE
 from blockl0.run import Run
 
@@ -110,24 +112,18 @@ class LocalSearch(Search):
         """The true minimizer on the support of w and the kept columns."""
         return self._at(w, 0)
 
-    def scatter(self, rng: np.random.Generator, run: Run | None = None) -> Incumbent:
-        """A start elsewhere, on the model at zero."""
-        return self._polish(self.models.at(self.problem.zero()).scatter(rng), 0)
-
     def shrink(self, w: Floats, size: int) -> Floats:
         """Take out the least missed column of the model at w until `size` are left."""
         return self._polish(self.models.at(w).shrink(size), 0).w
 
-    def settle(
-        self, incumbent: Incumbent, run: Run, rng: np.random.Generator, can_try: bool = True
-    ) -> Incumbent:
+    def settle(self, incumbent: Incumbent, run: Run, can_try: bool = True) -> Incumbent:
         """Model, search, polish, until neither a model nor a change of one column finds better."""
         for _ in range(MAX_MODELS):
             if can_try and self._can_do_without_bound():
-                incumbent = self.follow_local(incumbent, run, rng, partial(self._is_end, run=run))
+                incumbent = self.follow_local(incumbent, run, partial(self._is_end, run=run))
                 if self._is_end(incumbent, run):
                     break
-            incumbent = self._follow_models(incumbent, run, rng)
+            incumbent = self._follow_models(incumbent, run)
             found = self._change(incumbent, run) if can_try else None
             if found is None:
                 break
@@ -149,7 +145,7 @@ class LocalSearch(Search):
         is_open = incumbent.objective > self.negligible
         return is_open and self.check(incumbent, run, MOST_REFITS) is None and incumbent.is_settled
 
-    def _follow_models(self, incumbent: Incumbent, run: Run, rng: np.random.Generator) -> Incumbent:
+    def _follow_models(self, incumbent: Incumbent, run: Run) -> Incumbent:
         """Model, search, polish, until neither the local nor the global model finds better."""
         is_global, seen = False, []
         has_bound = np.isfinite(self.problem.loss.curvature_bound)
@@ -162,7 +158,7 @@ class LocalSearch(Search):
                 incumbent = replace(self._ends[key], iteration=incumbent.iteration)
                 break
             seen.append(key)
-            proposal = self.models.at(incumbent.w, is_global).settle(run, rng)
+            proposal = self.models.at(incumbent.w, is_global).settle(run)
             found = self._polish(proposal, incumbent.iteration + 1, incumbent.objective)
             if found.objective < incumbent.objective - self.tolerance:
                 incumbent, is_global = found, False
@@ -177,7 +173,6 @@ class LocalSearch(Search):
         self,
         incumbent: Incumbent,
         run: Run,
-        rng: np.random.Generator,
         is_end: Callable[[Incumbent], bool],
     ) -> Incumbent:
         """Model, search, polish, until the local model finds nothing better.
@@ -190,7 +185,7 @@ class LocalSearch(Search):
             if incumbent.support.tobytes() in self._ends:
                 break
             model = self.models.at(incumbent.w)
-            proposal = model.settle(run, rng)
+            proposal = model.settle(run)
             found = self._polish(proposal, incumbent.iteration + 1, incumbent.objective)
             if not found.objective < incumbent.objective - self.tolerance:
                 break
@@ -293,6 +288,17 @@ class LocalSearch(Search):
         sizes = AllSizes(self.problem, self.fits, largest, self.tolerance, self.negligible)
         return sizes.points() if sizes.search(run) else None
 
+    def walks(
+        self,
+        best: Incumbent,
+        run: Run,
+        rng: np.random.Generator,
+        rounds: int,
+        frontier: Frontier | None = None,
+    ) -> Walks:
+        """Rounds of kicks."""
+        return Kicks(self, run, rng, rounds)
+
     def kick_round(
         self, incumbent: Incumbent, run: Run, rng: np.random.Generator, is_narrow: bool = False
     ) -> Incumbent:
@@ -311,7 +317,7 @@ class LocalSearch(Search):
             found = self._kick(best, run, rng)
             best, fruitless = found, fruitless + 1 if found is best else 0
         # trials cost more than models: only what is better is worth them
-        return incumbent if best is incumbent else self.settle(best, run, rng)
+        return incumbent if best is incumbent else self.settle(best, run)
 
     def _kick_model(
         self, incumbent: Incumbent, run: Run, rng: np.random.Generator, is_narrow: bool
@@ -322,7 +328,7 @@ class LocalSearch(Search):
             return incumbent
         found = self._polish(proposal, incumbent.iteration)
         is_better = found.objective < incumbent.objective - self.tolerance
-        return self.settle(found, run, rng) if is_better else incumbent
+        return self.settle(found, run) if is_better else incumbent
 
     def _kick_price(
         self, incumbent: Incumbent, run: Run, rng: np.random.Generator, is_narrow: bool
@@ -339,10 +345,10 @@ class LocalSearch(Search):
         low, high = np.log(OTHER_PRICES)
         for share in FROM_ABOVE if is_narrow else (np.exp(rng.uniform(low, high)),):
             away = self.for_sparsity(Sparsity(price * float(share), budget))
-            w = away.settle(away.start(w), run, rng, can_try=False).w
-        back = self.settle(self.start(w), run, rng, can_try=False)
+            w = away.settle(away.start(w), run, can_try=False).w
+        back = self.settle(self.start(w), run, can_try=False)
         is_better = back.objective < incumbent.objective - self.tolerance
-        return self.settle(back, run, rng) if is_better else incumbent
+        return self.settle(back, run) if is_better else incumbent
 
     def _can_come_down(self) -> bool:
         """Whether all columns are few enough to be fitted and left out one by one."""
@@ -366,7 +372,7 @@ class LocalSearch(Search):
                 self._above[size] = self.fits.on(support, w).w
         if size > budget:
             return incumbent
-        found = self.settle(self.start(self._above[size]), run, rng)
+        found = self.settle(self.start(self._above[size]), run)
         return found if found.objective < incumbent.objective - self.tolerance else incumbent
 
     def _kick(self, incumbent: Incumbent, run: Run, rng: np.random.Generator) -> Incumbent:
@@ -380,7 +386,7 @@ class LocalSearch(Search):
         proposal = self.models.at(start.w).refill(dropped, rng)
         if proposal is not None:
             start = self._polish(proposal, incumbent.iteration)
-        found = self.settle(start, run, rng, can_try=False)
+        found = self.settle(start, run, can_try=False)
         is_same = np.array_equal(found.support, incumbent.support)
         self._returns = self._returns + 1 if is_same else 0
         is_better = found.objective < incumbent.objective - self.tolerance
@@ -400,3 +406,16 @@ class LocalSearch(Search):
         is_allowed = problem.sparsity.allows(held.size)
         objective = fit.value + problem.cost(held) if is_allowed else np.inf
         return Incumbent(fit.w, objective, problem.units.count(fit.w), iteration)
+
+
+class Kicks(Walks):
+    """Rounds of kicks of a local search, the first among few columns."""
+
+    def __init__(
+        self, search: LocalSearch, run: Run, rng: np.random.Generator, rounds: int
+    ) -> None:
+        super().__init__(run, rounds)
+        self.search, self.rng = search, rng
+
+    def _make_round(self, best: Incumbent) -> Incumbent:
+        return self.search.kick_round(best, self.run, self.rng, is_narrow=self.n_rounds == 0)

@@ -26,12 +26,14 @@ from blockl0.problem.gram_rows import GramRows
 from blockl0.problem.lazy import lazy
 from blockl0.problem.problem import Problem
 from blockl0.refit.class_trials import ClassTrials
+from blockl0.refit.frontier import Frontier
 from blockl0.refit.grouped_search import GroupedSearch
 from blockl0.refit.pairs import best_pairs
 from blockl0.refit.pricing import stands_alone
 from blockl0.refit.quadratic_search import Incumbent, QuadraticSearch, SearchOptions, Tally
 from blockl0.refit.trial_moves import LEAVE, LEAVE_UNCHECKED, Proposal, Trials, safe_curvature
 from blockl0.refit.unit_search import UnitSearch
+from blockl0.refit.walks import IndependentWalks
 from blockl0.refit.whole_model import MOST_COLUMNS, WholeModel
 from blockl0.run import Run
 
@@ -159,12 +161,8 @@ class Model(ABC):
         return False
 
     @abstractmethod
-    def settle(self, run: Run, rng: np.random.Generator) -> Proposal:
+    def settle(self, run: Run) -> Proposal:
         """Where the search of the model leads from w."""
-
-    @abstractmethod
-    def scatter(self, rng: np.random.Generator) -> Proposal:
-        """A start elsewhere: additions ranked by gains times random numbers."""
 
     @abstractmethod
     def shrink(self, size: int) -> Proposal:
@@ -209,13 +207,15 @@ class QuadraticModel(Model):
 
     @lazy
     def best(self) -> Floats | None:
-        """Its best point of all, where there are few columns and none is kept; else None."""
+        """Its best point of all, where there are few columns; else None."""
         problem = self.problem
-        if problem.n_features > MOST_COLUMNS or problem.keep.size:
+        if problem.n_features > MOST_COLUMNS:
             return None
         design, target, weights, _ = self.data
         self.models.tally.n_passes += 1
-        return WholeModel(design, target, weights, problem.ridge).best(self.w, problem.sparsity)
+        return WholeModel(design, target, weights, problem.ridge).best(
+            self.w, problem.sparsity, problem.is_kept(np.arange(problem.n_features))
+        )
 
     @lazy
     def search(self) -> QuadraticSearch:
@@ -234,14 +234,14 @@ class QuadraticModel(Model):
         objective = self.search.problem.objective(self.w)
         return Incumbent(self.w, objective, self.problem.units.count(self.w))
 
-    def _settled(self, run: Run, rng: np.random.Generator) -> Incumbent:
+    def _settled(self, run: Run) -> Incumbent:
         """Where the search of the model leads from w; found once, unless the time is over."""
         if self._end is None:
-            end = self.search.settle(self._here(), run, rng)
+            end = self.search.settle(self._here(), run)
             if run.seconds_left <= 0.0:
                 return end
             self._end = end
-        return replace(self._end, walk=None)
+        return replace(self._end)
 
     def is_alone(self) -> bool:
         """Whether nothing near the point is nearly as good in the model, see `stands_alone`."""
@@ -256,15 +256,11 @@ class QuadraticModel(Model):
         """Whether nothing is nearly as good, in the model, as where its search has ended."""
         return self._end is not None and self.search.is_alone(self._end)
 
-    def settle(self, run: Run, rng: np.random.Generator) -> Proposal:
+    def settle(self, run: Run) -> Proposal:
         """Where the search of the model leads from w: to its best point, where that is known."""
         if self.best is not None:
             return self._propose(self.best)
-        return self._propose(self._settled(run, rng).w)
-
-    def scatter(self, rng: np.random.Generator) -> Proposal:
-        """A start elsewhere: additions ranked by gains times random numbers."""
-        return self._propose(self.search.scatter(rng).w)
+        return self._propose(self._settled(run).w)
 
     def shrink(self, size: int) -> Proposal:
         """The support without its least missed columns, until `size` are left."""
@@ -281,11 +277,11 @@ class QuadraticModel(Model):
         return self.models.trials.changes(self.w)
 
     def kick_round(self, run: Run, rng: np.random.Generator, is_narrow: bool) -> Proposal | None:
-        """Where kicks on the model lead; nowhere from its best point."""
+        """Where a walk on the model leads; nowhere from its best point."""
         if self.best is not None:
             return None
-        here = self._settled(run, rng)
-        return self._propose(self.search.kick_round(here, run, rng, is_narrow).w)
+        walks = IndependentWalks(self.search, run, rng, 0, Frontier())
+        return self._propose(walks.advance(self._settled(run)).w)
 
     def _propose(self, w: Floats) -> Proposal:
         """A point of the model, with its intercept."""
@@ -335,14 +331,9 @@ class GroupedModel(Model):
         objective = 0.5 * (total - float(np.vdot(self.search.B[end], self.search.fit(end)[1])))
         return stands_alone(self.problem, self.problem.total_weight, end, objective, least)
 
-    def settle(self, run: Run, rng: np.random.Generator) -> Proposal:
+    def settle(self, run: Run) -> Proposal:
         """Where the search of the model leads from w."""
         return self._propose(self.search.descend(self.support))
-
-    def scatter(self, rng: np.random.Generator) -> Proposal:
-        """A start elsewhere: additions ranked by gains times random numbers."""
-        weight = rng.uniform(0.0, 1.0, self.problem.n_units)
-        return self._propose(self.search.descend(self.problem.keep, weight))
 
     def shrink(self, size: int) -> Proposal:
         """The support without its least missed columns, until `size` are left."""

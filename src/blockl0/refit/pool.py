@@ -9,11 +9,9 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from blockl0 import kernels
-from blockl0.block_search import improve_block, is_proven, new_tree
 from blockl0.problem.design import Design
 from blockl0.problem.problem import Problem
 from blockl0.problem.sparsity import Sparsity
-from blockl0.refit.dependent_blocks import block_models
 from blockl0.run import Run, look
 
 Floats = NDArray[np.float64]
@@ -33,8 +31,6 @@ MAX_REBUILDS = 3
 AT_ONCE, CLEAR = 64, 1e-6
 """Columns of a support that is loaded by products of matrices, and its least pivot, of a column of
 length one, for which they are as accurate as steps that look at each pivot."""
-BLOCK_NODES = 100_000
-"""Nodes of a block's search, so that a block of unusual size ends in time."""
 
 
 _NONE = np.empty(0, dtype=np.int64)
@@ -89,13 +85,11 @@ class Pool:
         self.tolerance = tolerance
         self.drift = 0.0
         self.run: Run | None = None
-        self.is_proven = False
         self._weights = problem.sample_weight
         self._problem = problem
         self._design: Design | None = None
         share = p / problem.n_features
         self._batch = 1 if share * problem.design.nbytes <= CACHED_BYTES else GRAM_BATCH
-        self._trees: dict[int, kernels.Tree] = {}
         # H of columns of length one, in single precision, once it was asked for
         self._unit_grams: list[NDArray[np.float32]] = [] if like is None else like._unit_grams
         self.equal = np.ones(p)
@@ -350,81 +344,6 @@ class Pool:
         # the ridge, and one value for the diagonal wherever it is read
         table.gram[missing, missing] = self.sq_norms[missing]
         table.known[missing] = True
-
-    # blocks ----------------------------------------------------------------------------------
-
-    def search_block(self, block: Ints) -> bool:
-        """Search a block exactly, the support outside it re-fitted; True if that improved.
-
-        `is_proven` then says whether the last search was exhausted.
-        """
-        price, budget = self.sparsity
-        inside = self.table.slot[block] >= 0
-        problem = self._block_problem(block, inside)
-        if problem is None:
-            return False
-        H, c = problem
-        current = np.where(inside, -self.table.border[kernels.EDGE, block], 0.0)
-        k, room = block.size, budget - self.size + int(np.count_nonzero(inside))
-        tree = self._trees.get(k)
-        if tree is None:
-            tree = self._trees[k] = new_tree(k, k + 1)
-        for model, n_nodes in block_models(H, BLOCK_NODES):
-            z = improve_block(
-                tree, model, c, price, min(k, room), current, self.table.kept[block], n_nodes
-            )
-            self.is_proven = is_proven(tree)
-            if z is not None and self._take(block, inside, z != 0.0):
-                return True
-        return False
-
-    def _take(self, block: Ints, inside: NDArray[np.bool_], chosen: NDArray[np.bool_]) -> bool:
-        """Let a block have other members, if that is better."""
-        before, state = self.objective, self.save()
-        # removals first: a support never exceeds the budget, and pivots stay away from zero
-        self.toggle(np.concatenate([block[inside & ~chosen], block[chosen & ~inside]]))
-        if self.objective < before - self.tolerance:
-            return True
-        self.restore(state)
-        return False
-
-    def _block_problem(
-        self, block: Ints, inside: NDArray[np.bool_]
-    ) -> tuple[Floats, Floats] | None:
-        """(H, c) of a block with the rest of the support eliminated; None if that is singular.
-
-        The block's part of the tableau is A = (−K W; W' M), b = (−w, g). Sweeping its members out
-        gives H = (R RW; W'R M + W'RW) and c = (Rb_I, b_O + W'Rb_I) with R = inv(K).
-        """
-        table, members, n_in = self.table, self.members, int(np.count_nonzero(inside))
-        order = np.argsort(~inside, kind="stable")
-        ins, out = block[inside], block[~inside]
-        self.know(out)
-        rows, edge, H_out = table.rows, table.border[kernels.EDGE], table.gram[out]
-        M = H_out[:, out]
-        if members.size:
-            M = M - H_out[:, members] @ rows[: members.size, out]
-        H, c = np.empty((block.size, block.size)), edge[np.concatenate([ins, out])]
-        H[n_in:, n_in:] = 0.5 * (M + M.T)
-        if n_in:
-            lines = rows[table.slot[ins]]
-            W = lines[:, out]
-            try:
-                R = np.linalg.inv(-lines[:, ins])
-            except np.linalg.LinAlgError:
-                return None
-            H[:n_in, :n_in] = R = 0.5 * (R + R.T)
-            H[:n_in, n_in:] = RW = R @ W
-            H[n_in:, :n_in] = RW.T
-            H[n_in:, n_in:] += W.T @ RW
-            c[n_in:] += RW.T @ c[:n_in]
-            c[:n_in] = R @ c[:n_in]
-        # back to the order of the block
-        back = np.empty_like(order)
-        back[order] = np.arange(order.size)
-        if not (np.isfinite(H).all() and np.isfinite(c).all()):
-            return None
-        return np.ascontiguousarray(H[back][:, back]), c[back]
 
     def drop_costs(self, positions: Ints) -> Floats:
         """By how much taking out each of these members raises the minimum."""

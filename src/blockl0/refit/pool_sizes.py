@@ -15,10 +15,12 @@ POOL_SIZE, POOL_FACTOR = 1024, 8
 POOL_BYTES = 64 << 20
 """Bytes of a pool's columns, unless so many supports need more; twice as many of an X that is one
 pool."""
-KICK_WORK = 2e9
-"""Operations spent at most on the Gram matrix of a pool for kicks."""
+WALK_WORK = 2e9
+"""Operations spent at most on the Gram matrix of a pool for walks."""
 LARGEST_POOL = 4096
 """Columns in any pool that is not all of X."""
+FEW_COLUMNS = 19
+"""Columns up to which the squared loss is solved to proven optimality."""
 
 
 class SearchOptions(NamedTuple):
@@ -28,11 +30,7 @@ class SearchOptions(NamedTuple):
     answers whose certificate nobody reads.
     """
 
-    n_outside: int
-    n_support: int
-    n_random: int
-    pool: int | None
-    patience: int
+    pool: int | None = None
     is_checked: bool = True
     n_jobs: int = 1
 
@@ -59,9 +57,8 @@ def narrow_size(problem: Problem, options: SearchOptions, n_nonzero: int) -> int
     return min(pool_size(problem, options), max(NARROW_POOL, NARROW_FACTOR * n_nonzero))
 
 
-def kick_size(problem: Problem, options: SearchOptions) -> int:
-    """Columns in a pool for kicks, which come to need its whole Gram matrix."""
-    m, budget = problem.n_samples, problem.sparsity.budget
-    affordable = int(np.sqrt(KICK_WORK / m))
-    most = min(POOL_FACTOR * min(budget, m), LARGEST_POOL)
+def walk_size(problem: Problem, options: SearchOptions, n_nonzero: int) -> int:
+    """Columns in a pool for walks, which need its whole Gram matrix."""
+    affordable = int(np.sqrt(WALK_WORK / problem.n_samples))
+    most = min(POOL_FACTOR * n_nonzero, LARGEST_POOL)
     return min(pool_size(problem, options), max(affordable, most))

@@ -50,9 +50,7 @@ class PooledSearch(LocalSearch):
         support, columns = units.support(w), units.columns(units.support(w))
         return self._lift(self._on(support).shrink(w[columns], size), columns)
 
-    def settle(
-        self, incumbent: Incumbent, run: Run, rng: np.random.Generator, can_try: bool = True
-    ) -> Incumbent:
+    def settle(self, incumbent: Incumbent, run: Run, can_try: bool = True) -> Incumbent:
         """Settle in a pool, price all columns there, until the next pool brings nothing."""
         for _ in range(MAX_POOLS):
             key = incumbent.support.tobytes()
@@ -63,12 +61,12 @@ class PooledSearch(LocalSearch):
             # trials cost more than models: they come when pools bring nothing any more
             if can_try and self._can_do_without_bound():
                 is_end = partial(self._is_end_lifted, pool=pool, run=run)
-                found = inside.follow_local(here, run, rng, is_end)
+                found = inside.follow_local(here, run, is_end)
             else:
-                found = inside.settle(here, run, rng, can_try=False)
+                found = inside.settle(here, run, can_try=False)
             is_stuck = not found.objective < incumbent.objective - self.tolerance
             if is_stuck and can_try and not self._is_end(incumbent, run):
-                found = inside.settle(here, run, rng)
+                found = inside.settle(here, run)
             if not found.objective < incumbent.objective - self.tolerance:
                 if can_try and run.seconds_left > 0.0:
                     self._stuck.add(key)
@@ -108,7 +106,7 @@ class PooledSearch(LocalSearch):
         found = inside.kick_round(replace(incumbent, w=incumbent.w[pool]), run, rng, is_narrow)
         if not found.objective < incumbent.objective:
             return incumbent
-        return self.settle(replace(found, w=self._lift(found.w, pool)), run, rng)
+        return self.settle(replace(found, w=self._lift(found.w, pool)), run)
 
     def _pool(self, incumbent: Incumbent) -> tuple[Ints, LocalSearch]:
         """The columns with the best prices at a point, ascending, and the search of them."""

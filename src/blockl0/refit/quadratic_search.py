@@ -1,11 +1,10 @@
-"""The search of method "refit" for the squared loss: pool, search, price, and kicks."""
+"""The search of method "refit" for the squared loss: pool, search, price, and walks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import partial
 from hashlib import blake2b
 from typing import Any
 
@@ -15,32 +14,19 @@ from numpy.typing import NDArray
 from blockl0 import kernels
 from blockl0.certificate.hidden_moves import find_hidden_move
 from blockl0.certificate.moves import CLEAR
-from blockl0.incumbent import Incumbent, Tally, Walk
+from blockl0.incumbent import Incumbent, Tally
 from blockl0.problem.fits import make_fits
 from blockl0.problem.problem import Problem
 from blockl0.problem.sparsity import Sparsity
-from blockl0.refit.annealing import (
-    Annealing,
-    Heat,
-    Landing,
-    Pace,
-    Walker,
-    anneal,
-    last_price,
-    most_columns,
-    walk_at_size,
-    work_of,
-)
-from blockl0.refit.around import Around
 from blockl0.refit.frontier import Frontier
 from blockl0.refit.pool import Pool
-from blockl0.refit.pool_kicks import LARGEST_BLOCK, PoolKicks
 from blockl0.refit.pool_sizes import (
+    FEW_COLUMNS,
     LARGEST_POOL,
     SearchOptions,
-    kick_size,
     narrow_size,
     pool_size,
+    walk_size,
 )
 from blockl0.refit.price_memory import PriceMemory
 from blockl0.refit.pricing import (
@@ -51,16 +37,15 @@ from blockl0.refit.pricing import (
     price_supports,
     stands_alone,
 )
-from blockl0.refit.search import MOST_TOGETHER, AnnealingSearch
+from blockl0.refit.search_base import MOST_TOGETHER, Search
 from blockl0.refit.settled import fit_with_kept, prove
+from blockl0.refit.walks import FULL, PRICED, IndependentWalks, StagedWalks, Walks
 from blockl0.run import Run
 from blockl0.storage.pass_batcher import PassBatcher
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-SLACK = 0.04
-"""By how much of the best objective a wide search may walk above it."""
 STAGES = 4
 """Parts in which a large X is first asked for its columns, each priced at what the last found."""
 RELATIVE_TOLERANCE = 1e-11
@@ -69,8 +54,8 @@ MAX_PRICINGS = 50
 """Rounds of pool, search and price before a search is given up; each lowers the objective."""
 
 
-class QuadraticSearch(AnnealingSearch):
-    """The squared loss: pools, descents, kicks and pricing.
+class QuadraticSearch(Search):
+    """The squared loss: pools, descents, walks and pricing.
 
     Attributes
     ----------
@@ -78,6 +63,8 @@ class QuadraticSearch(AnnealingSearch):
         Whether a point is settled also where only the columns themselves can tell, and a problem of
         few columns solved to proven optimality. A model of another loss is worth neither.
     """
+
+    has_frontier = True
 
     def __init__(
         self,
@@ -89,7 +76,7 @@ class QuadraticSearch(AnnealingSearch):
     ) -> None:
         super().__init__(problem, options, tally)
         self.certifies = proves
-        self.proves = proves and problem.n_features <= LARGEST_BLOCK
+        self.proves = proves and problem.n_features <= FEW_COLUMNS
         self.sq_norms: Floats = problem.sq_norms if like is None else like.sq_norms
         self.target, self.constant = problem.gradient_at_zero, problem.smooth_at_zero
         self.tolerance = self.negligible = RELATIVE_TOLERANCE * self.constant
@@ -111,18 +98,6 @@ class QuadraticSearch(AnnealingSearch):
         other.problem = replace(self.problem, sparsity=sparsity)
         other._last = other._fitted = None
         other._whole = other._like_whole_of(self)
-        return other
-
-    def twin(self) -> QuadraticSearch:
-        """A search of the same problem that shares nothing that either changes.
-
-        What is known of the Gram matrix of all columns is copied.
-        """
-        other = self.for_sparsity(self.problem.sparsity)
-        other.tally, other._batcher = Tally(), None
-        other._memory, other._without_move = PriceMemory(self._memory.size), set()
-        if other._whole is not None:
-            other._whole.part_from_others()
         return other
 
     def release(self) -> None:
@@ -197,14 +172,6 @@ class QuadraticSearch(AnnealingSearch):
         point.iteration = 1
         return self._prove(point, run)
 
-    def scatter(self, rng: np.random.Generator, run: Run | None = None) -> Incumbent:
-        """A start elsewhere: additions ranked by gains times random numbers, then a descent."""
-        zero = Incumbent(np.zeros(self.problem.n_features), self.constant, 0)
-        pool = self.make_pool(zero, run, kick_size(self.problem, self.options))
-        pool.descend(rng.uniform(0.0, 1.0, pool.columns.size))
-        pool.descend()
-        return self.fit(pool.support, 0)
-
     def shrink(self, w: Floats, size: int) -> Floats:
         """Take out the least missed column, re-fitted, until `size` are left; kept ones stay."""
         support = np.flatnonzero(w)
@@ -230,11 +197,16 @@ class QuadraticSearch(AnnealingSearch):
         return self._whole
 
     def make_pool(
-        self, incumbent: Incumbent, run: Run | None = None, most: int | None = None
+        self,
+        incumbent: Incumbent,
+        run: Run | None = None,
+        most: int | None = None,
+        around: Sequence[Incumbent] = (),
     ) -> Pool:
         """The support, the kept columns, and the columns with the best prices, loaded.
 
-        There are at most `most` of them, unless the support needs more; `pool_size` by default. The
+        There are at most `most` of them, unless the support needs more; `pool_size` by default.
+        Other points may be given, whose columns and prices count as those of the incumbent do. The
         pool reads the clock of the run.
         """
         n, must = self.problem.n_features, self._with_kept(incumbent.w)
@@ -244,10 +216,14 @@ class QuadraticSearch(AnnealingSearch):
             pool = self.whole_pool()
         else:
             prices = self.prices_at(incumbent).copy()
+            for point in around:
+                np.minimum(prices, self.prices_at(point), out=prices)
+                prices[point.support] = -np.inf
             prices[must] = -np.inf
+            size = max(size, int(np.count_nonzero(prices == -np.inf)))
             pool = self._pool_at_hand(np.sort(np.argpartition(prices, size - 1)[:size]))
             # a product of all is quicker than many of a few, and needs no copy of the columns
-            if size <= kick_size(self.problem, self.options):
+            if size <= walk_size(self.problem, self.options, must.size):
                 pool.know_all()
         pool.run = run  # a pool of all columns may be older than the run
         if not pool.is_at(must):
@@ -301,9 +277,7 @@ class QuadraticSearch(AnnealingSearch):
         self.tally.n_passes += 1
         return price_supports(self.problem, self.sq_norms, points)
 
-    def settle(
-        self, incumbent: Incumbent, run: Run, rng: np.random.Generator, ceiling: float = np.inf
-    ) -> Incumbent:
+    def settle(self, incumbent: Incumbent, run: Run, ceiling: float = np.inf) -> Incumbent:
         """Pool, search, price, until no column prices out; few columns are searched completely.
 
         A point that does not end below the ceiling is of no interest and may not be settled.
@@ -315,9 +289,7 @@ class QuadraticSearch(AnnealingSearch):
                 break
             pool = self.make_pool(incumbent, run)
             pool.descend()
-            if not self.proves and pool is self._whole and pool.columns.size <= LARGEST_BLOCK:
-                pool.search_block(np.arange(pool.columns.size))
-            found = self.fit(pool.support, incumbent.iteration + 1, incumbent.frontier)
+            found = self.fit(pool.support, incumbent.iteration + 1)
             if found.objective > incumbent.objective:
                 break
             stalled = found.objective == incumbent.objective
@@ -390,7 +362,7 @@ class QuadraticSearch(AnnealingSearch):
                 if move.is_complete:
                     self._without_move.add(asked)
                 break
-            incumbent = self.fit(move.support, incumbent.iteration + 1, incumbent.frontier)
+            incumbent = self.fit(move.support, incumbent.iteration + 1)
             # the new support is one that the tableau cannot see
             doubtful = self._all_outside(incumbent)
         return incumbent
@@ -399,15 +371,13 @@ class QuadraticSearch(AnnealingSearch):
         """The columns outside the support that are not zero."""
         return np.setdiff1d(np.flatnonzero(self.sq_norms > 0.0), incumbent.support)
 
-    def fit(self, support: Ints, iteration: int, frontier: Frontier | None = None) -> Incumbent:
+    def fit(self, support: Ints, iteration: int) -> Incumbent:
         """The incumbent on a support and the kept columns, its objective from the data."""
         key = support.tobytes()
         if self._fitted is None or self._fitted[0] != key:
             self._fitted = key, fit_with_kept(self.problem, support, self.sq_norms, iteration)
         point = self._fitted[1]
-        return Incumbent(
-            point.w, point.objective, point.n_nonzero, iteration, frontier=frontier
-        )  # fmt: skip
+        return Incumbent(point.w, point.objective, point.n_nonzero, iteration)
 
     def is_alone(self, incumbent: Incumbent) -> bool:
         """Whether nothing near a settled point is nearly as good, see `stands_alone`."""
@@ -417,107 +387,34 @@ class QuadraticSearch(AnnealingSearch):
         total = self.problem.total_weight
         return stands_alone(self.problem, total, incumbent.support, incumbent.objective, least)
 
-    def kick_round(
-        self, incumbent: Incumbent, run: Run, rng: np.random.Generator, is_narrow: bool = False
-    ) -> Incumbent:
-        """Blocks and kicks on a pool around the incumbent; the best, settled, or the incumbent.
+    # walks -----------------------------------------------------------------------------------
 
-        On a narrow pool only better points are accepted. On a wide one also those that are not much
-        worse: the search walks away from the incumbent, and the next wide round goes on from there.
-        """
-        wide = kick_size(self.problem, self.options)
-        most = self._narrow_size(incumbent) if is_narrow else wide
-        pool = self.make_pool(incumbent, run, most)
-        best, slack = pool.objective, -np.inf
-        if not is_narrow:
-            slack = SLACK * abs(incumbent.objective)
-            walk = incumbent.walk
-            if walk is not None and walk.is_from(incumbent.support, pool.columns):
-                pool.restore(walk.state)
-        kicks = PoolKicks(pool, self.options, rng)
-        support = kicks.make_round(run, is_narrow, best, slack)
-        incumbent.walk = None
-        if support is None:
-            if not is_narrow:
-                incumbent.walk = Walk(incumbent.support, pool.columns, pool.save())
-            return incumbent
-        return self._settled_if_better(support, incumbent, run, rng)
-
-    # annealing -------------------------------------------------------------------------------
-
-    def for_annealing(self) -> QuadraticSearch:
-        """One with pools of its own, on the same Gram matrix."""
-        return self.for_sparsity(self.problem.sparsity)
-
-    def cool(
+    def walks(
         self,
-        incumbent: Incumbent,
+        best: Incumbent,
         run: Run,
         rng: np.random.Generator,
-        pace: Pace,
-        how: Annealing = anneal,
-    ) -> Incumbent:
-        """Down to the price, from nothing or again from a higher one; the best known point.
+        rounds: int,
+        frontier: Frontier | None = None,
+    ) -> Walks:
+        """Independent walks; to large supports, or with a frontier that was given, staged ones."""
+        is_given, price = frontier is not None, self.problem.sparsity.price
+        if is_given or best.n_nonzero >= (PRICED if price > 0.0 else FULL):
+            size = best.n_nonzero
+            return StagedWalks(self, run, rng, rounds, frontier or Frontier(), size, is_given)
+        return IndependentWalks(self, run, rng, rounds, Frontier())
 
-        That is the incumbent where nothing better was met.
-        """
-        size = incumbent.n_nonzero
-        pool = self.make_pool(incumbent, run, kick_size(self.problem, self.options))
-        around = self._around(incumbent, pool)
-        before, price = around.best, last_price(pool)
-        pool.know_all()
-        walkers = [
-            Walker(own, most_columns(size), price, run, rng)
-            for own in [pool, *(self._pool_beside(pool, run) for _ in range(pace.walks - 1))]
-        ]
-        how(walkers, around.frontier, price, work_of(pool, size, pace), pace, self.options.n_jobs)
-        around.return_to_best()
-        if not around.best < before - self.tolerance:
-            return incumbent
-        return self._settled_if_better(pool.support, incumbent, run, rng)
+    def fill(self, frontier: Frontier, best: Incumbent, run: Run, rng: np.random.Generator) -> None:
+        """Fill a frontier with supports of all sizes."""
+        StagedWalks(self, run, rng, 0, frontier, best.n_nonzero, is_given=True).fill(best)
 
-    def _pool_beside(self, pool: Pool, run: Run) -> Pool:
-        """One on the same Gram matrix that another thread may change."""
+    def pool_like(self, pool: Pool, run: Run) -> Pool:
+        """A pool on the same Gram matrix, that another thread may change."""
         other = self._pool_of(pool.columns, pool)
         other.run = run
         return other
 
-    def set_out(
-        self, incumbent: Incumbent, run: Run, rngs: Sequence[np.random.Generator]
-    ) -> list[Callable[[], Landing]]:
-        """Walks from nothing in a pool around the incumbent, one for each generator."""
-        pool = self.make_pool(incumbent, run, kick_size(self.problem, self.options))
-        pool.know_all()
-        heat = Heat.around(pool)
-        if not heat.last > 0.0:
-            return []
-        pools = [self._pool_beside(pool, run) for _ in rngs]
-        walkers = [
-            Walker(own, pool.size, heat.last, run, rng)
-            for own, rng in zip(pools, rngs, strict=True)
-        ]
-        return [partial(walk_at_size, walker, heat, self.constant) for walker in walkers]
-
-    def settle_landing(
-        self, landing: Landing, incumbent: Incumbent, run: Run, rng: np.random.Generator
-    ) -> Incumbent:
-        """What a walk has found, settled, if it is better; else the incumbent."""
-        return self._settled_if_better(landing.support, incumbent, run, rng)
-
-    def _around(self, incumbent: Incumbent, pool: Pool) -> Around:
-        """The frontier of the incumbent, as far as the pool has it, and the pool."""
-        around = Around(pool, incumbent.frontier or Frontier())
-        around.note()
-        if not pool.has(around.frontier.support(around.best_size)):
-            # rounding: it was not better where it was settled, and has left the pool since
-            around = Around(pool, Frontier())
-            around.note()
-        incumbent.frontier = around.frontier
-        return around
-
-    def _settled_if_better(
-        self, support: Ints, incumbent: Incumbent, run: Run, rng: np.random.Generator
-    ) -> Incumbent:
-        start = self.fit(support, incumbent.iteration, incumbent.frontier)
-        found = self.settle(start, run, rng, incumbent.objective)
+    def settle_if_better(self, support: Ints, incumbent: Incumbent, run: Run) -> Incumbent:
+        """Settle from a support; return the incumbent where that ends no lower."""
+        found = self.settle(self.fit(support, incumbent.iteration), run, incumbent.objective)
         return found if found.objective < incumbent.objective else incumbent

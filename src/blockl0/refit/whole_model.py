@@ -36,11 +36,11 @@ class WholeModel:
         b = design.cross((weights * target)[:, None], slice(None))[0]
         self.c = -b / self.scale
 
-    def best(self, w: Floats, sparsity: Sparsity) -> Floats | None:
+    def best(self, w: Floats, sparsity: Sparsity, kept: NDArray[np.bool_]) -> Floats | None:
         """The minimizer, or w where nothing is below it; None where that is not proven."""
         (price, budget), n = sparsity, self.c.size
         tree, here = new_tree(n, min(n, budget) + 1), w * self.scale
-        z = improve_block(tree, self.H, self.c, price, budget, here, None, MOST_NODES)
+        z = improve_block(tree, self.H, self.c, price, budget, here, kept, MOST_NODES)
         if not is_proven(tree):
             return None
         return w if z is None else z / self.scale

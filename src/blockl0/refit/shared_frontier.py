@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from blockl0.incumbent import Incumbent
 from blockl0.problem.sparsity import Sparsity
-from blockl0.refit.annealing import LONG
 from blockl0.refit.frontier import Frontier
-from blockl0.refit.search import Search
+from blockl0.refit.search_base import Search
 from blockl0.run import Run
 
 Floats = NDArray[np.float64]
@@ -20,11 +19,9 @@ SHARED = 40
 """Columns in a support from which on the next points of a path share what they find."""
 FEWEST_POINTS = 4
 """Points of a path that are still to be made, from which on an annealing for all of them pays."""
-ANNEALINGS, EVEN = 4, LONG._replace(moves=4 * LONG.moves, span=np.inf, most_work=8e9)
-"""Annealings down to the last point; each gives all prices the same share of its work."""
 
 
-class Along:
+class SharedFrontier:
     """One annealing down to the last point of a path serves all points before it.
 
     Parameters
@@ -48,19 +45,15 @@ class Along:
         if self.frontier is not None:
             return True
         is_long = n_left >= FEWEST_POINTS and before.n_nonzero >= SHARED
-        return is_long and self._search.for_annealing() is not None
+        return is_long and self._search.has_frontier
 
     def fill(self, run: Run, rng: np.random.Generator) -> None:
         """Anneal down to the last point of the path."""
         self.frontier = Frontier()
-        search = self._search.for_sparsity(self._last).for_annealing()
-        if search is None:
-            return
-        point = search.settle(search.start(search.problem.zero(), run), run, rng)
-        point.frontier = self.frontier
-        for _ in range(ANNEALINGS if point.objective > search.negligible else 0):
-            point = search.cool(point, run, rng, EVEN)
-        self.frontier = point.frontier
+        search = self._search.for_sparsity(self._last)
+        point = search.settle(search.start(search.problem.zero(), run), run)
+        if point.objective > search.negligible:
+            search.fill(self.frontier, point, run, rng)
 
     def start_for(self, sparsity: Sparsity, before: Incumbent) -> Floats:
         """The best support of the frontier, marked by ones; where it has none, the point before."""
