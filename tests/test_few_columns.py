@@ -132,6 +132,7 @@ def test_pairs_are_those_that_lower_a_quadratic_most():
 def test_other_prices_lead_away_from_a_point_and_back(monkeypatch, is_narrow):
     """All other kicks are held still."""
     monkeypatch.setattr(LocalSearch, "_kick_model", lambda self, point, *given: point)
+    monkeypatch.setattr(LocalSearch, "_exchange_pair", lambda self, point, *given: point)
     monkeypatch.setattr(Model, "drop", lambda self, rng: None)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((80, 15))
@@ -145,6 +146,29 @@ def test_other_prices_lead_away_from_a_point_and_back(monkeypatch, is_narrow):
         found = search.kick_round(start, Run(problem), np.random.default_rng(0), is_narrow)
         assert (found.objective < start.objective) is is_better
         assert not is_better or {0, 1} <= set(found.support.tolist())
+
+
+@pytest.mark.parametrize("loss", ["logistic", "poisson", "huber", "squared_hinge", "softmax"])
+@pytest.mark.parametrize("k", [2, 3])
+def test_two_columns_that_only_pay_together_are_found_under_a_budget(loss, k):
+    """Against the enumeration of all subsets; alone each of the two is worth nothing."""
+    for seed in range(3):
+        rng = np.random.default_rng([seed, k])
+        X, u = rng.standard_normal((80, 26)), rng.standard_normal(80)
+        X[:, 0] = X[:, 1] + 0.1 * u
+        s = 0.6 * u + 0.5 * (k - 2) * X[:, 2]
+        if loss in ("logistic", "squared_hinge"):
+            y = np.where(2.0 * s + 0.6 * rng.logistic(size=80) > 0.0, 1.0, -1.0)
+        elif loss == "poisson":
+            y = rng.poisson(np.exp(s)).astype(float)
+        else:
+            y = s + 0.2 * rng.standard_normal(80)
+            y = np.digitize(y, [-0.5, 0.5]) if loss == "softmax" else y
+        options = {"loss": loss, "ridge": 1e-3, "n_nonzero_coefs": k}
+        best = blockl0.solve(X, y, method="exact", **options)
+        for effort in ("fast", "balanced"):
+            found = blockl0.solve(X, y, effort=effort, random_state=0, **options)
+            assert found.objective == pytest.approx(best.objective, rel=1e-7)
 
 
 @pytest.mark.parametrize("loss", ["logistic", "poisson", "softmax"])

@@ -206,17 +206,33 @@ class LocalSearch(Search):
 
     def _add_pair(self, incumbent: Incumbent, run: Run) -> Incumbent | None:
         """A better point with two more columns, that only pay together; asked at a price."""
-        (price, budget), key = self.problem.sparsity, incumbent.support.tobytes()
+        price, budget = self.problem.sparsity
         if price == 0.0 or incumbent.n_nonzero + 2 > budget or run.seconds_left <= 0.0:
             return None
         if not self.problem.is_plain:
             return None
+        return self._best_pair(incumbent, incumbent.w, run)
+
+    def _best_pair(self, incumbent: Incumbent, w: Floats, run: Run) -> Incumbent | None:
+        """The best point with two columns more than w, if it is better; found once."""
+        key = incumbent.support.tobytes()
         if key not in self._paired:
-            pairs = self.models.at(incumbent.w).pairs()
+            pairs = self.models.at(w).pairs()
             ceiling = incumbent.objective - self.tolerance
             fit = best_fit(self.problem, self.fits, pairs, ceiling, run)
             self._paired[key] = None if fit is None else self._at(fit.w, incumbent.iteration + 1)
         return self._paired[key]
+
+    def _exchange_pair(self, incumbent: Incumbent, run: Run) -> Incumbent:
+        """Exchange the two least missed columns for two that only pay together; if better."""
+        price, budget = self.problem.sparsity
+        n_movable = np.setdiff1d(incumbent.support, self.problem.keep).size
+        is_full = price == 0.0 and incumbent.n_nonzero == budget and n_movable >= 2
+        if not is_full or not self.problem.is_plain or run.seconds_left <= 0.0:
+            return incumbent
+        w = self.shrink(incumbent.w, budget - 2)
+        found = self._best_pair(incumbent, w, run)
+        return incumbent if found is None else self.settle(found, run)
 
     def _trial(self, incumbent: Incumbent, run: Run) -> Incumbent | None:
         """A single change that lowers the true objective though no model says so."""
@@ -309,6 +325,7 @@ class LocalSearch(Search):
             return self._kick_model(incumbent, run, rng, is_narrow)
         incumbent = self._kick_model(incumbent, run, rng, is_narrow)
         incumbent = self._kick_price(incumbent, run, rng, is_narrow)
+        incumbent = self._exchange_pair(incumbent, run)
         model = self.models.at(incumbent.w)
         best, fruitless, patience = incumbent, 0, model.patience(is_narrow)
         for _ in range(model.most_kicks):

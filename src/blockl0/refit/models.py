@@ -281,6 +281,8 @@ class QuadraticModel(Model):
         if self.best is not None:
             return None
         walks = IndependentWalks(self.search, run, rng, 0, Frontier())
+        # the first round is short, and among few columns
+        walks.n_rounds = 0 if is_narrow else 1
         return self._propose(walks.advance(self._settled(run)).w)
 
     def _propose(self, w: Floats) -> Proposal:
