@@ -93,7 +93,7 @@ def test_folds_and_the_path_are_tasks(model):
     plain = clone(model).set_params(random_state=0).fit(X, y)
     watched = clone(model).set_params(random_state=0).set_callbacks(recorder).fit(X, y)
     assert watched.best_index_ == plain.best_index_
-    n_folds = model.cv if model.rule == "one_se" else 0
+    n_folds = model.cv if model.rule == "paired_se" else 0
     assert recorder.count("begin", "fold") == recorder.count("end", "fold") == n_folds
     assert recorder.count("end", "path") == recorder.count("end", "fit") == 1
     assert recorder.scores[-1] == pytest.approx(plain.score(X, y))

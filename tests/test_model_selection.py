@@ -236,7 +236,7 @@ def test_scorers_with_and_without_weights():
     ).fit(X, y, weights)
     np.testing.assert_allclose(by_plain.cv_scores_, by_metric.cv_scores_)
     by_weight = L0RegressorCV(3, scoring=weighted, random_state=0).fit(X, y, weights)
-    by_default = L0RegressorCV(3, random_state=0).fit(X, y, weights)
+    by_default = L0RegressorCV(3, ridge=0.0, random_state=0).fit(X, y, weights)
     np.testing.assert_allclose(by_weight.cv_scores_, 2 * by_default.cv_scores_)
 
 

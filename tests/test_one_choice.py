@@ -60,14 +60,14 @@ def test_all_doors_choose_the_same_k_and_say_the_same_of_it(case):
     k = model.best_n_nonzero_coefs_
     point = page["points"][page["start"]]
     assert k == fit["choice"]["chosen"] == path["chosen"] == point["k"]
-    assert page["choices"]["one_se"] == page["start"]
+    assert page["choices"]["paired_se"] == page["start"]
     # the scores are the same numbers, too
     np.testing.assert_allclose([-p["cv"]["loss"] for p in page["points"]], model.mean_scores_, 1e-5)
     np.testing.assert_allclose([-p["cv_loss"] for p in path["points"]], model.mean_scores_, 1e-9)
     # chosen again: by the page, the command, the summary, and a model of that size alone
     shares = {page["features"][f]: s for f, s in zip(point["support"], point["again"], strict=True)}
     assert {row["name"]: row["again"] for row in fit["features"]} == pytest.approx(shares)
-    for est in (model, plain(k, random_state=seed, effort="fast").fit(X, y)):
+    for est in (model, plain(k, ridge=model.ridge_, random_state=seed, effort="fast").fit(X, y)):
         found = est.summary(X, y, n_half_samples=10).columns
         assert dict(zip(found["feature"], found["again"], strict=True)) == pytest.approx(shares)
     assert not any("separate" in str(p["cautions"]) for p in page["points"] if is_number)
@@ -79,12 +79,12 @@ def test_all_doors_choose_the_same_k_and_say_the_same_of_it(case):
 
 def test_one_standard_error_by_hand():
     X, y = diabetes()
-    model = L0RegressorCV(MOST, random_state=0).fit(X, y)
+    model = L0RegressorCV(MOST, rule="one_se", random_state=0).fit(X, y)
     best = int(np.argmax(model.mean_scores_))
     limit = model.mean_scores_[best] - model.se_scores_[best]
     assert model.best_index_ == np.flatnonzero(model.mean_scores_ >= limit)[0]
     # without a seed the folds are those of seed 0, so that two fits agree
-    again = L0RegressorCV(MOST).fit(X, y)
+    again = L0RegressorCV(MOST, rule="one_se").fit(X, y)
     np.testing.assert_allclose(again.cv_scores_, model.cv_scores_)
 
 
@@ -178,7 +178,7 @@ def test_perfect_separation_is_flagged_with_its_cure(tmp_path, monkeypatch):
 
 def test_scores_that_choose_are_those_that_are_kept():
     X, y = diabetes()
-    model = L0RegressorCV(MOST, random_state=0).fit(X, y)
+    model = L0RegressorCV(MOST, rule="one_se", random_state=0).fit(X, y)
     chosen, mean, error = choose_by_score(model.cv_scores_, model.path_.n_nonzero, "one_se")
     assert chosen == model.best_index_
     np.testing.assert_array_equal(mean, model.mean_scores_)

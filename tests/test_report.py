@@ -52,7 +52,7 @@ def fit_on(X, y, support):
 @pytest.fixture(scope="module")
 def report():
     X, y = make_data()
-    return make_report(X, y, feature_names=NAMES, target="yield")
+    return make_report(X, y, feature_names=NAMES, target="yield", ridge=0.0)
 
 
 def test_fit_and_drop_one_losses_are_those_of_least_squares(report):
@@ -154,8 +154,8 @@ def test_the_choices_are_those_of_their_rules(report):
     best = min(range(8), key=lambda i: cv[i]["loss"])
     limit = cv[best]["loss"] + cv[best]["loss_se"]
     assert data["choices"]["min"] == best
-    assert data["choices"]["one_se"] == data["start"]
-    assert data["start"] == min(i for i in range(8) if cv[i]["loss"] <= limit)
+    assert data["choices"]["paired_se"] == data["start"]
+    assert data["choices"]["one_se"] == min(i for i in range(8) if cv[i]["loss"] <= limit)
 
 
 def test_a_proven_point_is_the_best_of_all_subsets(report):
@@ -297,7 +297,7 @@ def test_a_perfect_fit_is_the_best_whatever_rounding_says():
     X, _ = make_data(6)
     y = X[:, 0] - X[:, 4]
     for rows in (X[:4], X):
-        data = make_report(rows, y[: len(rows)], n_nonzero_coefs=4, cv=2).to_dict()
+        data = make_report(rows, y[: len(rows)], n_nonzero_coefs=4, cv=2, ridge=0.0).to_dict()
         perfect = [point for point in data["points"] if point["explained"] == 1]  # to six digits
         assert perfect and all(p["certificate"]["kind"] in ("all", "optimal") for p in perfect)
     assert "any columns would fit" not in str(data["points"][2]["words"])
@@ -357,7 +357,7 @@ def test_kept_columns_sparse_data_and_no_folds():
     assert data["kept"] == [kept] and data["points"][0]["k"] == 1
     assert all(point["support"][-1] == kept for point in data["points"])
     assert all(point["drop"][-1] is None and point["cv"] is None for point in data["points"])
-    assert data["start"] == data["choices"]["bic"] and "one_se" not in data["choices"]
+    assert data["start"] == data["choices"]["bic"] and "paired_se" not in data["choices"]
     assert "kept" in made.to_html()
 
 

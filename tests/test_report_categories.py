@@ -24,7 +24,7 @@ def made(tmp_path_factory):
         patch.chdir(folder)
         table.to_csv("shops.csv", index=False)
         given = ["report", "shops.csv", "-t", "y", "--drop", "z", "--half-samples", "4"]
-        given += ["--folds", "3", "--out", "page.html", "--costs", "none"]
+        given += ["--folds", "3", "--out", "page.html", "--costs", "none", "--ridge", "0"]
         patch.setattr("sys.argv", ["blockl0", *given])
         document = answer(*given)
         return table, document, Path("page.html").read_text(encoding="utf-8"), folder

@@ -31,7 +31,7 @@ def report():
     return make_report(
         X, y, feature_names=HOSTILE, target=TARGET, cv=3, source="<i>here</i>.csv",
         fingerprint="sha256:<u>", notes=["<script>document.title = 'hit'</script>"],
-        command="blockl0 report '<i>'",
+        command="blockl0 report '<i>'", ridge=0.0,
     )  # fmt: skip
 
 
@@ -188,7 +188,7 @@ def test_links_buttons_and_pictures_move_it_too(report, browser, address):
     assert browser.text("size") == "2 of 8"
     browser.click("more")
     assert browser.text("size") == "3 of 8"
-    browser.run("document.querySelector('[data-rule=one_se]').click()")
+    browser.run("document.querySelector('[data-rule=paired_se]').click()")
     assert browser.text("size") == f"{data['points'][data['start']]['k']} of 8"
     click = "arguments[0].dispatchEvent(new MouseEvent('click', {bubbles: true}))"
     for picture in ("curve", "criteria", "lines", "map", "strip"):

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 CRITERIA = ("aic", "bic", "ebic", "gic")
-RULES = ("min", "one_se")
+PAIRED = "paired_se"
+"""The rule of `estimators.choice`."""
+RULES = ("min", "one_se", PAIRED)
+"""Rules that need folds."""
 PERFECT = 1e-14
 """Loss, as a share of the path's largest, below which a fit counts as perfect."""
 
@@ -84,7 +87,18 @@ def choose_by_score(
     Higher is better. Folds and points without a finite score are ignored. "one_se" takes the
     sparsest point whose mean is within one standard error of the best.
     """
-    check_choice("rule", rule, RULES)
+    check_choice("rule", rule, ("min", "one_se"))
+    mean, error = mean_scores(scores)
+    best = int(np.argmax(mean))
+    slack = error[best] if rule == "one_se" else 1e-12 * (1.0 + abs(mean[best]))
+    return _sparsest_of(mean >= mean[best] - slack, n_nonzero), mean, error
+
+
+def mean_scores(scores: Floats) -> tuple[Floats, Floats]:
+    """Return (means (p,), standard errors (p,)) of scores (folds, p), without those missing.
+
+    The mean of a point that fewer folds have scored than others is minus infinity.
+    """
     is_good = np.isfinite(scores)
     count = is_good.sum(axis=0)
     filled = np.where(is_good, scores, 0.0)
@@ -99,9 +113,7 @@ def choose_by_score(
             "no point of the path has a finite score in any fold; check `scoring`, and that every "
             "fold leaves enough samples of every class."
         )
-    best = int(np.argmax(mean))
-    slack = error[best] if rule == "one_se" else 1e-12 * (1.0 + abs(mean[best]))
-    return _sparsest_of(mean >= mean[best] - slack, n_nonzero), mean, error
+    return mean, error
 
 
 def readable_scores(model: Any) -> dict[str, tuple[Floats, Floats]]:

@@ -459,22 +459,26 @@ def check_names(data: CommandData, options: dict[str, Any]) -> None:
             DATA,
         )
     if options.get("proof") is not None:
-        _check_provable(data, bounds, bool(options.get("class_weight")))
+        _check_provable(data, bounds, options)
 
 
-def _check_provable(data: CommandData, bounds: Any, has_class_weights: bool) -> None:
+def _check_provable(data: CommandData, bounds: Any, options: dict[str, Any]) -> None:
     """Refuse a proof file before the fit if none can be written."""
+    ridge = options["ridge"]
+    is_open = ridge is None and data.is_classification
     ways = {
         "without --positive and --bounds": bounds is not None,
-        "without --class-weight": has_class_weights,
+        "without --class-weight": bool(options.get("class_weight")),
         "for one --target": len(data.table.targets) > 1,
         "with --levels separate": data.table.groups is not None,
+        "a --ridge that is a number": isinstance(ridge, str) or is_open,
     }
     need = [way for way, is_needed in ways.items() if is_needed]
     if need:
         raise Refused(
-            "--proof writes proofs about columns that are chosen one by one, so far; give it "
-            f"{', '.join(need)}. What fit says of the optimum holds without a file as well.",
+            "--proof writes proofs about columns that are chosen one by one, as they are given, so "
+            f"far; give it {', '.join(need)}. What fit says of the optimum holds without a file as "
+            "well.",
             DATA,
         )
 

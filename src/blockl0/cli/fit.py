@@ -88,6 +88,8 @@ def command(**options: Any) -> None:
         data = load(job, options)
         check_size(data, options["columns"])
         check_names(data, options)
+        if options["proof"] is not None and options["ridge"] is None:
+            options["ridge"] = 0.0  # a proof is about a ridge that is a number
         fitted = fit_model(job, data, options)
         rows = explain(job, data, fitted, options)
         result = _result(data, fitted, rows, options)
@@ -140,7 +142,7 @@ def fit_choosing(job: Job, data: Any, options: dict[str, Any]) -> Fitted:
     from blockl0.run import share_of_time, watching
 
     rule, folds = options["rule"], options["folds"]
-    by_folds = rule in ("min", "one_se")
+    by_folds = rule in shared.FOLD_RULES
     if by_folds:
         check_folds(data, folds)
     most = largest_size(job, data, options["max_k"])
@@ -191,6 +193,8 @@ def _is_short(first: Any, model: Any, options: dict[str, Any]) -> bool:
 
 
 def _choice(job: Job, model: Any) -> dict[str, Any]:
+    from blockl0.selection import readable_scores
+
     chosen, most = model.best_n_nonzero_coefs_, int(model.path_.n_nonzero_coefs[-1])
     is_cut = str(model.path_[-1].status) in ("interrupted", "time_limit")
     if chosen == most < model.result_.n_units and not is_cut:
@@ -202,6 +206,11 @@ def _choice(job: Job, model: Any) -> dict[str, Any]:
     }
     if hasattr(model, "mean_scores_"):
         choice |= {"mean_scores": model.mean_scores_.tolist(), "se": model.se_scores_.tolist()}
+        at = model.best_index_
+        choice["unseen"] = {
+            name: [float(mean[at]), float(error[at])]
+            for name, (mean, error) in readable_scores(model).items()
+        }
     else:
         choice["criterion"] = model.path_.criterion(model.rule).tolist()
     return choice
@@ -226,7 +235,7 @@ def _try_to_prove(job: Job, data: Any, fitted: Fitted, options: dict[str, Any]) 
         return
     chosen = fitted.model._plain()
     model = make_estimator(data, options, n_nonzero_coefs=budget_of(fitted.model))
-    model.set_params(alpha=chosen.alpha, costs=chosen.costs)
+    model.set_params(alpha=chosen.alpha, costs=chosen.costs, ridge=chosen.ridge)
     prepared = bind(model, data)
     problem = fitted.problem = prepared.problem
     fitted.has_bound = obstacle(problem) is None

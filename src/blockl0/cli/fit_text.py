@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from blockl0.cli import trust
+from blockl0.cli.options import FOLD_RULES
 from blockl0.cli.output import bullet, table
 from blockl0.text import count, short
 
@@ -36,7 +37,8 @@ def describe(data: Any, result: dict[str, Any], options: dict[str, Any]) -> list
     lines += ["", f"{k} of {n} columns chosen for {name} ({data.loss} loss{ridge}):", ""]
     lines += [_table_of(result), *_legend(result), ""]
     scores = result["scores"]
-    lines += [_score_line(scores), *_class_lines(scores), "", "Can it be trusted?"]
+    lines += [_score_line(scores), *_unseen_line(result), *_class_lines(scores)]
+    lines += ["", "Can it be trusted?"]
     said = [result["certificate"]["words"]]
     if k < n and result["features"] and "again" in result["features"][0]:
         said.append(trust.stability(result["features"], result["half_samples"]))
@@ -58,7 +60,7 @@ def describe(data: Any, result: dict[str, Any], options: dict[str, Any]) -> list
 def _charge_line(result: dict[str, Any], options: dict[str, Any]) -> str:
     """Say what categories pay for their coefficients, and how to avoid it."""
     rule = options.get("rule")
-    criterion = "BIC" if rule in (None, "min", "one_se") else rule.upper()
+    criterion = "BIC" if rule in (None, *FOLD_RULES) else rule.upper()
     return (
         f"Each coefficient of a category beyond its first is charged "
         f"{short(result['coefficient_price'])} of loss, the price of {criterion}, so that large "
@@ -85,6 +87,17 @@ def _score_line(scores: dict[str, Any]) -> str:
     return f"{line}."
 
 
+def _unseen_line(result: dict[str, Any]) -> list[str]:
+    """Write the score on held-out folds, if the size was chosen by them."""
+    unseen = (result["choice"] or {}).get("unseen")
+    if not unseen:
+        return []
+    name = "accuracy" if "accuracy" in unseen else "explained"
+    mean, error = unseen[name]
+    metric = "accuracy" if name == "accuracy" else result["scores"]["metric"]
+    return [f"{metric} on held-out folds {mean:.3g} \N{PLUS-MINUS SIGN} {error:.2g}."]
+
+
 def _class_lines(scores: dict[str, Any]) -> list[str]:
     """Format AUC, log loss and recalls on training and held-out rows."""
     rows = {"train": "on the rows of the fit", "test": "on the rows held out"}
@@ -109,7 +122,11 @@ def class_line(found: dict[str, Any]) -> str:
 
 def _choice_line(choice: dict[str, Any], options: dict[str, Any]) -> str:
     sizes = choice["n_nonzero_coefs"]
-    how = {"min": "best score", "one_se": "fewest within one standard error of the best score"}
+    how = {
+        "min": "best score",
+        "one_se": "fewest within one standard error of the best score",
+        "paired_se": "strongest ridge and fewest columns that predict as well as the best",
+    }
     rule = how.get(choice["rule"])
     by = f"{options['folds']}-fold cross-validation, {rule}" if rule else choice["rule"].upper()
     chosen = count(choice["chosen"], "column")

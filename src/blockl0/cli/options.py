@@ -10,7 +10,9 @@ import click
 
 Command = Callable[..., Any]
 
-RULES = ("one_se", "min", "aic", "bic", "ebic", "gic")
+FOLD_RULES = ("paired_se", "one_se", "min")
+"""Rules that need folds."""
+RULES = (*FOLD_RULES, "aic", "bic", "ebic", "gic")
 FILE = click.Path(dir_okay=False, path_type=Path)
 
 
@@ -301,10 +303,11 @@ choice_options = _all(
     click.option(
         "--rule",
         type=click.Choice(RULES),
-        default="one_se",
+        default="paired_se",
         show_default=True,
-        help="How the number of columns is chosen: the fewest within one standard error of the "
-        "best cross-validated loss (one_se), the best (min), or a criterion.",
+        help="How the number of columns is chosen: the fewest that predict held-out rows as well "
+        "as the best (paired_se), the fewest within one standard error of the best "
+        "cross-validated loss (one_se), the best (min), or a criterion.",
     ),
     click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True),
     click.option("--jobs", type=click.IntRange(min=1), help="Folds at a time.  [default: 1]"),

@@ -43,9 +43,8 @@ from blockl0.text import as_csv, count, short
 def command(**options: Any) -> None:
     """Find the best columns of DATA for every k, with the quality of each k.
 
-    The table shows the fit, BIC and, for the rules one_se and min, the accuracy or
-    explained share on held-out rows; a star marks the k that --rule chooses. Ctrl-C prints the path
-    so far.
+    The table shows the fit, BIC and, for rules with folds, the accuracy or explained share on
+    held-out rows; a star marks the k that --rule chooses. Ctrl-C prints the path so far.
     """
     with Job("path", options) as job:
         check_outputs(options, "csv", "html")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from blockl0.cli.data import COLUMNS, NUMBERS, CommandData, few_numbers_note, nothing_to_explain
+from blockl0.cli.options import FOLD_RULES
 from blockl0.cli.output import DATA, Job, Refused
 from blockl0.cli.progress import progress
 from blockl0.losses import get_loss
@@ -89,7 +90,7 @@ def load_in_parts(job: Job, options: dict[str, Any], why: str) -> Streamed:
         learned = learn(chunks, target=target, drop=drop, tell=tell, **given)
     job.notice(f"{source} is read in parts, since {why}.")
     _check_target(job, learned, options)
-    folds = options.get("folds", 1) if options.get("rule") in ("one_se", "min") else 1
+    folds = options.get("folds", 1) if options.get("rule") in FOLD_RULES else 1
     folds = 1 if options.get("columns") is not None else folds
     labels = partial(fold_labels, folds, seed=seed_of(options["seed"]))
     with job.timed("read"), progress("Reading, second pass", job.quiet) as shown:

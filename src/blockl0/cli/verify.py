@@ -123,6 +123,7 @@ def write_proof(job: Job, data: Any, model: Any, options: dict[str, Any]) -> Non
     from blockl0.run import watching
     from blockl0.solve import solve_problem
 
+    options = {**options, "ridge": model.ridge_}
     given = make_estimator(data, options, n_nonzero_coefs=budget_of(model))
     problem, seconds = bind(given, data).problem, options["time_limit"]
     work = WORK if seconds is None else float("inf")

@@ -9,6 +9,7 @@ from blockl0.estimators.docstrings import shares_entries
 from blockl0.estimators.linear_cv import L0LinearCV
 from blockl0.estimators.regressor import L0Regressor
 from blockl0.ridge import AUTO
+from blockl0.selection import PAIRED
 
 __all__ = ["L0ClassifierCV", "L0RegressorCV"]
 
@@ -37,10 +38,13 @@ class L0RegressorCV(L0LinearCV, L0Regressor):
         Higher is better. By default minus the mean loss on the fold. A callable gets an estimator,
         X as an array or sparse matrix, y, and weights if it takes `sample_weight` (with
         scikit-learn's metadata routing: if it has requested them).
-    rule : "one_se" (default), "min", "aic", "bic", "ebic" or "gic"
-        The fewest columns whose mean score is within one standard error of the best; or the best
-        mean score; or an information criterion of `Path.criterion`, without folds; sample weights
-        then count samples.
+    rule : "paired_se" (default), "one_se", "min", "aic", "bic", "ebic" or "gic"
+        "paired_se" compares models by the standard error of the difference of their scores, and
+        takes the strongest ridge (squared loss, `ridge="auto"`, no `scoring`) and the fewest columns
+        as good as the best, or none if the best is not clearly better than none. "one_se" takes the
+        fewest columns within one standard error of the best mean score, "min" the best mean score.
+        The others are information criteria of `Path.criterion`, without folds; sample weights then
+        count samples.
     effort : "fast" (default), "balanced", "thorough" or int
         Effort for every point of every path.
     time_limit : float, optional
@@ -98,7 +102,7 @@ class L0RegressorCV(L0LinearCV, L0Regressor):
         costs: Any = None,
         cv: Any = None,
         scoring: Any = None,
-        rule: str = "one_se",
+        rule: str = PAIRED,
         effort: str | int = "fast",
         time_limit: float | None = None,
         random_state: Any = None,
@@ -174,7 +178,7 @@ class L0ClassifierCV(L0LinearCV, L0Classifier):
         costs: Any = None,
         cv: Any = None,
         scoring: Any = None,
-        rule: str = "one_se",
+        rule: str = PAIRED,
         effort: str | int = "fast",
         time_limit: float | None = None,
         random_state: Any = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from inspect import signature
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from blockl0.errors import warn_caller
 from blockl0.estimators.callbacks import FitTask
+from blockl0.estimators.choice import refit
 from blockl0.estimators.class_scores import auc, lone_rows
 from blockl0.estimators.data import Data, columns_of
 from blockl0.path import Path
@@ -55,10 +56,21 @@ class FittedPath(NamedTuple):
 
     prepared: Prepared
     path: Path
+    shrunk: Sequence[Floats] | None = None
+
+    @property
+    def coefs(self) -> Sequence[Floats]:
+        """The coefficients at every point: of the path, or with another ridge on its supports."""
+        return [result.coef for result in self.path] if self.shrunk is None else self.shrunk
+
+    def with_ridges(self, ridges: Sequence[float]) -> list[FittedPath]:
+        """Return the path itself, and its supports re-fitted with each ridge."""
+        found = refit(self.prepared, self.path.supports, ridges)
+        return [self, *(FittedPath(prepared, self.path, coefs) for prepared, coefs in found)]
 
     def predictors(self, X: Any) -> list[Floats]:
         """Compute the linear predictor at every point, each (m,), or (m, n_classes)."""
-        return [self.predictor(X, result.coef) for result in self.path]
+        return [self.predictor(X, coef) for coef in self.coefs]
 
     def predictor(self, X: Any, coef: Floats) -> Floats:
         """Compute the linear predictor from coefficients of the problem."""
@@ -68,7 +80,7 @@ class FittedPath(NamedTuple):
 
     def losses(self, data: Data) -> Floats:
         """Compute the mean loss at every point, (p,)."""
-        return np.array([self.loss_of(result.coef, data) for result in self.path])
+        return np.array([self.loss_of(coef, data) for coef in self.coefs])
 
     def accuracies(self, data: Data) -> Floats:
         """Compute the accuracy at every point, (p,); NaN for numbers."""
@@ -297,27 +309,46 @@ def fit_fold(
 class FoldScores(NamedTuple):
     """Scores of a fold at every point of the path fitted without it, (p,); NaN if missing.
 
-    `null` is the score of the intercept alone, for the estimator's own scores.
+    `null` is the score of the intercept alone, for the estimator's own scores. `by_ridge` holds the
+    scores with every ridge, (ridges, p), of which `scores` are number `ridge`.
     """
 
     scores: Floats
     accuracies: Floats
     aucs: Floats
     null: float
+    by_ridge: Floats
+    ridge: int = 0
 
 
-def judge_fold(est: Any, fitted: FittedPath | None, fold: Data, n_points: int) -> FoldScores:
-    """Score a fold by minus the mean loss, with class weights, by accuracy and by AUC."""
+def judge_fold(
+    est: Any, fitted: FittedPath | None, fold: Data, n_points: int, ridges: Sequence[float] = ()
+) -> FoldScores:
+    """Score a fold by minus the mean loss, with class weights, by accuracy and by AUC.
+
+    Scores with other ridges are those of the same supports, re-fitted.
+    """
+    unknown = np.full(n_points, np.nan)
     if fitted is None:
-        nothing = np.full(n_points, np.nan)
-        return FoldScores(nothing, nothing, nothing, float("nan"))
+        missing = np.tile(unknown, (1 + len(ridges), 1))
+        return FoldScores(unknown, unknown, unknown, float("nan"), missing)
     weighted = fold._replace(weights=est._weigh_classes(fold.y, fold.weights))
+    paths = fitted.with_ridges(ridges)
+    by_ridge = np.array([_filled(-path.losses(weighted), n_points) for path in paths])
     return FoldScores(
-        _filled(-fitted.losses(weighted), n_points),
+        by_ridge[0],
         _filled(fitted.accuracies(fold), n_points),
         _filled(fitted.aucs(fold), n_points),
         -fitted.null_loss(weighted),
+        by_ridge,
     )
+
+
+def stacked(found: list[FoldScores], n_points: int) -> Floats:
+    """Collect the scores of folds with every ridge, (folds, ridges, p)."""
+    if not found:
+        return np.empty((0, 1, n_points))
+    return np.array([fold.by_ridge for fold in found])
 
 
 def score_fold(
@@ -328,6 +359,7 @@ def score_fold(
     seed: int,
     task: FitTask,
     factors: Factors | None = None,
+    ridges: Sequence[float] = (),
 ) -> FoldScores:
     """Compute the scores of a fold at every point of the path fitted without it."""
     if task.is_heard and data.y is not None:
@@ -336,11 +368,14 @@ def score_fold(
         task.data = {"X": rest.X, "y": est._labels(rest.y), "metadata": weights}
     task.begin()
     fitted, fold = fit_fold(est, data, split, points, seed, factors)
-    scores = judge_fold(est, fitted, fold, len(points))
+    scores = judge_fold(est, fitted, fold, len(points), ridges)
     if fitted is not None and est.scoring is not None:
-        found = _filled(_scorer_scores(est, fitted, fold), len(points))
-        nothing = np.full(len(points), np.nan)
-        scores = FoldScores(found, nothing, nothing, float("nan"))
+        by_ridge = np.array([
+            _filled(_scorer_scores(est, path, fold), len(points))
+            for path in fitted.with_ridges(ridges)
+        ])  # fmt: skip
+        unknown = np.full(len(points), np.nan)
+        scores = FoldScores(by_ridge[0], unknown, unknown, float("nan"), by_ridge)
     task.end()
     return scores
 
@@ -354,9 +389,7 @@ def _filled(values: Floats, size: int) -> Floats:
 
 def _scorer_scores(est: Any, fitted: FittedPath, fold: Data) -> Floats:
     """Apply a scorer to the estimators at the points of a path."""
-    return np.array(
-        [_call_scorer(est, fitted.prepared, result.coef, fold) for result in fitted.path]
-    )
+    return np.array([_call_scorer(est, fitted.prepared, coef, fold) for coef in fitted.coefs])
 
 
 def _call_scorer(est: Any, prepared: Prepared, coef: Floats, fold: Data) -> float:

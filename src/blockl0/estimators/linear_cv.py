@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -24,6 +25,7 @@ from sklearn.utils.metadata_routing import (
 from blockl0.blas import one_blas_thread
 from blockl0.errors import warn_caller
 from blockl0.estimators.callbacks import FitTask, fit_task, with_callbacks
+from blockl0.estimators.choice import RIDGES, Comparison, choose_ridge, choose_size, ridge_of
 from blockl0.estimators.classifier import L0Classifier
 from blockl0.estimators.coefficient_costs import (
     BY_COEFFICIENTS,
@@ -41,6 +43,7 @@ from blockl0.estimators.folds import (
     make_splits,
     moment_splits,
     score_fold,
+    stacked,
     takes_weights,
     warn_of_folds,
 )
@@ -56,7 +59,16 @@ from blockl0.problem.problem import Problem
 from blockl0.problem.sparsity import Sparsity
 from blockl0.refit.local_search import FEW_ABOVE
 from blockl0.result import Status
-from blockl0.selection import CRITERIA, RULES, best_point, can_judge, choose_by_score
+from blockl0.ridge import AUTO, Ridge, read_ridge
+from blockl0.selection import (
+    CRITERIA,
+    PAIRED,
+    RULES,
+    best_point,
+    can_judge,
+    choose_by_score,
+    mean_scores,
+)
 from blockl0.solve import solve_problem, with_left_out
 from blockl0.units import COLUMNS
 from blockl0.validate import check_choice, check_path
@@ -67,7 +79,7 @@ DEFAULT_LARGEST = 20
 """Default largest budget of a path."""
 CV_ATTRIBUTES = (
     "cv_scores_", "mean_scores_", "se_scores_", "best_score_", "cv_null_scores_", "cv_accuracies_",
-    "cv_aucs_", "guess_accuracy_", "n_passes_",
+    "cv_aucs_", "guess_accuracy_", "n_passes_", "ridge_",
 )  # fmt: skip
 """Attributes of folds; removed by rules without folds."""
 COMPLETE = (Status.CONVERGED, Status.OPTIMAL)
@@ -165,7 +177,7 @@ class L0LinearCV(L0Linear):
         labels = self._labels(data.y)
         with fit_task(self, data.X, labels, data.weights, len(splits) + 1) as task:
             prepared, path, folds, final = self._fit_all(data, splits, points, seed, task, known)
-            self._choose(path, prepared, folds, points)
+            self._choose(path, prepared, folds, points, data)
             self._keep_readable(data, folds)
             final.end({})
         self._warn_of_constants(prepared)
@@ -200,7 +212,7 @@ class L0LinearCV(L0Linear):
     ) -> tuple[Prepared, Path, FoldScores, FitTask]:
         """Fit the path on all rows and score all folds; with X in blocks in shared passes."""
         if known is not None:
-            path = known[1]
+            prepared, path = known
             points = list(zip(path.alphas.tolist(), path.n_nonzero_coefs.tolist(), strict=True))
         elif self.costs_ is not None or not isinstance(data.X, Blocks):
             prepared = self._prepare(data, None, self.alpha or 0.0)
@@ -215,9 +227,36 @@ class L0LinearCV(L0Linear):
             return prepared, path, self._gather(found, points), whole
         jobs = self._fold_jobs(data, splits, points, seed, task)
         folds = self._gather(each_fold(score_fold, jobs, self.n_jobs), points)
+        if self.rule == PAIRED:
+            prepared, folds = self._shrink(data, prepared, folds, points)
+            known = None if folds.ridge else known  # of the problem without a ridge
         whole = task.part("path", len(splits)).begin()
         prepared, path = known or (prepared, self._path_of(prepared, points, seed))
         return prepared, path, folds, whole
+
+    def _shrink(
+        self, data: Data, prepared: Prepared, folds: FoldScores, points: Any
+    ) -> tuple[Prepared, FoldScores]:
+        """Choose the ridge by the folds; return the problem and the scores with it."""
+        at = choose_ridge(Comparison(folds.by_ridge), self._has_null(data, points))
+        if at:
+            self.ridge_ = ridge_of(at, prepared)
+            prepared = self._prepare(data, None, self.alpha or 0.0)
+        return prepared, folds._replace(scores=folds.by_ridge[:, at], ridge=at)
+
+    def _ridges(self, data: Data) -> Sequence[float]:
+        """Return the ridges to compare beside the estimator's own, for each row."""
+        is_open = isinstance(self.ridge, str) and self.ridge == AUTO
+        is_known = self._fact("is_quadratic") and self.scoring is None
+        return RIDGES if is_open and is_known and not isinstance(data.X, Blocks) else ()
+
+    def _has_null(self, data: Data, points: Any) -> bool:
+        """Check if the path begins with the kept columns alone."""
+        return points[0][1] == self._n_kept(data.X.shape[1])
+
+    def _ridge(self) -> Ridge:
+        """Return the ridge that was chosen, or the one given."""
+        return read_ridge(self.ridge_) if hasattr(self, "ridge_") else super()._ridge()
 
     def _whole_path(
         self, data: Data, points: Any, seed: int, task: FitTask
@@ -231,8 +270,9 @@ class L0LinearCV(L0Linear):
     ) -> list[Any]:
         """Return the arguments of `score_fold` for every fold."""
         factors = fold_factors(self, data, splits)
+        ridges = self._ridges(data) if self.rule == PAIRED else ()
         return [
-            (self, data, split, points, seed, task.part("fold", i), factors[i])
+            (self, data, split, points, seed, task.part("fold", i), factors[i], ridges)
             for i, split in enumerate(splits)
         ]
 
@@ -244,14 +284,17 @@ class L0LinearCV(L0Linear):
             np.array([fold.accuracies for fold in found]).reshape(shape),
             np.array([fold.aucs for fold in found]).reshape(shape),
             np.array([fold.null for fold in found]),  # type: ignore[arg-type]
+            stacked(found, len(points)),
         )
 
-    def _choose(self, path: Path, prepared: Prepared, folds: FoldScores, points: Any) -> None:
+    def _choose(
+        self, path: Path, prepared: Prepared, folds: FoldScores, points: Any, data: Data
+    ) -> None:
         """Choose the point by the rule."""
         if self.rule in RULES:
             found = folds.scores[:, : len(path)]
-            sizes = path.n_nonzero if self.costs_ is None else path.n_coefficients
-            chosen, mean, error = choose_by_score(found, sizes, self.rule)
+            mean, error = mean_scores(found)
+            chosen = self._choose_point(path, folds, data, points)
             warn_of_folds(found, points[: len(path)])
             self.cv_scores_, self.mean_scores_, self.se_scores_ = found, mean, error
             self.best_score_ = float(mean[chosen])
@@ -270,6 +313,15 @@ class L0LinearCV(L0Linear):
                 ConvergenceWarning,
             )
         self._keep_path(path, prepared, chosen)
+
+    def _choose_point(self, path: Path, folds: FoldScores, data: Data, points: Any) -> int:
+        """Choose the point by the scores of the folds."""
+        sizes = path.n_nonzero if self.costs_ is None else path.n_coefficients
+        found = folds.scores[:, : len(path)]
+        if self.rule != PAIRED:
+            return choose_by_score(found, sizes, self.rule)[0]
+        comparison = Comparison(folds.by_ridge[:, :, : len(path)])
+        return choose_size(comparison, folds.ridge, sizes, self._has_null(data, points))
 
     def _keep_readable(self, data: Data, folds: FoldScores) -> None:
         """Store readable results: standard deviations, and the estimator's own scores."""
@@ -392,4 +444,5 @@ class L0LinearCV(L0Linear):
         common["costs"] = None
         if budget is None and self.costs_ is not None:
             common |= {"alpha": self._price_at(common["n_nonzero_coefs"]), "costs": self.costs_}
+        common["ridge"] = getattr(self, "ridge_", self.ridge)
         return kind(**common)

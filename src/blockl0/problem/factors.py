@@ -147,8 +147,7 @@ class FactoredRows(Factored):
 
     def scaled(self, scale: Floats) -> FactoredRows:
         """Return X diag(scale), centred alike; exact for powers of two."""
-        other = copy(self)
-        other.X = self.X * scale
+        other: Any = super().scaled(scale)
         other.means, other.rests = self.means * scale, self.rests * scale
         return other
 

@@ -12,6 +12,7 @@ The search runs there; the returned values are computed from the data again, coe
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -175,6 +176,13 @@ class Factored(Dense):
         super().__init__(R)
         self.total = total
         self.rounding = rounding * max(1.0, (n_rows + 16.0) / (R.shape[0] + 16.0))
+
+    def scaled(self, scale: Floats) -> Factored:
+        """Return R diag(scale), which stands for the same rows; exact for powers of two."""
+        other: Any = copy(self)
+        vars(other).pop("_squares", None)  # computed for the columns as they were
+        other.X = self.X * scale
+        return other
 
 
 def is_tall(design: Design) -> bool:

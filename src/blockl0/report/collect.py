@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from blockl0.blas import one_blas_thread
+from blockl0.estimators.choice import ridge_of
 from blockl0.estimators.class_scores import recalls
 from blockl0.estimators.coefficient_costs import charge_of
 from blockl0.estimators.explain import drop_one
@@ -36,7 +37,7 @@ from blockl0.report.listed import Listed, listed
 from blockl0.report.plain import clean, compact, ratio
 from blockl0.ridge import AUTO, read_ridge
 from blockl0.run import Timer, limited_by, share_of_time
-from blockl0.selection import CRITERIA, best_point, choose_by_score
+from blockl0.selection import CRITERIA, PAIRED, best_point, choose_by_score
 from blockl0.text import listing
 from blockl0.validate import (
     as_numeric,
@@ -191,6 +192,10 @@ def make_report(
             model = task.fit()
         with share_of_time(1 + (n_halves + 1) / max(len(splits), 1)):
             folds = cross_validate(task, model, splits, n_jobs, lambda i, text: tell(1 + i, text))
+            if folds.ridge:
+                prepared = model._problem_for(task.data(model))
+                task = replace(task, ridge=ridge_of(folds.ridge, prepared))
+                model = task.fit()
         with share_of_time(1 + 1 / max(n_halves, 1)):
             n_before = 1 + len(splits)
             again = task.again(model, n_halves, n_jobs, lambda i, text: tell(n_before + i, text))
@@ -199,7 +204,7 @@ def make_report(
         points = _points(facts)
         tell(n_paths + 1, "proofs")
         choices = _choices(facts)
-        start = choices.get("one_se", choices["bic"])
+        start = choices.get(PAIRED, choices["bic"])
         proofs = proof.prove(facts.prepared.problem, model.path_, start)
     data = _assemble(facts, points, choices, start, proofs)
     data["recipes"] = recipes.recipes(facts, source, command, notes, time_limit=share)
@@ -446,8 +451,9 @@ def _choices(facts: Facts) -> dict[str, int]:
     path, choices = facts.model.path_, {}
     sizes = path.n_nonzero if facts.model.costs_ is None else path.n_coefficients
     if facts.folds.n_scored:
+        choices[PAIRED] = facts.folds.choose(sizes)
         for rule in ("one_se", "min"):
-            choices[rule] = choose_by_score(-facts.folds.losses, sizes, rule)[0]
+            choices[rule] = choose_by_score(-facts.folds.losses[:, : len(path)], sizes, rule)[0]
     return choices | {name: best_point(name, path) for name in CRITERIA}
 
 

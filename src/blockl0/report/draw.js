@@ -172,14 +172,12 @@ function drawCurve(box, data, now) {
   shown(train).forEach((v, i) => v !== null && data.points.length <= 30 && frame.mark(i, v, 'square', { class: 'dot', fill: 'var(--grey)' }));
   frame.line(shown(mean), { class: 'series', style: stroke('blue') });
   shown(mean).forEach((v, i) => v !== null && frame.mark(i, v, 'circle', { class: 'dot', fill: 'var(--blue)' }));
-  const best = data.choices.min, chosen = data.choices.one_se;
-  if (best !== undefined) {
-    const limit = frame.y(mean[best] - error[best]);
-    frame.svg.append(make('line', { class: 'rule-line', x1: frame.left, x2: frame.width - frame.right, y1: limit, y2: limit }));
+  const chosen = data.choices.paired_se;
+  if (chosen !== undefined) {
     frame.svg.append(make('circle', { class: 'ring', cx: frame.x(chosen), cy: frame.y(mean[chosen]), r: 8 }));
     const side = frame.x(chosen) > frame.width - 130 ? -1 : 1;
     frame.svg.append(make('text', { class: 'strong halo', x: frame.x(chosen) + 13 * side, y: frame.y(mean[chosen]) + 20,
-      'text-anchor': side > 0 ? 'start' : 'end' }, `one-SE choice: ${data.points[chosen].k}`));
+      'text-anchor': side > 0 ? 'start' : 'end' }, `chosen: ${data.points[chosen].k}`));
   }
   legend(frame, [['unseen rows', sample('blue', '', 'circle')], ['fitted rows', sample('grey', '5 4', 'square')]]);
   const accuracy = p => (data.classes ? `\ncorrect: ${number(p.cv ? p.cv.accuracy : null, 3)} of unseen, ${number(p.accuracy, 3)} of fitted rows` : '');

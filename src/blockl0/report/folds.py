@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from blockl0.estimators.choice import Comparison, choose_ridge, choose_size
 from blockl0.estimators.cv import L0ClassifierCV, L0RegressorCV
 from blockl0.estimators.data import Data
 from blockl0.estimators.folds import (
@@ -21,6 +22,7 @@ from blockl0.estimators.folds import (
     fold_factors,
     judge_fold,
     make_splits,
+    stacked,
 )
 from blockl0.estimators.half_samples import ChosenAgain, chosen_again
 from blockl0.estimators.linear import seed_of
@@ -111,6 +113,14 @@ class Folds:
     accuracies: Floats
     aucs: Floats
     nulls: Floats
+    by_ridge: Floats
+    ridge: int
+    has_null: bool
+
+    def choose(self, sizes: NDArray[np.int64]) -> int:
+        """Choose a point by the rule "paired_se", the path having so many columns."""
+        comparison = Comparison(self.by_ridge[:, :, : sizes.size])
+        return choose_size(comparison, self.ridge, sizes, self.has_null)
 
     @property
     def n_scored(self) -> int:
@@ -159,8 +169,9 @@ def cross_validate(
     path = model.path_
     points = list(zip(path.alphas.tolist(), path.n_nonzero_coefs.tolist(), strict=True))
     factors = fold_factors(model, data, splits)
+    ridges = model._ridges(data)
     jobs = [
-        (model, data, split, points, seed, part)
+        (model, data, split, points, seed, part, ridges)
         for split, part in zip(splits, factors, strict=True)
     ]
     found: list[FoldScores] = []
@@ -172,16 +183,21 @@ def cross_validate(
     else:
         tell(0, f"{len(splits)} folds")
         found = each_fold(_score_fold, jobs, n_jobs)
+    by_ridge = stacked(found, n_points)
+    has_null = model._has_null(data, points)
+    is_scored = bool(np.isfinite(by_ridge).any())
+    ridge = choose_ridge(Comparison(by_ridge), has_null) if is_scored else 0
     return Folds(
-        -np.array([fold.scores for fold in found]).reshape(-1, n_points),
+        -by_ridge[:, ridge],
         np.array([fold.accuracies for fold in found]).reshape(-1, n_points),
         np.array([fold.aucs for fold in found]).reshape(-1, n_points),
         -np.array([fold.null for fold in found]),
-    )
+        by_ridge, ridge, has_null,
+    )  # fmt: skip
 
 
 def _score_fold(
-    model: Any, data: Data, split: Split, points: Any, seed: int, factors: Any
+    model: Any, data: Data, split: Split, points: Any, seed: int, factors: Any, ridges: Any
 ) -> FoldScores:
     fitted, fold = fit_fold(model, data, split, points, seed, factors)
-    return judge_fold(model, fitted, fold, len(points))
+    return judge_fold(model, fitted, fold, len(points), ridges)

@@ -20,7 +20,7 @@ POLICY = (
     "form-action 'none'; script-src 'sha256-{}'"
 )
 """Only the page's own script may run: text from the data could not, even if it were not escaped."""
-RULES = {"one_se": "one SE", "min": "best CV"}
+RULES = {"paired_se": "chosen", "one_se": "one SE", "min": "best CV"}
 CHARGED = (
     " For the choice, every coefficient of a category beyond its first is charged BIC's price, so "
     "that large categories are not chosen for their size."
@@ -199,7 +199,7 @@ def _captions(data: dict[str, Any]) -> dict[str, str]:
         curve = (
             f"Solid: rows not seen in fitting, the mean of {folds} folds, with a band of one "
             "standard error. Dashed: the rows of the fit, which always improves. The ring is the "
-            "fewest columns above the level line, which is one standard error below the best."
+            "number that is chosen: the fewest columns that predict as well as the best."
         )
     return {
         "legend": escape(legend),

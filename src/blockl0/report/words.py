@@ -26,6 +26,7 @@ UNSTEADY = 8
 OVERFIT = 0.1
 """Overfitting of this share, if beyond two standard errors, is mentioned."""
 RULES = {
+    "paired_se": "fewest columns that predict as well as the best",
     "one_se": "one-standard-error rule",
     "min": "best cross-validated loss",
     "aic": "AIC",
@@ -192,23 +193,23 @@ def _why(data: dict[str, Any]) -> str:
     """Explain the initial position of the slider."""
     choices, points = data["choices"], data["points"]
     k = points[data["start"]]["k"]
-    if k == 0 and "one_se" in choices:
+    if k == 0 and "paired_se" in choices:
         return (
             "The page opens at 0 columns: no number of columns predicts rows not seen in fitting "
             "clearly better than none."
         )
-    if "one_se" not in choices:
+    if "paired_se" not in choices:
         return f"The page opens at {count(k, 'column')}, the choice of BIC."
     best = points[choices["min"]]["k"]
     if best == k:
         return (
-            f"The page opens at {count(k, 'column')}: the best cross-validated loss, and no "
-            "smaller number comes within one standard error of it."
+            f"The page opens at {count(k, 'column')}: the best cross-validated loss, and every "
+            "smaller number predicts worse, row by row."
         )
     return (
-        f"The page opens at {count(k, 'column')}: the fewest whose cross-validated loss is within "
-        f"one standard error of the best, which {count(best, 'column')} reach. More are not "
-        "clearly better."
+        f"The page opens at {count(k, 'column')}: the fewest that predict, row by row, as well as "
+        f"the best cross-validated loss, which {count(best, 'column')} reach. More are not clearly "
+        "better."
     )
 
 
