@@ -75,7 +75,7 @@ def test_an_unknown_unit_is_named_and_no_identifier(read):
 
 def test_identifiers_come_with_the_option_that_keeps_them(read):
     notes = " ".join(read([f"P-{i}" for i in range(M)]).notes)
-    assert "1 column (x) with another value in every row left out, as identifiers." in notes
+    assert "Left out as identifiers, with a different value in every row: x." in notes
     asked = " ".join(read([f"P-{i}" for i in range(M)], as_category=["x"]).notes)
     assert "x (40 values) (--max-levels 40 makes columns of them)" in asked
     table = read([f"P-{i}" for i in range(M)], as_category=["x"], max_levels=40)
@@ -84,7 +84,7 @@ def test_identifiers_come_with_the_option_that_keeps_them(read):
 
 def test_whole_numbers_too_long_for_floats_are_codes_and_not_constant(read):
     table = read([str(12345678901234567000 + i) for i in range(M)])
-    said = "1 column (x) of whole numbers with 16 digits or more left out, as identifiers"
+    said = "Left out as identifiers, whole numbers of 16 digits or more: x"
     assert said in " ".join(table.notes)
 
 

@@ -171,7 +171,7 @@ def test_perfect_separation_is_flagged_with_its_cure(tmp_path, monkeypatch):
     assert "separate the classes" in json.dumps(page["points"][1]["cautions"])
     assert page["points"][0]["cautions"] == []
     model = L0Classifier(1, ridge=1e-3, random_state=0).fit(X, y)
-    assert "ridge of standardized:1.0 steadies" in str(model.summary(X, y)).replace("\n", " ")
+    assert "ridge of standardized:1.0 stabilizes" in str(model.summary(X, y)).replace("\n", " ")
     noisy = np.where(X["a"] + rng.standard_normal(60) > 0, "yes", "no")
     assert model.fit(X, noisy).summary(X, noisy).cautions == ()
 

@@ -131,7 +131,7 @@ def test_missing_values_are_refused_or_filled(frame):
         missing = table.feature_names.index("city=(missing)")
         assert table.X[:, missing].tolist() == [float(i == 7) for i in range(40)]
         assert f"filled by the {impute} of the column: a (2 rows)." in notes_of(table)
-        assert "a value of their own, '(missing)': city (1 row)." in notes_of(table)
+        assert "a level of its own, '(missing)': city (1 row)." in notes_of(table)
     table = read_table(frame, target="y", text="one-hot", impute="drop-rows")
     said = "3 rows with missing values left out: a (2 rows), city (1 row)."
     assert table.X.shape[0] == 37 and said in notes_of(table)
@@ -318,7 +318,7 @@ def test_texts_that_are_no_categories_are_left_out(frame):
     apart = read_table(frame, target="y", levels="separate")
     assert "columns of 0 and 1: city (3 values), short (30 values)." in notes_of(apart)
     assert "1 column (remark) of free text left out." in notes_of(table)
-    assert "1 column (name) with another value in every row left out, as" in notes_of(table)
+    assert "Left out as identifiers, with a different value in every row: name" in notes_of(table)
     assert "too many different values left out: town (50 values) (--max-levels 50 makes" in (
         notes_of(table)
     )
@@ -338,10 +338,14 @@ def test_numbers_that_may_be_codes_are_told_with_both_options(frame):
     frame = frame.assign(shop=np.arange(40) % 4 + 1, sample_id=1000 + 7 * np.arange(40))
     table = read_table(frame, target="y")
     numbered = read_table(frame.rename(columns={"sample_id": "rowid"}), target="y")
-    assert "(rowid) with another value in every row left out, as" in notes_of(numbered)
+    assert "Left out as identifiers, with a different value in every row: rowid" in notes_of(
+        numbered
+    )
     assert "taken as numbers: b (5 values), shop (4 values)." in notes_of(table)
     assert "--as-category b makes a category of them" in notes_of(table)
-    assert "(sample_id) with another value in every row left out, as" in notes_of(table)
+    assert "Left out as identifiers, with a different value in every row: sample_id" in notes_of(
+        table
+    )
     assert "sample_id" not in table.feature_names
     both = read_table(
         frame, target="y", as_category=["shop"], as_number=["b", "sample_id"], dates="days"

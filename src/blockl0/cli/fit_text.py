@@ -201,7 +201,7 @@ def _legend(result: dict[str, Any]) -> list[str]:
     lines, classes = [], result["classes"]
     if classes is not None and len(classes) == 2:
         lines.append(
-            f"  A positive coefficient speaks for {classes[1]}, a negative one for {classes[0]}."
+            f"  A positive coefficient makes {classes[1]} more likely, a negative one {classes[0]}."
         )
     if result["features"] and "drop_one" in result["features"][0]:
         if _has_effects(result):

@@ -120,7 +120,7 @@ format_options = _all(
         type=click.Choice(["csv", "excel", "parquet", "libsvm", "npz", "mat"]),
         help="Of the data, where the name does not tell.",
     ),
-    click.option("--na", multiple=True, metavar="TEXT", help="Stands for a missing value, too."),
+    click.option("--na", multiple=True, metavar="TEXT", help="Also treat TEXT as missing."),
     click.option(
         "--header",
         type=click.Choice(["auto", "yes", "no"]),
@@ -133,9 +133,11 @@ format_options = _all(
         type=click.Choice(["auto", "point", "comma"]),
         default="auto",
         show_default=True,
-        help="What begins the decimals of numbers in a text.",
+        help="Decimal separator of numbers stored as text.",
     ),
-    click.option("--sheet", metavar="NAME|NUMBER", help="Of an Excel file.  [default: the first]"),
+    click.option(
+        "--sheet", metavar="NAME|NUMBER", help="Excel sheet to read.  [default: the first]"
+    ),
     click.option(
         "--delimiter",
         metavar="NAME|LETTER",
@@ -254,7 +256,7 @@ gap_option = click.option(
     type=Share(),
     default=0.0,
     metavar="SHARE",
-    help="Be content when no choice can be better by more than this share, as 1%.",
+    help="Stop once no other choice can be better by more than this (e.g. 1%).",
 )
 test_option = click.option(
     "--test",
@@ -310,7 +312,11 @@ choice_options = _all(
         "cross-validated loss (one_se), the best (min), or a criterion.",
     ),
     click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True),
-    click.option("--jobs", type=click.IntRange(min=1), help="Folds at a time.  [default: 1]"),
+    click.option(
+        "--jobs",
+        type=click.IntRange(min=1),
+        help="Number of folds to run in parallel.  [default: 1]",
+    ),
 )
 halves_option = click.option(
     "--half-samples",

@@ -28,7 +28,7 @@ def command(**options: Any) -> None:
     """Predict the rows of DATA by a MODEL that `fit --out` has saved.
 
     The columns of the model are found by name and prepared as they were for the fit; others are
-    ignored. Where DATA holds the target as well, the score is told. Standard output is CSV, one
+    ignored. If DATA contains the target, the score is reported. Standard output is CSV, one
     line for each row.
     """
     with Job("predict", options) as job:

@@ -23,7 +23,9 @@ from blockl0.cli.output import Job, check_outputs
 @shared.costs_option
 @shared.class_weight_option
 @click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True)
-@click.option("--jobs", type=click.IntRange(min=1), help="Folds at a time.  [default: 1]")
+@click.option(
+    "--jobs", type=click.IntRange(min=1), help="Number of folds to run in parallel.  [default: 1]"
+)
 @shared.halves_option
 @shared.seed_option
 @shared.out_option("The page.", default=Path("report.html"), show_default=True)

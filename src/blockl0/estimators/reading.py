@@ -56,7 +56,7 @@ class Opposed(NamedTuple):
         text = (
             f" are correlated ({self.correlation:.2f}) and their effects nearly cancel: {one:.3g} "
             f"and {other:.3g} per standard deviation, {self.together:.3g} together. Their sizes "
-            "hang on each other; read them as a pair, or steady them with a ridge."
+            "depend on each other: interpret them as a pair, or stabilize them with a ridge."
         )
         return [[names[self.first]], " and ", [names[self.second]], text]
 
@@ -213,6 +213,6 @@ def separation(accuracy: float, ridge: Ridge) -> str | None:
     larger = Ridge(max(FOR_LABELS, 10.0 * ridge.value) if ridge.per_spread else FOR_LABELS, True)
     return (
         f"The chosen columns separate the classes without an error on the rows of the fit: {held}, "
-        f"and their size says little. A ridge of {larger.given} steadies them and the choice; "
-        "judge by rows that were not seen."
+        f"and their size says little. A ridge of {larger.given} stabilizes them and the choice; "
+        "judge by held-out rows."
     )

@@ -146,7 +146,7 @@ def make_report(
         Seconds for all of it: the path, each fold, each half-sample and the proofs get equal
         shares.
     n_jobs : int, optional
-        Folds at a time.
+        Number of folds to run in parallel.
     half_samples : int, optional
         Halves of the rows on which the choice is repeated, as by `summary`: 10 by default, none of
         more than 20 million entries.

@@ -191,13 +191,13 @@ def _captions(data: dict[str, Any]) -> dict[str, str]:
     if halves:
         legend += (
             f" “Chosen again”: how many of {halves} half-samples take the column at the same size. "
-            "A half-sample is one half of the rows, drawn at random, and the other half is one, "
-            "too; it measures stability, and is not a probability."
+            "Each random split of the rows gives two half-samples. The share measures stability; "
+            "it is not a probability."
         )
         weak += " A thin pale one: no more than half of the half-samples agree."
     if folds:
         curve = (
-            f"Solid: rows not seen in fitting, the mean of {folds} folds, with a band of one "
+            f"Solid: held-out rows, the mean of {folds} folds, with a band of one "
             "standard error. Dashed: the rows of the fit, which always improves. The ring is the "
             "number that is chosen: the fewest columns that predict as well as the best."
         )

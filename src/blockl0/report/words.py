@@ -183,7 +183,7 @@ def _steady(point: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
     )
     if firm < k:
         text += (
-            f" On average {sum(again):.2g} of the {k} came back, the least steady one in "
+            f" On average {sum(again):.2g} of the {k} came back, the least stable one in "
             f"{round(min(again) * n)} of {n}."
         )
     return {"value": f"{firm} of {k}", "text": text}
@@ -222,10 +222,10 @@ def _meaning(point: dict[str, Any], data: dict[str, Any], words: Words) -> Sente
         before, _, after = effect.partition("{}")
         return [before, target, after, *products]
     if len(data["classes"]) > 2:
-        return ["A positive coefficient speaks for the class at the top of its column, a negative "
-                "one against it.", *products]  # fmt: skip
-    return ["A positive coefficient speaks for ", target, " = ", [data["classes"][1]],
-            f"{words.odds}, a negative one for ", [data["classes"][0]], ".",
+        return ["A positive coefficient makes the class at the top of its column more likely, a "
+                "negative one less.", *products]  # fmt: skip
+    return ["A positive coefficient makes ", target, " = ", [data["classes"][1]],
+            f" more likely{words.odds}, a negative one ", [data["classes"][0]], ".",
             *products]  # fmt: skip
 
 

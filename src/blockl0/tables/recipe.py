@@ -314,19 +314,17 @@ def _zeros_note(zeros: dict[str, str]) -> str:
 
 def _identifier_notes(found: Findings) -> Iterable[str]:
     if found.identifiers:
-        yield (
-            f"{counted(found.identifiers, 'column')} with another value in every row left out, as "
-            "identifiers."
-        )
+        shown = listing(found.identifiers)
+        yield f"Left out as identifiers, with a different value in every row: {shown}."
     if found.numbered:
         yield (
-            f"{counted(found.numbered, 'column')} with another value in every row left out, as "
-            f"identifiers (--as-number {quote(found.numbered[0])} keeps it)."
+            f"Left out as identifiers, with a different value in every row: "
+            f"{listing(found.numbered)} (--as-number {quote(found.numbered[0])} keeps it)."
         )
     if found.long:
         yield (
-            f"{counted(found.long, 'column')} of whole numbers with 16 digits or more left out, as "
-            f"identifiers (--as-number {quote(found.long[0])} keeps it)."
+            f"Left out as identifiers, whole numbers of 16 digits or more: {listing(found.long)} "
+            f"(--as-number {quote(found.long[0])} keeps it)."
         )
 
 
@@ -355,7 +353,7 @@ def _gap_notes(found: Findings, impute: str | None) -> Iterable[str]:
     numbers = {name: n for name, n in found.missing.items() if name not in found.coded}
     if texts:
         yield (
-            f"Missing texts are a value of their own, {MISSING!r}: "
+            f"Missing text is treated as a level of its own, {MISSING!r}: "
             f"{listing(with_counts(texts, 'row'))}."
         )
     if numbers:
