@@ -381,7 +381,7 @@ def make_estimator(data: CommandData, options: dict[str, Any], **more: Any) -> A
 
 def class_weights(data: CommandData, options: dict[str, Any]) -> Any:
     """Return the weights of classes that --class-weight asks for, as the estimators take them."""
-    given = list(options.get("class_weight") or ())
+    given: list[str] = list(options.get("class_weight") or [])
     if not given:
         return None
     if not data.is_classification:

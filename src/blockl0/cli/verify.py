@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from blockl0.blas import one_blas_thread
 from blockl0.cli import options as shared
 from blockl0.cli.output import DATA, FAILED, Job, Refused, names_line
 from blockl0.files import check_exists
@@ -49,7 +50,7 @@ def command(**options: Any) -> None:
             claim, _ = read_proof(_not_swapped(options))
             # proofs are about single columns
             data = load(job, {**options, "loss": claim["loss"], "levels": "separate"})
-            with job.timed("verify"):
+            with job.timed("verify"), one_blas_thread():
                 given = _as_given(job, data, options)
                 found = verify(options["file"], *given, exact=options["exact"])
         except ProofError as error:
