@@ -312,9 +312,11 @@ def test_cross_validation_is_that_in_memory(kind):
     assert ours.n_passes_ == round(source.n_read)
     alone = counted(X)
     given.pop("scoring", None)
-    make(4, random_state=0, rule="bic", **given).fit(alone, y, weights)
-    # four paths; their pools, read column by column, are their own
-    assert source.n_blocks.max() < 2.0 * alone.n_blocks.max()
+    alone_model = make(4, random_state=0, rule="bic", **given).fit(alone, y, weights)
+    # four paths; their pools, read column by column, are their own. Where the folds choose a ridge,
+    # the path with it is made after them
+    most = 2.0 if ours.ridge_ == alone_model.ridge_ else 3.0
+    assert source.n_blocks.max() < most * alone.n_blocks.max()
 
 
 def test_folds_of_any_splitter():

@@ -223,8 +223,12 @@ class L0LinearCV(L0Linear):
             tasks = [partial(self._whole_path, data, points, seed, whole)]
             tasks += [partial(score_fold, *job) for job in jobs]
             (prepared, path), *found = all_at_once(data.X, tasks)
+            folds = self._gather(found, points)
+            if self.rule == PAIRED:
+                prepared, folds = self._shrink(data, prepared, folds, points)
+                path = self._path_of(prepared, points, seed) if folds.ridge else path
             self.n_passes_ = round(data.X.n_read - before)
-            return prepared, path, self._gather(found, points), whole
+            return prepared, path, folds, whole
         jobs = self._fold_jobs(data, splits, points, seed, task)
         folds = self._gather(each_fold(score_fold, jobs, self.n_jobs), points)
         if self.rule == PAIRED:
@@ -248,7 +252,7 @@ class L0LinearCV(L0Linear):
         """Return the ridges to compare beside the estimator's own, for each row."""
         is_open = isinstance(self.ridge, str) and self.ridge == AUTO
         is_known = self._fact("is_quadratic") and self.scoring is None
-        return RIDGES if is_open and is_known and not isinstance(data.X, Blocks) else ()
+        return RIDGES if is_open and is_known else ()
 
     def _has_null(self, data: Data, points: Any) -> bool:
         """Check if the path begins with the kept columns alone."""
