@@ -42,9 +42,9 @@ class L0RegressorCV(L0LinearCV, L0Regressor):
         "paired_se" compares models by the standard error of the difference of their scores, and
         takes the strongest ridge (squared loss, `ridge="auto"`, no `scoring`) and the fewest
         columns that are as good as the best, or none if the best is not clearly better than none.
-        "one_se" takes the fewest columns within one standard error of the best mean score, "min" the best mean score.
-        The others are information criteria of `Path.criterion`, without folds; sample weights then
-        count samples.
+        "one_se" takes the fewest columns within one standard error of the best mean score, "min"
+        the best mean score. The others are information criteria of `Path.criterion`, without folds;
+        sample weights then count samples.
     effort : "fast" (default), "balanced", "thorough" or int
         Effort for every point of every path.
     time_limit : float, optional
