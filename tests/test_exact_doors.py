@@ -69,7 +69,7 @@ def _no_shortcut(monkeypatch, no_enumeration):
     monkeypatch.setattr(stages, "SMALL", 0)
     monkeypatch.setattr(handover, "FEW_COLUMNS", 0)
     monkeypatch.setattr(ProductBounds, "finish", lambda *given: None)
-    monkeypatch.setattr(quadratic_search, "LARGEST_BLOCK", 0)
+    monkeypatch.setattr(quadratic_search, "FEW_COLUMNS", 0)
 
 
 @pytest.mark.usefixtures("_no_shortcut")

@@ -194,7 +194,11 @@ def test_report_of_a_messy_table(folder, monkeypatch):
     page = (folder / "page.html").read_text(encoding="utf-8")
     assert "Barbera (reference)" in page and "of free text left out" in page
     notes = " ".join(document["data"]["notes"])
-    for said in ("price ($1,128.00 is 1128)", "(lot) with another value", "tank (6 values)"):
+    for said in (
+        "price ($1,128.00 is 1128)",
+        "with a different value in every row: lot",
+        "tank (6 values)",
+    ):
         assert said in notes
     X, namespace = by_pandas("wines.csv")[0], {}
     code = document["result"]["recipes"]["python"][0]

@@ -298,3 +298,24 @@ def test_criteria_say_when_weights_do_not_count_samples():
     X, y = make()
     with pytest.warns(UserWarning, match=r"sample weights sum to 1, which the criteria take"):
         L0RegressorCV(3, rule="bic").fit(X, y, np.full(80, 1 / 80))
+
+
+@pytest.mark.parametrize("criterion", ["aic", "bic", "ebic", "gic"])
+def test_criteria_choose_neither_noise_nor_the_largest_model_of_wide_data(criterion):
+    """As many columns as rows: the best of many subsets fits noise nearly perfectly."""
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X, noise = rng.standard_normal((40, 80)), rng.standard_normal(40)
+        path = l0_path(X, noise, n_nonzero_coefs=38, effort="fast", random_state=0)
+        assert path.best(criterion).n_nonzero <= 2
+        y = X[:, :3] @ [3.0, -2.5, 2.0] + noise
+        path = l0_path(X, y, n_nonzero_coefs=38, effort="fast", random_state=0)
+        chosen = set(path.best(criterion).support.tolist())
+        assert {0, 1, 2} <= chosen and len(chosen) <= 6
+
+
+def test_the_charge_for_a_choice_never_falls(rng):
+    X = rng.standard_normal((60, 12))
+    path = l0_path(X, X[:, 0] + rng.standard_normal(60), n_nonzero_coefs=12, random_state=0)
+    charge = path.criterion("ebic") - path.criterion("bic")
+    assert np.all(np.diff(charge) >= -1e-9) and charge[-1] > 0.0

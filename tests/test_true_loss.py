@@ -501,7 +501,7 @@ def test_a_check_with_too_many_re_fits_is_given_up_before_they_are_made(monkeypa
     assert moves.check(fit.w, fit.value, 0.0).is_complete
     n_all, n_bases = len(counts), 8
     assert n_all > 10 * n_bases
-    most = moves._work + 0.5 * n_all * moves._cost(8)
+    most = moves.work + 0.5 * n_all * moves._cost(8)
     monkeypatch.setattr("blockl0.certificate.single_moves.MOST_WORK", most)
     counts.clear()
     assert not SingleMoves(problem, make_fits(problem)).check(fit.w, fit.value, 0.0).is_complete

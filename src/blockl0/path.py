@@ -157,8 +157,11 @@ class Path:
         maximized over the scale, too, for "gamma" and "tweedie", where that is an approximation
         that is the better the smaller their dispersion, and by analogy for "huber"; and 2L for the
         others, a deviance but for "squared_hinge". The penalties are 2k for "aic", k·log n for
-        "bic", k·log n + 2·log C(p, k) for "ebic", and k·log p·log log n for "gic". For several
-        classes or responses k counts coefficients, for groups those of all columns that are not
+        "bic", k·log n + 2·log C(p, k) for "ebic", where C(p, k) is at most C(p, p/2), and
+        k·log p·log log n for "gic". With at least as many columns as samples the others charge
+        2·log C(p, k), too, and for losses with a scale all of it is multiplied by n/(n - k - 1):
+        otherwise the largest model wins, even in noise. For several classes or responses k counts
+        coefficients, for groups those of all columns that are not
         zero, while p and C(p, k) count groups; q responses are n·q numbers in D.
         """
         return information_criterion(name, self)
@@ -167,8 +170,8 @@ class Path:
         """Return the point with the lowest "aic", "bic", "ebic" or "gic"; the sparsest of equal
         ones.
 
-        Points with about as many coefficients as samples interpolate and are excluded, unless there
-        are no others. For cross-validation see `L0RegressorCV`.
+        Points with more than half as many coefficients as samples nearly interpolate and are
+        excluded, unless there are no others. For cross-validation see `L0RegressorCV`.
         """
         return self.results[best_point(criterion, self)]
 

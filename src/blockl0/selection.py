@@ -31,11 +31,15 @@ def information_criterion(name: str, path: Path) -> Floats:
     loss = np.maximum(path.losses, PERFECT * max(float(path.losses.max()), np.finfo(float).tiny))
     n_numbers = n * path.n_responses
     deviance = n_numbers * np.log(2.0 * loss / n_numbers) if path.has_scale else 2.0 * path.losses
-    values = deviance + coefficient_penalty(name, n, p) * k
-    if name != "ebic":
-        return values
-    chosen = path.n_nonzero
-    return values + 2.0 * (gammaln(p + 1) - gammaln(chosen + 1) - gammaln(p - chosen + 1))
+    penalty, is_wide = coefficient_penalty(name, n, p) * k, p >= n
+    if name == "ebic" or is_wide:
+        # choosing more than half of the columns is no easier to get by chance than half of them
+        chosen = np.minimum(path.n_nonzero, p // 2)
+        penalty = penalty + 2.0 * (gammaln(p + 1) - gammaln(chosen + 1) - gammaln(p - chosen + 1))
+    if is_wide and path.has_scale:
+        # in noise, n·log(loss) of the best of C(p, k) sets falls by about 2·log C(p, k)·n/(n - k)
+        penalty = penalty * n_numbers / np.maximum(n_numbers - k - 1.0, 1.0)
+    return deviance + penalty
 
 
 def coefficient_penalty(name: str, n_samples: float, n_units: int) -> float:
@@ -73,10 +77,12 @@ def best_point(name: str, path: Path) -> int:
 
 
 def can_judge(path: Path) -> NDArray[np.bool_]:
-    """Check which points have fewer coefficients than samples, so that they do not interpolate,
-    (p,).
+    """Check which points have at most half as many coefficients as samples, (p,).
+
+    Beyond that a fit nearly interpolates, and the criteria fall without a limit.
     """
-    return path.n_coefficients < path.n_samples * path.n_responses - 1
+    n_numbers = path.n_samples * path.n_responses
+    return path.n_coefficients <= np.minimum(0.5 * n_numbers, n_numbers - 2.0)
 
 
 def choose_by_score(

@@ -378,6 +378,8 @@ class ColumnModel:
         self.dual: Floats = self.loss.gradient(base.eta, problem.y)
         self.slopes = self.weights * self.dual
 
+    # chords of exponentials may leave the floats: nothing is decided of such a column
+    @np.errstate(over="ignore", invalid="ignore")
     def decide(self, columns: Ints) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Decide for each column if it certainly fails to improve the point, and if it improves,
         (k,).
