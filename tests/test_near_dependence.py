@@ -6,6 +6,7 @@ The truth is the enumeration of all supports in long double.
 from __future__ import annotations
 
 import logging
+import tracemalloc
 from itertools import combinations
 from typing import Any
 
@@ -15,6 +16,7 @@ import scipy.sparse as sp
 
 import blockl0
 from blockl0.problem import as_problem, near_dependence
+from blockl0.problem.moments import problem_of
 from blockl0.problem.near_dependence import left_out
 from blockl0.problem.orthogonal import DEPENDENT, ROUNDED
 from cli_runner import answer, folder, run
@@ -228,3 +230,39 @@ def test_marks_of_products_hold_for_the_ridge_they_were_made_with():
     assert problem.shared["apart"] == 0.5
     near_dependence.mark_apart(problem, np.eye(3))
     assert problem.shared["apart"] == 0.0
+
+
+def near_pairs_of_all(Z: Any) -> set[tuple[int, int]]:
+    """Compare each pair: distances up to sign, between exact copies and clearly other columns."""
+    found = set()
+    for i, j in combinations(range(Z.shape[1]), 2):
+        rest = min(np.linalg.norm(Z[:, i] - Z[:, j]), np.linalg.norm(Z[:, i] + Z[:, j]))
+        if 1e-13 < rest < 1.5e-8:
+            found.add((i, j))
+    return found
+
+
+def test_nearly_equal_columns_are_found_as_by_comparing_all_pairs(rng):
+    for m in (2, 15):
+        Z = np.repeat(rng.normal(size=(m, 12)), 3, axis=1)
+        Z /= np.linalg.norm(Z, axis=0)
+        # of each three one is as it was, and the others are near, with signs
+        Z[:, 1::3] += 3e-9 / np.sqrt(m) * rng.choice([-1.0, 1.0], size=(m, 12))
+        Z[:, 2::3] *= -1.0
+        Z = Z[:, rng.permutation(36)]
+        found = {tuple(pair) for pair in near_dependence._near_pairs(Z).tolist()}
+        assert len(found) >= 20
+        assert near_pairs_of_all(Z) <= found
+
+
+def test_many_columns_are_compared_without_a_table_of_all_pairs(rng):
+    m, n = 20, 20_000
+    X = rng.normal(size=(m, n))
+    X[:, 7] = X[:, 3] + 1e-9 * rng.normal(size=m)
+    problem = problem_of(X, (X[:, 7] - X[:, 3]) * 1e9, n_nonzero_coefs=3)
+    tracemalloc.start()
+    found = left_out(problem, np.zeros(n))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert set(found) >= {3, 7}
+    assert peak < 0.2 * 8.0 * n * n

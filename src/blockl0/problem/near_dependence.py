@@ -8,7 +8,7 @@ direction of its own, which a fit follows with coefficients of 1e8: such a suppo
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import combinations
+from itertools import accumulate, combinations
 from math import comb
 from typing import Any
 
@@ -44,13 +44,15 @@ MOST_ENTRIES = 50_000_000
 MOST_SUPPORTS = 5000
 """Supports that are all looked at; of more only those around dependences of one column."""
 AT_ONCE = 500
-"""Supports whose singular values are found by one call."""
+"""Supports whose singular values, and pairs whose distances, are found by one call."""
 FEIGNED = 1e-13
 """Share of the loss of no columns that rounding may feign."""
 NO_SHARE = 1e-6
 """Coefficient of a unit column that takes no part in a dependence."""
 MOST_CIRCUITS = 200
-"""Dependent columns whose dependences are looked at."""
+"""Dependent columns whose dependences are looked at, and pairs."""
+NEIGHBOURS, MOST_NEIGHBOURS = 2.0 * DEPENDENT, 200
+"""Distance of unit columns of which one is nearly the other, and neighbours that are compared."""
 
 
 def left_out(problem: Problem, w: Floats, objective: float | None = None) -> Ints:
@@ -58,7 +60,8 @@ def left_out(problem: Problem, w: Floats, objective: float | None = None) -> Int
 
     For plain problems with the squared loss; all supports within the budget are covered where they
     are few. Of many, those around each dependence of one column on others: what dependences may
-    become by being added up is not searched, nor are more than `MOST_ENTRIES` entries. O(mn²).
+    become by being added up is not searched, nor are more than `MOST_ENTRIES` entries, nor more
+    than `MOST_NEIGHBOURS` copies of a column. O(mn·min(m, n)).
     """
     if not (problem.is_quadratic and problem.is_plain):
         return NONE
@@ -115,8 +118,10 @@ class _Left:
     def lowest(self, ceiling: float) -> Ints:
         """Return the columns of the near dependence with the lowest support below a ceiling."""
         # of larger supports exact combinations among their columns may hide what is near
-        n_free, sizes = self.free.size, range(max(self.room, 0) + 1)
-        if sum(comb(n_free, size) for size in sizes) <= MOST_SUPPORTS:
+        sizes = range(max(self.room, 0) + 1)
+        # of thousands of columns these are numbers of thousands of digits: none beyond is made
+        counts = accumulate(comb(self.free.size, size) for size in sizes)
+        if all(count <= MOST_SUPPORTS for count in counts):
             found = [self._among(size, ceiling) for size in sizes]
         else:
             found = [self._around(core, ceiling) for core in self._cores()]
@@ -165,11 +170,7 @@ class _Left:
         """Yield sets of columns that nearly depend on each other and fit into the budget."""
         basis = independent_positions(self.Z)
         others = np.setdiff1d(np.arange(self.live.size), basis)
-        H = np.abs(self.Z.T @ self.Z)
-        pairs = np.argwhere(np.triu(H, 1) >= 1.0 - DEPENDENT)
-        for core in pairs[:MOST_CIRCUITS]:
-            if self._is_near(core):
-                yield core
+        yield from filter(self._is_near, _near_pairs(self.Z))
         for j in others[:MOST_CIRCUITS]:
             look()
             columns = np.append(basis, j)
@@ -206,6 +207,32 @@ class _Left:
             # more columns can do no more than all of them
             here = self._of_all + self.price * inside.size
         return (here, core) if here < ceiling else (np.inf, core)
+
+
+def _near_pairs(Z: Floats) -> Ints:
+    """Return pairs of unit columns that are nearly, and not wholly, one up to sign, (p, 2).
+
+    Columns that are near each other are so along any direction, too: they are neighbours when
+    sorted by it, so that nothing of the size of all pairs is made. O(mn) where few are.
+    """
+    direction = np.random.default_rng(0).standard_normal(Z.shape[0])
+    along = np.abs(direction @ Z) / np.linalg.norm(direction)
+    order = np.argsort(along, kind="stable")
+    found = [np.empty((0, 2), dtype=np.int64)]
+    for step in range(1, min(MOST_NEIGHBOURS, order.size - 1) + 1):
+        look()
+        first, second = order[:-step], order[step:]
+        is_close = along[second] - along[first] <= NEIGHBOURS
+        if not is_close.any():
+            break
+        pairs = np.sort(np.column_stack([first, second])[is_close], axis=1)
+        for some in np.array_split(pairs, len(pairs) // AT_ONCE + 1):
+            A, B = Z[:, some[:, 0]], Z[:, some[:, 1]]
+            rest = np.linalg.norm(A - B * np.sign(np.einsum("ij,ij->j", A, B)), axis=0)
+            found.append(some[(rest <= NEIGHBOURS) & (rest > 0.5 * ROUNDED)])
+        if sum(map(len, found)) >= MOST_CIRCUITS:
+            break
+    return np.concatenate(found)[:MOST_CIRCUITS]
 
 
 def _near_directions(values: Floats, V: Floats) -> NDArray[np.bool_]:
