@@ -18,6 +18,8 @@ from blockl0.problem import panels
 from blockl0.problem.panels import cholesky, inverse_squares
 from blockl0.problem.preprocess import apply
 from blockl0.problem.problem import as_problem
+from blockl0.refit.local_search import LocalSearch
+from blockl0.refit.quadratic_search import QuadraticSearch
 from blockl0.run import timed_by
 
 
@@ -218,3 +220,36 @@ def test_a_limit_of_work_is_positive(rng, bad):
     X, y = data(rng)
     with pytest.raises((ValueError, TypeError), match="work_limit"):
         blockl0.solve(X, y, n_nonzero_coefs=2, method="exact", work_limit=bad)
+
+
+@pytest.mark.parametrize("method", ["refit", "exact"])
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("shape", [(60, 8), (100, 40)])
+def test_without_time_the_start_is_not_given_up_for_nothing(rng, method, loss, shape):
+    X = rng.normal(size=shape)
+    y = X[:, :3].sum(axis=1) + 0.1 * rng.normal(size=shape[0])
+    y = y if loss == "squared" else np.where(y > 0.0, 1.0, -1.0)
+    init = np.repeat([0.5, 0.0], [3, shape[1] - 3])
+    problem = as_problem(X, y, loss=loss, n_nonzero_coefs=3)
+    result = blockl0.solve(
+        X, y, loss=loss, n_nonzero_coefs=3, init=init, method=method, time_limit=1e-9
+    )
+    assert problem.objective(init) < problem.objective(np.zeros(shape[1]))
+    assert result.objective <= problem.objective(init) * (1.0 + 1e-12)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_a_start_stays_where_the_time_ends_while_it_settles(rng, monkeypatch, loss):
+    X = rng.normal(size=(100, 40))
+    y = X[:, :3].sum(axis=1) + 0.1 * rng.normal(size=100)
+    y = y if loss == "squared" else np.where(y > 0.0, 1.0, -1.0)
+    problem = as_problem(X, y, loss=loss, n_nonzero_coefs=3)
+
+    def late(*_):
+        raise OutOfTime
+
+    for kind in (QuadraticSearch, LocalSearch):
+        monkeypatch.setattr(kind, "settle", late)
+    result = blockl0.solve(X, y, loss=loss, n_nonzero_coefs=3, init=np.eye(40)[0])
+    assert result.status is Status.TIME_LIMIT
+    assert result.objective < problem.objective(np.zeros(40))

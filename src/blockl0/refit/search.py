@@ -147,7 +147,9 @@ def improve(
     best: Incumbent | None = None
     status: Status | None = None
     try:
-        best, is_done = _settle_first(search, init, run, rounds)
+        given = _without_choice(search)
+        best = given or search.start(search.problem.zero() if init is None else init, run)
+        best, is_done = _settle_first(search, best, given is not None, run, rounds)
         status = run.record(best)
         # where there is nothing to look for, nobody asks for random numbers
         walks = None if is_done else search.walks(best, run, rng, rounds, frontier)
@@ -163,21 +165,18 @@ def improve(
             if is_perfect or best.is_proven or (walks.fruitless >= EASY and search.is_alone(best)):
                 break
     except KeyboardInterrupt as stop:
-        best, status = best or _nothing(search.problem), run.status_of(stop)
+        best, status = best or _given(search.problem, init), run.status_of(stop)
     if status is None:
         status = Status.OPTIMAL if best.is_proven else Status.CONVERGED
     return best, status
 
 
 def _settle_first(
-    search: Search, init: Floats | None, run: Run, rounds: int
+    search: Search, best: Incumbent, is_done: bool, run: Run, rounds: int
 ) -> tuple[Incumbent, bool]:
     """The start, settled, and whether there is nothing more to look for."""
-    given = _without_choice(search)
-    best = given or search.start(search.problem.zero() if init is None else init, run)
     if not best.is_settled:
         best = search.settle(best, run)
-    is_done = given is not None
     if rounds > 0 and not (is_done or best.is_proven):
         best, is_done = search.exhaust(best, run)
     return best, is_done or best.is_proven or search.is_alone(best)
@@ -208,10 +207,12 @@ def _without_choice(search: Search) -> Incumbent | None:
     return point
 
 
-def _nothing(problem: Problem) -> Incumbent:
-    """The point to return when there was no time for any other."""
-    w = problem.zero()
-    return Incumbent(w, problem.objective(w), 0)
+def _given(problem: Problem, init: Floats | None) -> Incumbent:
+    """The point to return when there was no time for any other: the start, or zero if lower."""
+    starts = [problem.zero()] if init is None else [problem.zero(), init]
+    with timed_by(None):
+        points = [Incumbent(w, problem.objective(w), problem.units.count(w)) for w in starts]
+    return min(points, key=lambda point: point.objective)
 
 
 def finish(search: Search, incumbent: Incumbent, status: Status, run: Run) -> Result:
