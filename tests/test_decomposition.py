@@ -408,3 +408,12 @@ def test_a_problem_with_an_intercept_is_refused():
     problem = apply(as_problem(X, y, n_nonzero_coefs=1, loss="logistic", ridge=0.1)).problem
     with pytest.raises(ValueError, match=r"method='dec' has no intercept.*use method='refit'"):
         solve_problem(problem, "dec")
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("ridge", [5e-324, 1e-315, 1e-300])
+def test_a_ridge_below_the_normal_range_overflows_nothing(ridge):
+    y = np.arange(5.0)
+    for X in (np.zeros((5, 2)), np.column_stack([np.zeros(5), y])):
+        result = blockl0.solve(X, y, n_nonzero_coefs=1, ridge=ridge, method="dec")
+        assert result.objective <= blockl0.solve(X, y, n_nonzero_coefs=1).objective + 1e-12

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.problem.problem import Problem
+from blockl0.problem.problem import SMALLEST, Problem
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -61,8 +61,10 @@ class State(ABC):
         self.w = w
         self.weights = problem.hessian_bound_weights()
         self.curvature: Floats = problem.design.sq_norms(self.weights) + problem.ridge
-        # a column of zeros has neither slope nor curvature: whatever stands here, it gains nothing
-        self._half_inverse = 0.5 / np.where(self.curvature > 0.0, self.curvature, np.inf)
+        # a column of zeros has neither slope nor curvature: whatever stands here, it gains nothing;
+        # with a ridge below the normal range the inverse would overflow
+        is_usable = self.curvature >= SMALLEST
+        self._half_inverse = 0.5 / np.where(is_usable, self.curvature, np.inf)
         self.eta = problem.design.matvec(w)
         self.n_nonzero = int(np.count_nonzero(w))
         self.smooth = problem.smooth(w, self.eta)
