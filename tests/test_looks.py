@@ -215,7 +215,7 @@ def test_a_certificate_that_is_late_says_so(monkeypatch, small_steps, level, str
             found = blockl0.certify(X, y, coef, level=level, time_limit=1.0, **given)
         is_late = found.status is Status.TIME_LIMIT
         assert clock.n_made <= n_reads + MOST_LATE_READS
-        assert found.objective == whole.objective
+        assert found.objective == whole.objective and found.ridge == whole.ridge
         if is_late:
             assert not found.complete and found.n_blocks == 0 and found.confidence == 0.0
             assert str(found).startswith("Not known")

@@ -14,10 +14,6 @@ COMPARED = (*OURS, "abess", "OMP")
 SPARSE = (*COMPARED, "abess dense")
 """With sparse X also abess on a dense copy: its own sparse path is slower while the copy fits."""
 
-PATIENCES = (0, 2, 8, 32)
-"""Fruitless blocks that end a search: the knob for the number of blocks."""
-OURS |= {f"blockl0 patience={p}": {"effort": "fast", "patience": p} for p in PATIENCES}
-
 
 class Cell(NamedTuple):
     """One method on one instance; all fields together are its name in the CSV."""
@@ -49,24 +45,18 @@ def race(m: int, n: int, s: int) -> list[Cell]:
 
 
 def passes(easy: tuple[int, int], hard: tuple[int, int], supports: list[int], seeds: int):
-    """Passes over X against s, and against the number of blocks at one s.
+    """Passes over X against s.
 
     s true columns in m rows: "easy" has rows enough to recover all of them, "hard" has not when s
     is large, and then more columns price out before a point is stationary.
     """
-    cells = [
+    return [
         Cell(series, method, m, n, 1.0, s, seed)
         for series, (m, n) in (("passes easy", easy), ("passes hard", hard))
         for s in supports
         for method in COMPARED[:2]
         for seed in range(seeds)
     ]
-    cells += [
-        Cell("passes blocks", f"blockl0 patience={p}", *hard, 1.0, supports[-2], seed)
-        for p in PATIENCES
-        for seed in range(seeds)
-    ]
-    return cells
 
 
 def all_cells(quick: bool) -> list[Cell]:

@@ -122,7 +122,7 @@ def _mean_passes(rows: Rows, series: str) -> dict[tuple[str, int], float]:
 
 def _passes_table(rows: Rows) -> list[str]:
     lines = ["", "full passes over X, mean over seeds"]
-    for series in ("passes easy", "passes hard", "passes blocks"):
+    for series in ("passes easy", "passes hard"):
         cell = next(c for c in rows if c.series == series)
         means = _mean_passes(rows, series)
         lines.append(f"  {series}, {cell.m}×{cell.n}" + ("" if means else ": not counted"))
@@ -187,10 +187,6 @@ def _passes(rows: Rows) -> list[tuple[bool | None, str]]:
         for method in COMPARED[:2]:
             sweep = {s: mean for (m, s), mean in means.items() if m == method}
             sweeps[f"s ({series[7:]}, {method})"] = sweep
-    sweeps["the number of blocks (patience + 1)"] = {
-        int(method.split("=")[1]) + 1: mean
-        for (method, _), mean in _mean_passes(rows, "passes blocks").items()
-    }
     verdicts = []
     for name, means in sweeps.items():
         exponent = slope(list(means), list(means.values()))

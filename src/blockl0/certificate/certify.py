@@ -217,6 +217,7 @@ def certify_problem(
             holds=True, level=level, outside=outside if is_block else None, complete=False,
             confidence=0.0, block=None, better_coef=None, better_objective=None, n_blocks=0,
             objective=float(problem.objective(w)), status=Status.TIME_LIMIT,
+            ridge=problem.ridge,
         )  # fmt: skip
 
 
