@@ -446,3 +446,13 @@ def test_cautions_name_the_columns(folder, rng):
     done = run("fit", "flows.csv", "-t", "y", "-k", 2, *QUICK)
     assert "“inflow” and “outflow” are correlated (1.00)" in done.stdout
     assert "half-samples" not in done.stdout  # there was nothing to choose
+
+
+@pytest.mark.parametrize("target, ridge", [("y", "0"), ("y", "2"), ("kind", "standardized:1.0")])
+def test_a_path_says_which_ridge_its_losses_have(folder, target, ridge):
+    options = "data.csv", "-t", target, "-k", 2, "--rule", "bic"
+    given = () if target == "kind" else ("--ridge", ridge)  # of labels it is the default
+    found = answer("path", *options, *given)["result"]
+    text = run("path", *options, *given).stdout
+    assert str(found["ridge"]).removesuffix(".0") == ridge.removesuffix(".0")
+    assert ("fits with ridge" in text) == (ridge != "0")

@@ -116,12 +116,15 @@ def _result(data: Any, model: Any) -> dict[str, Any]:
         points.append(point)
         before = chosen
     return {
-        "rule": model.rule, "chosen": model.best_n_nonzero_coefs_, **guesses(data),
+        "rule": model.rule, "chosen": model.best_n_nonzero_coefs_, "ridge": model.ridge_,
+        **guesses(data),
         "points": points,
     }  # fmt: skip
 
 
 def _lines(data: Any, result: dict[str, Any]) -> list[str]:
+    from blockl0.ridge import read_ridge
+
     points = result["points"]
     score = next((name for name in ("cv_accuracy", "cv_explained") if name in points[0]), None)
     sizes = ["n_coefficients"] if data.table.groups is not None else []
@@ -146,11 +149,14 @@ def _lines(data: Any, result: dict[str, Any]) -> list[str]:
     guess = (
         ["", f"Guessing the commonest class: {result['guess']:.4g}"] if "guess" in result else []
     )
+    words = read_ridge(result["ridge"]).words
+    ridge = ["", f"Losses are those of fits with ridge {words}."] if result["ridge"] else []
     return [
         f"{data.table.source}: {n_rows} rows, {count(n, 'column')} to choose from",
         "",
         table(["k", *(titles.get(name, name) for name in measures), "columns"], rows, left=0),
         *guess,
+        *ridge,
         "",
         f"Rule {result['rule']} chooses {count(result['chosen'], 'column')}: "
         f"{names_line(best['columns'])}",
