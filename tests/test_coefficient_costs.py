@@ -51,7 +51,8 @@ def penalty(rule, m, n_coefs, k, n_groups):
         return 2.0 * n_coefs
     if rule == "gic":
         return n_coefs * np.log(n_groups) * np.log(np.log(m))
-    return n_coefs * np.log(m) + (2.0 * np.log(comb(n_groups, k)) if rule == "ebic" else 0.0)
+    choices = comb(n_groups, min(k, n_groups // 2))
+    return n_coefs * np.log(m) + (2.0 * np.log(choices) if rule == "ebic" else 0.0)
 
 
 RULES = ["aic", "bic", "ebic", "gic"]
