@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ STRUCTURES: dict[str, dict[str, Any]] = {
     "costs": {**PRICE, "costs": {0: 2.0}},
 }
 LOSSES = ("huber", "logistic", "poisson", "softmax")
+PACKAGE = str(Path(blockl0.__file__).parent)
 MOST_LATE_READS, MOST_CALLS, GROWTH, BEGINNING = 40, 1000, 1.5, 300
 """Readings after the end; and calls of functions between two, at most and three times as large."""
 CALLS = [
@@ -139,7 +141,7 @@ def calls_between_looks(monkeypatch, X, y, method, given) -> int:
 
     def count(frame, event, _) -> None:
         nonlocal counted
-        counted += event == "call" and "blockl0" in frame.f_code.co_filename
+        counted += event == "call" and frame.f_code.co_filename.startswith(PACKAGE)
 
     with monkeypatch.context() as patch:
         patch.setattr("blockl0.run.time.perf_counter", read)
