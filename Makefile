@@ -45,8 +45,8 @@ test-slow: $(STAMP)
 # Sums come out in another order on another processor. This one is made to compute as an old one
 # does, without its vector instructions in NumPy, in the BLAS, in the C library and in the compiled
 # kernels, and with sums split between two threads: a test must not hang on the last bits.
-CORE := tests/test_block_search.py tests/test_kernels.py tests/test_exact.py tests/test_refit.py \
-  tests/test_certificate.py tests/test_estimators.py tests/test_path.py tests/test_properties.py
+CORE := tests/test_block_search.py tests/test_kernels.py tests/exact/test_exact.py tests/search/test_refit.py \
+  tests/certify/test_certificate.py tests/estimators/test_estimators.py tests/test_path.py tests/test_properties.py
 
 test-arithmetic: export OPENBLAS_CORETYPE := Nehalem
 test-arithmetic: export GLIBC_TUNABLES := glibc.cpu.hwcaps=-AVX512F,-AVX2,-AVX,-FMA,-FMA4
@@ -62,8 +62,8 @@ FEATURES := import numpy; print(*numpy.show_config("dicts")["SIMD Extensions"].g
 
 # A compiled kernel reads and writes past the end of an array without a word. Compiled once more
 # with every index checked, into a cache of its own, it raises IndexError.
-KERNELS := tests/test_kernels.py tests/test_block_search.py tests/test_exact.py \
-  tests/test_certificate.py tests/test_refit.py tests/test_annealing.py tests/test_single.py tests/test_structure.py
+KERNELS := tests/test_kernels.py tests/test_block_search.py tests/exact/test_exact.py \
+  tests/certify/test_certificate.py tests/search/test_refit.py tests/search/test_annealing.py tests/moves/test_single.py tests/problem/test_structure.py
 
 test-bounds: export NUMBA_BOUNDSCHECK := 1
 test-bounds: export NUMBA_CACHE_DIR := $(CURDIR)/$(VENV)/numba-bounds

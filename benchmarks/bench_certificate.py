@@ -10,7 +10,7 @@ from time import perf_counter
 
 import numpy as np
 
-from blockl0.certificate import certify
+from blockl0.certify import certify
 
 CASES = [
     # name, rows, columns, budget, price, correlation, level

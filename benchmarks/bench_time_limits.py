@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
-from blockl0.certificate.certify import certify_problem
+from blockl0.certify.certify import certify_problem
 from blockl0.compile_time import _spent, compile_seconds
 from blockl0.problem.moments import problem_of
 from blockl0.solve import solve_problem

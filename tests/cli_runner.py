@@ -13,7 +13,7 @@ pytest.importorskip("pandas", reason="the command line reads tables with pandas"
 import pandas as pd
 from click.testing import CliRunner
 
-from blockl0 import cli
+from blockl0.app import cli
 
 QUICK = ["--half-samples", "0", "--prove", "0"]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 import blockl0
 import hostile
-from blockl0.certificate.proof import ROUNDING, TOL
+from blockl0.certify.levels import ROUNDING, TOL
 from blockl0.methods import METHODS
 from blockl0.problem.fits import least_squares_on
 from blockl0.problem.problem import as_problem

@@ -193,7 +193,7 @@ def named(**options):
 
 # what a user can get wrong with paths, estimators, model selection and coding
 ESTIMATORS = {
-    "text column": (lambda: blockl0.L0Regressor(1).fit(pandas.DataFrame({"a": Y, "us": ["Yes", "No", "Yes"]}), Y), ValueError, r"Column 'us' of X must hold numbers, got 'Yes' \(str\); encode categories, as `blockl0.tables.read_table`"),
+    "text column": (lambda: blockl0.L0Regressor(1).fit(pandas.DataFrame({"a": Y, "us": ["Yes", "No", "Yes"]}), Y), ValueError, r"Column 'us' of X must hold numbers, got 'Yes' \(str\); encode categories, as `blockl0.app.tables.read_table`"),
     "text category": (lambda: blockl0.L0Classifier(1).fit(pandas.DataFrame({"a": Y, "us": pandas.Categorical(["u", "v", "u"])}), [0, 1, 0]), ValueError, r"Column 'us' of X must hold numbers, got 'u'"),
     "text target": (lambda: blockl0.L0Regressor(1).fit(X, ["1", "no", "2"]), ValueError, r"`y` must hold numbers, got 'no' \(str\); labels are for a classifier"),
     "path neither": (lambda: blockl0.l0_path(A, LABELS), ValueError, r"either `n_nonzero_coefs` or `alphas`, got neither"),

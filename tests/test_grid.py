@@ -13,7 +13,7 @@ from grid import make_problem, quick_first, target_for, zero  # isort: skip
 from sklearn.base import clone
 
 import blockl0
-from blockl0.certificate import certify_problem
+from blockl0.certify import certify_problem
 from blockl0.losses import LOSSES
 from blockl0.methods import METHODS
 from blockl0.problem.fits import make_fits

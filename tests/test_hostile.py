@@ -16,11 +16,12 @@ import hostile
 import hostile_checks
 import oracles
 from blockl0 import Status
-from blockl0.certificate import move_search, moves
-from blockl0.certificate.hidden_moves import find_hidden_move
+from blockl0.certify import move_search
 from blockl0.exact import dependence, support_memory
 from blockl0.exact import search as exact_search
 from blockl0.exact.search import ExactSearch
+from blockl0.moves import block_moves as moves
+from blockl0.moves.hidden_moves import find_hidden_move
 from blockl0.problem import reduction
 from blockl0.problem.fits import least_squares_on
 from blockl0.problem.orthogonal import (

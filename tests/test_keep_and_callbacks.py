@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import blockl0
-from blockl0.problem.design import as_design
+from blockl0.data.design import as_design
 from blockl0.problem.problem import independent
 from linear_data import Linear
 

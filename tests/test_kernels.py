@@ -50,7 +50,7 @@ print(json.dumps(answers))
 """
 DESCENTS = """
 import numpy as np
-from blockl0.refit.pool import Pool
+from blockl0.moves.pool import Pool
 from blockl0.problem.problem import as_problem
 
 rng, rows = np.random.default_rng(1), []

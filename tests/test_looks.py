@@ -13,14 +13,14 @@ import scipy.sparse as sp
 import blockl0
 from blockl0 import Status
 from blockl0.baselines import cvx_l1, pgm_lp
+from blockl0.data import design, panels
 from blockl0.dec import decomposition
 from blockl0.errors import OutOfTime
 from blockl0.estimators import folds
 from blockl0.exact import unit_bounds
-from blockl0.problem import design, panels
 from blockl0.problem.problem import as_problem
-from blockl0.refit import search as refit_search
 from blockl0.run import Timer, look, timed_by
+from blockl0.search import search as refit_search
 
 BUDGET, PRICE = {"n_nonzero_coefs": 4}, {"alpha": 0.6}
 STRUCTURES: dict[str, dict[str, Any]] = {

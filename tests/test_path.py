@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 import blockl0
 from blockl0 import Status, l0_path, solve
-from blockl0.refit.annealing import LONG
+from blockl0.search.annealing import LONG
 from grid import EACH_TARGET, OTHERS, quick_first
 from linear_data import Linear
 
@@ -199,7 +199,7 @@ def test_seconds_and_passes_are_those_of_a_point(loss):
 
 
 def test_large_points_share_a_frontier(monkeypatch):
-    monkeypatch.setattr("blockl0.refit.walks.EVEN", LONG)
+    monkeypatch.setattr("blockl0.search.walks.EVEN", LONG)
     rng = np.random.default_rng(7)
     X, y = rng.standard_normal((90, 160)), 10.0 * rng.standard_normal(90)
     budgets = [46, 50, 54, 58, 62, 66]
@@ -221,7 +221,7 @@ def test_ctrl_c_ends_a_path_while_its_frontier_is_filled(monkeypatch):
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("blockl0.refit.shared_frontier.SharedFrontier.fill", stop)
+    monkeypatch.setattr("blockl0.search.shared_frontier.SharedFrontier.fill", stop)
     path = l0_path(X, y, n_nonzero_coefs=[49, 50, 51, 52, 53], effort=1, random_state=0)
     assert len(path) == 1
     assert path[0].status is Status.INTERRUPTED

@@ -8,19 +8,19 @@ import scipy.sparse as sp
 
 import blockl0
 from blockl0 import Status
+from blockl0.data import design as storage
+from blockl0.data import panels
+from blockl0.data.panels import cholesky, inverse_squares
 from blockl0.errors import OutOfTime
 from blockl0.exact import products, watch
 from blockl0.exact.bounds import Node
 from blockl0.exact.watch import Watch
 from blockl0.incumbent import Incumbent
-from blockl0.problem import design as storage
-from blockl0.problem import panels
-from blockl0.problem.panels import cholesky, inverse_squares
 from blockl0.problem.preprocess import apply
 from blockl0.problem.problem import as_problem
-from blockl0.refit.local_search import LocalSearch
-from blockl0.refit.quadratic_search import QuadraticSearch
 from blockl0.run import timed_by
+from blockl0.search.local_search import LocalSearch
+from blockl0.search.quadratic_search import QuadraticSearch
 
 
 class Reads:
@@ -110,7 +110,7 @@ def test_panels_make_the_same_factors_and_products(rng, blocks, shape):
 def test_products_end_with_the_clock(rng, blocks, monkeypatch, kind):
     X, y = data(rng)
     monkeypatch.setattr(storage, "GRAM_CHUNK", 4)
-    monkeypatch.setattr("blockl0.problem.centred.CHUNK_BYTES", 8 * 60 * 4)
+    monkeypatch.setattr("blockl0.data.centred.CHUNK_BYTES", 8 * 60 * 4)
     problem = as_problem(sp.csc_array(X) if kind == "sparse" else X, y, n_nonzero_coefs=3)
     design = apply(problem).problem.design if kind == "centred" else problem.design
     weights = rng.uniform(0.5, 2.0, 60)

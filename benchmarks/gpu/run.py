@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 
 from blockl0 import solve
-from blockl0.problem.blocks import Blocks
+from blockl0.data.blocks import Blocks
+from blockl0.data.openers import opened
+from blockl0.moves.pricing import price_supports
 from blockl0.problem.problem import as_problem
-from blockl0.refit.pricing import price_supports
-from blockl0.storage.openers import opened
 
 FAMILY = 64
 CHUNK = 1 << 14

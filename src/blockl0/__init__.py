@@ -13,7 +13,7 @@ from blockl0._version import __version__
 if TYPE_CHECKING:
     from blockl0 import datasets
     from blockl0.block_search import block_search
-    from blockl0.certificate import Certificate, certify
+    from blockl0.certify import Certificate, certify
     from blockl0.errors import OutOfReachError
     from blockl0.estimators import BestSubsetSelector, L0Classifier, L0Regressor
     from blockl0.estimators.coding import SINDyL0, sparse_encode
@@ -57,7 +57,7 @@ __all__ = [
 # --help` should not wait for
 _LAZY = {
     "BestSubsetSelector": "blockl0.estimators",
-    "Certificate": "blockl0.certificate",
+    "Certificate": "blockl0.certify",
     "ConstantColumnWarning": "blockl0.problem.preprocess",
     "History": "blockl0.result",
     "L0Classifier": "blockl0.estimators",
@@ -72,7 +72,7 @@ _LAZY = {
     "SINDyL0": "blockl0.estimators.coding",
     "Status": "blockl0.result",
     "block_search": "blockl0.block_search",
-    "certify": "blockl0.certificate",
+    "certify": "blockl0.certify",
     "datasets": "blockl0.datasets",
     "groups_of": "blockl0.estimators.structure",
     "l0_path": "blockl0.path",

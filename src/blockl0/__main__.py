@@ -1,6 +1,6 @@
 """`python -m blockl0`."""
 
-from blockl0.cli import main
+from blockl0.app.cli import main
 
 if __name__ == "__main__":
     main(prog_name="blockl0")

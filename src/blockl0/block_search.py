@@ -303,9 +303,9 @@ def _search_columns(H: Floats, c: Floats, price: float, budget: int) -> BlockSol
     Dependence, and differences within rounding, are then decided from the columns.
     """
     # imported late: the search over columns is itself built on this module
+    from blockl0.data.design import Dense
     from blockl0.exact.search import ExactSearch
     from blockl0.losses import LOSSES
-    from blockl0.problem.design import Dense
     from blockl0.problem.problem import Problem
     from blockl0.problem.sparsity import Sparsity
 

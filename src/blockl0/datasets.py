@@ -168,7 +168,7 @@ def read_e2006(path: str | os.PathLike[str] | None = None) -> tuple[Any, Floats]
 
 def _parse(file: Path) -> tuple[Any, Any]:
     # imported late: tables bring the compiler along
-    from blockl0.tables.matrix_files import read_libsvm, read_mat
+    from blockl0.data.matrix_files import read_libsvm, read_mat
 
     is_mat = file.suffix.lower() == ".mat"
     try:

@@ -17,13 +17,13 @@ from blockl0.incumbent import Incumbent
 from blockl0.problem.moments import problem_of
 from blockl0.problem.reduction import reduced
 from blockl0.problem.sparsity import Sparsity
-from blockl0.refit.frontier import Frontier
-from blockl0.refit.local_search import FEW_ABOVE
-from blockl0.refit.search import finish, improve, make_search, refit_options
-from blockl0.refit.search_base import Search
-from blockl0.refit.shared_frontier import SharedFrontier
 from blockl0.result import Result, Status
 from blockl0.run import Callback, Run, timed_by
+from blockl0.search.frontier import Frontier
+from blockl0.search.local_search import FEW_ABOVE
+from blockl0.search.search import finish, improve, make_search, refit_options
+from blockl0.search.search_base import Search
+from blockl0.search.shared_frontier import SharedFrontier
 from blockl0.selection import best_point, information_criterion, path_frame
 from blockl0.solve import check_method, open_run
 from blockl0.units import COLUMNS

@@ -14,7 +14,7 @@ from blockl0.text import listing
 from blockl0.units import COLUMNS, Units
 
 if TYPE_CHECKING:
-    from blockl0.certificate import Certificate
+    from blockl0.certify import Certificate
 
 LISTED_COLUMNS = 12
 """Columns listed in a summary before it says how many more there are."""

@@ -11,18 +11,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 # methods register when they are imported
-from blockl0 import baselines, dec, exact, refit  # noqa: F401
+from blockl0 import baselines, dec, exact, search  # noqa: F401
 from blockl0.blas import one_blas_thread
+from blockl0.lazy import late_generator
 from blockl0.methods import METHODS
-from blockl0.problem.lazy import late_generator
 from blockl0.problem.moments import problem_of
 from blockl0.problem.near_dependence import left_out
 from blockl0.problem.problem import Problem
 from blockl0.problem.reduction import reduced
-from blockl0.refit.checkpoint import Checkpoint
-from blockl0.refit.search import make_search, refit_options, run_search
 from blockl0.result import Result, Status, left_out_note
 from blockl0.run import Callback, Run, begin, logger, timed_by
+from blockl0.search.checkpoint import Checkpoint
+from blockl0.search.search import make_search, refit_options, run_search
 from blockl0.validate import (
     check_choice,
     check_init,
@@ -269,13 +269,13 @@ def solve_targets(
     """
     check_method("refit", options)
     how, rounds = refit_options(**options)
-    search = None
+    made = None
     for y in targets:
         here = replace(problem, y=y)
         with one_blas_thread():
             run = open_run(here, "refit", options)
-            search = make_search(here, how, False) if search is None else search.for_target(y)
-            result = run_search(search, None, run, check_random_state(seed), rounds)
+            made = make_search(here, how, False) if made is None else made.for_target(y)
+            result = run_search(made, None, run, check_random_state(seed), rounds)
         yield result
 
 

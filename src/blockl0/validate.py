@@ -470,7 +470,7 @@ def check_text_columns(X: Any) -> None:
             if value is not None:
                 raise ValueError(
                     f"Column {str(X.columns[j])!r} of X must hold numbers, got {_brief(value)}; "
-                    "encode categories, as `blockl0.tables.read_table` does, or leave it out."
+                    "encode categories, as `blockl0.app.tables.read_table` does, or leave it out."
                 )
 
 

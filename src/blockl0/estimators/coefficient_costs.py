@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from blockl0.data.blocks import Blocks
 from blockl0.estimators.reading import rows_like
 from blockl0.path import Path
-from blockl0.problem.blocks import Blocks
 from blockl0.selection import coefficient_prices, information_criterion
 from blockl0.units import COLUMNS, Units
 

@@ -8,9 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import _check_method_params
 
+from blockl0.data.blocks import Blocks
+from blockl0.data.design_base import Design
 from blockl0.losses import Loss
-from blockl0.problem.blocks import Blocks
-from blockl0.problem.design_base import Design
 from blockl0.problem.factors import Factor
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from blockl0.certificate.proof import objective_at_zero
-from blockl0.certificate.words import INFERENCE
+from blockl0.certify.levels import objective_at_zero
+from blockl0.certify.words import INFERENCE
 from blockl0.estimators.data import Data, columns_of
 from blockl0.estimators.half_samples import chosen_again
 from blockl0.estimators.reading import (

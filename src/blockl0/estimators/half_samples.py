@@ -14,9 +14,9 @@ from blockl0.estimators.data import Data
 from blockl0.estimators.folds import each_fold
 from blockl0.path import solve_path
 from blockl0.problem.moments import Moments
-from blockl0.refit.local_search import FEW_ABOVE
 from blockl0.result import Status
 from blockl0.run import share_of_time
+from blockl0.search.local_search import FEW_ABOVE
 
 Floats = NDArray[np.float64]
 Supports = list[NDArray[np.int64]]

@@ -18,6 +18,10 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from blockl0.data.blocks import stored
+from blockl0.data.design import Dense, by_column
+from blockl0.data.design_base import Design
+from blockl0.data.partitions import chosen_columns, is_partitioned
 from blockl0.errors import warn_caller
 from blockl0.estimators.callbacks import CallbackSupportMixin, fit_task
 from blockl0.estimators.data import Data, columns_of
@@ -30,11 +34,7 @@ from blockl0.estimators.structure import (
     unit_costs,
 )
 from blockl0.losses import Loss, get_loss, label_of, names_of
-from blockl0.problem.blocks import stored
-from blockl0.problem.design import Dense, by_column
-from blockl0.problem.design_base import Design
 from blockl0.problem.moments import Moments, tall_moments
-from blockl0.problem.partitions import chosen_columns, is_partitioned
 from blockl0.problem.preprocess import (
     ConstantColumnWarning,
     Prepared,

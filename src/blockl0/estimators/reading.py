@@ -12,8 +12,8 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtrc, fdtrc
 
+from blockl0.data.blocks import Blocks
 from blockl0.estimators.data import columns_of
-from blockl0.problem.blocks import Blocks
 from blockl0.problem.moments import Moments
 from blockl0.problem.orthogonal import WRITTEN
 from blockl0.ridge import FOR_LABELS, Ridge

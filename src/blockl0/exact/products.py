@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from blockl0 import kernels
+from blockl0.data.panels import cholesky, inverse_squares
 from blockl0.errors import OutOfTime
 from blockl0.exact.bounds import EPSILON, Node, Relaxed, Tangent, new_relaxation, relax_columns
 from blockl0.exact.last_columns import ROOM, Finished, finish
 from blockl0.exact.watch import DENSE, NEVER, Watch
-from blockl0.problem.panels import cholesky, inverse_squares
 from blockl0.problem.problem import Problem
 
 Floats = NDArray[np.float64]

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from blockl0.data.scaling import MODERATE
 from blockl0.errors import OutOfReachError
 from blockl0.exact.bounds import Bounds, Node, Relaxed
 from blockl0.files import write_whole
@@ -22,7 +23,6 @@ from blockl0.losses import LOSSES
 from blockl0.losses.stored import parameters_of
 from blockl0.problem.fits import make_fits
 from blockl0.problem.problem import Problem
-from blockl0.problem.scaling import MODERATE
 from blockl0.result import relative_gap
 from blockl0.verify import verify_content
 from blockl0.verify.base import CLOSE, FIX, SPLIT

@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from blockl0 import kernels
+from blockl0.data.panels import cholesky, inverse, products
 from blockl0.exact.bounds import EPSILON, Node, Relaxed, Tangent
 from blockl0.exact.last_columns import Finished
 from blockl0.exact.unit_levels import best_level, effective, first_level
 from blockl0.exact.watch import DENSE, NEVER, Watch
 from blockl0.problem.fits import make_fits
 from blockl0.problem.orthogonal import DEPENDENT, PRECISION, ROUNDED, orthonormal, project_away
-from blockl0.problem.panels import cholesky, inverse, products
 from blockl0.problem.problem import Problem
 from blockl0.run import look
 from blockl0.units import COLUMNS

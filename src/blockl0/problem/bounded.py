@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from blockl0 import kernels
+from blockl0.data.panels import orthogonal_factors, products, triangle
 from blockl0.losses import majorizer_curvature
 from blockl0.problem.descent import (
     DESCENT,
@@ -33,7 +34,6 @@ from blockl0.problem.orthogonal import (
     independent_positions,
     project_away,
 )
-from blockl0.problem.panels import orthogonal_factors, products, triangle
 from blockl0.problem.problem import Problem
 from blockl0.run import look
 

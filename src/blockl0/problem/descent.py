@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from blockl0.problem.lazy import lazy
+from blockl0.lazy import lazy
 from blockl0.run import look
 
 Floats = NDArray[np.float64]

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.problem.design_base import Design
+from blockl0.data.design_base import Design
 from blockl0.problem.preprocess import Prepared, exact_products
 from blockl0.problem.problem import as_problem
 from blockl0.problem.reduction import Factored, Triangle, many_rows

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from blockl0.lazy import lazy
 from blockl0.losses import Loss, majorizer_curvature
 from blockl0.problem.descent import (
     FAR,
@@ -19,7 +20,6 @@ from blockl0.problem.descent import (
     start_of,
     weighted_total,
 )
-from blockl0.problem.lazy import lazy
 from blockl0.problem.problem import Problem
 from blockl0.problem.softmax_newton import SoftmaxPart, begin_mixed
 

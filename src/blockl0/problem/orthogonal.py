@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack, qr, solve_triangular
 
-from blockl0.problem.panels import (
+from blockl0.data.panels import (
     inverse_squares,
     orthogonal_factors,
     reflected_by,

@@ -15,10 +15,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from blockl0.problem.centred import centred
-from blockl0.problem.design_base import Design
+from blockl0.data.centred import centred
+from blockl0.data.design_base import Design
+from blockl0.data.summary import centre
 from blockl0.problem.problem import Problem, independent
-from blockl0.storage.summary import centre
 
 Floats = NDArray[np.float64]
 

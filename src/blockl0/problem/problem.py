@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from blockl0.data.design import Design, as_design
+from blockl0.data.scaling import balance, rescaled, unscaled
+from blockl0.lazy import lazy
 from blockl0.losses import Loss, best_intercept, get_loss
-from blockl0.problem.design import Design, as_design
-from blockl0.problem.lazy import lazy
 from blockl0.problem.orthogonal import independent_positions
-from blockl0.problem.scaling import balance, rescaled, unscaled
 from blockl0.problem.softmax_newton import best_intercepts
 from blockl0.problem.sparsity import Sparsity, as_sparsity
 from blockl0.units import COLUMNS, Units

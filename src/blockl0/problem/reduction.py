@@ -20,15 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
-from blockl0.problem.design import Dense
+from blockl0.data.design import Dense
+from blockl0.data.panels import triangle
 from blockl0.problem.fits import make_fits
 from blockl0.problem.orthogonal import DEPENDENT, distances
-from blockl0.problem.panels import triangle
 from blockl0.run import current_clock, look, timed_by
 from blockl0.units import COLUMNS
 
 if TYPE_CHECKING:
-    from blockl0.problem.design_base import Design
+    from blockl0.data.design_base import Design
     from blockl0.problem.problem import Problem
     from blockl0.run import Run
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from blockl0.lazy import lazy
 from blockl0.losses.base import Loss, plain_array
 from blockl0.losses.softmax import (
     class_pairs,
@@ -26,7 +27,6 @@ from blockl0.problem.descent import (
     start_of,
     weighted_total,
 )
-from blockl0.problem.lazy import lazy
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -1,0 +1,1 @@
+"""The application: the command line, tables, reports and model files, on the public library."""

@@ -1,0 +1,262 @@
+"""Statistics of columns collected chunk by chunk, in little memory.
+
+They lead to the same decisions as all rows at once, or to a reason why these cannot be made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from shlex import quote
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockl0.app.tables.column_kinds import (
+    FEW_CODES,
+    MANY_ROWS,
+    as_texts,
+    date_order,
+    is_named_for_rows,
+    is_too_long,
+    is_whole,
+    to_numbers,
+)
+from blockl0.app.tables.decimals import Decimals, ShownCell, are_points, two_units
+from blockl0.app.tables.recipe import Choices, Feature, Findings, text_features
+from blockl0.app.tables.spellings import first_code, place_of
+from blockl0.app.tables.targets import is_missing
+from blockl0.units import is_rounding
+
+Floats = NDArray[np.float64]
+
+MOST_TEXTS = 100_000
+"""Most levels of a column to remember."""
+GROUPED_FROM = 1000.0
+"""Numbers from here on may have a thousands separator."""
+
+
+@dataclass
+class ColumnStats:
+    """Statistics of one column, updated with every chunk.
+
+    Attributes
+    ----------
+    is_index : bool
+        Whether it is the first column and has no name, as when row numbers were saved too.
+    n_rows, n_missing : int
+    kinds : dict
+        For each kind found in some chunk, where that was first.
+    low, high, total : float
+        Minimum, maximum and sum of the numbers.
+    levels : dict
+        The distinct texts, in order of appearance.
+    n_texts : int
+        Rows with a text, as long as all distinct texts were remembered.
+    """
+
+    name: str
+    is_index: bool = False
+    n_rows: int = 0
+    n_missing: int = 0
+    kinds: dict[str, str] = field(default_factory=dict)
+    low: float = np.inf
+    high: float = -np.inf
+    total: float = 0.0
+    levels: dict[str, None] = field(default_factory=dict)
+    n_texts: int = 0
+    whole: set[bool] = field(default_factory=set)
+    codes: set[float] = field(default_factory=set)
+    orders: dict[str, str] = field(default_factory=dict)
+    ranges: list[tuple[float, float]] = field(default_factory=list)
+    repeats: bool = False
+    is_long: bool = False
+    has_digits: bool = False
+    code: str | None = None
+    first: str = ""
+    grouped: ShownCell | None = None
+    plain: str | None = None
+    units: dict[str, ShownCell] = field(default_factory=dict)
+
+    def add(self, series: Any, choices: Choices, found: Decimals | None) -> None:
+        """Update the statistics with the next rows."""
+        missing = is_missing(series)
+        n_missing = int(missing.sum())
+        self.n_rows, self.n_missing = self.n_rows + len(series), self.n_missing + n_missing
+        if n_missing == len(series):
+            return
+        kind, at = choices.kind_of(series), int(np.argmin(missing))
+        self.first = self.first or str(series.iloc[at])
+        self.kinds.setdefault(kind, f"{str(series.iloc[at])!r} in {place_of(series, at)}")
+        self.has_digits |= kind == "date" and series.dtype.kind in "iuf"
+        if kind == "text":
+            self._add_texts(series)
+        elif kind == "number" or choices.dates == "days":
+            self._add_numbers(series, kind, choices, found)
+
+    def _add_texts(self, series: Any) -> None:
+        self.code = self.code or first_code(series)
+        if series.dtype.kind == "f":
+            self.whole.add(is_whole(series))
+        if len(self.levels) <= MOST_TEXTS:
+            texts = as_texts(series).dropna()
+            self.levels.update(dict.fromkeys(texts.unique().tolist()))
+            self.n_texts += len(texts)
+
+    def _add_numbers(
+        self, series: Any, kind: str, choices: Choices, found: Decimals | None
+    ) -> None:
+        order = None
+        if kind == "date":
+            order = date_order(series) if choices.date_order == "auto" else choices.date_order
+            if order is not None:
+                self.orders.setdefault(order, place_of(series, 0))
+        values = to_numbers(series, self.name, kind, order)
+        known = values[~np.isnan(values)] if self.n_missing else values
+        low, high = float(known.min()), float(known.max())
+        self.low, self.high = min(self.low, low), max(self.high, high)
+        self.total += float(known.sum())
+        if kind == "number":
+            self._look_for_codes(series, known, low, high)
+            self._look_at_spellings(series, values, found)
+
+    def _look_for_codes(self, series: Any, known: Floats, low: float, high: float) -> None:
+        """Track numbers that number the rows, are too long, or may be codes."""
+        whole = is_whole(series)
+        self.whole.add(whole)
+        self.is_long |= is_too_long(series)
+        if self.is_index or is_named_for_rows(self.name):
+            self.repeats |= not (whole and bool(series.is_unique))
+            self.ranges.append((low, high))
+        if len(self.codes) <= FEW_CODES:
+            self.codes.update(np.unique(known[: 20 * FEW_CODES]).tolist())
+        if len(self.codes) <= FEW_CODES:
+            self.codes.update(np.unique(known).tolist())
+
+    def _look_at_spellings(self, series: Any, values: Floats, found: Decimals | None) -> None:
+        """Track units, and thousands separators used in some chunks only."""
+        if found is not None and self.name in found.looked:
+            self.units = found.looked[self.name].units | self.units
+            self.grouped = self.grouped or found.thousands(self.name)
+            return
+        large = np.abs(values) >= GROUPED_FROM
+        has_marks = (values != np.rint(values)) & ~np.isnan(values)
+        # like 1.660, and nothing shows a decimal point
+        is_open = has_marks.any() and not are_points(values).any()
+        if self.plain is None and (large.any() or is_open):
+            self.plain = place_of(series, int(np.argmax(large | has_marks)))
+        if "" not in self.units and values.any():
+            row = int(np.argmax((values != 0.0) & ~np.isnan(values)))
+            self.units[""] = ShownCell(self.name, place_of(series, row), f"{values[row]:.10g}")
+
+    @property
+    def mean(self) -> float:
+        """Mean of the numbers."""
+        return self.total / max(self.n_rows - self.n_missing, 1)
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether all numbers are the same."""
+        low, high = np.array([self.low]), np.array([self.high])
+        return bool(is_rounding(low, high)[0])
+
+    @property
+    def few_values(self) -> list[float] | None:
+        """The distinct numbers, ascending; None if there are many."""
+        return sorted(self.codes) if len(self.codes) <= FEW_CODES else None
+
+    def kind(self) -> str:
+        """Return the kind of the column, refusing chunks that disagree."""
+        if len(self.kinds) > 1:
+            (kind, shown), (other, seen) = list(self.kinds.items())[:2]
+            name = quote(self.name)
+            # eight digits may be a date in one chunk and not in another
+            numbers = f"--as-number {name} takes all cells for numbers, " * self.has_digits
+            raise ValueError(
+                f"Column {self.name!r} holds a {kind} as {shown} and a {other} as {seen}: what it "
+                f"is cannot be told from parts of the file. {numbers}--as-category {name} takes "
+                f"all cells for texts, --drop {name} leaves the column out; with --na TEXT a text "
+                "stands for a missing value."
+            )
+        return next(iter(self.kinds))
+
+    def features(self, choices: Choices, found: Findings) -> list[Feature]:
+        """Make features of the column as `recipe.learn` would from all rows."""
+        if self.n_missing == self.n_rows:
+            found.empty.append(self.name)
+            return []
+        kind = self.kind()
+        if kind == "text":
+            return self._text_features(choices, found)
+        if kind == "date" and choices.dates != "days":
+            found.dates[self.name] = self.first if self.first.removesuffix(".0").isdigit() else ""
+            return []
+        self.refuse_spellings()
+        if kind == "number" and self.name not in choices.as_number and self._is_left_out(found):
+            return []
+        if self.n_missing:
+            found.missing[self.name] = self.n_missing
+        fill = self.mean if choices.impute == "mean" else None
+        return [Feature(self.name, self.name, kind, None, fill, None, self._order())]
+
+    def _is_left_out(self, found: Findings) -> bool:
+        """Check if numbers are identifiers, recording possible codes."""
+        if self.is_long or self._numbers_the_rows():
+            (found.long if self.is_long else found.numbered).append(self.name)
+            return True
+        n_codes = len(self.codes)
+        if self.whole == {True} and 3 <= n_codes <= FEW_CODES and self.n_rows >= MANY_ROWS:
+            found.codes[self.name] = n_codes
+        return False
+
+    def _numbers_the_rows(self) -> bool:
+        """Check if the column numbers the rows, refusing it if that is unclear."""
+        if self.repeats or not self.ranges or self.n_rows < 3:
+            return False
+        ranges = sorted(self.ranges)
+        if all(a[1] < b[0] for a, b in pairwise(ranges)):
+            return True
+        name = quote(self.name)
+        raise ValueError(
+            f"Column {self.name!r} may number the rows: its whole numbers differ within each part "
+            f"of the file, but parts overlap. --as-number {name} takes them for numbers, --drop "
+            f"{name} leaves the column out."
+        )
+
+    def refuse_spellings(self) -> None:
+        """Raise if chunks contradict each other in units or thousands separators."""
+        said = two_units(self.name, self.units)
+        if said is not None:
+            raise ValueError(said)
+        if self.grouped is not None and self.plain is not None:
+            cell, name = self.grouped, quote(self.name)
+            raise ValueError(
+                f"Column {self.name!r} sets thousands apart in {cell.row}, {cell.text!r}, but not "
+                f"in {self.plain}: one of them may be something else. Write the column in one way, "
+                f"or leave it out with --drop {name}."
+            )
+
+    def _order(self) -> str | None:
+        if len(self.orders) > 1:
+            said = " and ".join(f"{order} from {row} on" for order, row in self.orders.items())
+            raise ValueError(
+                f"Column {self.name!r} holds dates {said}; write them in one way, or leave the "
+                f"column out with --drop {quote(self.name)}."
+            )
+        return next(iter(self.orders), None)
+
+    def _text_features(self, choices: Choices, found: Findings) -> list[Feature]:
+        is_asked = self.name in choices.as_category
+        if self.code is not None and not is_asked:
+            found.zeros[self.name] = self.code
+        if choices.text in ("drop", "refuse") and not is_asked:
+            found.texts.append(self.name)
+            return []
+        if len(self.whole) > 1:
+            raise ValueError(
+                f"Column {self.name!r} holds whole numbers in some parts of the file and fractions "
+                "in others, and is to be a category; leave it out with --drop, or give texts."
+            )
+        levels, n_missing = list(self.levels), self.n_missing
+        return text_features(self.name, levels, self.n_texts, n_missing, choices, found)

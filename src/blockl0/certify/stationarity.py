@@ -1,0 +1,317 @@
+"""Tests of stationarity: each returns a better point, or None if the condition holds.
+
+All of them use the quadratic with Hessian Q = X' diag(D) X + ridge·I around the point: the smooth
+part itself for squared loss, its majorizer otherwise. A better point of the quadratic is a better
+point of the objective, and is confirmed on the data before it is returned.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockl0.block_search import NODE_LIMIT
+from blockl0.certify.levels import TOL
+from blockl0.certify.move_search import find_move
+from blockl0.certify.optimality import improve_globally
+from blockl0.certify.point import Better, PointUnderTest
+from blockl0.errors import OutOfReachError, OutOfTime
+from blockl0.exact.search import ExactSearch
+from blockl0.losses import LOSSES
+from blockl0.moves.block_moves import BlockMove
+from blockl0.moves.move_tableau import MoveTableau
+from blockl0.problem.fits import make_fits
+from blockl0.problem.orthogonal import DEPENDENT, smallest_distance
+from blockl0.problem.problem import Problem, independent
+from blockl0.problem.sparsity import Sparsity
+from blockl0.run import look
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+SMALL = 64
+"""Number of columns up to which L comes from a dense eigenvalue decomposition."""
+GLOBAL_FROM = 4
+"""Block size from which a proof of global optimality is tried first."""
+GLOBAL_COLUMNS = 1000
+"""Most columns for that proof."""
+GLOBAL_WORK = 1_000_000_000
+"""Its nodes times the squared number of columns: about a second."""
+GLOBAL_FITS = 5000
+"""Its most fits of unresolved nodes; about a second."""
+LEAST_NODES = 100
+"""Its fewest nodes, for any number of columns."""
+PROOF_SLICE = 2000
+"""Nodes of that search between checks for an interruption."""
+
+
+class QuadraticPoint(PointUnderTest):
+    """The point with the quadratic around it; two passes over X."""
+
+    def __init__(self, problem: Problem, w: Floats, tol: float = TOL) -> None:
+        super().__init__(problem, w, tol)
+        self.grad = problem.gradient(w)
+        self.weights = problem.hessian_bound_weights()
+
+    @property
+    def model(self) -> Problem:
+        """The quadratic as a squared loss: the problem itself, or its majorizer at the point."""
+        problem = self.problem
+        if problem.is_quadratic:
+            return problem
+        weights = self.weights
+        weights = np.ones(problem.n_samples) if weights is None else weights
+        eta = problem.predictor(self.w)
+        slope = problem.loss.gradient(eta, problem.y)
+        if problem.sample_weight is not None:
+            slope = slope * problem.sample_weight
+        # a row without weight has no slope either
+        shift = np.divide(slope, weights, out=np.zeros_like(slope), where=weights > 0.0)
+        loss, target = LOSSES["squared"], eta - shift
+        if problem.has_intercept:
+            # columns are centred by proportional weights, so this is the best intercept
+            target = target - np.average(target, weights=weights)
+        return replace(
+            problem, loss=loss, y=target, sample_weight=weights, has_intercept=False
+        )  # fmt: skip
+
+    def curve(self, d: Floats) -> Floats:
+        """Compute Q d, (n,)."""
+        look()
+        design, eta = self.problem.design, self.problem.design.matvec(d)
+        eta = eta if self.weights is None else self.weights * eta
+        return design.rmatvec(eta) + self.problem.ridge * d
+
+    def gram(self, idx: Indices) -> Floats:
+        """Compute Q on the given columns, (k, k)."""
+        Q = self.problem.design.gram(idx, self.weights)
+        Q[np.diag_indices_from(Q)] += self.problem.ridge
+        return Q
+
+    def fit(self, free: Indices, dropped: Indices) -> Floats:
+        """Minimize the quadratic over `free`, with `dropped` at zero and all others fixed.
+
+        Uses an orthogonal factorization; some of several dependent columns become zero.
+        """
+        z, model = self.w.copy(), self.model
+        z[dropped] = z[free] = 0.0
+        if z.any():
+            model = replace(model, y=model.y - model.design.matvec(z))
+        return z + make_fits(model).coef_on(free)
+
+    def admit(self, better: Better | None) -> Better | None:
+        """Return a better point unless it has dependent columns and the current point has none.
+
+        A re-fit never makes such columns, but a block beside a fixed outside may.
+        """
+        if better is None or _are_independent(self.model, better.coef):
+            return better
+        return None if _are_independent(self.model, self.w) else better
+
+
+def _are_independent(model: Problem, w: Floats) -> bool:
+    return smallest_distance(model.unit_columns(np.flatnonzero(w))[0]) > DEPENDENT
+
+
+def improve_basic(point: QuadraticPoint, size: int | None = None) -> Better | None:
+    """Test if the point is the best on its support; a block holds its `size` largest changes.
+
+    The gain is ½ g_S' (Q_SS)⁻¹ g_S.
+    """
+    S = point.members
+    if not S.size:
+        return None
+    z = point.fit(S, S[:0])
+    block = S[np.argsort(-np.abs(z - point.w)[S], kind="stable")][:size]
+    return point.confirm(block, z)
+
+
+def largest_curvature(point: QuadraticPoint) -> float:
+    """Compute L, the largest eigenvalue of Q, by Lanczos unless X has few columns."""
+    n = point.w.size
+    if n <= SMALL:
+        return float(np.linalg.eigvalsh(point.gram(np.arange(n)))[-1])
+    from scipy.sparse.linalg import LinearOperator, eigsh  # slow to import, and `solve` needs none
+
+    operator = LinearOperator((n, n), matvec=point.curve, dtype=np.float64)  # type: ignore[call-arg]
+    start = np.random.default_rng(0).standard_normal(n)
+    scale = float(np.linalg.norm(point.curve(start)))
+    if scale == 0.0:
+        return 0.0
+    return float(eigsh(operator, k=1, which="LA", v0=start, return_eigenvectors=False)[0])
+
+
+def improve_l(point: QuadraticPoint) -> Better | None:
+    """Test if the point minimizes ⟨g, z − w⟩ + L/2‖z − w‖² + price·‖z‖₀ within the budget."""
+    price, budget = point.problem.sparsity
+    w, L = point.w, max(largest_curvature(point), np.finfo(float).tiny)
+    target = w - point.grad / L
+    worth = 0.5 * L * target**2 - price  # gain of a coordinate at its target instead of zero
+    worth[point.problem.keep] = np.inf
+    chosen = np.argsort(-worth, kind="stable")[:budget]
+    chosen = chosen[worth[chosen] > 0.0]
+    z = np.zeros_like(w)
+    z[chosen] = target[chosen]
+    d = z - w
+    n_more = point.problem.occupied(z).size - point.members.size
+    change = point.grad @ d + 0.5 * L * (d @ d) + price * n_more
+    return point.confirm(np.flatnonzero(d), z) if change < -point.slack else None
+
+
+def improve_block(point: QuadraticPoint, k: int, refit: bool) -> Better | None:
+    """Test all blocks of k coordinates, by search and bounds."""
+    n, sizes = point.w.size, sorted({1, min(2, k)})
+    better = improve_basic(point, k) if refit else None
+    if better is not None:
+        return better
+    if k >= n:
+        return _improve_all(point, k)
+    tableau = _tableau(point, refit)
+    for size in sizes:
+        better = _improve_by_moves(point, tableau, size)
+        if better is not None or size >= k:
+            return better
+    if k >= GLOBAL_FROM:
+        better, is_optimal = improve_global(point, GLOBAL_WORK)
+        if is_optimal:
+            return better
+    return _improve_by_moves(point, tableau, k)
+
+
+def _improve_all(point: QuadraticPoint, k: int) -> Better | None:
+    """Test if any point is better: by global search, else by all changes of the support."""
+    try:
+        return improve_globally(point, k)
+    except OutOfReachError:
+        if not point.problem.is_quadratic:
+            raise
+        try:
+            # other supports differ in no more columns than these
+            most = point.members.size + point.problem.sparsity.budget
+            return _improve_by_moves(point, _tableau(point, True), min(most, point.w.size))
+        except OutOfReachError:
+            pass
+        raise
+
+
+def _tableau(point: QuadraticPoint, refit: bool) -> MoveTableau:
+    """Build the quadratic at the point, or at the best point on its support if re-fitted.
+
+    That point is no better, or it would have been returned, but may have fewer columns if some
+    depend on others.
+    """
+    w, members, grad = point.w, point.members, point.grad
+    if refit:
+        w = point.fit(members, members[:0])
+        members = point.problem.occupied(w)
+        grad = grad + point.curve(w - point.w)
+    return MoveTableau(point.model, w, grad, members, refit)
+
+
+def _improve_by_moves(point: QuadraticPoint, tableau: MoveTableau, k: int) -> Better | None:
+    """Search all blocks of k columns."""
+
+    def split(move: BlockMove) -> tuple[Indices, Indices, Indices]:
+        """Return the block, the columns to fit, and those that become zero."""
+        block, gone = (np.array(part, dtype=np.int64) for part in (move.columns, move.dropped))
+        if not tableau.refit:
+            return block, np.setdiff1d(block, gone), gone
+        free = np.setdiff1d(np.union1d(tableau.members, block), gone)
+        return block, free, np.setdiff1d(point.members, free)
+
+    def accept(move: BlockMove) -> Better | None:
+        block, free, gone = split(move)
+        return point.admit(point.confirm(block, point.fit(free, gone)))
+
+    def is_barred(move: BlockMove) -> bool:
+        return smallest_distance(tableau.model.unit_columns(split(move)[1])[0]) <= DEPENDENT
+
+    try:
+        price = point.problem.sparsity.price
+        return find_move(tableau, k, price, -point.slack, accept, is_barred)
+    except OutOfReachError as error:
+        raise OutOfReachError(
+            f"`level`={k} is out of reach of a complete certificate with {point.w.size} columns: "
+            f"{error}. Give `n_samples` for a sampled certificate, or ask for a lower level."
+        ) from error
+
+
+def improve_global(point: QuadraticPoint, work: int) -> tuple[Better | None, bool]:
+    """Return (better point or None, whether the point is proven to be optimal)."""
+    n = point.w.size
+    if n > GLOBAL_COLUMNS:
+        return None, False
+    found = ExactSearch(point.model, np.flatnonzero(point.w))
+    node_limit = max(LEAST_NODES, work // n**2)
+    while not found.finished and found.incumbent.iteration < node_limit:
+        found.advance(PROOF_SLICE)
+        if found.n_fitted > GLOBAL_FITS:
+            break
+    z = found.incumbent.w
+    better = point.confirm(np.flatnonzero(z != point.w), z)
+    here = point.model.objective(point.w)
+    # a proof coarser than the tolerance does not count
+    is_sharp = found.finished and found.tolerance <= point.slack
+    return better, is_sharp and here <= found.incumbent.objective + point.slack
+
+
+def improve_sampled(
+    point: QuadraticPoint, k: int, refit: bool, n_samples: int, rng: np.random.Generator
+) -> tuple[Better | None, int]:
+    """Return a better point by one of `n_samples` blocks drawn uniformly, and how many were.
+
+    They are fewer where one improves the point, or where the time is up.
+    """
+    n, k = point.w.size, min(k, point.w.size)
+    better = improve_basic(point, k) if refit else None
+    if better is not None:
+        return better, n_samples
+    model = point.model
+    for n_drawn in range(n_samples):
+        block = np.sort(rng.choice(n, size=k, replace=False))
+        try:
+            look()
+            better = _improve_in(point, model, block, refit)
+        except OutOfTime:
+            if n_drawn == 0:
+                raise
+            return None, n_drawn
+        if better is not None:
+            return better, n_samples
+    return None, n_samples
+
+
+def _improve_in(
+    point: QuadraticPoint, model: Problem, block: Indices, refit: bool
+) -> Better | None:
+    """Solve one block exactly, as a problem that keeps the rest of the support."""
+    rest = np.setdiff1d(point.members, block)
+    columns = np.union1d(rest, block) if refit else block
+    fixed = np.zeros_like(point.w) if refit else point.w.copy()
+    fixed[block] = 0.0
+    price, budget = model.sparsity
+    kept = np.union1d(rest, np.intersect1d(model.keep, block)) if refit else model.keep
+    inside = replace(
+        model,
+        design=model.design.take(columns),
+        y=model.y - model.design.matvec(fixed),
+        sparsity=Sparsity(price, min(columns.size, budget - (0 if refit else rest.size))),
+        keep=np.flatnonzero(np.isin(columns, kept)).astype(np.int64),
+    )
+    inside = replace(
+        inside, keep=independent(inside.design, inside.keep, model.sample_weight, model.ridge)
+    )
+    found = ExactSearch(inside, np.flatnonzero(point.w[columns]))
+    while not found.finished and found.incumbent.iteration < NODE_LIMIT:
+        found.advance(PROOF_SLICE)
+    z = fixed
+    z[columns] = found.incumbent.w
+    better = point.admit(point.confirm(block, z))
+    if better is None and not found.finished:
+        raise OutOfReachError(
+            f"`level`={block.size} is too large: the search of one block hit its node limit; "
+            "ask for a lower level."
+        )
+    return better

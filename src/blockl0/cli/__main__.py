@@ -1,6 +1,0 @@
-"""`python -m blockl0.cli`."""
-
-from blockl0.cli import main
-
-if __name__ == "__main__":
-    main(prog_name="blockl0")

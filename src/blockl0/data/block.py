@@ -1,0 +1,277 @@
+"""Blocks: some columns of X over all rows, and the computations done where they are stored.
+
+Results are float64 NumPy arrays whatever the storage type; products accumulate in float64.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockl0.data.entry_changes import Table, changes_at, sent_table
+from blockl0.data.summary import ColumnSummary, summarize
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+CACHE_BYTES = 1 << 20
+"""Bytes of entries converted to float64 at a time: they stay in the processor's cache."""
+
+
+class Block(ABC):
+    """Some columns of X over all rows, (m, c).
+
+    A storage implements `shape` and `columns`. Everything else is computed from float64 entries
+    where the columns live, a few columns at a time, with the array functions of `space`; `sent` and
+    `fetched` move arrays there and back. In this base class that is NumPy, and nothing moves.
+    """
+
+    space: Any = np
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """(m, c)."""
+
+    @abstractmethod
+    def columns(self, idx: Any) -> Floats:
+        """Return X[:, idx] as a new Fortran-ordered array (m, k); idx may be a slice."""
+
+    def stored(self, idx: Any) -> Floats:
+        """Return columns (m, k) as stored, before any scaling or centring."""
+        return self.columns(idx)
+
+    # where the columns lie -------------------------------------------------------------------
+
+    def sent(self, a: Any, dtype: Any = np.float64) -> Any:
+        """Move a NumPy array to where the columns live."""
+        return a
+
+    def fetched(self, a: Any) -> Any:
+        """Move an array back as a NumPy array."""
+        return a
+
+    def chosen(self, X: Any, idx: Any, axis: int) -> Any:
+        """Take rows or columns of a moved array by index, as a new array."""
+        return X[idx] if axis == 0 else X[:, idx]
+
+    def fresh(self, part: slice) -> Any:
+        """Return X[:, part] (m, k) in float64 there, as a new array."""
+        return self.columns(part)
+
+    def seen(self, part: slice) -> Any:
+        """Return X[:, part] (m, k) in float64 there, read-only, without a copy if possible."""
+        return self.fresh(part)
+
+    def product(self, V_t: Any, part: slice) -> Any:
+        """Compute V_t X[:, part], (k, c), for V_t (k, m); all arrays live there."""
+        U = np.empty((V_t.shape[0], part.stop - part.start))
+        for some in cut(part, self.step):
+            U[:, some.start - part.start : some.stop - part.start] = V_t @ self.seen(some)
+        return U
+
+    @property
+    def step(self) -> int:
+        """Number of columns converted to float64 at a time."""
+        return max(1, CACHE_BYTES // (8 * self.shape[0]))
+
+    def parts(self) -> Iterator[slice]:
+        """Iterate over slices of columns converted to float64 at a time."""
+        return cut(slice(0, self.shape[1]), self.step)
+
+    def wide_parts(self) -> Iterator[slice]:
+        """Iterate over slices of columns multiplied at a time; here a single one."""
+        yield slice(0, self.shape[1])
+
+    # answers ---------------------------------------------------------------------------------
+
+    def cross(self, V: Floats) -> Floats:
+        """Compute V' X, (k, c), for V (m, k)."""
+        result, V_t = np.empty((V.shape[1], self.shape[1])), self.sent(V.T)
+        for part in self.wide_parts():
+            result[:, part] = self.fetched(self.product(V_t, part))
+        return result
+
+    def sq_norms(self, weights: Floats | None = None) -> Floats:
+        """Compute Σ_i weights_i x_ij², (c,)."""
+        result = np.empty(self.shape[1])
+        ones = self.sent(np.ones(self.shape[0]) if weights is None else weights)
+        for part in self.parts():
+            X = self.seen(part)
+            result[part] = self.fetched(ones @ (X * X))
+        return result
+
+    def matvec(self, v: Floats) -> Floats:
+        """Compute X v, (m,), for v (c,)."""
+        result = np.zeros(self.shape[0])
+        for part in self.parts():
+            if v[part].any():
+                result += self.fetched(self.seen(part) @ self.sent(v[part]))
+        return result
+
+    def summary(self, y: Floats | None, weights: Floats | None) -> ColumnSummary:
+        """Summarize the columns in a single read, before a search; O(mc)."""
+        return summarize(self, y, weights)
+
+    def entry_changes(self, V: Floats, tables: tuple[Table, ...], sq: Floats) -> Floats:
+        """Compute gains, swaps and pivots of the columns at several fits, (k, 3, c).
+
+        See `changes_at`. V holds [X_S, residual], weighted, of all fits side by side.
+        """
+        answer, V_t = np.empty((len(tables), 3, self.shape[1])), self.sent(V.T)
+        there = [sent_table(table, self.sent) for table in tables]
+        for part in self.wide_parts():
+            U = self.product(V_t, part)
+            answer[..., part] = self.fetched(changes_at(U, there, self.sent(sq[part]), self.space))
+        return answer
+
+    def through(self, view: View) -> Block:
+        """Wrap the block in a view that was cut for its columns."""
+        return ViewedBlock(self, view)
+
+
+def cut(part: slice, step: int) -> Iterator[slice]:
+    """Split a slice into pieces of `step`, the last one possibly shorter."""
+    for start in range(part.start, part.stop, step):
+        yield slice(start, min(start + step, part.stop))
+
+
+class ArrayBlock(Block):
+    """Block of an array (m, c) of any real type, ideally Fortran-ordered, never cast as a whole."""
+
+    def __init__(self, X: NDArray[Any]) -> None:
+        self.X = X
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(m, c)."""
+        return self.X.shape
+
+    def product(self, V_t: Floats, part: slice) -> Floats:
+        """Compute V_t X[:, part], (k, c), for V_t (k, m)."""
+        if self.X.dtype == np.float64:
+            return V_t @ self.X[:, part]
+        return super().product(V_t, part)
+
+    def seen(self, part: slice) -> Floats:
+        """Return X[:, part] (m, k), read-only."""
+        return self.X[:, part] if self.X.dtype == np.float64 else self.columns(part)
+
+    def columns(self, idx: Any) -> Floats:
+        """Return X[:, idx] as a new Fortran-ordered array (m, k); idx may be a slice."""
+        return np.array(self.X[:, idx], dtype=np.float64, order="F")
+
+
+class View(NamedTuple):
+    """Scaling and centring applied to stored columns: x·scale − means − rests.
+
+    A field is None if that step is skipped. Flat columns become zero. For columns far from zero the
+    mean and its rounding rest are subtracted one after the other, before every product, so that no
+    digit is lost.
+    """
+
+    scale: Floats | None = None
+    means: Floats | None = None
+    rests: Floats | None = None
+    is_flat: Bools | None = None
+    is_far: Bools | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the view leaves columns as they are."""
+        return self.scale is None and self.means is None
+
+    def cut(self, part: Any) -> View:
+        """Restrict the view to some columns."""
+        own: list[Any] = [None if a is None else a[part] for a in self]
+        return View(*own)
+
+    def change(self, X: Any, sent: Callable[[Any], Any] = lambda a: a) -> Any:
+        """Apply scaling and centring in place to stored columns (m, c), on any device."""
+        if self.scale is not None:
+            X *= sent(self.scale)
+        if self.means is not None:
+            X -= sent(self.means)
+            # one after the other: their sum would be rounded to the precision of the mean
+            if self.rests is not None and np.any(self.is_far):  # type: ignore[arg-type]
+                X -= sent(self.rests)
+            if np.any(self.is_flat):  # type: ignore[arg-type]
+                X *= sent(~self.is_flat)  # type: ignore[operator]
+        return X
+
+
+NO_VIEW = View()
+
+
+class ViewedBlock(Block):
+    """A block seen through a view that was cut for it."""
+
+    def __init__(self, block: Block, view: View) -> None:
+        self.block, self.view = block, view
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(m, c)."""
+        return self.block.shape
+
+    @property
+    def space(self) -> Any:  # type: ignore[override]
+        """Array functions of the wrapped block."""
+        return self.block.space
+
+    @property
+    def step(self) -> int:
+        """Number of columns converted to float64 at a time."""
+        return self.block.step
+
+    def sent(self, a: Any, dtype: Any = np.float64) -> Any:
+        """Move a NumPy array to where the columns live."""
+        return self.block.sent(a, dtype)
+
+    def fetched(self, a: Any) -> Any:
+        """Move an array back as a NumPy array."""
+        return self.block.fetched(a)
+
+    def chosen(self, X: Any, idx: Any, axis: int) -> Any:
+        """Take rows or columns of a moved array by index, as a new array."""
+        return self.block.chosen(X, idx, axis)
+
+    def wide_parts(self) -> Iterator[slice]:
+        """Iterate over the slices of the wrapped block."""
+        return self.block.wide_parts()
+
+    def fresh(self, part: slice) -> Any:
+        """Return X[:, part] (m, k) in float64 there, as a new array."""
+        return self.view.cut(part).change(self.block.fresh(part), self.sent)
+
+    def product(self, V_t: Any, part: slice) -> Any:
+        """Compute V_t X[:, part], (k, c), for V_t (k, m); all arrays live there.
+
+        Means are subtracted from the products, unless a column of the piece is far from zero: then
+        all columns of the piece are centred first.
+        """
+        U, view = self.block.product(V_t, part), self.view.cut(part)
+        if view.scale is not None:
+            U *= self.sent(view.scale)
+        if view.means is None:
+            return U
+        U -= self.space.sum(V_t, axis=1)[:, None] * self.sent(view.means)[None, :]
+        for some in cut(slice(0, part.stop - part.start), self.step):
+            if np.any(view.is_far[some]):  # type: ignore[index]
+                here = slice(part.start + some.start, part.start + some.stop)
+                U[:, some] = V_t @ self.fresh(here)
+        if np.any(view.is_flat):  # type: ignore[arg-type]
+            U *= self.sent(~view.is_flat)[None, :]  # type: ignore[operator]
+        return U
+
+    def columns(self, idx: Any) -> Floats:
+        """Return X[:, idx] as a new Fortran-ordered array (m, k); idx may be a slice."""
+        return self.view.cut(idx).change(self.block.columns(idx))
+
+    def stored(self, idx: Any) -> Floats:
+        """Return columns (m, k) as stored, before any scaling or centring."""
+        return self.block.stored(idx)

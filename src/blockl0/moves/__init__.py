@@ -1,0 +1,1 @@
+"""What every change of a support is worth: additions, removals and swaps, in every form."""

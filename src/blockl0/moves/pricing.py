@@ -1,0 +1,174 @@
+"""What every column of X would bring at a point: the best addition or swap with it, in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockl0.data.block import Block
+from blockl0.moves.block_moves import CLEAR
+from blockl0.problem.orthogonal import smallest_distance
+from blockl0.problem.problem import Problem
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+ALONE_CHANCES, ALONE_SHARE, ALONE_DISTANCE = 4.0, 0.01, 0.5
+"""What a swap must cost, in gains by chance and as a share of the objective, for a support beside
+which there is nothing else, and how far its columns, of length 1, must be from the others."""
+
+
+class Priced(NamedTuple):
+    """What every column would bring to a support, (n,) each, whatever the sparsity.
+
+    Attributes
+    ----------
+    gains : ndarray (n,)
+        By how much its addition lowers the smooth part; −inf where it is zero, or in the support.
+    swaps : ndarray (n,)
+        Change of the objective by its best swap; infinite likewise.
+    doubtful : ndarray of int64
+        The columns outside the support for which that is rounding.
+    """
+
+    gains: Floats
+    swaps: Floats
+    doubtful: Ints
+
+    def change(self, price: float) -> Floats:
+        """The better of both, (n,); an addition costs a price, infinity where there is no room."""
+        return np.minimum(price - self.gains, self.swaps)
+
+
+def stands_alone(
+    problem: Problem, total: float, support: Ints, objective: float, least_price: float
+) -> bool:
+    """Whether all swaps raise an objective by far more than chance may take off it again.
+
+    Of n columns that mean nothing the best takes about log n of the variance of the residual, as
+    rows and coefficients tell it. Of columns close to each other one alone costs more than both
+    together, so that the support must have none. At a price nothing is said of other sizes.
+
+    Parameters
+    ----------
+    problem : Problem
+        Of which the columns and the sparsity are read.
+    total : float
+        The sum of the weights of the samples, so that one of weight two says as much as two.
+    support : ndarray of int64
+    objective : float
+        Of least squares with these rows.
+    least_price : float
+        What the cheapest addition or swap changes it by.
+    """
+    n_free = total - support.size
+    if problem.sparsity.price > 0.0 or n_free <= 0:
+        return False
+    share = max(ALONE_CHANCES * np.log(problem.n_features) / n_free, ALONE_SHARE)
+    if not least_price >= share * objective:
+        return False
+    return smallest_distance(problem.unit_columns(support)[0]) >= ALONE_DISTANCE
+
+
+def price_of_one(problem: Problem, size: int) -> float:
+    """What an addition to a support of a size costs; infinity where there is no room for one."""
+    price, budget = problem.sparsity
+    return price if size < budget else np.inf
+
+
+def price_supports(
+    problem: Problem, sq_norms: Floats, points: Sequence[tuple[Floats, Ints]]
+) -> list[Priced]:
+    """What every column would bring to each of some supports; one pass over X for all of them.
+
+    With u = X_S'x_i, K = inv(X_S'X_S + ridge) and W = K u, the pivot of column i is
+    M_ii = ‖x_i‖² − u'W; swapping it for j changes the minimum by
+    w_j²/2K_jj − (g_i − W_j w_j/K_jj)² / 2(M_ii + W_j²/K_jj). O(mns) for each.
+
+    Parameters
+    ----------
+    problem : Problem
+        With a squared loss.
+    sq_norms : ndarray (n,)
+        Squared lengths of the columns, weights and ridge included.
+    points : sequence of (w (n,), support)
+        The fits on supports, none of them empty.
+    """
+    n, asked = problem.n_features, [_as_asked(problem, *point) for point in points]
+    found = np.empty((len(points), 3, n))
+    V = np.hstack([one.V for one in asked])
+    tables = tuple((one.K, one.w, one.free) for one in asked)
+    for part, answer in problem.design.scan_for(
+        by_gains, kernel_price, V, tables, split=(sq_norms,)
+    ):
+        found[..., part] = answer
+    result = []
+    for (gains, swaps, pivots), one, (_, support) in zip(found, asked, points, strict=True):
+        gains[support], swaps[support] = -np.inf, np.inf
+        doubtful = doubtful_columns(sq_norms, pivots, support, one.is_apart)
+        result.append(Priced(gains, swaps, doubtful))
+    return result
+
+
+class _Asked(NamedTuple):
+    """A support in the words of `kernel_price`: V = [X_S, residual], weighted, and K = inv(H)."""
+
+    V: Floats
+    K: Floats
+    w: Floats
+    free: NDArray[np.bool_]
+    is_apart: bool
+
+
+def _as_asked(problem: Problem, w: Floats, support: Ints) -> _Asked:
+    X_S = problem.design.columns(support)
+    # the residual rides along, so that gradient and regressions take one pass
+    eta = X_S @ w[support]
+    weighted = np.column_stack([X_S, problem.loss.gradient(eta, problem.y)])
+    if problem.sample_weight is not None:
+        weighted *= problem.sample_weight[:, None]
+    H = weighted[:, :-1].T @ X_S
+    H.flat[:: support.size + 1] += problem.ridge
+    K = _inverse(H)
+    is_apart = 1.0 / (K.diagonal() * H.diagonal()) > CLEAR
+    free = ~problem.is_kept(support)
+    return _Asked(weighted, K, w[support], free, bool(is_apart.all()))
+
+
+def price_first(sq_norms: Floats, target: Floats, price: float, budget: int) -> Floats:
+    """The prices where nothing is in yet, (n,), from the gradient at zero."""
+    if budget == 0:
+        return np.full(target.size, np.inf)
+    safe = np.where(sq_norms > 0.0, sq_norms, np.inf)
+    return price - 0.5 * target**2 / safe
+
+
+def doubtful_columns(sq_norms: Floats, pivots: Floats, support: Ints, is_apart: bool) -> Ints:
+    """Columns near the span of the support; all of them when that is nearly dependent."""
+    doubtful = sq_norms > 0.0
+    if is_apart:
+        doubtful &= ~(pivots > CLEAR * sq_norms)
+    doubtful[support] = False
+    return np.flatnonzero(doubtful)
+
+
+def _inverse(H: Floats) -> Floats:
+    """inv(H), or its pseudo-inverse; what is dependent must not depend on the user's units."""
+    scale = np.sqrt(np.where(H.diagonal() > 0.0, H.diagonal(), 1.0))
+    K = np.linalg.pinv(H / scale / scale[:, None], hermitian=True).astype(np.float64)
+    return K / scale / scale[:, None]
+
+
+def by_gains(answer: Floats) -> Floats:
+    """What `kernel_price` ranks columns by, additions and swaps of each support apart, (2k, c)."""
+    return np.concatenate([-answer[:, 0], answer[:, 1]])
+
+
+def kernel_price(
+    block: Block, V: Floats, tables: tuple[tuple[Floats, Floats, Any], ...], sq: Floats
+) -> Floats:
+    """Gains, swaps and pivots of the columns of a block at some supports, (k, 3, c)."""
+    return block.entry_changes(V, tables, sq)

@@ -1,5 +1,0 @@
-"""Method "refit": searches whose support is re-fitted at every step; the default."""
-
-from blockl0.refit.search import solve_refit
-
-__all__ = ["solve_refit"]

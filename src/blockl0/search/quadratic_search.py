@@ -1,0 +1,420 @@
+"""The search of method "refit" for the squared loss: pool, search, price, and walks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import replace
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockl0 import kernels
+from blockl0.data.pass_batcher import PassBatcher
+from blockl0.incumbent import Incumbent, Tally
+from blockl0.moves.block_moves import CLEAR
+from blockl0.moves.hidden_moves import find_hidden_move
+from blockl0.moves.pool import Pool
+from blockl0.moves.pricing import (
+    Priced,
+    doubtful_columns,
+    price_first,
+    price_of_one,
+    price_supports,
+    stands_alone,
+)
+from blockl0.problem.fits import make_fits
+from blockl0.problem.problem import Problem
+from blockl0.problem.sparsity import Sparsity
+from blockl0.run import Run
+from blockl0.search.frontier import Frontier
+from blockl0.search.pool_sizes import (
+    FEW_COLUMNS,
+    LARGEST_POOL,
+    SearchOptions,
+    narrow_size,
+    pool_size,
+    walk_size,
+)
+from blockl0.search.price_memory import PriceMemory
+from blockl0.search.search_base import MOST_TOGETHER, Search
+from blockl0.search.settled import fit_with_kept, prove
+from blockl0.search.walks import FULL, PRICED, IndependentWalks, StagedWalks, Walks
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+STAGES = 4
+"""Parts in which a large X is first asked for its columns, each priced at what the last found."""
+RELATIVE_TOLERANCE = 1e-11
+"""Of ½‖y‖²: smaller improvements are rounding."""
+MAX_PRICINGS = 50
+"""Rounds of pool, search and price before a search is given up; each lowers the objective."""
+
+
+class QuadraticSearch(Search):
+    """The squared loss: pools, descents, walks and pricing.
+
+    Attributes
+    ----------
+    proves : bool
+        Whether a point is settled also where only the columns themselves can tell, and a problem of
+        few columns solved to proven optimality. A model of another loss is worth neither.
+    """
+
+    has_frontier = True
+
+    def __init__(
+        self,
+        problem: Problem,
+        options: SearchOptions,
+        tally: Tally | None = None,
+        proves: bool = False,
+        like: QuadraticSearch | None = None,
+    ) -> None:
+        super().__init__(problem, options, tally)
+        self.certifies = proves
+        self.proves = proves and problem.n_features <= FEW_COLUMNS
+        self.sq_norms: Floats = problem.sq_norms if like is None else like.sq_norms
+        self.target, self.constant = problem.gradient_at_zero, problem.smooth_at_zero
+        self.tolerance = self.negligible = RELATIVE_TOLERANCE * self.constant
+        self.tally.n_passes += 2 if like is None else 1
+        self._whole = None if like is None else self._like_whole_of(like)
+        self._last: Pool | None = None  # the last pool that was not all of X
+        # where searches run side by side, they ask for prices together
+        self._batcher: PassBatcher | None = None
+        self._memory = PriceMemory(max(LARGEST_POOL, pool_size(problem, options)))
+        self._fitted: tuple[bytes, Incumbent] | None = None  # the last support, and its fit
+        # supports that have no hidden move, with the columns that were asked for
+        self._without_move: set[tuple[Sparsity, bytes, bytes]] = set()
+        if (checkpoint := problem.shared.get("checkpoint")) is not None:
+            checkpoint.fill(self._memory)
+
+    def for_sparsity(self, sparsity: Sparsity) -> QuadraticSearch:
+        """The search of the same data under another price and budget; it shares what it can."""
+        other = copy(self)
+        other.problem = replace(self.problem, sparsity=sparsity)
+        other._last = other._fitted = None
+        other._whole = other._like_whole_of(self)
+        return other
+
+    def release(self) -> None:
+        """Let go of the last pool: of many points of a path they would take all memory."""
+        if self.problem.design.n_read is not None:
+            self._last = None
+
+    def together(self, most_bytes: float) -> tuple[QuadraticSearch, int]:
+        """A search that asks for prices with others, and how many of them have room in memory."""
+        if self.problem.design.n_read is None:
+            return self, 1
+        other = copy(self)
+        other._batcher = PassBatcher(self.price)
+        p = pool_size(self.problem, self.options)
+        each = 8.0 * p * (self.problem.n_samples + 2 * p)
+        return other, max(1, min(MOST_TOGETHER, int(most_bytes / each)))
+
+    def run_together(
+        self, tasks: Sequence[Callable[[], Any]], interrupt: Callable[[], Any]
+    ) -> list[Any]:
+        """What tasks return; supports that they ask the prices of are one product with X."""
+        assert self._batcher is not None
+        return self._batcher.run(tasks, interrupt)
+
+    def for_target(self, y: Floats) -> QuadraticSearch:
+        """The search of the same columns for another target, with a tally of its own.
+
+        It shares what does not depend on y: lengths of columns, and where X is one pool, the rows
+        of the Gram matrix that either search has made.
+        """
+        problem = replace(self.problem, y=y)
+        return QuadraticSearch(problem, self.options, proves=self.certifies, like=self)
+
+    def _like_whole_of(self, other: QuadraticSearch) -> Pool | None:
+        """A pool of all columns on the other search's Gram matrix, if X is one pool here."""
+        if pool_size(self.problem, self.options) < self.problem.n_features:
+            return None
+        whole = other.whole_pool()
+        return self._pool_of(whole.columns, like=whole)
+
+    def start(self, w: Floats, run: Run | None = None) -> Incumbent:
+        """The fit on the support of w and the kept columns, less what is not worth its price."""
+        support = self._with_kept(w)
+        if support.size == 0:
+            return self.first(run)
+        # pricing looks at what enters; removals, and columns that depend on others, are seen here
+        pool = self._pool_of(support)
+        pool.run = run
+        pool.load(support)
+        pool.descend()
+        fits = self.fit(support, 0), self.fit(pool.support, 0)
+        return min(fits, key=lambda fit: fit.objective)
+
+    def first(self, run: Run | None = None) -> Incumbent:
+        """A start from nothing, most of the way on few columns, where moves are cheap.
+
+        Of many columns those that matter late do not stand out at first: the support is then grown
+        in stages, with new prices before each. Where there are few, the end is the optimum.
+        """
+        point = Incumbent(np.zeros(self.problem.n_features), self.constant, 0)
+        price, budget = self.problem.sparsity
+        # a price alone stops by itself
+        is_staged = budget <= pool_size(self.problem, self.options) < self.problem.n_features
+        stages = range(1, STAGES + 1) if is_staged else [STAGES]
+        for part in [-(-budget * stage // STAGES) for stage in stages]:
+            search = self if part == budget else self.for_sparsity(Sparsity(price, part))
+            pool = search.make_pool(point, run, self._narrow_size(point))
+            pool.descend()
+            point = self.fit(pool.support, 0)
+        if not self.proves or run is None:
+            return point
+        point.iteration = 1
+        return self._prove(point, run)
+
+    def shrink(self, w: Floats, size: int) -> Floats:
+        """Take out the least missed column, re-fitted, until `size` are left; kept ones stay."""
+        support = np.flatnonzero(w)
+        problem = replace(self.problem, sparsity=Sparsity(0.0, support.size))
+        target, sq_norms = self.target[support], self.sq_norms[support]
+        pool = Pool(problem, support, target, sq_norms, self.tolerance)
+        pool.load(support)
+        while pool.size > size and pool.movable.size:
+            movable = pool.movable
+            pool.toggle(movable[[np.argmin(pool.drop_costs(movable))]])
+        return make_fits(self.problem).coef_on(pool.support)
+
+    # pool ------------------------------------------------------------------------------------
+
+    def _narrow_size(self, incumbent: Incumbent) -> int:
+        return narrow_size(self.problem, self.options, incumbent.n_nonzero)
+
+    def whole_pool(self) -> Pool:
+        """The pool of all columns; making its Gram matrix, in time, is one pass."""
+        if self._whole is None:
+            self._whole = self._pool_of(np.arange(self.problem.n_features))
+            self.tally.n_passes += 1
+        return self._whole
+
+    def make_pool(
+        self,
+        incumbent: Incumbent,
+        run: Run | None = None,
+        most: int | None = None,
+        around: Sequence[Incumbent] = (),
+    ) -> Pool:
+        """The support, the kept columns, and the columns with the best prices, loaded.
+
+        There are at most `most` of them, unless the support needs more; `pool_size` by default.
+        Other points may be given, whose columns and prices count as those of the incumbent do. The
+        pool reads the clock of the run.
+        """
+        n, must = self.problem.n_features, self._with_kept(incumbent.w)
+        most = pool_size(self.problem, self.options) if most is None else most
+        size = min(n, max(most, must.size + 1))
+        if size == n:
+            pool = self.whole_pool()
+        else:
+            prices = self.prices_at(incumbent).copy()
+            for point in around:
+                np.minimum(prices, self.prices_at(point), out=prices)
+                prices[point.support] = -np.inf
+            prices[must] = -np.inf
+            size = max(size, int(np.count_nonzero(prices == -np.inf)))
+            pool = self._pool_at_hand(np.sort(np.argpartition(prices, size - 1)[:size]))
+            # a product of all is quicker than many of a few, and needs no copy of the columns
+            if size <= walk_size(self.problem, self.options, must.size):
+                pool.know_all()
+        pool.run = run  # a pool of all columns may be older than the run
+        if not pool.is_at(must):
+            pool.load(must)
+        return pool
+
+    def _pool_at_hand(self, columns: Ints) -> Pool:
+        """The last pool if it is one of these columns: rounds at one point share its products."""
+        if self._last is None or not np.array_equal(self._last.columns, columns):
+            self._last = self._pool_of(columns)
+        return self._last
+
+    def _with_kept(self, w: Floats) -> Ints:
+        chosen = w != 0.0
+        chosen[self.problem.keep] = True
+        return chosen.nonzero()[0]
+
+    def _pool_of(self, columns: Ints, like: Pool | None = None) -> Pool:
+        target, sq_norms = self.target[columns], self.sq_norms[columns]
+        return Pool(self.problem, columns, target, sq_norms, self.tolerance, like)
+
+    # price -----------------------------------------------------------------------------------
+
+    def prices_at(self, incumbent: Incumbent) -> Floats:
+        """The prices of all columns at an incumbent, (n,), computed once."""
+        if incumbent.prices is None:
+            incumbent.doubtful = np.empty(0, dtype=np.int64)
+            if incumbent.support.size:
+                priced = self._priced(incumbent)
+                of_one = price_of_one(self.problem, incumbent.support.size)
+                incumbent.prices, incumbent.doubtful = priced.change(of_one), priced.doubtful
+            else:
+                price, budget = self.problem.sparsity
+                incumbent.prices = price_first(self.sq_norms, self.target, price, budget)
+        return incumbent.prices
+
+    def _priced(self, incumbent: Incumbent) -> Priced:
+        """What columns would bring to a support; by a pass, unless that is remembered."""
+        support = incumbent.support
+        found = self._memory.get(support, self.problem.n_features)
+        if found is None:
+            point = incumbent.w, support
+            found = (
+                self.price([point])[0] if self._batcher is None else self._batcher.request(point)
+            )
+            self._memory.put(support, found)
+        return found
+
+    def price(self, points: Sequence[tuple[Floats, Ints]]) -> list[Priced]:
+        """What columns would bring to some supports, by one pass."""
+        self.tally.n_passes += 1
+        return price_supports(self.problem, self.sq_norms, points)
+
+    def settle(self, incumbent: Incumbent, run: Run, ceiling: float = np.inf) -> Incumbent:
+        """Pool, search, price, until no column prices out; few columns are searched completely.
+
+        A point that does not end below the ceiling is of no interest and may not be settled.
+        """
+        if incumbent.is_proven:
+            return incumbent
+        for _ in range(MAX_PRICINGS):
+            if run.seconds_left <= 0.0:
+                break
+            pool = self.make_pool(incumbent, run)
+            pool.descend()
+            found = self.fit(pool.support, incumbent.iteration + 1)
+            if found.objective > incumbent.objective:
+                break
+            stalled = found.objective == incumbent.objective
+            incumbent = found
+            if self.proves:
+                incumbent = self._prove(incumbent, run)
+                if incumbent.is_proven:
+                    return incumbent
+                continue
+            if self.is_priced_out(found, pool):
+                return self.settle_hidden(incumbent, run, ceiling)
+            if stalled:
+                break
+        if self.proves:
+            incumbent = self._prove(incumbent, run)
+            if incumbent.is_proven:
+                return incumbent
+        # the pool has lost its way in rounding: nothing that it says is about this point
+        incumbent.doubtful = self._all_outside(incumbent)
+        return self.settle_hidden(incumbent, run, ceiling)
+
+    def _prove(self, incumbent: Incumbent, run: Run) -> Incumbent:
+        """The optimum, on the Gram matrix that the pool of all columns has, where there is one.
+
+        A proof that was given up is not begun again: the columns are then searched as many are.
+        """
+        gram = None if self._whole is None else self._whole.whole_gram()
+        found = prove(self.problem, incumbent, run, gram)
+        self.proves = found.is_proven
+        return found
+
+    def is_priced_out(self, incumbent: Incumbent, pool: Pool) -> bool:
+        """Whether no single move over all columns improves a point that has none in its pool."""
+        pool.refresh()
+        self.tally.drift = max(self.tally.drift, pool.drift)
+        if pool.size != incumbent.n_nonzero:
+            # the pool cannot hold this support: nothing that it says is about it
+            incumbent.doubtful = self._all_outside(incumbent)
+            return True
+        if pool is self._whole:
+            pivots, members = pool.table.border[kernels.PIVOT], pool.members
+            is_apart = np.all(pivots[members] * self.sq_norms[members] * CLEAR > -1.0)
+            incumbent.prices = pool.prices()
+            incumbent.doubtful = doubtful_columns(self.sq_norms, pivots, members, bool(is_apart))
+        return not np.any(self.prices_at(incumbent) < -self.tolerance)
+
+    def settle_hidden(self, incumbent: Incumbent, run: Run, ceiling: float = np.inf) -> Incumbent:
+        """Make the moves that only the columns themselves show; then the point is settled."""
+        doubtful = incumbent.doubtful
+        if doubtful is None or doubtful.size == 0:
+            incumbent.is_settled = True
+            return incumbent
+        if not self.certifies or ceiling <= incumbent.objective:
+            return incumbent
+        for _ in range(MAX_PRICINGS):
+            if run.seconds_left <= 0.0:
+                break
+            support = self._with_kept(incumbent.w)
+            # by a digest, since it may be nearly all columns
+            those = blake2b(doubtful.tobytes(), digest_size=16).digest()
+            asked = self.problem.sparsity, support.tobytes(), those
+            if asked in self._without_move:
+                incumbent.is_settled = True
+                break
+            move = find_hidden_move(
+                self.problem, incumbent.w, support, doubtful, self.tolerance, run
+            )  # fmt: skip
+            if move.support is None:
+                incumbent.is_settled = move.is_complete
+                if move.is_complete:
+                    self._without_move.add(asked)
+                break
+            incumbent = self.fit(move.support, incumbent.iteration + 1)
+            # the new support is one that the tableau cannot see
+            doubtful = self._all_outside(incumbent)
+        return incumbent
+
+    def _all_outside(self, incumbent: Incumbent) -> Ints:
+        """The columns outside the support that are not zero."""
+        return np.setdiff1d(np.flatnonzero(self.sq_norms > 0.0), incumbent.support)
+
+    def fit(self, support: Ints, iteration: int) -> Incumbent:
+        """The incumbent on a support and the kept columns, its objective from the data."""
+        key = support.tobytes()
+        if self._fitted is None or self._fitted[0] != key:
+            self._fitted = key, fit_with_kept(self.problem, support, self.sq_norms, iteration)
+        point = self._fitted[1]
+        return Incumbent(point.w, point.objective, point.n_nonzero, iteration)
+
+    def is_alone(self, incumbent: Incumbent) -> bool:
+        """Whether nothing near a settled point is nearly as good, see `stands_alone`."""
+        if not incumbent.is_settled or incumbent.prices is None:
+            return False
+        least = float(incumbent.prices.min())
+        total = self.problem.total_weight
+        return stands_alone(self.problem, total, incumbent.support, incumbent.objective, least)
+
+    # walks -----------------------------------------------------------------------------------
+
+    def walks(
+        self,
+        best: Incumbent,
+        run: Run,
+        rng: np.random.Generator,
+        rounds: int,
+        frontier: Frontier | None = None,
+    ) -> Walks:
+        """Independent walks; to large supports, or with a frontier that was given, staged ones."""
+        is_given, price = frontier is not None, self.problem.sparsity.price
+        if is_given or best.n_nonzero >= (PRICED if price > 0.0 else FULL):
+            size = best.n_nonzero
+            return StagedWalks(self, run, rng, rounds, frontier or Frontier(), size, is_given)
+        return IndependentWalks(self, run, rng, rounds, Frontier())
+
+    def fill(self, frontier: Frontier, best: Incumbent, run: Run, rng: np.random.Generator) -> None:
+        """Fill a frontier with supports of all sizes."""
+        StagedWalks(self, run, rng, 0, frontier, best.n_nonzero, is_given=True).fill(best)
+
+    def pool_like(self, pool: Pool, run: Run) -> Pool:
+        """A pool on the same Gram matrix, that another thread may change."""
+        other = self._pool_of(pool.columns, pool)
+        other.run = run
+        return other
+
+    def settle_if_better(self, support: Ints, incumbent: Incumbent, run: Run) -> Incumbent:
+        """Settle from a support; return the incumbent where that ends no lower."""
+        found = self.settle(self.fit(support, incumbent.iteration), run, incumbent.objective)
+        return found if found.objective < incumbent.objective else incumbent
