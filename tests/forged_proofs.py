@@ -19,7 +19,7 @@ from blockl0 import ProofError
 from blockl0.verify import verify_content
 from blockl0.verify.base import CLOSE, FIX, SPLIT, centred
 from blockl0.verify.check import Squares
-from blockl0.verify.losses import Loss
+from blockl0.verify.losses import GeneralLoss
 
 LOSSES = ("logistic", "squared_hinge", "poisson", "gamma", "tweedie", "huber")
 POWERS = {"poisson": 1.0, "gamma": 2.0}
@@ -280,7 +280,7 @@ def restated(known: Known, claim: dict[str, Any]) -> dict[str, Any]:
     at = given[2] > 0.0
     given = *(x[at] for x in given), claim["intercept"]
     is_squared = claim["loss"] == "squared"
-    loss = Squares(*given) if is_squared else Loss(claim["loss"], claim["parameter"], *given)
+    loss = Squares(*given) if is_squared else GeneralLoss(claim["loss"], claim["parameter"], *given)
     value = float(loss.tangent(np.zeros(known.X.shape[1]))[0])
     return {**claim, "objective": value + claim["price"] * len(claim["keep"])}
 

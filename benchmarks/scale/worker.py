@@ -17,6 +17,7 @@ import memory
 import numpy as np
 import scipy.sparse as sp
 from cells import OURS, Cell
+
 from data import make, nbytes
 
 MEMORY_LIMIT = 8 * 2**30

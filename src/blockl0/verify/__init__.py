@@ -22,7 +22,7 @@ from blockl0.verify.base import (
 )
 from blockl0.verify.exact import verify_exactly
 from blockl0.verify.files import Content, read_proof, task_of
-from blockl0.verify.losses import SQUARED, Loss
+from blockl0.verify.losses import SQUARED, GeneralLoss
 
 __all__ = ["ProofError", "Verified", "verify", "verify_content"]
 
@@ -91,13 +91,17 @@ def _verified(claim: Any, arrays: Any, is_exact: bool, X: Any, y: Any, weights: 
         require(is_squared, f"Exact arithmetic is for the squared loss; {found}.")
         return verify_exactly(task, claim, arrays, coef, X, y, weights)
     given = X, y, weights, intercept
-    loss = check.Squares(*given) if is_squared else Loss(claim["loss"], claim["parameter"], *given)
+    loss = (
+        check.Squares(*given)
+        if is_squared
+        else GeneralLoss(claim["loss"], claim["parameter"], *given)
+    )
     at_zero = loss.tangent(np.zeros(coef.size))[0]
     require_moderate(loss.A, loss.norms, task.ridge, at_zero)
     best = check.objective(task, loss, coef)
     require_stated(claim, best, at_zero)
     content = Content(arrays, task, loss.norms**2 + task.ridge > 0.0)
-    if isinstance(loss, Loss):
+    if isinstance(loss, GeneralLoss):
         require(not content.curves, "A curvature is not one: this loss has the ridge alone.")
         loss.bound_intercepts(best, task.ridge)
     check.prove_definite(loss, task.ridge, content.curves)

@@ -78,7 +78,7 @@ def require_moderate(A: Any, norms: Any, ridge: float, at_zero: float) -> None:
 
 
 def columns_of(numbers: Any, n_features: int) -> Any:
-    """Numbers of columns, ascending and each once."""
+    """Convert numbers of columns, refused unless they ascend and are there."""
     columns = np.array(numbers)
     require(columns.size == 0 or columns.dtype.kind == "i", "Columns are no whole numbers.")
     columns = columns.astype(int)
@@ -89,7 +89,7 @@ def columns_of(numbers: Any, n_features: int) -> Any:
 
 
 def dense(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
-    """X, y and weights as arrays, without the rows that weigh nothing."""
+    """Convert X, y and weights to dense arrays, without the rows of weight zero."""
     X, y = X.toarray() if hasattr(X, "toarray") else np.asarray(X), np.asarray(y, float)
     weights = np.ones(y.size) if sample_weight is None else np.asarray(sample_weight, float)
     require((weights >= 0.0).all(), "Weights are negative.")
@@ -101,10 +101,10 @@ def dense(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
 
 
 def centred(X: Any, weights: Any) -> Any:
-    """X, or y, less its means: three times, as the first ones are rounded.
+    """Subtract the means of X or y, three times, as the first ones are rounded.
 
-    What is taken from a column is made up for by the intercept, whatever it is. Columns that are
-    one number, but for rounding, are zero.
+    The intercept makes up for whatever is subtracted from a column. Columns that are constant but
+    for rounding become zero.
     """
     least = FLAT * abs(X).max(axis=0)
     for _ in range(3):

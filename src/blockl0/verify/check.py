@@ -31,7 +31,7 @@ class Squares:
         require((self.A.any(axis=0) == X.any(axis=0)).all(), "A column vanishes: scale it.")
 
     def tangent(self, w: Any) -> tuple[float, float, float, Any, float]:
-        """loss(w); c and u with loss(v) ≥ c + u'Av; what c, and a_j'u over ‖a_j‖, are wrong by."""
+        """Return loss(w); c and u with loss(v) ≥ c + u'Av; errors of c and of a_j'u over ‖a_j‖."""
         at = np.flatnonzero(w)
         r = self.A[:, at] @ w[at] - self.t
         reach = np.linalg.norm(self.t) + self.norms[at] @ abs(w[at]) + 1.0 / MODERATE
@@ -40,7 +40,7 @@ class Squares:
 
 
 def objective(task: Task, loss: Any, coef: Any) -> float:
-    """F at coefficients, which must be admissible."""
+    """Compute F at coefficients, which must be admissible."""
     held = np.union1d(np.flatnonzero(coef), task.keep)  # kept columns are paid for, at zero as well
     require(held.size <= task.budget, "There are more than the budget.")
     return float(loss.tangent(coef)[0] + task.price * held.size + 0.5 * task.ridge * coef @ coef)

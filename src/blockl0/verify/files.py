@@ -48,7 +48,7 @@ class Record(NamedTuple):
 
 
 def digest(arrays: dict[str, Any]) -> str:
-    """SHA-256 of the arrays of a file, with their names and types."""
+    """Compute the SHA-256 of the arrays of a file, with their names and types."""
     names = [f"{name} {arrays[name].dtype.str} {arrays[name].shape}" for name in sorted(arrays)]
     content = b"".join(arrays[name].tobytes() for name in sorted(arrays))
     return hashlib.sha256("\n".join(names).encode() + content).hexdigest()
@@ -60,7 +60,7 @@ def is_proof(path: Any) -> bool:
 
 
 def read_proof(path: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What a file claims, and its arrays; a damaged one is refused."""
+    """Return what a file claims, and its arrays; refuse a damaged one."""
     try:
         arrays = read_arrays(path)
         claim, stored = json.loads(arrays["header"].tobytes()), arrays.pop("checksum").tobytes()
@@ -78,7 +78,7 @@ def read_proof(path: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def task_of(claim: Any) -> tuple[Task, Any]:
-    """What a file says is minimized, and its coefficients."""
+    """Return the problem that a file states, and its coefficients."""
     n, budget = claim["n_features"], claim["budget"]
     numbers = [claim["price"], claim["ridge"], claim["objective"], *claim["coef"]]
     are_numbers = all(isinstance(x, float | int) and not isinstance(x, bool) for x in numbers)
@@ -110,7 +110,7 @@ class Content:
         self.curves = [self._curve(i) for i in range(arrays["curve_start"].size - 1)]
 
     def records(self) -> Iterator[Record]:
-        """One after the other; a point and its curvature have an entry for every column."""
+        """Yield the records; a point and its curvature have an entry for every column."""
         done = 0
         for kind, point, column, n_out in self.arrays["records"]:
             out = self.arrays["fixed"][done : done + n_out] if kind == FIX else NONE
@@ -121,7 +121,7 @@ class Content:
             yield Record(kind, column, out, w, d)
 
     def _part(self, of: str, i: int) -> tuple[Any, Any]:
-        """Columns with effect, and their values."""
+        """Return the columns with effect, and their values."""
         start, stop = self.arrays[f"{of}_start"][i : i + 2]
         columns = columns_of(self.arrays[f"{of}_columns"][start:stop], self.has_effect.size)
         counts = self.has_effect[columns]
@@ -133,7 +133,7 @@ class Content:
         return columns, d
 
     def _point(self, i: int) -> tuple[Any, Any]:
-        """A point, zero where it has no entry; and d, no number where that has none."""
+        """Return a point, zero where it has no entry, and d, NaN where that has none."""
         w, curve = np.zeros(self.has_effect.size), int(self.arrays["point_curve"][i])
         columns, values = self._part("point", i)
         w[columns] = values

@@ -25,7 +25,7 @@ SQUARED, OTHERS = "squared", (*PARAMETERS, "huber", "tweedie")
 """The loss of `check.Squares`, and those of this file."""
 
 
-class Loss:
+class GeneralLoss:
     """A loss of the data: A, lengths of its columns, and tangents, as `check.Squares` has them.
 
     Parameters
@@ -51,7 +51,7 @@ class Loss:
         self.norms = np.linalg.norm(self.A, axis=0)
 
     def _check_target(self) -> None:
-        """A loss is convex and not negative for its own targets and parameters only."""
+        """Refuse targets and parameters for which the loss is not convex, or negative."""
         if self.name in LABELS:
             self.y = np.where(self.y == 0.0, -1.0, self.y)
             require(np.isin(self.y, (-1.0, 1.0)).all(), "Labels are -1 and 1, or 0 and 1.")
@@ -63,7 +63,7 @@ class Loss:
             require(self.parameter > 0.0, "The loss has no such parameter.")
 
     def tangent(self, w: Any) -> tuple[float, float, float, Any, float]:
-        """loss(w); c and u with loss(v) ≥ c + u'Av; what c, and a_j'u over ‖a_j‖, are wrong by.
+        """Return loss(w); c and u with loss(v) ≥ c + u'Av; errors of c and of a_j'u over ‖a_j‖.
 
         The predictor may be any, so that its own rounding does not matter. Slopes are known to a
         few ε of what they are made of.
@@ -79,7 +79,7 @@ class Loss:
         return float(weights @ value), constant, doubt, np.sqrt(weights) * slope, error
 
     def bound_intercepts(self, ceiling: float, ridge: float) -> None:
-        """No point as good as the ceiling has a best intercept beyond the box.
+        """Find a box that holds the best intercept of every point as good as the ceiling.
 
         As losses are not negative, its ½·ridge·‖v‖² is at most the ceiling, which limits |x_i'v|;
         as slopes increase, so does their sum.
@@ -97,7 +97,7 @@ class Loss:
         raise ProofError("There is no bound on the intercept.")
 
     def _at(self, eta: Any) -> Any:
-        """Values, slopes, and what slopes are rounded in proportion to."""
+        """Return values, slopes, and the sizes to which the rounding of slopes is relative."""
         y, r, t, parameter = self.y, eta - self.y, eta * self.y, self.parameter
         if self.name not in (*LABELS, *LOG_LINKS):
             slope = np.clip(r, -parameter, parameter)
@@ -116,14 +116,14 @@ class Loss:
         return value, up - down, (up + down) * (1.0 + abs(eta) + abs(log_y))
 
     def _slope(self, eta: Any) -> float:
-        """Of the loss in an intercept, less what may be rounding."""
+        """Return the slope of the loss in the intercept, less what may be rounding."""
         _, slope, size = self.weights * self._at(eta)
         slopes, sizes = np.nan_to_num([slope, size + abs(slope)], posinf=1e200, neginf=-1e200)
         doubt = EPSILON * (eta.size + 16.0) * sizes.sum()
         return float(np.sign(slopes.sum()) * max(abs(slopes.sum()) - doubt, 0.0))
 
     def _predictor(self, w: Any) -> Any:
-        """Xw, and an intercept that is about the best one, by bisection."""
+        """Return Xw + b, for an intercept b that is about the best one, by bisection."""
         at, intercept = np.flatnonzero(w), 0.0
         eta = self.A[:, at] @ w[at] / np.sqrt(self.weights)
         for step in FARTHEST * 0.5 ** np.arange(1, 90 * self.has_intercept):
