@@ -15,7 +15,6 @@ ROOT = Path(blockl0.__file__).parent
 FLOORS = (
     (
         "_version",
-        "archives",
         "blas",
         "compile_time",
         "compiling",

@@ -13,8 +13,7 @@ from scipy.io import savemat
 
 from blockl0 import text
 from blockl0.app.tables.formats import read_raw
-from blockl0.data.matrix_files import read_libsvm, read_mat
-from blockl0.datasets import read_e2006
+from blockl0.datasets import read_e2006, read_libsvm, read_mat
 
 
 def test_numbers():

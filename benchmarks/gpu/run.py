@@ -24,7 +24,7 @@ import numpy as np
 
 from blockl0 import solve
 from blockl0.data.blocks import Blocks
-from blockl0.data.openers import opened
+from blockl0.data.source import opened
 from blockl0.moves.pricing import price_supports
 from blockl0.problem.problem import as_problem
 

@@ -5,19 +5,17 @@
     Engine   maps a function over the blocks of a source, in any order
 
 A storage is a `Source`, with an `Engine` of its own if its blocks live elsewhere, and a line in
-`openers.OPENERS`. `blockl0.data.blocks.Blocks` turns it into a `Design`, the interface for
-everything else. Nothing here depends on the objective, except for the entry changes of least
+`blockl0.data.source.OPENERS`. `blockl0.data.blocks.Blocks` turns it into a `Design`, the interface
+for everything else. Nothing here depends on the objective, except for the entry changes of least
 squares, which are computed where the columns are stored.
 """
 
 from __future__ import annotations
 
+from blockl0.data.array_files import by_columns
 from blockl0.data.bed_files import open_bed
 from blockl0.data.block import ArrayBlock, Block, View
-from blockl0.data.engine import Engine, InOrder, ReadAhead
-from blockl0.data.memmap import by_columns
-from blockl0.data.openers import opened
-from blockl0.data.source import ArraySource, Source
+from blockl0.data.source import ArraySource, Engine, InOrder, ReadAhead, Source, opened
 from blockl0.data.summary import ColumnSummary
 
 __all__ = [

@@ -16,7 +16,7 @@ import pytest
 
 import blockl0
 from blockl0 import Moments, ProofError
-from blockl0.archives import read_archive, write_archive
+from blockl0.files import read_archive, write_archive
 from blockl0.problem.moments import FORMAT
 from blockl0.verify.arrays import FREE, RATIO, read_arrays
 from blockl0.verify.files import is_proof, read_proof

@@ -13,7 +13,7 @@ import pytest
 
 from blockl0 import L0Classifier, L0Regressor, L0RegressorCV, Moments, l0_path, solve
 from blockl0.data import dask_arrays
-from blockl0.data.limits import limits_of
+from blockl0.data.source import limits_of
 from blockl0.storage import opened
 
 da = pytest.importorskip("dask.array", reason="dask is not installed: pip install dask")

@@ -9,10 +9,10 @@ import pytest
 
 from blockl0 import L0Classifier, L0Regressor, l0_path, solve
 from blockl0.data import device as device_module
-from blockl0.data import limits
+from blockl0.data import source
 from blockl0.data.block import ArrayBlock, View
 from blockl0.data.blocks import Blocks
-from blockl0.data.device import DeviceBlock, DeviceSource, open_source
+from blockl0.data.device import DeviceBlock, DeviceSource, open_array
 from blockl0.problem.preprocess import apply
 from blockl0.problem.problem import as_problem
 from blockl0.solve import solve_problem
@@ -53,7 +53,7 @@ def sent(request):
 def small_steps(monkeypatch):
     """Several blocks, several steps in each, and nothing read into memory for being small."""
     monkeypatch.setattr(device_module, "STEP_BYTES", 8 * M * 100)
-    monkeypatch.setattr(limits, "DEFAULT_LIMIT", 8 * 40 * 8 * M)
+    monkeypatch.setattr(source, "DEFAULT_LIMIT", 8 * 40 * 8 * M)
 
 
 def draw(seed=0, dtype=np.float32):
@@ -150,7 +150,7 @@ def test_the_first_bad_entry_is_named(sent, value):
 
 def test_what_is_refused(sent, monkeypatch):
     with pytest.raises(ValueError, match="two dimensions, got 3"):
-        open_source(sent(np.zeros((2, 2, 2))))
+        open_array(sent(np.zeros((2, 2, 2))))
     with pytest.raises(ValueError, match=r"must hold real numbers, got .*complex"):
         DeviceSource(sent(np.zeros((2, 2), dtype=np.complex128)))
     absent = builtins.__import__

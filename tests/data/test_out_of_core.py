@@ -11,7 +11,7 @@ import pytest
 from blockl0 import L0Regressor, l0_path, solve
 from blockl0.data.blocks import Blocks
 from blockl0.data.design import Dense, as_design
-from blockl0.data.limits import limits_of
+from blockl0.data.source import limits_of
 from blockl0.storage import by_columns, opened
 
 M, N, K = 60, 900, 4

@@ -15,8 +15,7 @@ from blockl0.certify import certify_problem
 from blockl0.data.blocks import Blocks
 from blockl0.data.centred import Centered, centred
 from blockl0.data.design import Dense, Design, as_design
-from blockl0.data.design_base import SHORT_CHUNK
-from blockl0.data.scaling import MODERATE, balance
+from blockl0.data.design_base import MODERATE, SHORT_CHUNK, balance
 from blockl0.problem.fits import least_squares_on
 from blockl0.problem.problem import as_problem
 from blockl0.storage import ArraySource, ReadAhead

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from blockl0 import solve
-from blockl0.archives import read_archive, write_archive
+from blockl0.files import read_archive, write_archive
 from blockl0.search import checkpoint
 from blockl0.storage import ArraySource
 

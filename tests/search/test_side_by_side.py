@@ -10,7 +10,7 @@ import pytest
 
 from blockl0 import L0RegressorCV, Status, l0_path, solve
 from blockl0.data.blocks import Blocks
-from blockl0.data.pass_batcher import PassBatcher
+from blockl0.data.passes import PassBatcher
 from blockl0.errors import OutOfTime
 from blockl0.moves.pricing import Priced
 from blockl0.search.price_memory import MOST, PriceMemory

@@ -14,9 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.data.block import ArrayBlock, Block
-from blockl0.data.engine import ReadAhead
-from blockl0.data.limits import limits_of
-from blockl0.data.source import Source, even_parts
+from blockl0.data.source import ReadAhead, Source, even_parts, limits_of
 from blockl0.files import check_exists
 from blockl0.text import count
 from blockl0.validate import check_choice, check_X
@@ -29,7 +27,7 @@ MISSING = -127
 """Code of bed-reader for a missing genotype."""
 
 
-def open_source(X: Any, memory_limit: float | None = None) -> Source:
+def open_file(X: Any, memory_limit: float | None = None) -> Source:
     """Open a path or a `bed_reader.open_bed`, refusing missing genotypes."""
     return open_bed(X, memory_limit=memory_limit)
 

@@ -17,15 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.data.block import NO_VIEW, Block, View
-from blockl0.data.cache import ColumnCache
-from blockl0.data.carried import Bag, Ranking, kernel_carry
 from blockl0.data.centred import Centered
 from blockl0.data.design import Dense
 from blockl0.data.design_base import Design
-from blockl0.data.openers import opened
-from blockl0.data.pass_batcher import PassBatcher
-from blockl0.data.scans import Scans
-from blockl0.data.source import SomeRows, Source
+from blockl0.data.passes import Bag, ColumnCache, PassBatcher, Ranking, Scans, kernel_carry
+from blockl0.data.source import SomeRows, Source, opened
 from blockl0.data.summary import FAR, ColumnSummary, centre
 from blockl0.validate import refuse_entry
 

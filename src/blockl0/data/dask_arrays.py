@@ -21,9 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.data.block import ArrayBlock, Block
-from blockl0.data.engine import Call
-from blockl0.data.limits import limits_of
-from blockl0.data.source import Source
+from blockl0.data.source import Call, Source, limits_of
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -40,7 +38,7 @@ POLL = 1.0
 logger = logging.getLogger("blockl0")
 
 
-def open_source(X: Any, memory_limit: float | None = None) -> Source | None:
+def open_dask(X: Any, memory_limit: float | None = None) -> Source | None:
     """Open a dask array; return None for scalars and other collections."""
     if not (hasattr(X, "numblocks") and getattr(X, "ndim", 0) == 2):
         return None

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.data.block import Block
-from blockl0.data.limits import limits_of
-from blockl0.data.source import Source, parts_of
+from blockl0.data.source import Source, limits_of, parts_of
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -30,7 +29,7 @@ NEEDED = (
 )
 
 
-def open_source(X: Any, memory_limit: float | None = None) -> Source:
+def open_array(X: Any, memory_limit: float | None = None) -> Source:
     """Open an array on a device, without copying it."""
     if getattr(X, "ndim", 2) != 2:
         raise ValueError(f"X must have two dimensions, got {X.ndim} in an array of {_kind(X)}.")

@@ -1,17 +1,129 @@
-"""Sources: X as a sequence of blocks of columns, each over all rows and loaded on demand."""
+"""Sources: X as a sequence of blocks of columns, each over all rows and loaded on demand.
+
+An engine maps a function over the blocks of a source. A storage is a function that opens it and its
+line in `OPENERS`; no optional package is imported before an object of it is given.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.data.block import ArrayBlock, Block
-from blockl0.data.engine import Engine, InOrder, Room
-from blockl0.data.limits import limits_of
+from blockl0.validate import check_nonnegative
+
+DEFAULT_LIMIT = 1 << 30
+"""Default memory for the search of an X in blocks, in bytes, beside O(n) vectors."""
+WHOLE_LIMIT = 4_000_000_000
+"""Largest float64 size, in bytes, of an X read whole because it cannot be read in blocks."""
+LEAST_BLOCK, MOST_BLOCK = 1 << 16, 256 << 20
+"""Smallest and largest size of a block, in bytes."""
+
+
+class Limits(NamedTuple):
+    """Shares of a memory limit, in bytes.
+
+    Attributes
+    ----------
+    block : int
+        One block of columns; two are in memory at a time.
+    held : int
+        Float64 entries to keep: all of X if it fits, otherwise columns read lately.
+    slab : int
+        One slab of rows.
+    whole : int
+        Largest X to read into memory if it cannot be read in blocks.
+    """
+
+    block: int
+    held: int
+    slab: int
+    whole: int
+
+
+def limits_of(memory_limit: float | None = None) -> Limits:
+    """Split a memory limit, 1 GiB by default.
+
+    Half of it is left for the pools of a search and their products.
+    """
+    limit = DEFAULT_LIMIT
+    if memory_limit is not None:
+        limit = int(check_nonnegative("memory_limit", memory_limit))
+    whole = WHOLE_LIMIT if memory_limit is None else limit
+    block = min(max(limit // 16, LEAST_BLOCK), MOST_BLOCK)
+    return Limits(block, limit // 8, limit // 4, whole)
+
+
+Call = tuple[int, tuple[Any, ...]]
+"""Index of a block, and further arguments of the task."""
+
+
+class Engine(Protocol):
+    """Interface of objects that map tasks over blocks.
+
+    A task is a module-level function and its arguments are arrays, numbers and tuples of them, so
+    that all can be pickled. Results come in any order; the caller sorts them.
+    """
+
+    def map(
+        self, task: Callable[..., Any], source: Source, calls: Sequence[Call]
+    ) -> Iterator[tuple[int, Any]]:
+        """Yield (i, task(block i, *arguments)) for every call (i, arguments)."""
+        ...
+
+
+class InOrder:
+    """Engine that runs blocks one by one in this process."""
+
+    def map(
+        self, task: Callable[..., Any], source: Source, calls: Sequence[Call]
+    ) -> Iterator[tuple[int, Any]]:
+        """Yield (i, task(block i, *arguments)) for every call (i, arguments)."""
+        for i, arguments in calls:
+            yield i, task(source.block(i), *arguments)
+
+
+class Room:
+    """Reusable memory for blocks: allocating it anew costs as much as a read."""
+
+    def __init__(self) -> None:
+        self._bytes = np.empty(0, dtype=np.uint8)
+
+    def take(self, size: int) -> NDArray[np.uint8]:
+        """Return a buffer of this size, overwriting the last block."""
+        if self._bytes.size < size:
+            self._bytes = np.empty(size, dtype=np.uint8)
+        return self._bytes[:size]
+
+
+class ReadAhead:
+    """Engine that reads the next block while a task runs; at most two are in memory.
+
+    A task must not keep a reference to its block.
+    """
+
+    def map(
+        self, task: Callable[..., Any], source: Source, calls: Sequence[Call]
+    ) -> Iterator[tuple[int, Any]]:
+        """Yield (i, task(block i, *arguments)) for every call (i, arguments)."""
+        with ThreadPoolExecutor(max_workers=1) as reader:
+            rooms = Room(), Room()
+            ahead = reader.submit(source.block_in, calls[0][0], rooms[0]) if calls else None
+            for at, (i, arguments) in enumerate(calls):
+                block = ahead.result()  # type: ignore[union-attr]
+                if at + 1 < len(calls):
+                    # overwrites the block before this one, whose task has finished
+                    ahead = reader.submit(source.block_in, calls[at + 1][0], rooms[(at + 1) % 2])
+                yield i, task(block, *arguments)
+
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -140,3 +252,43 @@ def parts_of(ends: Any) -> tuple[slice, ...]:
     """Turn the ends of blocks into slices, the first starting at zero."""
     ends = [int(end) for end in ends]
     return tuple(slice(a, b) for a, b in zip([0, *ends[:-1]], ends, strict=True))
+
+
+OPENERS: dict[str, str] = {
+    "array_api_strict": "blockl0.data.device.open_array",
+    "bed_reader": "blockl0.data.bed_files.open_file",
+    "cupy": "blockl0.data.device.open_array",
+    "dask": "blockl0.data.dask_arrays.open_dask",
+    "h5py": "blockl0.data.array_files.open_chunked",
+    "numpy": "blockl0.data.array_files.open_map",
+    "torch": "blockl0.data.device.open_array",
+    "zarr": "blockl0.data.array_files.open_chunked",
+}
+"""Functions (X, memory_limit) -> Source | None, by the package of X's type.
+
+They return None if X needs no source after all, such as most NumPy arrays."""
+
+FILES: dict[str, str] = {
+    ".bed": "blockl0.data.bed_files.open_file",
+    ".npy": "blockl0.data.array_files.open_map",
+    ".zarr": "blockl0.data.array_files.open_chunked",
+}
+"""The same by the suffix of a path."""
+
+
+def opened(X: Any, memory_limit: float | None = None) -> Source | None:
+    """Open X as a source; return None for arrays, tables and sparse matrices in memory."""
+    if type(X) is np.ndarray:
+        return None
+    if isinstance(X, Source):
+        return X
+    if isinstance(X, str | PathLike):
+        opener = FILES.get(Path(X).suffix.lower())
+    else:
+        packages = (kind.__module__.split(".")[0] for kind in type(X).__mro__)
+        opener = next((OPENERS[package] for package in packages if package in OPENERS), None)
+    if opener is None:
+        return None
+    # optional packages are imported with the first object of theirs
+    module, _, name = opener.rpartition(".")
+    return getattr(import_module(module), name)(X, memory_limit)

@@ -80,51 +80,7 @@ class SummaryMixin:
             Largest drop-one loss first, or without data the largest coefficient.
         """
         check_is_fitted(self)
-        return self._summary(_names(self), X, y, sample_weight, n_half_samples, random_state)
-
-    def _summary(
-        self, names: NDArray[Any], X: Any, y: Any, weight: Any, n_half_samples: int, seed: Any
-    ) -> Summary:
-        """Summarize with given column names, which the command line knows."""
-        est: Any = self
-        columns: dict[str, Any] = {"feature": names[self.support_], "coef": _sizes(est)}
-        notes, cautions, n_repeated = [INFERENCE], [], 0
-        if est.coef_.ndim == 2 and len(est.coef_) > 1:
-            what = "classes" if hasattr(est, "classes_") else "responses"
-            notes.append(LENGTHS.format(what=what))
-        if X is not None:
-            if y is None and not isinstance(X, Moments):
-                raise ValueError("`summary` needs the target `y` of the fit beside `X`.")
-            solver = getattr(est, "estimator_", est)
-            data = solver._read(X, y, weight, reset=False)
-            problem = _judged(est, solver, data)
-            columns |= _worth(est, problem, data)
-            if n_half_samples and data.y is None:
-                raise ValueError("Moments know no single rows: leave `n_half_samples` out.")
-            if n_half_samples:
-                shares, n_repeated = _again(est, solver, data, n_half_samples, seed)
-                columns |= {} if shares is None else {"again": shares}
-                notes.append(NOT_REPEATED if shares is None else AGAIN)
-            cautions = _cautions(est, data, names.tolist(), problem)
-            cautions += _like_noise(est, problem, columns["drop_one"])
-        elif n_half_samples:
-            raise ValueError("`n_half_samples` needs the data: give `X` and `y` of the fit.")
-        importance = columns.get("drop_one", np.abs(columns["coef"]))
-        order = np.argsort(-importance, kind="stable")
-        what = "columns" if est.result_.groups is None else "groups"
-        ridge = f", ridge {read_ridge(est.ridge_).words}" if est.ridge_ else ""
-        heading = (
-            f"{type(self).__name__}: {est.n_nonzero_} of {est.result_.n_units} {what}, "
-            f"objective {est.objective_:.6g}{ridge}\n{est.result_.message}"
-        )
-        return Summary(
-            {k: np.asarray(v)[order] for k, v in columns.items()},
-            heading,
-            tuple(notes),
-            tuple(cautions),
-            self.support_[order],
-            n_repeated,
-        )
+        return summarize(self, _names(self), X, y, sample_weight, n_half_samples, random_state)
 
     def to_sklearn(self) -> Any:
         """Convert to a fitted scikit-learn estimator, for export and for other tools."""
@@ -145,6 +101,55 @@ class SummaryMixin:
         if hasattr(est, "classes_"):
             plain.n_iter_ = np.array([est.n_iter_])
         return plain
+
+
+def summarize(
+    est: Any,
+    names: NDArray[Any],
+    X: Any = None,
+    y: Any = None,
+    sample_weight: Any = None,
+    n_half_samples: int = 0,
+    random_state: Any = None,
+) -> Summary:
+    """Summarize a fitted estimator like its method `summary`, with given names of the columns."""
+    columns: dict[str, Any] = {"feature": names[est.support_], "coef": _sizes(est)}
+    notes, cautions, n_repeated = [INFERENCE], [], 0
+    if est.coef_.ndim == 2 and len(est.coef_) > 1:
+        what = "classes" if hasattr(est, "classes_") else "responses"
+        notes.append(LENGTHS.format(what=what))
+    if X is not None:
+        if y is None and not isinstance(X, Moments):
+            raise ValueError("`summary` needs the target `y` of the fit beside `X`.")
+        solver = getattr(est, "estimator_", est)
+        data = solver._read(X, y, sample_weight, reset=False)
+        problem = _judged(est, solver, data)
+        columns |= _worth(est, problem, data)
+        if n_half_samples and data.y is None:
+            raise ValueError("Moments know no single rows: leave `n_half_samples` out.")
+        if n_half_samples:
+            shares, n_repeated = _again(est, solver, data, n_half_samples, random_state)
+            columns |= {} if shares is None else {"again": shares}
+            notes.append(NOT_REPEATED if shares is None else AGAIN)
+        cautions = _cautions(est, data, names.tolist(), problem)
+        cautions += _like_noise(est, problem, columns["drop_one"])
+    elif n_half_samples:
+        raise ValueError("`n_half_samples` needs the data: give `X` and `y` of the fit.")
+    # the largest loss without a column first, or without data the largest coefficient
+    order = np.argsort(-columns.get("drop_one", np.abs(columns["coef"])), kind="stable")
+    return Summary(
+        {name: np.asarray(values)[order] for name, values in columns.items()},
+        _heading(est), tuple(notes), tuple(cautions), est.support_[order], n_repeated,
+    )  # fmt: skip
+
+
+def _heading(est: Any) -> str:
+    what = "columns" if est.result_.groups is None else "groups"
+    ridge = f", ridge {read_ridge(est.ridge_).words}" if est.ridge_ else ""
+    return (
+        f"{type(est).__name__}: {est.n_nonzero_} of {est.result_.n_units} {what}, "
+        f"objective {est.objective_:.6g}{ridge}\n{est.result_.message}"
+    )
 
 
 def _entries(est: Any, problem: Any) -> NDArray[np.int64]:

@@ -97,6 +97,14 @@ def checks_chosen_only(problem: Problem) -> bool:
     return is_wide and not problem.is_quadratic and problem.design.n_read is None
 
 
+def fit_path(est: Any, X: Any, y: Any, known: Made | None = None) -> Made:
+    """Fit a cross-validated estimator, and return the path on all rows with its problem.
+
+    Another estimator of the same data, budgets and ridge, with another rule, takes it as `known`.
+    """
+    return est._fit_path(X, y, None, {}, known)
+
+
 class L0LinearCV(L0Linear):
     """Base class of the cross-validated estimators: grid, folds, choice, refit."""
 

@@ -16,9 +16,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.archives import read_archive, write_archive
 from blockl0.data.design import as_design
 from blockl0.data.partitions import each_part, is_cut_by_rows, is_frame, is_partitioned
+from blockl0.files import read_archive, write_archive
 from blockl0.losses import Loss, get_loss
 from blockl0.problem.factors import Factor, merged
 from blockl0.problem.preprocess import Prepared

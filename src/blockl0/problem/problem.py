@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.data.design import Design, as_design
-from blockl0.data.scaling import balance, rescaled, unscaled
+from blockl0.data.design_base import balance, rescaled, unscaled
 from blockl0.lazy import lazy
 from blockl0.losses import Loss, best_intercept, get_loss
 from blockl0.problem.orthogonal import independent_positions

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.archives import digest, read_archive, write_archive
-from blockl0.files import check_free
+from blockl0.files import check_free, digest, read_archive, write_archive
 from blockl0.problem.problem import Problem
 from blockl0.search.price_memory import PriceMemory, Short
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0 import kernels
-from blockl0.data.pass_batcher import PassBatcher
+from blockl0.data.passes import PassBatcher
 from blockl0.incumbent import Incumbent, Tally
 from blockl0.moves.block_moves import CLEAR
 from blockl0.moves.hidden_moves import find_hidden_move

@@ -16,7 +16,7 @@ from blockl0.app.tables.csv_files import read_csv
 from blockl0.app.tables.csv_text import PACKED, PLAIN, Dialect, make_dialect
 from blockl0.app.tables.decimals import Decimals, Shown, resolve_decimals
 from blockl0.app.tables.excel import Sheet, read_excel
-from blockl0.data.matrix_files import read_libsvm, read_mat
+from blockl0.datasets import read_libsvm, read_mat
 from blockl0.files import check_exists
 from blockl0.text import clause, install_hint
 from blockl0.validate import check_choice, is_sparse
