@@ -1,19 +1,23 @@
 """How late calls end after their time limit: methods, losses, structures and shapes.
 
-    python benchmarks/bench_time_limits.py [--limits 0.1 1] [--only TEXT] [--worst 15] [--where]
+    python benchmarks/bench_time_limits.py [--limits 0.1 0.3 1] [--only TEXT] [--worst 15] [--where]
+        [--save FILE]
 
 The clock of blockl0 is set to the CPU time of the process, on one thread of the BLAS, so that the
 table is that of an idle machine however busy this one is. A call is late by its CPU seconds
 (checks of the input and the compiler excluded) beyond the limit; "stretch" is the longest CPU time
 between two looks at the clock. The goal is a lateness of at most 0.1 s and 10 % of the limit.
+The whole grid takes an hour or so of CPU time; with --save it goes on where it was broken off.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -176,44 +180,79 @@ def bound(cell: Cell, X: Any, targets: dict[str, np.ndarray]) -> Any:
     return problem_of(X, targets[cell.loss], loss=loss, **cell.given)
 
 
+class Row(NamedTuple):
+    """How late one call was, in CPU seconds, and its longest stretch."""
+
+    name: str
+    limit: float
+    late: float
+    stretch: float
+    status: str
+    where: str
+
+    @property
+    def beyond(self) -> float:
+        """Lateness beyond the goal."""
+        return self.late - 0.1 - 0.1 * self.limit
+
+    def show(self, says_where: bool) -> None:
+        """Print the row."""
+        print(f"{self.late:8.2f} {self.stretch:8.2f} {self.limit:5.1f}  {self.name}  {self.status}")
+        if says_where:
+            print(f"         {self.where}", flush=True)
+
+
+def read(file: Path | None) -> list[Row]:
+    """Read the rows of earlier runs."""
+    if file is None or not file.exists():
+        return []
+    return [Row(*json.loads(line)) for line in file.read_text().splitlines()]
+
+
+def measured(options: argparse.Namespace, known: set[tuple[str, float]]) -> Iterator[Row]:
+    """Yield a row for each call that is asked for and not known."""
+    for shape in (SHAPES[i] for i in options.shapes):
+        named = [
+            (f"{c.method} {c.loss} {c.name} {shape[0]}x{shape[1]}", c) for c in cells(shape[1])
+        ]
+        todo = [(name, cell, limit) for name, cell in named for limit in options.limits
+                if options.only in name and (name, limit) not in known]  # fmt: skip
+        X, targets = data(*shape) if todo else (None, {})
+        for name, limit, cell in todo:
+            try:
+                problem = bound(cell, X, targets)
+            except ValueError as error:
+                print(name, error)
+                continue
+            yield Row(name, limit, *measure(cell, problem, limit))
+
+
 def main() -> None:
     """Measure, print the table of all late cells, and what is latest."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--limits", nargs="+", type=float, default=[0.1, 1.0])
+    parser.add_argument("--limits", nargs="+", type=float, default=[0.1, 0.3, 1.0])
     parser.add_argument("--shapes", nargs="+", type=int, default=range(len(SHAPES)))
     parser.add_argument("--only", default="", help="text in 'method loss structure'")
     parser.add_argument("--worst", type=int, default=15)
     parser.add_argument("--where", action="store_true", help="where the longest stretch ended")
+    parser.add_argument("--save", type=Path, help="file of rows: calls in it are not made again")
     options = parser.parse_args()
-    rows, began = [], time.process_time()
     threadpool_limits(1)
     time.perf_counter = looks
-    for shape in (SHAPES[i] for i in options.shapes):
-        X, targets = data(*shape)
-        for cell in cells(shape[1]):
-            name = f"{cell.method} {cell.loss} {cell.name} {shape[0]}x{shape[1]}"
-            if options.only not in name:
-                continue
-            for limit in options.limits:
-                try:
-                    problem = bound(cell, X, targets)
-                except ValueError as error:
-                    print(name, error)
-                    break
-                late, stretch, status, where = measure(cell, problem, limit)
-                rows.append((late - 0.1 - 0.1 * limit, late, stretch, limit, name, status, where))
-                print(f"{late:8.2f} {stretch:8.2f} {limit:5.1f}  {name}  {status}", flush=True)
-                if options.where and late > 0.1 + 0.1 * limit:
-                    print(f"         {where}", flush=True)
-    rows.sort(reverse=True)
-    n_late = sum(row[0] > 0.0 for row in rows)
+    rows = read(options.save)
+    for row in measured(options, {row[:2] for row in rows}):
+        rows.append(row)
+        row.show(options.where and row.beyond > 0.0)
+        if options.save:
+            with options.save.open("a") as file:
+                file.write(json.dumps(row) + "\n")
+    rows.sort(key=lambda row: -row.beyond)
+    n_late = sum(row.beyond > 0.0 for row in rows)
     print(f"\n{n_late} of {len(rows)} calls later than 0.1 s + 10 %; CPU seconds")
     print("   late  stretch limit")
-    for _, late, stretch, limit, name, status, where in rows[: options.worst]:
-        print(f"{late:8.2f} {stretch:8.2f} {limit:5.1f}  {name}  {status}")
-        if options.where:
-            print(f"         {where}")
-    print(f"{time.process_time() - began:.0f} CPU s", file=sys.stderr)
+    for row in rows[: options.worst]:
+        row.show(options.where)
+    print(f"{time.process_time():.0f} CPU s", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -226,6 +226,33 @@ def test_a_certificate_that_is_late_says_so(monkeypatch, small_steps, level, str
         n_reads = np.ceil(1.7 * n_reads)
 
 
+def test_a_finished_proof_is_kept_where_its_note_is_late(monkeypatch, small_steps):
+    """Supports of nearly dependent columns are looked for after the proof."""
+    X, y, given = make("squared", "budget", 8)
+    X[:, 7] = X[:, 3] + 1e-9 * np.random.default_rng(0).standard_normal(50)
+    given["n_nonzero_coefs"] = 2
+    y = y + 1e10 * (X[:, 7] - X[:, 3])
+    best = blockl0.solve(X, y, method="exact", **given)
+    assert best.near_dependent == (3, 7)
+    said, statuses, n_reads = set(), set(), 1.0
+    while n_reads < 1000:
+        with monkeypatch.context() as patch:
+            patch.setattr("blockl0.run.time.perf_counter", Clock(n_reads))
+            found = blockl0.certify(X, y, best.coef, level=8, time_limit=1.0, **given)
+            patch.setattr("blockl0.run.time.perf_counter", Clock(n_reads))
+            solved = blockl0.solve(X, y, method="exact", time_limit=1.0, **given)
+        assert found.complete == (found.status is not Status.TIME_LIMIT)
+        statuses.add(found.complete)
+        proven = [found] if found.complete else []
+        for answer in [*proven, solved] if solved.status is Status.OPTIMAL else proven:
+            is_late = answer.near_dependent is None
+            assert is_late or answer.near_dependent == (3, 7)
+            assert ("no time to look for supports" in str(answer)) == is_late
+            said.add(is_late)
+        n_reads += 1.0
+    assert statuses == {False, True} and said == {False, True}
+
+
 def test_a_late_sample_says_how_many_blocks_it_had(monkeypatch):
     X, y, given = make("squared", "budget")
     coef = blockl0.solve(X, y, random_state=0, **given).coef

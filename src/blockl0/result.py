@@ -57,8 +57,10 @@ def relative_gap(objective: float, lower_bound: float | None) -> float | None:
     return excess / abs(objective) if objective else np.inf
 
 
-def left_out_note(columns: Sequence[Any]) -> str:
-    """Say which supports an optimum is not about."""
+def left_out_note(columns: Sequence[Any] | None) -> str:
+    """Say which supports an optimum is not about; None is for columns that are not known."""
+    if columns is None:
+        return "There was no time to look for supports of nearly dependent columns below it."
     return (
         "Optimal among supports whose columns are told apart: one of the columns "
         f"{listing(columns, LISTED_COLUMNS)} is within 1e-8 of the span of the others, and "
@@ -131,9 +133,10 @@ class Result:
         What the budget counts: columns, or groups of them.
     ridge : float
         Of the problem; what is proven is proven of the objective with this penalty.
-    near_dependent : tuple of int
+    near_dependent : tuple of int, or None
         Columns that nearly depend on each other, where the status is OPTIMAL: supports with all of
-        them are left out, and may be lower. Empty where none can be.
+        them are left out, and may be lower. Empty where none can be, None where there was no time
+        to look for them.
     """
 
     coef: NDArray[np.float64]
@@ -151,7 +154,7 @@ class Result:
     note: str | None = None
     units: Units = COLUMNS
     ridge: float = 0.0
-    near_dependent: tuple[int, ...] = ()
+    near_dependent: tuple[int, ...] | None = ()
     work: float | None = None
 
     @property

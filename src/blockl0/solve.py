@@ -247,15 +247,14 @@ def with_left_out(result: Result, problem: Problem, run: Run | None = None) -> R
     """
     if result.status is not Status.OPTIMAL:
         return result
-    columns: tuple[int, ...] = ()
     try:
         with nullcontext() if run is None else timed_by(run):
-            columns = tuple(left_out(problem, problem.from_given(result.coef)).tolist())
-        said = left_out_note(columns) if columns else None
+            columns = left_out(problem, problem.from_given(result.coef))
     except KeyboardInterrupt:
-        said = "There was no time to look for supports of nearly dependent columns below it."
-    if said is None:
+        columns = None
+    if columns == ():
         return result
+    said = left_out_note(columns)
     note = said if result.note is None else f"{result.note} {said}"
     return replace(result, near_dependent=columns, note=note)
 

@@ -182,7 +182,7 @@ def test_nothing_is_said_of_ordinary_tables(seed):
     for k in (2, 5):
         model = blockl0.L0Regressor(k, random_state=0).fit(X, y)
         problem = model._problem_for(model._read(X, y, reset=False)).problem
-        assert left_out(problem, problem.from_given(model.result_.coef)).size == 0
+        assert left_out(problem, problem.from_given(model.result_.coef)) == ()
         assert model.result_.near_dependent == ()
 
 
@@ -225,11 +225,39 @@ def test_marks_of_products_hold_for_the_ridge_they_were_made_with():
     X, y = system(9e-9)
     problem = as_problem(X, y, n_nonzero_coefs=3, ridge=0.0)
     problem.shared["apart"] = 0.5
-    assert left_out(problem, np.zeros(3)).tolist() == [0, 1, 2]
+    assert left_out(problem, np.zeros(3)) == (0, 1, 2)
     near_dependence.mark_apart(problem, np.ones((3, 3)))
     assert problem.shared["apart"] == 0.5
     near_dependence.mark_apart(problem, np.eye(3))
     assert problem.shared["apart"] == 0.0
+
+
+def dependences(seed: int) -> tuple[Any, np.ndarray, list[set[int]]]:
+    """Make tall data with near copies and near sums among 60 columns, and say which they are."""
+    rng = np.random.default_rng(seed)
+    X, cores = rng.standard_normal((150, 60)), []
+    for i, size in enumerate(rng.integers(2, 6, size=4)):
+        core = 12 * i + rng.permutation(12)[:size]
+        rest = rng.standard_normal(150)
+        X[:, core[0]] = X[:, core[1:]] @ rng.choice([-1.0, 1.0], size - 1)
+        X[:, core[0]] += 1e-10 * rest * (np.linalg.norm(X[:, core[0]]) / np.linalg.norm(rest))
+        cores.append(set(map(int, core)))
+    return X, rng.standard_normal(150), cores
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_each_dependence_of_many_columns_is_found(seed):
+    """The fewest columns that depend, whatever the order in which independent ones are taken."""
+    X, y, cores = dependences(seed)
+    search = near_dependence._Left(as_problem(X, y, n_nonzero_coefs=8), np.arange(60))
+    assert not search.are_apart
+    found = [set(map(int, core)) for core in search._cores()]
+    assert all(core in found for core in cores)
+    assert all(any(core <= one for core in cores) for one in found)
+    # the bound on the loss of all columns is lower than that by rounding alone
+    rest = y - X @ np.linalg.lstsq(X, y, rcond=None)[0]
+    loss = 0.5 * float(rest @ rest)
+    assert 0.999 * loss <= search._of_all <= loss * (1.0 + 1e-9)
 
 
 def near_pairs_of_all(Z: Any) -> set[tuple[int, int]]:
@@ -264,5 +292,5 @@ def test_many_columns_are_compared_without_a_table_of_all_pairs(rng):
     found = left_out(problem, np.zeros(n))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert set(found) >= {3, 7}
+    assert found is not None and set(found) >= {3, 7}
     assert peak < 0.2 * 8.0 * n * n

@@ -65,8 +65,9 @@ class Certificate:
         before, or 0, with a confidence of 0, where all blocks were to be examined. Else CONVERGED.
     ridge : float
         Of the problem; what is proven is proven of the objective with this penalty.
-    near_dependent : tuple of int
+    near_dependent : tuple of int, or None
         As in `Result`, where the point is the global optimum: columns whose supports are left out.
+        None if there was no time to look for them.
     """
 
     holds: bool
@@ -81,7 +82,7 @@ class Certificate:
     objective: float
     status: Status = Status.CONVERGED
     ridge: float = 0.0
-    near_dependent: tuple[int, ...] = ()
+    near_dependent: tuple[int, ...] | None = ()
 
     def __str__(self) -> str:
         return of_certificate(self)
@@ -290,7 +291,7 @@ def _certificate(
         n_blocks=n_blocks if n_samples is None else n_samples,
         objective=point.objective,
         ridge=problem.ridge,
-        near_dependent=tuple(left_out(problem, w, point.objective).tolist()) if is_global else (),
+        near_dependent=left_out(problem, w, point.objective) if is_global else (),
     )
 
 

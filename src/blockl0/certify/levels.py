@@ -92,8 +92,9 @@ class ProofStatus:
         Whether there is any bound on all choices together, which may need a ridge.
     n_close : int
         Choices one exchange away that are nearly as good, where they were counted.
-    left_out : tuple of int
+    left_out : tuple of int, or None
         Columns that nearly depend on each other; the optimum is not about choices with all of them.
+        None if there was no time to look for them.
     """
 
     kind: str
@@ -105,7 +106,7 @@ class ProofStatus:
     enter: tuple[int, ...] = ()
     has_bound: bool = True
     n_close: int = 0
-    left_out: tuple[int, ...] = ()
+    left_out: tuple[int, ...] | None = ()
 
     @property
     def is_optimal(self) -> bool:

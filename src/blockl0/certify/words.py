@@ -77,7 +77,7 @@ def of_certificate(found: Certificate) -> str:
         about = f" {PENALIZED}" if found.ridge else ""
         said = f"Proven globally optimal{about} ({name} stationary): no change of any columns "
         said += "improves it."
-        return f"{said} {left_out_note(found.near_dependent)}" if found.near_dependent else said
+        return said + _note(found.near_dependent)
     if found.complete:
         return f"{name} stationary{outside}: none of {found.n_blocks} blocks can improve it."
     return (
@@ -124,9 +124,13 @@ def claim_of(
     )
 
 
-def apart_only(names: Sequence[str], columns: Sequence[int]) -> str:
-    """Say which sets an optimum is not about, where there are such."""
-    return f" {left_out_note([names[j] for j in columns])}" if columns else ""
+def apart_only(names: Sequence[str], columns: Sequence[int] | None) -> str:
+    """Say which sets an optimum is not about, where there are such, or may be."""
+    return _note(None if columns is None else [names[j] for j in columns])
+
+
+def _note(columns: Sequence[int | str] | None) -> str:
+    return "" if columns is not None and not columns else f" {left_out_note(columns)}"
 
 
 def unknown_claim(level: int | str, is_sampled: bool) -> str:

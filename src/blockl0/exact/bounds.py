@@ -22,7 +22,7 @@ from scipy.linalg import lapack
 
 from blockl0 import kernels
 from blockl0.exact.last_columns import Finished
-from blockl0.run import is_late, seconds_left
+from blockl0.run import is_late
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -31,7 +31,7 @@ _lapack: Any = lapack
 
 EPSILON = float(np.finfo(np.float64).eps)
 SWEEP_WORK = 5e7
-"""Multiplications of the sweeps between two looks at the clock, where there is a limit of time."""
+"""Multiplications of the sweeps between two looks at the clock."""
 SMALL_SYSTEM = 128
 """Unknowns up to which the kernel solves a linear system itself, without LAPACK."""
 
@@ -216,11 +216,10 @@ def relax_columns(
 ) -> tuple[float, float, float, int]:  # fmt: skip
     """Run a relaxation; return θ, value, bound and sweeps, leaving v at the bound's point.
 
-    Where there is a limit of time it ends soon after it: any point has a bound.
+    It ends soon after a limit of time, as any point has a bound, and answers Ctrl-C.
     """
-    state, at_once = relaxation.state, most_sweeps
-    if seconds_left() < np.inf:
-        at_once = max(1, int(SWEEP_WORK / max(relaxation.at.size, 1) ** 2))
+    state = relaxation.state
+    at_once = max(1, int(SWEEP_WORK / max(relaxation.at.size, 1) ** 2))
     state[kernels.THETA], most = theta, min(at_once, most_sweeps)
     while True:
         kernels.relax_columns(relaxation, room, price, cutoff, tolerance, share, most)

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import accumulate, combinations
 from math import comb
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
+from scipy.linalg import solve_triangular
 
+from blockl0.data.panels import cholesky, products, reflected_by
+from blockl0.errors import OutOfTime
 from blockl0.lazy import lazy
 from blockl0.problem.orthogonal import (
     DEPENDENT,
@@ -23,22 +25,22 @@ from blockl0.problem.orthogonal import (
     OPERATIONS,
     ROUNDED,
     UnitLengthColumns,
+    are_apart,
+    distances,
     independent_positions,
-    least_squares,
-    smallest_distance,
+    reflected,
     tolerance_at,
 )
 from blockl0.problem.problem import Problem
 from blockl0.problem.reduction import reduced
-from blockl0.run import look
+from blockl0.run import Timer, look, timed_by
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-_lapack: Any = lapack
 
 NONE = np.empty(0, dtype=np.int64)
 CLEAR = 1e-6
-"""Least singular value of unit columns that their products, rounded, can tell."""
+"""Least distance of unit columns from others that their products, rounded, can tell."""
 MOST_ENTRIES = 50_000_000
 """Entries of X, or of the factor that stands for it, that are looked at."""
 MOST_SUPPORTS = 5000
@@ -53,43 +55,50 @@ MOST_CIRCUITS = 200
 """Dependent columns whose dependences are looked at, and pairs."""
 NEIGHBOURS, MOST_NEIGHBOURS = 2.0 * DEPENDENT, 200
 """Distance of unit columns of which one is nearly the other, and neighbours that are compared."""
+FIRST = 16
+"""Columns of the largest shares in a dependence that are looked at first."""
 
 
-def left_out(problem: Problem, w: Floats, objective: float | None = None) -> Ints:
+def left_out(problem: Problem, w: Floats, objective: float | None = None) -> tuple[int, ...] | None:
     """Return the columns of a dependence whose supports, left out, may be lower than w; or none.
 
-    For plain problems with the squared loss; all supports within the budget are covered where they
-    are few. Of many, those around each dependence of one column on others: what dependences may
-    become by being added up is not searched, nor are more than `MOST_ENTRIES` entries, nor more
-    than `MOST_NEIGHBOURS` copies of a column. O(mn·min(m, n)).
+    None where the time of the surrounding blocks ends first. For plain problems with the squared
+    loss; all supports within the budget are covered where they are few. Of many, those around each
+    dependence of one column on others: what dependences may become by being added up is not
+    searched, nor are more than `MOST_ENTRIES` entries, nor more than `MOST_NEIGHBOURS` copies of a
+    column. O(mn·min(m, n)), a quarter of that where products tell columns apart.
     """
     if not (problem.is_quadratic and problem.is_plain):
-        return NONE
-    problem = reduced(problem)
+        return ()
+    try:
+        with timed_by(Timer(np.inf)):
+            return tuple(_left_out(reduced(problem), w, objective).tolist())
+    except OutOfTime:
+        return None
+
+
+def _left_out(problem: Problem, w: Floats, objective: float | None) -> Ints:
     is_large = problem.n_samples * problem.n_features > MOST_ENTRIES
     if is_large or _is_apart(problem):
         return NONE
-    columns = UnitLengthColumns(problem)
     live = np.flatnonzero(problem.sq_norms > 0.0)
-    Z = columns.Z[:, live]
-    if live.size == 0 or smallest_distance(Z) > DEPENDENT:
+    if problem.n_samples >= live.size:
+        # a quarter of a factorization, and enough for most data
+        mark_apart(problem, products(problem.unit_columns(live)[0]))
+        if _is_apart(problem):
+            return NONE
+    search = _Left(problem, live)
+    if search.are_apart:
         return NONE
-    search = _Left(problem, Z, columns.b, live)
     objective = problem.objective(w) if objective is None else objective
     negligible = tolerance_at(problem, w, objective) + FEIGNED * problem.smooth_at_zero
     return search.lowest(objective - negligible)
 
 
 def mark_apart(problem: Problem, H: Floats) -> None:
-    """Remember that no column depends on others, if products H of unit columns tell.
-
-    No singular value of the columns is below 1/‖inv(L)‖, with H = LL'.
-    """
-    L, info = _lapack.dpotrf(H, lower=1)
-    if info != 0:
-        return
-    inverse, info = _lapack.dtrtri(L, lower=1)
-    if info == 0 and float(np.vdot(inverse, inverse)) < CLEAR**-2:
+    """Remember that no column depends on others, if products H of unit columns tell."""
+    L = cholesky(np.array(H, order="F"))
+    if L is not None and L.size and are_apart(L.T, CLEAR):
         problem.shared["apart"] = problem.ridge
 
 
@@ -101,11 +110,25 @@ def _is_apart(problem: Problem) -> bool:
     return problem.ridge > DEPENDENT**2 * largest
 
 
+class _Factor(NamedTuple):
+    """Independent columns and their distances; the others' shares of them, and the target's length
+    along each; the rest of the others, and of the target.
+    """
+
+    basis: Ints
+    apart: Floats
+    others: Ints
+    shares: Floats
+    along: Floats
+    rest: Floats
+
+
 class _Left:
     """The unit columns Z (r, n) of a problem with dependences, and the unit target."""
 
-    def __init__(self, problem: Problem, Z: Floats, b: Floats, live: Ints) -> None:
-        self.problem, self.Z, self.b, self.live = problem, Z, b, live
+    def __init__(self, problem: Problem, live: Ints) -> None:
+        columns = UnitLengthColumns(problem)
+        self.problem, self.Z, self.b, self.live = problem, columns.Z[:, live], columns.b, live
         self.price, budget = problem.sparsity
         self.scale = problem.smooth_at_zero
         self.kept = np.flatnonzero(np.isin(live, problem.keep))
@@ -114,6 +137,23 @@ class _Left:
         self.free = np.setdiff1d(np.arange(live.size), self.kept)
         self.room = min(budget - problem.keep.size, self.free.size)
         self.paid = self.price * idle
+
+    @lazy
+    def R(self) -> Floats | None:
+        """Compute the triangle of the columns; None if there are more than rows."""
+        r, n = self.Z.shape
+        if r < n or n == 0:
+            return None
+        top = self.Z[:n]
+        is_triangular = not (self.Z[n:].any() or np.tril(top, -1).any())
+        return top if is_triangular else reflected(self.Z)[2]
+
+    @property
+    def are_apart(self) -> bool:
+        """Whether no column depends on others."""
+        if self.R is None:
+            return self.live.size == 0
+        return float(distances(self.R).min()) > DEPENDENT
 
     def lowest(self, ceiling: float) -> Ints:
         """Return the columns of the near dependence with the lowest support below a ceiling."""
@@ -149,49 +189,82 @@ class _Left:
         is_near = _near_directions(values, V)
         for i in np.flatnonzero(is_near.any(axis=1)):
             look()
-            value = self._value(U[i], values[i]) + self.price * supports.shape[1]
+            value = self._value(U[i].T @ self.b, values[i]) + self.price * supports.shape[1]
             core = np.flatnonzero(np.abs(V[i][is_near[i]]).max(axis=0) > NO_SHARE)
             yield supports[i], value, core
 
-    def _value(self, U: Floats, values: Floats) -> float:
+    def _value(self, along: Floats, values: Floats) -> float:
         """Return what the objective of a support is at least, as far as rounding lets it be known.
 
         A direction is known to the precision of the entries, divided by its singular value.
         """
         is_real = values > ROUNDED / np.sqrt(values.size)
-        along = np.abs(U.T @ self.b)[is_real]
         error = np.minimum(OPERATIONS * EPSILON / values[is_real], 1.0)
-        rest = float(self.b @ self.b) - float(np.sum(np.minimum(along + error, 1.0) ** 2))
+        taken = np.minimum(np.abs(along[is_real]) + error, 1.0)
+        rest = float(self.b @ self.b) - float(taken @ taken)
         return self.scale * max(rest, 0.0) + self.paid
 
     # many supports -------------------------------------------------------------------------------
 
     def _cores(self) -> Iterator[Ints]:
         """Yield sets of columns that nearly depend on each other and fit into the budget."""
-        basis = independent_positions(self.Z)
-        others = np.setdiff1d(np.arange(self.live.size), basis)
         yield from filter(self._is_near, _near_pairs(self.Z))
-        for j in others[:MOST_CIRCUITS]:
+        known = self._factor
+        for j, shares in zip(known.others[:MOST_CIRCUITS], known.shares.T, strict=False):
+            core = self._shortest(np.append(known.basis, j), np.append(-shares, 1.0))
+            if core.size and self._is_near(core):
+                yield core
+
+    def _shortest(self, columns: Ints, v: Floats) -> Ints:
+        """Return the fewest columns, of the largest shares, that v makes dependent; or none."""
+        order = np.argsort(-np.abs(v), kind="stable")
+        v, size = v[order] / np.abs(v).max(), FIRST
+        while True:
             look()
-            columns = np.append(basis, j)
-            v = np.append(-least_squares(self.Z[:, basis], self.Z[:, j]), 1.0)
-            order = np.argsort(-np.abs(v), kind="stable")
-            v = v[order] / np.abs(v).max()
-            rest = np.linalg.norm(np.cumsum(self.Z[:, columns[order]] * v, axis=1), axis=0)
+            part = columns[order[:size]]
+            rest = np.linalg.norm(np.cumsum(self.Z[:, part] * v[:size], axis=1), axis=0)
             enough = np.flatnonzero(rest <= DEPENDENT)
             if enough.size:
-                core = np.sort(columns[order[: enough[0] + 1]])
-                if self._is_near(core):
-                    yield core
+                return np.sort(part[: enough[0] + 1])
+            if size >= v.size:
+                return NONE
+            size *= 2
+
+    @lazy
+    def _factor(self) -> _Factor:
+        """Factor independent columns, the first ones as far as that will do, then the others."""
+        if self.R is not None:
+            first = np.flatnonzero(np.abs(self.R.diagonal()) > DEPENDENT)
+            found = self._factored(first)
+            if found.apart.min() > DEPENDENT:
+                return found
+        return self._factored(independent_positions(self.Z))
+
+    def _factored(self, basis: Ints) -> _Factor:
+        """Factor columns, then the others and the target."""
+        others = np.setdiff1d(np.arange(self.live.size), basis)
+        vectors, scales, R = reflected(self.Z[:, basis])
+        turned = reflected_by(vectors, scales, np.column_stack([self.Z[:, others], self.b]))
+        top, rest = turned[: basis.size], turned[basis.size :]
+        shares = solve_triangular(R, top[:, :-1], check_finite=False)
+        return _Factor(basis, distances(R), others, shares, top[:, -1], rest)
 
     @lazy
     def _of_all(self) -> float:
-        """Compute a lower bound on the loss with any columns."""
-        U, values, _ = np.linalg.svd(self.Z, full_matrices=False)
-        return self._value(U, values)
+        """Compute a lower bound on the loss with any columns.
+
+        The rest of a dependent column has the rounding error of all its shares.
+        """
+        known = self._factor
+        U, values, _ = np.linalg.svd(known.rest[:, :-1], full_matrices=False)
+        values = values / (1.0 + np.linalg.norm(known.shares, axis=0).max(initial=0.0))
+        least = 1.0 / float(np.linalg.norm(1.0 / known.apart))
+        along = np.append(float(np.linalg.norm(known.along)), U.T @ known.rest[:, -1])
+        return self._value(along, np.append(least, values))
 
     def _is_near(self, core: Ints) -> bool:
         """Return whether columns nearly, and not wholly, depend on each other, and may be in."""
+        look()
         if np.setdiff1d(core, self.kept).size > self.room:
             return False
         _, values, V = np.linalg.svd(self.Z[:, core], full_matrices=False)
@@ -201,7 +274,7 @@ class _Left:
         """Return (bound, core) of the supports that contain a core, if these may be lower."""
         inside = np.union1d(core, self.kept)
         U, values, _ = np.linalg.svd(self.Z[:, inside], full_matrices=False)
-        here = self._value(U, values) + self.price * inside.size
+        here = self._value(U.T @ self.b, values) + self.price * inside.size
         room = self.room - np.setdiff1d(inside, self.kept).size
         if room > 0 and here >= ceiling:
             # more columns can do no more than all of them

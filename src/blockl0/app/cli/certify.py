@@ -232,7 +232,7 @@ def _stationary(data: Any, problem: Any, w: Any, level: Any, options: dict[str, 
         "outside": found.outside,
         "block": None if found.block is None else [names[j] for j in found.block],
         "better_objective": found.better_objective,
-        "near_dependent": [names[j] for j in found.near_dependent],
+        "near_dependent": [names[j] for j in found.near_dependent or ()],
         "words": words.claim_of(
             found, names, problem.keep.size, is_exact, problem.sparsity.price > 0.0
         ),

@@ -381,19 +381,17 @@ def _result(data: Any, fitted: Fitted, rows: list[Any], options: dict[str, Any])
         int(model.n_nonzero_), budget, data.n_units, problem.keep.size, problem.ridge > 0.0, price
     )
     scores = data.scores(model) | guesses(data)
-    coef, n_close, columns = model.result_.coef, None, []
-    if not fitted.interrupted:
-        n_close = count_close(problem, coef)
-        columns = [data.unit_names[j] for j in left_out(problem, problem.from_given(coef))]
+    coef, is_over = model.result_.coef, fitted.interrupted
     certificate = trust.claim(
         model,
         fitted.proof,
         choice,
-        fitted.has_bound,
-        n_close,
-        charge,
-        columns,
-        fitted.certificate,
+        lambda: None if is_over else left_out(problem, problem.from_given(coef)),
+        data.unit_names,
+        has_bound=fitted.has_bound,
+        n_close=None if is_over else count_close(problem, coef),
+        charge=charge,
+        certificate=fitted.certificate,
     )
     return {
         "n_nonzero": int(model.n_nonzero_),

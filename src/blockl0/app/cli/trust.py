@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 LARGEST_PROOF = 3000
@@ -52,13 +52,13 @@ def certified(problem: Any, coef: Any) -> Any:
 
 
 def claim(
-    model: Any, search: Any, choice: Any, has_bound: bool = True, n_close: int | None = None,
-    charge: float = 0.0, left_out: Sequence[str] = (), certificate: Any = None,
+    model: Any, search: Any, choice: Any, find_left_out: Callable[[], Sequence[int] | None],
+    names: Sequence[str], *, has_bound: bool, n_close: int | None, charge: float, certificate: Any,
 ) -> dict[str, Any]:  # fmt: skip
     """Record what is proven about a fit, by itself or by an exact search, with its words.
 
-    The lower bound excludes the charge of the chosen categories, as the objective does; `left_out`
-    are the names of columns that nearly depend on each other.
+    The lower bound excludes the charge of the chosen categories, as the objective does. Columns
+    that nearly depend on each other are looked for beside an optimum alone.
     """
     from dataclasses import replace
 
@@ -70,7 +70,7 @@ def claim(
     known = replace(known, has_bound=has_bound, n_close=n_close or 0)
     if search is not None:
         known = known.bounded(search.gap)
-    more = words.apart_only(left_out, range(len(left_out))) if known.is_optimal else ""
+    left_out = find_left_out() if known.is_optimal else ()
     return {
         "optimal": known.is_optimal,
         "lower_bound": None if search is None else search.lower_bound - charge,
@@ -79,8 +79,8 @@ def claim(
         "outside": None if certificate is None else certificate.outside,
         "complete": None if certificate is None else certificate.complete,
         "n_close": n_close,
-        "near_dependent": list(left_out) if known.is_optimal else [],
-        "words": words.sentence(known, choice) + more,
+        "near_dependent": [names[j] for j in left_out or ()],
+        "words": words.sentence(known, choice) + words.apart_only(names, left_out),
     }
 
 

@@ -38,7 +38,7 @@ def certificate(
         "short": _given(proof, choice, words.short(proof, choice)),
         "proven": _given(proof, choice, words.proven(proof, choice, names)),
         "open": words.left_open(proof, choice) + words.apart_only(names, proof.left_out),
-        "near_dependent": [names[j] for j in proof.left_out],
+        "near_dependent": [names[j] for j in proof.left_out or ()],
     }
 
 

@@ -72,7 +72,7 @@ def prove(problem: Any, path: Any, start: int) -> list[ProofStatus]:
             proofs[i] = replace(proofs[i], n_close=count_close(here, path[i].coef) or 0)
         if proofs[i].is_optimal:
             columns = left_out(here, here.from_given(path[i].coef))
-            proofs[i] = replace(proofs[i], left_out=tuple(columns.tolist()))
+            proofs[i] = replace(proofs[i], left_out=columns)
     return proofs
 
 
