@@ -280,7 +280,7 @@ def explain(job: Job, data: Any, fitted: Fitted, options: dict[str, Any]) -> lis
     import numpy as np
 
     from blockl0.app.cli.progress import PathWatch, aborting, progress
-    from blockl0.estimators.explain import NOT_REPEATED
+    from blockl0.estimators.explain import NOT_REPEATED, summarize
     from blockl0.estimators.half_samples import default_half_samples
     from blockl0.run import share_of_time, watching
 
@@ -298,9 +298,10 @@ def explain(job: Job, data: Any, fitted: Fitted, options: dict[str, Any]) -> lis
                 share_of_time(2 if options["proof"] else 1),
                 aborting(),
             ):
-                summary = model._summary(
-                    np.array(names, dtype=object), data.X, data.y, None, n_halves, options["seed"]
-                )
+                summary = summarize(
+                    model, np.array(names, dtype=object), data.X, data.y, None, n_halves,
+                    options["seed"],
+                )  # fmt: skip
         except Interrupted:
             fitted.interrupted = True
             job.notice("Interrupted: what the columns are worth is not worked out.")
