@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -12,6 +15,7 @@ import pytest
 import blockl0
 
 ROOT = Path(blockl0.__file__).parent
+TOOLS = Path(__file__).parents[1] / "tools"
 FLOORS = (
     (
         "_version",
@@ -225,3 +229,19 @@ def identifiers() -> set[str]:
             elif isinstance(node, ast.arg):
                 found.add(node.arg)
     return found
+
+
+@pytest.mark.slow
+def test_the_page_states_the_walks():
+    """Files, functions and frames as measured, but for what releases of other packages change."""
+    sys.path.insert(0, str(TOOLS))
+    try:
+        import measure_house
+    finally:
+        sys.path.remove(str(TOOLS))
+    command = [sys.executable, str(TOOLS / "measure_house.py"), "--walks", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    measured, stated = json.loads(done.stdout)["walks"], measure_house.read_page()
+    assert set(measured) == set(stated)
+    for name, sizes in measured.items():
+        assert stated[name] == pytest.approx(sizes, rel=0.1, abs=1)

@@ -1,8 +1,9 @@
 """Measure the size of the house: lines by room, walks of a call, names, docstrings, comments.
 
-Run with ``python tools/measure_house.py``; ``--walks`` or ``--lines`` prints one part. Lines are
-those of code, without blank lines, comments and docstrings. A walk is one call, warm: how many
-files and functions of the package it enters, and how deep its calls nest.
+Run with ``python tools/measure_house.py``; ``--walks`` or ``--lines`` prints one part, ``--write``
+brings the table of walks in docs/house.md up to date, which a test compares. Lines are those of
+code, without blank lines, comments and docstrings. A walk is one call, warm: how many files and
+functions of the package it enters, and how deep its calls nest.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from typing import Any
 import blockl0
 
 PACKAGE = Path(blockl0.__file__).parent
+PAGE = Path(__file__).parents[1] / "docs" / "house.md"
+HEAD = "| a walk | files | functions | frames deep |\n|---|---|---|---|\n"
 APART = ("app", "paper")
 """Rooms that are not the library: the application, and the tables and figures of the paper."""
 
@@ -166,13 +169,35 @@ def walk_command(X: Any, y: Any) -> dict[str, int]:
 # -- the table -------------------------------------------------------------------------------------
 
 
+def read_page() -> dict[str, dict[str, int]]:
+    """Read the walks that docs/house.md states."""
+    rows = PAGE.read_text(encoding="utf-8").split(HEAD)[1].split("\n\n")[0].splitlines()
+    cells = [[cell.strip(" `") for cell in row.strip("|").split("|")] for row in rows]
+    return {
+        name: dict(zip(("files", "functions", "frames"), map(int, sizes), strict=True))
+        for name, *sizes in cells
+    }
+
+
+def write_page(found: dict[str, dict[str, int]]) -> None:
+    """Write the walks into docs/house.md."""
+    before, after = PAGE.read_text(encoding="utf-8").split(HEAD)
+    rows = [f"| `{name}` | {' | '.join(map(str, size.values()))} |" for name, size in found.items()]
+    rest = after.split("\n\n", 1)[1]
+    PAGE.write_text(before + HEAD + "\n".join(rows) + "\n\n" + rest, encoding="utf-8")
+
+
 def main() -> None:
     """Print what was measured, as text or with ``--json``."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--lines", action="store_true", help="lines, names and rules only")
     parser.add_argument("--walks", action="store_true", help="walks only")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--write", action="store_true", help="walks, into docs/house.md")
     options = parser.parse_args()
+    if options.write:
+        write_page(walks())
+        return
     found: dict[str, Any] = {}
     if not options.walks:
         found |= measure_lines() | {"rules": count_rules("D401", "C901")}
