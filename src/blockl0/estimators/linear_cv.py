@@ -422,7 +422,9 @@ class L0LinearCV(L0Linear):
             init=path[chosen].coef, effort=self.effort, time_limit=self.time_limit,
         )  # fmt: skip
         results, losses = list(path.results), path.losses.copy()
-        if not found.objective <= results[chosen].objective:
+        # a second fit of the same support may differ in its last bits, either way
+        is_same = np.array_equal(found.support, results[chosen].support)
+        if not (is_same or found.objective <= results[chosen].objective):
             return path
         for i in range(chosen, len(results)):
             if i == chosen or results[i].objective > found.objective:
