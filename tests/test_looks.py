@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 import blockl0
 from blockl0 import Status
-from blockl0.baselines import cvx_l1, pgm_lp
+from blockl0.baselines import cvx_l1, proximal_gradient
 from blockl0.data import design, panels
 from blockl0.dec import decomposition
 from blockl0.errors import OutOfTime
@@ -156,7 +156,7 @@ def calls_between_looks(monkeypatch, X, y, method, given) -> int:
 PREPARATIONS = {
     ("dec", "budget"): (decomposition, "start_state"),
     ("cvx-l1", "budget"): (cvx_l1, "lipschitz_estimate"),
-    ("pgm-lp", "price"): (pgm_lp, "lipschitz_estimate"),
+    ("pgm-lp", "price"): (proximal_gradient, "lipschitz_estimate"),
     ("exact", "groups"): (unit_bounds, "_null_space"),
     ("exact", "budget"): (refit_search, "improve"),
 }

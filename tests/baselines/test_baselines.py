@@ -23,13 +23,17 @@ from blockl0.baselines.common import (
     largest_and_kept,
     lipschitz_estimate,
 )
-from blockl0.baselines.pgm import Budget
-from blockl0.baselines.pgm_l0 import L0Penalty
-from blockl0.baselines.pgm_l1 import L1
-from blockl0.baselines.pgm_lp import Half, half_threshold
-from blockl0.baselines.proximal_gradient import AcceleratedProximalGradient, ProximalGradient
+from blockl0.baselines.proximal_gradient import (
+    L1,
+    AcceleratedProximalGradient,
+    Budget,
+    Half,
+    L0Penalty,
+    ProximalGradient,
+    half_threshold,
+)
+from blockl0.baselines.pursuits import comparable_group
 from blockl0.baselines.qpm import PenaltyDecomposition
-from blockl0.baselines.romp import comparable_group
 from blockl0.datasets import make_random
 from blockl0.problem.fits import least_squares_on, make_fits
 from blockl0.problem.problem import as_problem

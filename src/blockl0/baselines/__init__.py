@@ -1,29 +1,15 @@
-"""The methods of the paper's comparison, one file each.
+"""The methods of the paper's comparison, those that share an algorithm in one file.
 
 Importing them registers them, see `blockl0.methods`: each is called as every method of
 `blockl0.solve` is, method(problem, run, init=, rng=, **options).
 """
 
-from blockl0.baselines import (
-    apgm,
-    apgm_l0,
-    cosamp,
-    cvx_l1,
-    forward,
-    omp,
-    pgm,
-    pgm_l0,
-    pgm_l1,
-    pgm_lp,
-    qpm,
-    romp,
-    ssp,
-)
+from blockl0.baselines import cvx_l1, greedy, proximal_gradient, pursuits, qpm
 from blockl0.methods import METHODS
 
 __all__ = [
-    "BUDGET_BASELINES", "PRICE_BASELINES", "apgm", "apgm_l0", "cosamp", "cvx_l1", "forward", "omp",
-    "pgm", "pgm_l0", "pgm_l1", "pgm_lp", "qpm", "romp", "ssp",
+    "BUDGET_BASELINES", "PRICE_BASELINES", "cvx_l1", "greedy", "proximal_gradient", "pursuits",
+    "qpm",
 ]  # fmt: skip
 
 BUDGET_BASELINES = {

@@ -15,8 +15,7 @@ from blockl0.baselines.common import (
     largest_and_kept,
     lipschitz_estimate,
 )
-from blockl0.baselines.pgm_l1 import L1
-from blockl0.baselines.proximal_gradient import ProximalGradient
+from blockl0.baselines.proximal_gradient import L1, ProximalGradient
 from blockl0.dec.decomposition import starting_point
 from blockl0.methods import method
 from blockl0.problem.problem import Problem

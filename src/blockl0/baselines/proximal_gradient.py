@@ -1,17 +1,31 @@
-"""The proximal gradient step and its accelerated form, for every loss of bounded curvature.
+"""Proximal gradient, plain and accelerated, with four penalties: six methods of the comparison.
 
 Minimized is F(w) = f(w) + h(w) with f the smooth part of the problem and h given by its value and
-its proximal operator. An iteration costs two passes over X and one proximal operator.
+its proximal operator: a budget ("pgm", "apgm"), price·‖w‖₀ ("pgm-l0", "apgm-l0"), price·‖w‖₁
+("pgm-l1") or price·Σ√|w_j| ("pgm-lp"). An iteration costs two passes over X and one proximal
+operator. Every loss of bounded curvature.
 """
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from blockl0.baselines.common import (
+    Patience,
+    iterate,
+    largest_and_kept,
+    lipschitz_estimate,
+)
+from blockl0.dec.decomposition import starting_point
+from blockl0.methods import method
 from blockl0.problem.problem import Problem
+from blockl0.result import Result
+from blockl0.run import Run
 
 Floats = NDArray[np.float64]
 
@@ -134,3 +148,327 @@ class AcceleratedProximalGradient(ProximalGradient):
         step = w - self.w
         enough = 0.5 * ENOUGH_DECREASE * self.lipschitz * float(step @ step)
         return self.problem.smooth(w, eta) + self.penalty.value(w) <= self.merit - enough
+
+
+# -- with a budget: iterative hard thresholding ----------------------------------------------------
+
+
+class Budget:
+    """h(w) = 0 where ‖w‖₀ <= budget and kept columns are in, else infinity."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.budget = problem.sparsity.budget
+        self.keep = problem.keep
+
+    def value(self, w: Floats) -> float:
+        """Return zero: every point that a method visits is feasible."""
+        return 0.0
+
+    def prox(self, v: Floats, step: float) -> Floats:
+        """Apply hard thresholding H_s(v): the `budget` largest |v_j| stay, kept columns first."""
+        w = np.zeros_like(v)
+        stay = largest_and_kept(np.abs(v), self.budget, self.keep)
+        w[stay] = v[stay]
+        return w
+
+
+def _descend(
+    make: Callable[[Floats, float], ProximalGradient],
+    problem: Problem,
+    run: Run,
+    init: Floats | None,
+    rng: np.random.Generator,
+    patience: Patience,
+    max_iter: int,
+) -> Result:
+    """Run ``make(w, L)`` from the paper's starting point; the six methods differ only in that."""
+    # the start is drawn before the power iteration: with one seed, methods of one form start alike
+    w = starting_point(problem, init, rng)
+    return iterate(make(w, lipschitz_estimate(problem, rng)), run, max_iter, patience)
+
+
+@method("pgm", losses="bounded", forms=("budget",))
+def solve_pgm(
+    problem: Problem,
+    run: Run,
+    *,
+    init: Floats | None = None,
+    rng: np.random.Generator,
+    tol: float = 1e-5,
+    window: int = 50,
+    max_iter: int = 1000,
+) -> Result:
+    """Repeat w ← H_s(w − ∇f(w)/L): the objective never rises, and limits are L-stationary.
+
+    T. Blumensath and M. E. Davies, "Iterative hard thresholding for compressed sensing", Applied
+    and Computational Harmonic Analysis 27 (2009); A. Beck and Y. C. Eldar, "Sparsity constrained
+    nonlinear optimization", SIAM Journal on Optimization 23 (2013). Two passes over X each time.
+
+    Parameters
+    ----------
+    problem : Problem
+        A budget; any loss of bounded curvature.
+    run : Run
+        Clock, callback and history.
+    init : ndarray (n,), optional
+        Feasible start; by default 1e-7·randn, projected, as in the paper.
+    rng : Generator
+    tol, window : float, int
+        Stop when the mean relative decrease over `window` iterations is at most `tol`.
+    max_iter : int
+    """
+    make = functools.partial(ProximalGradient, problem, Budget(problem))
+    return _descend(make, problem, run, init, rng, Patience(tol, window), max_iter)
+
+
+# -- with a price per nonzero ----------------------------------------------------------------------
+
+
+class L0Penalty:
+    """h(w) = price·‖w‖₀; kept columns are paid for but never thresholded."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.price = problem.sparsity.price
+        self.keep = problem.keep
+
+    def value(self, w: Floats) -> float:
+        """Return price·‖w‖₀, and the price of kept columns at zero."""
+        return self.price * (np.count_nonzero(w) + np.count_nonzero(w[self.keep] == 0.0))
+
+    def prox(self, v: Floats, step: float) -> Floats:
+        """Apply hard thresholding at √(2·step·price); zero on the threshold, a tie."""
+        w = np.where(np.abs(v) > np.sqrt(2.0 * step * self.price), v, 0.0)
+        w[self.keep] = v[self.keep]
+        return w
+
+
+@method("pgm-l0", losses="bounded", forms=("price",))
+def solve_pgm_l0(
+    problem: Problem,
+    run: Run,
+    *,
+    init: Floats | None = None,
+    rng: np.random.Generator,
+    tol: float = 1e-5,
+    window: int = 50,
+    max_iter: int = 1000,
+) -> Result:
+    """Repeat: a gradient step, then zero for every |w_j| <= √(2·price/L).
+
+    The objective never rises, and limits are L-stationary. T. Blumensath and M. E. Davies,
+    "Iterative thresholding for sparse approximations", Journal of Fourier Analysis and
+    Applications 14 (2008). Two passes over X each time.
+
+    Parameters
+    ----------
+    problem : Problem
+        A price; any loss of bounded curvature.
+    run : Run
+    init : ndarray (n,), optional
+        Start; by default 1e-7·randn as in the paper, all of whose entries are nonzero and paid for.
+    rng : Generator
+    tol, window, max_iter : float, int, int
+        As in `solve_pgm`.
+    """
+    make = functools.partial(ProximalGradient, problem, L0Penalty(problem))
+    return _descend(make, problem, run, init, rng, Patience(tol, window), max_iter)
+
+
+# -- with the convex relaxation of the price -------------------------------------------------------
+
+
+Ints = NDArray[np.int64]
+
+
+class L1:
+    """h(w) = price·Σ|w_j| over the columns that are not kept."""
+
+    def __init__(self, price: float, keep: Ints) -> None:
+        self.price = price
+        self.keep = keep
+
+    def value(self, w: Floats) -> float:
+        """Return price·Σ|w_j|."""
+        return self.price * float(np.abs(w).sum() - np.abs(w[self.keep]).sum())
+
+    def prox(self, v: Floats, step: float) -> Floats:
+        """Apply soft thresholding: sign(v)·max(|v| − step·price, 0)."""
+        bar = step * self.price
+        w = v - np.clip(v, -bar, bar)
+        w[self.keep] = v[self.keep]
+        return w
+
+
+@method("pgm-l1", losses="bounded", forms=("price",))
+def solve_pgm_l1(
+    problem: Problem,
+    run: Run,
+    *,
+    init: Floats | None = None,
+    rng: np.random.Generator,
+    tol: float = 1e-5,
+    window: int = 50,
+    max_iter: int = 1000,
+) -> Result:
+    """Minimize f(w) + alpha·‖w‖₁ by iterative soft thresholding.
+
+    As in the paper, alpha is the same number as in the ℓ0 problem, and what the history and the
+    result report is the ℓ0 objective f(w) + alpha·‖w‖₀ at the points of this method; it need not
+    fall, while f(w) + alpha·‖w‖₁ does. Nothing is re-fitted. I. Daubechies, M. Defrise and C. De
+    Mol, "An iterative thresholding algorithm for linear inverse problems with a sparsity
+    constraint", Communications on Pure and Applied Mathematics 57 (2004). Two passes over X each
+    time.
+
+    Parameters
+    ----------
+    problem : Problem
+        A price; any loss of bounded curvature. Kept columns are not penalized.
+    run : Run
+    init : ndarray (n,), optional
+        Start; by default 1e-7·randn as in the paper.
+    rng : Generator
+    tol, window, max_iter : float, int, int
+        As in `solve_pgm`, but judged by f(w) + alpha·‖w‖₁.
+    """
+    make = functools.partial(ProximalGradient, problem, L1(problem.sparsity.price, problem.keep))
+    return _descend(make, problem, run, init, rng, Patience(tol, window), max_iter)
+
+
+# -- with the ℓp relaxation, p = ½ -----------------------------------------------------------------
+
+
+def half_threshold(v: Floats, weight: float) -> Floats:
+    """Return the global minimizer of ½(w − v)² + weight·√|w|, entry by entry, in closed form.
+
+    Zero for |v| <= 1.5·weight^⅔. Beyond that a stationary point solves, with u = √|w|, the cubic
+    u³ − |v|u + ½weight = 0, whose largest root is (Viète) u = 2√(|v|/3)·cos(⅓arccos(−c)) with
+    c = ¼weight·(|v|/3)^(−3/2). Z. Xu, X. Chang, F. Xu and H. Zhang, "L1/2 regularization: a
+    thresholding representation theory and a fast solver", IEEE Transactions on Neural Networks and
+    Learning Systems 23 (2012), where the quadratic has no factor ½.
+    """
+    if weight == 0.0:
+        return v.copy()
+    w = np.zeros_like(v)
+    large = np.flatnonzero(np.abs(v) > 1.5 * weight ** (2.0 / 3.0))
+    third = np.abs(v[large]) / 3.0
+    angle = np.arccos(-0.25 * weight * third**-1.5) / 3.0
+    w[large] = np.copysign(4.0 * third * np.cos(angle) ** 2, v[large])
+    return w
+
+
+class Half:
+    """h(w) = price·Σ√|w_j| over the columns that are not kept."""
+
+    def __init__(self, price: float, keep: Ints) -> None:
+        self.price = price
+        self.keep = keep
+
+    def value(self, w: Floats) -> float:
+        """Return price·Σ√|w_j|."""
+        roots = np.sqrt(np.abs(w))
+        return self.price * float(roots.sum() - roots[self.keep].sum())
+
+    def prox(self, v: Floats, step: float) -> Floats:
+        """Apply half thresholding."""
+        w = half_threshold(v, step * self.price)
+        w[self.keep] = v[self.keep]
+        return w
+
+
+@method("pgm-lp", losses="bounded", forms=("price",))
+def solve_pgm_lp(
+    problem: Problem,
+    run: Run,
+    *,
+    init: Floats | None = None,
+    rng: np.random.Generator,
+    tol: float = 1e-5,
+    window: int = 50,
+    max_iter: int = 1000,
+) -> Result:
+    """Descend on f(w) + alpha·Σ√|w_j| by iterative half thresholding, Xu et al. (2012).
+
+    As in the paper, alpha is the same number as in the ℓ0 problem, and what the history and the
+    result report is the ℓ0 objective f(w) + alpha·‖w‖₀ at the points of this method; it need not
+    fall, while f(w) + alpha·Σ√|w_j| does. Nothing is re-fitted. Two passes over X each time.
+
+    Parameters
+    ----------
+    problem : Problem
+        A price; any loss of bounded curvature. Kept columns are not penalized.
+    run : Run
+    init : ndarray (n,), optional
+        Start; by default 1e-7·randn as in the paper.
+    rng : Generator
+    tol, window, max_iter : float, int, int
+        As in `solve_pgm`, but judged by f(w) + alpha·Σ√|w_j|.
+    """
+    make = functools.partial(ProximalGradient, problem, Half(problem.sparsity.price, problem.keep))
+    return _descend(make, problem, run, init, rng, Patience(tol, window), max_iter)
+
+
+# -- accelerated -----------------------------------------------------------------------------------
+
+
+@method("apgm", losses="bounded", forms=("budget",))
+def solve_apgm(
+    problem: Problem,
+    run: Run,
+    *,
+    init: Floats | None = None,
+    rng: np.random.Generator,
+    tol: float = 1e-5,
+    window: int = 50,
+    max_iter: int = 1000,
+) -> Result:
+    """Threshold at extrapolated points, with a plain step where that does not descend.
+
+    A. Beck and M. Teboulle, "A fast iterative shrinkage-thresholding algorithm for linear inverse
+    problems", SIAM Journal on Imaging Sciences 2 (2009); the safeguard is described with
+    `AcceleratedProximalGradient`. The objective never rises. Two passes over X each time, four
+    where the momentum starts afresh.
+
+    Parameters
+    ----------
+    problem : Problem
+        A budget; any loss of bounded curvature.
+    run : Run
+    init : ndarray (n,), optional
+        Feasible start; by default 1e-7·randn, projected, as in the paper.
+    rng : Generator
+    tol, window, max_iter : float, int, int
+        As in `solve_pgm`.
+    """
+    make = functools.partial(AcceleratedProximalGradient, problem, Budget(problem))
+    return _descend(make, problem, run, init, rng, Patience(tol, window), max_iter)
+
+
+@method("apgm-l0", losses="bounded", forms=("price",))
+def solve_apgm_l0(
+    problem: Problem,
+    run: Run,
+    *,
+    init: Floats | None = None,
+    rng: np.random.Generator,
+    tol: float = 1e-5,
+    window: int = 50,
+    max_iter: int = 1000,
+) -> Result:
+    """Run "pgm-l0" at extrapolated points, with a plain step where that does not descend.
+
+    Sources as for `solve_apgm`. The objective never rises. Two passes over X each time, four where
+    the momentum starts afresh.
+
+    Parameters
+    ----------
+    problem : Problem
+        A price; any loss of bounded curvature.
+    run : Run
+    init : ndarray (n,), optional
+        Start; by default 1e-7·randn as in the paper.
+    rng : Generator
+    tol, window, max_iter : float, int, int
+        As in `solve_pgm`.
+    """
+    make = functools.partial(AcceleratedProximalGradient, problem, L0Penalty(problem))
+    return _descend(make, problem, run, init, rng, Patience(tol, window), max_iter)
