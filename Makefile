@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup test test-slow test-arithmetic test-bounds demo lint format types bench bench-exact-peers docs wheel clean
+.PHONY: help setup test coverage test-slow test-arithmetic test-bounds demo lint format types bench bench-exact-peers docs wheel clean
 .DEFAULT_GOAL := help
 
 help:
@@ -15,6 +15,7 @@ help:
 	@echo "make test-slow  the tests that take longer: pages, examples, many random problems"
 	@echo "make test-arithmetic  the numerical core as an older processor would compute it"
 	@echo "make test-bounds      the kernels with every index checked"
+	@echo "make coverage   branch coverage of the library by the test suite"
 	@echo "make lint       ruff: rules and format"
 	@echo "make types      pyright"
 	@echo "make bench      the benchmarks"
@@ -25,11 +26,13 @@ help:
 
 setup: $(STAMP)
 
+# groups of dependencies are read by pip 25.1 and newer
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "blockl0 needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,bench]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group dev -e .
 	@touch $@
 
 # two workers and one thread in each: more threads than cores would only get in each other's way;
@@ -75,6 +78,11 @@ test-bounds: $(STAMP)
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
 
+# kernels.py is compiled, so that coverage cannot see its lines, and is left out
+coverage: $(STAMP)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow" --cov --cov-report= -q
+	$(BIN)/python -m coverage report --skip-covered --sort=cover | tail -60
+
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -100,7 +108,7 @@ docs: $(VENV)/.docs
 	@echo "The documentation is docs/_build/html/index.html"
 
 $(VENV)/.docs: $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group docs -e .
 	@touch $@
 
 wheel: $(STAMP)

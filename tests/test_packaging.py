@@ -129,17 +129,36 @@ def test_the_version_is_the_same_everywhere() -> None:
     assert PROJECT["project"]["dynamic"] == ["version"]
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert re.search(r"^version: (\S+)$", citation, re.MULTILINE)[1] == blockl0.__version__  # type: ignore[index]
+    recipe = (ROOT / "conda" / "recipe.yaml").read_text(encoding="utf-8")
+    assert re.search(r'^  version: "(\S+)"$', recipe, re.MULTILINE)[1] == blockl0.__version__  # type: ignore[index]
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert re.search(r"^## \[(\d\S*)\]", changes, re.MULTILINE)[1] == blockl0.__version__  # type: ignore[index]
 
 
 def test_the_extras_that_messages_name_exist() -> None:
     extras = PROJECT["project"]["optional-dependencies"]
-    assert {"cli", "plot", "bench", "docs", "dev"} <= set(extras)
+    groups = PROJECT["dependency-groups"]
+    assert {"cli", "plot"} <= set(extras)
+    assert {"dev", "test", "lint", "bench", "docs", "peers"} <= set(groups)
     places = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "src").rglob("*.py")]
     for place in places:
         for named in re.findall(r"(?:blockl0|\.)\[([\w,]+)\]'", place.read_text(encoding="utf-8")):
             assert set(named.split(",")) <= set(extras), f"{place}: {named}"
+
+
+def test_the_conda_recipe_asks_for_what_the_package_asks_for() -> None:
+    recipe = (ROOT / "conda" / "recipe.yaml").read_text(encoding="utf-8")
+    project = PROJECT["project"]
+    for line in [*project["dependencies"], *project["optional-dependencies"]["cli"]]:
+        name, least = line.split(">=")
+        assert f"    - {name} >={least}\n" in recipe
+
+
+def test_actions_of_the_workflows_are_pinned_by_hash() -> None:
+    for workflow in (ROOT / ".github" / "workflows").glob("*.yml"):
+        used = re.findall(r"uses: (\S+)", workflow.read_text(encoding="utf-8"))
+        assert used
+        assert all(re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", action) for action in used), workflow
 
 
 def test_the_workflow_tests_every_python_that_the_package_claims() -> None:

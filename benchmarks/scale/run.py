@@ -160,7 +160,7 @@ def main() -> int:
     try:
         import plot
     except ImportError:
-        print("matplotlib is not installed: no plot (pip install -e '.[bench]')")
+        print("matplotlib is not installed: no plot (pip install matplotlib)")
     else:
         plot.draw(rows, folder / "scale.png")
         print(f"plot: {folder / 'scale.png'}")
