@@ -66,7 +66,7 @@ def _projected(
     support = projections.support(units, w)
     if support is None:
         return None
-    changes, _ = projections.changes(support)
+    changes = projections.changes(support)
     here = problem.smooth(w) + problem.cost(units)
     return int(np.count_nonzero(changes.entries() <= ceiling - here))
 

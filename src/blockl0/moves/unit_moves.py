@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from blockl0.lazy import lazy
 from blockl0.moves.single_moves import CLEAR, MOST_WORK, STEPS, Verdict
 from blockl0.moves.unit_projections import UnitProjections
-from blockl0.moves.unit_table import Changes
 from blockl0.problem.fits import Fits
 from blockl0.problem.problem import Problem
 from blockl0.run import Run, look
@@ -22,8 +21,6 @@ from blockl0.run import Run, look
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-READING = 1e-8
-"""Rounding of a change read off a table, relative to its terms."""
 UNRESOLVED = (
     "some columns are nearly, and not wholly, combinations of others, and which of them a fit "
     "leaves out may make a difference"
@@ -124,25 +121,9 @@ class UnitMoves:
         if support is None:
             yield from self._all(w, units, ceiling, swaps)
             return
-        changes, errors = self._projections.changes(support)
-        suspects = self._limits(changes, errors, swaps)
+        changes = self._projections.changes(support)
+        suspects = changes.lower_bounds(swaps)
         self.n_tried = suspects.size
         at = np.flatnonzero(suspects < ceiling - fit.value - self.problem.cost(units))
         for i in at[np.argsort(suspects[at], kind="stable")]:
             yield changes.after(int(i))
-
-    def _limits(self, changes: Changes, errors: Floats, swaps: bool) -> Floats:
-        """Bound the changes of all moves from below; −inf where only the data can decide."""
-        entries = changes.entries()
-        size = np.abs(changes.fixed)[:, None] + np.abs(changes.gains)
-        with np.errstate(invalid="ignore"):
-            entries = entries - READING * np.where(np.isfinite(size), size, 0.0)
-        entries -= errors[:, None]
-        entries[changes.doubts] = -np.inf
-        if not swaps:
-            entries[changes.out >= 0] = np.inf
-        is_known = np.isfinite(changes.removals)
-        removals = changes.removals - READING * np.where(is_known, np.abs(changes.removals), 0.0)
-        left = changes.out[changes.out >= 0]
-        removals[np.searchsorted(changes.units, left)] -= errors[changes.out >= 0]
-        return np.concatenate([entries.ravel(), removals])

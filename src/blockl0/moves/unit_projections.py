@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from blockl0 import kernels
 from blockl0.data.panels import orthogonal_factors
 from blockl0.lazy import lazy
-from blockl0.moves.unit_table import Changes, UnitRules
+from blockl0.moves.tableau import Changes, UnitRules
 from blockl0.problem.orthogonal import (
     DEPENDENT,
     EPSILON,
@@ -239,37 +239,31 @@ class UnitProjections:
 
     # -- moves -------------------------------------------------------------------------------------
 
-    def changes(self, support: Support) -> tuple[Changes, Floats]:
-        """Bound the change by every single addition, removal and swap, with rounding errors.
-
-        The errors are those of `fixed`; gains are as large as rounding permits.
-        """
-        rules, (price, budget) = self.rules, self.rules.sparsity
+    def changes(self, support: Support) -> Changes:
+        """Bound the change by every single addition, removal and swap, with rounding errors."""
+        rules, units = self.rules, support.units
         s, q = support.Q.shape[1], support.z.shape[1]
-        has_room, units = support.units.size < budget, support.units
+        has_room, leaving = rules.leaving(units)
         moves: list[Leaving] = []
         if has_room:
             moves.append(Leaving(-1, np.empty((s, 0)), np.empty((0, q)), 0.0, 0.0))
-        # with room and no price, a swap never beats the addition it contains
-        if price > 0.0 or not has_room:
-            moves += [self._leaving(support, int(u)) for u in units if not rules.is_kept[u]]
-        out = np.array([move.unit for move in moves], dtype=np.int64)
-        fixed = np.array([move.cost for move in moves])
-        fixed[out >= 0] -= price * rules.costs[out[out >= 0]]
-        is_known = np.array([move.is_known for move in moves], dtype=np.bool_)
-        removals = np.full(units.size, np.inf)
-        if price > 0.0:
-            costs = np.where(is_known, fixed, -np.inf)  # only a fit can decide
-            removals[np.searchsorted(units, out[out >= 0])] = costs[out >= 0]
+        moves += [self._leaving(support, int(unit)) for unit in units[leaving]]
         gains = np.zeros((len(moves), rules.n_units))
         doubts = np.zeros(gains.shape, dtype=np.bool_)
         for chunk in self._chunks():
             self._enter(support, moves, chunk, gains, doubts)
+        is_known = np.array([move.is_known for move in moves], dtype=np.bool_)
         doubts[~is_known] = True
-        gains[:, units], doubts[:, units] = -np.inf, False
+        out = np.array([move.unit for move in moves], dtype=np.int64)
+        costs = np.array([move.cost for move in moves])
         errors = np.array([move.error for move in moves])
-        found = Changes(units, out, fixed, gains, price * rules.costs, doubts, removals)
-        return found, errors
+        found = rules.changes(
+            units, np.arange(rules.n_units), out, costs, gains, doubts, errors
+        )  # fmt: skip
+        if rules.sparsity.price > 0.0:
+            # only a fit can decide what a support is worth that drops other columns
+            found.removals[np.searchsorted(units, out[~is_known])] = -np.inf
+        return found
 
     def _enter(
         self, support: Support, moves: list[Leaving], chunk: UnitBases, gains: Floats, doubts: Bools

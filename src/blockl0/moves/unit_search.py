@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from blockl0.data.gram_rows import BATCH
 from blockl0.moves.grouped_search import MAX_MOVES, MAX_PRICINGS, POOL, WHOLE
-from blockl0.moves.unit_table import Changes, UnitFit, UnitTable
+from blockl0.moves.tableau import Changes
+from blockl0.moves.unit_table import UnitFit, UnitTable
 from blockl0.problem.sparsity import Sparsity
 from blockl0.run import look
 
@@ -124,7 +125,7 @@ class UnitSearch(UnitTable):
         """Supports a single addition, removal or swap away, the likeliest few of each."""
         changes = self.changes(self.base(np.sort(units)))
         entries = changes.entries()
-        kinds = [np.flatnonzero(changes.out < 0), np.flatnonzero(changes.out >= 0)]
+        kinds = [np.flatnonzero(changes.leaving < 0), np.flatnonzero(changes.leaving >= 0)]
         for rows in kinds:
             if not rows.size:
                 continue
@@ -139,6 +140,6 @@ class UnitSearch(UnitTable):
 
     def prices(self, units: Ints, weight: Floats | float = 1.0) -> Floats:
         """The change by the best move that brings in each unit, (units,)."""
-        entries = self.changes(self.base(np.sort(units))).entries(weight)
+        changes = self.changes(self.base(np.sort(units)))
         self.gram.tally.n_passes += 1
-        return entries.min(axis=0, initial=np.inf)
+        return changes.best_entries(weight)

@@ -21,11 +21,9 @@ from scipy.linalg import lapack
 from blockl0 import kernels
 from blockl0.data.gram_rows import LEAST_PIVOT, GramRows
 from blockl0.lazy import lazy
+from blockl0.moves.tableau import Changes, UnitRules
 from blockl0.problem.bounded import bounded_minimum
-from blockl0.problem.problem import Problem
-from blockl0.problem.sparsity import Sparsity
 from blockl0.run import look
-from blockl0.units import Units
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -35,47 +33,6 @@ _lapack: Any = lapack
 NOTHING, NO_BLOCK = np.empty(0, dtype=np.int64), np.empty((0, 0))
 TIED = 1e-7
 """Share of a unit column explained by others, below which it does not depend on them."""
-
-
-class UnitRules(NamedTuple):
-    """What is counted, at which price and within which bounds."""
-
-    units: Units
-    n_units: int
-    sparsity: Sparsity
-    costs: Floats
-    bounds: tuple[Floats, Floats] | None
-    is_kept: Bools
-
-    @classmethod
-    def of(cls, problem: Problem) -> UnitRules:
-        """Extract the rules of a problem."""
-        n, costs = problem.n_units, problem.costs
-        is_kept = np.zeros(n, dtype=np.bool_)
-        is_kept[problem.keep] = True
-        costs = np.ones(n) if costs is None else costs
-        return cls(problem.units, n, problem.sparsity, costs, problem.bounds, is_kept)
-
-    def take(self, chosen: Ints) -> UnitRules:
-        """Restrict the rules to some units."""
-        columns, bounds = self.units.columns(chosen), self.bounds
-        bounds = None if bounds is None else (bounds[0][columns], bounds[1][columns])
-        return UnitRules(
-            self.units.take(chosen), chosen.size, self.sparsity, self.costs[chosen], bounds,
-            self.is_kept[chosen],
-        )  # fmt: skip
-
-    def cost(self, units: Ints) -> float:
-        """Compute the price of some units."""
-        return self.sparsity.price * float(self.costs[units].sum())
-
-    def layout(self) -> kernels.UnitLayout:
-        """Lay out the columns of the units, and the places of their blocks."""
-        parts = [self.units.members(unit) for unit in range(self.n_units)]
-        sizes = np.array([part.size for part in parts], dtype=np.int64)
-        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        places = np.concatenate([[0], np.cumsum(sizes**2)]).astype(np.int64)
-        return kernels.UnitLayout(np.concatenate(parts), starts, places)
 
 
 class UnitFit(NamedTuple):
@@ -124,50 +81,6 @@ class ColumnTable(NamedTuple):
     T: Floats
     R: Floats
     M: Floats
-
-
-class Changes(NamedTuple):
-    """The change by every move.
-
-    Attributes
-    ----------
-    units : ndarray of int64
-        The support.
-    out : ndarray of int64 (b,)
-        The leaving unit, −1 for none.
-    fixed : ndarray (b,)
-        The cost of its removal, less its price.
-    gains : ndarray (b, units)
-        The gain of a unit that then enters; minus infinity for those that cannot.
-    prices : ndarray (units,)
-        The price of each unit.
-    doubts : ndarray of bool (b, units)
-        Whether only the data can decide.
-    removals : ndarray (k,)
-        Changes by removal alone, of every unit of the support.
-    """
-
-    units: Ints
-    out: Ints
-    fixed: Floats
-    gains: Floats
-    prices: Floats
-    doubts: Bools
-    removals: Floats
-
-    def entries(self, weight: Floats | float = 1.0) -> Floats:
-        """Compute the changes by entries, (b, units), with gains scaled by weights."""
-        with np.errstate(invalid="ignore"):
-            change = self.fixed[:, None] + self.prices - self.gains * weight
-        return np.where(np.isfinite(self.gains) & (np.asarray(weight) > 0.0), change, np.inf)
-
-    def after(self, at: int) -> Ints:
-        """Return the units after a move: entries are numbered row by row, then removals."""
-        b, unit = divmod(at, self.prices.size)
-        if b == self.out.size:
-            return np.delete(self.units, unit)
-        rest = self.units[self.units != self.out[b]]
-        return np.insert(rest, int(np.searchsorted(rest, unit)), unit)
 
 
 class UnitTable:
@@ -243,22 +156,12 @@ class UnitTable:
 
     def changes(self, base: UnitFit) -> Changes:
         """Bound the change by every single addition, removal and swap from below."""
-        rules, (price, budget) = self.rules, self.rules.sparsity
-        has_room = base.units.size < budget
+        has_room, leaving = self.rules.leaving(base.units)
         table = self._table(base, self._rows(base))
-        # with room and no price, a swap never beats the addition it contains
-        leaving = np.empty(0, dtype=np.int64)
-        if price > 0.0 or not has_room:
-            leaving = np.flatnonzero(~rules.is_kept[base.units])
         costs, gains, doubts = self._exchanges(table, leaving, has_room)
         out = np.concatenate([np.full(int(has_room), -1), base.units[leaving]]).astype(np.int64)
-        fixed = costs.copy()
-        fixed[out >= 0] -= price * rules.costs[out[out >= 0]]
-        removals = np.full(base.units.size, np.inf)
-        if price > 0.0:
-            removals[leaving] = fixed[out >= 0]
-        gains[:, base.units], doubts[:, base.units] = -np.inf, False
-        return Changes(base.units, out, fixed, gains, price * rules.costs, doubts, removals)
+        entering, errors = np.arange(self.rules.n_units), np.zeros(out.size)
+        return self.rules.changes(base.units, entering, out, costs, gains, doubts, errors)
 
     def _exchanges(
         self, table: ColumnTable, leaving: Ints, has_room: bool

@@ -25,9 +25,9 @@ from blockl0.losses import LOSSES, majorizer_curvature
 from blockl0.moves.class_trials import ClassTrials
 from blockl0.moves.grouped_search import GroupedSearch
 from blockl0.moves.pricing import stands_alone
+from blockl0.moves.tableau import UnitRules
 from blockl0.moves.trial_moves import LEAVE, LEAVE_UNCHECKED, Proposal, Trials, safe_curvature
 from blockl0.moves.unit_search import UnitSearch
-from blockl0.moves.unit_table import UnitRules
 from blockl0.problem.fits import Fits
 from blockl0.problem.problem import Problem
 from blockl0.run import Run
