@@ -771,7 +771,7 @@ wide = cached(fastmath=_reordered, **_options)
 wide_inner = general(forceinline=True, fastmath=_reordered, **_options)
 
 
-class Tableau(NamedTuple):
+class SweptArrays(NamedTuple):
     """The Gram matrix H of p columns, bordered by the gradient c at zero, swept on a support S.
 
     Only the rows of the support are kept, so that a move costs O(p |S|) instead of O(p²); the row

@@ -52,8 +52,8 @@ class Pool:
     Sweeping the Gram matrix H of the pool, bordered by c = −X'y, on the support S leaves the Schur
     complement M and the gradient outside S, −inv(H_SS) and −w_S inside, and the regressions
     W = inv(H_SS) H_SU in the mixed part: all moves are priced by reading entries. Kept are the rows
-    of S, the diagonal and the border, so that a move costs O(p|S|); see `kernels.Tableau`. Rows of
-    H are made when a column first enters.
+    of S, the diagonal and the border, so that a move costs O(p|S|); see `kernels.SweptArrays`.
+    Rows of H are made when a column first enters.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ class Pool:
         capacity = min(p, self.sparsity.budget)
         border = np.empty((5, p))
         border[kernels.LEAST] = kernels.PIVOT_FLOOR * sq_norms
-        self.table = kernels.Tableau(
+        self.table = kernels.SweptArrays(
             gram=np.empty((p, p)) if like is None else like.table.gram,
             known=np.zeros(p, dtype=np.bool_) if like is None else like.table.known,
             kept=problem.is_kept(columns),
@@ -373,7 +373,7 @@ class Pool:
         return np.where(free, 0.5 * edge**2 / safe, -np.inf)
 
 
-def save(table: kernels.Tableau) -> Saved:
+def save(table: kernels.SweptArrays) -> Saved:
     """A copy of what moves in a tableau."""
     t, size = table, int(table.member[-1])
     return Saved(
@@ -382,7 +382,7 @@ def save(table: kernels.Tableau) -> Saved:
     )  # fmt: skip
 
 
-def restore(table: kernels.Tableau, state: Saved) -> None:
+def restore(table: kernels.SweptArrays, state: Saved) -> None:
     """Bring a tableau back to where it was."""
     t = table
     t.rows[: state.member[-1]], t.border[: kernels.MOVING] = state.rows, state.border

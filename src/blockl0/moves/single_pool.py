@@ -41,7 +41,7 @@ class SingleTable:
         border: Any = np.zeros((5, p), dtype=np.float32)
         gram: Any = pool.unit_gram()
         border[kernels.LEAST] = LEAST_PIVOT
-        self.table = kernels.Tableau(
+        self.table = kernels.SweptArrays(
             gram=gram, known=pool.table.known, kept=pool.table.kept, rows=rows, border=border,
             slot=np.empty(p, dtype=np.int64), member=np.empty_like(pool.table.member),
             value=np.zeros(4),

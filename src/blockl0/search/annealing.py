@@ -153,7 +153,7 @@ class Walker:
             self._single.take()
 
     @property
-    def _table(self) -> kernels.Tableau:
+    def _table(self) -> kernels.SweptArrays:
         """The one that walks."""
         return self.pool.table if self._single is None else self._single.table
 
