@@ -27,8 +27,8 @@ BLOCK = re.compile(
 )
 READER = """
 import contextlib, io, json, os, pathlib, re, sys
-page, folder, blocks = json.load(sys.stdin)
-sys.path.insert(0, folder)
+page, folder, tests, blocks = json.load(sys.stdin)
+sys.path[:0] = [folder, tests]
 os.chdir(folder)
 printed, namespace = [], {"__name__": "__main__"}
 for line, code in blocks:
@@ -68,8 +68,8 @@ def type_in(page: Path) -> subprocess.CompletedProcess[str]:
     with tempfile.TemporaryDirectory() as folder:
         return subprocess.run(
             [sys.executable, "-X", "utf8", "-W", "error", "-c", READER],
-            input=json.dumps([page.name, folder, blocks]), capture_output=True, encoding="utf-8",
-            check=False,
+            input=json.dumps([page.name, folder, str(ROOT / "tests"), blocks]), capture_output=True,
+            encoding="utf-8", check=False,
         )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from blockl0.app.tables.messy import TARGETS, clean_tables, main, make_messy_tables
+from messy import TARGETS, clean_tables, main, make_messy_tables
 
 pd = pytest.importorskip("pandas", reason="tables need pandas")
 
@@ -41,7 +41,7 @@ def test_the_script_writes_them_and_says_so(tmp_path, capsys):
     assert {path.name for path in (tmp_path / "made").iterdir()} == set(TARGETS)
     with pytest.raises(SystemExit):
         main(["--help"])
-    assert "usage: python -m blockl0.app.tables.messy" in capsys.readouterr().out
+    assert "usage: python tests/messy.py" in capsys.readouterr().out
 
 
 def test_what_is_written_is_what_was_meant(messy):

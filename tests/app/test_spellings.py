@@ -3,16 +3,118 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 from blockl0.app.tables import apply_recipe, read_table
 from blockl0.app.tables.formats import read_raw
-from blockl0.app.tables.spellings import DATES, NUMBERS, as_markdown, undress
+from blockl0.app.tables.spellings import undress
 
 pd = pytest.importorskip("pandas", reason="tables need pandas")
+
+REFUSED = None
+"""Entry of the tables: the column is refused when used, with what would decide."""
+
+
+class NumberSpelling(NamedTuple):
+    """Spelling of a number, and its value in three kinds of files.
+
+    Attributes
+    ----------
+    text : str
+    point : float or None
+        If another column shows a decimal point, such as 12.5, or with ``--decimal point``.
+    comma : float or None
+        If another column shows a decimal comma, such as 12,5, or with ``--decimal comma``.
+    alone : float or None
+        If nothing else decides.
+    """
+
+    text: str
+    point: float | None
+    comma: float | None
+    alone: float | None
+
+
+NUMBERS = (
+    NumberSpelling("12.5", 12.5, REFUSED, 12.5),
+    NumberSpelling("12,5", REFUSED, 12.5, 12.5),
+    NumberSpelling("1.660", 1.66, 1660.0, 1.66),
+    NumberSpelling("1,660", 1660.0, 1.66, REFUSED),
+    NumberSpelling("1.660,5", REFUSED, 1660.5, 1660.5),
+    NumberSpelling("1,660.5", 1660.5, REFUSED, 1660.5),
+    NumberSpelling("1.234.567", REFUSED, 1234567.0, 1234567.0),
+    NumberSpelling("1,234,567", 1234567.0, REFUSED, 1234567.0),
+    NumberSpelling("12,34,567", 1234567.0, REFUSED, 1234567.0),
+    NumberSpelling("1 660", 1660.0, 1660.0, 1660.0),
+    NumberSpelling("1'660", 1660.0, 1660.0, 1660.0),
+    NumberSpelling("1e3", 1000.0, 1000.0, 1000.0),
+    NumberSpelling("12%", 12.0, 12.0, 12.0),
+    NumberSpelling("$5", 5.0, 5.0, 5.0),
+    NumberSpelling("5 €", 5.0, 5.0, 5.0),
+    NumberSpelling("(3)", -3.0, -3.0, -3.0),
+    NumberSpelling("−4", -4.0, -4.0, -4.0),
+)
+"""Numbers; a column holds one of them in every row."""
+
+
+class DateSpelling(NamedTuple):
+    """Spelling of a date, and its value with ``--dates days``.
+
+    Attributes
+    ----------
+    text : str
+    auto : str or None
+        As year-month-day, if the file alone decides.
+    day_first, month_first : str or None
+        The same with ``--date-order``.
+    """
+
+    text: str
+    auto: str | None
+    day_first: str | None
+    month_first: str | None
+
+
+DATES = (
+    DateSpelling("2012-01-31", "2012-01-31", "2012-01-31", "2012-01-31"),
+    DateSpelling("2012/01/31", "2012-01-31", "2012-01-31", "2012-01-31"),
+    DateSpelling("31.01.2012", "2012-01-31", "2012-01-31", "2012-01-31"),
+    DateSpelling("01.02.2012", "2012-02-01", "2012-02-01", "2012-02-01"),
+    DateSpelling("01/31/2012", "2012-01-31", REFUSED, "2012-01-31"),
+    DateSpelling("31/01/2012", "2012-01-31", "2012-01-31", REFUSED),
+    DateSpelling("01/02/2012", REFUSED, "2012-02-01", "2012-01-02"),
+    DateSpelling("20120131", "2012-01-31", "2012-01-31", "2012-01-31"),
+)
+"""Dates; by default their columns are left out, with a note."""
+
+
+def as_markdown() -> str:
+    """Format the two tables for the documentation."""
+    heads = (
+        ("written", "12.5 elsewhere, or `--decimal point`", "12,5 elsewhere, or `--decimal comma`",
+         "nothing else tells"),
+        ("written", "`--dates days` takes it for", "and `--date-order day-first`",
+         "and `--date-order month-first`"),
+    )  # fmt: skip
+    return "\n\n".join(
+        "\n".join([_line(head), _line(["---"] * 4), *(_line(_shown(row)) for row in rows)])
+        for head, rows in zip(heads, (NUMBERS, DATES), strict=True)
+    )
+
+
+def _shown(row: Sequence[Any]) -> list[str]:
+    cells = ("refused" if v is None else v if isinstance(v, str) else f"{v:.10g}" for v in row[1:])
+    return [f"`{row[0]}`", *cells]
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
 
 SHOWN = {"point": "12.5", "comma": "12,5", "alone": "7"}
 """What another column holds, where a cell of the table is tried."""

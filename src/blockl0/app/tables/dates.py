@@ -1,7 +1,4 @@
-"""Dates as people write them: the spelling of a column, and days since 1970.
-
-The values of each spelling are listed in `spellings.DATES`.
-"""
+"""Dates as people write them: the spelling of a column, and days since 1970."""
 
 from __future__ import annotations
 

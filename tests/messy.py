@@ -1,7 +1,7 @@
 """Three tables as people send them, made from scikit-learn's data: for demos, teaching and tests.
 
-``python -m blockl0.app.tables.messy FOLDER`` writes them; nothing is downloaded. `clean_tables`
-returns the same numbers without the mess, to compare with what was read.
+``python tests/messy.py FOLDER`` writes them; nothing is downloaded. `clean_tables` returns the same
+numbers without the mess, to compare with what was read.
 """
 
 from __future__ import annotations
@@ -247,9 +247,9 @@ _WRITERS: dict[str, Callable[[Any], bytes]] = {
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run ``python -m blockl0.app.tables.messy FOLDER``: write the tables and name them."""
+    """Run ``python tests/messy.py FOLDER``: write the tables and name them."""
     parser = argparse.ArgumentParser(
-        prog="python -m blockl0.app.tables.messy",
+        prog="python tests/messy.py",
         description="Write three messy tables, made from scikit-learn's data.",
     )
     parser.add_argument("folder", nargs="?", default="messy", help="default: messy")
