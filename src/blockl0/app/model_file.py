@@ -190,12 +190,15 @@ def save_model(
     >>> loaded.feature_names, bool((loaded.predict(X) == model.predict(X)).all())
     (('bmi', 'bp', 's5'), True)
     """
+    from blockl0.estimators.binding import loss_of  # slow, and loading a model needs none of it
+
     try:
-        document = _document(estimator, feature_names, features, target, metadata or {})
+        loss = loss_of(estimator)
+        document = _document(estimator, loss, feature_names, features, target, metadata or {})
         # checked as it will be read: JSON turns tuples into lists
         checked = json.loads(json.dumps(document, allow_nan=False))
         check_loss(checked)
-        check_document(checked, estimator._loss())
+        check_document(checked, loss)
     except ValueError as error:
         raise ValueError(f"This estimator cannot be saved: {clause(error)}.") from error
     document["checksum"] = _checksum(document)
@@ -204,7 +207,7 @@ def save_model(
 
 
 def _document(
-    estimator: Any, names: Any, features: Any, target: Any, metadata: dict[str, Any]
+    estimator: Any, loss: Loss, names: Any, features: Any, target: Any, metadata: dict[str, Any]
 ) -> dict[str, Any]:
     est, n = estimator, int(estimator.n_features_in_)
     if names is None:
@@ -219,7 +222,7 @@ def _document(
         "format": FORMAT,
         "format_version": FORMAT_VERSION if has_groups or len(targets) > 1 else 1,
         "blockl0_version": blockl0.__version__,
-        **to_json(est._loss(), LOSSES),
+        **to_json(loss, LOSSES),
         "target": targets[0] if len(targets) == 1 else ", ".join(map(str, targets)),
         **({"targets": targets} if len(targets) > 1 else {}),
         "classes": _plain(est.classes_) if hasattr(est, "classes_") else None,

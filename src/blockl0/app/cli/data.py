@@ -428,6 +428,7 @@ def charge_coefficients(model: Any, data: CommandData, options: dict[str, Any]) 
     """Set the price and the costs of a model of so many columns, where categories pay."""
     if costs_of(data, options) is None:
         return
+    from blockl0.estimators.binding import plain_estimator
     from blockl0.selection import CRITERIA
 
     rule = options.get("rule")
@@ -435,7 +436,7 @@ def charge_coefficients(model: Any, data: CommandData, options: dict[str, Any]) 
         data, {**options, "effort": "fast"}, n_nonzero_coefs=[model.n_nonzero_coefs],
         rule=rule if rule in CRITERIA else "bic",
     ).fit(data.X, data.y)  # fmt: skip
-    priced = chooser._plain()
+    priced = plain_estimator(chooser)
     model.set_params(alpha=priced.alpha, costs=priced.costs)
 
 
@@ -491,7 +492,9 @@ def check_folds(data: CommandData, n_folds: int) -> None:
 
 def bind(model: Any, data: CommandData) -> Any:
     """Build the problem that an estimator, fitted or not, solves on the training data."""
-    return model._problem_for(model._read(data.X, data.y, reset=not hasattr(model, "coef_")))
+    from blockl0.estimators import binding
+
+    return binding.bind(model, binding.read_data(model, data.X, data.y))
 
 
 def run_method(

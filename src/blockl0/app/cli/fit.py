@@ -139,6 +139,7 @@ def fit_choosing(job: Job, data: Any, options: dict[str, Any]) -> Fitted:
     """Fit by a criterion first, then by cross-validation, so that Ctrl-C leaves a model."""
     from blockl0.app.cli.data import check_folds, largest_size, make_estimator
     from blockl0.app.cli.progress import PathWatch, aborting, progress
+    from blockl0.estimators.linear_cv import fit_path
     from blockl0.run import share_of_time, watching
 
     rule, folds = options["rule"], options["folds"]
@@ -155,7 +156,7 @@ def fit_choosing(job: Job, data: Any, options: dict[str, Any]) -> Fitted:
         watching(PathWatch(shown, n_points)),
         share_of_time((folds if by_folds else 0) + AFTER + 1),
     ):
-        path = first._fit_path(data.X, data.y, None, {})
+        path = fit_path(first, data.X, data.y)
     if not by_folds or str(first.path_[-1].status) == "interrupted":
         return Fitted(first, _choice(job, first), str(first.path_[-1].status) == "interrupted")
     model = make_estimator(data, options, rule=rule, **more)
@@ -169,7 +170,7 @@ def fit_choosing(job: Job, data: Any, options: dict[str, Any]) -> Fitted:
             share_of_time((folds + AFTER) / folds),
             aborting(),
         ):
-            model._fit_path(data.X, data.y, None, {}, path)
+            fit_path(model, data.X, data.y, path)
     except Interrupted:
         job.notice("Cross-validation was interrupted: the number of columns is chosen by BIC.")
         return Fitted(first, _choice(job, first), True)
@@ -224,18 +225,17 @@ def budget_of(model: Any) -> int:
 def _try_to_prove(job: Job, data: Any, fitted: Fitted, options: dict[str, Any]) -> None:
     """Run the exact search if it applies, and take any better choice that it finds."""
     from blockl0.app.cli import trust
-    from blockl0.app.cli.data import bind, make_estimator
+    from blockl0.app.cli.data import bind
     from blockl0.app.cli.progress import ProofWatch, progress
     from blockl0.certify.levels import is_better, objective_at_zero
+    from blockl0.estimators.binding import plain_estimator, take_result
     from blockl0.exact import obstacle
     from blockl0.run import share_of_time, watching
 
     k, work = int(fitted.model.n_nonzero_), options["prove"]
     if not (work and k and k < data.n_units):
         return
-    chosen = fitted.model._plain()
-    model = make_estimator(data, options, n_nonzero_coefs=budget_of(fitted.model))
-    model.set_params(alpha=chosen.alpha, costs=chosen.costs, ridge=chosen.ridge)
+    model = plain_estimator(fitted.model)
     prepared = bind(model, data)
     problem = fitted.problem = prepared.problem
     fitted.has_bound = obstacle(problem) is None
@@ -253,7 +253,7 @@ def _try_to_prove(job: Job, data: Any, fitted: Fitted, options: dict[str, Any]) 
         fitted.interrupted = True
     if is_better(proof.objective, fitted.model.objective_, objective_at_zero(problem)):
         job.notice("The exact search found a better choice than the first one; it is taken.")
-        model._store(proof, prepared)
+        take_result(model, proof, prepared)
         fitted.model = model
     fitted.proof = proof
     fitted.has_bound = str(proof.status) != "no_bound"
@@ -368,14 +368,15 @@ def _result(data: Any, fitted: Fitted, rows: list[Any], options: dict[str, Any])
     from blockl0.app.cli.data import bind
     from blockl0.certify.close_sets import count_close
     from blockl0.certify.levels import Choice, objective_at_zero
+    from blockl0.estimators.binding import plain_estimator, price_at
     from blockl0.estimators.coefficient_costs import charge_of
     from blockl0.problem.near_dependence import left_out
 
     model, problem = fitted.model, fitted.problem
     if problem is None:
-        problem = bind(model._plain(), data).problem
+        problem = bind(plain_estimator(model), data).problem
     budget = budget_of(model)
-    price = model._price_at(budget)
+    price = price_at(model, budget)
     charge = charge_of(problem, model.result_.coef, price)
     # redundant columns among the kept ones are open to choice
     choice = Choice(
