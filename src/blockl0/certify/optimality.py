@@ -16,6 +16,7 @@ from blockl0.exact.method import MEMORY
 from blockl0.exact.watch import Watch
 from blockl0.incumbent import Incumbent
 from blockl0.problem.fits import make_fits
+from blockl0.problem.kinds import LEAST_SQUARES
 from blockl0.run import current_clock
 
 Indices = NDArray[np.int64]
@@ -40,7 +41,7 @@ def improve_globally(point: PointUnderTest, level: int) -> Better | None:
     better, watch = _confirmed(point, start), Watch(current_clock(), WORK)
     if better is not None:
         return better
-    if may_enumerate(problem) and not (problem.is_quadratic and problem.is_plain):
+    if may_enumerate(problem) and problem.kind is not LEAST_SQUARES:
         start, is_all = best_of_all(problem, start, watch, point.slack)
         better = _confirmed(point, start)
         if better is not None or is_all:

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from blockl0.certify.optimality import improve_globally
 from blockl0.certify.point import Better, PointUnderTest
 from blockl0.errors import OutOfReachError
-from blockl0.moves.single_moves import SingleMoves
-from blockl0.moves.unit_moves import UnitMoves
 from blockl0.problem.fits import Fits, make_fits
 from blockl0.problem.problem import Problem
 from blockl0.units import COLUMNS
@@ -61,7 +59,7 @@ def improve(
 def _improve_by_one(point: PointUnderTest, fits: Fits, w: Floats, size: int) -> Better | None:
     """Try every addition and removal, and for blocks of two every swap, all re-fitted."""
     problem = point.problem
-    moves = (SingleMoves if problem.is_plain else UnitMoves)(problem, fits)
+    moves = problem.kind.load("moves")(problem, fits)
     # the point's own units: its fit may leave out a unit that depends on others
     verdict = moves.check(w, point.objective, point.slack, swaps=size == 2, units=point.members)
     if verdict.better is None:

@@ -17,6 +17,7 @@ from blockl0.exact.watch import UNIT, Watch
 from blockl0.files import check_free
 from blockl0.incumbent import Incumbent
 from blockl0.methods import METHODS, method
+from blockl0.problem.kinds import LEAST_SQUARES
 from blockl0.problem.problem import Problem
 from blockl0.problem.reduction import refined
 from blockl0.result import Result, Status
@@ -154,8 +155,7 @@ def _enumerated(problem: Problem, best: Incumbent, watch: Watch) -> tuple[Incumb
     Plain least squares is left to the faster tableaus. If a tree can prove the optimum as well, the
     search gives up early.
     """
-    is_simple = problem.is_quadratic and problem.is_plain
-    if is_simple or not may_enumerate(problem):
+    if problem.kind is LEAST_SQUARES or not may_enumerate(problem):
         return best, False
     most = ENUMERATED if may_bound(problem) else watch.work_left / UNIT
     inner = Watch(watch, min(most, watch.work_left / UNIT))

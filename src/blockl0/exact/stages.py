@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from blockl0.errors import OutOfReachError, OutOfTime
 from blockl0.exact.few_columns import may_enumerate
 from blockl0.exact.proof import Recorder
-from blockl0.exact.prover import NoBoundError, Prover, UnitProver, obstacle, trivial_bound
+from blockl0.exact.prover import NoBoundError, obstacle, trivial_bound
 from blockl0.exact.search import ExactSearch
 from blockl0.exact.tree import ProofTree
 from blockl0.exact.watch import Watch
 from blockl0.incumbent import Incumbent
+from blockl0.problem.kinds import LEAST_SQUARES
 from blockl0.problem.problem import Problem
 from blockl0.run import timed_by
 
@@ -87,7 +88,7 @@ class Stages:
         self._n_before = 0
         # a proof for others needs nodes with convex bounds
         is_small = problem.n_features <= SMALL and not self.recorder.is_on
-        if problem.is_quadratic and problem.is_plain and is_small:
+        if problem.kind is LEAST_SQUARES and is_small:
             self._tableau = ExactSearch(problem, start.support, watch)
         else:
             self._plant()
@@ -177,11 +178,10 @@ class Stages:
         }
         try:
             with timed_by(self.watch):
-                if self.problem.is_plain:
+                if self.recorder.is_on:
                     how["recorder"] = self.recorder
-                    self._tree = Prover(self.problem, self.incumbent, **how).tree
-                else:
-                    self._tree = UnitProver(self.problem, self.incumbent, **how).tree
+                prover = self.problem.kind.load("prover")
+                self._tree = prover(self.problem, self.incumbent, **how).tree
         except OutOfTime:
             self._start = self.incumbent
         except NoBoundError as error:
@@ -193,7 +193,7 @@ class Stages:
             self._start = self.incumbent
             self._allowed = self._n_before + self._enumerated()
             n = self.problem.n_features
-            can_enumerate = self.problem.is_quadratic and self.problem.is_plain and n <= HOPELESS
+            can_enumerate = self.problem.kind is LEAST_SQUARES and n <= HOPELESS
             if self._tableau is None and can_enumerate:
                 self._tableau = ExactSearch(self.problem, self._start.support, self.watch)
 

@@ -19,6 +19,7 @@ from blockl0.exact.support_memory import SupportMemory
 from blockl0.exact.watch import NEVER, Watch
 from blockl0.incumbent import Incumbent
 from blockl0.problem.fits import make_fits
+from blockl0.problem.kinds import LEAST_SQUARES
 from blockl0.problem.orthogonal import DEPENDENT, TIE_TOLERANCE, rounding_of, smallest_distance
 from blockl0.problem.problem import Problem
 
@@ -242,7 +243,7 @@ class ProofTree:
     def _hand_over(self, node: Node) -> bool:
         """Let the tableau search try a node; return whether it finished."""
         problem = self.problem
-        if not (problem.is_quadratic and problem.is_plain and is_for_tableaus(node)):
+        if problem.kind is not LEAST_SQUARES or not is_for_tableaus(node):
             return False
         is_done, best = search_tableaus(problem, node, self.incumbent, self.watch)
         if best is not self.incumbent:

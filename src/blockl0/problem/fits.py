@@ -282,10 +282,8 @@ class BoundedNewtonFits(NewtonFits):
 
 
 def make_fits(problem: Problem) -> Fits:
-    """Create the fits for the problem's loss and bounds."""
-    if problem.bounds is not None:
-        return BoundedFits(problem) if problem.is_quadratic else BoundedNewtonFits(problem)
-    return Fits(problem) if problem.is_quadratic else NewtonFits(problem)
+    """Create the fits for the problem's kind."""
+    return problem.kind.load("fits")(problem)
 
 
 def least_squares_on(problem: Problem, support: Ints) -> Floats:

@@ -19,6 +19,7 @@ from scipy.linalg import solve_triangular
 from blockl0.data.panels import cholesky, products, reflected_by
 from blockl0.errors import OutOfTime
 from blockl0.lazy import lazy
+from blockl0.problem.kinds import LEAST_SQUARES
 from blockl0.problem.orthogonal import (
     DEPENDENT,
     EPSILON,
@@ -68,7 +69,7 @@ def left_out(problem: Problem, w: Floats, objective: float | None = None) -> tup
     searched, nor are more than `MOST_ENTRIES` entries, nor more than `MOST_NEIGHBOURS` copies of a
     column. O(mn·min(m, n)), a quarter of that where products tell columns apart.
     """
-    if not (problem.is_quadratic and problem.is_plain):
+    if problem.kind is not LEAST_SQUARES:
         return ()
     try:
         with timed_by(Timer(np.inf)):

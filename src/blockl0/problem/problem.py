@@ -12,6 +12,7 @@ from blockl0.data.design import Design, as_design
 from blockl0.data.design_base import balance, rescaled, unscaled
 from blockl0.lazy import lazy
 from blockl0.losses import Loss, best_intercept, get_loss
+from blockl0.problem.kinds import Kind, kind_of
 from blockl0.problem.orthogonal import independent_positions
 from blockl0.problem.softmax_newton import best_intercepts
 from blockl0.problem.sparsity import Sparsity, as_sparsity
@@ -115,14 +116,14 @@ class Problem:
         return np.isin(columns, self.units.columns(self.keep))
 
     @lazy
-    def is_plain(self) -> bool:
-        """Whether single columns are selected, at one price, without bounds.
+    def kind(self) -> Kind:
+        """The row of the table of kinds, which has the classes that handle the problem."""
+        return kind_of(self)
 
-        With a quadratic loss also of one response only. Tableaus of X'X are then all that a search
-        needs.
-        """
-        is_single = not self.is_quadratic or self.n_outputs == 1
-        return self.units is COLUMNS and self.bounds is None and self.costs is None and is_single
+    @lazy
+    def is_plain(self) -> bool:
+        """Whether single columns are selected, at one price, without bounds."""
+        return self.kind.selection == "columns"
 
     @lazy
     def is_quadratic(self) -> bool:

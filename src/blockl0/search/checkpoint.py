@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.files import check_free, digest, read_archive, write_archive
+from blockl0.problem.kinds import LEAST_SQUARES
 from blockl0.problem.problem import Problem
 from blockl0.search.price_memory import PriceMemory, Short
 
@@ -71,7 +72,7 @@ class Checkpoint:
 
     def bind(self, problem: Problem, init: Any, options: dict[str, Any]) -> None:
         """Take the run of a problem, or refuse one of other data or options."""
-        if not (problem.is_quadratic and problem.is_plain):
+        if problem.kind is not LEAST_SQUARES:
             raise ValueError(
                 "`checkpoint` keeps passes for the squared loss of one response, without groups, "
                 f"bounds and costs, got loss={problem.loss.name!r}; leave it out."

@@ -9,15 +9,15 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.exact import few_columns
 from blockl0.exact.watch import Watch
-from blockl0.moves.single_moves import SingleMoves, Verdict
+from blockl0.moves.single_moves import Verdict
 from blockl0.moves.trial_moves import Proposal, best_fit
-from blockl0.moves.unit_moves import UnitMoves
 from blockl0.problem.fits import make_fits
 from blockl0.problem.problem import Problem
 from blockl0.problem.sparsity import Sparsity
@@ -81,7 +81,7 @@ class LocalSearch(Search):
         # checks that were given up, and after how many re-fits
         self._given_up: dict[bytes, float] = {}
         self._paired: dict[bytes, Incumbent | None] = {}
-        self._moves: SingleMoves | UnitMoves | None = None
+        self._moves: Any = None
         # kicks in a row that came back to where they set out
         self._returns = 0
 
@@ -260,8 +260,7 @@ class LocalSearch(Search):
             if self._given_up.get(key, -1.0) >= most_refits:
                 return None
             if self._moves is None:
-                kind = SingleMoves if self.problem.is_plain else UnitMoves
-                self._moves = kind(self.problem, self.fits)
+                self._moves = self.problem.kind.load("moves")(self.problem, self.fits)
             verdict = self._moves.check(
                 incumbent.w, incumbent.objective, self.tolerance, run, most_refits=most_refits
             )

@@ -465,9 +465,8 @@ class Models:
             if model.is_at(w, is_global):
                 self._latest.append(self._latest.pop(i))
                 return model
-        kind = GroupedModel if self.problem.n_outputs > 1 else QuadraticModel
-        kind = kind if self.problem.is_plain else UnitModel
-        self._latest = [*self._latest[1 - LATEST :], kind(self, w, is_global)]
+        model = self.problem.kind.load("model")(self, w, is_global)
+        self._latest = [*self._latest[1 - LATEST :], model]
         return self._latest[-1]
 
     @property

@@ -22,6 +22,7 @@ from blockl0.errors import warn_caller
 from blockl0.incumbent import Incumbent
 from blockl0.methods import method
 from blockl0.problem.fits import make_fits
+from blockl0.problem.kinds import LEAST_SQUARES
 from blockl0.problem.orthogonal import tolerance_at
 from blockl0.problem.problem import Problem
 from blockl0.problem.reduction import refined
@@ -117,7 +118,7 @@ def refit_options(
 
 def make_search(problem: Problem, options: SearchOptions, proves: bool = True) -> Search:
     """The search for the problem's loss; for the squared one with proofs where they are cheap."""
-    if problem.is_quadratic and problem.is_plain:
+    if problem.kind is LEAST_SQUARES:
         return QuadraticSearch(problem, options, proves=proves)
     is_wide = options.pool is None and problem.n_features > WIDE and not problem.is_quadratic
     return (PooledSearch if is_wide else LocalSearch)(problem, options)
