@@ -139,7 +139,7 @@ SOLVE = {
     "working set": ({"working_set": "R10H2"}, ValueError, r"`working_set` .*'R10H2'"),
     "greedy": ({"greedy": "splat"}, ValueError, r"`greedy` must be one of 'paper', 'ranked', 'split', got 'splat'.*'split'"),
     "theta scale": ({"theta_scale": "no"}, TypeError, r"`theta_scale` must be True or False, got 'no'\."),
-    "stopping": ({"stopping": "papers"}, ValueError, r"`stopping` must be one of 'paper', 'window', got 'papers'.*'paper'"),
+    "stopping": ({"stopping": "papers"}, ValueError, r"`stopping` must be one of 'paper', 'support', 'window', got 'papers'.*'paper'"),
 }  # fmt: skip
 
 

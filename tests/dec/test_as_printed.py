@@ -16,10 +16,11 @@ import scipy.sparse as sp
 import blockl0
 from blockl0 import Status
 from blockl0.dec import state
-from blockl0.dec.decomposition import AS_PRINTED
+from blockl0.dec.decomposition import AS_PRINTED, AS_PUBLISHED
 from blockl0.dec.state import GramState
 from blockl0.dec.working_set import RandomGreedy, draw_distinct
 from blockl0.problem.problem import as_problem
+from blockl0.solve import METHODS
 
 
 class Printed:
@@ -282,3 +283,30 @@ def test_the_printed_rule_stops_at_the_second_block_when_nothing_pays():
     letter = blockl0.solve(X, y, stopping="paper", **options)
     assert letter.n_iter == 2 and letter.n_nonzero >= 30
     assert blockl0.solve(X, y, **options).n_nonzero == 0
+
+
+@pytest.mark.parametrize(
+    ("blocks", "n_iter"),
+    [
+        # blocks of zeros say nothing: the window is never full
+        ([[2], [3]], 40),
+        # every other block holds a nonzero: four of them fill the window
+        ([[2], [0], [3], [1]], 8),
+        ([[0], [1]], 4),
+    ],
+)
+def test_the_published_rule_does_not_count_blocks_without_a_nonzero(blocks, n_iter):
+    X, y = np.eye(4), np.array([2.0, 1.0, 0.5, 0.0])
+    options = {"n_nonzero_coefs": 2, "init": np.array([2.0, 1.0, 0.0, 0.0]), "method": "dec"}
+    options |= {**AS_PUBLISHED, "theta": 0.0, "window": 4, "max_iter": 40}
+    options |= {"working_set": Fixed(blocks)}
+    assert blockl0.solve(X, y, **options).n_iter == n_iter
+    assert blockl0.solve(X, y, **options | {"stopping": "window"}).n_iter == 4
+
+
+def test_the_published_options_are_options_of_dec():
+    assert set(AS_PUBLISHED) <= set(METHODS["dec"].defaults)
+    X, y = gaussian(0)
+    options = {"n_nonzero_coefs": 3, "method": "dec", "random_state": 0}
+    result = blockl0.solve(X, y, **options, **AS_PUBLISHED)
+    assert result.n_nonzero == 3 and result.n_iter >= AS_PUBLISHED["window"]

@@ -7,26 +7,32 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from blockl0.paper import (
-    differences,
-    figure1,
-    figure2,
-    observe_figure1,
-    observe_figure2,
-    observe_table2,
-    quantiles,
-    scaling,
-)
+pytest.importorskip("pandas", reason="numbers are gathered with pandas")
+
+import pandas as pd
+
+from blockl0.paper import figures, observations, quantiles
 from blockl0.paper import printed as paper
 from blockl0.paper.cells import Cell
 from blockl0.paper.claims import Count, Observation
-from blockl0.paper.profile import FULL, Profile
-from blockl0.paper.quantiles import Place, Reading, chance, tally
-from blockl0.paper.readings import SHOWN_CHANGES, ReadingChoice, under_noise
+from blockl0.paper.profile import (
+    DRAW_CHANGES,
+    END_CHANGES,
+    FIGURE2_CHANGES,
+    FULL,
+    Profile,
+    curve_cells,
+    draw_cells,
+    end_cells,
+    judged_cells,
+    unstopped_cells,
+)
+from blockl0.paper.quantiles import KINDS, SHOWN_CHANGES, Reading, chance, place
+from blockl0.paper.readings import DecChoice, choices, roles_of, under_noise
 from blockl0.paper.store import Store
-from blockl0.paper.variants import CHANGES, GREEDY, GREEDY_UNIT, dec, dec_on
+from blockl0.paper.variants import CHANGES, GREEDY, GREEDY_UNIT, dec, dec_on, published
 
-RECORD = {"seconds": 1.0, "n_nonzero": 2, "jobs": 1}
+RECORD = {"seconds": 1.0, "n_nonzero": 2, "n_iter": 5, "jobs": 1}
 FEW = replace(
     FULL,
     sets=("random-256-1024", "random-256-1024-C"),
@@ -46,7 +52,9 @@ class Numbers(Store):
     """Cells in memory, from a function of the cell."""
 
     def __init__(self, cells, objective):
-        self._records = {cell: RECORD | {"objective": objective(cell)} for cell in cells}
+        self._records = {
+            cell: RECORD | {"n_iter": 5, "objective": objective(cell)} for cell in cells
+        }
 
 
 def only(observations: list[Observation], part: str) -> Observation:
@@ -57,8 +65,19 @@ def only(observations: list[Observation], part: str) -> Observation:
 # -- quantiles -------------------------------------------------------------------------------------
 
 
-def place(values, printed: float) -> Place:
-    return Place("random-256-1024", 1.0, Reading("start"), tuple(values), printed)
+def quantile_of(values, printed: float) -> float:
+    return quantiles.quantile_of(values, printed)[0]
+
+
+def is_explained(values, printed: float) -> bool:
+    return quantiles.is_central(quantile_of(values, printed))
+
+
+def tally(rows, dataset: str = "random-256-1024"):
+    """Tally draws with a printed number each."""
+    places = [place(dataset, 1.0, Reading("start"), values, printed) for values, printed in rows]
+    [found] = quantiles.tally(pd.DataFrame(places)).itertuples()
+    return found
 
 
 def test_a_quantile_is_the_rank_among_all_that_round_to_the_number():
@@ -70,7 +89,7 @@ def test_a_quantile_is_the_rank_among_all_that_round_to_the_number():
         # brute force: the mean rank of numbers spread over what the printed one stands for
         possible = {sum(v < at for v in values) for at in (printed - half, printed + half)}
         expected = (np.mean([min(possible), max(possible)]) + 0.5) / (len(values) + 1)
-        assert place(values, printed).quantile == pytest.approx(expected)
+        assert quantile_of(values, printed) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("n", [20, 150])
@@ -78,14 +97,14 @@ def test_a_right_variant_explains_nine_of_ten(n):
     """The printed number is one more draw; so are all of ours."""
     rng = np.random.default_rng(1)
     draws = rng.lognormal(10.0, 0.7, (2000, n + 1))
-    found = [place(row[1:], float(f"{row[0]:.1e}")) for row in draws]
-    share = np.mean([p.is_explained for p in found])
+    found = [(row[1:], float(f"{row[0]:.1e}")) for row in draws]
+    share = np.mean([is_explained(*row) for row in found])
     assert chance(n) == pytest.approx({20: 19 / 21, 150: 135 / 151}[n])
     # four standard deviations, and rounding that moves a rank now and then
     assert abs(share - chance(n)) < 0.035
     # of a variant that is 30 % too low it explains less
-    low = [place(0.3 * np.asarray(p.values), p.printed) for p in found]
-    assert np.mean([p.is_explained for p in low]) < share - 0.2
+    low = [is_explained(0.3 * values, printed) for values, printed in found]
+    assert np.mean(low) < share - 0.2
 
 
 def test_the_quantiles_of_a_right_variant_are_uniform():
@@ -93,34 +112,33 @@ def test_the_quantiles_of_a_right_variant_are_uniform():
     small = 0
     for _ in range(80):
         draws = rng.lognormal(10.0, 0.7, (8, 21))
-        [seen] = tally([place(row[1:], float(f"{row[0]:.1e}")) for row in draws])
-        small += seen.p_value < 0.05
+        small += tally([(row[1:], float(f"{row[0]:.1e}")) for row in draws]).p_uniform < 0.05
     assert small <= 11  # 4 expected
-    wrong = tally([place(0.2 * row[1:], float(f"{row[0]:.1e}")) for row in draws])[0]
-    assert wrong.p_value < 0.01
+    wrong = tally([(0.2 * row[1:], float(f"{row[0]:.1e}")) for row in draws])
+    assert wrong.p_uniform < 0.01
 
 
 def test_one_draw_cannot_speak_against_a_variant():
-    assert chance(1) == 1.0 and place([1.0], 900.0).is_explained
+    assert chance(1) == 1.0 and is_explained([1.0], 900.0)
 
 
 def test_numbers_that_never_vary_are_explained_by_themselves():
-    alike = place([32100.0] * 20, 3.2e4)
-    assert alike.quantile == 0.5 and not alike.is_telling
-    assert tally([alike] * 8)[0].p_value is None
-    assert not place([32100.0] * 20, 3.4e4).is_explained
+    alike = [32100.0] * 20
+    assert quantiles.quantile_of(alike, 3.2e4) == (0.5, False)
+    assert tally([(alike, 3.2e4)] * 8).p_uniform is None
+    assert not is_explained(alike, 3.4e4)
 
 
 def test_quantiles_are_tallied_by_kind_of_set():
-    one = place([100.0, 300.0], 100.0)
-    rows = [
-        one,
-        replace(one, dataset="random-256-2048", printed=800.0),
-        replace(one, dataset="random-256-1024-CN", printed=200.0),
+    start, values = Reading("start"), [100.0, 300.0]
+    places = [
+        place("random-256-1024", 1.0, start, values, 100.0),
+        place("random-256-2048", 1.0, start, values, 800.0),
+        place("random-256-1024-CN", 1.0, start, values, 200.0),
     ]
-    first, second = tally(rows)
-    assert (first.kind, len(first.places), second.kind) == ("random", 2, "random-CN")
-    assert first.ratio == pytest.approx((2.0 * 0.25) ** 0.5)
+    first, second = quantiles.tally(pd.DataFrame(places)).itertuples()
+    assert (first.kind, first.printed, second.kind) == ("random", 2, "random-CN")
+    assert first.ours_over_paper == pytest.approx((2.0 * 0.25) ** 0.5)
     assert first.quantiles == (pytest.approx(1.0 / 3.0), pytest.approx(2.5 / 3.0))
 
 
@@ -134,15 +152,15 @@ def test_the_printed_starts_show_that_data_were_redrawn():
 
 
 def test_the_reading_of_a_run_that_ended_early_is_its_end():
-    record = RECORD | {"objective": 3.0, "at": {"100": 5.0}}
-    assert Reading("PGM-l1", 100).value(record) == 5.0
-    assert Reading("PGM-l1", 300).value(record) == 3.0
+    rows = pd.DataFrame([RECORD | {"objective": 3.0, "at": {"100": 5.0}}])
+    assert Reading("PGM-l1", 100).values(rows).tolist() == [5.0]
+    assert Reading("PGM-l1", 300).values(rows).tolist() == [3.0]
     assert Reading("start").column == "APGM-l0" and Reading(dec(change="zero")).column == dec()
 
 
 def test_differences_are_written_with_their_quantiles(tmp_path):
-    numbers = Numbers(quantiles.cells(FEW), lambda cell: 500.0 * cell.value + cell.draw % 1000)
-    text = differences.write(numbers, FEW, tmp_path)
+    numbers = Numbers(draw_cells(FEW), lambda cell: 500.0 * cell.value + cell.draw % 1000)
+    text = quantiles.write_differences(numbers, FEW, tmp_path)
     assert "differ by more than their rounding" in text
     rows = (tmp_path / "explained.csv").read_text(encoding="utf-8").splitlines()
     on_random = [r for r in quantiles.READINGS if "theta" not in r.label]
@@ -159,7 +177,7 @@ def seen(*counts: Count, **more) -> Observation:
 
 
 def of(role: str, held: int, **more) -> Count:
-    return Count("v", role, held, 10, 1, 1, **more)
+    return Count("v", (role,), held, 10, 1, 1, **more)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +185,8 @@ def of(role: str, held: int, **more) -> Count:
     [
         ([of("text", 9), of("shown", 0)], "reproduces"),
         ([of("text", 0), of("shown", 9)], "reproduces"),
-        ([of("text", 8), of("shown", 8)], "in part"),
+        ([of("text", 0), of("code", 9), of("shown", 0)], "reproduces"),
+        ([of("text", 8), of("code", 8), of("shown", 8)], "in part"),
         ([of("text", 0), of("shown", 0), of("tried", 10)], "in part"),
         ([of("text", 0), of("shown", 0), of("tried", 5)], "in part"),
         ([of("text", 0), of("shown", 4), of("tried", 4)], "does not reproduce"),
@@ -187,6 +206,10 @@ def test_sometimes_needs_less():
 def test_reasons_name_the_roles():
     both = seen(of("text", 9), of("shown", 10), of("tried", 10))
     assert both.reason == "under the paper's text and what the printed numbers show"
+    every = seen(of("text", 9), of("code", 9), of("shown", 10))
+    assert every.reason == (
+        "under the paper's text, its authors' code and what the printed numbers show"
+    )
     assert seen(of("text", 0), of("tried", 1)).reason == "under none of 2 variants"
     assert "tried" in seen(of("text", 0), of("tried", 10)).reason
     assert seen(of("text", 6), of("tried", 3)).reason == "in 6 of 10 at best"
@@ -204,10 +227,31 @@ def test_the_noise_of_random_sets_alone_is_read_in_two_ways():
 def test_every_kind_of_set_has_a_change_that_the_print_supports():
     for name in FULL.all_sets:
         change = SHOWN_CHANGES[quantiles.kind(name)]
-        assert ReadingChoice("", SHOWN_CHANGES).label(name, "R2G2") == dec("R2G2", change)
+        assert DecChoice("", SHOWN_CHANGES).label(name, "R2G2") == dec("R2G2", change)
         assert change in CHANGES
-    used = {*figure1.END_CHANGES} & {*figure2.DEC_CHANGES} & {*quantiles.DEC_CHANGES}
+    used = {*END_CHANGES} & {*FIGURE2_CHANGES} & {*DRAW_CHANGES}
+    assert set(SHOWN_CHANGES) == set(KINDS)
     assert {*SHOWN_CHANGES.values(), "printed"} <= used
+
+
+def test_roles_are_those_of_all_parts():
+    found = {choice.title: choice for choice in choices(FIGURE2_CHANGES, is_budget=True)}
+    code, letter = found["DEC as its authors' code"], found["DEC to the letter"]
+    assert roles_of(code, "-CN") == roles_of(code, None) == ("code",)
+    assert roles_of(code, "-C") == ("tried",) == roles_of(code, "-CN", is_raw=False)
+    assert roles_of(letter, "-C") == ("text",) and roles_of(letter, "-CN") == ("tried",)
+    # where DEC does not enter, code and print agree
+    assert roles_of(None, "-CN") == ("code", "shown")
+    assert roles_of(None, "-CN", ("text", "code")) == ("code",)
+
+
+def test_the_published_program_has_one_list_at_a_price_alone():
+    assert published("budget", "random-256-1024", "R5G5") == "DEC-R5G5 code"
+    assert published("price", "e2006-5000-1024") == "DEC-R10G2 theta5 ranked"
+    assert published("price", "random-256-1024-C") == "DEC-R10G2 ranked"
+    [choice] = [c for c in choices(DRAW_CHANGES, is_budget=False) if c.role == "code"]
+    for name in FULL.all_sets:
+        assert choice.label(name) == published("price", name)
 
 
 def test_theta_is_varied_on_e2006_alone():
@@ -215,7 +259,7 @@ def test_theta_is_varied_on_e2006_alone():
     for change, alike in (("theta3", ""), ("theta5 ranked", "ranked"), ("long", "long")):
         assert dec_on(random, change) == dec(change=alike)
         assert dec_on(e2006, change) == dec(change=change)
-    cells = [*quantiles.cells(FULL), *figure1.cells(FULL), *figure2.cells(FULL)]
+    cells = [*draw_cells(FULL), *figure1_cells(FULL), *judged_cells(FULL)]
     assert {c.dataset.split("-")[0] for c in cells if "theta" in c.method} == {"e2006"}
     assert {c.method for c in cells} >= {
         dec_on(n, c) for n in FULL.sets for c in SHOWN_CHANGES.values()
@@ -228,7 +272,7 @@ def test_a_claim_that_holds_under_one_variant_alone_is_not_called_wrong():
     def objective(cell: Cell) -> float:
         return {dec(change="zero"): 1.0}.get(cell.method, 3.0 if "DEC" in cell.method else 2.0)
 
-    found = observe_table2.observe(Numbers(quantiles.cells(FEW), objective), FEW)
+    found = observations.observe_table2(Numbers(draw_cells(FEW), objective), FEW)
     lowest = only(found, "DEC outperforms")
     assert lowest.verdict == "in part" and lowest.best.share == 1.0
     assert "start 0" in lowest.best.variant
@@ -237,23 +281,23 @@ def test_a_claim_that_holds_under_one_variant_alone_is_not_called_wrong():
 
 
 def test_a_claim_that_holds_nowhere_does_not_reproduce():
-    cells = quantiles.cells(FEW)
+    cells = draw_cells(FEW)
     numbers = Numbers(cells, lambda cell: 3.0 if "DEC" in cell.method else 2.0)
-    lowest = only(observe_table2.observe(numbers, FEW), "DEC outperforms")
+    lowest = only(observations.observe_table2(numbers, FEW), "DEC outperforms")
     assert lowest.verdict == "does not reproduce"
     assert lowest.reason == f"under none of {len(lowest.counts)} variants"
-    assert {"text", "shown", "tried"} == {count.role for count in lowest.counts}
+    assert {"text", "code", "shown", "tried"} == {r for c in lowest.counts for r in c.roles}
 
 
 def test_iterations_of_the_others_decide(monkeypatch):
     """After 1000 iterations PGM-ℓp is below DEC, after 300 it is not."""
-    monkeypatch.setitem(observe_table2.SHOWN_ITERATIONS, "random", 300)
-    cells = quantiles.cells(FEW)
+    monkeypatch.setitem(observations.SHOWN_ITERATIONS, "random", 300)
+    cells = draw_cells(FEW)
     numbers = Numbers(cells, lambda cell: {"start": 9.0}.get(cell.method, 2.0))
     for cell in cells:
         if cell.method.startswith(("PGM", "APGM")):
             numbers._records[cell]["at"] = {"100": 5.0, "300": 4.0, "1000": 1.0}
-    found = observe_table2.observe(numbers, FEW)
+    found = observations.observe_table2(numbers, FEW)
     lowest = only(found, "DEC outperforms")
     shown, text = lowest.of("shown"), lowest.of("text")
     assert lowest.verdict == "reproduces"
@@ -262,9 +306,13 @@ def test_iterations_of_the_others_decide(monkeypatch):
     assert "as long as the printed columns show, APGM-ℓ0 at its start" in shown.variant
 
 
+def figure1_cells(profile: Profile) -> list[Cell]:
+    return [*curve_cells(profile), *end_cells(profile), *unstopped_cells(profile)]
+
+
 def in_figure1(objective) -> list[Observation]:
-    cells = [*figure1.cells(FEW), *quantiles.cells(FEW)]
-    return observe_figure1.observe(Numbers(cells, objective), FEW)
+    cells = [*figure1_cells(FEW), *draw_cells(FEW)]
+    return observations.observe_figure1(Numbers(cells, objective), FEW)
 
 
 def test_the_order_of_blocks_is_that_of_means_over_starts():
@@ -292,13 +340,29 @@ def test_a_comparison_in_which_one_side_stays_at_its_start_is_empty():
 
     claim = only(in_figure1(objective), "R0G2 ends above")
     assert claim.of("text") is None and claim.of("shown") is None
-    assert all(c.empty for c in claim.counts if c.role != "tried")
+    assert all(c.empty for c in claim.counts if c.roles != ("tried",))
     assert "DEC-R0G2 has not left its start in 4 of 4" in claim.counts[0].empty
     assert claim.best.variant.startswith("without stopping") and claim.verdict == "in part"
 
 
 def in_figure2(objective, profile: Profile = FEW) -> list[Observation]:
-    return observe_figure2.observe(Numbers(figure2.cells(profile), objective), profile)
+    return observations.observe_figure2(Numbers(judged_cells(profile), objective), profile)
+
+
+def test_blocks_until_the_end_and_mixed_blocks_are_judged():
+    """R0G2 stops after 50 blocks, R2G0 after 5000; R10G2 ends lowest in half of the draws."""
+
+    def objective(cell: Cell) -> float:
+        return 2.0 if "R10G2" not in cell.method else 1.0 + 2.0 * (cell.draw % 2)
+
+    cells = figure1_cells(FEW)
+    numbers = Numbers(cells, objective)
+    for cell in cells:
+        numbers._records[cell]["n_iter"] = 5000 if "R2G0" in cell.method else 50
+    found = observations.observe_figure1(numbers, FEW)
+    assert only(found, "converges quickly").verdict == "reproduces"
+    mixed = only(found, "combining both")
+    assert mixed.verdict == "in part" and str(mixed.of("code")) == "2 of 4"
 
 
 def test_raw_and_unit_columns_are_different_methods():
@@ -339,9 +403,9 @@ def test_what_scaling_is_worth(tmp_path):
     def objective(cell: Cell) -> float:
         return {"OMP": 8.0, "OMP unit": 2.0, "refit": 1.0}.get(cell.method, 4.0)
 
-    text = scaling.section(Numbers(figure2.cells(FEW), objective), FEW, tmp_path)
+    text = figures.write_scaling(Numbers(judged_cells(FEW), objective), FEW, tmp_path)
     rows = (tmp_path / "scaling.csv").read_text(encoding="utf-8").splitlines()
-    assert rows[0] == ",".join(scaling.HEAD)
+    assert rows[0] == ",".join(figures.SCALING_HEAD)
     [row] = [line.split(",") for line in rows if line.startswith("random,OMP")]
     assert [float(value) for value in row[2:]] == pytest.approx([4, 0.25, 0.5, 0.125])
     assert "× 0.25" in text

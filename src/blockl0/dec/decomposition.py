@@ -28,6 +28,12 @@ START_SCALE = 1e-7
 """The paper's start: this times standard normal numbers, projected to feasible."""
 AS_PRINTED: dict[str, Any] = {"theta_scale": False, "greedy": "paper", "stopping": "paper"}
 """The options that make "dec" the printed algorithm to the letter; the rest is so by default."""
+AS_PUBLISHED: dict[str, Any] = {
+    "theta": 1e-5, "theta_scale": False, "greedy": "split", "window": 200, "max_iter": 5000,
+    "stopping": "support",
+}  # fmt: skip
+"""The options of the program for a budget that the paper's authors published
+(github.com/yuangzh/SparseBlockK, commit 91e5968)."""
 
 
 @method("dec", losses="bounded", intercept=False)
@@ -73,8 +79,8 @@ def solve_dec(
     theta_scale : bool
         Where the largest curvature of a single coordinate, max_j Q_jj, is below 1, multiply θ by
         it: in such units the proximal term would otherwise outweigh the loss. False is the paper.
-    stopping : {"window", "paper"}
-        How the decrease is judged; see `Stopping`.
+    stopping : {"window", "paper", "support"}
+        How the decrease is judged; see `Stopping`, `PrintedStopping` and `SupportStopping`.
     """
     # blocks are priced by the gradient at Xw, without an intercept
     theta = check_nonnegative("theta", theta)
@@ -98,13 +104,14 @@ def solve_dec(
         while stop is None and state.iteration < max_iter:
             before = judge.value(state)
             block = working_set.select(state, rng)  # (S1) find a working set B
+            n_nonzero = int(np.count_nonzero(state.w[block]))
             z = block_solver.search(state, block)  # (S2) solve the subproblem globally
             if z is not None:
                 state.move(block, z)
             state.iteration += 1  # (S3)
 
             stop = run.record(state)
-            if judge.is_converged(before, state):
+            if judge.is_converged(before, state, n_nonzero):
                 stop = Status.CONVERGED
     except KeyboardInterrupt as end:
         stop = run.status_of(end)
@@ -127,8 +134,8 @@ class Stopping:
         """Return what is to decrease."""
         return state.objective
 
-    def is_converged(self, before: float, state: State) -> bool:
-        """Record an iteration that began at `before`; return True to stop."""
+    def is_converged(self, before: float, state: State, n_nonzero: int) -> bool:
+        """Record an iteration that began at `before`, on a block with nonzeros; True to stop."""
         self._note(before, state)
         return len(self.decreases) == self.window and self._is_flat()
 
@@ -150,15 +157,27 @@ class PrintedStopping(Stopping):
         """Return what is to decrease."""
         return state.smooth
 
-    def is_converged(self, before: float, state: State) -> bool:
-        """Record an iteration that began at `before`; return True to stop."""
+    def is_converged(self, before: float, state: State, n_nonzero: int) -> bool:
+        """Record an iteration that began at `before`, on a block with nonzeros; True to stop."""
         if state.iteration == 1:
             return False
         self._note(before, state)
         return self._is_flat()
 
 
-STOPPING = {"window": Stopping, "paper": PrintedStopping}
+class SupportStopping(Stopping):
+    """`Stopping` without the blocks that hold no nonzero.
+
+    Under a full budget nothing can change in such a block. The published program skips it: the
+    block is an iteration, but says nothing of convergence.
+    """
+
+    def is_converged(self, before: float, state: State, n_nonzero: int) -> bool:
+        """Record an iteration that began at `before`, on a block with nonzeros; True to stop."""
+        return n_nonzero > 0 and super().is_converged(before, state, n_nonzero)
+
+
+STOPPING = {"window": Stopping, "paper": PrintedStopping, "support": SupportStopping}
 
 
 class BlockSolver:

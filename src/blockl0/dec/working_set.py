@@ -44,9 +44,10 @@ class RandomGreedy:
     ----------
     n_random, n_greedy : int
     greedy : {"split", "ranked", "paper"}
-        "split" takes half from the zeros and half from the support (the zeros get the odd one) and
-        is what the authors' code does; "ranked" merges both lists into one ranking. Under a budget
-        "split" works better, because only a removal makes room for an addition. "paper" is one
+        "split" takes half from the zeros and half from the support, which gets the odd one; the
+        authors' code does so under a budget, where it works better, because only a removal makes
+        room for an addition. "ranked" merges both lists into one ranking, as their code does at a
+        price. "paper" is one
         ranking by c_i = min over α of F(w + αe_i) − F(w) to the letter: never above 0, and 0 for
         all zeros once the support fills the budget. Of equal scores the lowest indices come first.
     """
@@ -96,7 +97,7 @@ class RandomGreedy:
             enter[support] = leave
             return _lowest(enter, j)
         enter[support] = np.inf
-        n_leave = min(j // 2, support.size)
+        n_leave = min((j + 1) // 2, support.size)
         n_enter = min(j - n_leave, state.w.size - support.size)
         return np.concatenate([_lowest(enter, n_enter), support[_lowest(leave, j - n_enter)]])
 

@@ -1,72 +1,98 @@
-"""Conditions of a claim: a noise, a change of DEC for each kind of set, and its role."""
+"""Readings of the paper: what a claim is counted under, and the role of each combination."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from blockl0.paper.cells import Cell, is_e2006
-from blockl0.paper.quantiles import kind
-from blockl0.paper.store import Store
+from blockl0.paper.cells import is_e2006
+from blockl0.paper.quantiles import SHOWN_CHANGES, kind
 from blockl0.paper.variants import CHANGE_TITLES, dec_on
 
-TEXT, SHOWN, TRIED = "text", "shown", "tried"
-"""Roles: the paper's text, what its printed numbers show, and everything else."""
+TEXT, CODE, SHOWN, TRIED = "text", "code", "shown", "tried"
+"""Roles: the paper's text, the program that its authors published, what its printed numbers show,
+and everything else."""
+ROLE_TITLES = {
+    TEXT: "the paper's text",
+    CODE: "its authors' code",
+    SHOWN: "what the printed numbers show",
+    TRIED: "tried as well",
+}
+READINGS = (TEXT, CODE, SHOWN)
+"""Roles under which a claim reproduces."""
+CODE_SOURCE = "github.com/yuangzh/SparseBlockK, commit 91e5968"
+"""The published program. It was uploaded in December 2023 and differs from the text in places (its
+demonstrations start at 1e-11·randn, use R12G2 and λ = 1, 10, 50): evidence, and not the text."""
 CLEAN_NOISE, NOISE_TOO = "-C", "-CN"
 NOISE_TITLES = {CLEAN_NOISE: "outliers in X", NOISE_TOO: "outliers in X and noise"}
-SHOWN_CHANGES = {
-    "random": "ranked", "random-C": "", "random-CN": "ranked", "e2006": "theta5 ranked",
-    "e2006-C": "theta5 ranked",
-}  # fmt: skip
-"""The change of DEC that fits the printed Table 2 best, by kind of set; see the quantiles. On
-e2006 they decide θ but not the greedy choice, which is taken as on the random sets."""
 
 
 @dataclass(frozen=True)
-class ReadingChoice:
+class DecChoice:
     """Choose a change of DEC: one on all sets, or one for each kind of set."""
 
     title: str
     changes: Mapping[str, str] | str
+    role: str = TRIED
+
+    def of_kind(self, name: str, working_set: str = "R10G2") -> str:
+        """Return the label on a kind of set."""
+        changes = self.changes
+        change = changes if isinstance(changes, str) else changes[name]
+        return dec_on(name, change, working_set)
 
     def label(self, dataset: str, working_set: str = "R10G2") -> str:
         """Return the label on a set."""
-        changes = self.changes
-        change = changes if isinstance(changes, str) else changes[kind(dataset)]
-        return dec_on(dataset, change, working_set)
+        return self.of_kind(kind(dataset), working_set)
 
 
-SHOWN_CHOICE = ReadingChoice("DEC as the printed Table 2 shows it", SHOWN_CHANGES)
-SHOWN_SPLIT = ReadingChoice(
+SHOWN_CHOICE = DecChoice("DEC as the printed Table 2 shows it", SHOWN_CHANGES, SHOWN)
+SHOWN_SPLIT = DecChoice(
     "DEC as the printed Table 2 shows it, but greedy coordinates half from the support",
     {name: change.removesuffix("ranked").strip() for name, change in SHOWN_CHANGES.items()},
+    SHOWN,
 )
 """The choice for budgets, about which no printed number says anything: Table 2 has prices."""
 
 
-def choices(changes: Iterable[str], *, is_budget: bool) -> list[ReadingChoice]:
+def choices(changes: Iterable[str], *, is_budget: bool) -> list[DecChoice]:
     """Return one choice for each change, and the one that the printed numbers show."""
+    roles = {"printed": TEXT, "code" if is_budget else "theta5 ranked": CODE}
     return [
         SHOWN_CHOICE,
         *([SHOWN_SPLIT] if is_budget else []),
-        *(ReadingChoice(f"DEC {CHANGE_TITLES[name]}", name) for name in changes),
+        *(
+            DecChoice(f"DEC {CHANGE_TITLES[name]}", name, roles.get(name, TRIED))
+            for name in changes
+        ),
     ]
 
 
-def role_of(
-    choice: ReadingChoice | None, noise: str | None, *, is_text: bool, is_shown: bool
-) -> str:
-    """Return the role of a combination; `is_text`, `is_shown` describe what else is varied.
+def roles_of(
+    choice: DecChoice | None, noise: str | None, *others: Sequence[str], is_raw: bool = True
+) -> tuple[str, ...]:
+    """Return the roles of a combination: those that all its parts have.
 
-    `noise` is None where the sets have no outliers.
+    Parameters
+    ----------
+    choice : DecChoice, optional
+        None where DEC does not enter.
+    noise : str, optional
+        None where the sets have no outliers. The text has them in X alone, the published program
+        and the printed numbers have them in the noise too.
+    *others : sequence of str
+        For each other thing that is varied, the roles that its value has.
+    is_raw : bool
+        Whether greedy methods rank raw columns, as in the toolboxes of the text and the program.
     """
-    if is_text and noise != NOISE_TOO and (choice is None or choice.changes == "printed"):
-        return TEXT
-    if is_shown and noise != CLEAN_NOISE and (choice in (None, SHOWN_CHOICE, SHOWN_SPLIT)):
-        return SHOWN
-    return TRIED
+    roles = tuple(
+        role
+        for role in READINGS * is_raw
+        if noise != (NOISE_TOO if role == TEXT else CLEAN_NOISE)
+        and (choice is None or choice.role == role)
+        and all(role in given for given in others)
+    )
+    return roles or (TRIED,)
 
 
 def under_noise(sets: Sequence[str], noise: str) -> tuple[str, ...]:
@@ -75,9 +101,3 @@ def under_noise(sets: Sequence[str], noise: str) -> tuple[str, ...]:
         name.removesuffix("-C") + noise if name.endswith("-C") and not is_e2006(name) else name
         for name in sets
     )
-
-
-def mean(store: Store, cells: Iterable[Cell]) -> float | None:
-    """Return the mean objective of the finished cells; None when there are none."""
-    values = [store[cell]["objective"] for cell in cells if cell in store]
-    return float(np.mean(values)) if values else None

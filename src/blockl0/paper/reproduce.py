@@ -6,35 +6,45 @@ import os
 from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from blockl0.datasets import E2006_SOURCE, E2006_VARIABLE
-from blockl0.paper import (
-    differences,
-    drawing,
-    figure1,
-    figure2,
-    page,
-    run_records,
-    scaling,
-    table1_report,
-    table2,
-    table3,
-)
+from blockl0.paper import drawing, figures, page, quantiles, tables
 from blockl0.paper.cells import Cell, is_e2006
-from blockl0.paper.claims import ROLE_TITLES, Observation, Promise
-from blockl0.paper.observations import observations, write_claims
-from blockl0.paper.profile import Profile
-from blockl0.paper.progress import make_progress
-from blockl0.paper.promises import promises
+from blockl0.paper.claims import Observation, Promise, promises, write_claims
+from blockl0.paper.observations import observations
+from blockl0.paper.profile import (
+    Profile,
+    column_cells,
+    curve_cells,
+    draw_cells,
+    end_cells,
+    figure2_cells,
+    judged_cells,
+    table_cells,
+    unstopped_cells,
+)
+from blockl0.paper.readings import ROLE_TITLES
 from blockl0.paper.runner import run_cells
 from blockl0.paper.store import Store
 
-EXPERIMENTS: dict[str, ModuleType] = {
-    module.NAME: module for module in (table1_report, table2, table3, figure1, figure2, differences)
+
+class Experiment(NamedTuple):
+    """What one table or figure needs, and what writes its files and section of the page."""
+
+    cells: tuple[Callable[[Profile], list[Cell]], ...]
+    write: Callable[[Store, Profile, Path], str]
+
+
+EXPERIMENTS = {
+    "table1": Experiment((), tables.write_table1),
+    "table2": Experiment((table_cells,), tables.write_table2),
+    "table3": Experiment((table_cells,), tables.write_table3),
+    "figure1": Experiment((curve_cells, unstopped_cells, end_cells), figures.write_figure1),
+    "figure2": Experiment((figure2_cells, judged_cells), figures.write_figure2),
+    "differences": Experiment((draw_cells, column_cells), quantiles.write_differences),
 }
-"""In the order of the page. Each has NAME, TITLE, cells(profile) and write(store, profile, out)."""
+"""In the order of the page."""
 LISTED = 8
 """Number of exceptions printed for each promise; the page has all of them."""
 
@@ -55,13 +65,13 @@ def reproduce(
         echo(f"{store.n_stale} cells in {store.path} are of other code or data: not used.")
     wanted: dict[Cell, None] = {}
     for name in names:
-        cells = dict.fromkeys(EXPERIMENTS[name].cells(profile))
+        cells = dict.fromkeys(cell for of in EXPERIMENTS[name].cells for cell in of(profile))
         if cells:
             echo(f"{name}: {len(cells)} cells" + _known(cells, wanted, store))
         wanted |= cells
     # all in one go, so that the forecast is that of the whole command
     title = names[0] if len(names) == 1 else "all"
-    run_cells(list(wanted), store, jobs, make_progress(title, echo))
+    run_cells(wanted, store, jobs, title, echo)
     return write_all(names, profile, out, store, skipped=skipped, echo=echo)
 
 
@@ -85,12 +95,12 @@ def write_all(
     """Write CSV, drawings and the page from the stored cells."""
     has_table1 = "table1" in names or (out / "table1.csv").exists()
     sections = {
-        name: module.write(store, profile, out)
-        for name, module in EXPERIMENTS.items()
+        name: experiment.write(store, profile, out)
+        for name, experiment in EXPERIMENTS.items()
         if name != "table1" or has_table1
     }
-    sections[scaling.NAME] = scaling.section(store, profile, out)
-    sections[run_records.NAME] = run_records.section(profile) if len(store) else ""
+    sections["scaling"] = figures.write_scaling(store, profile, out)
+    sections["variants"] = page.variants_section(profile) if len(store) else ""
     promised = promises(store, profile)
     observed = observations(store, profile, has_table1)
     write_claims(out, promised, observed)
@@ -113,9 +123,9 @@ def _tell(
             echo(f"  {'':<18}    and {len(promise.exceptions) - LISTED} more, see claims.csv")
     if observed:
         echo("\nThe paper's observations")
-    for seen in observed:
-        echo(f"  {seen.verdict:<18}  {seen.text} ({seen.reason})")
-        found = {title: seen.of(role) for role, title in ROLE_TITLES.items()}
+    for claim in observed:
+        echo(f"  {claim.verdict:<18}  {claim.text} ({claim.reason})")
+        found = {title: claim.of(role) for role, title in ROLE_TITLES.items()}
         texts = [f"{title}: {count}" for title, count in found.items() if count]
         echo(f"  {'':<18}    {'; '.join(texts)}")
     echo("")

@@ -3,27 +3,43 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import isnan
 from typing import Any
 
 from blockl0.paper.cells import Cell, compute, is_e2006
-from blockl0.paper.progress import ExperimentProgress
 from blockl0.paper.store import Store
+from blockl0.progress import bar_or_lines, duration
+
+STARTED = 0.2
+"""Share of the elapsed time that cells must account for before their pace is used."""
+ENOUGH, TYPICAL = 200, 0.15
+"""Unknown methods take the mean of all cells after so many of them, and so many seconds before."""
+
+Kind = tuple[str, str, str]
 
 
-def run_cells(cells: Sequence[Cell], store: Store, jobs: int, progress: ExperimentProgress) -> None:
-    """Compute the cells that the store lacks.
+def run_cells(
+    cells: Iterable[Cell], store: Store, jobs: int, title: str, echo: Callable[[str], Any]
+) -> None:
+    """Compute the cells that the store lacks, and show progress.
 
     The objectives do not depend on `jobs`; the seconds do.
     """
     missing = in_order(cell for cell in dict.fromkeys(cells) if cell not in store)
-    progress.start(missing)
+    forecast, began = Forecast(missing), time.perf_counter()
+    progress = bar_or_lines(title, echo, "cells")
     try:
-        for cell, record in _compute_all(missing, jobs):
+        for done, (cell, record) in enumerate(_compute_all(missing, jobs), start=1):
             store.add(cell, record | {"jobs": jobs})
-            progress.advance(cell, record.get("seconds", 0.0))
+            forecast.add(cell, record.get("seconds", 0.0))
+            left = forecast.seconds(time.perf_counter() - began)
+            words = "?" if isnan(left) else f"about {duration(left)}"
+            progress(done, len(missing), left=f"{words} left")
     finally:
-        progress.stop()
+        progress.close()
 
 
 def in_order(cells: Iterable[Cell]) -> list[Cell]:
@@ -63,3 +79,40 @@ def _compute_in_worker(cell: Cell) -> tuple[Cell, dict[str, Any]]:
     # Ctrl-C reaches every process of the terminal; the parent handles it
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     return cell, compute(cell)
+
+
+class Forecast:
+    """Forecast the time left from finished cells of the same set, form and method."""
+
+    def __init__(self, cells: Sequence[Cell]) -> None:
+        self.left: Counter[Kind] = Counter(map(_kind, cells))
+        self.spent: defaultdict[Kind, list[float]] = defaultdict(list)
+
+    def add(self, cell: Cell, seconds: float) -> None:
+        """Take note of a finished cell."""
+        self.left[_kind(cell)] -= 1
+        self.spent[_kind(cell)].append(seconds)
+
+    def seconds(self, elapsed: float) -> float:
+        """Estimate the seconds left at the pace so far, which includes processes and overhead."""
+        known = [seconds for times in self.spent.values() for seconds in times if seconds > 0.0]
+        total = sum(known)
+        # at first most of the time goes into starting processes
+        if not known or total < STARTED * elapsed:
+            return float("nan")
+        # the longest cells come first and do not predict the others
+        average = total / len(known) if len(known) >= ENOUGH else TYPICAL
+        of_method: defaultdict[str, list[float]] = defaultdict(list)
+        for (*_, method), times in self.spent.items():
+            of_method[method] += times
+
+        def expected(kind: Kind) -> float:
+            times = self.spent.get(kind) or of_method.get(kind[-1])
+            return sum(times) / len(times) if times else average
+
+        work = sum(count * expected(kind) for kind, count in self.left.items())
+        return elapsed * work / total
+
+
+def _kind(cell: Cell) -> Kind:
+    return cell.dataset, cell.form, cell.method

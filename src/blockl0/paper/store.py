@@ -5,14 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Iterable
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 import blockl0
 from blockl0.datasets import E2006_VARIABLE
-from blockl0.paper.cells import Cell, is_e2006
+from blockl0.paper.cells import DRAWS_APART, Cell, is_e2006
+
+Frame = Any
+"""A table or column of pandas, whose types say too little to be checked."""
 
 FILE_NAME = "cells.jsonl"
 NOT_IN_CELLS = ("app", "paper", "files.py", "model_file.py", "report.py", "tables.py")
@@ -72,6 +78,18 @@ class Store:
 
     def __len__(self) -> int:
         return len(self._records)
+
+    def frame(self, cells: Iterable[Cell]) -> Frame:
+        """Return the finished ones of some cells, one row each, the key in columns.
+
+        `number` is the draw among those of the same price.
+        """
+        rows = [
+            {**vars(cell), "number": cell.draw % DRAWS_APART, **self._records[cell]}
+            for cell in dict.fromkeys(cells)
+            if cell in self._records
+        ]
+        return pd.DataFrame(rows)
 
     def jobs(self) -> list[int]:
         """Return the numbers of parallel jobs of the runs that filled the store."""
