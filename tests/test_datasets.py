@@ -91,6 +91,9 @@ def test_random_says_what_is_wrong(arguments, error, pattern):
 # -- e2006 -----------------------------------------------------------------------------------------
 
 
+ANOTHER = pytest.mark.filterwarnings("ignore:.*is not the e2006 file")
+
+
 @pytest.fixture
 def content():
     """60 x 40, one entry in ten, with a column of zeros in the middle."""
@@ -119,6 +122,11 @@ def file(request, tmp_path, content):
     return path
 
 
+def test_a_file_that_is_not_the_authors_is_said_to_be_another_population(file):
+    with pytest.warns(UserWarning, match=rf"'{file.name}' is not the e2006 file.*0fa60f91"):
+        load_e2006(5, 6, random_state=0, path=file)
+
+
 def test_both_formats_are_read_alike(file, content):
     X, y = read_e2006(file)
     assert isinstance(X, sp.csc_array) and X.has_canonical_format and X.dtype == np.float64
@@ -126,6 +134,7 @@ def test_both_formats_are_read_alike(file, content):
     np.testing.assert_allclose(y, content[1], rtol=1e-12)
 
 
+@ANOTHER
 def test_the_environment_variable_and_the_home_folder(file, monkeypatch):
     expected, _ = read_e2006(str(file))
     monkeypatch.setenv("BLOCKL0_E2006", str(file))
@@ -135,6 +144,7 @@ def test_the_environment_variable_and_the_home_folder(file, monkeypatch):
     assert (read_e2006(f"~/{file.name}")[0] != expected).nnz == 0
 
 
+@ANOTHER
 def test_a_draw_takes_whole_rows_and_columns_in_their_order(file, content):
     X, y = load_e2006(25, 15, random_state=3, path=file)
     assert X.shape == (25, 15) and y.shape == (25,)
@@ -148,12 +158,14 @@ def test_a_draw_takes_whole_rows_and_columns_in_their_order(file, content):
     assert (load_e2006(25, 15, random_state=4, path=file)[0] != X).nnz > 0
 
 
+@ANOTHER
 def test_everything_by_default_and_zero_columns_are_kept(file, content):
     X, y = load_e2006(path=file)
     np.testing.assert_allclose(X.toarray(), content[0], rtol=1e-12)
     assert y.shape == (60,) and X[:, [7]].nnz == 0
 
 
+@ANOTHER
 def test_every_row_and_column_is_drawn_equally_often(file, content):
     hits = np.zeros(60)
     for seed in range(150):
@@ -164,6 +176,7 @@ def test_every_row_and_column_is_drawn_equally_often(file, content):
     assert hits.min() > 25 and hits.max() < 75
 
 
+@ANOTHER
 def test_corruption_hits_two_per_cent_of_all_entries_zeros_included(file, content):
     clean, _ = load_e2006(random_state=1, path=file)
     shares = []
@@ -197,6 +210,7 @@ def test_a_missing_file_says_where_to_get_it(monkeypatch, tmp_path):
         read_e2006(tmp_path)
 
 
+@ANOTHER
 def test_too_many_rows_and_a_foreign_file(file, tmp_path):
     with pytest.raises(ValueError, match=r"`m` must be between 1 and n_rows=60, got 61"):
         load_e2006(61, 10, path=file)

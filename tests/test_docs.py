@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
 import inspect
@@ -170,3 +171,17 @@ def test_the_page_on_proof_files_names_what_is_there() -> None:
     files = importlib.import_module("blockl0.verify.files")
     for name in (*files.ARRAYS, *files.HEADER, f'"{files.FORMAT}"`, {files.VERSION}'):
         assert name in text, name
+
+
+def test_the_dictionary_names_what_is_there() -> None:
+    """Every function that the page names for an element of the paper is defined in its file."""
+    text = (DOCS / "dictionary.md").read_text(encoding="utf-8")
+    named = re.findall(r"`([a-z0-9_/]+\.py)(?::(\w+))?`", text)
+    package = Path(blockl0.__file__).parent
+    assert len(named) > 60
+    for file, name in named:
+        if file.startswith(("tests/", "benchmarks/")):
+            continue
+        tree = ast.parse((package / file).read_text(encoding="utf-8"))
+        defined = {getattr(node, "name", "") for node in tree.body}
+        assert not name or name in defined, f"{file}: {name}"

@@ -355,6 +355,23 @@ def together(k, r, slope, price, theta):
     return Q, c
 
 
+def test_theorem_3_is_tighter_than_theorem_2_where_the_remark_says_so():
+    """J_bar >= 2 and epsilon <= D/2: the last step of the remark after Theorem 3."""
+    rng = np.random.default_rng(3)
+    for _ in range(500):
+        decrease, theta, nu = np.exp(rng.uniform(-4.0, 4.0, 3))
+        changes = 2.0 + 100.0 * rng.random()
+        gap, epsilon = changes * decrease, 0.5 * decrease * rng.random()
+        alpha = rng.uniform(0.01, 0.99)
+        convex = {"nu": nu, "theta": theta, "epsilon": epsilon}
+        n_1 = theory.total_iterations_convex(gap=gap, decrease=decrease, **convex)
+        assert n_1 <= changes * theory.iterations_convex(gap=gap, **convex) * (1.0 + 1e-12)
+        strong = {"alpha": alpha, "epsilon": epsilon}
+        n_2 = theory.total_iterations_strongly_convex(gap=gap, decrease=decrease, **strong)
+        bound = changes * theory.iterations_strongly_convex(gap=gap, **strong)
+        assert n_2 <= bound * (1.0 + 1e-12)
+
+
 @pytest.mark.parametrize(
     ("k", "r", "slope_squared", "names"),
     [(3, 0.4, 0.9, ("V2 J", "N2")), (6, 0.17, 0.6, ("V1 J", "V2 J", "N1", "N2"))],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from blockl0.errors import warn_caller
 from blockl0.text import clause, cut
 from blockl0.validate import check_integer, check_nonnegative, check_random_state
 
@@ -27,6 +29,9 @@ E2006_SOURCE = (
     "LIBSVM data collection"
 )
 """Where to find e2006."""
+E2006_SHA256 = "0fa60f912fa1e829033bf83c7fda56422d555e1ec52987a621835933a584cfdd"
+"""Of the authors' file, data/E2006_5000_10000.mat in github.com/yuangzh/SparseBlockK. Its 10,000
+columns are a selection: 'E2006.train' has 150,360 and 16,087 rows, and is another population."""
 LARGEST_HYPERGEOMETRIC = 10**9
 """NumPy draws hypergeometric numbers only below this population."""
 
@@ -104,7 +109,8 @@ def load_e2006(
 ) -> tuple[sp.csc_array, Floats]:
     """Draw the paper's 'e2006-m-n': m rows and n columns, uniformly, of financial reports' tf-idf.
 
-    Columns that are zero in the rows drawn are kept, as in the paper.
+    Columns that are zero in the rows drawn are kept, as in the paper. Of any file but the authors'
+    a warning says that the draws are of another population.
 
     Parameters
     ----------
@@ -123,6 +129,7 @@ def load_e2006(
     """
     rng = check_random_state(random_state)
     everything, target = read_e2006(path)
+    _compare_with_authors(path)
     n_rows, n_columns = everything.shape
     rows = _draw("m", m, n_rows, "n_rows", rng)
     columns = _draw("n", n, n_columns, "n_columns", rng)
@@ -169,6 +176,19 @@ def read_e2006(path: str | os.PathLike[str] | None = None) -> tuple[Any, Floats]
             f"{y.size} targets."
         )
     return X, y
+
+
+def _compare_with_authors(path: str | os.PathLike[str] | None) -> None:
+    """Warn of a file that is not the authors': the paper's numbers are not about its columns."""
+    file = Path(path or os.environ[E2006_VARIABLE]).expanduser()
+    with open(file, "rb") as opened:
+        digest = hashlib.file_digest(opened, "sha256").hexdigest()
+    if digest != E2006_SHA256:
+        warn_caller(
+            f"{file.name!r} is not the e2006 file of the paper's authors (its sha256 begins with "
+            f"{digest[:8]}, theirs with {E2006_SHA256[:8]}): the paper's numbers do not carry over "
+            "to draws from it."
+        )
 
 
 def _parse(file: Path) -> tuple[Any, Any]:
