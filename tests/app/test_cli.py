@@ -159,11 +159,11 @@ def test_a_better_choice_of_the_exact_search_is_taken(folder, monkeypatch):
     """Were the first search to fail, the proof would mend it."""
     import blockl0.app.cli.fit as module
     from blockl0 import L0Regressor
-    from blockl0.app.cli import trust
     from blockl0.result import Status
 
     def poor(job, data, options):
-        return module.Fitted(L0Regressor(3, keep=[0, 2, 3], random_state=0).fit(data.X, data.y))
+        model = L0Regressor(3, keep=[0, 2, 3], random_state=0).fit(data.X, data.y)
+        return module.Fitted(model.set_params(keep=None), data)
 
     monkeypatch.setattr(module, "fit_k", poor)
     document = fit_json("-t", "y", "-k", 3, "--half-samples", 0)
@@ -183,8 +183,8 @@ def test_a_better_choice_of_the_exact_search_is_taken(folder, monkeypatch):
         bound = 0.8 * proof.objective
         return replace(proof, status=Status.TIME_LIMIT, lower_bound=bound, certificate=None)
 
-    prove = trust.prove
-    monkeypatch.setattr(trust, "prove", unfinished)
+    prove = module.prove
+    monkeypatch.setattr(module, "prove", unfinished)
     found = fit_json("-t", "y", "-k", 3, "--half-samples", 0)["result"]["certificate"]
     assert not found["optimal"] and "Proven up to one exchange" in found["words"]
 

@@ -21,7 +21,7 @@ from click.testing import CliRunner
 from blockl0 import progress as shared_progress
 from blockl0.app import cli
 from blockl0.app.cli import progress as cli_progress
-from blockl0.app.cli.compare import METHODS
+from blockl0.app.cli.commands import METHODS
 from blockl0.app.cli.options import RULES
 from blockl0.app.model_file import load_model
 from cli_runner import QUICK, answer, fit_json, folder, run
@@ -216,13 +216,13 @@ def test_a_model_that_cannot_be_saved_is_not_announced(folder, monkeypatch):
 
 def test_consoles_that_lack_letters(monkeypatch):
     """Windows writes files in its own encoding: no answer may fail on a name."""
-    from blockl0.app.cli import output
+    from blockl0.app.cli import job
 
     bytes_ = io.BytesIO()
     stdout = io.TextIOWrapper(bytes_, encoding="cp1252", write_through=True)
     monkeypatch.setattr(sys, "stdout", stdout)
-    output.Job("fit", {"json": True}).answer({"name": "日本"}, [])
-    output.Job("fit", {}).answer({}, ["日本 R²"])
+    job.Job("fit", {"json": True}).answer(job.Answer({"name": "日本"}, []))
+    job.Job("fit", {}).answer(job.Answer({}, ["日本 R²"]))
     document, _, text = bytes_.getvalue().decode("cp1252").rpartition("}")
     assert json.loads(document + "}")["result"] == {"name": "日本"} and text.strip() == "?? R²"
 
@@ -305,7 +305,7 @@ def test_help_is_quick_and_imports_nothing_heavy():
             [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True
         )
         assert done.stdout.splitlines()[-1] == "[]", arguments
-    for name in cli.COMMANDS:
+    for name in cli.main.commands:
         assert name in run("--help").stdout and run(name, "--help").stdout.startswith("Usage")
 
 
@@ -346,11 +346,11 @@ def test_progress_that_slows_down_says_what_is_quicker(capsys, monkeypatch):
 
 def test_tables_on_a_terminal_show_names_as_they_are(monkeypatch):
     pytest.importorskip("rich")
-    from blockl0.app.cli import output
+    from blockl0.app.cli import job
 
     rows = [["a [bold]b[/bold]", "1"], ["two\nlines\x1b[31m", "22"]]
-    plain = output.table(["column", "x"], rows)
-    monkeypatch.setattr(output.sys.stdout, "isatty", lambda: True, raising=False)
-    fancy = output.table(["column", "x"], rows)
+    plain = job.table(["column", "x"], rows)
+    monkeypatch.setattr(job.sys.stdout, "isatty", lambda: True, raising=False)
+    fancy = job.table(["column", "x"], rows)
     assert "a [bold]b[/bold]" in plain and "a [bold]b[/bold]" in fancy and plain != fancy
     assert "two lines" in plain and "two lines" in fancy and "\x1b[31m" not in plain + fancy

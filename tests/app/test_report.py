@@ -456,7 +456,7 @@ def test_the_recipes_prepare_the_data_as_the_command_did(tmp_path, monkeypatch):
 
 
 def test_the_command_is_quoted_and_understood():
-    from blockl0.app.cli.fit import command
+    from blockl0.app.cli.commands import fit as command
 
     X, y = make_data()
     data = make_report(

@@ -29,7 +29,7 @@ from click.testing import CliRunner
 
 import blockl0
 from blockl0.app import cli
-from blockl0.app.cli.reproduce import EXPERIMENTS
+from blockl0.app.cli.commands import EXPERIMENTS
 from blockl0.datasets import E2006_VARIABLE
 from blockl0.dec.decomposition import AS_PRINTED
 from blockl0.paper import cells as cells_module

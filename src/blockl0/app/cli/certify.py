@@ -2,96 +2,66 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
-from blockl0.app.cli import options as shared
-from blockl0.app.cli.output import DATA, INTERRUPTED, NOT_PROVEN, Job, Refused, bullet, names_line
+from blockl0.app.cli.data import decimal_of, load, load_checked, stored
+from blockl0.app.cli.job import DATA, NOT_PROVEN, Answer, Job, Refused, bullet, names_line
+from blockl0.app.cli.models import (
+    INSISTENT_WORK,
+    WORK,
+    bind,
+    coefficient_costs,
+    fit_k,
+    is_promising,
+    make_estimator,
+    prove,
+)
+from blockl0.app.cli.progress import ProofWatch, watched
+from blockl0.app.model_checks import check_problem, check_reading
+from blockl0.app.model_file import load_model
+from blockl0.app.tables.csv_text import DIALECT
+from blockl0.certify import certify_problem, true_loss, words
+from blockl0.certify.levels import Choice, ProofStatus, is_better, objective_at_zero
+from blockl0.errors import OutOfReachError
+from blockl0.estimators.coefficient_costs import charge_of
+from blockl0.methods import METHODS
+from blockl0.run import share_of_time
 
 PROBLEM = ("ridge", "keep", "positive", "bounds", "class_weight")
 """Options of the problem that a model file stores."""
 
 
-@click.command("certify", short_help="Say what is proven about a choice.")
-@shared.data_options
-@shared.stream_option
-@click.option("--model", type=click.Path(path_type=Path), metavar="FILE", help="A saved model.")
-@shared.columns_option
-@shared.search_options
-@shared.costs_option
-@shared.class_weight_option
-@click.option(
-    "--level",
-    type=click.IntRange(min=1),
-    default=2,
-    show_default=True,
-    help="Change so many columns at once.",
-)
-@click.option(
-    "--outside",
-    type=click.Choice(["refit", "fixed"]),
-    default="refit",
-    show_default=True,
-    help="Whether the other chosen columns are re-fitted, or stay as they are.",
-)
-@click.option("--samples", type=click.IntRange(min=1), help="Try so many blocks, not all.")
-@click.option(
-    "--exact/--no-exact", default=None, help="Insist on a proof of the optimum, or skip it."
-)
-@shared.gap_option
-@shared.test_option
-@shared.seed_option
-@shared.output_options
-def command(**options: Any) -> None:
-    """Say what is proven about the columns of a model, on the DATA of its fit.
-
-    With --model the answer is one that `fit --out` has saved, and DATA are read as they were then;
-    else columns are chosen first (-k). The global optimum is tried as well, where it can be proven:
-    with no more columns than rows, or with a ridge, which losses other than the squared one need;
-    with as much work as fit has, twelve times that with --exact, or all of --time-limit. The exit
-    code is 5 when a claim fails: there is a better
-    choice, or --exact was given and the proof did not end.
-    """
-    with Job("certify", options) as job:
-        data, problem, w, is_cut = _point(job, options)
-        claims = _claims(job, data, problem, w, options)
-        failed = [claim for claim in claims if claim["holds"] is False]
-        result = {
-            "objective": _objective(problem, w),
-            "n_nonzero": problem.units.count(w),
-            "features": [data.unit_names[unit] for unit in problem.units.support(w)],
-            "claims": claims,
-            "holds": not failed,
-        }
-        is_cut |= any(claim.get("status") == "interrupted" for claim in claims)
-        job.answer(result, _lines(data, result), "interrupted" if is_cut else "done")
-        if is_cut:
-            raise SystemExit(INTERRUPTED)
-        if failed:
-            raise SystemExit(NOT_PROVEN)
+def run(job: Job, options: dict[str, Any]) -> Answer:
+    """Certify the point of a model file, or one that is searched first."""
+    find = _searched_point if options["model"] is None else _saved_point
+    data, problem, w, is_cut = find(job, options)
+    claims = _claims(job, data, problem, w, options)
+    is_refuted = any(claim["holds"] is False for claim in claims)
+    result = {
+        "objective": _objective(problem, w),
+        "n_nonzero": problem.units.count(w),
+        "features": [data.unit_names[unit] for unit in problem.units.support(w)],
+        "claims": claims,
+        "holds": not is_refuted,
+    }
+    is_cut |= any(claim.get("status") == "interrupted" for claim in claims)
+    return Answer(result, _lines(data, result), is_cut, NOT_PROVEN if is_refuted else 0)
 
 
-def _point(job: Job, options: dict[str, Any]) -> tuple[Any, Any, Any, bool]:
+def _searched_point(job: Job, options: dict[str, Any]) -> tuple[Any, Any, Any, bool]:
     """Return (data, problem, coefficients to certify, whether Ctrl-C cut their search)."""
-    from blockl0.app.cli.data import bind, check_names, check_size, load
-    from blockl0.app.cli.fit import fit_k
-
-    if options["model"] is not None:
-        return _saved_point(job, options)
     if options["columns"] is None:
         raise click.UsageError("Give --model FILE, or -k for the number of columns.")
-    data = load(job, options)
-    check_size(data, options["columns"])
-    check_names(data, options)
+    data = load_checked(job, options)
     with job.timed("fit"):
-        model = fit_k(job, data, options).model
-    is_cut = str(model.status_) == "interrupted"
-    if is_cut:
+        fitted = fit_k(job, data, options)
+    if fitted.is_cut:
         job.notice("The search was interrupted: what follows is about the best choice so far.")
-    problem = bind(model, data).problem
-    return data, problem, _of_problem(problem, model.coef_), is_cut
+    problem = fitted.prepared.problem
+    return data, problem, _of_problem(problem, fitted.model.coef_), fitted.is_cut
 
 
 def _of_problem(problem: Any, coef: Any) -> Any:
@@ -100,19 +70,7 @@ def _of_problem(problem: Any, coef: Any) -> Any:
 
 
 def _saved_point(job: Job, options: dict[str, Any]) -> tuple[Any, Any, Any, bool]:
-
-    from blockl0.app.cli.data import (
-        bind,
-        coefficient_costs,
-        decimal_of,
-        load,
-        make_estimator,
-        stored,
-    )
-    from blockl0.app.model_checks import check_problem, check_reading
-    from blockl0.app.model_file import load_model
-    from blockl0.app.tables.csv_text import DIALECT
-
+    """Read the point that a model file holds, and the data as they were read for its fit."""
     model = load_model(options["model"])
     known = stored(options["model"], check_problem, model.metadata, model.n_features_in)
     reading = stored(options["model"], check_reading, model.metadata)
@@ -152,8 +110,6 @@ def _saved_point(job: Job, options: dict[str, Any]) -> tuple[Any, Any, Any, bool
 
 def _objective(problem: Any, w: Any) -> float:
     """Compute the objective without the costs of coefficients."""
-    from blockl0.estimators.coefficient_costs import charge_of
-
     charge = charge_of(problem, w, problem.sparsity.price)
     return problem.objective(problem.from_given(w)) - charge
 
@@ -165,10 +121,6 @@ def _kind_of(fingerprint: Any) -> str:
 
 def _refuse_others(stored: dict[str, Any], options: dict[str, Any]) -> None:
     """Refuse options that contradict the problem and reading stored with the model."""
-    from click.core import ParameterSource
-
-    from blockl0.app.tables.csv_text import DIALECT
-
     context = click.get_current_context()
     for name, value in stored.items():
         given = options.get(name)
@@ -180,10 +132,6 @@ def _refuse_others(stored: dict[str, Any], options: dict[str, Any]) -> None:
 
 
 def _claims(job: Job, data: Any, problem: Any, w: Any, options: dict[str, Any]) -> list[Any]:
-    from blockl0.app.cli.trust import is_promising
-    from blockl0.methods import METHODS
-    from blockl0.run import share_of_time
-
     # at a price, single changes are what can be certified of groups besides the optimum
     is_charged = problem.costs is not None and problem.sparsity.price > 0.0
     levels: list[Any] = ["basic", 1 if is_charged and options["level"] == 2 else options["level"]]
@@ -206,9 +154,6 @@ def _claims(job: Job, data: Any, problem: Any, w: Any, options: dict[str, Any]) 
 
 def _stationary(data: Any, problem: Any, w: Any, level: Any, options: dict[str, Any]) -> Any:
     """Certify that no change of so many columns helps."""
-    from blockl0.certify import certify_problem, true_loss, words
-    from blockl0.errors import OutOfReachError
-
     n_samples = None if level == "basic" else options["samples"]
     if not problem.is_plain and (level not in ("basic", 1, 2, problem.n_units) or n_samples):
         return _out_of_reach(level, words.one_by_one(level, n_samples is not None))
@@ -246,19 +191,9 @@ def _out_of_reach(level: Any, said: str) -> dict[str, Any]:
 
 def _optimal(job: Job, data: Any, problem: Any, w: Any, options: dict[str, Any]) -> dict[str, Any]:
     """Prove that no other choice is better, or a lower bound if time runs out."""
-    from blockl0.app.cli.progress import ProofWatch, progress
-    from blockl0.app.cli.trust import INSISTENT_WORK, WORK, prove
-    from blockl0.certify import words
-    from blockl0.certify.levels import Choice
-    from blockl0.run import watching
-
     seconds, work = options["time_limit"], INSISTENT_WORK if options["exact"] else WORK
     limit = f"{work:g}e9 multiplications" if seconds is None else f"{seconds:g} s"
-    shown_limit = work if seconds is None else seconds
-    with (
-        progress("Proving (about seconds)", job.quiet) as shown,
-        watching(ProofWatch(shown, shown_limit)),
-    ):
+    with watched(job, "Proving (about seconds)", ProofWatch, work if seconds is None else seconds):
         work = work if seconds is None else float("inf")
         found = prove(problem, options["seed"], work, options["gap"])
     here, better = problem.objective(problem.from_given(w)), data.names_of(found.support)
@@ -283,8 +218,6 @@ def _optimal(job: Job, data: Any, problem: Any, w: Any, options: dict[str, Any])
 
 def _judge(problem: Any, support: Any, here: float, found: Any) -> tuple[Any, float]:
     """Return (what an exact search proves of a point, its gap to the lower bound)."""
-    from blockl0.certify.levels import ProofStatus, is_better, objective_at_zero
-
     at_zero = objective_at_zero(problem)
     if is_better(found.objective, here, at_zero):
         better = problem.units.of(found.support)

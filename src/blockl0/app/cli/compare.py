@@ -5,98 +5,42 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import click
+from sklearn.metrics import r2_score
 
-from blockl0.app.cli import options as shared
-from blockl0.app.cli.output import DATA, INTERRUPTED, Job, Refused, names_line, table
+from blockl0.app.cli.data import CommandData
+from blockl0.app.cli.job import DATA, Answer, Job, Refused, names_line, table
+from blockl0.app.cli.models import bind, make_estimator
+from blockl0.app.cli.progress import progress
+from blockl0.certify.levels import PERFECT, objective_at_zero
+from blockl0.solve import METHODS, solve_problem
 from blockl0.text import short
+from blockl0.units import COLUMNS
 
-METHODS = (
-    "refit", "exact", "dec", "forward", "omp", "cosamp", "ssp", "romp", "pgm", "apgm", "qpm",
-    "cvx-l1",
-)  # fmt: skip
-"""The methods with a budget, as in `blockl0.solve.METHODS`, which is slow to import."""
 USUAL = ("refit", "exact", "dec", "forward", "omp", "cosamp", "pgm", "cvx-l1")
 LARGEST_EXACT = 200
 """Columns up to which the exact search is among the usual methods."""
 
 
-@click.command("compare", short_help="Several methods on the same data.")
-@shared.data_options
-@click.option(
-    "-k", "--columns", type=click.IntRange(min=1), required=True, help="At most so many columns."
-)
-@click.option(
-    "-m",
-    "--method",
-    "methods",
-    type=click.Choice(METHODS),
-    multiple=True,
-    help="A method; give several.  [default: refit, exact if small, dec, forward, omp, cosamp, "
-    "pgm, cvx-l1]",
-)
-@click.option("--ridge", type=click.FloatRange(min=0.0), help="Ridge penalty.")
-@click.option("--keep", multiple=True, metavar="NAME", help="A column that must be chosen.")
-@shared.bound_options
-@click.option("--effort", type=shared.Effort(), help="Of refit: fast, balanced, thorough, rounds.")
-@click.option(
-    "--time-limit",
-    type=click.FloatRange(min=0.0, min_open=True),
-    default=30.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="For each method.",
-)
-@shared.test_option
-@shared.seed_option
-@shared.output_options
-def command(**options: Any) -> None:
-    """Run several methods on DATA for the same k (squared loss, with an intercept).
-
-    The objective is half the sum of squared errors, plus half the ridge times the squared norm of
-    the coefficients. "same" is how many columns a choice shares with the best one. Ctrl-C prints
-    the methods that are done.
-    """
-    with Job("compare", options) as job:
-        from blockl0.app.cli.data import bind, check_names, check_size, load, make_estimator
-
-        data = load(job, options)
-        if not data.is_quadratic:
-            raise Refused(
-                f"compare needs a target of numbers, but {data.table.target!r} holds labels; the "
-                "other methods are for the squared loss.",
-                DATA,
-            )
-        n = data.X.shape[1]
-        check_size(data, options["columns"])
-        check_names(data, options)
-        from blockl0.certify.levels import PERFECT, objective_at_zero
-
-        model = make_estimator(data, options, n_nonzero_coefs=options["columns"])
-        bound = bind(model, data)
-        is_small = n <= LARGEST_EXACT and n < data.X.shape[0]
-        usual = [name for name in USUAL if name != "exact" or is_small]
-        methods = _able(job, bound.problem, options["methods"], usual)
-        rows, is_cut = _run_all(job, data, bound, methods, options)
-        if not rows:
-            raise KeyboardInterrupt
-        least = PERFECT * objective_at_zero(bound.problem)
-        result = {"k": options["columns"], "methods": _ranked(rows, least)}
-        job.answer(
-            result,
-            _lines(data, result, least, bool(options["ridge"])),
-            "interrupted" if is_cut else "done",
-        )
-        if is_cut:
-            raise SystemExit(INTERRUPTED)
+def run(job: Job, data: CommandData, options: dict[str, Any]) -> Answer:
+    """Run the methods that take the problem, and compare their answers."""
+    model = make_estimator(data, options, n_nonzero_coefs=options["columns"])
+    bound, (m, n) = bind(model, data), data.X.shape
+    is_small = n <= LARGEST_EXACT and n < m
+    usual = [name for name in USUAL if name != "exact" or is_small]
+    methods = _able(job, bound.problem, options["methods"], usual)
+    rows, is_cut = _run_all(job, data, bound, methods, options)
+    if not rows:
+        raise KeyboardInterrupt
+    least = PERFECT * objective_at_zero(bound.problem)
+    result = {"k": options["columns"], "methods": _ranked(rows, least)}
+    return Answer(result, _lines(data, result, least, bool(options["ridge"])), is_cut)
 
 
 def _able(job: Job, problem: Any, asked: Sequence[str], usual: Sequence[str]) -> list[str]:
     """Return the methods to run: those requested, or the usual ones that take the problem."""
-    from blockl0.solve import METHODS as ALL
-    from blockl0.units import COLUMNS
-
-    unable = {m: reason for m in asked or usual if (reason := ALL[m].refusal(problem)) is not None}
+    unable = {
+        m: reason for m in asked or usual if (reason := METHODS[m].refusal(problem)) is not None
+    }
     if not unable:
         return list(asked or usual)
     method, reason = next(iter(unable.items()))
@@ -107,7 +51,7 @@ def _able(job: Job, problem: Any, asked: Sequence[str], usual: Sequence[str]) ->
     }
     need = " and ".join(way for way, is_needed in ways.items() if is_needed)
     if asked:
-        able = ", ".join(m for m in usual if ALL[m].refusal(problem) is None)
+        able = ", ".join(m for m in usual if METHODS[m].refusal(problem) is None)
         raise Refused(f"{method} {reason}; compare {able}, or give {need}.", DATA)
     job.notice(f"Left out, since they need {need}: {', '.join(unable)}.")
     return [m for m in usual if m not in unable]
@@ -117,15 +61,12 @@ def _run_all(
     job: Job, data: Any, bound: Any, methods: Any, options: dict[str, Any]
 ) -> tuple[list[dict[str, Any]], bool]:
     """Run all methods; return their rows, and whether Ctrl-C was pressed."""
-    from blockl0.app.cli.progress import progress
-
     rows: list[dict[str, Any]] = []
-    given = {} if options["effort"] is None else {"effort": options["effort"]}
     with progress("Comparing", job.quiet) as shown:
         for i, method in enumerate(methods):
             shown(i, len(methods), method)
             try:
-                rows.append(_run(data, bound, method, options, given))
+                rows.append(_run(data, bound, method, options))
             except KeyboardInterrupt:
                 return rows, True
             if rows[-1]["status"] == "interrupted":
@@ -133,17 +74,13 @@ def _run_all(
     return rows, False
 
 
-def _run(
-    data: Any, bound: Any, method: str, options: dict[str, Any], given: dict[str, Any]
-) -> dict[str, Any]:
-    from sklearn.metrics import r2_score
-
-    from blockl0.app.cli.data import run_method
-    from blockl0.units import COLUMNS
-
-    result = run_method(
-        bound.problem, method, seed=options["seed"], time_limit=options["time_limit"], **given
-    )
+def _run(data: Any, bound: Any, method: str, options: dict[str, Any]) -> dict[str, Any]:
+    has_effort = options["effort"] is not None and "effort" in METHODS[method].defaults
+    given: dict[str, Any] = {"effort": options["effort"]} if has_effort else {}
+    result = solve_problem(
+        bound.problem, method, random_state=options["seed"], time_limit=options["time_limit"],
+        **given,
+    )  # fmt: skip
     coef, intercept = bound.invert(result.coef)
     support = COLUMNS.support(coef)
 

@@ -1,15 +1,17 @@
-"""Data and models of a command: reading, holding rows out, the loss, the estimator."""
+"""Data of a command: reading, holding rows out, the loss, and checks of options against them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from shlex import quote
+from typing import Any
 
 import numpy as np
 
-from blockl0.app.cli.output import DATA, Job, Refused
-from blockl0.app.cli.structure import bounds_of, kept_columns
+from blockl0.app.cli.job import DATA, Job, Refused
+from blockl0.app.cli.options import FOLD_RULES
+from blockl0.app.cli.structure import LABELS, bounds_of, class_weights, kept_columns
 from blockl0.app.tables import Table, apply_recipe, prepare, whole_rows, with_target
 from blockl0.app.tables.column_kinds import FEW_CODES, MANY_ROWS
 from blockl0.app.tables.csv_text import DIALECT
@@ -21,8 +23,6 @@ from blockl0.text import clause, listing
 
 NUMBERS = "squared"
 """Default loss for numbers."""
-LABELS = "logistic"
-"""Default loss for labels."""
 MOST_LABELS = 20
 """Labels always accepted as classes; more may be up to half the number of rows."""
 COLUMNS = (
@@ -46,7 +46,11 @@ class CommandData:
     loss: str
     X_test: Any = None
     y_test: Any = None
-    is_streamed: ClassVar[bool] = False
+
+    @property
+    def is_streamed(self) -> bool:
+        """Whether the columns are moments, which include the target."""
+        return self.table.y is None
 
     @property
     def X(self) -> Any:
@@ -55,8 +59,13 @@ class CommandData:
 
     @property
     def y(self) -> Any:
-        """Training target, encoded for the loss."""
-        return self._coded(self.table.y)
+        """Training target, encoded for the loss; None for moments."""
+        return None if self.is_streamed else self.coded(self.table.y)
+
+    @property
+    def labels(self) -> Any:
+        """Training target if it holds labels, else None."""
+        return self.y if self.is_classification else None
 
     @property
     def n_units(self) -> int:
@@ -88,39 +97,8 @@ class CommandData:
         """Name of the score."""
         return get_loss(self.loss).words.score
 
-    def scores(self, model: Any) -> dict[str, Any]:
-        """Score an estimator on its own rows and on held-out rows."""
-        scores = {"metric": self.metric, **self._scores("train", model, self.X, self.y)}
-        scores["n_train"] = self.table.X.shape[0]
-        if self.X_test is not None:
-            scores |= self._scores("test", model, self.X_test, self._coded(self.y_test))
-            scores["n_test"] = len(self.y_test)
-        return scores
-
-    def _scores(self, name: str, model: Any, X: Any, y: Any) -> dict[str, Any]:
-        """Score some rows; with several targets the mean, and each of them."""
-        scores: dict[str, Any] = {name: float(model.score(X, y))}
-        if np.ndim(y) == 2:
-            each = self.scores_of_each(y, model.predict(X))
-            scores[f"{name}_of_each"] = dict(zip(self.table.targets, each, strict=True))
-        if self.is_classification:
-            scores[f"{name}_classes"] = self._class_scores(model, X, y)
-        return scores
-
-    def _class_scores(self, model: Any, X: Any, y: Any) -> dict[str, Any]:
-        """Compute the AUC, the log loss and the recall of every class."""
-        from blockl0.estimators.class_scores import class_scores
-
-        eta, loss = model.decision_function(X), get_loss(self.loss)
-        shares = model.predict_proba(X) if loss.has_probabilities else None
-        return class_scores(eta, np.searchsorted(model.classes_, y), model.classes_, shares)
-
-    def scores_of_each(self, y: Any, prediction: Any) -> list[float]:
-        """Score every target, for losses whose predictor is the prediction itself."""
-        loss = get_loss(self.loss)
-        return [float(loss.score(prediction[:, j], y[:, j])) for j in range(y.shape[1])]
-
-    def _coded(self, y: Any) -> Any:
+    def coded(self, y: Any) -> Any:
+        """Encode a target for the loss: integers for numbers of classes."""
         whole = self.is_classification and y.dtype.kind == "f" and np.all(y == np.round(y))
         return y.astype(np.int64) if whole else y
 
@@ -139,6 +117,44 @@ def decimal_of(model: Any) -> str | None:
     """Return the decimal mark of a model's data, if stored."""
     data = model.metadata.get("data")
     return data.get("decimal") if isinstance(data, dict) else None
+
+
+def load_checked(job: Job, options: dict[str, Any]) -> CommandData:
+    """Read the data of a command, and check the options against them.
+
+    Nothing slow is imported before: a misspelled name is reported at once.
+    """
+    data = load(job, options)
+    if job.command == "report" or options.get("html") is not None:
+        _refuse_several(data)
+    if job.command == "compare" and not data.is_quadratic:
+        raise Refused(
+            f"compare needs a target of numbers, but {data.table.target!r} holds labels; the "
+            "other methods are for the squared loss.",
+            DATA,
+        )
+    k, n = options.get("columns"), data.n_units
+    if k is not None and k > n:
+        raise Refused(f"-k must be at most {n}, the number of columns, got {k}.", DATA)
+    _check_names(data, options)
+    has_folds = k is None and options.get("rule", FOLD_RULES[0]) in FOLD_RULES
+    if has_folds and options.get("folds", 0) > data.table.X.shape[0]:
+        n_rows = data.table.X.shape[0]
+        raise Refused(f"--folds must be at most {n_rows}, the number of rows.", DATA)
+    return data
+
+
+def _refuse_several(data: CommandData) -> None:
+    """Refuse several targets before any work is done: a page covers one."""
+    names = data.table.targets
+    if len(names) > 1:
+        given = [f"--target {quote(name)}" for name in names]
+        raise Refused(
+            "A page is about one target: its scores, pictures and sentences are those of one. Make "
+            f"one for each ({listing(given)}); fit and path show the columns that suit them "
+            "together.",
+            DATA,
+        )
 
 
 def load(job: Job, options: dict[str, Any]) -> CommandData:
@@ -343,115 +359,10 @@ def _several_loss(job: Job, table: Table, loss: str | None) -> str:
     return loss or NUMBERS
 
 
-def check_size(data: CommandData, k: int | None, name: str = "-k") -> None:
-    """Refuse a budget above the number of columns."""
-    n = data.n_units
-    if k is not None and k > n:
-        raise Refused(f"{name} must be at most {n}, the number of columns, got {k}.", DATA)
-
-
-def largest_size(job: Job, data: CommandData, k: int | None) -> int | None:
-    """Return the end of a path: the requested one, at most all columns."""
-    n = data.n_units
-    if k is not None and k > n:
-        job.notice(f"There are {n} columns to choose from: the path ends there.")
-    return None if k is None else min(k, n)
-
-
-def make_estimator(data: CommandData, options: dict[str, Any], **more: Any) -> Any:
-    """Make an estimator from the options; with `rule` one that chooses the number of columns."""
-    import blockl0
-
-    names = ("L0ClassifierCV", "L0Classifier", "L0RegressorCV", "L0Regressor")
-    kind = names[2 * (not data.is_classification) + ("rule" not in more)]
-    given = {name: options.get(name) for name in ("ridge", "effort")}
-    given = {name: value for name, value in given.items() if value is not None}
-    if data.is_streamed:
-        more.pop("cv", None)  # moments have their own folds
-    if "rule" in more:
-        more["costs"] = costs_of(data, options)
-    if data.is_classification:
-        more["class_weight"] = class_weights(data, options)
-    return getattr(blockl0, kind)(
-        loss=data.loss, keep=kept_columns(data.table, options.get("keep", ())),
-        feature_groups=data.table.groups, bounds=bounds_of(data.table, options),
-        random_state=options["seed"], **given, **more,
-    )  # fmt: skip
-
-
-def class_weights(data: CommandData, options: dict[str, Any]) -> Any:
-    """Return the weights of classes that --class-weight asks for, as the estimators take them."""
-    given: list[str] = list(options.get("class_weight") or [])
-    if not given:
-        return None
-    if not data.is_classification:
-        raise Refused(
-            f"--class-weight is for classes, and {data.table.target!r} holds numbers; --loss "
-            f"{LABELS} takes them as classes.",
-            DATA,
-        )
-    if given == ["balanced"]:
-        return "balanced"
-    labels: dict[str, Any] = {str(label): label for label in np.unique(np.asarray(data.y))}
-    found = {}
-    for text in given:
-        name, _, weight = text.rpartition("=")
-        if name not in labels:
-            what = f"no class {name!r}" if name else "no CLASS=WEIGHT"
-            raise Refused(
-                f"--class-weight {text}: there is {what}. Give balanced alone, or the weight of "
-                f"one of {listing(list(labels))} as {next(iter(labels))}=2.",
-                DATA,
-            )
-        found[labels[name]] = _weight(text, weight)
-    return found
-
-
-def _weight(text: str, given: str) -> float:
-    """Read the weight of a class."""
-    try:
-        weight = float(given)
-    except ValueError:
-        weight = np.nan
-    if not 0.0 < weight < np.inf:
-        raise Refused(f"--class-weight {text}: the weight must be a positive number.", DATA)
-    return weight
-
-
-def costs_of(data: CommandData, options: dict[str, Any]) -> str | None:
-    """Return the costs of categories: by coefficients, unless --costs is none."""
-    costs = options.get("costs", "none")
-    return costs if costs != "none" and data.table.groups is not None else None
-
-
-def charge_coefficients(model: Any, data: CommandData, options: dict[str, Any]) -> None:
-    """Set the price and the costs of a model of so many columns, where categories pay."""
-    if costs_of(data, options) is None:
-        return
-    from blockl0.estimators.binding import plain_estimator
-    from blockl0.selection import CRITERIA
-
-    rule = options.get("rule")
-    chooser = make_estimator(
-        data, {**options, "effort": "fast"}, n_nonzero_coefs=[model.n_nonzero_coefs],
-        rule=rule if rule in CRITERIA else "bic",
-    ).fit(data.X, data.y)  # fmt: skip
-    priced = plain_estimator(chooser)
-    model.set_params(alpha=priced.alpha, costs=priced.costs)
-
-
-def coefficient_costs(data: CommandData) -> Any:
-    """Compute the costs of the columns of X, as a fit does; None if no category pays."""
-    from blockl0.estimators.coefficient_costs import column_costs
-    from blockl0.validate import check_groups
-
-    return column_costs(data.X, check_groups(data.table.groups, data.X.shape[1]))
-
-
-def check_names(data: CommandData, options: dict[str, Any]) -> None:
-    """Check names of columns to keep or bound before anything slow is imported."""
+def _check_names(data: CommandData, options: dict[str, Any]) -> None:
+    """Check names of columns to keep or bound."""
     kept_columns(data.table, options["keep"])
-    class_weights(data, options)
+    class_weights(data.table.target, data.labels, options)
     bounds = bounds_of(data.table, options)
     if bounds is not None and data.is_classification and len(np.unique(data.y)) > 2:
         raise Refused(
@@ -482,26 +393,3 @@ def _check_provable(data: CommandData, bounds: Any, options: dict[str, Any]) -> 
             "well.",
             DATA,
         )
-
-
-def check_folds(data: CommandData, n_folds: int) -> None:
-    """Refuse more folds than rows."""
-    if n_folds > data.X.shape[0]:
-        raise Refused(f"--folds must be at most {data.X.shape[0]}, the number of rows.", DATA)
-
-
-def bind(model: Any, data: CommandData) -> Any:
-    """Build the problem that an estimator, fitted or not, solves on the training data."""
-    from blockl0.estimators import binding
-
-    return binding.bind(model, binding.read_data(model, data.X, data.y))
-
-
-def run_method(
-    problem: Any, method: str, *, seed: int, time_limit: float | None = None, **given: Any
-) -> Any:
-    """Run a method of `solve` on a bound problem."""
-    from blockl0.solve import METHODS, solve_problem
-
-    given = {name: value for name, value in given.items() if name in METHODS[method].defaults}
-    return solve_problem(problem, method, random_state=seed, time_limit=time_limit, **given)

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from blockl0.app.cli import trust
+import numpy as np
+
+from blockl0.app.cli.job import bullet, table
 from blockl0.app.cli.options import FOLD_RULES
-from blockl0.app.cli.output import bullet, table
-from blockl0.text import count, short
+from blockl0.certify.words import INFERENCE
+from blockl0.estimators.explain import NOT_REPEATED
+from blockl0.estimators.half_samples import FIRM
+from blockl0.estimators.reading import units_differ
+from blockl0.ridge import read_ridge
+from blockl0.text import count, percent, short
 
 KEYS = {
     "per_sd": "per std. dev.", "entry": "enters at k", "drop_one": "loss without",
@@ -24,10 +30,6 @@ LARGEST_RISE = 10.0
 
 def describe(data: Any, result: dict[str, Any], options: dict[str, Any]) -> list[str]:
     """Format the result for people, line by line."""
-    from blockl0.certify.words import INFERENCE
-    from blockl0.estimators.explain import NOT_REPEATED
-    from blockl0.ridge import read_ridge
-
     name, n = ", ".join(map(repr, data.table.targets)), data.n_units
     lines = [f"{data.table.source}: {data.X.shape[0]} rows, {count(n, 'column')} to choose from"]
     if result["choice"]:
@@ -41,7 +43,7 @@ def describe(data: Any, result: dict[str, Any], options: dict[str, Any]) -> list
     lines += ["", "Can it be trusted?"]
     said = [result["certificate"]["words"]]
     if k < n and result["features"] and "again" in result["features"][0]:
-        said.append(trust.stability(result["features"], result["half_samples"]))
+        said.append(_stability(result["features"], result["half_samples"]))
     elif result["not_repeated"]:
         said.append(NOT_REPEATED)
     said += result["cautions"]
@@ -55,6 +57,20 @@ def describe(data: Any, result: dict[str, Any], options: dict[str, Any]) -> list
     if options["out"] is not None:
         lines += ["", f"The model is in {options['out']}."]
     return lines
+
+
+def _stability(rows: list[dict[str, Any]], n_samples: int) -> str:
+    """Say in a sentence how often the columns are selected again."""
+    shares = sorted((row["again"], row["name"]) for row in rows)
+    n_firm = sum(share >= FIRM for share, _ in shares)
+    which = "the column is" if len(shares) == 1 else f"{n_firm} of {len(shares)} columns are"
+    if n_firm < len(shares) == 1:
+        which = "the column is not"
+    weakest = f"; least often {shares[0][1]} ({shares[0][0]:.0%})" if shares[0][0] < FIRM else ""
+    return (
+        f"Repeated on {n_samples} half-samples of the rows: {which} chosen again in at least "
+        f"{percent(FIRM)} of them{weakest}."
+    )
 
 
 def _charge_line(result: dict[str, Any], options: dict[str, Any]) -> str:
@@ -135,8 +151,6 @@ def _choice_line(choice: dict[str, Any], options: dict[str, Any]) -> str:
 
 def _table_of(result: dict[str, Any]) -> str:
     """Tabulate the chosen columns; a missing drop-one loss marks a kept column."""
-    import numpy as np
-
     heads = _heads(result)
     titles = ["column", *([f"coef {head}" for head in _brief(heads)] or ["coefficient"])]
     known = result["features"][0] if result["features"] else {}
@@ -188,8 +202,6 @@ def _brief(classes: list[Any]) -> list[str]:
 
 def _has_effects(result: dict[str, Any]) -> bool:
     """Check if effects per standard deviation help: units differ, one number per column."""
-    from blockl0.estimators.reading import units_differ
-
     rows = [row for row in result["features"] if "levels" not in row]
     if not rows or isinstance(rows[0]["coef"], list):
         return False

@@ -1,4 +1,4 @@
-"""Options shared by several commands."""
+"""Options of the command line, and those that several commands share."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Any
 
 import click
 
-Command = Callable[..., Any]
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 FOLD_RULES = ("paired_se", "one_se", "min")
 """Rules that need folds."""
 RULES = (*FOLD_RULES, "aic", "bic", "ebic", "gic")
 FILE = click.Path(dir_okay=False, path_type=Path)
+SECONDS = click.FloatRange(min=0.0, min_open=True)
 
 
 class Effort(click.ParamType):
@@ -100,13 +101,50 @@ class BoundsType(click.ParamType):
         return value
 
 
-def _one_or_several(ctx: Any, param: Any, value: tuple[str, ...]) -> Any:
-    """Return None, a name, or a list of names."""
-    return None if not value else value[0] if len(value) == 1 else list(value)
+# -- ways to write an option -----------------------------------------------------------------------
 
 
-def _all(*decorators: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    def decorate(command: Command) -> Command:
+def option(names: str, help: str, *, default: Any = None, **more: Any) -> Decorator:
+    """Make an option of one or two names; a default is shown in the help text."""
+    if default is not None:
+        more = {"default": default, "show_default": True, **more}
+    return click.option(*names.split(), help=help, **more)
+
+
+def choice(names: str, values: str, help: str, default: str | None = None) -> Decorator:
+    """Make an option that takes one of some words, the first of which is often the default."""
+    return option(names, help, type=click.Choice(values.split()), default=default)
+
+
+def whole(names: str, help: str, *, least: int = 1, **more: Any) -> Decorator:
+    """Make an option for a whole number that is at least `least`."""
+    return option(names, help, type=click.IntRange(min=least), **more)
+
+
+def several(names: str, help: str, metavar: str | None = "NAME", **more: Any) -> Decorator:
+    """Make an option that may be given several times."""
+    return option(names, help, multiple=True, metavar=metavar, **more)
+
+
+def flag(names: str, help: str) -> Decorator:
+    """Make an option without a value."""
+    return option(names, help, is_flag=True)
+
+
+def both(names: str, help: str) -> Decorator:
+    """Make a pair of options, --yes/--no, of which neither need be given."""
+    return click.option(names, default=None, help=help)
+
+
+def file(names: str, help: str, **more: Any) -> Decorator:
+    """Make an option for a file to write."""
+    return option(names, help, type=FILE, metavar="FILE", **more)
+
+
+def group(*decorators: Decorator) -> Decorator:
+    """Combine options, in the order of the help text."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         for decorator in reversed(decorators):
             command = decorator(command)
         return command
@@ -114,223 +152,175 @@ def _all(*decorators: Callable[[Command], Command]) -> Callable[[Command], Comma
     return decorate
 
 
-format_options = _all(
-    click.option(
-        "--format",
-        type=click.Choice(["csv", "excel", "parquet", "libsvm", "npz", "mat"]),
-        help="Of the data, where the name does not tell.",
+def _one_or_several(ctx: Any, param: Any, value: tuple[str, ...]) -> Any:
+    """Return None, a name, or a list of names."""
+    return None if not value else value[0] if len(value) == 1 else list(value)
+
+
+# -- options of several commands -------------------------------------------------------------------
+
+FORMAT = group(
+    choice(
+        "--format", "csv excel parquet libsvm npz mat", "Of the data, where the name does not tell."
     ),
-    click.option("--na", multiple=True, metavar="TEXT", help="Also treat TEXT as missing."),
-    click.option(
-        "--header",
-        type=click.Choice(["auto", "yes", "no"]),
-        default="auto",
-        show_default=True,
-        help="Whether the first line of a CSV file holds the names.",
+    several("--na", "Also treat TEXT as missing.", "TEXT"),
+    choice(
+        "--header", "auto yes no", "Whether the first line of a CSV file holds the names.", "auto"
     ),
-    click.option(
-        "--decimal",
-        type=click.Choice(["auto", "point", "comma"]),
-        default="auto",
-        show_default=True,
-        help="Decimal separator of numbers stored as text.",
-    ),
-    click.option(
-        "--sheet", metavar="NAME|NUMBER", help="Excel sheet to read.  [default: the first]"
-    ),
-    click.option(
+    choice("--decimal", "auto point comma", "Decimal separator of numbers stored as text.", "auto"),
+    option("--sheet", "Excel sheet to read.  [default: the first]", metavar="NAME|NUMBER"),
+    option(
         "--delimiter",
-        metavar="NAME|LETTER",
-        help="Between the values of a CSV file: comma, tab, semicolon, bar, blank, or a letter.  "
+        "Between the values of a CSV file: comma, tab, semicolon, bar, blank, or a letter.  "
         "[default: what the first two rows have most of]",
+        metavar="NAME|LETTER",
     ),
-    click.option(
+    choice(
         "--quote",
-        type=click.Choice(["double", "single", "backslash", "none"]),
-        help="Around values of a CSV file: double, single, double with a backslash before those "
-        "inside, or none.  [default: double]",
+        "double single backslash none",
+        "Around values of a CSV file: double, single, double with a backslash before those inside, "
+        "or none.  [default: double]",
     ),
-    click.option(
-        "--encoding",
-        metavar="NAME",
-        help="Of a CSV file.  [default: UTF-8, UTF-16 or Windows-1252]",
+    option(
+        "--encoding", "Of a CSV file.  [default: UTF-8, UTF-16 or Windows-1252]", metavar="NAME"
     ),
-    click.option(
-        "--skip-rows", type=click.IntRange(min=0), help="Lines above the names to leave out."
-    ),
-    click.option(
+    whole("--skip-rows", "Lines above the names to leave out.", least=0),
+    both(
         "--skip-bad-rows/--refuse-bad-rows",
-        default=None,
-        help="Leave out rows of a CSV file that do not hold a value for each name.",
+        "Leave out rows of a CSV file that do not hold a value for each name.",
     ),
-    click.option(
+    both(
         "--fill-short-rows/--refuse-short-rows",
-        default=None,
-        help="Take the values that rows of a CSV file lack at their end for missing.",
+        "Take the values that rows of a CSV file lack at their end for missing.",
     ),
 )
-data_options = _all(
+TABLE = group(
     click.argument("data", metavar="DATA"),
-    click.option(
-        "-t",
-        "--target",
-        metavar="NAME|NUMBER",
-        multiple=True,
+    several(
+        "-t --target",
+        "The column to explain; several, of numbers, are explained by the same columns.",
+        "NAME|NUMBER",
         callback=_one_or_several,
-        help="The column to explain; several, of numbers, are explained by the same columns.",
     ),
-    click.option(
+    choice(
         "--text",
-        type=click.Choice(["auto", "one-hot", "drop", "refuse"]),
-        default="auto",
-        show_default=True,
-        help="What to do with columns of text; auto takes categories, and leaves free text and "
+        "auto one-hot drop refuse",
+        "What to do with columns of text; auto takes categories, and leaves free text and "
         "identifiers out.",
+        "auto",
     ),
-    click.option(
+    choice(
         "--levels",
-        type=click.Choice(["together", "separate"]),
-        default="together",
-        show_default=True,
-        help="Whether a category is in or out with all its values, or each value by itself.",
+        "together separate",
+        "Whether a category is in or out with all its values, or each value by itself.",
+        "together",
     ),
-    click.option(
-        "--max-levels",
-        type=click.IntRange(min=2),
-        default=30,
-        show_default=True,
-        help="Text with more different values is left out.",
-    ),
-    click.option(
-        "--as-category", multiple=True, metavar="NAME", help="A column of codes, not of numbers."
-    ),
-    click.option(
-        "--as-number", multiple=True, metavar="NAME", help="A column of numbers, not of codes."
-    ),
-    click.option(
+    whole("--max-levels", "Text with more different values is left out.", least=2, default=30),
+    several("--as-category", "A column of codes, not of numbers."),
+    several("--as-number", "A column of numbers, not of codes."),
+    choice(
         "--impute",
-        type=click.Choice(["median", "mean", "drop-rows"]),
-        help="What to do with missing numbers (refused otherwise).",
+        "median mean drop-rows",
+        "What to do with missing numbers (refused otherwise).",
     ),
-    click.option(
-        "--dates",
-        type=click.Choice(["drop", "days", "refuse"]),
-        default="drop",
-        show_default=True,
-        help="What to do with columns of dates.",
-    ),
-    click.option(
+    choice("--dates", "drop days refuse", "What to do with columns of dates.", "drop"),
+    choice(
         "--date-order",
-        type=click.Choice(["auto", "day-first", "month-first"]),
-        default="auto",
-        show_default=True,
-        help="What 01/02/2012 means, where no other date of the column tells.",
+        "auto day-first month-first",
+        "What 01/02/2012 means, where no other date of the column tells.",
+        "auto",
     ),
-    click.option("--drop", multiple=True, metavar="NAME", help="Leave a column out."),
-    format_options,
+    several("--drop", "Leave a column out."),
+    FORMAT,
 )
-bound_options = _all(
-    click.option(
+BOUNDS = group(
+    several(
         "--positive",
-        multiple=True,
-        metavar="NAMES",
-        help="Columns whose coefficients may not be negative, or all of numbers.",
+        "Columns whose coefficients may not be negative, or all of numbers.",
+        "NAMES",
     ),
-    click.option(
+    several(
         "--bounds",
+        "Bounds of a coefficient, in the units of the table; a side may be empty.",
+        None,
         type=BoundsType(),
-        multiple=True,
-        help="Bounds of a coefficient, in the units of the table; a side may be empty.",
     ),
 )
-columns_option = click.option(
-    "-k", "--columns", type=click.IntRange(min=0), help="At most so many columns."
-)
-stream_option = click.option(
+KEEP = several("--keep", "A column that must be chosen.")
+COLUMNS = whole("-k --columns", "At most so many columns.", least=0)
+LARGEST = whole("-k --max-k", "The largest number of columns.  [default: 20]")
+STREAM = flag(
     "--stream",
-    is_flag=True,
-    help="Read CSV or Parquet files in parts, as folders and what does not fit in memory are.",
+    "Read CSV or Parquet files in parts, as folders and what does not fit in memory are.",
 )
-gap_option = click.option(
+GAP = click.option(
     "--gap",
     type=Share(),
     default=0.0,
     metavar="SHARE",
     help="Stop once no other choice can be better by more than this (e.g. 1%).",
 )
-test_option = click.option(
+TEST = click.option(
     "--test",
     type=click.FloatRange(0.0, 1.0, max_open=True),
     default=0.0,
     metavar="SHARE",
     help="Hold out this share of the rows, and score on them.",
 )
-search_options = _all(
-    click.option(
+SEARCH = group(
+    option(
         "--loss",
-        type=LossName(),
-        help="By default squared, and logistic for text targets; others are huber, poisson, gamma, "
+        "By default squared, and logistic for text targets; others are huber, poisson, gamma, "
         "tweedie and squared_hinge. huber:0.5, tweedie:1.7: with another parameter.",
+        type=LossName(),
     ),
-    click.option(
+    option(
         "--ridge",
+        "Ridge penalty.  [default: none for numbers, standardized:1 for labels]",
         type=RidgeText(),
-        help="Ridge penalty.  [default: none for numbers, standardized:1 for labels]",
     ),
-    click.option("--keep", multiple=True, metavar="NAME", help="A column that must be chosen."),
-    bound_options,
-    click.option("--effort", type=Effort(), help="fast, balanced, thorough, or rounds."),
-    click.option(
+    KEEP,
+    BOUNDS,
+    option("--effort", "fast, balanced, thorough, or rounds.", type=Effort()),
+    option(
         "--time-limit",
-        type=click.FloatRange(min=0.0, min_open=True),
+        "For all that follows the reading; the best answer so far is then taken.",
+        type=SECONDS,
         metavar="SECONDS",
-        help="For all that follows the reading; the best answer so far is then taken.",
+    ),
+    choice(
+        "--costs",
+        "coefficients none",
+        "What a category pays beside its place among the columns: for each coefficient beyond its "
+        "first the price of --rule, if that is a criterion, or of BIC; or nothing.",
+        "coefficients",
+    ),
+    several(
+        "--class-weight",
+        "Weight the rows of classes: every class alike in sum (balanced), or as given.",
+        "balanced|CLASS=WEIGHT",
     ),
 )
-costs_option = click.option(
-    "--costs",
-    type=click.Choice(["coefficients", "none"]),
-    default="coefficients",
-    show_default=True,
-    help="What a category pays beside its place among the columns: for each coefficient beyond its "
-    "first the price of --rule, if that is a criterion, or of BIC; or nothing.",
+RULE = option(
+    "--rule",
+    "How the number of columns is chosen: the fewest that predict held-out rows as well as the "
+    "best (paired_se), the fewest within one standard error of the best cross-validated loss "
+    "(one_se), the best (min), or a criterion.",
+    type=click.Choice(RULES),
+    default="paired_se",
 )
-class_weight_option = click.option(
-    "--class-weight",
-    multiple=True,
-    metavar="balanced|CLASS=WEIGHT",
-    help="Weight the rows of classes: every class alike in sum (balanced), or as given.",
-)
-choice_options = _all(
-    click.option(
-        "--rule",
-        type=click.Choice(RULES),
-        default="paired_se",
-        show_default=True,
-        help="How the number of columns is chosen: the fewest that predict held-out rows as well "
-        "as the best (paired_se), the fewest within one standard error of the best "
-        "cross-validated loss (one_se), the best (min), or a criterion.",
-    ),
+FOLDS = group(
     click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True),
-    click.option(
-        "--jobs",
-        type=click.IntRange(min=1),
-        help="Number of folds to run in parallel.  [default: 1]",
-    ),
+    whole("--jobs", "Number of folds to run in parallel.  [default: 1]"),
 )
-halves_option = click.option(
+HALVES = whole(
     "--half-samples",
-    type=click.IntRange(min=0),
-    help="Repeat the choice on so many halves of the rows.  [default: 10, 0 for large data]",
+    "Repeat the choice on so many halves of the rows.  [default: 10, 0 for large data]",
+    least=0,
 )
-seed_option = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
-output_options = _all(
-    click.option("--json", is_flag=True, help="One JSON document on standard output."),
-    click.option("-q", "--quiet", is_flag=True, help="No notices and no progress."),
+SEED = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+ANSWER = group(
+    flag("--json", "One JSON document on standard output."),
+    flag("-q --quiet", "No notices and no progress."),
 )
-force_option = click.option("--force", is_flag=True, help="Replace files that exist.")
-
-
-def out_option(help: str, **more: Any) -> Callable[[Command], Command]:
-    """Make an option for an output file."""
-    return click.option("-o", "--out", type=FILE, metavar="FILE", help=help, **more)
+FORCE = flag("--force", "Replace files that exist.")

@@ -4,73 +4,31 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
-from blockl0.app.cli import options as shared
-from blockl0.app.cli.fit import fit_choosing, guesses
-from blockl0.app.cli.output import (
-    INTERRUPTED,
-    Interrupted,
-    Job,
-    check_outputs,
-    names_line,
-    save,
-    table,
-)
-from blockl0.app.cli.page import refuse_several
+from blockl0.app.cli.data import CommandData
+from blockl0.app.cli.job import Answer, Interrupted, Job, names_line, save, table
+from blockl0.app.cli.models import Fitted, fit_choosing, guesses
+from blockl0.app.cli.report import write_report
+from blockl0.estimators.coefficient_costs import charge_of
+from blockl0.ridge import read_ridge
+from blockl0.selection import CRITERIA, readable_scores
 from blockl0.text import as_csv, count, short
 
 
-@click.command("path", short_help="The best columns for every k.")
-@shared.data_options
-@shared.stream_option
-@click.option(
-    "-k",
-    "--max-k",
-    type=click.IntRange(min=1),
-    help="The largest number of columns.  [default: 20]",
-)
-@shared.search_options
-@shared.costs_option
-@shared.class_weight_option
-@shared.choice_options
-@shared.halves_option
-@shared.seed_option
-@click.option("--csv", type=shared.FILE, metavar="FILE", help="Write the table as CSV.")
-@click.option("--html", type=shared.FILE, metavar="FILE", help="Write the report page.")
-@shared.force_option
-@shared.output_options
-def command(**options: Any) -> None:
-    """Find the best columns of DATA for every k, with the quality of each k.
-
-    The table shows the fit, BIC and, for rules with folds, the accuracy or explained share on
-    held-out rows; a star marks the k that --rule chooses. Ctrl-C prints the path so far.
-    """
-    with Job("path", options) as job:
-        check_outputs(options, "csv", "html")
-        from blockl0.app.cli.data import check_names, load
-
-        data = load(job, options)
-        check_names(data, options)
-        if options["html"] is not None:
-            refuse_several(data)
-        with job.timed("fit"):
-            fitted = fit_choosing(job, data, options)
-        result = _result(data, fitted.model)
-        save(options["csv"], _as_csv(result["points"]), options["force"])
-        lines, is_cut = _lines(data, result), fitted.interrupted
-        if options["html"] is not None and not is_cut:
-            is_cut = not _write_page(job, data, options, result["points"][-1]["k"])
-            lines += [] if is_cut else ["", f"The page is {options['html']}"]
-        job.answer(result, lines, "interrupted" if is_cut else "done")
-        if is_cut:
-            raise SystemExit(INTERRUPTED)
+def run(job: Job, data: CommandData, options: dict[str, Any]) -> Answer:
+    """Fit the path, and write its table and its page."""
+    with job.timed("fit"):
+        fitted = fit_choosing(job, data, options)
+    result = _result(fitted)
+    save(options["csv"], _as_csv(result["points"]), options["force"])
+    lines, is_cut = _lines(data, result), fitted.is_cut
+    if options["html"] is not None and not is_cut:
+        is_cut = not _write_page(job, data, options, result["points"][-1]["k"])
+        lines += [] if is_cut else ["", f"The page is {options['html']}"]
+    return Answer(result, lines, is_cut)
 
 
 def _write_page(job: Job, data: Any, options: dict[str, Any], k: int) -> bool:
     """Write the page; return whether it was finished before Ctrl-C."""
-    from blockl0.app.cli.page import write_report
-
     try:
         write_report(job, data, options, options["html"], k)
     except Interrupted:
@@ -79,16 +37,13 @@ def _write_page(job: Job, data: Any, options: dict[str, Any], k: int) -> bool:
     return True
 
 
-def _result(data: Any, model: Any) -> dict[str, Any]:
-    from blockl0.app.cli.data import bind
-    from blockl0.estimators.coefficient_costs import charge_of
-    from blockl0.selection import readable_scores
-
+def _result(fitted: Fitted) -> dict[str, Any]:
+    model, data = fitted.model, fitted.data
     path = model.path_
-    criteria = {name: path.criterion(name) for name in ("aic", "bic", "ebic", "gic")}
+    criteria = {name: path.criterion(name) for name in CRITERIA}
     shares = readable_scores(model)
     points, before = [], set()
-    charged = None if model.costs_ is None else bind(model, data).problem
+    charged = None if model.costs_ is None else fitted.prepared.problem
     place = {name: j for j, name in enumerate(data.unit_names)}
     for i, result in enumerate(path):
         columns = data.names_of(result.support)
@@ -123,8 +78,6 @@ def _result(data: Any, model: Any) -> dict[str, Any]:
 
 
 def _lines(data: Any, result: dict[str, Any]) -> list[str]:
-    from blockl0.ridge import read_ridge
-
     points = result["points"]
     score = next((name for name in ("cv_accuracy", "cv_explained") if name in points[0]), None)
     sizes = ["n_coefficients"] if data.table.groups is not None else []

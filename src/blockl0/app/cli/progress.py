@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import click
 
-from blockl0.app.cli.output import Interrupted
+from blockl0.app.cli.job import Interrupted, Job
 from blockl0.progress import Lines, Silence, bar_or_lines
+from blockl0.run import share_of_time, watching
 from blockl0.text import count
 
 
@@ -74,6 +75,28 @@ class ProofWatch:
         """Show the time and the gap."""
         gap = "" if point.gap is None else f"gap at most {point.gap:.1%}"
         self.shown(min(round(point.seconds), int(self.seconds)), int(self.seconds), gap)
+
+
+@contextmanager
+def watched(
+    job: Job,
+    title: str,
+    watch: Callable[[Lines, Any], Any],
+    size: float,
+    *,
+    shorter: str = "",
+    shares: float = 1.0,
+) -> Iterator[None]:
+    """Show the progress of the searches inside, which get one of so many shares of the time left.
+
+    `watch` is one of the classes above, made for a job of some size.
+    """
+    with (
+        progress(title, job.quiet, shorter) as shown,
+        watching(watch(shown, size)),
+        share_of_time(shares),
+    ):
+        yield
 
 
 @contextmanager

@@ -5,47 +5,40 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import click
+from blockl0.app import report as pages
+from blockl0.app.cli.data import CommandData
+from blockl0.app.cli.job import Answer, Job, command_line, save
+from blockl0.app.cli.models import costs_of, largest_size
+from blockl0.app.cli.progress import aborting, progress
+from blockl0.app.cli.structure import bounds_of, class_weights, kept_columns
 
-from blockl0.app.cli import options as shared
-from blockl0.app.cli.output import Job, check_outputs
+
+def run(job: Job, data: CommandData, options: dict[str, Any]) -> Answer:
+    """Write the page."""
+    report = write_report(job, data, options, options["out"], options["max_k"])
+    result = {"page": str(options["out"]), **report.to_dict()} if job.as_json else {}
+    return Answer(result, [f"The page is {options['out']}"])
 
 
-@click.command("report", short_help="Write a page for people who write no code.")
-@shared.data_options
-@click.option(
-    "-k",
-    "--max-k",
-    type=click.IntRange(min=1),
-    help="The largest number of columns.  [default: 20]",
-)
-@shared.search_options
-@shared.costs_option
-@shared.class_weight_option
-@click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True)
-@click.option(
-    "--jobs", type=click.IntRange(min=1), help="Number of folds to run in parallel.  [default: 1]"
-)
-@shared.halves_option
-@shared.seed_option
-@shared.out_option("The page.", default=Path("report.html"), show_default=True)
-@shared.force_option
-@shared.output_options
-def command(**options: Any) -> None:
-    """Write a page about DATA for people who write no code.
-
-    One HTML file that needs no network: a slider over the number of columns, the chosen columns and
-    their coefficients, cross-validation, and in plain words what is proven.
-    """
-    with Job("report", options) as job:
-        check_outputs(options, "out")
-        from blockl0.app.cli.data import check_folds, check_names, load
-        from blockl0.app.cli.page import refuse_several, write_report
-
-        data = load(job, options)
-        refuse_several(data)
-        check_names(data, options)
-        check_folds(data, options["folds"])
-        report = write_report(job, data, options, options["out"], options["max_k"])
-        result = {"page": str(options["out"]), **report.to_dict()} if job.as_json else {}
-        job.answer(result, [f"The page is {options['out']}"])
+def write_report(job: Job, data: Any, options: dict[str, Any], file: Path, k: int | None) -> Any:
+    """Make the report page of the data, and write it."""
+    table, given = data.table, {"effort": options["effort"] or "fast", "cv": options["folds"]}
+    if options["ridge"] is not None:
+        given["ridge"] = options["ridge"]
+    with job.timed("report"), progress("Report", job.quiet) as shown, aborting():
+        report = pages.make_report(
+            data.X, data.y, feature_names=table.feature_names, target=table.target,
+            loss=data.loss, n_nonzero_coefs=largest_size(job, data, k),
+            keep=kept_columns(table, options["keep"]), random_state=options["seed"],
+            feature_groups=table.groups, costs=costs_of(data, options),
+            bounds=bounds_of(table, options),
+            class_weight=class_weights(table.target, data.labels, options),
+            references={u.name: u.reference for u in table.units if u.reference is not None},
+            time_limit=options["time_limit"], n_jobs=options["jobs"],
+            half_samples=options["half_samples"], source=table.source,
+            fingerprint=table.fingerprint, notes=table.notes, command=command_line(),
+            progress=shown, **given,
+        )  # fmt: skip
+        html = report.to_html()
+    save(file, html, options["force"])
+    return report

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from blockl0.app.cli.data import COLUMNS, NUMBERS, CommandData, few_numbers_note, nothing_to_explain
+from blockl0.app.cli.job import DATA, Job, Refused
 from blockl0.app.cli.options import FOLD_RULES
-from blockl0.app.cli.output import DATA, Job, Refused
 from blockl0.app.cli.progress import progress
 from blockl0.app.tables.chunks import FORMATS, Chunks, bytes_in_memory, find_files, free_memory
 from blockl0.app.tables.csv_text import DIALECT, make_dialect
@@ -27,26 +27,6 @@ NOT_IN_PARTS = {
     "proof": "--proof writes a proof about the rows, for `verify` to read",
 }
 """Options that need the rows themselves, and why."""
-
-
-class Streamed(CommandData):
-    """Moments in place of X and y, with the squared loss."""
-
-    is_streamed = True
-
-    @property
-    def y(self) -> Any:
-        """The target, which is part of the moments."""
-        return None
-
-    def scores(self, model: Any) -> dict[str, Any]:
-        """Compute the explained share of the variance."""
-        moments = self.table.X
-        return {
-            "metric": self.metric,
-            "train": moments.explained(model.coef_, float(model.intercept_)),
-            "n_train": moments.n_samples,
-        }
 
 
 def why_in_parts(options: dict[str, Any]) -> str | None:
@@ -70,7 +50,7 @@ def why_in_parts(options: dict[str, Any]) -> str | None:
     return f"its numbers take about {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free"
 
 
-def load_in_parts(job: Job, options: dict[str, Any], why: str) -> Streamed:
+def load_in_parts(job: Job, options: dict[str, Any], why: str) -> CommandData:
     """Read the data of a command in two passes."""
     _refuse(job, options, why)
     from blockl0.app.tables.streaming import gather, learn
@@ -98,7 +78,7 @@ def load_in_parts(job: Job, options: dict[str, Any], why: str) -> Streamed:
             chunks, learned, target=target, drop=drop, source=str(source), n_folds=folds,
             labels=labels, tell=partial(tell_share, shown), impute=given["impute"],
         )  # fmt: skip
-    return Streamed(table, NUMBERS)
+    return CommandData(table, NUMBERS)
 
 
 def tell_share(shown: Any, share: float, text: str) -> None:

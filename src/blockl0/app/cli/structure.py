@@ -1,4 +1,4 @@
-"""Columns, signs and bounds by name: the meaning of --keep, --positive and --bounds."""
+"""Columns and classes by name: the meaning of --keep, --positive, --bounds and --class-weight."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from blockl0.app.cli.output import DATA, Refused
+from blockl0.app.cli.job import DATA, Refused
 from blockl0.app.tables import Table
-from blockl0.text import did_you_mean
+from blockl0.text import did_you_mean, listing
 
+LABELS = "logistic"
+"""Default loss for labels."""
 ALL = "all"
 """Value of --positive for all columns of numbers."""
 
@@ -155,3 +157,45 @@ def _no_such_value(option: str, name: str, column: str, level: str, table: Table
             f"with, and has no coefficient; give {quote(column)}."
         )
     return None
+
+
+def class_weights(target: str, y: Any, options: dict[str, Any]) -> Any:
+    """Return the weights of classes that --class-weight asks for, as the estimators take them.
+
+    `y` holds the labels, and is None for a target of numbers.
+    """
+    given: list[str] = list(options.get("class_weight") or [])
+    if not given:
+        return None
+    if y is None:
+        raise Refused(
+            f"--class-weight is for classes, and {target!r} holds numbers; --loss "
+            f"{LABELS} takes them as classes.",
+            DATA,
+        )
+    if given == ["balanced"]:
+        return "balanced"
+    labels: dict[str, Any] = {str(label): label for label in np.unique(y)}
+    found = {}
+    for text in given:
+        name, _, weight = text.rpartition("=")
+        if name not in labels:
+            what = f"no class {name!r}" if name else "no CLASS=WEIGHT"
+            raise Refused(
+                f"--class-weight {text}: there is {what}. Give balanced alone, or the weight of "
+                f"one of {listing(list(labels))} as {next(iter(labels))}=2.",
+                DATA,
+            )
+        found[labels[name]] = _weight(text, weight)
+    return found
+
+
+def _weight(text: str, given: str) -> float:
+    """Read the weight of a class."""
+    try:
+        weight = float(given)
+    except ValueError:
+        weight = np.nan
+    if not 0.0 < weight < np.inf:
+        raise Refused(f"--class-weight {text}: the weight must be a positive number.", DATA)
+    return weight

@@ -8,10 +8,17 @@ from typing import Any
 
 import click
 
-from blockl0.app.cli import options as shared
-from blockl0.app.cli.output import DATA, FAILED, Job, Refused, names_line
+from blockl0.app.cli.data import load
+from blockl0.app.cli.job import DATA, FAILED, Answer, Job, Refused, names_line
+from blockl0.app.cli.models import Fitted, make_estimator
+from blockl0.app.cli.progress import ProofWatch, watched
 from blockl0.blas import one_blas_thread
-from blockl0.files import check_exists
+from blockl0.errors import OutOfReachError
+from blockl0.estimators.binding import read_data
+from blockl0.solve import solve_problem
+from blockl0.verify import ProofError
+from blockl0.verify import verify as check_proof
+from blockl0.verify.files import is_proof, read_proof
 
 WORK = 60.0
 """Units of 1e9 multiplications for the search of a proof, where no --time-limit is given."""
@@ -20,51 +27,27 @@ TELLING = 1e-6
 """Gap of a proof above which it is mentioned."""
 
 
-@click.command("verify", short_help="Check a proof of the optimum.")
-@click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
-@click.option(
-    "--exact",
-    is_flag=True,
-    help="Compute in integers and fractions, without any rounding: slower, for the squared loss.",
-)
-@shared.data_options
-@shared.test_option
-@shared.seed_option
-@shared.output_options
-def command(**options: Any) -> None:
-    """Check a proof FILE of `fit --proof`, or of Python's `proof=`, on the DATA that it is about.
-
-    Nothing of the search that found it is used: all bounds are worked out anew from the data. They
-    must be read as they were for the fit, so that --test and the like are needed here, too. The
-    exit code is 1 when the proof is refused: it is damaged, is about other data, or proves less
-    than it claims. Roundings are allowed for, and it is said how far that reaches; with --exact
-    there are none.
-    """
-    with Job("verify", options) as job:
-        check_exists(options["file"])
-        from blockl0.app.cli.data import load
-        from blockl0.verify import ProofError, verify
-        from blockl0.verify.files import read_proof
-
-        try:
-            claim, _ = read_proof(_not_swapped(options))
-            # proofs are about single columns
-            data = load(job, {**options, "loss": claim["loss"], "levels": "separate"})
-            with job.timed("verify"), one_blas_thread():
-                given = _as_given(job, data, options)
-                found = verify(options["file"], *given, exact=options["exact"])
-        except ProofError as error:
-            raise Refused(f"Refused: {error}", FAILED) from error
-        names = data.table.feature_names
-        result = {
-            "verified": True, **{name: float(x) for name, x in found._asdict().items()},
-            "exact": _in_fractions(found) if options["exact"] else None,
-            "features": [names[j] for j in claim["support"]],
-            "loss": claim["loss"], "n_nonzero_coefs": claim["budget"], "alpha": claim["price"],
-            "ridge": claim["ridge"], "keep": [names[j] for j in claim["keep"]],
-            "intercept": claim["intercept"],
-        }  # fmt: skip
-        job.answer(result, _lines(data, result, found))
+def run(job: Job, options: dict[str, Any]) -> Answer:
+    """Check a proof on the data that it is about."""
+    try:
+        claim, _ = read_proof(_not_swapped(options))
+        # proofs are about single columns
+        data = load(job, {**options, "loss": claim["loss"], "levels": "separate"})
+        with job.timed("verify"), one_blas_thread():
+            read = read_data(make_estimator(data, options), data.X, data.y)
+            found = check_proof(options["file"], read.X, read.target, exact=options["exact"])
+    except ProofError as error:
+        raise Refused(f"Refused: {error}", FAILED) from error
+    names = data.table.feature_names
+    result = {
+        "verified": True, **{name: float(x) for name, x in found._asdict().items()},
+        "exact": _in_fractions(found) if options["exact"] else None,
+        "features": [names[j] for j in claim["support"]],
+        "loss": claim["loss"], "n_nonzero_coefs": claim["budget"], "alpha": claim["price"],
+        "ridge": claim["ridge"], "keep": [names[j] for j in claim["keep"]],
+        "intercept": claim["intercept"],
+    }  # fmt: skip
+    return Answer(result, _lines(data, result, found))
 
 
 def _in_fractions(found: Any) -> dict[str, str]:
@@ -75,8 +58,6 @@ def _in_fractions(found: Any) -> dict[str, str]:
 
 def _not_swapped(options: dict[str, Any]) -> Path:
     """Return the file with the proof; refuse one that was given as the data."""
-    from blockl0.verify.files import is_proof
-
     file, data = options["file"], options["data"]
     if is_proof(data) and not is_proof(file):
         raise click.UsageError(
@@ -84,14 +65,6 @@ def _not_swapped(options: dict[str, Any]) -> Path:
             f"`blockl0 verify {data} {file}`."
         )
     return file
-
-
-def _as_given(job: Job, data: Any, options: dict[str, Any]) -> tuple[Any, Any]:
-    """Return X and the target, encoded for the loss."""
-    from blockl0.app.cli.data import make_estimator
-
-    read = make_estimator(data, options)._read(data.X, data.y)
-    return read.X, read.target
 
 
 def _lines(data: Any, result: dict[str, Any], found: Any) -> list[str]:
@@ -115,27 +88,15 @@ def _lines(data: Any, result: dict[str, Any], found: Any) -> list[str]:
     ]
 
 
-def write_proof(job: Job, data: Any, model: Any, options: dict[str, Any]) -> None:
+def write_proof(job: Job, fitted: Fitted, options: dict[str, Any]) -> None:
     """Search for a proof that a model is optimal, and write it to the file of `--proof`."""
-    from blockl0.app.cli.data import bind, make_estimator
-    from blockl0.app.cli.fit import budget_of
-    from blockl0.app.cli.progress import ProofWatch, progress
-    from blockl0.errors import OutOfReachError
-    from blockl0.run import watching
-    from blockl0.solve import solve_problem
-
-    options = {**options, "ridge": model.ridge_}
-    given = make_estimator(data, options, n_nonzero_coefs=budget_of(model))
-    problem, seconds = bind(given, data).problem, options["time_limit"]
+    problem, seconds = fitted.prepared.problem, options["time_limit"]
     work = WORK if seconds is None else float("inf")
     try:
-        with (
-            job.timed("proof"),
-            progress("Writing the proof (seconds)", job.quiet) as shown,
-            watching(ProofWatch(shown, seconds or WORK)),
-        ):
+        title = "Writing the proof (seconds)"
+        with job.timed("proof"), watched(job, title, ProofWatch, seconds or WORK):
             found = solve_problem(
-                problem, "exact", init=model.coef_.T.reshape(problem.zero().shape),
+                problem, "exact", init=fitted.model.coef_.T.reshape(problem.zero().shape),
                 random_state=options["seed"], work_limit=work, proof=True,
             )  # fmt: skip
     except OutOfReachError as error:

@@ -1,9 +1,10 @@
-"""Shared by the commands: text, JSON, notices, timings and exit codes."""
+"""One run of a command: notices, timings, answers as text or JSON, and exit codes."""
 
 from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 import textwrap
 import time
@@ -12,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from opcode import opmap
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -40,6 +41,27 @@ class Refused(click.ClickException):
 
 class Interrupted(BaseException):
     """Ctrl-C with nothing to keep; unlike KeyboardInterrupt, no search catches it."""
+
+
+class Answer(NamedTuple):
+    """What a command found.
+
+    Attributes
+    ----------
+    result : dict
+        For the JSON document.
+    lines : sequence of str
+        For people.
+    is_cut : bool
+        Whether Ctrl-C ended the command early.
+    exit_code : int
+        If the command was not cut.
+    """
+
+    result: dict[str, Any]
+    lines: Sequence[str]
+    is_cut: bool = False
+    exit_code: int = 0
 
 
 class Job:
@@ -91,17 +113,19 @@ class Job:
             if compiled:
                 self.timings["compile"] = self.timings.get("compile", 0.0) + compiled
 
-    def answer(self, result: dict[str, Any], lines: Sequence[str], status: str = "done") -> None:
-        """Print the result: lines of text, or one JSON document."""
+    def answer(self, answer: Answer) -> None:
+        """Print the result, as lines of text or as one JSON document, and exit with its code."""
         if self.as_json:
-            click.echo(to_json(self.document(result, status)))
+            click.echo(to_json(self._document(answer)))
         else:
             # a console without a character shows a replacement instead of failing
             encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-            click.echo("\n".join(lines).encode(encoding, "replace").decode(encoding))
+            click.echo("\n".join(answer.lines).encode(encoding, "replace").decode(encoding))
+        code = INTERRUPTED if answer.is_cut else answer.exit_code
+        if code:
+            raise SystemExit(code)
 
-    def document(self, result: dict[str, Any], status: str = "done") -> dict[str, Any]:
-        """Build the JSON document of a result."""
+    def _document(self, answer: Answer) -> dict[str, Any]:
         import blockl0
 
         return {
@@ -109,11 +133,11 @@ class Job:
             "schema_version": SCHEMA_VERSION,
             "command": self.command,
             "version": blockl0.__version__,
-            "status": status,
+            "status": "interrupted" if answer.is_cut else "done",
             "seed": self.options.get("seed"),
             "options": self.options,
             "data": self.data,
-            "result": result,
+            "result": answer.result,
             "notices": self.notices,
             "timings": {name: round(seconds, 4) for name, seconds in self.timings.items()},
         }
@@ -198,6 +222,11 @@ def check_outputs(options: dict[str, Any], *names: str) -> None:
 def _is_same(path: Path, source: Path) -> bool:
     """Check if writing one would replace the other; /dev/stdin is never replaced."""
     return source.exists() and path.is_file() and path.samefile(source)
+
+
+def command_line() -> str:
+    """Return the command as it was typed."""
+    return shlex.join(["blockl0", *sys.argv[1:]])
 
 
 def save(path: Path | None, text: str, force: bool) -> None:
