@@ -28,7 +28,7 @@ EXPERIMENTS = ("table1", "table2", "table3", "figure1", "figure2", "differences"
 """As in `blockl0.paper.reproduce`, which is too slow to import for a help text."""
 
 
-class InOrder(click.Group):
+class Commands(click.Group):
     """Group of commands, which are listed in the order of their definition."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -37,7 +37,7 @@ class InOrder(click.Group):
 
 
 @click.group(
-    cls=InOrder,
+    cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Start with: blockl0 fit data.csv --target y -k 8 --test 0.2 --out model.json",
 )
