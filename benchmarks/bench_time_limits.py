@@ -1,7 +1,7 @@
 """How late calls end after their time limit: methods, losses, structures and shapes.
 
     python benchmarks/bench_time_limits.py [--limits 0.1 0.3 1] [--only TEXT] [--worst 15] [--where]
-        [--save FILE]
+        [--save FILE] [--every 2] [--first 0]
 
 The clock of blockl0 is set to the CPU time of the process, on one thread of the BLAS, so that the
 table is that of an idle machine however busy this one is. A call is late by its CPU seconds
@@ -17,6 +17,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -212,13 +213,12 @@ def read(file: Path | None) -> list[Row]:
 def measured(options: argparse.Namespace, known: set[tuple[str, float]]) -> Iterator[Row]:
     """Yield a row for each call that is asked for and not known."""
     for shape in (SHAPES[i] for i in options.shapes):
-        named = [
-            (f"{c.method} {c.loss} {c.name} {shape[0]}x{shape[1]}", c) for c in cells(shape[1])
-        ]
+        some = islice(cells(shape[1]), options.first, None, options.every)
+        named = [(f"{c.method} {c.loss} {c.name} {shape[0]}x{shape[1]}", c) for c in some]
         todo = [(name, cell, limit) for name, cell in named for limit in options.limits
                 if options.only in name and (name, limit) not in known]  # fmt: skip
         X, targets = data(*shape) if todo else (None, {})
-        for name, limit, cell in todo:
+        for name, cell, limit in todo:
             try:
                 problem = bound(cell, X, targets)
             except ValueError as error:
@@ -233,6 +233,8 @@ def main() -> None:
     parser.add_argument("--limits", nargs="+", type=float, default=[0.1, 0.3, 1.0])
     parser.add_argument("--shapes", nargs="+", type=int, default=range(len(SHAPES)))
     parser.add_argument("--only", default="", help="text in 'method loss structure'")
+    parser.add_argument("--every", type=int, default=1, help="every so many cells, from --first on")
+    parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--worst", type=int, default=15)
     parser.add_argument("--where", action="store_true", help="where the longest stretch ended")
     parser.add_argument("--save", type=Path, help="file of rows: calls in it are not made again")

@@ -3,6 +3,7 @@
     python tests/run_hostile.py truth --problems 1000000 --jobs 2     claims against enumeration
     python tests/run_hostile.py trees --problems 100000 --largest 8   every bound of proof trees
     python tests/run_hostile.py losses --problems 10000 --largest 7   other losses, by enumeration
+    python tests/run_hostile.py near --problems 10000 --largest 6     their near dependences
     NUMBA_BOUNDSCHECK=1 python tests/run_hostile.py entries --jobs 2  public entries, for crashes
 
 Prints what is wrong, by seed, and counts. A run that is stopped says how far it came; --first goes
@@ -46,6 +47,9 @@ def run_chunk(what: str, first: int, count: int, largest: int) -> tuple[Counter,
                 elif what == "losses":
                     wrong += hostile_losses.check_losses(seed, largest)
                     calls["problems"] += 1
+                elif what == "near":
+                    wrong += hostile_losses.check_near(seed, largest)[0]
+                    calls["problems"] += 1
                 else:
                     calls.update(hostile_checks.call_entries(seed, largest))
             except Exception:
@@ -55,7 +59,7 @@ def run_chunk(what: str, first: int, count: int, largest: int) -> tuple[Counter,
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("what", choices=("truth", "trees", "losses", "entries"))
+    parser.add_argument("what", choices=("truth", "trees", "losses", "near", "entries"))
     parser.add_argument("--problems", type=int, default=10_000)
     parser.add_argument("--first", type=int, default=1_000_000, help="first seed")
     parser.add_argument("--largest", type=int, default=10, help="most columns")

@@ -15,6 +15,7 @@ import pytest
 import scipy.sparse as sp
 
 import blockl0
+import hostile_losses
 from blockl0.problem import as_problem, near_dependence
 from blockl0.problem.moments import problem_of
 from blockl0.problem.near_dependence import left_out
@@ -22,6 +23,7 @@ from blockl0.problem.orthogonal import DEPENDENT, ROUNDED
 from cli_runner import answer, folder, run
 from hostile import make_hostile
 from long_double import LONG, gram_schmidt
+from targets import as_target
 
 __all__ = ["folder"]
 NOTE = "Optimal among supports whose columns are told apart: one of the columns 0, 1, 2 is within"
@@ -122,6 +124,46 @@ def test_many_lower_supports_that_are_left_out_are_said():
 def test_hostile_problems_are_about_all_supports_or_say_so():
     made = (make_hostile(seed, largest=6) for seed in range(2500))
     check_many(((one.X, one.y, one.options) for one in made), 0.01)
+
+
+def check_losses(seeds: range, largest: int) -> None:
+    """Other losses: what is left out, lower, and not said, or said too often."""
+    found = [hostile_losses.check_near(seed, largest) for seed in seeds]
+    wrong = [line for lines, _, _ in found for line in lines]
+    assert not wrong, "\n".join(wrong)
+    n_lower, n_said = (sum(one[i] for one in found) for i in (1, 2))
+    assert n_lower > 0 and n_said - n_lower <= 0.05 * len(seeds)
+
+
+def test_fits_of_other_losses_leave_out_what_nearly_depends_and_say_so():
+    check_losses(range(35), 4)
+
+
+@pytest.mark.slow
+def test_many_fits_of_other_losses_leave_out_what_nearly_depends():
+    check_losses(range(140, 1540), 6)
+
+
+@pytest.mark.parametrize(
+    "structure", [{"positive": True}, {"bounds": (-1.0, 2.0)}, {"feature_groups": [0, 0, 1, 1, 2]}]
+)
+@pytest.mark.parametrize("loss", [name for name in hostile_losses.NAMES if name != "softmax"])
+def test_no_fit_of_another_loss_holds_what_nearly_depends(loss, structure):
+    """Within bounds: no coefficients between them; no group is "optimal" that drops a column."""
+    n_dropped = 0
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((40, 5))
+        # of either sign, so that bounds at zero do not keep the two apart
+        X[:, 1] = rng.choice([1.0, -1.0]) * X[:, 0] + 10.0 ** rng.uniform(-12.0, -9.0) * X[:, 4]
+        y = as_target(loss, X @ [0.5, 0.5, 0.3, -0.3, 0.0] + rng.logistic(size=40), growth=0.5)
+        found = blockl0.solve(X, y, loss=loss, n_nonzero_coefs=2, method="exact", **structure)
+        low, high = structure.get("bounds", (0.0 if "positive" in structure else -np.inf, np.inf))
+        is_free = (found.coef != 0.0) & (low < found.coef) & (found.coef < high)
+        assert not is_free[:2].all()
+        n_dropped += found.status is not blockl0.Status.OPTIMAL
+    # where bounds keep the columns apart an optimum is proven all the same
+    assert n_dropped > 0 if "feature_groups" in structure else n_dropped < 4
 
 
 def system(distance: float) -> tuple[np.ndarray, np.ndarray]:

@@ -9,7 +9,7 @@ From below, one by one, if there are few supports of the allowed size.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import combinations
+from itertools import chain, combinations
 from math import comb
 from typing import Any
 
@@ -107,6 +107,7 @@ class Subsets:
         self.problem, self.fits, self._most_tolerance = problem, fits, tolerance
         self._take(w, objective)
         self.is_complete = True
+        self._doubtful: list[Ints] = []
 
     def _take(self, w: Floats, objective: float) -> None:
         """Continue from a point; fits of squares are compared to the accuracy of the data."""
@@ -170,6 +171,7 @@ class Subsets:
             is_open = fit.least < ceiling and not (price == 0.0 and is_choice)
             return fit.w if is_open else None
         # which columns a fit drops is a choice among subsets, except in groups or at bounds
+        self._doubtful.append(chosen)
         self.is_complete &= not is_choice or (problem.units is COLUMNS and problem.bounds is None)
         return fit.w
 
@@ -184,7 +186,9 @@ class Subsets:
         doubt = self.fits.doubt(support, fit.w)
         if doubt == 0.0:
             return True
-        least = self.objective - tolerance_at(self.problem, self.best) - cost
+        is_quadratic = self.problem.is_quadratic
+        tolerance = tolerance_at(self.problem, self.best) if is_quadratic else self.tolerance
+        least = self.objective - tolerance - cost
         return fit.value - doubt >= least or self.fits.least_on(support) >= least
 
     # from below ----------------------------------------------------------------------------------
@@ -195,14 +199,26 @@ class Subsets:
         if not self.is_complete:
             return
         self._outer, self._watch = watch, Watch()
+        self._doubtful.clear()
         products = self._products()
-        for chosen in self._supports():
+        for chosen in chain(self._supports(), self._choices()):
             if watch():
                 self.is_complete = False
                 return
             support = self.problem.units.columns(chosen)
             if products is None or not self._is_clearly_worse(products, support, chosen):
                 self._fit(chosen, self.best, chosen)
+
+    def _choices(self) -> Iterator[Ints]:
+        """Yield the smaller supports of those whose fit had to drop columns, if not yet seen."""
+        seen: set[bytes] = set()
+        while self._doubtful and self.problem.sparsity.price == 0.0:
+            chosen = self._doubtful.pop()
+            for j in np.setdiff1d(chosen, self.problem.keep):
+                rest = chosen[chosen != j]
+                if rest.tobytes() not in seen:
+                    seen.add(rest.tobytes())
+                    yield rest
 
     def _supports(self) -> Iterator[Ints]:
         """Yield supports, largest first; without a price smaller ones are no better."""

@@ -20,7 +20,7 @@ from blockl0.exact.watch import NEVER, Watch
 from blockl0.incumbent import Incumbent
 from blockl0.problem.fits import make_fits
 from blockl0.problem.kinds import LEAST_SQUARES
-from blockl0.problem.orthogonal import DEPENDENT, TIE_TOLERANCE, rounding_of, smallest_distance
+from blockl0.problem.orthogonal import TIE_TOLERANCE, independent_columns, rounding_of
 from blockl0.problem.problem import Problem
 
 Floats = NDArray[np.float64]
@@ -294,14 +294,14 @@ class ProofTree:
     def _are_independent(self, support: Ints) -> bool:
         """Check that no fit has to drop a column, or with units, one that others cannot replace."""
         problem = self.problem
-        if not problem.is_quadratic or support.size == 0:
+        if support.size == 0:
             return True
         if not problem.is_plain:
             columns = problem.units.columns(np.sort(support))
             w = self.fits.minimum(columns).w
             doubt = self.fits.doubt(columns, w)
             return doubt == 0.0 or problem.objective(w) - doubt >= self.cutoff
-        return smallest_distance(problem.unit_columns(support)[0]) > DEPENDENT
+        return independent_columns(problem, support).size == support.size
 
     def _try_rounded(self, node: Node) -> None:
         """Fit the support nearest to the relaxed point."""

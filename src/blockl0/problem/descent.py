@@ -63,12 +63,15 @@ class Descent(NamedTuple):
     """Where a descent ended, and whether nothing is left to gain.
 
     `least` is a lower bound of the objective: `value` at a minimizer, lower if the descent gave up.
+    It may miss directions in which columns are as good as dependent, if they came too close
+    (`is_close`) for their products.
     """
 
     v: Floats
     value: float
     least: float
     is_done: bool
+    is_close: bool = False
 
 
 class SupportLoss(ABC):
@@ -148,9 +151,12 @@ class Local(ABC):
     ----------
     losses : float
         The loss without the ridge.
+    is_close : bool
+        Whether a step from here took columns too close to separate in their products.
     """
 
     losses: float
+    is_close = False
 
     def __init__(self, part: Any, v: Floats, eta: Floats | None) -> None:
         self.part, self.v = part, v
@@ -211,7 +217,7 @@ def start_of(part: SupportLoss, v: Floats) -> Any:
 
 def descend(part: SupportLoss, local: Any, target: float, max_steps: int) -> Descent:
     """Take Newton steps while they help, or until the target is provably out of reach."""
-    begun, mix = part.begin(local, target, max_steps), 1.0
+    begun, mix, is_close = part.begin(local, target, max_steps), 1.0, False
     if begun is not None:
         if begun.is_done:
             return begun
@@ -219,21 +225,23 @@ def descend(part: SupportLoss, local: Any, target: float, max_steps: int) -> Des
     for _ in range(max_steps):
         look()
         step = local.newton_step()
+        is_close = is_close or local.is_close
         size, promised = max(local.value, 0.01 * part.at_zero), -float(np.vdot(local.slope, step))
         if promised <= TOLERANCE * size:
             # the last step doubles the correct digits of v when those of the value are exhausted
             last = part.at(local.v + step)
             if not last.value <= local.value + ROUNDING * size:
-                return Descent(local.v, local.value, local.value, True)
+                return Descent(local.v, local.value, local.value, True, is_close)
             is_steady, least = local.is_steady(last), min(local.value, last.value)
             local = last
             local.value = least
             if is_steady:
-                return Descent(local.v, least, least, True)
+                return Descent(local.v, least, least, True, is_close)
             continue
         # if even the model goes below the target, no bound near here can prove the contrary
         if local.value - 0.5 * promised > target and (bound := local.bound(step)) > target:
-            return Descent(local.v, local.value, min(local.value, bound), True)
+            least = min(local.value, bound)
+            return Descent(local.v, local.value, least, True, is_close)
         there = local.move(step)
         if local.value - there.value <= HARDLY * promised and part.has_majorizer:
             step = local.newton_step(mix)
@@ -242,9 +250,9 @@ def descend(part: SupportLoss, local: Any, target: float, max_steps: int) -> Des
             mix = max(mix / 8.0, LEAST_MIX) if is_good else min(4.0 * mix, 1.0)
             there = other if other.value < there.value else there
         if not there.value < local.value:
-            return Descent(local.v, local.value, local.value, True)
+            return Descent(local.v, local.value, local.value, True, is_close)
         local = there
-    return Descent(local.v, local.value, local.value, False)
+    return Descent(local.v, local.value, local.value, False, is_close)
 
 
 def newton_direction(

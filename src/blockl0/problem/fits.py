@@ -15,11 +15,15 @@ from blockl0.problem.bounded import (
     within,
 )
 from blockl0.problem.growing_fit import GrowingFit
-from blockl0.problem.newton import Fit, minimize_on
+from blockl0.problem.newton import Fit, least_on_span, minimize_on
 from blockl0.problem.orthogonal import (
     DEPENDENT,
+    FEW_COLUMNS,
     PRECISION,
     exchange_gain,
+    independent_columns,
+    is_resolved,
+    kept_first,
     least_squares,
     orthonormal,
     project_away,
@@ -85,11 +89,7 @@ class Fits:
         problem, w = self.problem, self.problem.zero()
         if support.size == 0:
             return w
-        is_kept, n_kept = problem.is_kept(support), 0
-        if problem.keep.size and is_kept.any():
-            support = np.concatenate([support[is_kept], support[~is_kept]])
-            # columns of a kept group may depend on each other
-            n_kept = int(np.count_nonzero(is_kept)) if problem.units is COLUMNS else 0
+        support, n_kept = kept_first(problem, support)
         A, b, scale = problem.unit_columns(support)
         w[support] = (least_squares(A, b, n_kept).T / scale).T
         return w
@@ -98,9 +98,9 @@ class Fits:
         """Bound how much a different choice among nearly dependent columns could lower the fit w.
 
         A fit drops columns that depend on others, and which ones is a choice. Infinite if no bound
-        is available; zero for losses other than squared, where nothing is known.
+        is available.
         """
-        if not self.problem.is_quadratic or COLUMNS.count(w) == support.size:
+        if COLUMNS.count(w) == support.size:
             return 0.0
         A, b, scale = self.problem.unit_columns(support)
         if smallest_distance(A) > DEPENDENT:
@@ -172,6 +172,7 @@ class NewtonFits(Fits):
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
         self._known: dict[bytes, Fit] = {}
+        self._apart: NDArray[np.bool_] | None = None
         self._smooth: dict[bytes, float] = {}
 
     def on(
@@ -187,7 +188,7 @@ class NewtonFits(Fits):
         if known is not None:
             start = self.problem.zero()
             start[support] = known.w
-            if known.least == known.value or known.least > ceiling:
+            if known.is_minimum or known.least > ceiling:
                 return known._replace(w=start)
             intercept = known.intercept
         if len(self._known) >= MOST_KNOWN:
@@ -199,7 +200,52 @@ class NewtonFits(Fits):
         return fit
 
     def _minimize(self, start: Floats, support: Ints, ceiling: float, intercept: Any) -> Fit:
-        return minimize_on(self.problem, start, support, ceiling, intercept)
+        """Fit the independent columns; bound all, where others of them might fit better.
+
+        The fit of all columns comes first: where it stays above the ceiling so does every choice
+        among them, and most fits of a search do. Columns too close for their products may hide the
+        directions of nearly dependent ones, which then have to be looked at.
+        """
+        problem = self.problem
+        fit = minimize_on(problem, start, support, ceiling, intercept)
+        if fit.least > ceiling and not fit.is_close:
+            return fit._replace(is_minimum=False)
+        chosen = self._independent(support)
+        if chosen.size == support.size:
+            return fit
+        fit = minimize_on(problem, start, chosen, np.inf, intercept)
+        if is_resolved(problem.unit_columns(support)[0]):
+            return fit
+        return fit._replace(least=min(fit.least, least_on_span(problem, support)))
+
+    def _independent(self, support: Ints) -> Ints:
+        """Select the columns to fit: all, if they are among those last seen to be apart."""
+        n = self.problem.n_features
+        if self._apart is None and n <= FEW_COLUMNS:
+            self._apart = self._marked(np.arange(n))
+        apart = self._apart
+        if apart is None or not apart[support].all():
+            self._apart = apart = self._marked(support)
+        return support[apart[support]]
+
+    def _marked(self, columns: Ints) -> NDArray[np.bool_]:
+        """Mark the largest part of some columns that do not depend on each other, (n,)."""
+        marks = np.zeros(self.problem.n_features, dtype=np.bool_)
+        marks[independent_columns(self.problem, columns)] = True
+        return marks
+
+    def doubt(self, support: Ints, w: Floats) -> float:
+        """Bound how much a different choice among nearly dependent columns could lower the fit.
+
+        Zero where no column is dropped that is not exactly a combination of others.
+        """
+        known = self._known.get(support.tobytes())
+        known = self.on(support, w) if known is None else known
+        return known.value - known.least if known.is_minimum else 0.0
+
+    def least_on(self, support: Ints) -> float:
+        """Return a lower bound of the smooth part on some columns, however close they are."""
+        return self.on(support).least
 
     def coef_on(self, support: Ints) -> Floats:
         """Return only the coefficients of `on`, (n,)."""
@@ -212,7 +258,7 @@ class NewtonFits(Fits):
         take much longer, so the value of the fit is kept.
         """
         fit, key = self.on(support, *given), support.tobytes()
-        if fit.least < fit.value or self.problem.n_outputs > 1:
+        if not fit.is_minimum or self.problem.n_outputs > 1:
             return fit
         if key not in self._smooth:
             self._smooth[key] = self._smooth_at(fit)
@@ -232,7 +278,7 @@ class NewtonFits(Fits):
 
     def _known_intercept(self, support: Ints, w: Floats) -> Any:
         known = self._known.get(support.tobytes())
-        if known is None or known.least < known.value or not np.array_equal(known.w, w[support]):
+        if known is None or not known.is_minimum or not np.array_equal(known.w, w[support]):
             return None
         return known.intercept
 
@@ -278,7 +324,20 @@ class BoundedNewtonFits(NewtonFits):
     """Fits of other losses within bounds, with a cache of supports."""
 
     def _minimize(self, start: Floats, support: Ints, ceiling: float, intercept: Any) -> Fit:
-        return minimize_within(self.problem, start, support, intercept)
+        """Fit a support without some columns, if those that are not at a bound depend on others."""
+        problem = self.problem
+        assert problem.bounds is not None
+        fit = minimize_within(problem, start, support, intercept)
+        w, (low, high) = fit.w[support], (side[support] for side in problem.bounds)
+        free = support[(low < w) & (w < high)]
+        dropped = np.setdiff1d(free, self._independent(free))
+        if dropped.size == 0:
+            return fit
+        rest = np.setdiff1d(support, dropped)
+        fit = self._minimize(start, rest, ceiling, intercept)
+        if is_resolved(problem.unit_columns(support)[0]):
+            return fit
+        return fit._replace(least=min(fit.least, least_on_span(problem, support)))
 
 
 def make_fits(problem: Problem) -> Fits:

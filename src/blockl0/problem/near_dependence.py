@@ -16,17 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from blockl0.data.panels import cholesky, products, reflected_by
+from blockl0.data.panels import products, reflected_by
 from blockl0.errors import OutOfTime
 from blockl0.lazy import lazy
-from blockl0.problem.kinds import LEAST_SQUARES
+from blockl0.problem.newton import least_on_span
 from blockl0.problem.orthogonal import (
     DEPENDENT,
     EPSILON,
     OPERATIONS,
     ROUNDED,
+    TIE_TOLERANCE,
     UnitLengthColumns,
-    are_apart,
+    are_told_apart,
     distances,
     independent_positions,
     reflected,
@@ -40,8 +41,6 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 NONE = np.empty(0, dtype=np.int64)
-CLEAR = 1e-6
-"""Least distance of unit columns from others that their products, rounded, can tell."""
 MOST_ENTRIES = 50_000_000
 """Entries of X, or of the factor that stands for it, that are looked at."""
 MOST_SUPPORTS = 5000
@@ -63,13 +62,14 @@ FIRST = 16
 def left_out(problem: Problem, w: Floats, objective: float | None = None) -> tuple[int, ...] | None:
     """Return the columns of a dependence whose supports, left out, may be lower than w; or none.
 
-    None where the time of the surrounding blocks ends first. For plain problems with the squared
-    loss; all supports within the budget are covered where they are few. Of many, those around each
-    dependence of one column on others: what dependences may become by being added up is not
-    searched, nor are more than `MOST_ENTRIES` entries, nor more than `MOST_NEIGHBOURS` copies of a
-    column. O(mn·min(m, n)), a quarter of that where products tell columns apart.
+    None where the time of the surrounding blocks ends first. For plain problems; all supports
+    within the budget are covered where they are few. Of many, those around each dependence of one
+    column on others: what dependences may become by being added up is not searched, nor are more
+    than `MOST_ENTRIES` entries, nor more than `MOST_NEIGHBOURS` copies of a column.
+    O(mn·min(m, n)), a quarter of that where products tell columns apart; losses other than the
+    squared one need a fit for each support with a dependence.
     """
-    if problem.kind is not LEAST_SQUARES:
+    if not problem.is_plain:
         return ()
     try:
         with timed_by(Timer(np.inf)):
@@ -92,14 +92,17 @@ def _left_out(problem: Problem, w: Floats, objective: float | None) -> Ints:
     if search.are_apart:
         return NONE
     objective = problem.objective(w) if objective is None else objective
-    negligible = tolerance_at(problem, w, objective) + FEIGNED * problem.smooth_at_zero
+    negligible = FEIGNED * problem.smooth_at_zero
+    if problem.is_quadratic:
+        negligible += tolerance_at(problem, w, objective)
+    else:
+        negligible += TIE_TOLERANCE * abs(objective)
     return search.lowest(objective - negligible)
 
 
 def mark_apart(problem: Problem, H: Floats) -> None:
     """Remember that no column depends on others, if products H of unit columns tell."""
-    L = cholesky(np.array(H, order="F"))
-    if L is not None and L.size and are_apart(L.T, CLEAR):
+    if are_told_apart(H):
         problem.shared["apart"] = problem.ridge
 
 
@@ -190,9 +193,15 @@ class _Left:
         is_near = _near_directions(values, V)
         for i in np.flatnonzero(is_near.any(axis=1)):
             look()
-            value = self._value(U[i].T @ self.b, values[i]) + self.price * supports.shape[1]
+            value = self._least(supports[i], U[i], values[i]) + self.price * supports.shape[1]
             core = np.flatnonzero(np.abs(V[i][is_near[i]]).max(axis=0) > NO_SHARE)
             yield supports[i], value, core
+
+    def _least(self, support: Ints, U: Floats, values: Floats) -> float:
+        """Return a lower bound of the loss on a support, of which singular vectors are known."""
+        if self.problem.is_quadratic:
+            return self._value(U.T @ self.b, values)
+        return least_on_span(self.problem, self.live[support]) + self.paid
 
     def _value(self, along: Floats, values: Floats) -> float:
         """Return what the objective of a support is at least, as far as rounding lets it be known.
@@ -256,6 +265,8 @@ class _Left:
 
         The rest of a dependent column has the rounding error of all its shares.
         """
+        if not self.problem.is_quadratic:
+            return least_on_span(self.problem, self.live) + self.paid
         known = self._factor
         U, values, _ = np.linalg.svd(known.rest[:, :-1], full_matrices=False)
         values = values / (1.0 + np.linalg.norm(known.shares, axis=0).max(initial=0.0))
@@ -275,7 +286,7 @@ class _Left:
         """Return (bound, core) of the supports that contain a core, if these may be lower."""
         inside = np.union1d(core, self.kept)
         U, values, _ = np.linalg.svd(self.Z[:, inside], full_matrices=False)
-        here = self._value(U.T @ self.b, values) + self.price * inside.size
+        here = self._least(inside, U, values) + self.price * inside.size
         room = self.room - np.setdiff1d(inside, self.kept).size
         if room > 0 and here >= ceiling:
             # more columns can do no more than all of them

@@ -12,6 +12,7 @@ from blockl0.losses import Loss, majorizer_curvature
 from blockl0.problem.descent import (
     FAR,
     MAX_STEPS,
+    TOLERANCE,
     Descent,
     Local,
     SupportLoss,
@@ -20,6 +21,7 @@ from blockl0.problem.descent import (
     start_of,
     weighted_total,
 )
+from blockl0.problem.orthogonal import EPSILON, OPERATIONS, ROUNDED
 from blockl0.problem.problem import Problem
 from blockl0.problem.softmax_newton import SoftmaxPart, begin_mixed
 
@@ -42,14 +44,18 @@ STEADY = 1e-3
 class Fit(NamedTuple):
     """A fit on a support: its smooth value, intercept, and a lower bound.
 
-    `least` is `value` at a minimizer, and lower if the fit was given up. Several outputs have one
-    intercept each.
+    `least` bounds all points on the support. It is `value` at the minimizer of all columns, and
+    lower where the fit was given up, which is no minimum then, or dropped columns that nearly
+    depend on others, of which another choice may fit better. It may be too high where columns came
+    too close for their products (`is_close`). Several outputs have one intercept each.
     """
 
     w: Floats
     value: float
     intercept: Any
     least: float
+    is_minimum: bool = True
+    is_close: bool = False
 
 
 def minimize_on(
@@ -79,15 +85,44 @@ def minimize_on(
         if intercept is None:
             intercept = np.zeros(w.shape[1]) if many else problem.best_intercept(A[:, 1:] @ start)
         start = np.concatenate([np.reshape(intercept, (1, *w.shape[1:])), start])
-    kind: Any = SoftmaxPart if many else Restricted
-    part = kind(problem.loss, A, problem.y, problem.weights, ridge)
-    part.at_zero = problem.loss_at_zero
+    part = _part(problem, A, ridge)
     found = _descend(part, start_of(part, part.enter(start)), target, n_free)
     coefficients = part.leave(found.v)
     point = np.zeros_like(w)
     point[support] = coefficients[n_free:]
     free = coefficients[0] if n_free else np.zeros(w.shape[1:])
-    return Fit(point, found.value, free if many else float(free), found.least)
+    free = free if many else float(free)
+    is_minimum = found.least == found.value
+    return Fit(point, found.value, free, found.least, is_minimum, found.is_close)
+
+
+def least_on_span(problem: Problem, support: Ints) -> float:
+    """Return a lower bound of the smooth part on all columns of a support, however close.
+
+    A fit on an orthonormal basis of their span, without ridge. The basis is as uncertain as the
+    rounding of the columns makes it, which counts to first order. O(m|S|²) and a fit.
+    """
+    unit, _, scale = problem.unit_columns(support)
+    _, values, V = np.linalg.svd(unit, full_matrices=False)
+    is_real = values > ROUNDED / np.sqrt(support.size)
+    A, _ = problem.free_columns(support)
+    n_free = int(problem.has_intercept)
+    basis = A[:, n_free:] @ (V[is_real] / scale).T / values[is_real]
+    A = np.asfortranarray(np.hstack([A[:, :n_free], basis]))
+    part = _part(problem, A, np.zeros(A.shape[1]))
+    found = _descend(part, part.at(np.zeros(part.shape)), np.inf, n_free)
+    sizes = np.abs(part.leave(found.v))[n_free:].reshape(len(basis.T), -1).sum(axis=1)
+    slopes = (np.sqrt(problem.weights) * part.at(found.v).dual.T).T
+    doubt = float(np.linalg.norm(slopes) * (sizes @ (OPERATIONS * EPSILON / values[is_real])))
+    return found.least - TOLERANCE * abs(found.least) - 2.0 * doubt
+
+
+def _part(problem: Problem, A: Floats, ridge: Floats) -> Any:
+    """Return the smooth part on some columns, the intercept first."""
+    kind: Any = SoftmaxPart if problem.n_outputs > 1 else Restricted
+    part = kind(problem.loss, A, problem.y, problem.weights, ridge)
+    part.at_zero = problem.loss_at_zero
+    return part
 
 
 def _descend(part: SupportLoss, start: Any, target: float, n_free: int) -> Descent:
@@ -166,6 +201,7 @@ class Bent(Local):
             return sizes + np.abs(part.ridge * self.v)
 
         def rooted() -> Floats:
+            self.is_close = True
             rows = part.A * np.sqrt(bends)[:, None]
             return np.vstack([rows, np.diag(np.sqrt(part.ridge))])
 

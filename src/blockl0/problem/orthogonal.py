@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack, qr, solve_triangular
 
 from blockl0.data.panels import (
+    cholesky,
     inverse_squares,
     orthogonal_factors,
     reflected_by,
@@ -37,6 +38,8 @@ ROUNDED = 1e-13
 WRITTEN = 1e-4
 """Distance of a target of length 1 from the span of columns that add up to it, as far as the
 rounding of values that somebody has written down explains it."""
+CLEAR = 1e-6
+"""Least distance of unit columns from others that their products, rounded, can tell."""
 FEW_COLUMNS = 32
 """Largest factor for which the mask of the upper triangle is cached."""
 OPERATIONS = 8.0
@@ -72,6 +75,12 @@ def are_apart(R: Floats, least: float) -> bool:
         if info == 0 and least * math.sqrt(np.vdot(inverse, inverse)) < 1.0:
             return True
     return float(distances(R).min()) > least
+
+
+def are_told_apart(H: Floats) -> bool:
+    """Return whether products H (k, k) of unit columns tell that none depends on others. O(k³)."""
+    L = cholesky(np.array(H, order="F"))
+    return L is not None and (L.size == 0 or are_apart(L.T, CLEAR))
 
 
 def reflected(A: Floats) -> tuple[Floats, Floats, Floats]:
@@ -144,6 +153,41 @@ def independent_positions(A: Floats, n_first: int = 0) -> Ints:
     while chosen.size > n_first and smallest_distance(A[:, chosen]) <= DEPENDENT:
         chosen = chosen[:-1]
     return np.sort(chosen)
+
+
+def kept_first(problem: Problem, support: Ints) -> tuple[Ints, int]:
+    """Order a support so that no fit drops its first columns; return it and their number.
+
+    Those are the kept columns; of a kept group, which may depend on each other, none.
+    """
+    is_kept = problem.is_kept(support)
+    if not is_kept.any():
+        return support, 0
+    n_kept = int(np.count_nonzero(is_kept)) if problem.units is COLUMNS else 0
+    return np.concatenate([support[is_kept], support[~is_kept]]), n_kept
+
+
+def independent_columns(problem: Problem, support: Ints) -> Ints:
+    """Select columns of a support that do not depend on each other, ascending, kept ones first.
+
+    These are the columns that every fit uses. Nearly always all of them, which a ridge or their
+    products tell at half the cost of a Newton step: O(m|S|²/2 + |S|³).
+    """
+    if support.size == 0 or problem.ridge >= problem.shared.get("apart", np.inf):
+        return support
+    H = problem.design.gram(support, problem.sample_weight)
+    squares = H.diagonal()
+    if problem.ridge > DEPENDENT**2 * squares.max(initial=0.0):
+        return support
+    lengths = np.sqrt(squares + problem.ridge)
+    if lengths.all():
+        H = H + np.diag(np.full(support.size, problem.ridge)) if problem.ridge else H
+        if are_told_apart(H / lengths / lengths[:, None]):
+            if support.size == problem.n_features:
+                problem.shared["apart"] = problem.ridge
+            return support
+    ordered, n_kept = kept_first(problem, support)
+    return np.sort(ordered[independent_positions(problem.unit_columns(ordered)[0], n_kept)])
 
 
 def is_resolved(A: Floats) -> bool:

@@ -160,6 +160,7 @@ class Mixed(Local):
             return (sizes + np.abs(ridge * self.v)).ravel()
 
         def rooted() -> Floats:
+            self.is_close = True
             rows = [
                 np.einsum("ij,k->ijk", A * np.sqrt(part.weights * bends)[:, None], contrast)
                 for bends, contrast in class_pairs(self.P)
