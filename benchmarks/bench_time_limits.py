@@ -31,7 +31,20 @@ from blockl0.problem.moments import problem_of
 from blockl0.solve import solve_problem
 
 SHAPES = ((6000, 1500), (20000, 500), (500, 20000), (3000, 3000))
-BUDGETS = ("pgm", "apgm", "qpm", "ssp", "romp", "omp", "cosamp", "cvx-l1", "forward")
+BUDGETS = (
+    "pgm",
+    "apgm",
+    "qpm",
+    "ssp",
+    "romp",
+    "omp",
+    "gp",
+    "cosamp",
+    "grahtp",
+    "sparse-simplex",
+    "cvx-l1",
+    "forward",
+)
 PRICES = ("pgm-l0", "apgm-l0", "pgm-l1", "pgm-lp")
 LOSSES = ("huber", "logistic", "squared_hinge", "poisson", "gamma", "tweedie", "softmax")
 

@@ -97,8 +97,8 @@ def solve(
         optimum (default: to rounding), ``node_limit``, ``work_limit`` (1e9 multiplications, about a
         second each, but counted: the same end on any machine), and ``proof="file.npz"`` for a
         proof that `blockl0.verify` checks. For comparison, see `blockl0.baselines`: with a budget
-        "pgm" (iterative hard thresholding), "apgm", "qpm", "ssp", "romp", "omp", "cosamp",
-        "cvx-l1", "forward"; with a price "pgm-l0", "apgm-l0",
+        "pgm" (iterative hard thresholding), "apgm", "qpm", "ssp", "romp", "omp", "gp", "cosamp",
+        "grahtp", "sparse-simplex", "cvx-l1", "forward"; with a price "pgm-l0", "apgm-l0",
         "pgm-l1", "pgm-lp".
     keep : array-like, optional
         Columns that always stay, with their groups; they count towards the budget and the price,

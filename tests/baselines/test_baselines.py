@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from itertools import combinations
 
@@ -46,7 +47,7 @@ BUDGET, PRICE = tuple(BUDGET_BASELINES), tuple(PRICE_BASELINES)
 ALL = BUDGET + PRICE
 ANY_LOSS = ("pgm", "apgm", *PRICE)
 GREEDY = ("omp", "forward", "ssp", "romp", "cosamp")
-FROM_ZERO = ("omp", "forward", "romp")
+FROM_ZERO = ("omp", "gp", "forward", "romp")
 LOSSES = losses_for("pgm")
 TIGHT = {"tol": 0.0, "max_iter": 50_000}
 
@@ -100,7 +101,7 @@ def surrogate(method, X, y, w, alpha):
 
 def test_every_name_of_the_design_is_registered():
     names = "pgm apgm qpm ssp romp omp cosamp cvx-l1 forward pgm-l0 apgm-l0 pgm-l1 pgm-lp"
-    assert set(ALL) == set(names.split())
+    assert set(ALL) == {*names.split(), "gp", "grahtp", "sparse-simplex"}
     assert set(ALL) <= set(METHODS)
     for name in METHODS:
         assert f'"{name}"' in blockl0.solve.__doc__
@@ -258,7 +259,9 @@ def test_init_is_the_start_and_is_left_alone(method):
     assert result.objective <= problem.objective(init)
 
 
-@pytest.mark.parametrize("method", ["pgm", "apgm", "qpm", "cvx-l1", *PRICE])
+@pytest.mark.parametrize(
+    "method", ["pgm", "apgm", "qpm", "cvx-l1", "grahtp", "sparse-simplex", *PRICE]
+)
 def test_the_default_start_is_that_of_the_paper(method):
     X, y = make(seed=9)
     _, points = trajectory(X, y, method, random_state=5)
@@ -345,7 +348,9 @@ def test_a_long_inner_loop_watches_the_clock(method):
     assert result.status is Status.TIME_LIMIT and result.seconds >= 0.1
 
 
-@pytest.mark.parametrize("method", ["pgm", "apgm", "qpm", "ssp", "cosamp", *PRICE])
+@pytest.mark.parametrize(
+    "method", ["pgm", "apgm", "qpm", "ssp", "cosamp", "grahtp", "sparse-simplex", *PRICE]
+)
 def test_max_iter(method):
     X, y = make(30, 60, 16)
     result = solve(X, y, method, max_iter=1, **form(method, 20, 0.01))
@@ -1092,3 +1097,87 @@ def test_forward_selection_of_two_is_never_worse_than_the_best_pair_with_the_bes
     pairs = [pair for pair in combinations(range(12), 2) if first in pair]
     best = min(oracles.smooth(Q, p, oracles.fit_on(Q, p, pair)) for pair in pairs)
     assert solve(X, y, "forward", n_nonzero_coefs=2).objective == pytest.approx(best + constant)
+
+
+# -- coordinate-wise optima, gradient pursuits, and methods as they were published -----------------
+
+
+def best_coordinate_move(X, y, w, budget):
+    """The lowest objective after one step of a coordinate or one exchange, by brute force."""
+    best, support = np.inf, np.flatnonzero(w)
+    room = support.size < budget
+    outs = [None, *support]
+    for out, into in itertools.product(outs, range(w.size)):
+        if (out is None and w[into] == 0.0 and not room) or (out is not None and w[into] != 0.0):
+            continue
+        z = w.copy()
+        if out is not None:
+            z[out] = 0.0
+        residual = y - X @ z + X[:, into] * z[into]
+        z[into] = X[:, into] @ residual / (X[:, into] @ X[:, into])
+        best = min(best, 0.5 * np.sum((y - X @ z) ** 2))
+    return best
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("budget", [1, 3, 5])
+def test_the_sparse_simplex_method_ends_at_a_coordinate_wise_optimum(seed, budget):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((15, 8)) + 0.7 * rng.standard_normal((15, 1))
+    y = rng.standard_normal(15)
+    result = solve(X, y, "sparse-simplex", n_nonzero_coefs=budget, random_state=seed)
+    assert result.status is Status.CONVERGED
+    assert best_coordinate_move(X, y, result.coef, budget) >= result.objective * (1.0 - 1e-6)
+    # block-1 stationary: and so is every block-2 stationary point, the paper's hierarchy
+    assert blockl0.certify(
+        X, y, result.coef, n_nonzero_coefs=budget, level=1, outside="fixed"
+    ).holds
+
+
+def test_the_partial_method_looks_at_fewer_exchanges():
+    rng = np.random.default_rng(0)
+    gaps = []
+    for seed in range(30):
+        X, y = rng.standard_normal((20, 12)), rng.standard_normal(20)
+        ends = [
+            solve(X, y, "sparse-simplex", n_nonzero_coefs=4, random_state=seed, partial=partial)
+            for partial in (False, True)
+        ]
+        gaps.append(ends[1].objective - ends[0].objective)
+    assert np.mean(gaps) > 0.0
+
+
+def test_gradient_thresholding_ends_at_its_own_support(rng):
+    X = rng.standard_normal((30, 10))
+    y = X[:, :3] @ [3.0, -2.0, 1.0] + 0.1 * rng.standard_normal(30)
+    result = solve(X, y, "grahtp", n_nonzero_coefs=3, random_state=0)
+    assert set(result.support) == {0, 1, 2}
+    lipschitz = np.linalg.eigvalsh(X.T @ X)[-1]
+    step = np.abs(result.coef + X.T @ (y - X @ result.coef) / lipschitz)
+    assert set(np.argsort(-step)[:3]) == {0, 1, 2}
+
+
+def test_gradient_pursuit_steps_to_the_best_point_along_the_gradient(rng):
+    X, y = rng.standard_normal((20, 6)), rng.standard_normal(20)
+    path = []
+    solve(X, y, "gp", n_nonzero_coefs=2, callback=lambda state: path.append(state.objective))
+    first = np.argmax(np.abs(X.T @ y) / np.linalg.norm(X, axis=0))
+    fitted = X[:, first] @ y / (X[:, first] @ X[:, first])
+    assert path[1] == pytest.approx(0.5 * np.sum((y - X[:, first] * fitted) ** 2))
+    assert len(path) == 4 and path[-1] <= path[-2]
+
+
+@pytest.mark.parametrize("method", ["cosamp", "ssp", "romp", "qpm"])
+def test_the_literal_method_is_never_better_than_its_best_point_fitted(method):
+    rng = np.random.default_rng(1)
+    ratios = []
+    for seed in range(20):
+        X = rng.standard_normal((25, 40)) + 0.5 * rng.standard_normal((25, 1))
+        y = X[:, :8] @ rng.standard_normal(8) + rng.standard_normal(25)
+        ends = [
+            solve(X, y, method, n_nonzero_coefs=6, random_state=seed, literal=literal)
+            for literal in (False, True)
+        ]
+        assert ends[1].n_nonzero <= 6
+        ratios.append(ends[1].objective / ends[0].objective)
+    assert min(ratios) >= 1.0 - 1e-9 and np.mean(ratios) > 1.005

@@ -98,6 +98,9 @@ def iterate(
 class BestSoFar:
     """The best fit among the supports that a method has visited; never gets worse.
 
+    Unless the method is taken literally, as it was published: then its point is the last one, and
+    not fitted again, so that the objective may rise.
+
     Attributes
     ----------
     w : ndarray (n,)
@@ -106,8 +109,8 @@ class BestSoFar:
     iteration : int
     """
 
-    def __init__(self, problem: Problem, w: Floats) -> None:
-        self.problem = problem
+    def __init__(self, problem: Problem, w: Floats, literal: bool = False) -> None:
+        self.problem, self.literal = problem, literal
         self.iteration = 0
         self._take(w, problem.objective(w))
 
@@ -117,12 +120,12 @@ class BestSoFar:
         return self.objective
 
     def offer(self, w: Floats) -> bool:
-        """Replace the point by w if that is better."""
+        """Replace the point by w if that is better, or anyway; return whether it is better."""
         objective = self.problem.objective(w)
-        if not objective < self.objective:
-            return False
-        self._take(w, objective)
-        return True
+        is_better = objective < self.objective
+        if is_better or self.literal:
+            self._take(w, objective)
+        return is_better
 
     def _take(self, w: Floats, objective: float) -> None:
         self.w, self.objective, self.n_nonzero = w, objective, int(np.count_nonzero(w))

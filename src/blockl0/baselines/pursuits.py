@@ -1,4 +1,4 @@
-"""Pursuits that exchange whole sets of columns: "cosamp", "ssp" and "romp"."""
+"""Pursuits that exchange whole sets of columns: "cosamp", "ssp", "romp" and "grahtp"."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from blockl0.baselines.common import (
     iterate,
     largest,
     largest_and_kept,
+    lipschitz_estimate,
 )
+from blockl0.dec.decomposition import starting_point
 from blockl0.methods import method
 from blockl0.problem.problem import Problem
 from blockl0.result import Result
@@ -32,8 +34,8 @@ class Pursuit(BestSoFar):
     three methods assume, or with ``normalize=False`` of the columns as they are.
     """
 
-    def __init__(self, problem: Problem, w: Floats, normalize: bool) -> None:
-        super().__init__(problem, w)
+    def __init__(self, problem: Problem, w: Floats, normalize: bool, literal: bool) -> None:
+        super().__init__(problem, w, literal)
         self.scale = column_lengths(problem) if normalize else np.ones(problem.n_features)
 
     def correlation(self, w: Floats) -> Floats:
@@ -49,6 +51,11 @@ class Pursuit(BestSoFar):
         """Return the fit on a support."""
         return fit_support(self.problem, support)
 
+    def offer_on(self, support: Ints, fitted: Floats) -> bool:
+        """Offer the fit on a support, or literally what is left there of a larger one."""
+        kept = np.isin(np.arange(fitted.size), support)
+        return self.offer(np.where(kept, fitted, 0.0) if self.literal else self.refit(support))
+
 
 # -- compressive sampling matching pursuit ---------------------------------------------------------
 
@@ -56,9 +63,11 @@ class Pursuit(BestSoFar):
 class CoSaMP(Pursuit):
     """The running approximation, and the best fit on one of its supports."""
 
-    def __init__(self, problem: Problem, init: Floats | None, normalize: bool) -> None:
+    def __init__(
+        self, problem: Problem, init: Floats | None, normalize: bool, literal: bool
+    ) -> None:
         zero = np.zeros(problem.n_features)
-        super().__init__(problem, zero, normalize)
+        super().__init__(problem, zero, normalize, literal)
         self.approximation = zero
         if init is not None:
             self.approximation = init
@@ -74,7 +83,7 @@ class CoSaMP(Pursuit):
         support = self.pruned(fitted)
         self.approximation = np.zeros_like(fitted)
         self.approximation[support] = fitted[support]
-        self.offer(self.refit(support))
+        self.offer_on(support, fitted)
         return not np.array_equal(self.approximation, before)
 
 
@@ -86,6 +95,7 @@ def solve_cosamp(
     init: Floats | None = None,
     rng: np.random.Generator,
     normalize: bool = True,
+    literal: bool = False,
     tol: float = 1e-5,
     window: int = 50,
     max_iter: int = 100,
@@ -109,11 +119,15 @@ def solve_cosamp(
         Not used: the method is deterministic.
     normalize : bool
         Whether columns are compared as if they had length one.
+    literal : bool
+        Whether to return the last point as the method was published, without keeping the best one
+        and without fitting it on its support. The objective may then rise.
     tol, window, max_iter : float, int, int
         As in `solve_pgm`, judged by the best objective so far.
     """
     patience = Patience(tol, window)
-    method = CoSaMP(problem, init, check_flag("normalize", normalize))
+    literal = check_flag("literal", literal)
+    method = CoSaMP(problem, init, check_flag("normalize", normalize), literal)
     return iterate(method, run, max_iter, patience)
 
 
@@ -123,8 +137,10 @@ def solve_cosamp(
 class SubspacePursuit(Pursuit):
     """The fit on a support of `budget` columns, exchanged as a whole while that helps."""
 
-    def __init__(self, problem: Problem, init: Floats | None, normalize: bool) -> None:
-        super().__init__(problem, np.zeros(problem.n_features), normalize)
+    def __init__(
+        self, problem: Problem, init: Floats | None, normalize: bool, literal: bool
+    ) -> None:
+        super().__init__(problem, np.zeros(problem.n_features), normalize, literal)
         budget, keep = problem.sparsity.budget, problem.keep
         if init is None:
             first = largest_and_kept(self.correlation(self.w), budget, keep)
@@ -147,11 +163,13 @@ def solve_ssp(
     init: Floats | None = None,
     rng: np.random.Generator,
     normalize: bool = True,
+    literal: bool = False,
     max_iter: int = 100,
 ) -> Result:
     """Repeat: join the s columns most correlated with the residual, fit, keep the s largest.
 
-    Stops at the first exchange that does not lower the objective, which therefore always falls.
+    Stops at the first exchange that does not lower the objective, which therefore always falls;
+    taken literally, that exchange is made.
     W. Dai and O. Milenkovic, "Subspace pursuit for compressive sensing signal reconstruction", IEEE
     Transactions on Information Theory 55 (2009). One pass over X and fits on 2s columns each time.
 
@@ -166,11 +184,13 @@ def solve_ssp(
         Not used: the method is deterministic.
     normalize : bool
         Whether columns are compared as if they had length one.
+    literal : bool
+        Whether to return the last, worse point, as the published program does.
     max_iter : int
     """
-    return iterate(
-        SubspacePursuit(problem, init, check_flag("normalize", normalize)), run, max_iter
-    )
+    literal = check_flag("literal", literal)
+    method = SubspacePursuit(problem, init, check_flag("normalize", normalize), literal)
+    return iterate(method, run, max_iter)
 
 
 # -- regularized orthogonal matching pursuit -------------------------------------------------------
@@ -194,8 +214,8 @@ def comparable_group(scores: Floats) -> Ints:
 class RegularizedPursuit(Pursuit):
     """The fit on a set of up to 3s columns, and the best one on s of them."""
 
-    def __init__(self, problem: Problem, normalize: bool) -> None:
-        super().__init__(problem, np.zeros(problem.n_features), normalize)
+    def __init__(self, problem: Problem, normalize: bool, literal: bool) -> None:
+        super().__init__(problem, np.zeros(problem.n_features), normalize, literal)
         self.joined: Ints = problem.keep
         self.fitted = self.refit(self.joined)
         self.offer(self.fitted)
@@ -213,7 +233,7 @@ class RegularizedPursuit(Pursuit):
         group = candidates[comparable_group(scores[candidates])]
         self.joined = np.union1d(self.joined, group)
         self.fitted = self.refit(self.joined)
-        self.offer(self.refit(self.pruned(self.fitted)))
+        self.offer_on(self.pruned(self.fitted), self.fitted)
         return self.joined.size < 2 * budget
 
 
@@ -225,6 +245,7 @@ def solve_romp(
     init: Floats | None = None,
     rng: np.random.Generator,
     normalize: bool = True,
+    literal: bool = False,
 ) -> Result:
     """Repeat: add a comparable group of the s columns most correlated with the residual.
 
@@ -245,5 +266,57 @@ def solve_romp(
         Not used: the method is deterministic.
     normalize : bool
         Whether columns are compared as if they had length one.
+    literal : bool
+        Whether to return the last point as the method was published, without keeping the best one
+        and without fitting the s coefficients that are kept. The objective may then rise.
     """
-    return iterate(RegularizedPursuit(problem, check_flag("normalize", normalize)), run)
+    literal = check_flag("literal", literal)
+    return iterate(RegularizedPursuit(problem, check_flag("normalize", normalize), literal), run)
+
+
+# -- gradient hard thresholding pursuit ------------------------------------------------------------
+
+
+class GradientThresholdingPursuit(BestSoFar):
+    """The fit on the s largest entries of a gradient step, while that helps."""
+
+    def __init__(self, problem: Problem, start: Floats, lipschitz: float) -> None:
+        super().__init__(problem, start)
+        self.lipschitz = lipschitz
+
+    def advance(self) -> bool:
+        """Step along the gradient, keep the s largest entries, fit; return False if no better."""
+        problem = self.problem
+        step = np.abs(self.w - problem.gradient(self.w) / self.lipschitz)
+        support = largest_and_kept(step, problem.sparsity.budget, problem.keep)
+        return self.offer(fit_support(problem, support))
+
+
+@method("grahtp", losses="quadratic", forms=("budget",))
+def solve_grahtp(
+    problem: Problem,
+    run: Run,
+    *,
+    init: Floats | None = None,
+    rng: np.random.Generator,
+    max_iter: int = 1000,
+) -> Result:
+    """Repeat: fit the s largest entries of w − ∇f(w)/L.
+
+    X.-T. Yuan, P. Li and T. Zhang, "Gradient hard thresholding pursuit", Journal of Machine
+    Learning Research 18 (2018). Ends at the first support that is no better. Two passes over X and
+    a fit on s columns each time.
+
+    Parameters
+    ----------
+    problem : Problem
+        A budget; squared loss.
+    run : Run
+    init : ndarray (n,), optional
+        Feasible start; by default 1e-7·randn, projected.
+    rng : Generator
+    max_iter : int
+    """
+    start = starting_point(problem, init, rng)
+    lipschitz = lipschitz_estimate(problem, rng)
+    return iterate(GradientThresholdingPursuit(problem, start, lipschitz), run, max_iter)

@@ -17,7 +17,7 @@ from blockl0.methods import method
 from blockl0.problem.problem import Problem
 from blockl0.result import Result
 from blockl0.run import Run
-from blockl0.validate import check_positive
+from blockl0.validate import check_flag, check_positive
 
 Floats = NDArray[np.float64]
 
@@ -35,9 +35,16 @@ class PenaltyDecomposition(BestSoFar):
     """x, unconstrained, and z on a budget, drawn together by ½rho·‖x − z‖²."""
 
     def __init__(
-        self, problem: Problem, start: Floats, lipschitz: float, *, penalty: float, growth: float
+        self,
+        problem: Problem,
+        start: Floats,
+        lipschitz: float,
+        *,
+        penalty: float,
+        growth: float,
+        literal: bool = False,
     ) -> None:
-        super().__init__(problem, start)
+        super().__init__(problem, start, literal)
         self.x = self.z = start
         self.lipschitz = lipschitz
         self.rho = penalty * lipschitz
@@ -50,7 +57,9 @@ class PenaltyDecomposition(BestSoFar):
         z = np.zeros_like(self.x)
         stay = largest_and_kept(np.abs(self.x), self.problem.sparsity.budget, self.problem.keep)
         z[stay] = self.x[stay]
-        if self.iteration == 0 or not np.array_equal(stay, np.flatnonzero(self.z)):
+        if self.literal:
+            self.offer(z)
+        elif self.iteration == 0 or not np.array_equal(stay, np.flatnonzero(self.z)):
             self.offer(fit_support(self.problem, stay))
         self.z = z
         gap = self.x - z
@@ -89,6 +98,7 @@ def solve_qpm(
     rng: np.random.Generator,
     penalty: float = 1e-3,
     growth: float = 10**0.5,
+    literal: bool = False,
     max_iter: int = 1000,
 ) -> Result:
     """Alternate on f(x) + ½rho·‖x − z‖², z on the budget, while rho grows until x and z meet.
@@ -110,6 +120,8 @@ def solve_qpm(
         The first rho, as a share of the Lipschitz constant L of the gradient.
     growth : float
         Factor of rho, applied whenever alternating has settled; ends at 1000·L.
+    literal : bool
+        Whether to return the last z as the method was published, not fitted on its support.
     max_iter : int
     """
     penalty = check_positive("penalty", penalty)
@@ -118,5 +130,8 @@ def solve_qpm(
         raise ValueError(f"`growth` must be greater than 1, got {growth:g}.")
     start = starting_point(problem, init, rng)
     lipschitz = lipschitz_estimate(problem, rng)
-    method = PenaltyDecomposition(problem, start, lipschitz, penalty=penalty, growth=growth)
+    method = PenaltyDecomposition(
+        problem, start, lipschitz, penalty=penalty, growth=growth,
+        literal=check_flag("literal", literal),
+    )  # fmt: skip
     return iterate(method, run, max_iter)
