@@ -20,8 +20,8 @@ from blockl0.errors import ModelFileError
 from blockl0.files import check_exists, read_document
 
 METHODS = (
-    "refit", "exact", "dec", "forward", "omp", "cosamp", "ssp", "romp", "pgm", "apgm", "qpm",
-    "cvx-l1",
+    "refit", "exact", "dec", "forward", "omp", "cosamp", "ssp", "romp", "gp", "grahtp",
+    "sparse-simplex", "pgm", "apgm", "qpm", "cvx-l1",
 )  # fmt: skip
 """The methods with a budget, as in `blockl0.solve.METHODS`, which is slow to import."""
 EXPERIMENTS = ("table1", "table2", "table3", "figure1", "figure2", "differences")
