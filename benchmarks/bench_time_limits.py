@@ -26,8 +26,8 @@ import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
 from blockl0.certify.certify import certify_problem
-from blockl0.compile_time import _spent, compile_seconds
-from blockl0.problem.moments import problem_of
+from blockl0.problem.problem import problem_of
+from blockl0.run import _spent, compile_seconds
 from blockl0.solve import solve_problem
 
 SHAPES = ((6000, 1500), (20000, 500), (500, 20000), (3000, 3000))

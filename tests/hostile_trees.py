@@ -18,11 +18,11 @@ import scipy.sparse as sp
 import hostile
 from blockl0.exact import handover, products, prover
 from blockl0.exact.tree import MOST_UNRESOLVED, TIE_TOLERANCE, ProofTree
-from blockl0.incumbent import Incumbent
 from blockl0.problem import preprocess
 from blockl0.problem.fits import make_fits
 from blockl0.problem.orthogonal import rounding_of
 from blockl0.problem.problem import Problem, as_problem
+from blockl0.run import Incumbent
 from hostile_minima import LOSSES, minima_of
 from targets import is_positive, takes_labels
 

@@ -22,7 +22,7 @@ from blockl0.exact import search as exact_search
 from blockl0.exact.search import ExactSearch
 from blockl0.moves import block_moves as moves
 from blockl0.moves.hidden_moves import find_hidden_move
-from blockl0.problem import reduction
+from blockl0.problem import factors
 from blockl0.problem.fits import least_squares_on
 from blockl0.problem.orthogonal import (
     DEPENDENT,
@@ -116,8 +116,8 @@ def test_claims_are_true(batch):
 
 def test_claims_are_true_of_factors(monkeypatch):
     """Reduced as tall data are, whatever their number of rows."""
-    monkeypatch.setattr(reduction, "LEAST_ROWS", 2)
-    monkeypatch.setattr(reduction, "TALL", 1.0)
+    monkeypatch.setattr(factors, "LEAST_ROWS", 2)
+    monkeypatch.setattr(factors, "TALL", 1.0)
     wrong = []
     for seed in range(2 * BATCH):
         wrong += hostile_checks.check_problem(seed)

@@ -20,8 +20,6 @@ FLOORS = (
     (
         "_version",
         "blas",
-        "compile_time",
-        "compiling",
         "errors",
         "files",
         "lazy",
@@ -31,7 +29,7 @@ FLOORS = (
         "verify",
     ),
     ("result", "validate"),
-    ("incumbent", "kernels", "losses", "ridge", "run", "theory"),
+    ("compiling", "kernels", "losses", "run", "theory"),
     ("data",),
     ("problem",),
     ("methods",),

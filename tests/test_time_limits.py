@@ -15,10 +15,9 @@ from blockl0.errors import OutOfTime
 from blockl0.exact import products, watch
 from blockl0.exact.bounds import Node
 from blockl0.exact.watch import Watch
-from blockl0.incumbent import Incumbent
 from blockl0.problem.preprocess import apply
 from blockl0.problem.problem import as_problem
-from blockl0.run import timed_by
+from blockl0.run import Incumbent, timed_by
 from blockl0.search.local_search import LocalSearch
 from blockl0.search.quadratic_search import QuadraticSearch
 

@@ -306,8 +306,7 @@ def _search_columns(H: Floats, c: Floats, price: float, budget: int) -> BlockSol
     from blockl0.data.design import Dense
     from blockl0.exact.search import ExactSearch
     from blockl0.losses import LOSSES
-    from blockl0.problem.problem import Problem
-    from blockl0.problem.sparsity import Sparsity
+    from blockl0.problem.problem import Problem, Sparsity
 
     scale = np.sqrt(np.where(np.diag(H) > 0.0, np.diag(H), 1.0))
     eigenvalues, V = np.linalg.eigh(H / scale[:, None] / scale)

@@ -13,7 +13,7 @@ from numba import njit
 from numba.core import types
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
-from blockl0.compile_time import counted
+from blockl0.run import counted
 
 logger = logging.getLogger("blockl0")
 

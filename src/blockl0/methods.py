@@ -46,7 +46,7 @@ class Method:
         Whether it takes a starting point.
     reduces : bool
         Whether tall data may be replaced by their triangular factor; see
-        `blockl0.problem.reduction`. The result is still for all rows.
+        `blockl0.problem.factors`. The result is still for all rows.
     units : tuple of type
         What a budget may count; see `blockl0.units`.
     bounds, costs, responses : bool

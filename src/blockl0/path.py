@@ -13,12 +13,10 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from blockl0.blas import one_blas_thread
-from blockl0.incumbent import Incumbent
-from blockl0.problem.moments import problem_of
-from blockl0.problem.reduction import reduced
-from blockl0.problem.sparsity import Sparsity
+from blockl0.problem.factors import reduced
+from blockl0.problem.problem import Sparsity, problem_of
 from blockl0.result import Result, Status
-from blockl0.run import Callback, Run, timed_by
+from blockl0.run import Callback, Incumbent, Run, timed_by
 from blockl0.search.frontier import Frontier
 from blockl0.search.local_search import FEW_ABOVE
 from blockl0.search.search import finish, improve, make_search, refit_options

@@ -1,23 +1,26 @@
-"""The environment of a running method: clock, callback, history and result."""
+"""The environment of a running method: clocks, callback, best point, history and result."""
 
 from __future__ import annotations
 
+import gc
 import logging
+import threading
 import time
 from collections.abc import Callable
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.compile_time import compile_seconds
 from blockl0.errors import OutOfTime
 from blockl0.result import History, Result, Status, relative_gap
 from blockl0.units import COLUMNS
 from blockl0.validate import check_callback, check_time_limit, check_verbose
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 logger = logging.getLogger("blockl0")
 
 
@@ -349,3 +352,102 @@ def begin(
         options,
         check_verbose(verbose),
     )
+
+
+# -- the best point --------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class Incumbent:
+    """The best point so far, in the form that `Run.record` expects.
+
+    A search stores what it learns about a point here, so that it need not recognize points later.
+
+    Attributes
+    ----------
+    w : ndarray (n,), or (n, C) for C predictors per sample
+    objective : float
+    n_nonzero : int
+    iteration : int
+    prices : ndarray (n,) or None
+        For every column the change of the objective by the best addition or swap that brings it in,
+        if computed.
+    doubtful : ndarray of int64 or None
+        The columns whose entry changes are only rounding.
+    is_settled : bool
+        Whether it is known that no addition, removal or swap improves.
+    is_proven : bool
+        Whether it is known that nothing improves.
+    """
+
+    w: Floats
+    objective: float
+    n_nonzero: int
+    iteration: int = 0
+    prices: Floats | None = None
+    doubtful: Ints | None = None
+    is_settled: bool = False
+    is_proven: bool = False
+
+    @classmethod
+    def at(cls, problem: Any, w: Floats, iteration: int = 0) -> Incumbent:
+        """Make an incumbent, with its objective computed from the data."""
+        return cls(w, problem.objective(w), problem.units.count(w), iteration)
+
+    @property
+    def support(self) -> Ints:
+        """The columns with a nonzero coefficient."""
+        return COLUMNS.support(self.w)
+
+
+@dataclass
+class Tally:
+    """Full passes over X so far (a pool of all columns is one), and the largest drift."""
+
+    n_passes: int = 0
+    drift: float = 0.0
+
+    def take(self, other: Tally) -> None:
+        """Add the counts of another tally, and reset it."""
+        self.n_passes, other.n_passes = self.n_passes + other.n_passes, 0
+        self.drift = max(self.drift, other.drift)
+
+
+# -- time of the compiler, which no search is charged for ------------------------------------------
+
+
+class _Spent(threading.local):
+    """Time of this thread: a compiler runs in the thread that calls the function."""
+
+    seconds = 0.0
+    is_running = False
+
+
+_spent = _Spent()
+
+
+def compile_seconds() -> float:
+    """Return the seconds that this thread spent compiling functions or loading them from disk."""
+    return _spent.seconds
+
+
+def counted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a function to add up its time, once for nested calls."""
+
+    def call(*args: Any, **keywords: Any) -> Any:
+        if _spent.is_running:
+            return function(*args, **keywords)
+        _spent.is_running, started = True, time.perf_counter()
+        # a compiler makes millions of objects that live until it ends: searching them for cycles
+        # over and over takes a tenth of its time
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            return function(*args, **keywords)
+        finally:
+            if collects:
+                gc.enable()
+            _spent.is_running = False
+            _spent.seconds += time.perf_counter() - started
+
+    return call

@@ -15,10 +15,9 @@ from blockl0 import baselines, dec, exact, search  # noqa: F401
 from blockl0.blas import one_blas_thread
 from blockl0.lazy import late_generator
 from blockl0.methods import METHODS
-from blockl0.problem.moments import problem_of
+from blockl0.problem.factors import reduced
 from blockl0.problem.near_dependence import left_out
-from blockl0.problem.problem import Problem
-from blockl0.problem.reduction import reduced
+from blockl0.problem.problem import Problem, problem_of
 from blockl0.result import Result, Status, left_out_note
 from blockl0.run import Callback, Run, begin, logger, timed_by
 from blockl0.search.checkpoint import Checkpoint

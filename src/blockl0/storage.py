@@ -14,9 +14,8 @@ from __future__ import annotations
 
 from blockl0.data.array_files import by_columns
 from blockl0.data.bed_files import open_bed
-from blockl0.data.block import ArrayBlock, Block, View
+from blockl0.data.block import ArrayBlock, Block, ColumnSummary, View
 from blockl0.data.source import ArraySource, Engine, InOrder, ReadAhead, Source, opened
-from blockl0.data.summary import ColumnSummary
 
 __all__ = [
     "ArrayBlock",

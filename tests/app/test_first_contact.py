@@ -72,7 +72,7 @@ def test_a_file_of_a_similar_name_is_suggested(tmp_path):
 def test_the_time_of_the_compiler_is_not_that_of_a_search():
     code = (
         "import time, numpy as np, blockl0\n"
-        "from blockl0.compile_time import compile_seconds\n"
+        "from blockl0.run import compile_seconds\n"
         "X = np.random.default_rng(0).standard_normal((60, 12))\n"
         "start = time.perf_counter()\n"
         "r = blockl0.solve(X, X[:, 0] - X[:, 1], n_nonzero_coefs=2, random_state=0)\n"

@@ -14,8 +14,7 @@ from blockl0 import Moments, solve
 from blockl0.certify import certify_problem
 from blockl0.data.blocks import Blocks
 from blockl0.data.centred import Centered, centred
-from blockl0.data.design import Dense, Design, as_design
-from blockl0.data.design_base import MODERATE, SHORT_CHUNK, balance
+from blockl0.data.design import MODERATE, SHORT_CHUNK, Dense, Design, as_design, balance
 from blockl0.problem.fits import least_squares_on
 from blockl0.problem.problem import as_problem
 from blockl0.storage import ArraySource, ReadAhead

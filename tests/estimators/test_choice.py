@@ -20,7 +20,7 @@ from blockl0.estimators.choice import (
     choose_size,
 )
 from blockl0.estimators.linear import seed_of
-from blockl0.ridge import read_ridge
+from blockl0.problem.preprocess import read_ridge
 from linear_data import Linear
 
 data = Linear(80, 5, {0: 1.0, 2: -0.5, 3: 0.3}, noise=2.0, common=0.4, constant=3.0)

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 import blockl0
 from blockl0.data.blocks import Blocks
 from blockl0.losses import get_loss
-from blockl0.ridge import as_ridge, read_ridge
+from blockl0.problem.preprocess import as_ridge, read_ridge
 from blockl0.storage import ArraySource
 from cli_runner import QUICK, folder, run
 from linear_data import Linear

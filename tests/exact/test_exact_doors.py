@@ -20,10 +20,10 @@ from blockl0.exact import Stages, few_columns, handover, may_prove, stages
 from blockl0.exact.products import ProductBounds
 from blockl0.exact.prover import Prover
 from blockl0.exact.watch import Watch
-from blockl0.incumbent import Incumbent
 from blockl0.problem.fits import make_fits
 from blockl0.problem.preprocess import apply
 from blockl0.problem.problem import as_problem
+from blockl0.run import Incumbent
 from blockl0.solve import solve_problem
 from grid import quick_first
 from targets import as_target

@@ -11,9 +11,8 @@ import blockl0
 from blockl0.exact.last_columns import finish
 from blockl0.exact.stages import Stages
 from blockl0.exact.watch import Watch
-from blockl0.incumbent import Incumbent
 from blockl0.problem.problem import as_problem
-from blockl0.run import Run
+from blockl0.run import Incumbent, Run
 
 
 def least_loss(X, y, k):

@@ -11,13 +11,12 @@ import blockl0
 import hostile_losses
 from blockl0.exact.few_columns import Subsets, best_of_all
 from blockl0.exact.watch import Watch
-from blockl0.incumbent import Incumbent
 from blockl0.losses import LOSSES, Logistic, Poisson, Softmax
 from blockl0.losses.softmax import softmax_terms
 from blockl0.path import solve_path
 from blockl0.problem.fits import make_fits
 from blockl0.problem.problem import as_problem
-from blockl0.run import Run
+from blockl0.run import Incumbent, Run
 from blockl0.search.all_sizes import AllSizes
 from blockl0.search.local_search import LocalSearch
 from blockl0.search.models import Model

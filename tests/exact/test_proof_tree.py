@@ -17,11 +17,11 @@ from blockl0.exact import data, products
 from blockl0.exact.bounds import Node, counted
 from blockl0.exact.handover import search_tableaus
 from blockl0.exact.prover import NoBoundError, Prover
-from blockl0.incumbent import Incumbent
 from blockl0.problem import preprocess
 from blockl0.problem.fits import make_fits
 from blockl0.problem.problem import as_problem
 from blockl0.result import Status
+from blockl0.run import Incumbent
 from blockl0.solve import solve_problem
 
 Long = np.longdouble

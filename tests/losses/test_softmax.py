@@ -22,9 +22,8 @@ from blockl0.problem import softmax_newton
 from blockl0.problem.fits import make_fits
 from blockl0.problem.newton import minimize_on
 from blockl0.problem.preprocess import apply
-from blockl0.problem.problem import as_problem
+from blockl0.problem.problem import Sparsity, as_problem
 from blockl0.problem.softmax_newton import best_intercepts
-from blockl0.problem.sparsity import Sparsity
 from blockl0.run import Run
 from blockl0.search.local_search import LocalSearch
 from blockl0.search.models import FEW_DROPPED, SHARE_DROPPED

@@ -17,9 +17,9 @@ import scipy.sparse as sp
 import blockl0
 import hostile_losses
 from blockl0.problem import as_problem, near_dependence
-from blockl0.problem.moments import problem_of
 from blockl0.problem.near_dependence import left_out
 from blockl0.problem.orthogonal import DEPENDENT, ROUNDED
+from blockl0.problem.problem import problem_of
 from cli_runner import answer, folder, run
 from hostile import make_hostile
 from long_double import LONG, gram_schmidt

@@ -8,8 +8,7 @@ import scipy.sparse as sp
 
 from blockl0.lazy import late_generator
 from blockl0.losses import Squared
-from blockl0.problem.problem import Problem, as_problem
-from blockl0.problem.sparsity import Sparsity, as_sparsity
+from blockl0.problem.problem import Problem, Sparsity, as_problem, as_sparsity
 from grid import ONE_OUTPUT
 from targets import amounts, is_positive
 

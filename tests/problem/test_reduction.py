@@ -20,12 +20,11 @@ from blockl0 import (
     verify,
 )
 from blockl0.estimators import folds
-from blockl0.problem import reduction
-from blockl0.problem.factors import Factor, factor_parts, merged
+from blockl0.problem import factors
+from blockl0.problem.factors import Factor, Triangle, factor_parts, factor_rows, merged, reduced
 from blockl0.problem.fits import make_fits
 from blockl0.problem.preprocess import apply
 from blockl0.problem.problem import as_problem
-from blockl0.problem.reduction import Triangle, factor_rows, reduced
 from blockl0.result import Status
 from blockl0.run import Run
 
@@ -46,7 +45,7 @@ def rows(monkeypatch):
     """Search all rows; `rows(True)` goes back to the factor."""
 
     def switch(is_reduced=False):
-        monkeypatch.setattr(reduction, "LEAST_ROWS", 1000 if is_reduced else 10**9)
+        monkeypatch.setattr(factors, "LEAST_ROWS", 1000 if is_reduced else 10**9)
 
     return switch
 
@@ -122,7 +121,7 @@ def test_a_factor_is_made_once_for_prices_and_budgets_and_anew_for_other_data(mo
         made.append(1)
         return factor_rows(*given, **options)
 
-    monkeypatch.setattr(reduction, "factor_rows", counted)
+    monkeypatch.setattr(factors, "factor_rows", counted)
     problem = as_problem(X, y, n_nonzero_coefs=3)
     small = reduced(problem)
     other = reduced(dataclasses.replace(problem, sparsity=problem.sparsity._replace(budget=5)))
@@ -389,7 +388,7 @@ def test_scores_of_folds_are_those_of_their_rows(monkeypatch, name, kind):
 
     monkeypatch.setattr(folds, "merged", counted)
     here = fit()
-    monkeypatch.setattr(reduction, "LEAST_ROWS", 10**9)
+    monkeypatch.setattr(factors, "LEAST_ROWS", 10**9)
     n_made = len(made)
     there = fit()
     # two for each fold, where rows are told apart by few labels
@@ -426,13 +425,13 @@ def test_refined_fits_are_as_accurate_as_fits_of_all_rows(apart):
         problem = as_problem(X, y, n_nonzero_coefs=3, ridge=0.0)
         exact = least_squares(X[:, support].astype(np.longdouble), y.astype(np.longdouble))[0]
         of_rows = make_fits(problem).coef_on(support)
-        found = reduction.refined(problem, make_fits(reduced(problem)).coef_on(support))
+        found = factors.refined(problem, make_fits(reduced(problem)).coef_on(support))
         errors.append([np.abs(w[support] / exact - 1.0).max() for w in (found, of_rows)])
     worst, worst_of_rows = np.max(errors, axis=0)
     assert worst <= 4.0 * worst_of_rows + 1e-14
     # without a factor there is nothing to refine
     other = as_problem(X, y, n_nonzero_coefs=3)
-    assert reduction.refined(other, of_rows) is of_rows
+    assert factors.refined(other, of_rows) is of_rows
 
 
 @pytest.mark.parametrize("ridge", [0.0, 1e-9])
@@ -458,7 +457,7 @@ def test_close_columns_are_refined_without_a_factorization_of_all_rows(
     monkeypatch.setattr(
         np.linalg, "qr", lambda a, *rest, **kw: heights.append(a.shape[0]) or qr(a, *rest, **kw)
     )
-    found = reduction.refined(problem, start)
+    found = factors.refined(problem, start)
     assert heights and max(heights) < 100
     worst, worst_of_rows = (float(np.abs(w[support] / exact - 1.0).max()) for w in (found, of_rows))
     assert worst <= 4.0 * worst_of_rows + 1e-14

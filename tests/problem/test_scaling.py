@@ -8,8 +8,7 @@ import scipy.sparse as sp
 
 import blockl0
 from blockl0 import L0Classifier, L0Regressor, certify, l0_path, solve, sparse_encode
-from blockl0.data.design import as_design
-from blockl0.data.design_base import balance
+from blockl0.data.design import as_design, balance
 from blockl0.problem.problem import as_problem
 from grid import ONE_OUTPUT
 from targets import as_target, is_positive, takes_labels

@@ -9,8 +9,7 @@ import pytest
 
 from blockl0 import kernels, solve
 from blockl0.problem.fits import least_squares_on
-from blockl0.problem.problem import as_problem
-from blockl0.problem.sparsity import Sparsity
+from blockl0.problem.problem import Sparsity, as_problem
 from blockl0.run import begin
 from blockl0.search.annealing import (
     FIRST,

@@ -7,8 +7,7 @@ import pytest
 
 from blockl0 import solve
 from blockl0.problem.fits import least_squares_on
-from blockl0.problem.problem import as_problem
-from blockl0.problem.sparsity import Sparsity
+from blockl0.problem.problem import Sparsity, as_problem
 from blockl0.search.frontier import Frontier
 from blockl0.search.quadratic_search import QuadraticSearch
 from blockl0.search.search import refit_options

@@ -15,14 +15,12 @@ import scipy.sparse as sp
 
 from blockl0 import kernels
 from blockl0.dec.state import start_state
-from blockl0.incumbent import Incumbent, Tally
 from blockl0.moves.pool import Pool
 from blockl0.moves.pricing import price_of_one, price_supports
 from blockl0.problem.fits import least_squares_on
 from blockl0.problem.orthogonal import project_away
-from blockl0.problem.problem import as_problem
-from blockl0.problem.sparsity import Sparsity
-from blockl0.run import Run
+from blockl0.problem.problem import Sparsity, as_problem
+from blockl0.run import Incumbent, Run, Tally
 from blockl0.search.pool_sizes import NARROW_POOL, SearchOptions, narrow_size, pool_size, walk_size
 from blockl0.search.quadratic_search import QuadraticSearch
 from blockl0.search.search import improve, refit_options

@@ -8,7 +8,7 @@ from typing import Any
 
 from blockl0.losses import Loss, names_of
 from blockl0.losses.stored import IMPORT_PATH
-from blockl0.ridge import read_ridge
+from blockl0.problem.preprocess import read_ridge
 from blockl0.text import clause, cut
 
 KNOWN = (*names_of(takes_labels=False), *names_of(takes_labels=True))

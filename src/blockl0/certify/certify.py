@@ -16,10 +16,9 @@ from blockl0.certify.point import Better, PointUnderTest
 from blockl0.certify.stationarity import QuadraticPoint
 from blockl0.certify.words import of_certificate
 from blockl0.errors import OutOfTime
-from blockl0.problem.moments import problem_of
+from blockl0.problem.factors import reduced
 from blockl0.problem.near_dependence import left_out
-from blockl0.problem.problem import Problem
-from blockl0.problem.reduction import reduced
+from blockl0.problem.problem import Problem, problem_of
 from blockl0.result import Status
 from blockl0.run import Timer, timed_by
 from blockl0.units import COLUMNS

@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from blockl0.certify.levels import is_perfect, objective_at_zero
 from blockl0.moves.single_moves import STEPS
 from blockl0.moves.unit_projections import UnitProjections
+from blockl0.problem.factors import reduced
 from blockl0.problem.fits import Fits, make_fits
-from blockl0.problem.problem import Problem
-from blockl0.problem.reduction import reduced
-from blockl0.problem.sparsity import Sparsity
+from blockl0.problem.problem import Problem, Sparsity
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

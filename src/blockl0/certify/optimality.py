@@ -14,10 +14,9 @@ from blockl0.exact import Stages, may_bound, no_bound, obstacle
 from blockl0.exact.few_columns import best_of_all, may_enumerate
 from blockl0.exact.method import MEMORY
 from blockl0.exact.watch import Watch
-from blockl0.incumbent import Incumbent
 from blockl0.problem.fits import make_fits
 from blockl0.problem.kinds import LEAST_SQUARES
-from blockl0.run import current_clock
+from blockl0.run import Incumbent, current_clock
 
 Indices = NDArray[np.int64]
 

@@ -24,8 +24,7 @@ from blockl0.moves.block_moves import BlockMove
 from blockl0.moves.move_tableau import MoveTableau
 from blockl0.problem.fits import make_fits
 from blockl0.problem.orthogonal import DEPENDENT, smallest_distance
-from blockl0.problem.problem import Problem, independent
-from blockl0.problem.sparsity import Sparsity
+from blockl0.problem.problem import Problem, Sparsity, independent
 from blockl0.run import look
 
 Floats = NDArray[np.float64]

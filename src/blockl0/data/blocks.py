@@ -16,13 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.data.block import NO_VIEW, Block, View
+from blockl0.data.block import FAR, NO_VIEW, Block, ColumnSummary, View, centre
 from blockl0.data.centred import Centered
-from blockl0.data.design import Dense
-from blockl0.data.design_base import Design
+from blockl0.data.design import Dense, Design
 from blockl0.data.passes import Bag, ColumnCache, PassBatcher, Ranking, Scans, kernel_carry
 from blockl0.data.source import SomeRows, Source, opened
-from blockl0.data.summary import FAR, ColumnSummary, centre
 from blockl0.validate import refuse_entry
 
 Floats = NDArray[np.float64]

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.data.design import Dense, weighted_gram
-from blockl0.data.design_base import Design
-from blockl0.data.summary import FAR
+from blockl0.data.block import FAR
+from blockl0.data.design import Dense, Design
+from blockl0.data.panels import products
 from blockl0.run import look
 from blockl0.units import is_rounding
 
@@ -195,7 +195,7 @@ class Centered(Design):
 
     def gram(self, idx: Any, weights: Floats | None = None) -> Floats:
         """Compute X_B' diag(weights) X_B of the centred columns B = idx, (k, k)."""
-        return weighted_gram(self.columns(idx), weights)
+        return products(self.columns(idx), weights)
 
     def full_gram(self, weights: Floats | None = None) -> Floats:
         """Compute X' diag(weights) X of the centred X, dense (n, n), by chunks of columns."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.data.design_base import Design
-from blockl0.incumbent import Tally
-from blockl0.run import look
+from blockl0.data.design import Design
+from blockl0.run import Tally, look
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

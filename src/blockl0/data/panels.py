@@ -169,8 +169,9 @@ def inverse(L: Floats) -> Floats:
     return found
 
 
-def products(X: Floats) -> Floats:
-    """Return X'X, (n, n), for X (m, n); half the work, as it is symmetric."""
+def products(X: Floats, weights: Floats | None = None) -> Floats:
+    """Return X' diag(weights) X, (n, n), for X (m, n); half the work, as it is symmetric."""
+    X = X if weights is None else X * np.sqrt(weights)[:, None]
     m, n = X.shape
     work = 0.5 * m * float(n) ** 2
     step = panel(work, n)

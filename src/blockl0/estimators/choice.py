@@ -13,10 +13,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from blockl0.problem.factors import reduced
 from blockl0.problem.fits import make_fits
-from blockl0.problem.preprocess import Prepared, standardized
-from blockl0.problem.reduction import reduced
-from blockl0.ridge import Ridge
+from blockl0.problem.preprocess import Prepared, Ridge, standardized
 from blockl0.selection import mean_scores
 
 Floats = NDArray[np.float64]

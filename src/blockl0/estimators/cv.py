@@ -8,7 +8,7 @@ from blockl0.estimators.classifier import L0Classifier
 from blockl0.estimators.docstrings import shares_entries
 from blockl0.estimators.linear_cv import L0LinearCV
 from blockl0.estimators.regressor import L0Regressor
-from blockl0.ridge import AUTO
+from blockl0.problem.preprocess import AUTO
 from blockl0.selection import PAIRED
 
 __all__ = ["L0ClassifierCV", "L0RegressorCV"]

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import _check_method_params
 
 from blockl0.data.blocks import Blocks
-from blockl0.data.design_base import Design
+from blockl0.data.design import Design
 from blockl0.losses import Loss
 from blockl0.problem.factors import Factor
 

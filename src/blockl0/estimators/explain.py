@@ -25,10 +25,10 @@ from blockl0.estimators.reading import (
 )
 from blockl0.estimators.summary import Summary
 from blockl0.path import solve_path
+from blockl0.problem.factors import reduced
 from blockl0.problem.fits import make_fits
 from blockl0.problem.moments import Moments
-from blockl0.problem.reduction import reduced
-from blockl0.ridge import read_ridge
+from blockl0.problem.preprocess import read_ridge
 from blockl0.text import as_text
 from blockl0.units import COLUMNS
 

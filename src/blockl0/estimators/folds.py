@@ -19,18 +19,16 @@ from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 from sklearn.utils.parallel import Parallel, delayed
 
 from blockl0.data.blocks import Blocks
-from blockl0.data.design import as_design
-from blockl0.data.design_base import Design
+from blockl0.data.design import Design, as_design
 from blockl0.errors import warn_caller
 from blockl0.estimators.callbacks import FitTask
 from blockl0.estimators.choice import refit
 from blockl0.estimators.class_scores import auc, lone_rows
 from blockl0.estimators.data import Data, columns_of
 from blockl0.path import Path
-from blockl0.problem.factors import Factor, factor_parts, merged
+from blockl0.problem.factors import Factor, factor_parts, is_tall, merged
 from blockl0.problem.moments import Moments
 from blockl0.problem.preprocess import Prepared
-from blockl0.problem.reduction import is_tall
 from blockl0.result import Status
 from blockl0.run import Timer, limited_by, seconds_left
 from blockl0.units import COLUMNS

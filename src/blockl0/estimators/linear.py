@@ -19,9 +19,8 @@ from sklearn.utils.validation import (
 )
 
 from blockl0.data.blocks import stored
-from blockl0.data.design import Dense, by_column
-from blockl0.data.design_base import Design
-from blockl0.data.partitions import chosen_columns, is_partitioned
+from blockl0.data.dask_arrays import chosen_columns, is_partitioned
+from blockl0.data.design import Dense, Design, by_column
 from blockl0.errors import warn_caller
 from blockl0.estimators.callbacks import CallbackSupportMixin, fit_task
 from blockl0.estimators.data import Data, columns_of
@@ -36,16 +35,18 @@ from blockl0.estimators.structure import (
 from blockl0.losses import Loss, get_loss, label_of, names_of
 from blockl0.problem.moments import Moments, tall_moments
 from blockl0.problem.preprocess import (
+    AUTO,
     ConstantColumnWarning,
     Prepared,
+    Ridge,
     apply,
+    as_ridge,
     count_distinct_rows,
     drop_unweighted,
     standardized,
 )
 from blockl0.problem.problem import as_problem
 from blockl0.result import Result
-from blockl0.ridge import AUTO, Ridge, as_ridge
 from blockl0.solve import solve_problem
 from blockl0.text import listing
 from blockl0.units import COLUMNS, Units

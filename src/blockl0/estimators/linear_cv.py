@@ -24,7 +24,7 @@ from sklearn.utils.metadata_routing import (
 
 from blockl0.blas import one_blas_thread
 from blockl0.data.blocks import Blocks
-from blockl0.data.design_base import Design
+from blockl0.data.design import Design
 from blockl0.errors import warn_caller
 from blockl0.estimators.callbacks import FitTask, fit_task, with_callbacks
 from blockl0.estimators.choice import RIDGES, Comparison, choose_ridge, choose_size, ridge_of
@@ -54,11 +54,9 @@ from blockl0.estimators.reading import guess_share, spreads
 from blockl0.estimators.regressor import L0Regressor
 from blockl0.path import Path, solve_path
 from blockl0.problem.moments import Moments
-from blockl0.problem.preprocess import Prepared
-from blockl0.problem.problem import Problem
-from blockl0.problem.sparsity import Sparsity
+from blockl0.problem.preprocess import AUTO, Prepared, Ridge, read_ridge
+from blockl0.problem.problem import Problem, Sparsity
 from blockl0.result import Status
-from blockl0.ridge import AUTO, Ridge, read_ridge
 from blockl0.search.local_search import FEW_ABOVE
 from blockl0.selection import (
     CRITERIA,

@@ -16,7 +16,7 @@ from blockl0.data.blocks import Blocks
 from blockl0.estimators.data import columns_of
 from blockl0.problem.moments import Moments
 from blockl0.problem.orthogonal import WRITTEN
-from blockl0.ridge import FOR_LABELS, Ridge
+from blockl0.problem.preprocess import FOR_LABELS, Ridge
 from blockl0.text import LISTED, weighted_sum
 
 Floats = NDArray[np.float64]

@@ -15,7 +15,7 @@ from blockl0.estimators.classifier import L0Classifier
 from blockl0.estimators.docstrings import shares_entries
 from blockl0.estimators.linear import CLASSIFICATION, REGRESSION, L0Linear
 from blockl0.estimators.regressor import L0Regressor
-from blockl0.ridge import AUTO
+from blockl0.problem.preprocess import AUTO
 
 Floats = NDArray[np.float64]
 

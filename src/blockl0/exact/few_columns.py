@@ -19,11 +19,11 @@ from scipy.linalg import lapack
 
 from blockl0.errors import OutOfTime
 from blockl0.exact.watch import UNIT, Watch
-from blockl0.incumbent import Incumbent
 from blockl0.problem.fits import Fits, make_fits
 from blockl0.problem.newton import Fit
 from blockl0.problem.orthogonal import rounding_of, tolerance_at
 from blockl0.problem.problem import Problem
+from blockl0.run import Incumbent
 from blockl0.units import COLUMNS
 
 Floats = NDArray[np.float64]

@@ -9,9 +9,9 @@ import numpy as np
 from blockl0.exact.bounds import Node
 from blockl0.exact.search import ExactSearch
 from blockl0.exact.watch import NEVER, Watch
-from blockl0.incumbent import Incumbent
 from blockl0.problem.orthogonal import tolerance_at
 from blockl0.problem.problem import Problem
+from blockl0.run import Incumbent
 
 FEW_COLUMNS, FEW_NODES = 40, 1000
 """Columns of a node for a tableau search to be tried, and its nodes."""

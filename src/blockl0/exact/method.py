@@ -15,13 +15,12 @@ from blockl0.exact.prover import trivial_bound
 from blockl0.exact.stages import Stages, may_bound
 from blockl0.exact.watch import UNIT, Watch
 from blockl0.files import check_free
-from blockl0.incumbent import Incumbent
 from blockl0.methods import METHODS, method
+from blockl0.problem.factors import refined
 from blockl0.problem.kinds import LEAST_SQUARES
 from blockl0.problem.problem import Problem
-from blockl0.problem.reduction import refined
 from blockl0.result import Result, Status
-from blockl0.run import Run, timed_by
+from blockl0.run import Incumbent, Run, timed_by
 from blockl0.units import COLUMNS, Columns, Groups
 from blockl0.validate import check_integer, check_nonnegative, check_positive
 from blockl0.verify import ProofError

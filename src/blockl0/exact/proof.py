@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.data.design_base import MODERATE
+from blockl0.data.design import MODERATE
 from blockl0.errors import OutOfReachError
 from blockl0.exact.bounds import Bounds, Node, Relaxed
 from blockl0.files import write_whole

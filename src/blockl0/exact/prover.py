@@ -16,9 +16,9 @@ from blockl0.exact.tree import ProofTree
 from blockl0.exact.unit_bounds import UnitBounds
 from blockl0.exact.unit_data import UnitDataBounds
 from blockl0.exact.watch import NEVER, Watch
-from blockl0.incumbent import Incumbent
 from blockl0.problem.orthogonal import UnitLengthColumns
 from blockl0.problem.problem import Problem
+from blockl0.run import Incumbent
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

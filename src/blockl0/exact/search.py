@@ -21,7 +21,6 @@ from blockl0.errors import OutOfTime
 from blockl0.exact.dependence import CLEAR_PIVOT, distinct_columns, independent_parts
 from blockl0.exact.support_memory import SupportMemory
 from blockl0.exact.watch import NEVER, Watch
-from blockl0.incumbent import Incumbent
 from blockl0.problem.fits import least_squares_on
 from blockl0.problem.orthogonal import (
     DEPENDENT,
@@ -31,6 +30,7 @@ from blockl0.problem.orthogonal import (
     tolerance_at,
 )
 from blockl0.problem.problem import Problem
+from blockl0.run import Incumbent
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

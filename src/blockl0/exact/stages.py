@@ -15,10 +15,9 @@ from blockl0.exact.prover import NoBoundError, obstacle, trivial_bound
 from blockl0.exact.search import ExactSearch
 from blockl0.exact.tree import ProofTree
 from blockl0.exact.watch import Watch
-from blockl0.incumbent import Incumbent
 from blockl0.problem.kinds import LEAST_SQUARES
 from blockl0.problem.problem import Problem
-from blockl0.run import timed_by
+from blockl0.run import Incumbent, timed_by
 
 Floats = NDArray[np.float64]
 

@@ -17,11 +17,11 @@ from blockl0.exact.handover import is_for_tableaus, search_tableaus
 from blockl0.exact.proof import Recorder
 from blockl0.exact.support_memory import SupportMemory
 from blockl0.exact.watch import NEVER, Watch
-from blockl0.incumbent import Incumbent
 from blockl0.problem.fits import make_fits
 from blockl0.problem.kinds import LEAST_SQUARES
 from blockl0.problem.orthogonal import TIE_TOLERANCE, independent_columns, rounding_of
 from blockl0.problem.problem import Problem
+from blockl0.run import Incumbent
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

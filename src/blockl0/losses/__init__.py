@@ -16,11 +16,10 @@ from blockl0.losses.base import (
     majorizer_curvature,
 )
 from blockl0.losses.classification import Logistic, SquaredHinge
-from blockl0.losses.log_link import LARGEST_LOG_MEAN, LogLink
-from blockl0.losses.regression import Huber, Poisson, Squared
+from blockl0.losses.log_link import LARGEST_LOG_MEAN, Gamma, LogLink, Poisson, Tweedie
+from blockl0.losses.regression import Huber, Squared
 from blockl0.losses.softmax import Softmax
 from blockl0.losses.stored import label_of, with_parameter
-from blockl0.losses.tweedie import Gamma, Tweedie
 from blockl0.validate import check_choice
 
 __all__ = [

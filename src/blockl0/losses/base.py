@@ -311,3 +311,24 @@ def best_intercept(
             break
         b = there
     return b
+
+
+def expit(x: Any) -> Any:
+    """Return 1 / (1 + exp(−x))."""
+    from scipy import special
+
+    return special.expit(x)
+
+
+def xlogy(x: Any, y: Any) -> Any:
+    """Return x log y, 0 where x is."""
+    from scipy import special
+
+    return special.xlogy(x, y)
+
+
+def xlog1py(x: Any, y: Any) -> Any:
+    """Return x log(1 + y), 0 where x is."""
+    from scipy import special
+
+    return special.xlog1py(x, y)

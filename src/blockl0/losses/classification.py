@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.losses.base import EPSILON, SMALLEST, Loss, Words, entropy_excess, fused_terms
+from blockl0.losses.base import EPSILON, SMALLEST, Loss, Words, entropy_excess, expit, fused_terms
 from blockl0.losses.softmax import Softmax
-from blockl0.losses.special import expit
 
 Floats = NDArray[np.float64]
 

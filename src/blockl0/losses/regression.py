@@ -1,21 +1,13 @@
-"""Losses of numbers: least squares, Huber, counts."""
+"""Losses of numbers: least squares and Huber."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.losses.base import SMALLEST, Loss, Words, entropy_excess, fused_terms
-from blockl0.losses.log_link import (
-    LARGEST_LOG_MEAN,
-    LogLink,
-    check_nonnegative_target,
-    exp_rest,
-)
-from blockl0.losses.special import xlogy
+from blockl0.losses.base import Loss, Words
 from blockl0.validate import check_positive
 
 Floats = NDArray[np.float64]
@@ -131,72 +123,3 @@ class Huber(Loss):
     def check_target(self, y: Floats) -> Floats:
         """Accept any finite target."""
         return y
-
-
-@dataclass(frozen=True)
-class Poisson(LogLink):
-    """exp(eta) − y·eta + y·log(y) − y: half the deviance of counts with mean exp(eta).
-
-    Its curvature exp(eta) is unbounded, so there is no global majorizer: methods that need one
-    refuse it, and method "refit" takes safeguarded steps. Above eta = 300 it goes on linearly.
-    """
-
-    name = "poisson"
-
-    def value(self, eta: Floats, y: Floats) -> Floats:
-        """Return exp(eta) − y·eta + y·log(y) − y, which is never negative."""
-        # y (exp(u) − 1 − u) with u = eta − log y: no large numbers that cancel
-        is_count = y > 0.0
-        u = np.minimum(eta, LARGEST_LOG_MEAN) - np.log(np.where(is_count, y, 1.0))
-        value = np.where(is_count, y * exp_rest(u), np.exp(u))
-        beyond = np.maximum(eta - LARGEST_LOG_MEAN, 0.0)
-        return value + beyond * self.gradient(eta, y)
-
-    def gradient(self, eta: Floats, y: Floats) -> Floats:
-        """Return exp(eta) − y."""
-        return np.exp(np.minimum(eta, LARGEST_LOG_MEAN)) - y
-
-    def curvature(self, eta: Floats, y: Floats) -> Floats:
-        """Return exp(eta)."""
-        return np.exp(np.minimum(eta, LARGEST_LOG_MEAN))
-
-    def terms(self, eta: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return all three, from one exponential."""
-        from blockl0 import kernels  # only a search needs the compiler
-
-        if type(self) is not Poisson:
-            return super().terms(eta, y)
-        means = np.exp(np.minimum(eta, LARGEST_LOG_MEAN))
-        return fused_terms(kernels.poisson_terms, eta, y, means, np.log(np.maximum(y, SMALLEST)))
-
-    def first_intercept(
-        self, eta: Floats, y: Floats, weights: Floats | None = None, start: float = 0.0
-    ) -> float:
-        """Return log Σ weight·y − log Σ weight·exp(eta), the best one, unless means overflow."""
-        top = float(eta.max())
-        means = np.exp(eta - top)
-        both = (y.sum(), means.sum()) if weights is None else (weights @ y, weights @ means)
-        if not (both[0] > 0.0 and np.isfinite(top)):
-            return start
-        return float(np.log(both[0]) - np.log(both[1]) - top)
-
-    def conjugate(self, u: Floats, y: Floats) -> Floats:
-        """Return q log q − q − y log y + y with q = u + y ≥ 0."""
-        mean = u + y
-        is_inside = (mean >= 0.0) & (mean <= np.exp(LARGEST_LOG_MEAN))
-        mean = np.where(is_inside, mean, 1.0)
-        return np.where(is_inside, xlogy(mean, mean) - xlogy(y, y) - u, np.inf)
-
-    def dual_curvature(self, eta: Floats, y: Floats, reach: float) -> Floats:
-        """Return a share of the curvature, which bounds the relative entropy in reach."""
-        return self.curvature(eta, y) / entropy_excess(reach)
-
-    def check_target(self, y: Floats) -> Floats:
-        """Check a target of counts, or other nonnegative numbers, not all zero."""
-        return check_nonnegative_target(self, y)
-
-    def as_sklearn(self) -> Any:
-        """Return scikit-learn's Poisson regression."""
-        from sklearn.linear_model import PoissonRegressor
-
-        return PoissonRegressor()

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.losses.base import Loss, Words, plain_array
-from blockl0.losses.special import xlogy
+from blockl0.losses.base import Loss, Words, plain_array, xlogy
 from blockl0.validate import check_integer
 
 Floats = NDArray[np.float64]

@@ -12,7 +12,7 @@ from scipy.linalg import lapack
 
 from blockl0.data.gram_rows import LEAST_PIVOT, GramRows
 from blockl0.problem.descent import symmetric
-from blockl0.problem.sparsity import Sparsity
+from blockl0.problem.problem import Sparsity
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -10,8 +10,7 @@ from scipy.linalg import solve_triangular
 
 from blockl0 import kernels
 from blockl0.data.design import Design
-from blockl0.problem.problem import Problem
-from blockl0.problem.sparsity import Sparsity
+from blockl0.problem.problem import Problem, Sparsity
 from blockl0.run import Run, look
 
 Floats = NDArray[np.float64]

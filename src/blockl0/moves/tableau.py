@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0 import kernels
-from blockl0.problem.problem import Problem
-from blockl0.problem.sparsity import Sparsity
+from blockl0.problem.problem import Problem, Sparsity
 from blockl0.units import Units
 
 Floats = NDArray[np.float64]

@@ -12,7 +12,7 @@ from blockl0.data.gram_rows import BATCH
 from blockl0.moves.grouped_search import MAX_MOVES, MAX_PRICINGS, POOL, WHOLE
 from blockl0.moves.tableau import Changes
 from blockl0.moves.unit_table import UnitFit, UnitTable
-from blockl0.problem.sparsity import Sparsity
+from blockl0.problem.problem import Sparsity
 from blockl0.run import look
 
 Floats = NDArray[np.float64]

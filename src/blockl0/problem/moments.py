@@ -16,14 +16,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from blockl0.data.dask_arrays import each_part, is_cut_by_rows, is_frame, is_partitioned
 from blockl0.data.design import as_design
-from blockl0.data.partitions import each_part, is_cut_by_rows, is_frame, is_partitioned
 from blockl0.files import read_archive, write_archive
 from blockl0.losses import Loss, get_loss
-from blockl0.problem.factors import Factor, merged
+from blockl0.problem.factors import Factor, many_rows, merged
 from blockl0.problem.preprocess import Prepared
-from blockl0.problem.problem import Problem, as_problem
-from blockl0.problem.reduction import many_rows
 from blockl0.validate import (
     check_folds,
     check_gram,
@@ -419,19 +417,12 @@ class Moments:
         return f"Moments({self.n_samples} rows, {self.n_features} columns{folds})"
 
 
-def problem_of(
-    X: Any, y: Any, *, sample_weight: Any = None, memory_limit: Any = None, **given: Any
-) -> Problem:
-    """Create the problem for data, or for moments; parameters as for `blockl0.solve`."""
+def moments_of(X: Any, y: Any, sample_weight: Any, loss: Any) -> Moments | None:
+    """Return moments that replace the rows: X itself, or those of tall data of dask; else None."""
     if isinstance(X, Moments):
         X.check_alone(y, sample_weight)
-        return X.prepared(fit_intercept=False, **given).problem
-    moments = tall_moments(X, y, sample_weight, get_loss(given.get("loss", "squared")))
-    if moments is not None:
-        return moments.prepared(fit_intercept=False, **given).problem
-    if y is None:
-        raise TypeError("`y` is missing; only Moments hold the target themselves.")
-    return as_problem(X, y, sample_weight=sample_weight, memory_limit=memory_limit, **given)
+        return X
+    return tall_moments(X, y, sample_weight, get_loss(loss))
 
 
 def tall_moments(

@@ -19,6 +19,7 @@ from scipy.linalg import solve_triangular
 from blockl0.data.panels import products, reflected_by
 from blockl0.errors import OutOfTime
 from blockl0.lazy import lazy
+from blockl0.problem.factors import reduced
 from blockl0.problem.newton import least_on_span
 from blockl0.problem.orthogonal import (
     DEPENDENT,
@@ -34,7 +35,6 @@ from blockl0.problem.orthogonal import (
     tolerance_at,
 )
 from blockl0.problem.problem import Problem
-from blockl0.problem.reduction import reduced
 from blockl0.run import Timer, look, timed_by
 
 Floats = NDArray[np.float64]

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.data.design import Design, as_design
-from blockl0.data.design_base import balance, rescaled, unscaled
+from blockl0.data.design import Design, as_design, balance, rescaled, unscaled
 from blockl0.lazy import lazy
 from blockl0.losses import Loss, best_intercept, get_loss
 from blockl0.problem.kinds import Kind, kind_of
 from blockl0.problem.orthogonal import independent_positions
 from blockl0.problem.softmax_newton import best_intercepts
-from blockl0.problem.sparsity import Sparsity, as_sparsity
 from blockl0.units import COLUMNS, Units
 from blockl0.validate import (
     check_bounds,
@@ -24,6 +22,7 @@ from blockl0.validate import (
     check_keep,
     check_nonnegative,
     check_sample_weight,
+    check_sparsity,
     check_y,
 )
 
@@ -76,7 +75,7 @@ class Problem:
         The bounds of the given columns, where scaling has rounded them.
     shared : dict
         Results computed from the data, shared with problems made from this one by `replace`; see
-        `blockl0.problem.reduction`.
+        `blockl0.problem.factors`.
     """
 
     design: Design
@@ -154,6 +153,7 @@ class Problem:
 
     def smooth(self, w: Floats, eta: Floats | None = None) -> float:
         """Compute Σ_i weight_i ℓ(eta_i, y_i) + ½·ridge·‖w‖²; O(m + n) if eta = Xw is given."""
+        eta = self.linear(w) if eta is None else eta
         return self.smooth_at(w, self.predictor(w, eta))
 
     def smooth_at(self, w: Floats, predictor: Floats) -> float:
@@ -191,7 +191,7 @@ class Problem:
         held = self.occupied(w)
         if not (self.sparsity.allows(held.size) and self.is_within(w)):
             return np.inf
-        return self.smooth(w) + self.cost(held)
+        return self.smooth_at(w, self.predictor(w, self.linear(w))) + self.cost(held)
 
     def occupied(self, w: Floats) -> NDArray[np.int64]:
         """Return the units in use: those with a nonzero coefficient and all kept ones.
@@ -338,6 +338,22 @@ class Problem:
         return eta + self.best_intercept(eta) if self.has_intercept else eta
 
 
+def problem_of(
+    X: Any, y: Any, *, sample_weight: Any = None, memory_limit: Any = None, **given: Any
+) -> Problem:
+    """Create the problem for data, or for moments; parameters as for `blockl0.solve`."""
+    if type(X) is not np.ndarray:
+        # moments stand above this module, as they make problems themselves
+        from blockl0.problem.moments import moments_of
+
+        moments = moments_of(X, y, sample_weight, given.get("loss", "squared"))
+        if moments is not None:
+            return moments.prepared(fit_intercept=False, **given).problem
+    if y is None:
+        raise TypeError("`y` is missing; only Moments hold the target themselves.")
+    return as_problem(X, y, sample_weight=sample_weight, memory_limit=memory_limit, **given)
+
+
 def as_problem(
     X: Any,
     y: Any,
@@ -419,3 +435,45 @@ def independent(
     if ridge:
         A = np.vstack([A, np.diag(own[real] / scale)])
     return units.of(keep[real][independent_positions(A)])
+
+
+class Sparsity(NamedTuple):
+    """The paper's h(w): `price`·‖w‖₀ subject to ‖w‖₀ ≤ `budget`.
+
+    The regularized form is a price with ``budget == n_features``, the constrained form a budget
+    with ``price == 0``; every combination is allowed.
+    """
+
+    price: float
+    budget: int
+
+    def cost(self, nnz: int) -> float:
+        """Return price · nnz."""
+        return self.price * nnz
+
+    def allows(self, nnz: int) -> bool:
+        """Return whether nnz is within the budget."""
+        return nnz <= self.budget
+
+    def is_feasible(self, w: NDArray[np.float64]) -> bool:
+        """Return whether ‖w‖₀ ≤ budget."""
+        return self.allows(int(np.count_nonzero(w)))
+
+    def project(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the nearest feasible point: w (n,) with only its `budget` largest |w_j| kept.
+
+        Always a copy. Ties keep the lowest index. O(n log n).
+        """
+        if self.is_feasible(w):
+            return w.copy()
+        largest = np.argsort(-np.abs(w), kind="stable")[: self.budget]
+        projected = np.zeros_like(w)
+        projected[largest] = w[largest]
+        return projected
+
+
+def as_sparsity(
+    n_nonzero_coefs: Any, alpha: Any, n_units: int, name: str = "n_features"
+) -> Sparsity:
+    """Build the record from the public pair (`n_nonzero_coefs`, `alpha`); one is required."""
+    return Sparsity(*check_sparsity(n_nonzero_coefs, alpha, n_units, name))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.problem.sparsity import Sparsity
+from blockl0.problem.problem import Sparsity
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -19,8 +19,7 @@ from blockl0.exact.watch import Watch
 from blockl0.moves.single_moves import Verdict
 from blockl0.moves.trial_moves import Proposal, best_fit
 from blockl0.problem.fits import make_fits
-from blockl0.problem.problem import Problem
-from blockl0.problem.sparsity import Sparsity
+from blockl0.problem.problem import Problem, Sparsity
 from blockl0.run import Run
 from blockl0.search.all_sizes import AllSizes, is_for_all_sizes
 from blockl0.search.frontier import Frontier

@@ -13,9 +13,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.incumbent import Incumbent
-from blockl0.problem.sparsity import Sparsity
-from blockl0.run import Run
+from blockl0.problem.problem import Sparsity
+from blockl0.run import Incumbent, Run
 from blockl0.search.local_search import LocalSearch
 
 Floats = NDArray[np.float64]

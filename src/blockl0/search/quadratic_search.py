@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from blockl0 import kernels
 from blockl0.data.passes import PassBatcher
-from blockl0.incumbent import Incumbent, Tally
 from blockl0.moves.block_moves import CLEAR
 from blockl0.moves.hidden_moves import find_hidden_move
 from blockl0.moves.pool import Pool
@@ -26,9 +25,8 @@ from blockl0.moves.pricing import (
     stands_alone,
 )
 from blockl0.problem.fits import make_fits
-from blockl0.problem.problem import Problem
-from blockl0.problem.sparsity import Sparsity
-from blockl0.run import Run
+from blockl0.problem.problem import Problem, Sparsity
+from blockl0.run import Incumbent, Run, Tally
 from blockl0.search.frontier import Frontier
 from blockl0.search.pool_sizes import (
     FEW_COLUMNS,

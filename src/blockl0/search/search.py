@@ -19,15 +19,14 @@ from numpy.typing import NDArray
 
 from blockl0.certify import TOL, Certificate
 from blockl0.errors import warn_caller
-from blockl0.incumbent import Incumbent
 from blockl0.methods import method
+from blockl0.problem.factors import refined
 from blockl0.problem.fits import make_fits
 from blockl0.problem.kinds import LEAST_SQUARES
 from blockl0.problem.orthogonal import tolerance_at
 from blockl0.problem.problem import Problem
-from blockl0.problem.reduction import refined
 from blockl0.result import Result, Status
-from blockl0.run import Run, timed_by
+from blockl0.run import Incumbent, Run, timed_by
 from blockl0.search.frontier import Frontier
 from blockl0.search.local_search import LocalSearch
 from blockl0.search.pool_sizes import SearchOptions

@@ -10,10 +10,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.incumbent import Incumbent, Tally
-from blockl0.problem.problem import Problem
-from blockl0.problem.sparsity import Sparsity
-from blockl0.run import Run
+from blockl0.problem.problem import Problem, Sparsity
+from blockl0.run import Incumbent, Run, Tally
 from blockl0.search.frontier import Frontier
 from blockl0.search.pool_sizes import SearchOptions
 from blockl0.search.walks import Walks

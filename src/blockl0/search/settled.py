@@ -8,11 +8,10 @@ from numpy.typing import NDArray
 from blockl0.errors import OutOfTime
 from blockl0.exact.search import ExactSearch
 from blockl0.exact.watch import Watch
-from blockl0.incumbent import Incumbent
 from blockl0.problem.fits import make_fits
 from blockl0.problem.near_dependence import mark_apart
 from blockl0.problem.problem import Problem
-from blockl0.run import Run
+from blockl0.run import Incumbent, Run
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.incumbent import Incumbent
-from blockl0.problem.sparsity import Sparsity
-from blockl0.run import Run
+from blockl0.problem.problem import Sparsity
+from blockl0.run import Incumbent, Run
 from blockl0.search.frontier import Frontier
 from blockl0.search.search_base import Search
 

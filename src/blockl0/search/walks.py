@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.incumbent import Incumbent
 from blockl0.moves.pool import Pool
-from blockl0.problem.sparsity import Sparsity
-from blockl0.run import Run
+from blockl0.problem.problem import Sparsity
+from blockl0.run import Incumbent, Run
 from blockl0.search.annealing import (
     AGAIN,
     FIRST,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.block_search import improve_block, is_proven, new_tree
-from blockl0.problem.sparsity import Sparsity
+from blockl0.problem.problem import Sparsity
 
 Floats = NDArray[np.float64]
 

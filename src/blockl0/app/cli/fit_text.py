@@ -12,7 +12,7 @@ from blockl0.certify.words import INFERENCE
 from blockl0.estimators.explain import NOT_REPEATED
 from blockl0.estimators.half_samples import FIRM
 from blockl0.estimators.reading import units_differ
-from blockl0.ridge import read_ridge
+from blockl0.problem.preprocess import read_ridge
 from blockl0.text import count, percent, short
 
 KEYS = {

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 import click
 
-from blockl0.compile_time import compile_seconds
 from blockl0.errors import ModelFileError
 from blockl0.files import check_exists, check_free, write_whole
+from blockl0.run import compile_seconds
 from blockl0.text import one_line
 
 FAILED, DATA, MODEL, NOT_PROVEN, EXISTS, INTERRUPTED = 1, 3, 4, 5, 6, 130

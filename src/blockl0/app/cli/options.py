@@ -38,7 +38,7 @@ class RidgeText(click.ParamType):
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         """Convert numbers to floats."""
-        from blockl0.ridge import STANDARDIZED, read_ridge
+        from blockl0.problem.preprocess import STANDARDIZED, read_ridge
 
         try:
             is_text = str(value).startswith(STANDARDIZED)

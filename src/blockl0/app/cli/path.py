@@ -9,7 +9,7 @@ from blockl0.app.cli.job import Answer, Interrupted, Job, names_line, save, tabl
 from blockl0.app.cli.models import Fitted, fit_choosing, guesses
 from blockl0.app.cli.report import write_report
 from blockl0.estimators.coefficient_costs import charge_of
-from blockl0.ridge import read_ridge
+from blockl0.problem.preprocess import read_ridge
 from blockl0.selection import CRITERIA, readable_scores
 from blockl0.text import as_csv, count, short
 

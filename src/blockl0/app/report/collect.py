@@ -34,8 +34,8 @@ from blockl0.estimators.reading import (
 )
 from blockl0.estimators.structure import bound_arrays, group_labels, positive_columns
 from blockl0.losses import get_loss
-from blockl0.problem.sparsity import Sparsity
-from blockl0.ridge import AUTO, read_ridge
+from blockl0.problem.preprocess import AUTO, read_ridge
+from blockl0.problem.problem import Sparsity
 from blockl0.run import Timer, limited_by, share_of_time
 from blockl0.selection import CRITERIA, PAIRED, best_point, choose_by_score
 from blockl0.text import listing

@@ -12,7 +12,7 @@ from typing import Any
 
 from blockl0 import __version__
 from blockl0.app.report.plain import figure, share
-from blockl0.ridge import read_ridge
+from blockl0.problem.preprocess import read_ridge
 from blockl0.text import count
 
 POLICY = (

@@ -22,7 +22,7 @@ from blockl0.exact.watch import UNIT
 from blockl0.moves.single_moves import SingleMoves
 from blockl0.problem.fits import make_fits
 from blockl0.problem.near_dependence import left_out
-from blockl0.problem.sparsity import Sparsity
+from blockl0.problem.problem import Sparsity
 from blockl0.result import Result, Status
 from blockl0.run import seconds_left
 from blockl0.solve import open_run, solve_problem

@@ -16,7 +16,7 @@ from blockl0.app.report.plain import clean
 from blockl0.app.tables.formats import STDIN
 from blockl0.losses import LOSSES, Loss, get_loss, label_of
 from blockl0.losses.stored import original
-from blockl0.ridge import AUTO
+from blockl0.problem.preprocess import AUTO
 from blockl0.validate import check_bounds
 
 if TYPE_CHECKING:
