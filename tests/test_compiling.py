@@ -22,7 +22,7 @@ from numba.core import event
 import blockl0
 from blockl0 import compiling
 from blockl0.block_search import new_tree, search_block
-from blockl0.compiling import STACK_SLOTS, cached, general, on_a_long_stack
+from blockl0.compiling import cached
 
 pytestmark = pytest.mark.skipif(config.DISABLE_JIT, reason="nothing is compiled")
 
@@ -111,23 +111,10 @@ def test_a_full_disk(function, monkeypatch):
 def test_without_the_compiler(function, monkeypatch):
     monkeypatch.setattr(config, "DISABLE_JIT", 1)
     assert cached()(function) is function
-    assert general()(function) is function
-
-
-def test_constants_are_compiled_once(function):
-    add = general()(function)
-
-    @njit
-    def sums(n):
-        return add(n, -1) + add(n, 3) + add(0, n) + add(x=n, y=2) + add(n, True)
-
-    assert sums(10) == 8 + 16 + 20 + 14 + 12
-    # the flag is no integer, but no constant either
-    assert len(add.signatures) == 2
 
 
 def test_an_error_in_an_inner_function_comes_out():
-    @general(boundscheck=True)
+    @njit(boundscheck=True, no_cpython_wrapper=True)
     def entry(values, i):
         return values[i]
 
@@ -165,49 +152,6 @@ def test_kernels_without_references_still_free_their_arrays():
     for _ in range(5):
         assert search_block(H, c, 0.0, 1, tree=tree).value == -2.0
     assert [sys.getrefcount(array) for array in (H, c, *tree)] == before
-
-
-def nested(depth):
-    """Ten calls from each of `depth` frames, and so from before the end of every piece of stack."""
-    for _ in range(10):
-        abs_of(depth)
-    return nested(depth - 1) if depth else 0
-
-
-def abs_of(x):
-    return x if x > 0 else -x
-
-
-def test_nested_calls_do_not_ask_for_memory():
-    resource = pytest.importorskip("resource")
-
-    def faults(function):
-        function(300)
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-        for _ in range(100):
-            function(300)
-        return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
-
-    # 300 frames need some 40 kB, ten pages, and all calls have the same ones
-    assert on_a_long_stack(lambda: faults(nested))() < 100
-
-
-def test_compiling_is_done_on_a_long_stack(function):
-    seen = []
-
-    class Frames(event.Listener):
-        def on_start(self, event):
-            frame = sys._getframe()
-            while frame is not None:
-                seen.append(frame.f_code.co_stacksize)
-                frame = frame.f_back
-
-        def on_end(self, event):
-            pass
-
-    with event.install_listener("numba:compile", Frames()):
-        assert cached()(function)(3, 4) == 11
-    assert max(seen) == STACK_SLOTS
 
 
 IMPORT = """

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 from numba import njit
-from numba.core import types
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 from blockl0.run import counted
@@ -18,9 +17,6 @@ from blockl0.run import counted
 logger = logging.getLogger("blockl0")
 
 DIGEST = hashlib.sha256().digest_size
-
-STACK_SLOTS = 1 << 16
-"""Stack slots of the frame below the compiler's: half a megabyte, and Python adds as much."""
 
 _warned: list[str] = []
 
@@ -33,7 +29,7 @@ def cached(**options: Any) -> Callable[[Any], Any]:
         dispatcher: Any = compiled(function)
         if not hasattr(dispatcher, "_cache"):
             return dispatcher  # NUMBA_DISABLE_JIT: the function itself
-        dispatcher.compile = on_a_long_stack(counted(dispatcher.compile))
+        dispatcher.compile = counted(dispatcher.compile)
         try:
             dispatcher._cache = CheckedCache(function, needs_runtime=options.get("_nrt", True))
         except (RuntimeError, OSError) as error:  # numba found no writable folder
@@ -41,45 +37,6 @@ def cached(**options: Any) -> Callable[[Any], Any]:
         return dispatcher
 
     return decorate
-
-
-def general(**options: Any) -> Callable[[Any], Any]:
-    """Compile functions that only compiled ones call with `numba.njit`, once for all constants.
-
-    numba would compile f(x, -1), f(x, 0) and f(x, n) one by one, though they become the same code.
-    """
-    compiled: Any = njit(no_cpython_wrapper=True, **options)  # pyright: ignore[reportCallIssue]
-
-    def decorate(function: Any) -> Any:
-        dispatcher: Any = compiled(function)
-        if not hasattr(dispatcher, "get_call_template"):
-            return dispatcher  # NUMBA_DISABLE_JIT: the function itself
-        template = dispatcher.get_call_template
-
-        def without_constants(args: Any, keywords: Any) -> Any:
-            plain = {name: types.unliteral(kind) for name, kind in keywords.items()}
-            return template(tuple(types.unliteral(kind) for kind in args), plain)
-
-        dispatcher.get_call_template = without_constants
-        return dispatcher
-
-    return decorate
-
-
-def on_a_long_stack(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a function so that nested calls above it allocate no stack frames.
-
-    Python allocates frames in chunks of 16 kB. If calls in a loop cross the end of one, each of
-    them allocates the next chunk and frees it again (python/cpython#142183). The compiler nests
-    deeply; whether its loops cross such an end depends on the depth of its caller, and can cost a
-    fifth of its time. A frame too large for a chunk comes with a larger one.
-    """
-
-    def call(*args: Any, **keywords: Any) -> Any:
-        return function(*args, **keywords)
-
-    call.__code__ = call.__code__.replace(co_stacksize=STACK_SLOTS)
-    return call
 
 
 def _warn_once(error: Exception) -> None:

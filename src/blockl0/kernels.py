@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from blockl0.compiling import cached, general
+from blockl0.compiling import cached
 
 # `kernel` is called from Python; `inner` only from kernels, which saves compiling a wrapper.
 # None of them makes an array: without reference counting there is less to compile.
@@ -25,10 +25,11 @@ _options: dict[str, Any] = {
     "_nrt": False,
 }
 kernel = cached(**_options)
-inner = general(**_options)
+_options_inner = {**_options, "no_cpython_wrapper": True}
+inner = njit(**_options_inner)
 # A part of a kernel, split off for readability: it is inlined into its caller before compilation,
 # so it takes no compile time of its own.
-part = njit(inline="always", no_cpython_wrapper=True, **_options)  # pyright: ignore[reportCallIssue]
+part = njit(inline="always", **_options_inner)
 
 
 @inner
@@ -768,7 +769,7 @@ _reordered = {"nnan", "nsz", "reassoc", "contract", "arcp"}
 wide = cached(fastmath=_reordered, **_options)
 # always inlined: otherwise every kernel would have its own copy, which may add in another order,
 # and the order of compilation or loading would decide which one is called
-wide_inner = general(forceinline=True, fastmath=_reordered, **_options)
+wide_inner = njit(forceinline=True, fastmath=_reordered, **_options_inner)
 
 
 class SweptArrays(NamedTuple):
