@@ -17,13 +17,13 @@ import hostile_checks
 import oracles
 from blockl0 import Status
 from blockl0.certify import move_search
+from blockl0.certify import move_tableau as moves
 from blockl0.exact import dependence, support_memory
 from blockl0.exact import search as exact_search
 from blockl0.exact.search import ExactSearch
-from blockl0.moves import block_moves as moves
-from blockl0.moves.hidden_moves import find_hidden_move
+from blockl0.moves.single_moves import UnitMoves
 from blockl0.problem import factors
-from blockl0.problem.fits import least_squares_on
+from blockl0.problem.fits import least_squares_on, make_fits
 from blockl0.problem.orthogonal import (
     DEPENDENT,
     UnitLengthColumns,
@@ -293,14 +293,16 @@ def test_a_hidden_pair_is_found_by_moves():
     X, y = rng.standard_normal((40, 30)), rng.standard_normal(40)
     X[:, 7] = X[:, 3] + 1e-6 * y
     problem = as_problem(X, y, n_nonzero_coefs=2)
-    move = find_hidden_move(
-        problem, least_squares_on(problem, np.array([3])), np.array([3]), np.arange(4, 30), 0
-    )
-    assert move.support.tolist() == [3, 7] and move.is_complete
-    swap = find_hidden_move(
-        problem, least_squares_on(problem, np.array([3, 5])), np.array([3, 5]), np.array([7]), 0.0
-    )
-    assert swap.support.tolist() == [3, 7]
+
+    def check(support, entering):
+        w, fits = least_squares_on(problem, support), make_fits(problem)
+        moves = UnitMoves(problem, fits, entering=entering)
+        least = rounding_of(problem, w)
+        return moves.check(w, problem.objective(w), least, most_refits=400, units=support)
+
+    for support, entering in (([3], np.arange(4, 30)), ([3, 5], np.array([7]))):
+        better = check(np.array(support), entering).better
+        assert np.flatnonzero(better).tolist() == [3, 7]
 
 
 def near_combinations(seed):

@@ -13,7 +13,7 @@ import pytest
 
 import blockl0
 from blockl0.errors import OutOfReachError
-from blockl0.moves.unit_moves import UnitMoves
+from blockl0.moves.single_moves import CheckCost, CheckedPoint, UnitMoves
 from blockl0.problem.bounded import bounded_least_squares
 from blockl0.problem.fits import make_fits
 from blockl0.problem.orthogonal import least_squares
@@ -178,8 +178,12 @@ def test_limits_of_moves_are_none_of_them_too_high(kind):
                 fit = fits.minimum(problem.units.columns(units))
                 here = fit.value + problem.cost(units)
                 ceiling = here - 1e-8 * here - 1e-13 * case.scale
-                listed = {after.tobytes() for after in moves._suspects(fit.w, units, ceiling, True)}
-                for after in moves._all(fit.w, units, ceiling, True):
+                point, cost = (
+                    CheckedPoint(fit.w, units, here, ceiling, True),
+                    CheckCost(None, np.inf, np.inf),
+                )
+                listed = {after.tobytes() for after in moves.suspects(point, cost)}
+                for after in moves.moves(point, cost):
                     there = fits.minimum(problem.units.columns(after)).value + problem.cost(after)
                     assert there >= ceiling or after.tobytes() in listed, (kind, seed, units, after)
 

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from blockl0.blas import one_blas_thread
 from blockl0.certify import stationarity, true_loss
-from blockl0.certify.levels import SURE, TOL
-from blockl0.certify.point import Better, PointUnderTest
+from blockl0.certify.levels import SURE, TOL, Better, PointUnderTest
 from blockl0.certify.stationarity import QuadraticPoint
 from blockl0.certify.words import of_certificate
 from blockl0.errors import OutOfTime

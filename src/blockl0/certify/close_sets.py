@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.certify.levels import is_perfect, objective_at_zero
+from blockl0.moves.projected_tableau import ProjectedTableau
 from blockl0.moves.single_moves import STEPS
-from blockl0.moves.unit_projections import UnitProjections
 from blockl0.problem.factors import reduced
 from blockl0.problem.fits import Fits, make_fits
 from blockl0.problem.problem import Problem, Sparsity
@@ -61,13 +61,12 @@ def _projected(
     problem: Problem, fits: Fits, units: Ints, w: Floats, movable: Ints, ceiling: float
 ) -> int | None:
     """Count by projections; None where columns of the support nearly depend on each other."""
-    projections = UnitProjections(problem)
-    support = projections.support(units, w)
-    if support is None:
+    tableau = ProjectedTableau(problem)
+    tableau.load(units, w)
+    if not tableau.support.is_resolved:
         return None
-    changes = projections.changes(support)
     here = problem.smooth(w) + problem.cost(units)
-    return int(np.count_nonzero(changes.entries() <= ceiling - here))
+    return int(np.count_nonzero(tableau.changes().entries() <= ceiling - here))
 
 
 def _fitted(

@@ -6,8 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from blockl0.problem.problem import Problem
 from blockl0.result import Status
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
 
 TOL = 1e-8
 """Relative decrease of the objective that counts as an improvement."""
@@ -24,6 +29,41 @@ TELLING_GAP = 0.5
 def slack(objective: float, at_zero: float, tol: float = TOL) -> float:
     """Compute by how much an objective must be lower than this one to be better."""
     return tol * objective + ROUNDING * at_zero
+
+
+class Better(NamedTuple):
+    """A feasible point with a lower objective, and the columns that show it."""
+
+    block: tuple[int, ...]
+    coef: Floats
+    objective: float
+
+
+class PointUnderTest:
+    """A point with its units, including kept ones, its objective, and the slack of comparisons."""
+
+    def __init__(self, problem: Problem, w: Floats, tol: float = TOL) -> None:
+        self.problem, self.w, self.tol = problem, w, tol
+        self.objective = problem.objective(w)
+        self.members: Indices = problem.occupied(w)
+        self.slack = slack(self.objective, problem.smooth(problem.zero()), tol)
+
+    def confirm(self, block: NDArray[np.integer], z: Floats) -> Better | None:
+        """Return the better point if it is better on the data by more than the slack."""
+        objective = self.problem.objective(z)
+        if not objective < self.objective - self.slack:
+            return None
+        return Better(tuple(sorted(int(j) for j in block)), z, objective)
+
+    def on(self, problem: Problem, better: Better | None) -> tuple[PointUnderTest, Better | None]:
+        """Re-evaluate the point and its improvement on the full data.
+
+        An improvement that vanishes there was rounding error.
+        """
+        if problem is self.problem:
+            return self, better
+        there = PointUnderTest(problem, self.w, self.tol)
+        return there, None if better is None else there.confirm(np.array(better.block), better.coef)
 
 
 def is_better(objective: float, than: float, at_zero: float, tol: float = TOL) -> bool:

@@ -15,17 +15,17 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.errors import OutOfReachError
-from blockl0.moves.block_moves import (
+from blockl0.certify.move_tableau import (
     CHUNK,
-    CLEAR,
     MORE,
     BlockMove,
     MoveRules,
+    MoveTableau,
     PartialMove,
     suspects,
 )
-from blockl0.moves.move_tableau import MoveTableau
+from blockl0.errors import OutOfReachError
+from blockl0.moves.tableau import CLEAR
 from blockl0.problem.orthogonal import DEPENDENT
 from blockl0.run import look
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.certify.point import Better, PointUnderTest
+from blockl0.certify.levels import Better, PointUnderTest
 from blockl0.errors import OutOfReachError, OutOfTime
 from blockl0.exact import Stages, may_bound, no_bound, obstacle
 from blockl0.exact.few_columns import best_of_all, may_enumerate

@@ -13,15 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.block_search import NODE_LIMIT
-from blockl0.certify.levels import TOL
+from blockl0.certify.levels import TOL, Better, PointUnderTest
 from blockl0.certify.move_search import find_move
+from blockl0.certify.move_tableau import BlockMove, MoveTableau
 from blockl0.certify.optimality import improve_globally
-from blockl0.certify.point import Better, PointUnderTest
 from blockl0.errors import OutOfReachError, OutOfTime
 from blockl0.exact.search import ExactSearch
 from blockl0.losses import LOSSES
-from blockl0.moves.block_moves import BlockMove
-from blockl0.moves.move_tableau import MoveTableau
 from blockl0.problem.fits import make_fits
 from blockl0.problem.orthogonal import DEPENDENT, smallest_distance
 from blockl0.problem.problem import Problem, Sparsity, independent

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from blockl0.certify.levels import Better, PointUnderTest
 from blockl0.certify.optimality import improve_globally
-from blockl0.certify.point import Better, PointUnderTest
 from blockl0.errors import OutOfReachError
 from blockl0.problem.fits import Fits, make_fits
 from blockl0.problem.problem import Problem

@@ -17,19 +17,22 @@ entries of a column, which would leave the reach, then do not matter.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from blockl0.data.design import Design
+from blockl0.lazy import lazy
 from blockl0.problem.descent import FAR, symmetric, weighted_total
 from blockl0.problem.problem import Problem
 from blockl0.run import look
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 _lapack: Any = lapack
 
 REACHES = (2.0, 0.5)
@@ -61,12 +64,14 @@ ROUNDING = 1e-6
 """Relative error of a gain whose pivot has lost eight digits, with a margin."""
 
 
-class FittedSupport(NamedTuple):
+@dataclass(eq=False)
+class FittedSupport:
     """A fit on some columns, and the gain that one more column needs.
 
     The needed gain is relative to the point under test. The predictor `eta` includes the intercept;
     `left` is the column removed from the support of that point, −1 for none; `slope` is the slope
-    of the loss at eta, and `bend` the sum of its curvatures, if known.
+    of the loss at eta, and `bend` the sum of its curvatures, if known. `curvatures` are those that
+    bound the loss within a reach, by reach, as far as computed.
     """
 
     support: Ints
@@ -78,6 +83,7 @@ class FittedSupport(NamedTuple):
     left: int
     slope: Floats | None = None
     bend: float = 0.0
+    curvatures: dict[float, Floats] = field(default_factory=dict, repr=False)
 
 
 class DualBounds:
@@ -88,18 +94,13 @@ class DualBounds:
         self.weights = problem.weights
         self.unit = float(getattr(self.loss, "unit", 1.0))
         self.is_known = hasattr(self.loss, "conjugate") and hasattr(self.loss, "dual_curvature")
-        self._largest: Floats | None = None
-        self._last: tuple[FittedSupport, ColumnModel | None] | None = None
-        self._bends: dict[tuple[int, float], tuple[Floats, Floats]] = {}
         # estimated cost of the cheapest change excluded by a pass
         self.cheapest_change = np.inf
 
-    @property
+    @lazy
     def largest(self) -> Floats:
         """The largest absolute entry of every column, (n,)."""
-        if self._largest is None:
-            self._largest = largest_entries(self.problem.design)
-        return self._largest
+        return largest_entries(self.problem.design)
 
     def is_rough_worth(self, support: Ints) -> bool:
         """Decide if approximate fits are worth a pass: one pass serves many of them."""
@@ -130,11 +131,17 @@ class DualBounds:
             if is_unlike and self._is_enough(bend, most, group[0].needed):
                 is_unlike = False
             if is_unlike or len(group) == TOGETHER:
-                yield group
+                yield from self._released(group)
                 group, both, sums, most = [], own, float(own.sum()), float(slopes @ slopes)
             group, least, total, largest = [*group, base], both, sums, most
         if group:
-            yield group
+            yield from self._released(group)
+
+    def _released(self, group: list[FittedSupport]) -> Iterator[list[FittedSupport]]:
+        """Yield a group, and drop its curvatures once its pass is over."""
+        yield group
+        for base in group:
+            base.curvatures.clear()
 
     def _is_enough(self, bend: float, squares: float, needed: float) -> bool:
         """Check if curvatures of this sum exclude the best of all noise columns.
@@ -201,41 +208,27 @@ class DualBounds:
             found += zip(some, self.candidates(support, some), strict=True)
         return found
 
-    def closer(self, base: FittedSupport, columns: Ints) -> Ints:
-        """Return the columns not excluded by their own dual points; O(m(s + 1)) each.
-
-        Those that certainly improve come first.
-        """
-        model = self._model_at(base)
-        if model is None or columns.size == 0:
-            return columns
-        excluded, improving = model.decide(columns)
-        return np.concatenate([columns[improving], columns[~(excluded | improving)]])
-
-    def _model_at(self, base: FittedSupport) -> ColumnModel | None:
-        """Return the model at a base, cached for the next columns; None if it excludes nothing."""
-        if self._last is None or self._last[0] is not base:
-            h, model = self._curvature(base, CLOSE_REACH * self.unit), None
-            A, ridge = self.problem.free_columns(base.support)
-            K = _inverse(A, h, ridge) if self.is_known else None
-            if K is not None:
-                v = self._coefficients(base, base.support)
-                model = ColumnModel(self.problem, base, A, ridge, v, h, K)
-            self._last = base, model
-        return self._last[1]
+    def model_at(self, base: FittedSupport) -> ColumnModel | None:
+        """Return the model for single columns at a base; None if it excludes nothing."""
+        if not self.is_known:
+            return None
+        h = self._curvature(base, CLOSE_REACH * self.unit)
+        A, ridge = self.problem.free_columns(base.support)
+        K = _inverse(A, h, ridge)
+        if K is None:
+            return None
+        v = self._coefficients(base, base.support)
+        return ColumnModel(self.problem, base, A, ridge, v, h, K)
 
     def _curvature(self, base: FittedSupport, reach: float) -> Floats:
-        """Return the curvatures of a base within a reach, cached for recent bases."""
+        """Return the curvatures of a base within a reach, computed once."""
         if not self.is_known:
             return np.zeros(self.problem.n_samples)
-        key = id(base.eta), reach
-        if key not in self._bends:
-            if len(self._bends) >= TOGETHER:
-                self._bends.clear()
+        if reach not in base.curvatures:
             own: Any = self.loss
-            bends = self.weights * own.dual_curvature(base.eta, self.problem.y, reach)
-            self._bends[key] = base.eta, bends  # keeps the predictor alive, and its id unique
-        return self._bends[key][1]
+            bends = own.dual_curvature(base.eta, self.problem.y, reach)
+            base.curvatures[reach] = self.weights * bends
+        return base.curvatures[reach]
 
     def _slope(self, base: FittedSupport) -> Floats:
         """Return the slopes of the loss at a base, (m,)."""
@@ -280,7 +273,7 @@ class SharedModel:
         self.longest = float(np.sqrt(np.einsum("ij,ij->i", A, A).max(initial=0.0)))
         self.along = [np.abs(A @ K[q]).max() / K[q, q] if q >= 0 else 0.0 for q in places]
 
-    def excluded(self, part: slice, largest: Floats, asked: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def excluded(self, part: slice, largest: Floats, asked: Bools) -> Bools:
         """Check which columns of a part cannot reach the needed gain, (fits, c).
 
         Only columns marked in `asked` are tested.
@@ -321,8 +314,8 @@ class SharedModel:
 
     def _clipped(
         self, X: Floats, size: Floats, U: Floats, W: Floats, G: Floats, squares: Floats,
-        asked: NDArray[np.bool_],
-    ) -> NDArray[np.bool_]:  # fmt: skip
+        asked: Bools,
+    ) -> Bools:  # fmt: skip
         """Check if clipped columns prove that no fit reaches the needed gain.
 
         Tests the marked columns, (fits, k); other parameters as in `excluded`.
@@ -378,9 +371,16 @@ class ColumnModel:
         self.dual: Floats = self.loss.gradient(base.eta, problem.y)
         self.slopes = self.weights * self.dual
 
+    def left(self, columns: Ints) -> Ints:
+        """Return the columns not excluded by their own dual points; O(m(s + 1)) each.
+
+        Those that certainly improve come first.
+        """
+        return improving_first(columns, *self.decide(columns))
+
     # chords of exponentials may leave the floats: nothing is decided of such a column
     @np.errstate(over="ignore", invalid="ignore")
-    def decide(self, columns: Ints) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def decide(self, columns: Ints) -> tuple[Bools, Bools]:
         """Decide for each column if it certainly fails to improve the point, and if it improves,
         (k,).
 
@@ -445,6 +445,11 @@ class ColumnModel:
         left = np.abs((self.A.T @ weighted + self.ridge[:, None] * V) * V).sum(axis=0)
         left += np.abs((np.einsum("ij,ij->j", X, weighted) + own * t) * t)
         return value - FAR * left - self.base.value
+
+
+def improving_first(columns: Ints, excluded: Bools, improving: Bools) -> Ints:
+    """Return the columns that are not excluded, those that certainly improve first."""
+    return np.concatenate([columns[improving], columns[~(excluded | improving)]])
 
 
 def _inverse(A: Floats, h: Floats, ridge: Floats) -> Floats | None:

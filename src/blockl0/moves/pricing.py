@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.data.block import Block
-from blockl0.moves.block_moves import CLEAR
+from blockl0.moves.tableau import CLEAR
 from blockl0.problem.orthogonal import smallest_distance
 from blockl0.problem.problem import Problem
 

@@ -1,19 +1,25 @@
 """Every single addition, removal and swap of a support, re-fitted on the true objective.
 
-Models of a loss propose moves; this is the final check. Columns that cannot improve are excluded by
-lower bounds (`dual_bounds`), the others re-fitted until their bound or value decides.
+Models propose moves; this is the final check. Moves that cannot improve are excluded by lower
+bounds, the others re-fitted until their bound or value decides. Of the squared loss the bounds come
+from projections (`projected_tableau`), of other losses from duality (`dual_bounds`), column by
+column; of units of several columns, or within bounds, all moves are then fitted.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from blockl0.lazy import lazy
 from blockl0.moves.dual_bounds import CHUNK_ENTRIES, DualBounds, FittedSupport
+from blockl0.moves.projected_tableau import ProjectedTableau
 from blockl0.moves.rough_bases import rough_bases
 from blockl0.moves.softmax_bounds import SoftmaxBounds
+from blockl0.moves.tableau import UnitRules
 from blockl0.problem.fits import Fits
 from blockl0.problem.problem import Problem
 from blockl0.run import Run, look
@@ -23,12 +29,18 @@ Ints = NDArray[np.int64]
 
 MOST_WORK = 3e10
 """Multiplications before a check gives up, about ten seconds."""
-CLEAR = 0.005
+FEW_CLOSE = 0.005
 """A verdict is clear if at most this share of the changes needed a closer look."""
 STEPS = 4
 """Newton steps counted per re-fit: most end after one or two."""
 AT_ONCE = 16
 """Re-fits per base made immediately; further ones wait."""
+TOO_LONG = "the re-fits would take too long"
+UNRESOLVED = (
+    "some columns are nearly, and not wholly, combinations of others, and which of them a fit "
+    "leaves out may make a difference"
+)
+"""Reasons for uncertainty: a check that was given up, and one that made all re-fits."""
 
 
 class Verdict(NamedTuple):
@@ -45,31 +57,78 @@ class Verdict(NamedTuple):
         Reason for an incomplete check, used in messages.
     cheapest_change : float
         Estimated cost of the cheapest change, if passes excluded all of them.
+    n_tried : int
+        Changes excluded or re-fitted.
+    work : float
+        Multiplications, approximately.
     """
 
     better: Floats | None
     is_complete: bool
     is_clear: bool = False
-    why: str = "the re-fits would take too long"
+    why: str = TOO_LONG
     cheapest_change: float = 0.0
+    n_tried: int = 0
+    work: float = 0.0
 
 
-class SingleMoves:
-    """The check of one problem, which caches facts about columns between points.
+class GivenUp(Exception):
+    """A check that may spend no more work, re-fits or time."""
 
-    Attributes
-    ----------
-    n_tried : int
-        Swaps excluded or re-fitted by the last check.
+
+class CheckedPoint(NamedTuple):
+    """A point under a check.
+
+    `ceiling` is the objective that a better point must be below.
     """
 
-    def __init__(self, problem: Problem, fits: Fits) -> None:
-        self.problem, self.fits = problem, fits
-        # directions in which the predictors of a sample can differ
-        self.n_directions = problem.loss.n_directions
-        self.work, self.most_work = 0.0, MOST_WORK
-        kind = SoftmaxBounds if problem.n_outputs > 1 else DualBounds
-        self.bounds = kind(problem)
+    w: Floats
+    units: Ints
+    objective: float
+    ceiling: float
+    swaps: bool
+
+
+class CheckCost:
+    """What a check has spent and seen; it raises `GivenUp` beyond its limits."""
+
+    def __init__(self, run: Run | None, most_work: float, most_refits: float) -> None:
+        self.run, self.most_work, self.refits_left = run, most_work, most_refits
+        self.work = self.planned = 0.0
+        # moves excluded or re-fitted, and those that needed a closer look
+        self.n_tried = self.n_close = 0
+        # whether every fit made was the only possible one
+        self.is_certain = True
+
+    def spend(self, work: float = 0.0) -> None:
+        """Count work before it is done."""
+        look()
+        self.work += work
+        is_late = self.run is not None and self.run.seconds_left <= 0.0
+        if is_late or self.work + self.planned > self.most_work or self.refits_left < 0:
+            raise GivenUp
+
+    def refit(self, work: float) -> None:
+        """Count a re-fit before it is made."""
+        self.spend()
+        self.refits_left -= 1
+        self.work += work
+
+
+class MoveCheck:
+    """The check of one problem, which keeps facts about columns between points.
+
+    Parameters
+    ----------
+    problem : Problem
+    fits : Fits
+    most_work : float, optional
+        Multiplications before a check gives up.
+    """
+
+    def __init__(self, problem: Problem, fits: Fits, most_work: float | None = None) -> None:
+        self.problem, self.fits, self.rules = problem, fits, UnitRules.of(problem)
+        self.most_work = MOST_WORK if most_work is None else most_work
 
     def check(
         self,
@@ -83,154 +142,240 @@ class SingleMoves:
     ) -> Verdict:
         """Look for a single change of w that lowers the objective by more than the tolerance.
 
-        With s columns in the support, and a price or a used-up budget, these are (s + 1)(n − s) + s
+        With s units in the support, and a price or a used-up budget, these are (s + 1)(n − s) + s
         changes. With room and no price, a swap never beats the addition it contains. Without swaps
         they are n. The check gives up after `most_refits` re-fits that bounds did not spare. The
         support is that of w, unless `units` are given, of which w is the fit.
         """
+        units = self.problem.occupied(w) if units is None else units
+        point = CheckedPoint(w, units, objective, objective - tolerance, swaps)
+        cost = CheckCost(run, self.most_work, most_refits)
+        try:
+            better = next(self._better(point, cost), None)
+        except GivenUp:
+            return Verdict(None, False, n_tried=cost.n_tried, work=cost.work)
+        if better is not None:
+            return Verdict(better, False, n_tried=cost.n_tried, work=cost.work)
+        return self._verdict(point, cost, tolerance)
+
+    def _better(self, point: CheckedPoint, cost: CheckCost) -> Iterator[Floats]:
+        """Yield points below the ceiling."""
+        raise NotImplementedError
+
+    def _verdict(self, point: CheckedPoint, cost: CheckCost, tolerance: float) -> Verdict:
+        """Say what is known if no move is better."""
+        raise NotImplementedError
+
+    def _refit_cost(self, n_columns: int) -> float:
+        """Estimate the work of a re-fit with so many columns."""
+        # directions in which the predictors of a sample can differ
+        unknowns = float(n_columns * self.problem.loss.n_directions)
+        return STEPS * (self.problem.n_samples + unknowns / 3.0) * unknowns**2
+
+
+class UnitMoves(MoveCheck):
+    """Changes of units: bounded by projections for the squared loss, for others all re-fitted.
+
+    Parameters
+    ----------
+    problem, fits, most_work
+        As in `MoveCheck`.
+    entering : ndarray of int64, optional
+        The units that may enter; all by default.
+    """
+
+    def __init__(
+        self, problem: Problem, fits: Fits, most_work: float | None = None,
+        entering: Ints | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(problem, fits, most_work)
+        self.entering = entering
+
+    @lazy
+    def _projections(self) -> ProjectedTableau:
+        """Projections of the columns, for the squared loss."""
+        return ProjectedTableau(self.problem)
+
+    def _better(self, point: CheckedPoint, cost: CheckCost) -> Iterator[Floats]:
         problem = self.problem
-        support = problem.occupied(w) if units is None else units
-        price, budget = problem.sparsity
-        ceiling = objective - tolerance
-        has_room, self.work, self.n_tried = support.size < budget, 0.0, 0
-        self._refits_left, self._n_close, self.bounds.cheapest_change = most_refits, 0, np.inf
-        # postponed re-fits: if there are too many, not even the first is worth making
-        self._later, self._planned = [], 0.0
-        predictor, bases = self.fits.predictor(w), []
-        self._intercept = predictor[1]
-        if has_room:
-            bases.append(self._base(w, support, ceiling, -1))
-        leaving = np.setdiff1d(support, problem.keep)
-        leaving = leaving if price > 0.0 or not has_room else leaving[:0]
-        n_bases, left = len(bases) + leaving.size, {}
-        if swaps and not (has_room or price > 0.0) and self.bounds.is_rough_worth(support):
-            left = self._roughly(w, support, leaving, predictor, ceiling)
-        for j in leaving:
-            if self._is_over(run):
-                return Verdict(None, False)
-            columns = left.get(int(j))
-            if columns is not None and columns.size == 0:
-                continue
-            base = self._base(w, support[support != j], ceiling, int(j))
-            if base.value + price * base.support.size < ceiling:
-                return Verdict(base.w, False)
-            if columns is None:
-                bases.append(base)
-                continue
-            verdict = self._enter_some(base, columns, ceiling, run)
-            if verdict.better is not None or not verdict.is_complete:
-                return verdict
-        if not swaps:
-            bases = [base for base in bases if base.left < 0]
-        for some in self.bounds.groups(bases):
-            verdict = self._enter(support, some, ceiling, run)
-            if verdict.better is not None or not verdict.is_complete:
-                return verdict
-        self._planned = 0.0
-        for base, columns in self._later:
-            verdict = self._refit_all(base, columns, ceiling, run)
-            if verdict.better is not None or not verdict.is_complete:
-                return verdict
-        n_changes = n_bases * (problem.n_features - support.size)
-        least = 0.0 if self._n_close else max(self.bounds.cheapest_change - tolerance, 0.0)
-        return Verdict(None, True, self._n_close <= CLEAR * n_changes, cheapest_change=least)
+        cost.is_certain = self._is_certain(point.units, point.w, point.objective, point.ceiling)
+        for after in self.suspects(point, cost):
+            columns, price = problem.units.columns(after), problem.cost(after)
+            cost.refit(self._refit_cost(columns.size))
+            cost.n_close += 1
+            fit = self.fits.minimum(columns, point.w, point.ceiling - price)
+            # units that are zero within their bounds cost nothing, unless they are kept
+            occupied = problem.occupied(fit.w)
+            there = fit.value + problem.cost(occupied)
+            if there < point.ceiling and problem.sparsity.allows(occupied.size):
+                yield fit.w
+            if cost.is_certain:
+                cost.is_certain = self._is_certain(after, fit.w, there, point.ceiling)
 
-    def _roughly(
-        self, w: Floats, support: Ints, leaving: Ints, predictor: Any, ceiling: float
-    ) -> dict[int, Ints]:
-        """Find the columns left to try in place of each leaving one, by one shared pass.
+    def _verdict(self, point: CheckedPoint, cost: CheckCost, tolerance: float) -> Verdict:
+        is_clear = cost.is_certain and cost.n_close <= FEW_CLOSE * cost.n_tried
+        return Verdict(
+            None, cost.is_certain, is_clear, UNRESOLVED, n_tried=cost.n_tried, work=cost.work
+        )
 
-        Needs no fits: approximate ones suffice for columns whose removal is expensive.
+    def _is_certain(self, units: Ints, w: Floats, objective: float, ceiling: float) -> bool:
+        """Check that no point on some units is below a ceiling, given their fit w.
+
+        A fit leaves out columns that are nearly combinations of others; leaving out other ones may
+        be better. Supports of single columns with such columns do not count.
         """
-        self.work += self.bounds.pass_cost(support, leaving.size)
-        bases = rough_bases(self.problem, w, support, leaving, predictor, ceiling)
-        found = {base.left: some for base, some in self.bounds.roughly(support, bases)}
-        n_others = self.problem.n_features - support.size
-        self.n_tried += n_others * sum(some.size == 0 for some in found.values())
-        return found
+        if self.problem.is_plain:
+            return True
+        columns = self.problem.units.columns(units)
+        doubt = self.fits.doubt(columns, w)
+        if doubt == 0.0 or objective - doubt >= ceiling:
+            return True
+        return self.fits.least_on(columns) + self.problem.cost(units) >= ceiling
 
-    def _base(self, w: Floats, support: Ints, ceiling: float, left: int) -> FittedSupport:
+    def suspects(self, point: CheckedPoint, cost: CheckCost) -> Iterator[Ints]:
+        """Yield the units after every move that bounds do not exclude."""
+        if not self.problem.is_quadratic:
+            yield from self.moves(point, cost)
+            return
+        columns = self.problem.units.columns(point.units)
+        fit = self.fits.minimum(columns, point.w)
+        self._projections.load(point.units, fit.w)
+        changes = self._projections.changes(self.entering)
+        limits = changes.lower_bounds(point.swaps)
+        cost.n_tried = limits.size
+        # the most promising ones first
+        at = np.flatnonzero(limits < point.ceiling - fit.value - self.problem.cost(point.units))
+        for i in at[np.argsort(limits[at], kind="stable")]:
+            yield changes.after(int(i))
+
+    def moves(self, point: CheckedPoint, cost: CheckCost) -> Iterator[Ints]:
+        """Yield the units after every move, removals first."""
+        units, problem = point.units, self.problem
+        others = np.arange(problem.n_units) if self.entering is None else self.entering
+        others = np.setdiff1d(others, units)
+        has_room, leaving = self.rules.leaving(units)
+        movable = units[leaving]
+        if problem.sparsity.price > 0.0:
+            for unit in movable:
+                yield units[units != unit]
+        bases = [units] if has_room else []
+        if point.swaps:
+            bases += [units[units != unit] for unit in movable]
+        cost.n_tried = len(bases) * others.size + movable.size
+        for base in bases:
+            for unit in others:
+                yield np.sort(np.append(base, unit))
+
+
+class SingleMoves(MoveCheck):
+    """Changes of single columns of a loss that is not quadratic, bounded by duality."""
+
+    def __init__(self, problem: Problem, fits: Fits, most_work: float | None = None) -> None:
+        super().__init__(problem, fits, most_work)
+        kind = SoftmaxBounds if problem.n_outputs > 1 else DualBounds
+        self.bounds = kind(problem)
+
+    def _better(self, point: CheckedPoint, cost: CheckCost) -> Iterator[Floats]:
+        bounds, price = self.bounds, self.problem.sparsity.price
+        bounds.cheapest_change = np.inf
+        # postponed re-fits: if there are too many, not even the first is worth making
+        later: list[tuple[FittedSupport, Ints]] = []
+        bases = []
+        for base, columns in self._bases(point, cost):
+            if base.left >= 0 and base.value + price * base.support.size < point.ceiling:
+                yield base.w
+            if columns is not None:
+                yield from self._enter(base, columns, point.ceiling, cost, later)
+            elif point.swaps or base.left < 0:
+                bases.append(base)
+        for some in bounds.groups(bases):
+            cost.spend(bounds.pass_cost(point.units, len(some)))
+            for base, columns in zip(some, bounds.candidates(point.units, some), strict=True):
+                yield from self._enter(base, columns, point.ceiling, cost, later)
+        cost.planned = 0.0
+        for base, columns in later:
+            yield from self._refit_all(base, columns, point.ceiling, cost)
+
+    def _verdict(self, point: CheckedPoint, cost: CheckCost, tolerance: float) -> Verdict:
+        has_room, leaving = self.rules.leaving(point.units)
+        n_bases = int(has_room) + leaving.size
+        n_changes = n_bases * (self.problem.n_features - point.units.size)
+        least = 0.0 if cost.n_close else max(self.bounds.cheapest_change - tolerance, 0.0)
+        is_clear = cost.n_close <= FEW_CLOSE * n_changes
+        return Verdict(None, True, is_clear, "", least, cost.n_tried, cost.work)
+
+    def _bases(
+        self, point: CheckedPoint, cost: CheckCost
+    ) -> Iterator[tuple[FittedSupport, Ints | None]]:
+        """Yield the support if it has room, then without each column, and what may enter.
+
+        That is None where no pass has looked yet; a removal after which a shared pass over rough
+        points excludes every entry is not fitted.
+        """
+        has_room, positions = self.rules.leaving(point.units)
+        predictor, leaving = self.fits.predictor(point.w), point.units[positions]
+        if has_room:
+            yield self._base(point, point.units, -1, predictor[1]), None
+        rough: dict[int, Ints] = {}
+        is_full = not has_room and self.problem.sparsity.price == 0.0
+        if point.swaps and is_full and self.bounds.is_rough_worth(point.units):
+            cost.work += self.bounds.pass_cost(point.units, leaving.size)
+            bases = rough_bases(
+                self.problem, point.w, point.units, leaving, predictor, point.ceiling
+            )
+            rough = {base.left: some for base, some in self.bounds.roughly(point.units, bases)}
+            n_others = self.problem.n_features - point.units.size
+            cost.n_tried += n_others * sum(some.size == 0 for some in rough.values())
+        for j in leaving:
+            cost.spend()
+            columns = rough.get(int(j))
+            if columns is None or columns.size:
+                rest = point.units[point.units != j]
+                yield self._base(point, rest, int(j), predictor[1]), columns
+
+    def _base(self, point: CheckedPoint, support: Ints, left: int, intercept: Any) -> FittedSupport:
         """Fit a support, and compute the gain that an entering column needs."""
         price = self.problem.sparsity.price
         # the intercept of w is about as good a start as the best one for fixed coefficients
-        fit = self.fits.minimum(support, w, np.inf, self._intercept)
+        fit = self.fits.minimum(support, point.w, np.inf, intercept)
         eta = self.problem.linear_on(support, fit.w[support]) + fit.intercept
-        needed = fit.value + price * (support.size + 1) - ceiling
+        needed = fit.value + price * (support.size + 1) - point.ceiling
         return FittedSupport(support, fit.w, fit.intercept, fit.value, eta, needed, left)
 
     def _enter(
-        self, support: Ints, bases: list[FittedSupport], ceiling: float, run: Run | None
-    ) -> Verdict:
-        """Look for a column that improves one of some bases, first by a shared pass."""
-        self.work += self.bounds.pass_cost(support, len(bases))
-        if self._is_over(run):
-            return Verdict(None, False)
-        for base, columns in zip(bases, self.bounds.candidates(support, bases), strict=True):
-            verdict = self._enter_some(base, columns, ceiling, run)
-            if verdict.better is not None or not verdict.is_complete:
-                return verdict
-        return Verdict(None, True)
-
-    def _enter_some(
-        self, base: FittedSupport, columns: Ints, ceiling: float, run: Run | None
-    ) -> Verdict:
-        """Look closely for a column that improves a base."""
-        for start in range(0, columns.size, self._chunk):
-            some = columns[start : start + self._chunk]
-            self._n_close += some.size
-            self.work += some.size * self.bounds.closer_cost(base.support)
-            if self._is_over(run):
-                return Verdict(None, False)
-            open_ = self._put_off(base, self.bounds.closer(base, some))
-            verdict = self._refit_all(base, open_, ceiling, run)
-            if verdict.better is not None or not verdict.is_complete:
-                return verdict
+        self, base: FittedSupport, columns: Ints, ceiling: float, cost: CheckCost,
+        later: list[tuple[FittedSupport, Ints]],
+    ) -> Iterator[Floats]:  # fmt: skip
+        """Look closely for columns that improve a base."""
+        model = self.bounds.model_at(base) if columns.size else None
+        chunk = max(1, CHUNK_ENTRIES // (self.problem.n_samples * self.problem.n_outputs))
+        for start in range(0, columns.size, chunk):
+            some = columns[start : start + chunk]
+            cost.n_close += some.size
+            cost.spend(some.size * self.bounds.closer_cost(base.support))
+            # those that certainly improve come first
+            left = some if model is None else model.left(some)
+            if np.isinf(cost.refits_left) and left.size > AT_ONCE:
+                later.append((base, left[AT_ONCE:]))
+                cost.planned += (left.size - AT_ONCE) * self._refit_cost(base.support.size + 1)
+                left = left[:AT_ONCE]
+            yield from self._refit_all(base, left, ceiling, cost)
         if base.left >= 0:
-            self.n_tried += self.problem.n_features - base.support.size - 1
-        return Verdict(None, True)
-
-    def _put_off(self, base: FittedSupport, columns: Ints) -> Ints:
-        """Select the columns to re-fit immediately; postpone others until their number is known.
-
-        Those that certainly improve come first.
-        """
-        if np.isfinite(self._refits_left) or columns.size <= AT_ONCE:
-            return columns
-        self._later.append((base, columns[AT_ONCE:]))
-        self._planned += (columns.size - AT_ONCE) * self._cost(base.support.size + 1)
-        return columns[:AT_ONCE]
+            cost.n_tried += self.problem.n_features - base.support.size - 1
 
     def _refit_all(
-        self, base: FittedSupport, columns: Ints, ceiling: float, run: Run | None
-    ) -> Verdict:
-        """Look for a column whose re-fit improves."""
+        self, base: FittedSupport, columns: Ints, ceiling: float, cost: CheckCost
+    ) -> Iterator[Floats]:
+        """Yield the fits with one more column that improve."""
         for i in columns:
-            if self._is_over(run):
-                return Verdict(None, False)
+            cost.refit(self._refit_cost(base.support.size + 1))
             better = self._refit(base, int(i), ceiling)
             if better is not None:
-                return Verdict(better, False)
-        return Verdict(None, True)
-
-    @property
-    def _chunk(self) -> int:
-        return max(1, CHUNK_ENTRIES // (self.problem.n_samples * self.problem.n_outputs))
+                yield better
 
     def _refit(self, base: FittedSupport, column: int, ceiling: float) -> Floats | None:
         """Fit with one more column; return the point if it improves."""
         there = np.sort(np.append(base.support, column))
-        self._refits_left -= 1
-        self.work += self._cost(there.size)
-        cost = self.problem.sparsity.price * there.size
-        fit = self.fits.on(there, base.w, ceiling - cost, base.intercept)
-        return fit.w if fit.value + cost < ceiling else None
-
-    def _cost(self, size: int) -> float:
-        """Estimate the work of a re-fit with so many columns."""
-        unknowns = float(size * self.n_directions)
-        return STEPS * (self.problem.n_samples + unknowns / 3.0) * unknowns**2
-
-    def _is_over(self, run: Run | None) -> bool:
-        look()
-        is_late = run is not None and run.seconds_left <= 0.0
-        return is_late or self.work + self._planned > self.most_work or self._refits_left < 0
+        price = self.problem.sparsity.price * there.size
+        fit = self.fits.on(there, base.w, ceiling - price, base.intercept)
+        return fit.w if fit.value + price < ceiling else None

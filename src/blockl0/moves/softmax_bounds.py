@@ -34,6 +34,7 @@ from blockl0.moves.dual_bounds import (
     LEAST_PIVOT,
     ROUNDING,
     FittedSupport,
+    improving_first,
     inverse_of,
     largest_entries,
 )
@@ -66,7 +67,6 @@ class SoftmaxBounds:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.largest = largest_entries(problem.design)
-        self._last: SoftmaxModel | None = None
         # estimated cost of the cheapest change excluded by a pass
         self.cheapest_change = np.inf
 
@@ -123,17 +123,10 @@ class SoftmaxBounds:
         """Pair each base with the columns left by a pass of its own."""
         return list(zip(bases, self.candidates(support, bases), strict=True))
 
-    def closer(self, base: FittedSupport, columns: Ints) -> Ints:
-        """Return the columns not excluded by their own dual points.
-
-        Those that certainly improve come first.
-        """
-        if self._last is None or self._last.base is not base:
-            self._last = SoftmaxModel(self.problem, base, CLOSE_REACH)
-        if self._last.K is None or columns.size == 0:
-            return columns
-        excluded, improving = self._last.decide(columns)
-        return np.concatenate([columns[improving], columns[~(excluded | improving)]])
+    def model_at(self, base: FittedSupport) -> SoftmaxModel | None:
+        """Return the model for single columns at a base; None if it excludes nothing."""
+        model = SoftmaxModel(self.problem, base, CLOSE_REACH)
+        return None if model.K is None else model
 
 
 class SoftmaxModel:
@@ -282,6 +275,10 @@ class SoftmaxModel:
     def centred(self, Z: Floats) -> Floats:
         """Compute z_c − p'z of every sample, (C, k, m)."""
         return Z - (Z * self.P.T[:, None, :]).sum(axis=0)
+
+    def left(self, columns: Ints) -> Ints:
+        """Return the columns not excluded by their own dual points, improving ones first."""
+        return improving_first(columns, *self.decide(columns))
 
     def decide(self, columns: Ints) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Decide for each column if it certainly fails to improve the point, and if it improves,

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0 import kernels
+from blockl0.problem.orthogonal import EPSILON
 from blockl0.problem.problem import Problem, Sparsity
 from blockl0.units import Units
 
@@ -25,8 +26,8 @@ CLEAR = 1e-6
 
 Pivots below it, of columns nearly dependent on each other or on the support, need projections.
 """
-READING = 1e-8
-"""Rounding of a change read off a table, relative to its terms."""
+READING = 64.0 * EPSILON
+"""Rounding of the sum of what a change costs and gains, relative to its terms."""
 
 
 class Changes(NamedTuple):

@@ -56,16 +56,16 @@ def _load(place: str) -> Any:
 
 
 _ROWS = (
-    ("squares", "columns", "Fits", "QuadraticModel", "single_moves.SingleMoves", "Prover"),
-    ("squares", "units", "Fits", "UnitModel", "unit_moves.UnitMoves", "UnitProver"),
-    ("squares", "bounds", "BoundedFits", "UnitModel", "unit_moves.UnitMoves", "UnitProver"),
-    ("curved", "columns", "NewtonFits", "QuadraticModel", "single_moves.SingleMoves", "Prover"),
-    ("curved", "units", "NewtonFits", "UnitModel", "unit_moves.UnitMoves", "UnitProver"),
-    ("curved", "bounds", "BoundedNewtonFits", "UnitModel", "unit_moves.UnitMoves", "UnitProver"),
-    ("classes", "columns", "NewtonFits", "GroupedModel", "single_moves.SingleMoves", "Prover"),
-    ("classes", "units", "NewtonFits", "UnitModel", "unit_moves.UnitMoves", "UnitProver"),
+    ("squares", "columns", "Fits", "QuadraticModel", "UnitMoves", "Prover"),
+    ("squares", "units", "Fits", "UnitModel", "UnitMoves", "UnitProver"),
+    ("squares", "bounds", "BoundedFits", "UnitModel", "UnitMoves", "UnitProver"),
+    ("curved", "columns", "NewtonFits", "QuadraticModel", "SingleMoves", "Prover"),
+    ("curved", "units", "NewtonFits", "UnitModel", "UnitMoves", "UnitProver"),
+    ("curved", "bounds", "BoundedNewtonFits", "UnitModel", "UnitMoves", "UnitProver"),
+    ("classes", "columns", "NewtonFits", "GroupedModel", "SingleMoves", "Prover"),
+    ("classes", "units", "NewtonFits", "UnitModel", "UnitMoves", "UnitProver"),
 )  # fmt: skip
-_ROOMS = ("problem.fits", "search.models", "moves", "exact.prover")
+_ROOMS = ("problem.fits", "search.models", "moves.single_moves", "exact.prover")
 """Where the classes of a row are."""
 
 KINDS = {

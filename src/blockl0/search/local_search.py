@@ -9,14 +9,13 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.exact import few_columns
 from blockl0.exact.watch import Watch
-from blockl0.moves.single_moves import Verdict
+from blockl0.moves.single_moves import MoveCheck, Verdict
 from blockl0.moves.trial_moves import Proposal, best_fit
 from blockl0.problem.fits import make_fits
 from blockl0.problem.problem import Problem, Sparsity
@@ -80,7 +79,7 @@ class LocalSearch(Search):
         # checks that were given up, and after how many re-fits
         self._given_up: dict[bytes, float] = {}
         self._paired: dict[bytes, Incumbent | None] = {}
-        self._moves: Any = None
+        self._moves: MoveCheck | None = None
         # kicks in a row that came back to where they set out
         self._returns = 0
 
@@ -258,9 +257,11 @@ class LocalSearch(Search):
         if key not in self._checked:
             if self._given_up.get(key, -1.0) >= most_refits:
                 return None
-            if self._moves is None:
-                self._moves = self.problem.kind.load("moves")(self.problem, self.fits)
-            verdict = self._moves.check(
+            moves: MoveCheck = self._moves or self.problem.kind.load("moves")(
+                self.problem, self.fits
+            )
+            self._moves = moves
+            verdict = moves.check(
                 incumbent.w, incumbent.objective, self.tolerance, run, most_refits=most_refits
             )
             if verdict.better is None and not verdict.is_complete and most_refits < np.inf:

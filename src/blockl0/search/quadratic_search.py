@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from blockl0 import kernels
 from blockl0.data.passes import PassBatcher
-from blockl0.moves.block_moves import CLEAR
-from blockl0.moves.hidden_moves import find_hidden_move
 from blockl0.moves.pool import Pool
 from blockl0.moves.pricing import (
     Priced,
@@ -24,7 +22,10 @@ from blockl0.moves.pricing import (
     price_supports,
     stands_alone,
 )
+from blockl0.moves.single_moves import UnitMoves
+from blockl0.moves.tableau import CLEAR
 from blockl0.problem.fits import make_fits
+from blockl0.problem.orthogonal import rounding_of
 from blockl0.problem.problem import Problem, Sparsity
 from blockl0.run import Incumbent, Run, Tally
 from blockl0.search.frontier import Frontier
@@ -48,6 +49,8 @@ STAGES = 4
 """Parts in which a large X is first asked for its columns, each priced at what the last found."""
 RELATIVE_TOLERANCE = 1e-11
 """Of ½‖y‖²: smaller improvements are rounding."""
+MOST_REFITS = 400
+"""Fits of moves that only the columns themselves show, before the question is left open."""
 MAX_PRICINGS = 50
 """Rounds of pool, search and price before a search is given up; each lowers the objective."""
 
@@ -352,15 +355,17 @@ class QuadraticSearch(Search):
             if asked in self._without_move:
                 incumbent.is_settled = True
                 break
-            move = find_hidden_move(
-                self.problem, incumbent.w, support, doubtful, self.tolerance, run
-            )  # fmt: skip
-            if move.support is None:
-                incumbent.is_settled = move.is_complete
-                if move.is_complete:
+            moves = UnitMoves(self.problem, make_fits(self.problem), entering=doubtful)
+            least = self.tolerance + rounding_of(self.problem, incumbent.w)
+            verdict = moves.check(
+                incumbent.w, incumbent.objective, least, run, most_refits=MOST_REFITS, units=support
+            )
+            if verdict.better is None:
+                incumbent.is_settled = verdict.is_complete
+                if verdict.is_complete:
                     self._without_move.add(asked)
                 break
-            incumbent = self.fit(move.support, incumbent.iteration + 1)
+            incumbent = self.fit(self._with_kept(verdict.better), incumbent.iteration + 1)
             # the new support is one that the tableau cannot see
             doubtful = self._all_outside(incumbent)
         return incumbent

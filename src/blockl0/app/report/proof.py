@@ -178,15 +178,14 @@ class _Trials(_Prover):
         problem = replace(self.problem, sparsity=Sparsity(0.0, choice.n_chosen))
         run = open_run(problem, "refit", {})
         w, least = problem.from_given(result.coef), slack(result.objective, self.at_zero)
-        moves = SingleMoves(problem, self.fits)
-        moves.most_work = UNIT * max(self.left, LEAST_WORK)
+        moves = SingleMoves(problem, self.fits, UNIT * max(self.left, LEAST_WORK))
         verdict = moves.check(w, result.objective, least, run)
-        self.left -= max(moves.work / UNIT, LEAST_WORK)
+        self.left -= max(verdict.work / UNIT, LEAST_WORK)
         if verdict.better is not None:
             there = problem.objective(verdict.better)
             return self.refuted(proof, result, verdict.better, there)
         if not verdict.is_complete:
-            kind = "tried" if moves.n_tried else proof.kind
-            return replace(proof, kind=kind, n_tried=moves.n_tried)
+            kind = "tried" if verdict.n_tried else proof.kind
+            return replace(proof, kind=kind, n_tried=verdict.n_tried)
         is_all = choice.is_settled_by(1) and choice.n_chosen == choice.budget
         return replace(proof, kind="optimal" if is_all else "tried", n_tried=proof.n_possible)
