@@ -9,7 +9,8 @@ row has R² (accuracy for labels) on the rows held out, the mean over the splits
 `L0RegressorCV` and `L0ClassifierCV` and for `LassoCV` (`LogisticRegressionCV` with the ℓ1 penalty)
 on standardized columns; below it the columns chosen, and the CPU seconds of the fits. Of noise it
 counts the tables of which columns are chosen. The constants of rule "paired_se" were chosen on the
-tables of `TUNED`; the others only judge. The tables of the folder are those of the ISLP package.
+tables of `TUNED`; the others only judge. The folder has tables of the ISLP package, and of R's
+ElemStatLearn, AppliedPredictiveModeling, carData, MASS, Ecdat, mlbench and TH.data, as CSV files.
 """
 
 from __future__ import annotations
@@ -31,12 +32,22 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from blockl0 import L0ClassifierCV, L0RegressorCV
 
 RULES = ("paired_se", "one_se", "min", "bic")
-TUNED = ("Hitters", "Boston", "diabetes", "diabetes, products", "noise 100x20", "noise 60x100")
+TUNED = (
+    "Hitters", "Boston", "diabetes", "diabetes, products", "5 of 50, R² 0.2", "many weak",
+    "heavy tails", "60x10, noise 0.3", "noise 100x20", "noise 60x100",
+)  # fmt: skip
 FOLDER = {
     "Hitters": "Salary", "Boston": "medv", "Carseats": "Sales", "Auto": "mpg", "College": "Apps",
-    "Credit": "Balance",
+    "Credit": "Balance", "prostate": "lpsa", "ozone": "ozone_reading", "caschool": "testscr",
+    "Prestige": "prestige", "Cars93": "Price", "Sacramento": "price", "GlaucomaM": "hic",
 }  # fmt: skip
 """Files, and their targets."""
+LEFT_OUT = {
+    "ID", "name", "read_scr", "math_scr", "observation_number", "dist_cod", "county", "district",
+    "census", "Manufacturer", "Model", "Make", "Min.Price", "Max.Price", "city", "zip", "Class",
+}  # fmt: skip
+"""Columns that name a row, or tell the target."""
+MOST_ROWS = 600
 Table = tuple[np.ndarray, np.ndarray]
 
 
@@ -104,6 +115,10 @@ def tables(folder: Path | None) -> dict[str, Callable[[int], Table]]:
         "wide, 5 of 200": linear(100, 200, 5, 0.35, 2.0),
         "heavy tails": lambda s: odd_errors(s, True),
         "unequal errors": lambda s: odd_errors(s, False),
+        "60x10, noise 0.3": linear(86, 10, 3, 0.0, 33.0),
+        "2 of 30, R² 0.1": linear(150, 30, 2, 0.0, 0.11),
+        "10 of 100, R² 0.5": linear(200, 100, 10, 0.5, 1.0),
+        "all of 20 weak": linear(120, 20, 20, 0.5, 0.5),
         "wine": lambda _: wine,
         "breast cancer": lambda _: (cells, kinds),
         "digits 3 and 8": lambda _: _two_digits(digits, numbers),
@@ -124,10 +139,13 @@ def _from_folder(folder: Path) -> dict[str, Callable[[int], Table]]:
 
     found: dict[str, Callable[[int], Table]] = {}
     for name, target in FOLDER.items():
-        table = pd.read_csv(folder / f"{name}.csv", na_values=["?"]).dropna()
-        left_out = [c for c in table if c in ("ID", "name") or str(c).startswith("Unnamed")]
+        if not (folder / f"{name}.csv").exists():
+            continue
+        table = pd.read_csv(folder / f"{name}.csv", na_values=["?"])
+        left_out = [c for c in table if c in LEFT_OUT or str(c).startswith("Unnamed")]
+        table = table.drop(columns=left_out).dropna().iloc[:MOST_ROWS]
         y = table[target].to_numpy(float)
-        X = pd.get_dummies(table.drop(columns=[*left_out, target]), drop_first=True)
+        X = pd.get_dummies(table.drop(columns=target), drop_first=True)
         found[name] = _fixed(X.to_numpy(float), y)
     return found
 

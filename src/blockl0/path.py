@@ -377,11 +377,18 @@ class _Point:
         start, passes = self.run.seconds, self.search.n_passes
         if self.search.problem.occupied(w).size > budget:
             w = self.search.shrink(w, budget)
-        found = self.search.settle(self.search.start(w, self.run), self.run)
+        found = self.search.start(w, self.run)
+        is_quick = not (self.search.options.is_checked or self.search.problem.is_quadratic)
+        if is_quick and not must_replace:
+            # trials on the loss cost most; a start whose models end above this point hardly needs
+            # them
+            found = self.search.settle_briefly(found, self.run)
+        if must_replace or not is_quick or self._gain(found) > self.search.tolerance:
+            found = self.search.settle(found, self.run)
         self.search.release()
         self.seconds += self.run.seconds - start
         self.n_passes += self.search.n_passes - passes
-        gain = self.incumbent.objective - found.objective
+        gain = self._gain(found)
         if gain <= self.search.tolerance and not (must_replace and gain > 0.0):
             return False
         found = self.search.settle_checked(found, self.run)
@@ -389,6 +396,10 @@ class _Point:
         self.incumbent = found
         self.status = self.run.record(found) or self.status
         return True
+
+    def _gain(self, other: Incumbent) -> float:
+        """Compute by how much another point is better."""
+        return self.incumbent.objective - other.objective
 
 
 def _search_all(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -74,6 +75,17 @@ def best_point(name: str, path: Path) -> int:
     return _sparsest_of(
         values <= values.min() + 1e-9 * (1.0 + np.abs(values.min())), path.n_nonzero
     )
+
+
+def evidence(path: Path, n_rows: int) -> float:
+    """Compute by how much EBIC falls below that of the first point, at most along a path.
+
+    Sample weights, in whatever unit, are scaled to a mean of one: rows are what varies by chance.
+    """
+    per_row = n_rows / path.n_samples
+    scaled = replace(path, n_samples=float(n_rows), losses=path.losses * per_row)
+    values = information_criterion("ebic", scaled)
+    return float(values[0] - values[can_judge(scaled)].min(initial=values[0]))
 
 
 def can_judge(path: Path) -> NDArray[np.bool_]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from math import comb
 
 import numpy as np
 import pytest
@@ -11,16 +12,10 @@ from sklearn.model_selection import KFold
 from sklearn.preprocessing import StandardScaler
 
 from blockl0 import L0ClassifierCV, L0Regressor, L0RegressorCV
-from blockl0.estimators.choice import (
-    RIDGE_ERRORS,
-    RIDGES,
-    SIZE_ERRORS,
-    Comparison,
-    choose_ridge,
-    choose_size,
-)
+from blockl0.estimators.choice import LEAST_EVIDENCE, RIDGES, SIZE_ERRORS, Comparison
 from blockl0.estimators.linear import seed_of
 from blockl0.problem.preprocess import read_ridge
+from blockl0.selection import evidence
 from linear_data import Linear
 
 data = Linear(80, 5, {0: 1.0, 2: -0.5, 3: 0.3}, noise=2.0, common=0.4, constant=3.0)
@@ -30,26 +25,14 @@ def chosen_by_hand(scores, sizes):
     """(ridge, point) as the documentation says it, one candidate after the other."""
     mean = scores.mean(axis=0)
     n_folds, n_ridges, n_points = scores.shape
-
-    def error(values):
-        return np.std(values, ddof=1) / np.sqrt(n_folds)
-
-    top = np.argmax(mean[0])
-    if mean[0, top] - mean[0, 0] <= error(scores[:, 0, top]):
-        return 0, 0
-    best = np.unravel_index(np.argmax(mean), mean.shape)
-    fit = []
-    for ridge in range(n_ridges):
-        point = np.argmax(mean[ridge])
-        worse = scores[:, best[0], best[1]] - scores[:, ridge, point]
-        if ridge == best[0] or worse.mean() <= RIDGE_ERRORS * error(worse):
-            fit.append(ridge)
-    ridge = max(fit)
+    best = max((mean[r, i], -r) for r in range(n_ridges) for i in range(n_points))
+    ridge = -best[1]
     top = np.argmax(mean[ridge])
     close = []
     for point in range(n_points):
         worse = scores[:, ridge, top] - scores[:, ridge, point]
-        if worse.mean() <= SIZE_ERRORS * error(worse) or point == top:
+        error = np.std(worse, ddof=1) / np.sqrt(n_folds)
+        if worse.mean() <= SIZE_ERRORS * error or point == top:
             close.append(point)
     return ridge, min(close, key=lambda point: sizes[point])
 
@@ -63,8 +46,7 @@ def test_the_choice_is_the_documented_one(seed):
     scores = common + trend + 0.3 * rng.standard_normal((n_folds, n_ridges, n_points))
     sizes = np.arange(n_points)
     comparison = Comparison(scores)
-    ridge = choose_ridge(comparison, has_null=True)
-    found = ridge, choose_size(comparison, ridge, sizes, has_null=True)
+    found = comparison.ridge, comparison.point(comparison.ridge, sizes)
     assert found == chosen_by_hand(scores, sizes)
 
 
@@ -73,8 +55,45 @@ def test_folds_without_scores_are_left_out():
     scores = np.arange(4.0) + 0.1 * rng.standard_normal((5, 2, 4))
     with_gap = np.concatenate([scores, np.full((1, 2, 4), np.nan)])
     for both in (Comparison(scores), Comparison(with_gap)):
-        ridge = choose_ridge(both, has_null=True)
-        assert choose_size(both, ridge, np.arange(4), has_null=True) == 3
+        assert both.point(both.ridge, np.arange(4)) == 3
+
+
+def ebic_by_hand(X, y, k):
+    """EBIC of the best k columns of few, by enumeration."""
+    m, n = X.shape
+    A = np.column_stack([np.ones(m), X[:, best_subset(X, y, k)]])
+    mean_square = np.mean((y - A @ np.linalg.lstsq(A, y, rcond=None)[0]) ** 2)
+    return m * np.log(mean_square) + k * np.log(m) + 2.0 * np.log(comb(n, k))
+
+
+def test_evidence_is_the_fall_of_ebic():
+    """From enumeration; in any unit of the sample weights, on the edge of `LEAST_EVIDENCE` too."""
+    rng, found = np.random.default_rng(0), []
+    for effect in np.linspace(0.0, 1.0, 9):
+        X = rng.standard_normal((40, 5))
+        y = effect * X[:, 1] + rng.standard_normal(40)
+        values = [ebic_by_hand(X, y, k) for k in range(6)]
+        fall = values[0] - min(values)
+        for weight in (None, 1.0, 1e-3, 1e3):
+            weights = None if weight is None else np.full(40, weight)
+            model = L0RegressorCV(random_state=0).fit(X, y, sample_weight=weights)
+            if not model.ridge_:
+                assert evidence(model.path_, 40) == pytest.approx(fall, rel=1e-6, abs=1e-8)
+            assert fall > LEAST_EVIDENCE or model.n_nonzero_ == 0
+        found.append((fall > LEAST_EVIDENCE, model.n_nonzero_ > 0))
+    assert len({fall for fall, _ in found}) == 2 and (True, True) in found
+
+
+def test_counts_that_vary_more_than_poisson_are_judged_by_the_folds():
+    """There EBIC would take chance for a signal."""
+    n_chosen, n_evident = 0, 0
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X, y = rng.standard_normal((80, 4)), rng.negative_binomial(0.3, 0.01, 80).astype(float)
+        model = L0RegressorCV(3, loss="poisson", random_state=0).fit(X, y)
+        n_evident += evidence(model.path_, 80) > LEAST_EVIDENCE
+        n_chosen += model.n_nonzero_ > 0
+    assert n_evident >= 5 and n_chosen <= 1
 
 
 SLOW = [pytest.param(shape, marks=pytest.mark.slow) for shape in ((60, 20), (40, 80))]
@@ -121,7 +140,9 @@ def test_the_folds_compare_ridges_on_their_best_subsets(seed):
     X = X * [1.0, 30.0, 0.01, 5.0, 1e3]
     model = L0RegressorCV(random_state=0).fit(X, y)
     scores = scores_by_hand(X, y, (0.0, *RIDGES))
-    ridge, point = chosen_by_hand(scores, np.arange(6))
+    values = [ebic_by_hand(X, y, k) for k in range(6)]
+    has_signal = values[0] - min(values) > LEAST_EVIDENCE
+    ridge, point = chosen_by_hand(scores, np.arange(6)) if has_signal else (0, 0)
     value = (0.0, *RIDGES)[ridge] * len(y)
     assert read_ridge(model.ridge_) == (pytest.approx(value, rel=1e-3), value > 0.0)
     assert model.best_index_ == point

@@ -65,6 +65,17 @@ def test_rows_alone_in_their_class_are_fitted_in_every_fold_and_half():
         L0ClassifierCV(1, cv=lost, random_state=0).fit(X, kind)
 
 
+@pytest.mark.parametrize("n_columns", [2, 10])
+def test_nothing_is_chosen_for_one_row_among_many(n_columns):
+    """Folds score rows of the other class alone, and reward any model that is sure of it."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, n_columns)), np.zeros(40, dtype=int)
+    y[7] = 1
+    with pytest.warns(UserWarning, match="All rows but 1 are of one class"):
+        model = L0ClassifierCV(random_state=0).fit(X, y)
+    assert model.n_nonzero_ == 0
+
+
 def test_nothing_is_said_of_half_samples_that_could_not_be_fitted(monkeypatch):
     import blockl0.estimators.half_samples as module
 

@@ -1,4 +1,4 @@
-"""Rule "paired_se": the strongest ridge, and the fewest columns, that predict as well as the best.
+"""Rule "paired_se": the ridge that predicts best, and the fewest columns that do as well.
 
 Scores of two models on the same folds vary together, so that their difference is known better than
 either of them: the standard error is that of the difference. Means of folds are all it takes, so
@@ -13,18 +13,22 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from blockl0.losses import Loss
+from blockl0.path import Path
 from blockl0.problem.factors import reduced
 from blockl0.problem.fits import make_fits
 from blockl0.problem.preprocess import Prepared, Ridge, standardized
-from blockl0.selection import mean_scores
+from blockl0.selection import evidence, mean_scores
 
 Floats = NDArray[np.float64]
-Candidate = tuple[int, int]
 
-NULL_ERRORS, RIDGE_ERRORS, SIZE_ERRORS = 1.0, 0.75, 0.5
-"""Standard errors within which nothing is chosen, a ridge is as good as the best candidate, and a
-smaller size as good as a larger one. Tuned on Hitters, Boston, the diabetes data with and without
-products, and noise; `benchmarks/bench_rules.py` judges on other data."""
+SIZE_ERRORS = 0.25
+"""Standard errors of the difference within which a smaller size is as good as a larger one. Tuned
+on Hitters, Boston, and the diabetes data with and without products; `benchmarks/bench_rules.py`
+judges on other data."""
+LEAST_EVIDENCE = 2.0
+"""How far EBIC must fall below that of no column: more by chance in about 1 % of tables of noise.
+"""
 RIDGES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 """Ridges that folds compare beside none, for each row and on standardized columns."""
 
@@ -47,6 +51,21 @@ def refit(
         yield shrunk, coefs
 
 
+def has_signal(path: Path, loss: Loss, n_rows: int, scores: Floats) -> bool:
+    """Check if some point of a path on all rows explains more than chance, beside its first one.
+
+    EBIC pays for the choice among C(p, k) subsets and is decided by all rows, where the scores of a
+    few folds, (folds, p), vary so much that noise often seems to be predicted. It needs a
+    likelihood that fits: counts may vary more than a Poisson distribution, and the squared hinge
+    has none. There the best mean score must be more than one standard error above the first.
+    """
+    if loss.has_scale or loss.has_probabilities:
+        return evidence(path, n_rows) > LEAST_EVIDENCE
+    mean, error = mean_scores(scores)
+    best = int(np.argmax(mean))
+    return bool(mean[best] - mean[0] > error[best])
+
+
 class Comparison:
     """Mean scores of candidates (ridge, point), and standard errors of their differences.
 
@@ -62,56 +81,21 @@ class Comparison:
         self.mean = mean_scores(flat)[0].reshape(scores.shape[1:])
 
     @property
-    def best(self) -> Candidate:
-        """The candidate with the highest mean score."""
-        ridge, point = np.unravel_index(np.argmax(self.mean), self.mean.shape)
-        return int(ridge), int(point)
+    def ridge(self) -> int:
+        """The ridge whose best point has the highest mean score; the weakest of equal ones."""
+        return int(np.argmax(self.mean.max(axis=1)))
 
-    def is_close(self, candidate: Candidate, best: Candidate, errors: float) -> bool:
-        """Check if a candidate is at most so many standard errors of the difference worse."""
-        return self._is_within(candidate, best, errors, self.scores[:, *candidate])
+    def point(self, ridge: int, sizes: NDArray[np.int64]) -> int:
+        """Return the sparsest point as good as the best one with the same ridge."""
+        top = int(np.argmax(self.mean[ridge]))
+        close = [self._is_close(ridge, i, top) for i in range(sizes.size)]
+        return int(np.argmin(np.where(close, sizes, np.iinfo(np.int64).max)))
 
-    @property
-    def has_nothing(self) -> bool:
-        """Check if the first point is within `NULL_ERRORS` of the best one without a ridge.
-
-        That is in standard errors of the score of the best: of noise, some point is often better
-        than none by more than the error of the difference.
-        """
-        return self._is_within((0, 0), (0, int(np.argmax(self.mean[0]))), NULL_ERRORS, 0.0)
-
-    def _is_within(
-        self, candidate: Candidate, best: Candidate, errors: float, beside: Floats | float
-    ) -> bool:
-        gap = self.mean[best] - self.mean[candidate]
-        values = self.scores[:, *best] - beside
-        values = values[np.isfinite(values)]
-        if gap <= 0.0 or not np.isfinite(gap) or values.size < 2:
+    def _is_close(self, ridge: int, point: int, top: int) -> bool:
+        """Check if a point is at most `SIZE_ERRORS` of the difference worse than the best."""
+        gap = self.mean[ridge, top] - self.mean[ridge, point]
+        worse = self.scores[:, ridge, top] - self.scores[:, ridge, point]
+        worse = worse[np.isfinite(worse)]
+        if gap <= 0.0 or not np.isfinite(gap) or worse.size < 2:
             return bool(gap <= 0.0)
-        return bool(gap <= errors * values.std(ddof=1) / np.sqrt(values.size))
-
-
-def choose_ridge(comparison: Comparison, has_null: bool) -> int:
-    """Return the strongest ridge whose best point is as good as the best candidate.
-
-    None, the first, if nothing is chosen. `has_null` is whether the first point of the path is the
-    one without a free column.
-    """
-    best, mean = comparison.best, comparison.mean
-    if has_null and comparison.has_nothing:
-        return 0
-    for ridge in range(len(mean) - 1, best[0], -1):
-        if comparison.is_close((ridge, int(np.argmax(mean[ridge]))), best, RIDGE_ERRORS):
-            return ridge
-    return best[0]
-
-
-def choose_size(
-    comparison: Comparison, ridge: int, sizes: NDArray[np.int64], has_null: bool
-) -> int:
-    """Return the sparsest point that is as good as the best one with the same ridge."""
-    if has_null and comparison.has_nothing:
-        return 0
-    top = ridge, int(np.argmax(comparison.mean[ridge]))
-    close = [comparison.is_close((ridge, i), top, SIZE_ERRORS) for i in range(sizes.size)]
-    return int(np.argmin(np.where(close, sizes, np.iinfo(np.int64).max)))
+        return bool(gap <= SIZE_ERRORS * worse.std(ddof=1) / np.sqrt(worse.size))

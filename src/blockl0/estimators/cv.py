@@ -39,9 +39,9 @@ class L0RegressorCV(L0LinearCV, L0Regressor):
         X as an array or sparse matrix, y, and weights if it takes `sample_weight` (with
         scikit-learn's metadata routing: if it has requested them).
     rule : "paired_se" (default), "one_se", "min", "aic", "bic", "ebic" or "gic"
-        "paired_se" compares models by the standard error of the difference of their scores, and
-        takes the strongest ridge (squared loss, `ridge="auto"`, no `scoring`) and the fewest
-        columns that are as good as the best, or none if the best is not clearly better than none.
+        "paired_se" takes nothing unless EBIC on all rows finds more than chance; then the ridge
+        that predicts best (squared loss, `ridge="auto"`, no `scoring`), and the fewest columns
+        within a quarter of the standard error of the difference of the best score with it.
         "one_se" takes the fewest columns within one standard error of the best mean score, "min"
         the best mean score. The others are information criteria of `Path.criterion`, without folds;
         sample weights then count samples.

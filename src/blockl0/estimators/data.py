@@ -52,11 +52,16 @@ class Data(NamedTuple):
         return self._replace(weights=weights if self.weights is None else weights * self.weights)
 
     @property
+    def n_rows(self) -> int:
+        """Number of rows of positive weight."""
+        if self.y is None:
+            return 0 if self.factor is None else self.factor.n_rows
+        return len(self.y) if self.weights is None else int(np.count_nonzero(self.weights))
+
+    @property
     def is_empty(self) -> bool:
         """Whether no row has positive weight."""
-        if self.y is None:
-            return self.factor is None or self.factor.n_rows == 0
-        return len(self.y) == 0 or (self.weights is not None and not self.weights.any())
+        return self.n_rows == 0
 
     def can_train(self, loss: Loss) -> bool:
         """Check if every class occurs, and the other needs of the loss."""

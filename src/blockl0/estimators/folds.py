@@ -131,6 +131,11 @@ def make_splits(
     alone = lone_rows(y) if is_drawn and has_labels else np.empty(0, dtype=np.int64)
     if not alone.size:
         return splits
+    if len(y) > alone.size and np.unique(np.delete(y, alone)).size == 1:
+        warn_caller(
+            f"All rows but {alone.size} are of one class: held-out rows of one class alone do not "
+            "tell how many columns predict best; choose them by a criterion, such as 'bic'."
+        )
     return [(np.union1d(train, alone), np.setdiff1d(test, alone)) for train, test in splits]
 
 
@@ -308,7 +313,8 @@ class FoldScores(NamedTuple):
     """Scores of a fold at every point of the path fitted without it, (p,); NaN if missing.
 
     `null` is the score of the intercept alone, for the estimator's own scores. `by_ridge` holds the
-    scores with every ridge, (ridges, p), of which `scores` are number `ridge`.
+    scores with every ridge, (ridges, p), of which `scores` are number `ridge`. `has_signal` tells
+    whether the path on all rows explains more than chance.
     """
 
     scores: Floats
@@ -317,6 +323,7 @@ class FoldScores(NamedTuple):
     null: float
     by_ridge: Floats
     ridge: int = 0
+    has_signal: bool = True
 
 
 def judge_fold(

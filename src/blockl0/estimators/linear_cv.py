@@ -27,7 +27,7 @@ from blockl0.data.blocks import Blocks
 from blockl0.data.design import Design
 from blockl0.errors import warn_caller
 from blockl0.estimators.callbacks import FitTask, fit_task, with_callbacks
-from blockl0.estimators.choice import RIDGES, Comparison, choose_ridge, choose_size, ridge_of
+from blockl0.estimators.choice import RIDGES, Comparison, has_signal, ridge_of
 from blockl0.estimators.classifier import L0Classifier
 from blockl0.estimators.coefficient_costs import (
     BY_COEFFICIENTS,
@@ -229,30 +229,32 @@ class L0LinearCV(L0Linear):
             tasks = [partial(self._whole_path, data, points, seed, whole)]
             tasks += [partial(score_fold, *job) for job in jobs]
             (prepared, path), *found = all_at_once(data.X, tasks)
-            folds = self._gather(found, points)
-            if self.rule == PAIRED:
-                prepared, folds = self._shrink(data, prepared, folds, points)
-                path = self._path_of(prepared, points, seed) if folds.ridge else path
+            made, folds = self._shrink(data, (prepared, path), self._gather(found, points), points)
             self.n_passes_ = round(data.X.n_read - before)
-            return prepared, path, folds, whole
+            return *made, folds, whole
         jobs = self._fold_jobs(data, splits, points, seed, task)
         folds = self._gather(each_fold(score_fold, jobs, self.n_jobs), points)
-        if self.rule == PAIRED:
-            prepared, folds = self._shrink(data, prepared, folds, points)
-            known = None if folds.ridge else known  # of the problem without a ridge
         whole = task.part("path", len(splits)).begin()
-        prepared, path = known or (prepared, self._path_of(prepared, points, seed))
-        return prepared, path, folds, whole
+        made = known or (prepared, self._path_of(prepared, points, seed))
+        made, folds = self._shrink(data, made, folds, points)
+        return *made, folds, whole
 
     def _shrink(
-        self, data: Data, prepared: Prepared, folds: FoldScores, points: Any
-    ) -> tuple[Prepared, FoldScores]:
-        """Choose the ridge by the folds; return the problem and the scores with it."""
-        at = choose_ridge(Comparison(folds.by_ridge), self._has_null(data, points))
+        self, data: Data, made: Made, folds: FoldScores, points: Any
+    ) -> tuple[Made, FoldScores]:
+        """Choose the ridge by the folds; return the path on all rows and the scores with it."""
+        prepared, path = made
+        if self.rule != PAIRED:
+            return made, folds
+        if self._has_null(data, points) and not has_signal(
+            path, prepared.problem.loss, data.n_rows, folds.scores[:, : len(path)]
+        ):
+            return made, folds._replace(has_signal=False)
+        at = Comparison(folds.by_ridge).ridge
         if at:
             self.ridge_ = ridge_of(at, prepared)
-            prepared = self._prepare(data, None, self.alpha or 0.0)
-        return prepared, folds._replace(scores=folds.by_ridge[:, at], ridge=at)
+            made = self._whole_path(data, points, self._seed())
+        return made, folds._replace(scores=folds.by_ridge[:, at], ridge=at)
 
     def _ridges(self, data: Data) -> Sequence[float]:
         """Return the ridges to compare beside the estimator's own, for each row."""
@@ -268,10 +270,9 @@ class L0LinearCV(L0Linear):
         """Return the ridge that was chosen, or the one given."""
         return read_ridge(self.ridge_) if hasattr(self, "ridge_") else super()._ridge()
 
-    def _whole_path(
-        self, data: Data, points: Any, seed: int, task: FitTask
-    ) -> tuple[Prepared, Path]:
-        task.begin()
+    def _whole_path(self, data: Data, points: Any, seed: int, task: FitTask | None = None) -> Made:
+        if task is not None:
+            task.begin()
         prepared = self._prepare(data, None, self.alpha or 0.0)
         return prepared, self._path_of(prepared, points, seed)
 
@@ -304,7 +305,7 @@ class L0LinearCV(L0Linear):
         if self.rule in RULES:
             found = folds.scores[:, : len(path)]
             mean, error = mean_scores(found)
-            chosen = self._choose_point(path, folds, data, points)
+            chosen = self._choose_point(path, folds)
             warn_of_folds(found, points[: len(path)])
             self.cv_scores_, self.mean_scores_, self.se_scores_ = found, mean, error
             self.best_score_ = float(mean[chosen])
@@ -324,14 +325,15 @@ class L0LinearCV(L0Linear):
             )
         self._keep_path(path, prepared, chosen)
 
-    def _choose_point(self, path: Path, folds: FoldScores, data: Data, points: Any) -> int:
+    def _choose_point(self, path: Path, folds: FoldScores) -> int:
         """Choose the point by the scores of the folds."""
         sizes = path.n_nonzero if self.costs_ is None else path.n_coefficients
         found = folds.scores[:, : len(path)]
         if self.rule != PAIRED:
             return choose_by_score(found, sizes, self.rule)[0]
-        comparison = Comparison(folds.by_ridge[:, :, : len(path)])
-        return choose_size(comparison, folds.ridge, sizes, self._has_null(data, points))
+        if not folds.has_signal:
+            return 0
+        return Comparison(folds.by_ridge[:, :, : len(path)]).point(folds.ridge, sizes)
 
     def _keep_readable(self, data: Data, folds: FoldScores) -> None:
         """Store readable results: standard deviations, and the estimator's own scores."""

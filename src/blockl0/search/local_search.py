@@ -128,6 +128,10 @@ class LocalSearch(Search):
             incumbent = found
         return incumbent
 
+    def settle_briefly(self, incumbent: Incumbent, run: Run) -> Incumbent:
+        """Descend by models alone, without trials on the loss itself."""
+        return self.settle(incumbent, run, can_try=False)
+
     def _can_do_without_bound(self) -> bool:
         """Whether the global model looks at nothing that a check of single changes does not.
 

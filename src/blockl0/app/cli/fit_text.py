@@ -141,7 +141,7 @@ def _choice_line(choice: dict[str, Any], options: dict[str, Any]) -> str:
     how = {
         "min": "best score",
         "one_se": "fewest within one standard error of the best score",
-        "paired_se": "strongest ridge and fewest columns that predict as well as the best",
+        "paired_se": "best ridge and fewest columns that predict as well as the best",
     }
     rule = how.get(choice["rule"])
     by = f"{options['folds']}-fold cross-validation, {rule}" if rule else choice["rule"].upper()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from blockl0.app.report.plain import compact, ratio
-from blockl0.estimators.choice import Comparison, choose_ridge, choose_size
+from blockl0.estimators.choice import Comparison, has_signal
 from blockl0.estimators.cv import L0ClassifierCV, L0RegressorCV
 from blockl0.estimators.data import Data
 from blockl0.estimators.folds import (
@@ -115,12 +115,13 @@ class Folds:
     nulls: Floats
     by_ridge: Floats
     ridge: int
-    has_null: bool
+    has_signal: bool
 
     def choose(self, sizes: NDArray[np.int64]) -> int:
         """Choose a point by the rule "paired_se", the path having so many columns."""
-        comparison = Comparison(self.by_ridge[:, :, : sizes.size])
-        return choose_size(comparison, self.ridge, sizes, self.has_null)
+        if not self.has_signal:
+            return 0
+        return Comparison(self.by_ridge[:, :, : sizes.size]).point(self.ridge, sizes)
 
     @property
     def n_scored(self) -> int:
@@ -184,15 +185,18 @@ def cross_validate(
         tell(0, f"{len(splits)} folds")
         found = each_fold(_score_fold, jobs, n_jobs)
     by_ridge = stacked(found, n_points)
-    has_null = model._has_null(data, points)
     is_scored = bool(np.isfinite(by_ridge).any())
-    ridge = choose_ridge(Comparison(by_ridge), has_null) if is_scored else 0
+    is_open = is_scored and (
+        not model._has_null(data, points)
+        or has_signal(path, model._loss(), data.n_rows, by_ridge[:, 0])
+    )
+    ridge = Comparison(by_ridge).ridge if is_open else 0
     return Folds(
         -by_ridge[:, ridge],
         np.array([fold.accuracies for fold in found]).reshape(-1, n_points),
         np.array([fold.aucs for fold in found]).reshape(-1, n_points),
         -np.array([fold.null for fold in found]),
-        by_ridge, ridge, has_null,
+        by_ridge, ridge, is_open,
     )  # fmt: skip
 
 

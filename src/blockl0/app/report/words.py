@@ -195,8 +195,8 @@ def _why(data: dict[str, Any]) -> str:
     k = points[data["start"]]["k"]
     if k == 0 and "paired_se" in choices:
         return (
-            "The page opens at 0 columns: no number of columns predicts rows not seen in fitting "
-            "clearly better than none."
+            "The page opens at 0 columns: no number of columns explains more than the best of so "
+            "many subsets would by chance."
         )
     if "paired_se" not in choices:
         return f"The page opens at {count(k, 'column')}, the choice of BIC."
@@ -204,12 +204,12 @@ def _why(data: dict[str, Any]) -> str:
     if best == k:
         return (
             f"The page opens at {count(k, 'column')}: the best cross-validated loss, and every "
-            "smaller number predicts worse, row by row."
+            "smaller number predicts worse, fold by fold."
         )
     return (
-        f"The page opens at {count(k, 'column')}: the fewest that predict, row by row, as well as "
-        f"the best cross-validated loss, which {count(best, 'column')} reach. More are not clearly "
-        "better."
+        f"The page opens at {count(k, 'column')}: the fewest that predict, fold by fold, as well "
+        f"as the best cross-validated loss, which {count(best, 'column')} reach. More are not "
+        "clearly better."
     )
 
 
