@@ -17,6 +17,7 @@ from blockl0.search.quadratic_search import QuadraticSearch
 from blockl0.search.search import refit_options
 
 N = 9
+GROUPS, PAIRS = [0, 0, 1, 2, 2, 2, 3, 4, 5], [0, 0, 1, 1, 2, 2, 3, 3, 4]
 KINDS = {
     "budget": {"n_nonzero_coefs": 3},
     "room": {"n_nonzero_coefs": 5},
@@ -24,11 +25,15 @@ KINDS = {
     "ridge": {"n_nonzero_coefs": 3, "ridge": 3.0},
     "weights": {"alpha": 2.0, "sample_weight": np.linspace(0.0, 2.0, 30)},
     "kept": {"n_nonzero_coefs": 3, "keep": [1]},
-    "groups": {"n_nonzero_coefs": 3, "feature_groups": [0, 0, 1, 2, 2, 2, 3, 4, 5]},
-    "group prices": {"alpha": 2.0, "ridge": 1.0, "feature_groups": [0, 0, 1, 2, 2, 2, 3, 4, 5]},
+    "groups": {"n_nonzero_coefs": 3, "feature_groups": GROUPS},
+    "group prices": {"alpha": 2.0, "ridge": 1.0, "feature_groups": GROUPS},
     "costs": {"alpha": 2.0, "costs": np.linspace(0.2, 3.0, N)},
     "responses": {"n_nonzero_coefs": 3, "n_responses": 3},
-    "responses in groups": {"alpha": 2.0, "n_responses": 2, "feature_groups": [0, 0, 1, 1, 2, 2, 3, 3, 4]},
+    "responses in groups": {
+        "alpha": 2.0,
+        "n_responses": 2,
+        "feature_groups": PAIRS,
+    },
     "bounds": {"n_nonzero_coefs": 3, "bounds": (-0.8, 0.8)},
     "bounds at a price": {"alpha": 0.5, "bounds": (0.0, 1.0)},
 }

@@ -22,18 +22,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
 
 from blockl0.data.design import Design
 from blockl0.lazy import lazy
-from blockl0.problem.descent import FAR, symmetric, weighted_total
+from blockl0.moves.tableau import clear_inverse
+from blockl0.problem.descent import FAR, weighted_total
 from blockl0.problem.problem import Problem
 from blockl0.run import look
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-_lapack: Any = lapack
 
 REACHES = (2.0, 0.5)
 """Reaches of the passes: changes of a predictor, in units of the loss, for which a bound holds."""
@@ -461,15 +460,7 @@ def _inverse(A: Floats, h: Floats, ridge: Floats) -> Floats | None:
 
 def inverse_of(H: Floats) -> Floats | None:
     """Invert a Hessian, or return None if its columns are nearly dependent."""
-    if H.size == 0:
-        return H
-    scale = np.sqrt(H.diagonal())
-    if not scale.min() > 0.0:
-        return None
-    factor, info = _lapack.dpotrf(H / scale / scale[:, None], lower=1)
-    if info != 0 or not factor.diagonal().min() ** 2 > LEAST_PIVOT:
-        return None
-    return symmetric(_lapack.dpotri(factor, lower=1)[0]) / scale / scale[:, None]
+    return clear_inverse(H, LEAST_PIVOT)
 
 
 def largest_entries(design: Design) -> Floats:

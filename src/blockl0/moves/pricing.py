@@ -1,4 +1,4 @@
-"""What every column of X would bring at a point: the best addition or swap with it, in one pass."""
+"""The best addition or swap that brings in each column of X, for some supports in one pass."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.data.block import Block
-from blockl0.moves.tableau import CLEAR
+from blockl0.moves.tableau import CLEAR, clear_inverse
 from blockl0.problem.orthogonal import smallest_distance
 from blockl0.problem.problem import Problem
 
@@ -22,7 +22,7 @@ which there is nothing else, and how far its columns, of length 1, must be from 
 
 
 class Priced(NamedTuple):
-    """What every column would bring to a support, (n,) each, whatever the sparsity.
+    """The worth of every column outside a support, (n,) each, whatever the sparsity.
 
     Attributes
     ----------
@@ -39,14 +39,17 @@ class Priced(NamedTuple):
     doubtful: Ints
 
     def change(self, price: float) -> Floats:
-        """The better of both, (n,); an addition costs a price, infinity where there is no room."""
+        """Return the change by the better of both, (n,).
+
+        An addition costs a price, infinity where there is no room.
+        """
         return np.minimum(price - self.gains, self.swaps)
 
 
 def stands_alone(
     problem: Problem, total: float, support: Ints, objective: float, least_price: float
 ) -> bool:
-    """Whether all swaps raise an objective by far more than chance may take off it again.
+    """Check if all swaps raise an objective by far more than chance may take off it again.
 
     Of n columns that mean nothing the best takes about log n of the variance of the residual, as
     rows and coefficients tell it. Of columns close to each other one alone costs more than both
@@ -74,7 +77,7 @@ def stands_alone(
 
 
 def price_of_one(problem: Problem, size: int) -> float:
-    """What an addition to a support of a size costs; infinity where there is no room for one."""
+    """Return the price of an addition to a support; infinity where there is no room for one."""
     price, budget = problem.sparsity
     return price if size < budget else np.inf
 
@@ -82,7 +85,7 @@ def price_of_one(problem: Problem, size: int) -> float:
 def price_supports(
     problem: Problem, sq_norms: Floats, points: Sequence[tuple[Floats, Ints]]
 ) -> list[Priced]:
-    """What every column would bring to each of some supports; one pass over X for all of them.
+    """Price every column for each of some supports, in one pass over X.
 
     With u = X_S'x_i, K = inv(X_S'X_S + ridge) and W = K u, the pivot of column i is
     M_ii = ‖x_i‖² − u'W; swapping it for j changes the minimum by
@@ -97,23 +100,23 @@ def price_supports(
     points : sequence of (w (n,), support)
         The fits on supports, none of them empty.
     """
-    n, asked = problem.n_features, [_as_asked(problem, *point) for point in points]
+    n, scans = problem.n_features, [_scan_of(problem, *point) for point in points]
     found = np.empty((len(points), 3, n))
-    V = np.hstack([one.V for one in asked])
-    tables = tuple((one.K, one.w, one.free) for one in asked)
+    V = np.hstack([one.V for one in scans])
+    tables = tuple((one.K, one.w, one.free) for one in scans)
     for part, answer in problem.design.scan_for(
         by_gains, kernel_price, V, tables, split=(sq_norms,)
     ):
         found[..., part] = answer
     result = []
-    for (gains, swaps, pivots), one, (_, support) in zip(found, asked, points, strict=True):
+    for (gains, swaps, pivots), one, (_, support) in zip(found, scans, points, strict=True):
         gains[support], swaps[support] = -np.inf, np.inf
         doubtful = doubtful_columns(sq_norms, pivots, support, one.is_apart)
         result.append(Priced(gains, swaps, doubtful))
     return result
 
 
-class _Asked(NamedTuple):
+class Scan(NamedTuple):
     """A support in the words of `kernel_price`: V = [X_S, residual], weighted, and K = inv(H)."""
 
     V: Floats
@@ -123,7 +126,7 @@ class _Asked(NamedTuple):
     is_apart: bool
 
 
-def _as_asked(problem: Problem, w: Floats, support: Ints) -> _Asked:
+def _scan_of(problem: Problem, w: Floats, support: Ints) -> Scan:
     X_S = problem.design.columns(support)
     # the residual rides along, so that gradient and regressions take one pass
     eta = X_S @ w[support]
@@ -135,11 +138,11 @@ def _as_asked(problem: Problem, w: Floats, support: Ints) -> _Asked:
     K = _inverse(H)
     is_apart = 1.0 / (K.diagonal() * H.diagonal()) > CLEAR
     free = ~problem.is_kept(support)
-    return _Asked(weighted, K, w[support], free, bool(is_apart.all()))
+    return Scan(weighted, K, w[support], free, bool(is_apart.all()))
 
 
 def price_first(sq_norms: Floats, target: Floats, price: float, budget: int) -> Floats:
-    """The prices where nothing is in yet, (n,), from the gradient at zero."""
+    """Return the changes by entries of an empty support, (n,), from the gradient at zero."""
     if budget == 0:
         return np.full(target.size, np.inf)
     safe = np.where(sq_norms > 0.0, sq_norms, np.inf)
@@ -147,7 +150,7 @@ def price_first(sq_norms: Floats, target: Floats, price: float, budget: int) -> 
 
 
 def doubtful_columns(sq_norms: Floats, pivots: Floats, support: Ints, is_apart: bool) -> Ints:
-    """Columns near the span of the support; all of them when that is nearly dependent."""
+    """Return the columns near the span of the support; all if that is nearly dependent."""
     doubtful = sq_norms > 0.0
     if is_apart:
         doubtful &= ~(pivots > CLEAR * sq_norms)
@@ -156,19 +159,22 @@ def doubtful_columns(sq_norms: Floats, pivots: Floats, support: Ints, is_apart: 
 
 
 def _inverse(H: Floats) -> Floats:
-    """inv(H), or its pseudo-inverse; what is dependent must not depend on the user's units."""
+    """Invert a Gram matrix, in the sense of a pseudo-inverse if its columns nearly depend."""
+    found = clear_inverse(H, CLEAR)
+    if found is not None:
+        return found
     scale = np.sqrt(np.where(H.diagonal() > 0.0, H.diagonal(), 1.0))
     K = np.linalg.pinv(H / scale / scale[:, None], hermitian=True).astype(np.float64)
     return K / scale / scale[:, None]
 
 
 def by_gains(answer: Floats) -> Floats:
-    """What `kernel_price` ranks columns by, additions and swaps of each support apart, (2k, c)."""
+    """Return what `kernel_price` ranks columns by, additions and swaps apart, (2k, c)."""
     return np.concatenate([-answer[:, 0], answer[:, 1]])
 
 
 def kernel_price(
     block: Block, V: Floats, tables: tuple[tuple[Floats, Floats, Any], ...], sq: Floats
 ) -> Floats:
-    """Gains, swaps and pivots of the columns of a block at some supports, (k, 3, c)."""
+    """Compute gains, swaps and pivots of the columns of a block at supports, (k, 3, c)."""
     return block.entry_changes(V, tables, sq)

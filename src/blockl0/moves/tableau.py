@@ -7,12 +7,14 @@ one pass over X, for any storage. What reads it, reads `Changes`.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import lapack
 
 from blockl0 import kernels
+from blockl0.problem.descent import symmetric
 from blockl0.problem.orthogonal import EPSILON
 from blockl0.problem.problem import Problem, Sparsity
 from blockl0.units import Units
@@ -20,6 +22,7 @@ from blockl0.units import Units
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+_lapack: Any = lapack
 
 CLEAR = 1e-6
 """Relative pivots above this may be computed from products of columns.
@@ -28,6 +31,24 @@ Pivots below it, of columns nearly dependent on each other or on the support, ne
 """
 READING = 64.0 * EPSILON
 """Rounding of the sum of what a change costs and gains, relative to its terms."""
+
+
+def clear_inverse(H: Floats, least: float) -> Floats | None:
+    """Invert a Gram matrix; None if a pivot, of columns of length one, is at most `least`.
+
+    What counts as dependent must not depend on the units of the columns. O(k³).
+    """
+    if H.size == 0:
+        return H
+    diagonal = H.diagonal()
+    if not diagonal.min() > 0.0:
+        return None
+    scale = np.sqrt(diagonal)
+    factor, info = _lapack.dpotrf(H / scale / scale[:, None], lower=1)
+    if info != 0 or not factor.diagonal().min() ** 2 > least:
+        return None
+    K = symmetric(_lapack.dpotri(factor, lower=1)[0])
+    return np.ascontiguousarray(K / scale / scale[:, None])
 
 
 class Changes(NamedTuple):

@@ -21,7 +21,7 @@ from scipy.linalg import lapack
 from blockl0 import kernels
 from blockl0.data.gram_rows import LEAST_PIVOT, GramRows
 from blockl0.lazy import lazy
-from blockl0.moves.tableau import Changes, UnitRules
+from blockl0.moves.tableau import Changes, UnitRules, clear_inverse
 from blockl0.problem.bounded import bounded_minimum
 from blockl0.run import look
 
@@ -264,18 +264,12 @@ def independent_inverse(H: Floats) -> tuple[Ints, Floats]:
     """
     if H.size == 0:
         return np.empty(0, dtype=np.int64), np.empty((0, 0))
-    diagonal = H.diagonal()
-    scale = np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
-    unit = H / scale / scale[:, None]
-    factor, info = _lapack.dpotrf(unit, lower=1)
-    basis = np.arange(len(H))
-    if info != 0 or factor.diagonal().min() ** 2 <= LEAST_PIVOT:
-        _, pivots, rank, _ = _lapack.dpstrf(unit, tol=LEAST_PIVOT, lower=1)
-        basis = np.sort(pivots[:rank] - 1)
-        if basis.size == 0:
-            return basis, np.empty((0, 0))
-        factor, info = _lapack.dpotrf(unit[np.ix_(basis, basis)], lower=1)
-    lower = np.tril(_lapack.dpotri(factor, lower=1)[0])
-    K = lower + np.tril(lower, -1).T
-    own = scale[basis]
-    return basis, np.ascontiguousarray(K / own / own[:, None])
+    K = clear_inverse(H, LEAST_PIVOT)
+    if K is not None:
+        return np.arange(len(H)), K
+    scale = np.sqrt(np.where(H.diagonal() > 0.0, H.diagonal(), 1.0))
+    _, pivots, rank, _ = _lapack.dpstrf(H / scale / scale[:, None], tol=LEAST_PIVOT, lower=1)
+    basis = np.sort(pivots[:rank] - 1)
+    K = clear_inverse(H[np.ix_(basis, basis)], 0.0)
+    assert K is not None, "columns of a pivoted factorization are independent"
+    return basis, K
