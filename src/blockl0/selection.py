@@ -12,17 +12,25 @@ from scipy.special import gammaln
 from blockl0.validate import check_choice
 
 if TYPE_CHECKING:
+    from blockl0.losses import Loss
     from blockl0.path import Path
 
 Floats = NDArray[np.float64]
 
 CRITERIA = ("aic", "bic", "ebic", "gic")
 PAIRED = "paired_se"
-"""The rule of `estimators.choice`."""
+"""The rule of `has_signal` and `Comparison`."""
 RULES = ("min", "one_se", PAIRED)
 """Rules that need folds."""
 PERFECT = 1e-14
 """Loss, as a share of the path's largest, below which a fit counts as perfect."""
+SIZE_ERRORS = 0.25
+"""Standard errors of the difference within which a smaller size is as good as a larger one. Tuned
+on Hitters, Boston, and the diabetes data with and without products; `benchmarks/bench_rules.py`
+judges on other data."""
+LEAST_EVIDENCE = 2.0
+"""How far EBIC must fall below that of no column: more by chance in 1 to 2 % of tables of noise.
+"""
 
 
 def information_criterion(name: str, path: Path) -> Floats:
@@ -132,6 +140,56 @@ def mean_scores(scores: Floats) -> tuple[Floats, Floats]:
             "fold leaves enough samples of every class."
         )
     return mean, error
+
+
+def has_signal(path: Path, loss: Loss, n_rows: int, scores: Floats) -> bool:
+    """Check if some point of a path on all rows explains more than chance, beside its first one.
+
+    EBIC pays for the choice among C(p, k) subsets and is decided by all rows, where the scores of a
+    few folds, (folds, p), vary so much that noise often seems to be predicted. It needs a
+    likelihood that fits: counts may vary more than a Poisson distribution, and the squared hinge
+    has none. There the best mean score must be more than one standard error above the first.
+    """
+    if loss.has_scale or loss.has_probabilities:
+        return evidence(path, n_rows) > LEAST_EVIDENCE
+    mean, error = mean_scores(scores)
+    best = int(np.argmax(mean))
+    return bool(mean[best] - mean[0] > error[best])
+
+
+class Comparison:
+    """Mean scores of candidates (ridge, point), and standard errors of their differences.
+
+    Parameters
+    ----------
+    scores : ndarray (folds, ridges, p)
+        The higher the better; NaN where a fold has none.
+    """
+
+    def __init__(self, scores: Floats) -> None:
+        self.scores = scores
+        flat = scores.reshape(len(scores), -1)
+        self.mean = mean_scores(flat)[0].reshape(scores.shape[1:])
+
+    @property
+    def ridge(self) -> int:
+        """The ridge whose best point has the highest mean score; the weakest of equal ones."""
+        return int(np.argmax(self.mean.max(axis=1)))
+
+    def point(self, ridge: int, sizes: NDArray[np.int64]) -> int:
+        """Return the sparsest point as good as the best one with the same ridge."""
+        top = int(np.argmax(self.mean[ridge]))
+        close = [self._is_close(ridge, i, top) for i in range(sizes.size)]
+        return int(np.argmin(np.where(close, sizes, np.iinfo(np.int64).max)))
+
+    def _is_close(self, ridge: int, point: int, top: int) -> bool:
+        """Check if a point is at most `SIZE_ERRORS` of the difference worse than the best."""
+        gap = self.mean[ridge, top] - self.mean[ridge, point]
+        worse = self.scores[:, ridge, top] - self.scores[:, ridge, point]
+        worse = worse[np.isfinite(worse)]
+        if gap <= 0.0 or not np.isfinite(gap) or worse.size < 2:
+            return bool(gap <= 0.0)
+        return bool(gap <= SIZE_ERRORS * worse.std(ddof=1) / np.sqrt(worse.size))
 
 
 def readable_scores(model: Any) -> dict[str, tuple[Floats, Floats]]:

@@ -12,10 +12,10 @@ from sklearn.model_selection import KFold
 from sklearn.preprocessing import StandardScaler
 
 from blockl0 import L0ClassifierCV, L0Regressor, L0RegressorCV
-from blockl0.estimators.choice import LEAST_EVIDENCE, RIDGES, SIZE_ERRORS, Comparison
+from blockl0.estimators.folds import RIDGES
 from blockl0.estimators.linear import seed_of
 from blockl0.problem.preprocess import read_ridge
-from blockl0.selection import evidence
+from blockl0.selection import LEAST_EVIDENCE, SIZE_ERRORS, Comparison, evidence
 from linear_data import Linear
 
 data = Linear(80, 5, {0: 1.0, 2: -0.5, 3: 0.3}, noise=2.0, common=0.4, constant=3.0)

@@ -12,7 +12,7 @@ from sklearn.metrics import log_loss as sklearn_log_loss
 
 from blockl0 import L0Classifier, L0ClassifierCV
 from blockl0.app.report import make_report
-from blockl0.estimators.class_scores import auc, class_scores
+from blockl0.estimators.reading import auc, class_scores
 from cli_runner import answer, run
 
 pd = pytest.importorskip("pandas")

@@ -12,7 +12,7 @@ from sklearn.utils import estimator_html_repr
 
 import blockl0
 from blockl0.estimators import documentation
-from blockl0.estimators.docstrings import entries, shares_entries
+from blockl0.estimators.documentation import entries, shares_entries
 
 ESTIMATORS = [
     blockl0.L0Regressor,

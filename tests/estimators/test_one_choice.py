@@ -11,7 +11,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 
 from blockl0 import L0Classifier, L0ClassifierCV, L0Regressor, L0RegressorCV
 from blockl0.app.report import make_report
-from blockl0.estimators.data import Data
+from blockl0.estimators.binding import Data
 from blockl0.estimators.folds import make_splits
 from blockl0.estimators.half_samples import chosen_again, half_samples
 from blockl0.estimators.linear import seed_of

@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from blockl0.blas import one_blas_thread
 from blockl0.estimators.callbacks import with_callbacks
-from blockl0.estimators.docstrings import shares_entries
+from blockl0.estimators.documentation import shares_entries
 from blockl0.estimators.linear import CLASSIFICATION, L0Linear
 from blockl0.estimators.regressor import L0Regressor
 from blockl0.problem.preprocess import AUTO

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from blockl0.estimators.classifier import L0Classifier
-from blockl0.estimators.docstrings import shares_entries
+from blockl0.estimators.documentation import shares_entries
 from blockl0.estimators.linear_cv import L0LinearCV
 from blockl0.estimators.regressor import L0Regressor
 from blockl0.problem.preprocess import AUTO

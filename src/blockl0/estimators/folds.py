@@ -6,6 +6,7 @@ import numbers
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from inspect import signature
 from typing import Any, NamedTuple
 
@@ -21,14 +22,14 @@ from sklearn.utils.parallel import Parallel, delayed
 from blockl0.data.blocks import Blocks
 from blockl0.data.design import Design, as_design
 from blockl0.errors import warn_caller
+from blockl0.estimators.binding import Data, columns_of
 from blockl0.estimators.callbacks import FitTask
-from blockl0.estimators.choice import refit
-from blockl0.estimators.class_scores import auc, lone_rows
-from blockl0.estimators.data import Data, columns_of
+from blockl0.estimators.reading import auc, lone_rows
 from blockl0.path import Path
-from blockl0.problem.factors import Factor, factor_parts, is_tall, merged
+from blockl0.problem.factors import Factor, factor_parts, is_tall, merged, reduced
+from blockl0.problem.fits import make_fits
 from blockl0.problem.moments import Moments
-from blockl0.problem.preprocess import Prepared
+from blockl0.problem.preprocess import Prepared, Ridge, standardized
 from blockl0.result import Status
 from blockl0.run import Timer, limited_by, seconds_left
 from blockl0.units import COLUMNS
@@ -38,6 +39,8 @@ Split = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 N_FOLDS = 5
 """Default number of folds."""
+RIDGES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+"""Ridges that folds compare beside none, for each row and on standardized columns."""
 MOST_SHUFFLED = 10_000_000
 """Rows up to which moments use the same folds as the rows themselves."""
 
@@ -104,6 +107,24 @@ class FittedPath(NamedTuple):
             return data.factor.mean_loss(*self.prepared.invert(coef))
         values = self.prepared.problem.loss.value(self.predictor(data.X, coef), data.target)
         return float(np.average(values, weights=data.weights))
+
+
+def ridge_of(at: int, prepared: Prepared) -> float | str:
+    """Return a ridge that was compared, counted from one, as the parameter `ridge` of all rows."""
+    return Ridge(float(f"{RIDGES[at - 1] * prepared.problem.total_weight:.4g}"), True).given
+
+
+def refit(
+    prepared: Prepared, supports: list[NDArray[np.int64]], ridges: Sequence[float]
+) -> Iterator[tuple[Prepared, list[Floats]]]:
+    """Yield the problem with each ridge, and the coefficients on the supports under it."""
+    total = prepared.problem.total_weight
+    unit = standardized(prepared, total) if ridges else prepared
+    for ridge in ridges:
+        shrunk = replace(unit, problem=replace(unit.problem, ridge=ridge * total))
+        fits = make_fits(reduced(shrunk.problem))
+        coefs = [shrunk.problem.to_given(fits.on(support).w) for support in supports]
+        yield shrunk, coefs
 
 
 # -- the folds -------------------------------------------------------------------------------------

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.estimators.class_scores import lone_rows
-from blockl0.estimators.data import Data
+from blockl0.estimators.binding import Data
 from blockl0.estimators.folds import each_fold
+from blockl0.estimators.reading import lone_rows
 from blockl0.path import solve_path
 from blockl0.problem.moments import Moments
 from blockl0.result import Status

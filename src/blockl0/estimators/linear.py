@@ -22,8 +22,8 @@ from blockl0.data.blocks import stored
 from blockl0.data.dask_arrays import chosen_columns, is_partitioned
 from blockl0.data.design import Dense, Design, by_column
 from blockl0.errors import warn_caller
+from blockl0.estimators.binding import Data, columns_of
 from blockl0.estimators.callbacks import CallbackSupportMixin, fit_task
-from blockl0.estimators.data import Data, columns_of
 from blockl0.estimators.documentation import Documented
 from blockl0.estimators.explain import SummaryMixin
 from blockl0.estimators.structure import (

@@ -26,17 +26,17 @@ from blockl0.blas import one_blas_thread
 from blockl0.data.blocks import Blocks
 from blockl0.data.design import Design
 from blockl0.errors import warn_caller
+from blockl0.estimators.binding import Data
 from blockl0.estimators.callbacks import FitTask, fit_task, with_callbacks
-from blockl0.estimators.choice import RIDGES, Comparison, has_signal, ridge_of
 from blockl0.estimators.classifier import L0Classifier
 from blockl0.estimators.coefficient_costs import (
     BY_COEFFICIENTS,
     column_costs,
     priced_points,
 )
-from blockl0.estimators.data import Data
 from blockl0.estimators.folds import (
     N_FOLDS,
+    RIDGES,
     FoldScores,
     Split,
     all_at_once,
@@ -44,6 +44,7 @@ from blockl0.estimators.folds import (
     fold_factors,
     make_splits,
     moment_splits,
+    ridge_of,
     score_fold,
     stacked,
     takes_weights,
@@ -62,9 +63,11 @@ from blockl0.selection import (
     CRITERIA,
     PAIRED,
     RULES,
+    Comparison,
     best_point,
     can_judge,
     choose_by_score,
+    has_signal,
     mean_scores,
 )
 from blockl0.solve import solve_problem, with_left_out

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from blockl0.blas import one_blas_thread
 from blockl0.estimators.callbacks import fit_task, with_callbacks
 from blockl0.estimators.classifier import L0Classifier
-from blockl0.estimators.docstrings import shares_entries
+from blockl0.estimators.documentation import shares_entries
 from blockl0.estimators.linear import CLASSIFICATION, REGRESSION, L0Linear
 from blockl0.estimators.regressor import L0Regressor
 from blockl0.problem.preprocess import AUTO

@@ -18,9 +18,9 @@ from blockl0.certify import certify_problem
 from blockl0.errors import OutOfReachError
 from blockl0.estimators.binding import bind as bind_data
 from blockl0.estimators.binding import plain_estimator, read_data
-from blockl0.estimators.class_scores import class_scores
 from blockl0.estimators.coefficient_costs import column_costs
 from blockl0.estimators.linear_cv import fit_path
+from blockl0.estimators.reading import class_scores
 from blockl0.exact import obstacle
 from blockl0.exact.few_columns import may_enumerate
 from blockl0.losses import get_loss

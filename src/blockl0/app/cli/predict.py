@@ -147,7 +147,7 @@ def _score_of(job: Job, model: Any, target: str, raw: Any, eta: Any) -> dict[str
 def _scores_of_classes(job: Job, model: Any, y: Any, eta: Any) -> dict[str, Any]:
     """Compute AUC, log loss and recalls if all rows are of the classes of the model."""
     from blockl0.app.cli.fit_text import class_line
-    from blockl0.estimators.class_scores import class_scores
+    from blockl0.estimators.reading import class_scores
 
     if model.classes is None:
         return {}

@@ -17,11 +17,9 @@ from blockl0.app.report.folds import Folds, ReportTask, cross_validate, splits_o
 from blockl0.app.report.listed import Listed, listed
 from blockl0.app.report.plain import clean, compact, ratio
 from blockl0.blas import one_blas_thread
-from blockl0.estimators.choice import ridge_of
-from blockl0.estimators.class_scores import recalls
 from blockl0.estimators.coefficient_costs import charge_of
 from blockl0.estimators.explain import drop_one
-from blockl0.estimators.folds import FittedPath
+from blockl0.estimators.folds import FittedPath, ridge_of
 from blockl0.estimators.half_samples import ChosenAgain, default_half_samples
 from blockl0.estimators.reading import (
     crowded,
@@ -29,6 +27,7 @@ from blockl0.estimators.reading import (
     factors_of,
     like_noise,
     opposed_pairs,
+    recalls,
     separation,
     spreads,
 )

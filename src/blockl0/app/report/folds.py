@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from blockl0.app.report.plain import compact, ratio
-from blockl0.estimators.choice import Comparison, has_signal
+from blockl0.estimators.binding import Data
 from blockl0.estimators.cv import L0ClassifierCV, L0RegressorCV
-from blockl0.estimators.data import Data
 from blockl0.estimators.folds import (
     FoldScores,
     Split,
@@ -31,7 +30,7 @@ from blockl0.estimators.reading import guess_share
 from blockl0.losses import get_loss, label_of
 from blockl0.problem.preprocess import ConstantColumnWarning
 from blockl0.run import share_of_time
-from blockl0.selection import choose_by_score
+from blockl0.selection import Comparison, choose_by_score, has_signal
 from blockl0.validate import check_integer
 
 Floats = NDArray[np.float64]
