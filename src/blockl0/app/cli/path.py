@@ -103,7 +103,8 @@ def _lines(data: Any, result: dict[str, Any]) -> list[str]:
         ["", f"Guessing the commonest class: {result['guess']:.4g}"] if "guess" in result else []
     )
     words = read_ridge(result["ridge"]).words
-    ridge = ["", f"Losses and criteria are those of fits with ridge {words}."] if result["ridge"] else []
+    said = f"Losses and criteria are those of fits with ridge {words}."
+    ridge = ["", said] if result["ridge"] else []
     return [
         f"{data.table.source}: {n_rows} rows, {count(n, 'column')} to choose from",
         "",
