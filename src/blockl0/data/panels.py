@@ -21,6 +21,8 @@ _lapack: Any = lapack
 
 STEP = 1e9
 """Multiplications between two looks at the clock."""
+SHORT = 0.01
+"""Share of that for which no clock is looked at."""
 LEAST, MOST = 64, 512
 """Columns of a panel."""
 REFLECTED_AT_ONCE = 32
@@ -41,7 +43,10 @@ def reflections(A: Floats) -> tuple[Floats, Floats]:
     columns the left half is made triangular first, and its reflections applied to the right half.
     """
     m, k = A.shape
-    if float(m) * k * k <= STEP or k <= LEAST:
+    work = float(m) * k * k
+    if work <= STEP or k <= LEAST:
+        if work > SHORT * STEP:
+            look(work)
         vectors, scales, _, info = _lapack.dgeqrf(A, lwork=REFLECTED_AT_ONCE * k)
         assert info == 0
         return vectors, scales
@@ -60,8 +65,8 @@ def reflected_by(vectors: Floats, scales: Floats, B: Floats, transposed: str = "
     c, found = B.shape[1], np.empty(B.shape, order="F")
     step = panel(2.0 * m * k * c, c)
     for start in range(0, c, step):
-        look()
         part = slice(start, min(start + step, c))
+        look(2.0 * m * k * (part.stop - start))
         room = REFLECTED_AT_ONCE * max(k, part.stop - start)
         with all_blas_threads(2.0 * m * k * (part.stop - start)):
             turned = _lapack.dormqr("L", transposed, vectors, scales, B[:, part], room)
@@ -181,10 +186,10 @@ def products(X: Floats, weights: Floats | None = None) -> Floats:
     # by columns every entry is written once; by rows each part would be added to all of it
     G = np.empty((n, n))
     for start in range(0, n, step):
-        look()
         stop = min(start + step, n)
-        these = X[:, start:stop]
-        with all_blas_threads(m * (stop - start) * float(stop)):
+        these, work = X[:, start:stop], m * (stop - start) * float(stop)
+        look(work)
+        with all_blas_threads(work):
             G[start:stop, start:stop] = these.T @ these
             G[start:stop, :start] = these.T @ X[:, :start]
         G[:start, start:stop] = G[start:stop, :start].T

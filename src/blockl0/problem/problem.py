@@ -14,6 +14,7 @@ from blockl0.losses import Loss, best_intercept, get_loss
 from blockl0.problem.kinds import Kind, kind_of
 from blockl0.problem.orthogonal import independent_positions
 from blockl0.problem.softmax_newton import best_intercepts
+from blockl0.run import look
 from blockl0.units import COLUMNS, Units
 from blockl0.validate import (
     check_bounds,
@@ -28,6 +29,8 @@ from blockl0.validate import (
 
 Floats = NDArray[np.float64]
 
+AT_ONCE = 4_000_000
+"""Entries of X that are copied between two looks at the clock."""
 SMALLEST = float(np.finfo(np.float64).tiny)
 """The smallest normal float64, to divide by instead of zero."""
 
@@ -238,22 +241,31 @@ class Problem:
         return self.gradient(w, np.zeros((self.n_samples, *w.shape[1:])))
 
     def unit_columns(self, support: NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
-        """Return (A, b, scale) with smooth(w) = ½‖b − A(scale ∘ w_S)‖², squared loss only.
+        """Return (A, b, scale) with smooth(w) = ½‖b − A(scale ∘ w_S)‖² for the squared loss.
 
         Columns have length 1, weights and ridge included, so that no decision depends on the user's
         units; zero columns stay zero. A is (m, |S|), or (m + |S|, |S|) with a ridge, and b has as
-        many columns as y.
+        many columns as y. Of other losses A tells which columns depend on each other.
         """
-        A, b = self.design.columns(support), self.y
+        (m, _), k, root, b = self.design.shape, support.size, None, self.y
         if self.sample_weight is not None:
             root = np.sqrt(self.sample_weight)
-            A, b = A * root[:, None], (b.T * root).T
-        scale = np.sqrt(np.einsum("ij,ij->j", A, A) + self.ridge)
-        scale[scale == 0.0] = 1.0
-        A = A / scale
+            b = (b.T * root).T
+        A = np.zeros((m + k, k)) if self.ridge else np.empty((m, k), order="F")
+        scale, step = np.empty(k), max(AT_ONCE // m, 1)
+        # memory that was never touched takes longer than the arithmetic
+        for start in range(0, k, step):
+            look()
+            part = slice(start, start + step)
+            some = self.design.columns(support[part])
+            some = some if root is None else some * root[:, None]
+            lengths = np.sqrt(np.einsum("ij,ij->j", some, some) + self.ridge)
+            lengths[lengths == 0.0] = 1.0
+            np.divide(some, lengths, out=A[:m, part])
+            scale[part] = lengths
         if self.ridge:
-            A = np.vstack([A, np.diag(np.sqrt(self.ridge) / scale)])
-            b = np.concatenate([b, np.zeros((support.size, *b.shape[1:]))])
+            A[m + np.arange(k), np.arange(k)] = np.sqrt(self.ridge) / scale
+            b = np.concatenate([b, np.zeros((k, *b.shape[1:]))])
         return A, b, scale
 
     def free_columns(self, support: NDArray[np.int64]) -> tuple[Floats, Floats]:
