@@ -14,7 +14,7 @@ from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 from blockl0.run import counted
 
-logger = logging.getLogger("blockl0")
+logger: logging.Logger = logging.getLogger("blockl0")
 
 DIGEST = hashlib.sha256().digest_size
 

@@ -7,6 +7,7 @@ leave a stale cached caller behind.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import factorial
 from typing import Any, NamedTuple
 
@@ -24,12 +25,12 @@ _options: dict[str, Any] = {
     "no_cfunc_wrapper": True,
     "_nrt": False,
 }
-kernel = cached(**_options)
+kernel: Callable[[Any], Any] = cached(**_options)
 _options_inner = {**_options, "no_cpython_wrapper": True}
-inner = njit(**_options_inner)
+inner: Callable[[Any], Any] = njit(**_options_inner)
 # A part of a kernel, split off for readability: it is inlined into its caller before compilation,
 # so it takes no compile time of its own.
-part = njit(inline="always", **_options_inner)
+part: Callable[[Any], Any] = njit(inline="always", **_options_inner)
 
 
 @inner
@@ -766,10 +767,10 @@ def start_relaxation(tree, price, budget):
 
 # long loops over the pool, free of NaN: sums may be reordered to use vector registers
 _reordered = {"nnan", "nsz", "reassoc", "contract", "arcp"}
-wide = cached(fastmath=_reordered, **_options)
+wide: Callable[[Any], Any] = cached(fastmath=_reordered, **_options)
 # always inlined: otherwise every kernel would have its own copy, which may add in another order,
 # and the order of compilation or loading would decide which one is called
-wide_inner = njit(forceinline=True, fastmath=_reordered, **_options_inner)
+wide_inner: Callable[[Any], Any] = njit(forceinline=True, fastmath=_reordered, **_options_inner)
 
 
 class SweptArrays(NamedTuple):

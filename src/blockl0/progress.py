@@ -41,9 +41,14 @@ class Lines:
         What makes the job shorter; said once the estimate of the time left has grown.
     """
 
+    title: str
+    echo: Echo
+    unit: str
+    shorter: str
+
     def __init__(self, title: str, echo: Echo, unit: str = "", shorter: str = "") -> None:
         self.title, self.echo, self.unit, self.shorter = title, echo, unit, shorter
-        self.began = time.perf_counter()
+        self.began: float = time.perf_counter()
         self.next = self.began + FIRST
         self.least = float("inf")
 
@@ -51,7 +56,7 @@ class Lines:
         """Report progress; the time left is extrapolated unless given."""
         now = time.perf_counter()
         if now >= self.next:
-            self.next = now + BETWEEN
+            self.next: float = now + BETWEEN
             counted = f"{done} of {total} {self.unit}".rstrip()
             parts = (counted, text, self.left(done, total) if left is None else left)
             self.echo(f"{self.title}: " + ", ".join(part for part in parts if part))
@@ -63,7 +68,7 @@ class Lines:
         passed = time.perf_counter() - self.began
         seconds = passed * max(total - done, 0) / done
         if passed >= FIRST:
-            self.least = min(self.least, seconds)
+            self.least: float = min(self.least, seconds)
         has_grown = seconds > GROWN * self.least and bool(self.shorter)
         return f"about {duration(seconds)} left" + f" ({self.shorter})" * has_grown
 
@@ -81,12 +86,12 @@ class Bar(Lines):
         from rich.console import Console
 
         super().__init__(title, echo, unit, shorter)
-        self.bar = rich.Progress(
+        self.bar: Any = rich.Progress(
             rich.TextColumn("{task.description}"), rich.BarColumn(), rich.MofNCompleteColumn(),
             rich.TextColumn("{task.fields[text]}", markup=False),
             console=Console(stderr=is_error), transient=is_error,
         )  # fmt: skip
-        self.task = self.bar.add_task(title, total=None, text="")
+        self.task: Any = self.bar.add_task(title, total=None, text="")
         self.bar.start()
 
     def __call__(self, done: int, total: int, text: str = "", left: str | None = None) -> None:

@@ -21,7 +21,7 @@ from blockl0.validate import check_callback, check_time_limit, check_verbose
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-logger = logging.getLogger("blockl0")
+logger: logging.Logger = logging.getLogger("blockl0")
 
 
 class Progress(NamedTuple):
@@ -160,6 +160,8 @@ def grace_of(time_limit: float) -> float:
 class Timer:
     """A clock for searches outside any run."""
 
+    grace: float
+
     def __init__(self, seconds: float) -> None:
         seconds = min(seconds, seconds_left())
         self._end, self.grace = time.perf_counter() + seconds, grace_of(seconds)
@@ -210,7 +212,7 @@ class Run:
         self.time_limit = min(time_limit, max(seconds_left(), 0.0))
         self._given = self.time_limit
         self.callback = callback
-        self.options = options or {}
+        self.options: dict[str, Any] = options or {}
         self.verbose = verbose
         self._start, self._compiled = time.perf_counter(), compile_seconds()
         self._over = Status.TIME_LIMIT
@@ -235,7 +237,7 @@ class Run:
     def interrupt(self, stop: KeyboardInterrupt | None = None) -> None:
         """End the time after Ctrl-C: whatever follows returns its first point."""
         self._over = self.status_of(stop or KeyboardInterrupt())
-        self.time_limit = 0.0
+        self.time_limit: float = 0.0
 
     def status_of(self, stop: KeyboardInterrupt) -> Status:
         """Return what ended the run: Ctrl-C, now or before, or its limit."""

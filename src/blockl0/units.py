@@ -121,11 +121,14 @@ class Groups:
         Where each unit starts in that order.
     """
 
+    codes: Ints
+    labels: Any
+
     def __init__(self, codes: Ints, labels: Sequence[Hashable]) -> None:
         self.codes, self.labels = codes, tuple(labels)
-        self.order = np.argsort(codes, kind="stable").astype(np.int64)
+        self.order: Any = np.argsort(codes, kind="stable").astype(np.int64)
         sizes = np.bincount(codes, minlength=len(self.labels))
-        self.starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self.starts: Any = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
     def number(self, n_features: int) -> int:
         """Return G."""

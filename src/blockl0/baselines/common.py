@@ -57,8 +57,8 @@ class Patience:
     """The paper's stopping rule: the mean relative decrease over `window` iterations <= `tol`."""
 
     def __init__(self, tol: Any, window: Any) -> None:
-        self.tol = check_nonnegative("tol", tol)
-        self.window = check_integer("window", window, low=1)
+        self.tol: float = check_nonnegative("tol", tol)
+        self.window: int = check_integer("window", window, low=1)
         self._decreases: deque[float] = deque(maxlen=self.window)
         self._last: float | None = None
 
@@ -108,6 +108,12 @@ class BestSoFar:
     n_nonzero : int
     iteration : int
     """
+
+    problem: Problem
+    literal: bool
+    w: Floats
+    objective: float
+    n_nonzero: int
 
     def __init__(self, problem: Problem, w: Floats, literal: bool = False) -> None:
         self.problem, self.literal = problem, literal

@@ -32,6 +32,9 @@ ALPHAS = tuple(2.0**power for power in range(-10, 11, 2))
 class L1Path(BestSoFar):
     """The best fit on a support cut out of an ℓ1 solution; prices fall, starts are warm."""
 
+    relaxed: Floats
+    lipschitz: float
+
     def __init__(
         self,
         problem: Problem,
@@ -47,7 +50,7 @@ class L1Path(BestSoFar):
         self.run = run
         self.relaxed = start
         self.lipschitz = lipschitz
-        self.alphas = sorted(alphas, reverse=True)
+        self.alphas: list[float] = sorted(alphas, reverse=True)
         self.patience = patience
         self.max_iter = max_iter
 

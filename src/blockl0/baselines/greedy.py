@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,13 +28,17 @@ Ints = NDArray[np.int64]
 class MatchingPursuit:
     """Columns enter one by one, kept ones first; what enters next is for `choose` to say."""
 
+    w: Floats
+    n_nonzero: int
+    iteration: int
+
     def __init__(self, problem: Problem, normalize: bool = True) -> None:
         self.problem = problem
-        self.fit = make_fits(problem).growing(problem.sparsity.budget)
-        self.lengths = column_lengths(problem)
+        self.fit: Any = make_fits(problem).growing(problem.sparsity.budget)
+        self.lengths: Floats = column_lengths(problem)
         self.normalize = normalize
-        self.smallest = ROUNDING * np.sqrt(2.0 * self.fit.smooth)
-        self.is_closed = np.zeros(problem.n_features, dtype=np.bool_)
+        self.smallest: Any = ROUNDING * np.sqrt(2.0 * self.fit.smooth)
+        self.is_closed: NDArray[np.bool_] = np.zeros(problem.n_features, dtype=np.bool_)
         self.w, self.n_nonzero, self.iteration = self.fit.coef, 0, 0
         for column in problem.keep:
             self.add(int(column))
@@ -111,13 +117,17 @@ def solve_omp(
 class GradientPursuit:
     """Columns enter one by one; instead of a fit a gradient step on the support, of best length."""
 
+    iteration: int
+    w: Floats
+    objective: float
+
     def __init__(self, problem: Problem, normalize: bool) -> None:
         self.problem = problem
-        self.lengths = column_lengths(problem) if normalize else np.ones(problem.n_features)
-        self.support = list(map(int, problem.keep))
+        self.lengths: Floats = column_lengths(problem) if normalize else np.ones(problem.n_features)
+        self.support: list[int] = list(map(int, problem.keep))
         self.iteration, self.n_nonzero = 0, 0
         self._take(fit_support(problem, problem.keep))
-        self.smallest = ROUNDING * np.sqrt(2.0 * problem.smooth(np.zeros(problem.n_features)))
+        self.smallest: Any = ROUNDING * np.sqrt(2.0 * problem.smooth(np.zeros(problem.n_features)))
 
     @property
     def merit(self) -> float:
@@ -126,7 +136,7 @@ class GradientPursuit:
 
     def _take(self, w: Floats) -> None:
         self.w, self.objective = w, self.problem.objective(w)
-        self.n_nonzero = int(np.count_nonzero(w))
+        self.n_nonzero: int = int(np.count_nonzero(w))
 
     def advance(self) -> bool:
         """Add a column and step; at the end of the budget fit, and return False."""
@@ -193,11 +203,17 @@ class SparseSimplex:
     of the smallest coefficient for the largest gradient.
     """
 
+    problem: Problem
+    is_partial: bool
+    tol: float
+    w: Floats
+    objective: float
+
     def __init__(self, problem: Problem, w: Floats, is_partial: bool, tol: float) -> None:
         self.problem, self.is_partial, self.tol = problem, is_partial, tol
-        self.curvature = problem.design.sq_norms(problem.sample_weight) + problem.ridge
-        self.half_inverse = 0.5 / np.where(self.curvature > 0.0, self.curvature, np.inf)
-        self.is_kept = np.isin(np.arange(problem.n_features), problem.keep)
+        self.curvature: Floats = problem.design.sq_norms(problem.sample_weight) + problem.ridge
+        self.half_inverse: Floats = 0.5 / np.where(self.curvature > 0.0, self.curvature, np.inf)
+        self.is_kept: NDArray[np.bool_] = np.isin(np.arange(problem.n_features), problem.keep)
         self.iteration = 0
         self._take(w)
 
@@ -208,8 +224,8 @@ class SparseSimplex:
 
     def _take(self, w: Floats) -> None:
         self.w, self.objective = w, self.problem.objective(w)
-        self.gradient = self.problem.gradient(w)
-        self.n_nonzero = int(np.count_nonzero(w))
+        self.gradient: Floats = self.problem.gradient(w)
+        self.n_nonzero: int = int(np.count_nonzero(w))
 
     def advance(self) -> bool:
         """Make the best step or exchange; where they bring little, fit the support."""
@@ -319,6 +335,8 @@ not be told from rounding."""
 
 class ForwardSelection(MatchingPursuit):
     """Matching pursuit with every column measured by its part outside the span of the support."""
+
+    outside: Floats
 
     def __init__(self, problem: Problem) -> None:
         # squared lengths outside the span, as shares of the columns' own

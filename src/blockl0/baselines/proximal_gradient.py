@@ -67,11 +67,14 @@ class ProximalGradient:
         L.
     """
 
+    w: Floats
+    eta: Floats
+
     def __init__(self, problem: Problem, penalty: Penalty, w: Floats, lipschitz: float) -> None:
         self.problem = problem
         self.penalty = penalty
         self.lipschitz = lipschitz
-        self.weights = problem.hessian_bound_weights()
+        self.weights: Floats | None = problem.hessian_bound_weights()
         self.iteration = 0
         self._move(w, problem.design.matvec(w))
 
@@ -104,7 +107,7 @@ class ProximalGradient:
             curvature = self._square(eta_step) / length + self.problem.ridge
             if curvature <= self.lipschitz:
                 return w, eta_w
-            self.lipschitz = GROWTH * curvature
+            self.lipschitz: float = GROWTH * curvature
 
     def _square(self, eta: Floats) -> float:
         """Return ‖eta‖²_D."""
@@ -112,8 +115,8 @@ class ProximalGradient:
 
     def _move(self, w: Floats, eta: Floats) -> None:
         self.w, self.eta = w, eta
-        self.smooth = self.problem.smooth(w, eta)
-        self.n_nonzero = int(np.count_nonzero(w))
+        self.smooth: float = self.problem.smooth(w, eta)
+        self.n_nonzero: int = int(np.count_nonzero(w))
 
 
 class AcceleratedProximalGradient(ProximalGradient):
@@ -157,8 +160,8 @@ class Budget:
     """h(w) = 0 where ‖w‖₀ <= budget and kept columns are in, else infinity."""
 
     def __init__(self, problem: Problem) -> None:
-        self.budget = problem.sparsity.budget
-        self.keep = problem.keep
+        self.budget: int = problem.sparsity.budget
+        self.keep: Ints = problem.keep
 
     def value(self, w: Floats) -> float:
         """Return zero: every point that a method visits is feasible."""
@@ -228,8 +231,8 @@ class L0Penalty:
     """h(w) = price·‖w‖₀; kept columns are paid for but never thresholded."""
 
     def __init__(self, problem: Problem) -> None:
-        self.price = problem.sparsity.price
-        self.keep = problem.keep
+        self.price: float = problem.sparsity.price
+        self.keep: Ints = problem.keep
 
     def value(self, w: Floats) -> float:
         """Return price·‖w‖₀, and the price of kept columns at zero."""

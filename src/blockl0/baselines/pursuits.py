@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -36,7 +38,7 @@ class Pursuit(BestSoFar):
 
     def __init__(self, problem: Problem, w: Floats, normalize: bool, literal: bool) -> None:
         super().__init__(problem, w, literal)
-        self.scale = column_lengths(problem) if normalize else np.ones(problem.n_features)
+        self.scale: Floats = column_lengths(problem) if normalize else np.ones(problem.n_features)
 
     def correlation(self, w: Floats) -> Floats:
         """Return |x_j'(y − Xw) − ridge·w_j|, (n,); one or two passes over X."""
@@ -81,7 +83,7 @@ class CoSaMP(Pursuit):
         joined = np.union1d(np.union1d(np.flatnonzero(before), proxy), problem.keep)
         fitted = self.refit(joined)
         support = self.pruned(fitted)
-        self.approximation = np.zeros_like(fitted)
+        self.approximation: Floats = np.zeros_like(fitted)
         self.approximation[support] = fitted[support]
         self.offer_on(support, fitted)
         return not np.array_equal(self.approximation, before)
@@ -219,7 +221,7 @@ class RegularizedPursuit(Pursuit):
         self.joined: Ints = problem.keep
         self.fitted = self.refit(self.joined)
         self.offer(self.fitted)
-        self.smallest = ROUNDING * np.sqrt(2.0 * problem.smooth(np.zeros(problem.n_features)))
+        self.smallest: Any = ROUNDING * np.sqrt(2.0 * problem.smooth(np.zeros(problem.n_features)))
 
     def advance(self) -> bool:
         """Join a comparable group among the s best; return False from 2s columns on."""
@@ -232,7 +234,7 @@ class RegularizedPursuit(Pursuit):
             return False
         group = candidates[comparable_group(scores[candidates])]
         self.joined = np.union1d(self.joined, group)
-        self.fitted = self.refit(self.joined)
+        self.fitted: Floats = self.refit(self.joined)
         self.offer_on(self.pruned(self.fitted), self.fitted)
         return self.joined.size < 2 * budget
 

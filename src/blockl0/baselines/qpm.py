@@ -34,6 +34,8 @@ LARGEST_PENALTY = 1e3
 class PenaltyDecomposition(BestSoFar):
     """x, unconstrained, and z on a budget, drawn together by ½rho·‖x − z‖²."""
 
+    rho: float
+
     def __init__(
         self,
         problem: Problem,
@@ -53,7 +55,7 @@ class PenaltyDecomposition(BestSoFar):
 
     def advance(self) -> bool:
         """Fit x for z, threshold z from x; return False when x and z have met."""
-        self.x = self._fit_near(self.z)
+        self.x: Floats = self._fit_near(self.z)
         z = np.zeros_like(self.x)
         stay = largest_and_kept(np.abs(self.x), self.problem.sparsity.budget, self.problem.keep)
         z[stay] = self.x[stay]
@@ -61,7 +63,7 @@ class PenaltyDecomposition(BestSoFar):
             self.offer(z)
         elif self.iteration == 0 or not np.array_equal(stay, np.flatnonzero(self.z)):
             self.offer(fit_support(self.problem, stay))
-        self.z = z
+        self.z: Floats = z
         gap = self.x - z
         value = self.problem.smooth(self.x) + 0.5 * self.rho * float(gap @ gap)
         if not value < (1.0 - SETTLED) * self._before:

@@ -76,6 +76,9 @@ def find_move(
 class MoveSearch(Generic[Answer]):
     """Depth-first search over the first k − 2 coordinates of a move."""
 
+    rules: MoveRules
+    work: int
+
     def __init__(
         self,
         rules: MoveRules,
@@ -146,7 +149,7 @@ class MoveSearch(Generic[Answer]):
             return None  # nor any superset
         others = np.delete(np.arange(node.columns.size), i)
         if self.n_fits + sum(comb(others.size, size) for size in range(r)) > FIT_LIMIT:
-            self.n_fits = FIT_LIMIT
+            self.n_fits: int = FIT_LIMIT
         for size in range(r):
             for rest in combinations(others.tolist(), size):
                 for move in _all_moves(node, (i, *rest), self.rules):

@@ -49,8 +49,8 @@ class QuadraticPoint(PointUnderTest):
 
     def __init__(self, problem: Problem, w: Floats, tol: float = TOL) -> None:
         super().__init__(problem, w, tol)
-        self.grad = problem.gradient(w)
-        self.weights = problem.hessian_bound_weights()
+        self.grad: Floats = problem.gradient(w)
+        self.weights: Floats | None = problem.hessian_bound_weights()
 
     @property
     def model(self) -> Problem:

@@ -67,7 +67,7 @@ class WholeSource(ArraySource):
 
     def __init__(self, X: NDArray[Any]) -> None:
         super().__init__(X)
-        self.held_bytes = 8 * X.size
+        self.held_bytes: int = 8 * X.size
 
 
 class MapSource(Source):
@@ -79,12 +79,15 @@ class MapSource(Source):
     limits : Limits
     """
 
-    engine = ReadAhead()
+    engine: ReadAhead = ReadAhead()
+    shape: tuple[int, int]
+    nbytes: int
+    held_bytes: int
 
     def __init__(self, X: Any, limits: Limits) -> None:
         self.X, self.shape = X, X.shape
         self.nbytes, self.held_bytes = X.size * X.itemsize, limits.held
-        self.parts = even_parts(X.shape, X.itemsize, limits.block)
+        self.parts: Any = even_parts(X.shape, X.itemsize, limits.block)
         self._place = _file_place(X)
         self._stamp = None if self._place is None else _stamp(self._place[0])
 
@@ -207,8 +210,12 @@ class ChunkSource(Source):
     limits : Limits
     """
 
-    engine = InOrder()
+    engine: InOrder = InOrder()
     is_dear = True
+    width: int
+    shape: tuple[int, int]
+    nbytes: int
+    held_bytes: int
 
     def __init__(self, X: Any, width: int, limits: Limits) -> None:
         self.X, self.width = X, width
@@ -216,7 +223,7 @@ class ChunkSource(Source):
         size = np.dtype(X.dtype).itemsize
         self.nbytes, self.held_bytes = m * n * size, limits.held
         step = width * max(1, limits.block // (m * width * size))
-        self.parts = parts_of([*range(step, n, step), n])
+        self.parts: Any = parts_of([*range(step, n, step), n])
 
     def block(self, i: int) -> Block:
         """Read block i."""

@@ -134,7 +134,12 @@ class BedFile(Source):
         x0, x1, … or those of a data frame for covariates, and the variants' names.
     """
 
-    engine = ReadAhead()
+    engine: ReadAhead = ReadAhead()
+    bed: Any
+    is_filled: bool
+    is_standardized: bool
+    shape: tuple[int, int]
+    held_bytes: int
 
     def __init__(
         self,
@@ -150,14 +155,14 @@ class BedFile(Source):
         if like is not None and not np.array_equal(like.bed.sid, bed.sid):
             raise ValueError("`like` must be a file of the same variants, in the same order.")
         m, n = int(bed.iid_count), int(bed.sid_count)
-        self.covariates = _covariates(covariates, m)
+        self.covariates: Floats = _covariates(covariates, m)
         c, limits = self.covariates.shape[1], limits_of(limit)
         self.shape, self.held_bytes = (m, c + n), limits.held
         # two bits each, and every variant starts on a new byte
-        self.nbytes = (m + 3) // 4 * n + self.covariates.nbytes
+        self.nbytes: int = (m + 3) // 4 * n + self.covariates.nbytes
         files = even_parts((m, n), 1, limits.block)
         moved = tuple(slice(part.start + c, part.stop + c) for part in files)
-        self.parts = (*((slice(0, c),) if c else ()), *moved)
+        self.parts: Any = (*((slice(0, c),) if c else ()), *moved)
         self._shares: dict[int, Shares] = {}
         self._given = covariates
 

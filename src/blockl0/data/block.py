@@ -210,6 +210,9 @@ NO_VIEW = View()
 class ViewedBlock(Block):
     """A block seen through a view that was cut for it."""
 
+    block: Block
+    view: View
+
     def __init__(self, block: Block, view: View) -> None:
         self.block, self.view = block, view
 

@@ -70,12 +70,15 @@ class Blocks(Design):
     source : Source
     """
 
+    source: Source
+    cache: ColumnCache
+
     def __init__(self, source: Source) -> None:
         self.source, self.cache = source, ColumnCache(source)
-        self.scans = Scans(source, self.cache.count)
-        self.pool_bytes = max(source.held_bytes, 1)
+        self.scans: Scans = Scans(source, self.cache.count)
+        self.pool_bytes: int = max(source.held_bytes, 1)
         self.view = NO_VIEW
-        self.chunk = max(part.stop - part.start for part in source.parts)
+        self.chunk: int = max(part.stop - part.start for part in source.parts)
         # the selected columns, by their numbers in the source; None for all of them
         self._idx: Ints | None = None
         self._places: list[tuple[int, Any]] = list(enumerate(source.parts))
@@ -347,7 +350,7 @@ class CentredBlocks(Blocks):
     is_flat: Bools
     is_constant: Bools
 
-    rounding = 2.0 * (FAR + 1.0)
+    rounding: float = 2.0 * (FAR + 1.0)
 
     def __init__(self, base: Blocks) -> None:
         vars(self).update(vars(base))
@@ -356,7 +359,7 @@ class CentredBlocks(Blocks):
         summary = known.summary
         self.is_constant, self.is_flat = summary.is_constant, summary.is_flat
         is_far = summary.is_far & ~summary.is_flat
-        self.view = View(base.view.scale, summary.means, summary.rests, self.is_flat, is_far)
+        self.view: View = View(base.view.scale, summary.means, summary.rests, self.is_flat, is_far)
         y = None if known.y is None else centre(known.y, known.weights)[0]
         self._known = Known(summary.of_centred(), y, known.weights)
 

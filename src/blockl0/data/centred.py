@@ -61,9 +61,11 @@ class Centered(Design):
     is_flat: NDArray[np.bool_]
     is_constant: NDArray[np.bool_]
 
-    rounding = 2.0 * (
+    rounding: float = 2.0 * (
         FAR + 1.0
     )  # entries and means of columns that are not far are up to FAR spreads
+    chunk: int
+    most_factored: int
 
     def __init__(self, base: Design, weights: Floats | None = None) -> None:
         m, n = base.shape
@@ -72,7 +74,7 @@ class Centered(Design):
         ones = np.ones(m) if weights is None else weights
         total = float(ones.sum())
         self.means: Floats = base.rmatvec(ones) / total
-        self.rests = np.zeros(n)
+        self.rests: Floats = np.zeros(n)
         self.is_constant = np.zeros(n, dtype=np.bool_)
         self.is_flat = np.zeros(n, dtype=np.bool_)
         self._set_far(np.empty(0, dtype=np.int64))
@@ -266,7 +268,11 @@ class CentredCopy(Dense):
     The attributes are those of `Centered`.
     """
 
-    rounding = Centered.rounding
+    rounding: float = Centered.rounding
+    means: Floats
+    rests: Floats
+    is_constant: Bools
+    is_flat: Bools
 
     def __init__(self, centred: Centered, entries: Floats | None = None) -> None:
         n = centred.shape[1]

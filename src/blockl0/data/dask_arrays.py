@@ -36,7 +36,7 @@ PATIENCE = 60.0
 POLL = 1.0
 """Seconds between checks for live workers."""
 
-logger = logging.getLogger("blockl0")
+logger: logging.Logger = logging.getLogger("blockl0")
 
 
 def open_dask(X: Any, memory_limit: float | None = None) -> Source | None:
@@ -61,20 +61,22 @@ class DaskArray(Source):
 
     # a chunk is computed as a whole, however few of its columns are needed
     is_dear = True
+    shape: tuple[int, int]
+    nbytes: int
 
     def __init__(self, X: Any, memory_limit: float | None = None) -> None:
         limits = limits_of(memory_limit)
         most = MOST_BLOCK_BYTES if memory_limit is None else int(memory_limit) // 4
         check_chunks(X, min(limits.block, most), most)
-        self.held_bytes = limits.held
+        self.held_bytes: int = limits.held
         self.X, self.shape, self.nbytes = X, X.shape, int(X.nbytes)
         widths, m = X.chunks[1], X.shape[0]
         self._chunks = list(_grouped(widths, max(1, m * X.dtype.itemsize), min(limits.block, most)))
         ends = np.cumsum([0, *widths])
-        self.parts = tuple(slice(int(ends[c.start]), int(ends[c.stop])) for c in self._chunks)
+        self.parts: Any = tuple(slice(int(ends[c.start]), int(ends[c.stop])) for c in self._chunks)
         # graphs of the chunks, built once
         self._pieces = X.to_delayed()[0].tolist()
-        self.engine = DaskEngine()
+        self.engine: DaskEngine = DaskEngine()
 
     def pieces(self, i: int) -> list[Any]:
         """Return the delayed chunks of block i."""
@@ -154,7 +156,7 @@ class DaskEngine:
     """
 
     def __init__(self) -> None:
-        self.traffic = Traffic()
+        self.traffic: Traffic = Traffic()
 
     def map(
         self, task: Callable[..., Any], source: Any, calls: Sequence[Call]
@@ -239,6 +241,9 @@ class Threads(NamedTuple):
 
 class Cluster:
     """Runner on the workers of a `distributed.Client`."""
+
+    n_workers: int
+    n_threads: int
 
     def __init__(self, client: Any) -> None:
         self.client = client

@@ -237,6 +237,9 @@ class Design(ABC):
 class DesignPart(Block):
     """A slice of the columns of a design, as a block."""
 
+    design: Design
+    part: Any
+
     def __init__(self, design: Design, part: slice) -> None:
         self.design, self.part = design, part
 
@@ -293,7 +296,7 @@ class Dense(Design):
     def __init__(self, X: Floats) -> None:
         self.X: Floats = by_column(X)
         # small temporaries stay in cache and their memory is reused
-        self.chunk = min(MOST_CHUNK, max(LEAST_CHUNK, CHUNK_ENTRIES // max(len(X), 1)))
+        self.chunk: int = min(MOST_CHUNK, max(LEAST_CHUNK, CHUNK_ENTRIES // max(len(X), 1)))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -415,8 +418,8 @@ class Csc(Design):
         self.matrix: Any = sp.csc_array((data, indices, indptr), shape=shape)
         self.matrix.sort_indices()
         self.data: Floats = self.matrix.data
-        self.indices = self.matrix.indices
-        self.indptr = self.matrix.indptr
+        self.indices: Any = self.matrix.indices
+        self.indptr: Any = self.matrix.indptr
 
     @property
     def shape(self) -> tuple[int, int]:

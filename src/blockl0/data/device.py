@@ -48,15 +48,17 @@ class DeviceSource(Source):
         Float64 bytes to keep in memory: all of X if it fits, otherwise columns read lately.
     """
 
+    shape: tuple[int, int]
+
     def __init__(self, X: Any, columns: int = BLOCK_COLUMNS, held_bytes: int | None = None) -> None:
         space = _namespace(X)
         if space.isdtype(X.dtype, ("bool", "complex floating")):
             raise ValueError(f"X must hold real numbers, got {X.dtype} in an array of {_kind(X)}.")
         m, n = X.shape
         self.X, self.shape = X, (int(m), int(n))
-        self.held_bytes = self.held_bytes if held_bytes is None else held_bytes
-        self.nbytes = int(m) * int(n) * _itemsize(X)
-        self.parts = parts_of([*range(columns, n, columns), n])
+        self.held_bytes: int = self.held_bytes if held_bytes is None else held_bytes
+        self.nbytes: int = int(m) * int(n) * _itemsize(X)
+        self.parts: Any = parts_of([*range(columns, n, columns), n])
 
     def block(self, i: int) -> Block:
         """Return block i, without a copy."""
@@ -78,6 +80,8 @@ class DeviceBlock(Block):
     ----------
     X : array of the array API
     """
+
+    space: Any
 
     def __init__(self, X: Any) -> None:
         self.X, self.space = X, _namespace(X)

@@ -25,9 +25,14 @@ class GramRows:
     diagonal : ndarray (n,)
     """
 
+    design: Design
+    weights: Floats
+    ridge: float
+    tally: Tally
+
     def __init__(self, design: Design, weights: Floats, ridge: float, tally: Tally) -> None:
         self.design, self.weights, self.ridge, self.tally = design, weights, ridge, tally
-        self.diagonal = design.sq_norms(weights) + ridge
+        self.diagonal: Floats = design.sq_norms(weights) + ridge
         tally.n_passes += 1
         self._rows: Floats = np.empty((4 * BATCH, self.diagonal.size))
         self._place = np.full(self.diagonal.size, -1, dtype=np.int64)

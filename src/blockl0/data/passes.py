@@ -177,9 +177,11 @@ class Scans:
         Runs tasks whose passes are merged.
     """
 
+    source: Source
+
     def __init__(self, source: Source, count: Callable[[float], None]) -> None:
         self.source, self._count = source, count
-        self.batcher = PassBatcher(self._serve)
+        self.batcher: PassBatcher = PassBatcher(self._serve)
 
     def map(self, calls: Sequence[Call]) -> Iterator[tuple[int, Any]]:
         """Yield (i, run_kernel(block i, *arguments)) for every call (i, arguments)."""
@@ -255,10 +257,12 @@ class ColumnCache:
         Number of columns to keep.
     """
 
+    n_read: float
+
     def __init__(self, source: Source) -> None:
         self.source = source
         self.n_read = 0.0
-        self.most = max(1, source.held_bytes // (8 * source.shape[0]))
+        self.most: int = max(1, source.held_bytes // (8 * source.shape[0]))
         self._kept: dict[int, Floats] = {}
         # two searches of one run may read at the same time
         self._lock = RLock()

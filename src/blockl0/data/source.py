@@ -196,9 +196,12 @@ class ArraySource(Source):
         Where each block ends; by default blocks of 64 MiB.
     """
 
+    shape: tuple[int, int]
+    nbytes: int
+
     def __init__(self, X: NDArray[Any], ends: Any = None) -> None:
         self.X, self.shape, self.nbytes = X, X.shape, X.nbytes
-        self.parts = even_parts(self.shape, X.itemsize) if ends is None else parts_of(ends)
+        self.parts: Any = even_parts(self.shape, X.itemsize) if ends is None else parts_of(ends)
 
     def block(self, i: int) -> Block:
         """Return block i, without a copy."""
@@ -225,11 +228,15 @@ class SomeRows(Source):
     """
 
     held_bytes = 0
+    source: Source
+    rows: Ints
+    shape: tuple[int, int]
+    parts: Any
 
     def __init__(self, source: Source, rows: Ints, read: Callable[[Ints], Floats]) -> None:
         self.source, self.rows, self._read = source, rows, read
         self.shape, self.parts = (len(rows), source.shape[1]), source.parts
-        self.nbytes = source.nbytes
+        self.nbytes: int = source.nbytes
 
     def block(self, i: int) -> Block:
         """Read block i over all rows and keep some of them."""

@@ -177,14 +177,14 @@ class SupportStopping(Stopping):
         return n_nonzero > 0 and super().is_converged(before, state, n_nonzero)
 
 
-STOPPING = {"window": Stopping, "paper": PrintedStopping, "support": SupportStopping}
+STOPPING: Any = {"window": Stopping, "paper": PrintedStopping, "support": SupportStopping}
 
 
 class BlockSolver:
     """(S2): min over z of f + h + ½θ‖z − w_B‖² with everything outside the block fixed."""
 
     def __init__(self, problem: Problem, theta: float, run: Run) -> None:
-        self.sparsity = problem.sparsity
+        self.sparsity: Any = problem.sparsity
         self.theta = theta
         self.run = run
         self.is_kept: NDArray[np.bool_] | None = None

@@ -56,16 +56,20 @@ class State(ABC):
         Where a working set may keep what it derived from w; emptied by every move.
     """
 
+    n_nonzero: int
+    smooth: float
+    version: int
+
     def __init__(self, problem: Problem, w: Floats) -> None:
         self.problem = problem
         self.w = w
-        self.weights = problem.hessian_bound_weights()
+        self.weights: Floats | None = problem.hessian_bound_weights()
         self.curvature: Floats = problem.design.sq_norms(self.weights) + problem.ridge
         # a column of zeros has neither slope nor curvature: whatever stands here, it gains nothing;
         # with a ridge below the normal range the inverse would overflow
         is_usable = self.curvature >= SMALLEST
         self._half_inverse = 0.5 / np.where(is_usable, self.curvature, np.inf)
-        self.eta = problem.design.matvec(w)
+        self.eta: Floats = problem.design.matvec(w)
         self.n_nonzero = int(np.count_nonzero(w))
         self.smooth = problem.smooth(w, self.eta)
         self._smooth_refreshed = self.smooth
@@ -165,8 +169,8 @@ class GramState(State):
 
     def refresh(self) -> None:
         """Recompute everything that `move` updates from w and the data."""
-        self.eta = self.problem.design.matvec(self.w)
-        self.smooth = self.problem.smooth(self.w, self.eta)
+        self.eta: Floats = self.problem.design.matvec(self.w)
+        self.smooth: float = self.problem.smooth(self.w, self.eta)
         self._gradient = self.problem.gradient(self.w, self.eta)
 
 
@@ -213,8 +217,8 @@ class StreamState(State):
 
     def refresh(self) -> None:
         """Recompute everything that `move` updates from w and the data."""
-        self.eta = self.problem.design.matvec(self.w)
-        self.smooth = self.problem.smooth(self.w, self.eta)
+        self.eta: Floats = self.problem.design.matvec(self.w)
+        self.smooth: float = self.problem.smooth(self.w, self.eta)
 
 
 def start_state(problem: Problem, w: Floats, max_iter: int) -> State:

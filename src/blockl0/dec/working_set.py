@@ -135,7 +135,7 @@ class Checked:
     def __init__(self, working_set: WorkingSet) -> None:
         self.working_set = working_set
         if hasattr(working_set, "cycle_length"):
-            self.cycle_length = working_set.cycle_length  # type: ignore[attr-defined]
+            self.cycle_length: Any = working_set.cycle_length  # type: ignore[attr-defined]
 
     def select(self, state: State, rng: np.random.Generator) -> Ints:
         """Return the user's block, sorted; a ValueError unless it is distinct columns in range."""

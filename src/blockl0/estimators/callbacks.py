@@ -46,6 +46,10 @@ class FitTask:
         X, y and metadata of the task.
     """
 
+    estimator: Any
+    context: Any
+    data: dict[str, Any]
+
     def __init__(self, estimator: Any, context: Any = None, **data: Any) -> None:
         self.estimator, self.context, self.data = estimator, context, data
 

@@ -74,6 +74,7 @@ class L0Classifier(ClassifierMixin, L0Linear):
 
     _losses = CLASSIFICATION
     _targets = ("labels",)
+    classes_: NDArray[Any]
 
     def __init__(
         self,
@@ -163,7 +164,7 @@ class L0Classifier(ClassifierMixin, L0Linear):
             raise ValueError(
                 f"`class_weight` must hold nonnegative numbers, got {self.class_weight!r}."
             )
-        self.class_weight_ = found
+        self.class_weight_: Any = found
 
     def _weigh_classes(self, codes: Any, weights: Floats | None) -> Floats | None:
         if self.class_weight is None:

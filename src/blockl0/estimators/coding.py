@@ -188,11 +188,13 @@ class SINDyL0(Documented, MultiOutputMixin, RegressorMixin, BaseEstimator):
             if self.alpha is not None:
                 raise ValueError("`alpha` does not go with `criterion`; give one of them.")
             most = min(10, X.shape[1]) if self.n_nonzero_coefs is None else self.n_nonzero_coefs
-            self.coef_ = np.array([self._choose(X, target, most, criterion) for target in Y.T])
-        self.ind_ = self.coef_ != 0.0
-        self.intercept_ = 0.0
-        self.n_features_in_ = X.shape[1]
-        self.history_ = [self.coef_]
+            self.coef_: Floats = np.array(
+                [self._choose(X, target, most, criterion) for target in Y.T]
+            )
+        self.ind_: Any = self.coef_ != 0.0
+        self.intercept_: float = 0.0
+        self.n_features_in_: Any = X.shape[1]
+        self.history_: list[Floats] = [self.coef_]
         return self
 
     def _choose(self, X: Floats, y: Floats, most: int, criterion: str) -> Floats:

@@ -291,10 +291,10 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
         """Return the data of moments, for a fit."""
         moments.check_alone(y, sample_weight)
         moments.check_for(self._loss(), self.fit_intercept)
-        self.n_features_in_ = moments.n_features
+        self.n_features_in_: Any = moments.n_features
         self.__dict__.pop("feature_names_in_", None)  # from an earlier fit
         if moments.feature_names is not None:
-            self.feature_names_in_ = np.array(moments.feature_names, dtype=object)
+            self.feature_names_in_: NDArray[Any] = np.array(moments.feature_names, dtype=object)
         return Data(moments, None, None, 0, None, factor=moments.factor)
 
     def _drawn_folds(self) -> dict[str, Any]:
@@ -423,13 +423,13 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
         self.result_ = result
         self.__dict__.pop("groups_", None)  # from an earlier fit
         if result.groups is not None:
-            self.groups_ = result.groups
-        self.ridge_ = self._ridge().given
-        self.objective_ = result.objective
-        self.certificate_ = result.certificate
-        self.status_ = result.status
-        self.n_iter_ = max(1, result.n_iter)
-        self.history_ = result.history
+            self.groups_: Any = result.groups
+        self.ridge_: float | str = self._ridge().given
+        self.objective_: float = result.objective
+        self.certificate_: Any = result.certificate
+        self.status_: Any = result.status
+        self.n_iter_: int = max(1, result.n_iter)
+        self.history_: Any = result.history
 
     def _shape(self, coef: Floats, intercept: Any) -> tuple[Floats, Any]:
         """Shape the attributes as in scikit-learn: (q, n) for q responses."""

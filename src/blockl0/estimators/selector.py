@@ -106,7 +106,7 @@ class BestSubsetSelector(SelectorMixin, L0Linear):
                 f"`class_weight` is for labels, got {self.class_weight!r} with "
                 f"loss={self._loss_name()!r}, which is for numbers; use `sample_weight`."
             )
-        self.estimator_ = kind(**given)
+        self.estimator_: L0Classifier | L0Regressor = kind(**given)
         with fit_task(self, X, y, sample_weight, n_parts=1) as task:
             with task.part("model", 0).around(self.estimator_):
                 self.estimator_.fit(X, y, sample_weight)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,13 +24,13 @@ class Logistic(Loss):
     takes_many_classes = True
     needs_ridge = True
     has_probabilities = True
-    words = Words(
+    words: ClassVar[Words] = Words(
         "log loss",
         "share of the log loss explained",
         "accuracy",
         odds=" (it adds to the log odds)",
     )
-    curvature_bound = 0.25
+    curvature_bound: ClassVar[float] = 0.25
 
     def value(self, eta: Floats, y: Floats) -> Floats:
         """Return log(1 + exp(−y·eta))."""
@@ -106,8 +106,10 @@ class SquaredHinge(Loss):
     name = "squared_hinge"
     is_nonnegative = True
     takes_labels = True
-    words = Words("squared hinge loss", "share of the hinge loss explained", "accuracy")
-    curvature_bound = 1.0
+    words: ClassVar[Words] = Words(
+        "squared hinge loss", "share of the hinge loss explained", "accuracy"
+    )
+    curvature_bound: ClassVar[float] = 1.0
 
     def value(self, eta: Floats, y: Floats) -> Floats:
         """Return ½ max(0, 1 − y·eta)²."""

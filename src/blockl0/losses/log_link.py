@@ -36,7 +36,7 @@ class LogLink(Loss):
     is_nonnegative = True
     needs_ridge = True
     has_positive_target = True
-    words = Words("deviance", "D²", "D²", constant="its mean", effect=MULTIPLIES)
+    words: Words = Words("deviance", "D²", "D²", constant="its mean", effect=MULTIPLIES)
 
     def mean(self, eta: Floats) -> Floats:
         """Return exp(eta), neither infinite nor zero, which no deviance allows."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +19,15 @@ class Squared(Loss):
     """½ (y − eta)²: least squares, summed as in the paper and not divided by the sample count."""
 
     name = "squared"
-    is_nonnegative = True
-    is_quadratic = True
-    shifts_with_target = True
+    is_nonnegative: ClassVar[bool] = True
+    is_quadratic: ClassVar[bool] = True
+    shifts_with_target: ClassVar[bool] = True
     has_scale = True
-    words = Words("variance", "R²", total="half the squared error", constant="its mean")
-    curvature_bound = 1.0
-    takes_responses = True
+    words: ClassVar[Words] = Words(
+        "variance", "R²", total="half the squared error", constant="its mean"
+    )
+    curvature_bound: ClassVar[float] = 1.0
+    takes_responses: ClassVar[bool] = True
 
     def __init_subclass__(cls) -> None:
         # what a subclass changes is not known: it is a quadratic only if it says so
@@ -59,10 +62,10 @@ class Responses(Squared):
     """½ ‖y_i − eta_i‖² of q responses: least squares of each, with one support for all."""
 
     n_outputs: int = 2
-    is_nonnegative = True
-    is_quadratic = True
-    shifts_with_target = True
-    takes_responses = True
+    is_nonnegative: ClassVar[bool] = True
+    is_quadratic: ClassVar[bool] = True
+    shifts_with_target: ClassVar[bool] = True
+    takes_responses: ClassVar[bool] = True
 
     def value(self, eta: Floats, y: Floats) -> Floats:
         """Return ½ ‖y − eta‖² of the responses of each sample, (m,)."""
@@ -80,11 +83,11 @@ class Huber(Loss):
 
     delta: float = 1.35
     name = "huber"
-    is_nonnegative = True
-    shifts_with_target = True
+    is_nonnegative: ClassVar[bool] = True
+    shifts_with_target: ClassVar[bool] = True
     has_scale = True
-    words = Words("Huber loss", "share of the Huber loss explained")
-    curvature_bound = 1.0
+    words: ClassVar[Words] = Words("Huber loss", "share of the Huber loss explained")
+    curvature_bound: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
         check_positive("delta", self.delta)

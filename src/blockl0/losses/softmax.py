@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,8 +40,8 @@ class Softmax(Loss):
     needs_ridge = True
     has_probabilities = True
     takes_bounds = False  # a number may be added to the coefficients of all classes
-    words = Words("log loss", "share of the log loss explained", "accuracy")
-    curvature_bound = 0.5  # diag(p) − pp' ⪯ ½(I − 11'/C), by Böhning
+    words: ClassVar[Words] = Words("log loss", "share of the log loss explained", "accuracy")
+    curvature_bound: ClassVar[float] = 0.5  # diag(p) − pp' ⪯ ½(I − 11'/C), by Böhning
 
     def __post_init__(self) -> None:
         if self.n_classes is not None:

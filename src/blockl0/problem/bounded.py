@@ -95,6 +95,9 @@ class BoundedSquares:
     If free columns depend on each other, some of them stay where they are, as in `least_squares`.
     """
 
+    b: Floats
+    roundings: float
+
     def __init__(self, A: Floats, b: Floats, roundings: float = OPERATIONS) -> None:
         self.A, self.b, self.roundings = A, b, roundings
         self._length = float(np.linalg.norm(b))
@@ -136,6 +139,9 @@ class BoundedSquares:
 
 class SecondOrder:
     """½x'Hx + slope'x with H = B'B, for columns too close for the products in H."""
+
+    first: Floats
+    terms: Floats
 
     def __init__(self, B: Floats, slope: Floats, terms: Floats) -> None:
         self.B, self.H, self.first, self.terms = B, B.T @ B, slope, terms

@@ -89,11 +89,16 @@ class SupportLoss(ABC):
 
     has_majorizer = False
     has_kinks = False
+    ridge: Floats
+    loss: Any
+    y: Any
+    weights: Floats
+    typical: float
 
     def __init__(
         self, loss: Any, A: Floats, y: Any, weights: Floats, ridge: Floats, typical: float = 1.0
     ) -> None:
-        self.scale = np.sqrt(typical * (weights @ A**2) + ridge)
+        self.scale: Any = np.sqrt(typical * (weights @ A**2) + ridge)
         self.scale[self.scale == 0.0] = 1.0
         self.A, self.ridge = A / self.scale, ridge / self.scale**2
         self.loss, self.y, self.weights, self.typical = loss, y, weights, typical
@@ -157,6 +162,8 @@ class Local(ABC):
 
     losses: float
     is_close = False
+    part: Any
+    v: Floats
 
     def __init__(self, part: Any, v: Floats, eta: Floats | None) -> None:
         self.part, self.v = part, v

@@ -176,7 +176,7 @@ class Factored(Dense):
     ) -> None:
         super().__init__(R)
         self.total = total
-        self.rounding = rounding * max(1.0, (n_rows + 16.0) / (R.shape[0] + 16.0))
+        self.rounding: float = rounding * max(1.0, (n_rows + 16.0) / (R.shape[0] + 16.0))
 
     def scaled(self, scale: Floats) -> Factored:
         """Return R diag(scale), which stands for the same rows; exact for powers of two."""
@@ -210,9 +210,13 @@ class Factor:
         Rows of positive weight.
     """
 
+    low: Any
+    high: Any
+    n_rows: int
+
     def __init__(self, shift: Floats) -> None:
         self.shift = shift
-        self.triangle = Triangle(shift.size + 1)
+        self.triangle: Triangle = Triangle(shift.size + 1)
         self.low, self.high = np.full(shift.size - 1, np.inf), np.full(shift.size - 1, -np.inf)
         self.n_rows = 0
 
@@ -298,6 +302,8 @@ class FactoredRows(Factored):
 
     is_flat: NDArray[np.bool_]
     is_constant: NDArray[np.bool_]
+    means: Any
+    rests: Any
 
     def __init__(self, factor: Factor) -> None:
         R = factor.triangle.R

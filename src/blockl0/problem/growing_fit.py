@@ -8,6 +8,7 @@ vectors have length m + (places), not m + n.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,12 +36,14 @@ class GrowingFit:
         √weight times the newest basis vector: X'latest is the component of every column along it.
     """
 
+    size: int
+
     def __init__(self, problem: Problem, n_places: int) -> None:
         m, n = problem.design.shape
         if not problem.ridge:
             n_places = min(n_places, m)  # more columns than rows are dependent
         self.problem = problem
-        self.root = None if problem.sample_weight is None else np.sqrt(problem.sample_weight)
+        self.root: Any = None if problem.sample_weight is None else np.sqrt(problem.sample_weight)
         length = m + n_places if problem.ridge else m
         self._residual = np.zeros(length)
         self._residual[:m] = self._weighted(problem.y)

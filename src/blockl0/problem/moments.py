@@ -88,11 +88,13 @@ class Moments:
     array([3, 7])
     """
 
+    has_means: bool
+
     def __init__(
         self, feature_names: Any = None, *, folds: int = 1, random_state: int = SEED
     ) -> None:
         self.feature_names = None if feature_names is None else tuple(map(str, feature_names))
-        self.n_folds = check_integer("folds", folds, low=1)
+        self.n_folds: int = check_integer("folds", folds, low=1)
         self.random_state = random_state
         self.has_means = True
         self._factors: list[Factor] = []

@@ -148,7 +148,7 @@ class Restricted(SupportLoss):
     has_kinks = True  # true of some losses; the others hardly ever take that long
 
     def __init__(self, loss: Loss, A: Floats, y: Floats, weights: Floats, ridge: Floats) -> None:
-        self.has_majorizer = bool(np.isfinite(loss.curvature_bound))
+        self.has_majorizer: bool = bool(np.isfinite(loss.curvature_bound))
         typical = loss.curvature_bound if self.has_majorizer else 1.0
         super().__init__(loss, A, y, weights, ridge, typical)
 
@@ -167,10 +167,13 @@ class Restricted(SupportLoss):
 class Bent(Local):
     """A point of a loss of one predictor, with a curvature for each sample."""
 
+    dual: Any
+    curvature: Any
+
     def __init__(self, part: Restricted, v: Floats, eta: Floats | None = None) -> None:
         super().__init__(part, v, eta)
         values, self.dual, self.curvature = part.loss.terms(self.eta, part.y)
-        self.losses = float(part.weights @ values)
+        self.losses: float = float(part.weights @ values)
 
     @lazy
     def slope(self) -> Floats:

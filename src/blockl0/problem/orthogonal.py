@@ -302,6 +302,8 @@ class UnitLengthColumns:
         The target, of length 1 unless it is zero.
     """
 
+    b: Any
+
     def __init__(self, problem: Problem) -> None:
         A, b, _ = problem.unit_columns(np.arange(problem.n_features))
         length = float(np.linalg.norm(b))

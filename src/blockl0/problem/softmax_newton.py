@@ -44,6 +44,9 @@ the actual share is about its square, as the last Newton steps converge quadrati
 class SoftmaxPart(SupportLoss):
     """The softmax loss on some columns, the intercept first; points are (a, C − 1)."""
 
+    ridge: Any
+    offset: Floats | float
+
     def __init__(
         self, loss: Loss, A: Floats, y: Ints, weights: Floats, ridge: Floats,
         offset: Floats | float = 0.0,
@@ -135,10 +138,12 @@ def begin_mixed(
 class Mixed(Local):
     """A point of the softmax loss, with the class probabilities of each sample."""
 
+    dual: Floats
+
     def __init__(self, part: SoftmaxPart, v: Floats, eta: Floats | None = None) -> None:
         super().__init__(part, v, eta)
         self.P, self.dual, values = softmax_terms(self.eta, part.y)
-        self.losses = float(part.weights @ values)
+        self.losses: float = float(part.weights @ values)
 
     @lazy
     def slope(self) -> Floats:

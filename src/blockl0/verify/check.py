@@ -24,10 +24,12 @@ EPSILON = float(np.finfo(np.float64).eps)
 class Squares:
     """½‖Av − t‖²: rows times the roots of their weights; centred, the best intercept is zero."""
 
+    t: Any
+
     def __init__(self, X: Any, y: Any, weights: Any, has_intercept: bool) -> None:
         X, y = (centred(X, weights), centred(y, weights)) if has_intercept else (X, y)
         self.A, self.t = np.sqrt(weights)[:, None] * X, np.sqrt(weights) * y
-        self.norms = np.linalg.norm(self.A, axis=0)
+        self.norms: Any = np.linalg.norm(self.A, axis=0)
         require((self.A.any(axis=0) == X.any(axis=0)).all(), "A column vanishes: scale it.")
 
     def tangent(self, w: Any) -> tuple[float, float, float, Any, float]:

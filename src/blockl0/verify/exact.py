@@ -58,6 +58,9 @@ class ExactSquares:
     Rows of `products` are the columns of X, and y; its columns those in `used`, and y.
     """
 
+    task: Task
+    used: Any
+
     def __init__(
         self, task: Task, X: Any, y: Any, weights: Any, has_intercept: bool, used: Any
     ) -> None:
@@ -74,8 +77,8 @@ class ExactSquares:
         self.unit = Rational(1, 1 << 2 * k + k_weights)
         if has_intercept:
             self.products = total * self.products - np.outer(sums, sums[some])
-            self.unit = self.unit / total
-        self.at_zero = self.unit * self.products[-1, -1] / 2
+            self.unit: Any = self.unit / total
+        self.at_zero: Any = self.unit * self.products[-1, -1] / 2
 
     def _pulls(self, w: Any, columns: Any) -> tuple[Any, Any, Any]:
         """Return a_j'A w and a_j't of some columns, and w'A'Aw."""

@@ -97,6 +97,10 @@ class Content:
     point: F depends on how many of them are held, not on their coefficients.
     """
 
+    arrays: Any
+    task: Task
+    has_effect: Any
+
     def __init__(self, arrays: Any, task: Task, has_effect: Any) -> None:
         self.arrays, self.task, self.has_effect = arrays, task, has_effect
         for name in ARRAYS:
@@ -107,7 +111,9 @@ class Content:
             start, sizes = arrays[f"{of}_start"], {arrays[f"{of}_{x}"].size for x in PARTS}
             is_whole = start[0] == 0 and (start[:-1] <= start[1:]).all() and sizes == {start[-1]}
             require(is_whole, f"The proof is malformed: {of}_start does not divide its columns.")
-        self.curves = [self._curve(i) for i in range(arrays["curve_start"].size - 1)]
+        self.curves: list[tuple[Any, Any]] = [
+            self._curve(i) for i in range(arrays["curve_start"].size - 1)
+        ]
 
     def records(self) -> Iterator[Record]:
         """Yield the records; a point and its curvature have an entry for every column."""

@@ -38,6 +38,11 @@ class GeneralLoss:
     has_intercept : bool
     """
 
+    name: str
+    parameter: float
+    weights: Any
+    has_intercept: bool
+
     def __init__(
         self, name: str, parameter: Any, X: Any, y: Any, weights: Any, has_intercept: bool
     ) -> None:
@@ -48,17 +53,17 @@ class GeneralLoss:
         self._check_target()
         self.X = centred(X, weights) if has_intercept else X
         self.A = np.sqrt(weights)[:, None] * self.X
-        self.norms = np.linalg.norm(self.A, axis=0)
+        self.norms: Any = np.linalg.norm(self.A, axis=0)
 
     def _check_target(self) -> None:
         """Refuse targets and parameters for which the loss is not convex, or negative."""
         if self.name in LABELS:
-            self.y = np.where(self.y == 0.0, -1.0, self.y)
+            self.y: Any = np.where(self.y == 0.0, -1.0, self.y)
             require(np.isin(self.y, (-1.0, 1.0)).all(), "Labels are -1 and 1, or 0 and 1.")
         elif self.name in LOG_LINKS:
             least = self.y.min() if self.parameter < 2.0 else self.y.min() - 1e-300
             require(1.0 <= self.parameter <= 2.0 and least >= 0.0, "Target or power is wrong.")
-            self.log_y = np.log(np.where(self.y > 0.0, self.y, 1.0))
+            self.log_y: Any = np.log(np.where(self.y > 0.0, self.y, 1.0))
         else:
             require(self.parameter > 0.0, "The loss has no such parameter.")
 
@@ -92,7 +97,7 @@ class GeneralLoss:
         for box in 2.0 ** np.arange(100):
             up = self._slope(np.minimum(box - reach, farthest))
             if up > 0.0 > self._slope(np.maximum(reach - box, -farthest)):
-                self.box = float(box)
+                self.box: float = float(box)
                 return
         raise ProofError("There is no bound on the intercept.")
 
