@@ -342,7 +342,7 @@ def test_no_column_is_excluded_that_would_improve(loss, has_price):
             needed = float(np.median(gains[-1])) * 0.99
             bases.append(FittedSupport(S, fit.w, fit.intercept, fit.value, eta, needed, left))
         for group in bounds.groups(bases):
-            for base, columns in zip(group, bounds.candidates(support, group), strict=True):
+            for base, columns, _ in bounds.candidates(support, group):
                 own = gains[[b.left for b in bases].index(base.left)]
                 improving = 3 + np.flatnonzero(own > base.needed + 1e-12 * scale_of(problem))
                 assert set(improving) <= set(columns)
@@ -379,7 +379,7 @@ def test_no_column_is_excluded_at_points_that_are_no_fits(loss, monkeypatch):
             bases = rough_bases.rough_bases(
                 problem, fit.w, support, support, fits.predictor(fit.w), ceiling
             )
-            for base, left in bounds.roughly(support, bases):
+            for base, left, _ in bounds.roughly(support, bases):
                 # its intercept need not be the best one
                 assert base.value >= problem.smooth(base.w) * (1.0 - 1e-12)
                 for i in np.setdiff1d(np.arange(3, 8), left):
@@ -422,7 +422,7 @@ def test_softmax_bounds_exclude_no_column_that_would_improve(n_classes):
         for needed in np.quantile(gains, [0.3, 0.7, 0.99]):
             base = FittedSupport(S, point.w, 0.0, point.value, eta, needed, -1)
             improving = set(2 + np.flatnonzero(gains > needed + 1e-9))
-            assert improving <= set(bounds.candidates(S, [base])[0])
+            assert improving <= set(bounds.candidates(S, [base])[0].columns)
             assert improving <= left_closely(bounds, base, np.arange(2, 6))
 
 
@@ -589,7 +589,7 @@ def test_what_a_point_that_is_no_fit_may_gain_itself_is_part_of_the_bound(seed):
     for enters in rng.choice(np.arange(3, 40), 4, replace=False):
         best = fits.minimum(np.append(there, enters)).value
         base = FittedSupport(there, w, 0.0, value, X @ w, (value - best) * (1.0 - 1e-4), 0)
-        assert enters in DualBounds(problem).candidates(np.arange(3), [base])[0]
+        assert enters in DualBounds(problem).candidates(np.arange(3), [base])[0].columns
 
 
 class Kept(Logistic):

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,6 +85,17 @@ class FittedSupport:
     curvatures: dict[float, Floats] = field(default_factory=dict, repr=False)
 
 
+class Passed(NamedTuple):
+    """A base, the columns that passes over X leave to try, and the least cost of the others.
+
+    That is an estimate, by the model of the loss, of what the cheapest change costs.
+    """
+
+    base: FittedSupport
+    columns: Ints
+    cheapest_change: float
+
+
 class DualBounds:
     """Exclusion of columns, for a loss with a `conjugate` and a `dual_curvature`."""
 
@@ -93,8 +104,6 @@ class DualBounds:
         self.weights = problem.weights
         self.unit = float(getattr(self.loss, "unit", 1.0))
         self.is_known = hasattr(self.loss, "conjugate") and hasattr(self.loss, "dual_curvature")
-        # estimated cost of the cheapest change excluded by a pass
-        self.cheapest_change = np.inf
 
     @lazy
     def largest(self) -> Floats:
@@ -154,8 +163,8 @@ class DualBounds:
         is_small = chance * squares / bend <= CHANCES * needed
         return bool(is_small and CLIPPED * step <= REACHES[0] * self.unit)
 
-    def candidates(self, support: Ints, bases: list[FittedSupport]) -> list[Ints]:
-        """Return, for each base, the columns outside the support that passes over X do not exclude.
+    def candidates(self, support: Ints, bases: list[FittedSupport]) -> list[Passed]:
+        """Find, for each base, the columns outside the support that passes over X do not exclude.
 
         A base is the support, possibly less one column. Passes with decreasing reach continue as
         long as they cost less than a close look at the remaining columns; each takes O(mns), plus
@@ -163,6 +172,7 @@ class DualBounds:
         """
         outside = self.largest > 0.0
         outside[support] = False
+        cheapest = np.inf
         left = np.tile(outside, (len(bases), 1))
         if self.is_known:
             a_pass = outside.size * (support.size + 1 + len(bases))
@@ -174,9 +184,13 @@ class DualBounds:
                     continue
                 for part in self.problem.design.parts():
                     look()
-                    left[:, part] &= ~shared.excluded(part, self.largest[part], left[:, part])
-                self.cheapest_change = min(self.cheapest_change, shared.cheapest_change)
-        return [np.flatnonzero(row) for row in left]
+                    is_out, least = shared.excluded(part, self.largest[part], left[:, part])
+                    left[:, part] &= ~is_out
+                    cheapest = min(cheapest, least)
+        return [
+            Passed(base, np.flatnonzero(row), cheapest)
+            for base, row in zip(bases, left, strict=True)
+        ]
 
     def _share(self, support: Ints, bases: list[FittedSupport], reach: float) -> SharedModel | None:
         """Build the model with the minimum curvatures of some bases."""
@@ -198,14 +212,9 @@ class DualBounds:
         bends = [base.bend for base in bases]
         return SharedModel(self.problem, A, h, K, reach, slopes, rests, places, needed, bends)
 
-    def roughly(
-        self, support: Ints, bases: list[FittedSupport]
-    ) -> list[tuple[FittedSupport, Ints]]:
-        """Pair each base with the columns that shared passes over X leave."""
-        found: list[tuple[FittedSupport, Ints]] = []
-        for some in self.groups(bases):
-            found += zip(some, self.candidates(support, some), strict=True)
-        return found
+    def roughly(self, support: Ints, bases: list[FittedSupport]) -> list[Passed]:
+        """Find `candidates` of rough points, by a pass for each group."""
+        return [passed for some in self.groups(bases) for passed in self.candidates(support, some)]
 
     def model_at(self, base: FittedSupport) -> ColumnModel | None:
         """Return the model for single columns at a base; None if it excludes nothing."""
@@ -253,7 +262,7 @@ class SharedModel:
         bends: list[float],
     ) -> None:  # fmt: skip
         self.problem, self.A, self.K, self.reach, self.needed = problem, A, K, reach, needed
-        self.h, self.total, self.cheapest_change = h, float(h.sum()) or 1.0, np.inf
+        self.h, self.total = h, float(h.sum()) or 1.0
         # gains under the curvatures of the loss itself are smaller by about this factor
         self.ratios = [min(1.0, self.total / bend) if bend > 0.0 else 1.0 for bend in bends]
         self.places, self.shifts, excess, self.farther = places, [], [], []
@@ -272,10 +281,10 @@ class SharedModel:
         self.longest = float(np.sqrt(np.einsum("ij,ij->i", A, A).max(initial=0.0)))
         self.along = [np.abs(A @ K[q]).max() / K[q, q] if q >= 0 else 0.0 for q in places]
 
-    def excluded(self, part: slice, largest: Floats, asked: Bools) -> Bools:
-        """Check which columns of a part cannot reach the needed gain, (fits, c).
+    def excluded(self, part: slice, largest: Floats, asked: Bools) -> tuple[Bools, float]:
+        """Find which columns of a part cannot reach the needed gain, (fits, c), and at what cost.
 
-        Only columns marked in `asked` are tested.
+        Only columns marked in `asked` are tested. The cost is that of the cheapest one excluded.
         """
         p = self.A.shape[1]
         U, squares = self.problem.design.cross(self.V, part), self.squares[part]
@@ -306,10 +315,7 @@ class SharedModel:
                 X, size, U[:, some], W[:, some], G[:, some], squares[some], asked
             )
         is_out &= is_near
-        self.cheapest_change = min(
-            self.cheapest_change, float(np.min(rises, initial=np.inf, where=is_out))
-        )
-        return is_out
+        return is_out, float(np.min(rises, initial=np.inf, where=is_out))
 
     def _clipped(
         self, X: Floats, size: Floats, U: Floats, W: Floats, G: Floats, squares: Floats,

@@ -97,6 +97,8 @@ class CheckCost:
         self.work = self.planned = 0.0
         # moves excluded or re-fitted, and those that needed a closer look
         self.n_tried = self.n_close = 0
+        # estimated cost of the cheapest change excluded by a pass
+        self.cheapest_change = np.inf
         # whether every fit made was the only possible one
         self.is_certain = True
 
@@ -277,7 +279,6 @@ class SingleMoves(MoveCheck):
 
     def _better(self, point: CheckedPoint, cost: CheckCost) -> Iterator[Floats]:
         bounds, price = self.bounds, self.problem.sparsity.price
-        bounds.cheapest_change = np.inf
         # postponed re-fits: if there are too many, not even the first is worth making
         later: list[tuple[FittedSupport, Ints]] = []
         bases = []
@@ -290,7 +291,8 @@ class SingleMoves(MoveCheck):
                 bases.append(base)
         for some in bounds.groups(bases):
             cost.spend(bounds.pass_cost(point.units, len(some)))
-            for base, columns in zip(some, bounds.candidates(point.units, some), strict=True):
+            for base, columns, cheapest in bounds.candidates(point.units, some):
+                cost.cheapest_change = min(cost.cheapest_change, cheapest)
                 yield from self._enter(base, columns, point.ceiling, cost, later)
         cost.planned = 0.0
         for base, columns in later:
@@ -300,7 +302,7 @@ class SingleMoves(MoveCheck):
         has_room, leaving = self.rules.leaving(point.units)
         n_bases = int(has_room) + leaving.size
         n_changes = n_bases * (self.problem.n_features - point.units.size)
-        least = 0.0 if cost.n_close else max(self.bounds.cheapest_change - tolerance, 0.0)
+        least = 0.0 if cost.n_close else max(cost.cheapest_change - tolerance, 0.0)
         is_clear = cost.n_close <= FEW_CLOSE * n_changes
         return Verdict(None, True, is_clear, "", least, cost.n_tried, cost.work)
 
@@ -323,7 +325,9 @@ class SingleMoves(MoveCheck):
             bases = rough_bases(
                 self.problem, point.w, point.units, leaving, predictor, point.ceiling
             )
-            rough = {base.left: some for base, some in self.bounds.roughly(point.units, bases)}
+            for base, some, cheapest in self.bounds.roughly(point.units, bases):
+                cost.cheapest_change = min(cost.cheapest_change, cheapest)
+                rough[base.left] = some
             n_others = self.problem.n_features - point.units.size
             cost.n_tried += n_others * sum(some.size == 0 for some in rough.values())
         for j in leaving:

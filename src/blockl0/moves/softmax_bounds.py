@@ -34,6 +34,7 @@ from blockl0.moves.dual_bounds import (
     LEAST_PIVOT,
     ROUNDING,
     FittedSupport,
+    Passed,
     improving_first,
     inverse_of,
     largest_entries,
@@ -67,8 +68,6 @@ class SoftmaxBounds:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.largest = largest_entries(problem.design)
-        # estimated cost of the cheapest change excluded by a pass
-        self.cheapest_change = np.inf
 
     def is_rough_worth(self, support: Ints) -> bool:
         """Decide if approximate fits are worth a pass: only if fits cost more."""
@@ -99,29 +98,28 @@ class SoftmaxBounds:
         cuts = [0, *range(1, len(bases), TOGETHER), len(bases)]
         yield from (bases[i:j] for i, j in pairwise(cuts) if i < j)
 
-    def candidates(self, support: Ints, bases: list[FittedSupport]) -> list[Ints]:
-        """Return, for each base, the columns that a pass over X does not exclude."""
+    def candidates(self, support: Ints, bases: list[FittedSupport]) -> list[Passed]:
+        """Find, for each base, the columns that a pass over X does not exclude."""
         chosen = self.largest > 0.0
         chosen[support] = False
         outside = np.flatnonzero(chosen)
         step = max(1, PASS_ENTRIES // self.problem.n_samples)
         models = [SoftmaxModel(self.problem, base, REACH) for base in bases]
-        found: list[list[Ints]] = [[] for _ in bases]
+        found: list[list[Ints]] = [[outside[:0]] for _ in bases]
+        cheapest = np.full(len(bases), np.inf)
         for part in (outside[i : i + step] for i in range(0, outside.size, step)):
             clipped = Clipped(self.problem.design.columns(part), self.largest[part])
-            for model, kept in zip(models, found, strict=True):
+            for i, model in enumerate(models):
                 look()
-                kept.append(part[~model.excluded(clipped)])
-        self.cheapest_change = min(
-            [self.cheapest_change, *(model.cheapest_change for model in models)]
-        )
-        return [np.concatenate(kept) if kept else outside for kept in found]
+                is_out, least = model.excluded(clipped)
+                found[i].append(part[~is_out])
+                cheapest[i] = min(cheapest[i], least)
+        return [
+            Passed(base, np.concatenate(kept), float(least))
+            for base, kept, least in zip(bases, found, cheapest, strict=True)
+        ]
 
-    def roughly(
-        self, support: Ints, bases: list[FittedSupport]
-    ) -> list[tuple[FittedSupport, Ints]]:
-        """Pair each base with the columns left by a pass of its own."""
-        return list(zip(bases, self.candidates(support, bases), strict=True))
+    roughly = candidates
 
     def model_at(self, base: FittedSupport) -> SoftmaxModel | None:
         """Return the model for single columns at a base; None if it excludes nothing."""
@@ -147,7 +145,6 @@ class SoftmaxModel:
         rest = (slope + self.ridge[:, None] * V).ravel()
         self.rest = rest
         self.shift = np.zeros(0) if self.K is None else self.K @ rest
-        self.cheapest_change = np.inf
 
     @lazy
     def pairs(self) -> tuple[Floats, Floats, Floats]:
@@ -190,11 +187,11 @@ class SoftmaxModel:
         moved = np.einsum("ikf,kf->ik", W, steps)
         return is_free, gains, steps, moved.reshape(*self.V.shape, X.shape[1])
 
-    def excluded(self, part: Clipped) -> NDArray[np.bool_]:
-        """Check which columns cannot improve, by the minimum of the model at reach 2."""
+    def excluded(self, part: Clipped) -> tuple[NDArray[np.bool_], float]:
+        """Find which columns cannot improve, by the minimum of the model, and the cheapest one."""
         X, k = part.X, part.X.shape[1]
         if self.K is None:
-            return np.zeros(k, dtype=np.bool_)
+            return np.zeros(k, dtype=np.bool_), np.inf
         (U, W), own = self.products(X), self.own(part.squares)
         pivots = own - inner_products(U, W)
         least, slopes = LEAST_PIVOT * np.trace(own, axis1=1, axis2=2), self._slopes_beside(X, U)
@@ -210,8 +207,7 @@ class SoftmaxModel:
             given = U[:, unsure], slopes[unsure], least[unsure]
             is_out[unsure] = self._clipped(part, unsure, *given)
         most = float(np.max(gains, initial=-np.inf, where=is_out))
-        self.cheapest_change = min(self.cheapest_change, self.base.needed - most)
-        return is_out
+        return is_out, self.base.needed - most
 
     def _farthest(self, largest: Floats, steps: Floats, W: Floats) -> Floats:
         """Bound the largest change of a predictor by a step along each column, (k,)."""
