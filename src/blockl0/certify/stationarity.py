@@ -101,7 +101,7 @@ class QuadraticPoint(PointUnderTest):
     def admit(self, better: Better | None) -> Better | None:
         """Return a better point unless it has dependent columns and the current point has none.
 
-        A re-fit never makes such columns, but a block beside a fixed outside may.
+        A re-fit never makes such columns, but a block with a fixed outside may.
         """
         if better is None or _are_independent(self.model, better.coef):
             return better

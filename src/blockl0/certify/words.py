@@ -196,7 +196,7 @@ def question(choice: Choice) -> str:
 
 
 def short(proof: ProofStatus, choice: Choice) -> str:
-    """Say what is known, what it is about beside the fit, and how many sets are close."""
+    """Say what is known, on which conditions, and how many sets are close."""
     text = _known(proof, choice)
     if proof.kind in ("all", "refuted"):
         return text

@@ -233,6 +233,7 @@ class DualBounds:
         if not self.is_known:
             return np.zeros(self.problem.n_samples)
         if reach not in base.curvatures:
+            # a loss may lack it, which `is_known` says
             own: Any = self.loss
             bends = own.dual_curvature(base.eta, self.problem.y, reach)
             base.curvatures[reach] = self.weights * bends
@@ -263,9 +264,10 @@ class SharedModel:
     ) -> None:  # fmt: skip
         self.problem, self.A, self.K, self.reach, self.needed = problem, A, K, reach, needed
         self.h, self.total = h, float(h.sum()) or 1.0
-        # gains under the curvatures of the loss itself are smaller by about this factor
+        # gains under the curvatures of the loss itself are smaller by about this factor; that is
+        # only an estimate, and used only for the cost of the cheapest change, not for a bound
         self.ratios = [min(1.0, self.total / bend) if bend > 0.0 else 1.0 for bend in bends]
-        self.places, self.shifts, excess, self.farther = places, [], [], []
+        self.places, self.shifts, excess, self.shift_reach = places, [], [], []
         for rest, q in zip(rests, places, strict=True):
             shift = K @ rest
             if q >= 0:
@@ -274,17 +276,18 @@ class SharedModel:
                 shift = K @ rest - K[q] * (K[q] @ rest) / K[q, q]
             self.shifts.append(shift)
             excess.append(0.5 * float(rest @ shift))
-            self.farther.append(np.abs(A @ shift).max())
+            self.shift_reach.append(np.abs(A @ shift).max())
         self.excess = np.array(excess)
+        # curvatures and slopes together: products with X are what a pass costs
         self.V = np.column_stack([A * h[:, None], *slopes])
         self.squares = problem.design.sq_norms(h) + problem.ridge
         self.longest = float(np.sqrt(np.einsum("ij,ij->i", A, A).max(initial=0.0)))
-        self.along = [np.abs(A @ K[q]).max() / K[q, q] if q >= 0 else 0.0 for q in places]
+        self.removal_reach = [np.abs(A @ K[q]).max() / K[q, q] if q >= 0 else 0.0 for q in places]
 
-    def excluded(self, part: slice, largest: Floats, asked: Bools) -> tuple[Bools, float]:
+    def excluded(self, part: slice, largest: Floats, tested: Bools) -> tuple[Bools, float]:
         """Find which columns of a part cannot reach the needed gain, (fits, c), and at what cost.
 
-        Only columns marked in `asked` are tested. The cost is that of the cheapest one excluded.
+        Only columns marked in `tested` are tested. The cost is that of the cheapest one excluded.
         """
         p = self.A.shape[1]
         U, squares = self.problem.design.cross(self.V, part), self.squares[part]
@@ -294,32 +297,35 @@ class SharedModel:
         is_small, steps, wider, rises = [], [], [], []
         for i, q in enumerate(self.places):
             pivots = M if q < 0 else M + W[q] ** 2 / self.K[q, q]
+            # nothing is said of a column near the span of the base: its pivot is rounding
             is_free = pivots > LEAST_PIVOT * squares
             step = np.abs(G[i] - self.shifts[i] @ U) / np.where(is_free, pivots, 1.0)
+            # a base that is no fit may gain its excess without the column, too
             gains = 0.5 * step**2 * pivots + self.excess[i]
             is_small.append(is_free & (gains <= (1.0 - ROUNDING) * self.needed[i]))
             steps.append(step)
             rises.append(self.needed[i] - self.ratios[i] * gains)
-            wider.append(0.0 * M if q < 0 else self.along[i] * np.abs(W[q]))
-        is_out, lengths = asked & np.array(is_small), np.array(steps)
-        room = self.reach - np.array(self.farther)[:, None] - lengths * np.array(wider)
+            wider.append(0.0 * M if q < 0 else self.removal_reach[i] * np.abs(W[q]))
+        is_out, lengths = tested & np.array(is_small), np.array(steps)
+        room = self.reach - np.array(self.shift_reach)[:, None] - lengths * np.array(wider)
+        # a bound of the largest change of a predictor, by the longest row, without the columns
         is_near = lengths * (largest + self.longest * np.sqrt(np.einsum("ij,ij->j", W, W))) <= room
-        # columns whose largest entries leave the reach
+        # columns whose largest entries leave the reach: only these are read, and clipped
         unsure = np.flatnonzero(np.any(is_out & ~is_near, axis=0))
         chunk = max(1, CHUNK_ENTRIES // len(self.A))
         for some in (unsure[i : i + chunk] for i in range(0, unsure.size, chunk)):
             look()
-            X, asked = self.problem.design.columns(part.start + some), (is_out & ~is_near)[:, some]
+            X, open_ = self.problem.design.columns(part.start + some), (is_out & ~is_near)[:, some]
             size = np.sqrt(np.maximum(M[some], 0.0) / self.total)
             is_near[:, some] |= self._clipped(
-                X, size, U[:, some], W[:, some], G[:, some], squares[some], asked
+                X, size, U[:, some], W[:, some], G[:, some], squares[some], open_
             )
         is_out &= is_near
         return is_out, float(np.min(rises, initial=np.inf, where=is_out))
 
     def _clipped(
         self, X: Floats, size: Floats, U: Floats, W: Floats, G: Floats, squares: Floats,
-        asked: Bools,
+        tested: Bools,
     ) -> Bools:  # fmt: skip
         """Check if clipped columns prove that no fit reaches the needed gain.
 
@@ -340,17 +346,17 @@ class SharedModel:
             if q >= 0:
                 along = W_c[q] / self.K[q, q]
                 pivots, lengths = both + W[q] * along, alone + W_c[q] * along
-                wider = self.along[i] * np.abs(W_c[q])
+                wider = self.removal_reach[i] * np.abs(W_c[q])
             is_free = pivots > LEAST_PIVOT * squares
             step = np.abs(G[i] - self.shifts[i] @ U) / np.where(is_free, pivots, 1.0)
             gains = 0.5 * step**2 * lengths + self.excess[i]
             is_small.append(is_free & (gains <= (1.0 - ROUNDING) * self.needed[i]))
             steps.append(step)
-            room.append(self.reach - self.farther[i] - step * wider)
-        is_out, lengths, rooms = asked & np.array(is_small), np.array(steps), np.array(room)
+            room.append(self.reach - self.shift_reach[i] - step * wider)
+        is_out, lengths, rooms = tested & np.array(is_small), np.array(steps), np.array(room)
         unsure = np.flatnonzero(np.any(is_out & (lengths * width > rooms), axis=0))
         if unsure.size:
-            # column-major, like X
+            # the bound by the longest row fails: compute the largest entry; column-major, like X
             left = C[:, unsure] - (W_c[:, unsure].T @ self.A.T).T
             width[unsure] = np.abs(left).max(axis=0)
         return is_out & (lengths * width <= rooms)
@@ -372,6 +378,7 @@ class ColumnModel:
         self.loss: Any = problem.loss
         self.h, self.K, self.weights = h, K, problem.weights
         safe = np.where(self.weights > 0.0, self.weights, 1.0)
+        # per unit of weight: samples without weight stay where they are
         self.bends = np.where(self.weights > 0.0, h / safe, 0.0)
         self.dual: Floats = self.loss.gradient(base.eta, problem.y)
         self.slopes = self.weights * self.dual
@@ -397,6 +404,7 @@ class ColumnModel:
         excluded, improving = np.zeros((2, columns.size), dtype=np.bool_)
         W, M, left = self._regress(X)
         X, eta, u = X[:, left], self.base.eta[:, None], self.dual[:, None]
+        # all start from the base, where the new coefficient t is zero
         V, t, values = self.v[:, None] + 0.0 * W, 0.0 * M, 0.0 * M + self.base.value
         for chord in range(CHORDS):
             weighted = weights * u
@@ -407,11 +415,12 @@ class ColumnModel:
             change = self.A @ steps + X * step
             V, t, eta = V + steps, t + step, eta + change
             # if the model gains nearly enough, the first dual point is too far from the loss
-            tell = np.flatnonzero((chord > 0) | (step**2 * M < 2.0 * NEARLY * self.base.needed))
-            dual = (u + self.bends[:, None] * change)[:, tell]
+            sharp = np.flatnonzero((chord > 0) | (step**2 * M < 2.0 * NEARLY * self.base.needed))
+            dual = (u + self.bends[:, None] * change)[:, sharp]
             lower = np.full(t.size, -np.inf)
-            lower[tell] = self._dual_values(dual, X[:, tell], V[:, tell], t[tell])
+            lower[sharp] = self._dual_values(dual, X[:, sharp], V[:, sharp], t[sharp])
             excluded[left] = is_out = lower >= -self.base.needed
+            # a column whose value has met its bound is decided: it is the fit, and no better
             is_open = ~is_out & (values - self.base.value - lower > ROUNDING * self.base.needed)
             X, W, V, eta = X[:, is_open], W[:, is_open], V[:, is_open], eta[:, is_open]
             M, t, left = M[is_open], t[is_open], left[is_open]

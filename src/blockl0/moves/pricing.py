@@ -70,6 +70,7 @@ def stands_alone(
     n_free = total - support.size
     if problem.sparsity.price > 0.0 or n_free <= 0:
         return False
+    # the residual alone tells the noise: without rows to spare it says nothing
     share = max(ALONE_CHANCES * np.log(problem.n_features) / n_free, ALONE_SHARE)
     if not least_price >= share * objective:
         return False
@@ -136,6 +137,7 @@ def _scan_of(problem: Problem, w: Floats, support: Ints) -> Scan:
     H = weighted[:, :-1].T @ X_S
     H.flat[:: support.size + 1] += problem.ridge
     K = _inverse(H)
+    # pivots of the columns of the support, in their own lengths: below CLEAR all is rounding
     is_apart = 1.0 / (K.diagonal() * H.diagonal()) > CLEAR
     free = ~problem.is_kept(support)
     return Scan(weighted, K, w[support], free, bool(is_apart.all()))

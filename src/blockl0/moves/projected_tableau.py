@@ -116,7 +116,7 @@ class Leaving(NamedTuple):
     """Directions U (s, l) that a support loses with a unit, and the fit's share P along them.
 
     `is_known`: every column that the reduced fit drops is an exact linear combination of the rest
-    (a column redundant beside the unit need not be redundant without it).
+    (a column redundant with the unit need not be redundant without it).
     """
 
     unit: int
@@ -167,6 +167,7 @@ class ProjectedTableau:
         X, own, scale = unit_columns_outside(self.problem, np.concatenate(members))
         sizes = np.array([part.size for part in members], dtype=np.int64)
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        # single columns are their own bases: nothing is copied or stacked
         if not ridge and (sizes == 1).all() and (scale > 0.0).all():
             parts, Z, nothing = [], X, np.empty((0, 1))
             below, ranks = [nothing] * units.size, sizes
@@ -242,6 +243,7 @@ class ProjectedTableau:
         inverse: Any = np.linalg.inv(R) if is_whole else None
         rest = b - A @ z
         value = 0.5 * float(np.vdot(rest, rest) - np.vdot(b, b))
+        # within bounds the residual keeps slopes along columns, which removals may gain
         slack_gain = np.maximum((A.T @ rest) * z, 0.0).sum(axis=1)
         if self.rules.bounds is None:
             rest, slack_gain = project_away(Q, rest)[0], np.zeros(columns.size)
@@ -294,6 +296,7 @@ class ProjectedTableau:
         )
         is_known = np.array([move.is_known for move in moves], dtype=np.bool_)
         is_known &= support.is_resolved
+        # where a fit has to choose among columns, gains of another choice may be larger
         doubts[~is_known] = True
         out = np.array([move.unit for move in moves], dtype=np.int64)
         costs = np.array([move.cost for move in moves])
@@ -336,6 +339,7 @@ class ProjectedTableau:
                 np.ascontiguousarray(move.P), chunk.low, chunk.high, 1e-3 * CLOSE, rounding, error,
                 work, gains[b], doubts[b],
             )  # fmt: skip
+            # pivots by differences of squares have lost too many digits there
             some = np.flatnonzero(doubts[b] & is_outside)
             gains[b, some] = near.gains(some, slopes, T, move.P, error)
             doubts[b] = ~np.isfinite(gains[b])
@@ -382,6 +386,7 @@ class NearUnits:
         is_open = lengths <= max(DEPENDENT, 4.0 * rounding)
         safe = np.where(is_open, 1.0, lengths - rounding)
         gains = np.where(is_open, np.inf, 0.5 * ((along + error) / safe) ** 2)
+        # an exact combination, and no slope along it
         gains[(lengths <= ROUNDED) & (along <= error)] = 0.0
         if self.problem.is_plain:
             # supports of dependent columns are none

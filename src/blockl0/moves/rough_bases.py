@@ -106,16 +106,19 @@ class Rough:
             look()
             steps = np.column_stack([K_q @ r for K_q, r in zip(inverses, rests.T, strict=True)])
             gains = 0.5 * np.einsum("ij,ij->j", rests, steps)
+            # near the fit in predictors, where bounds have their reach, and in value
             far = np.abs(steps.T @ self.A.T).max(axis=1) > NEAR * self.unit
             far = np.flatnonzero(far | (gains > ROUGH * (values - ceiling)))
             if far.size == 0:
                 break
             for i in far:
+                # the curvatures of the point itself, or of the fit if those have no inverse
                 own = inverse_of(self._hessian(bends[:, i]))
                 if own is not None:
                     inverses[i] = self._inverse_without(own, places[i])
             moved = V[:, far] - np.column_stack([inverses[i] @ rests[:, i] for i in far])
             found = self._at(moved)
+            # steps are not searched along: one that raises the value is not made, and ends there
             is_lower = found[0] < values[far]
             far = far[is_lower]
             V[:, far] = moved[:, is_lower]
@@ -177,6 +180,7 @@ def _rough_mixtures(
     for j in leaving:
         place = n_free + int(np.searchsorted(support, j))
         own, rest = slice(place * q, (place + 1) * q), np.arange(len(V)) != place
+        # columns worth less than noise are left to fits, as bounds of noise columns fail there
         pull = np.linalg.solve(K[own, own], V[place])
         if not 0.5 * float(pull @ V[place]) > chance:
             continue

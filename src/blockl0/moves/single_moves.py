@@ -90,7 +90,7 @@ class CheckedPoint(NamedTuple):
 
 
 class CheckCost:
-    """What a check has spent and seen; it raises `GivenUp` beyond its limits."""
+    """Work, re-fits and findings of one check; raises `GivenUp` beyond its limits."""
 
     def __init__(self, run: Run | None, most_work: float, most_refits: float) -> None:
         self.run, self.most_work, self.refits_left = run, most_work, most_refits
@@ -211,6 +211,7 @@ class UnitMoves(MoveCheck):
             there = fit.value + problem.cost(occupied)
             if there < point.ceiling and problem.sparsity.allows(occupied.size):
                 yield fit.w
+            # once lost, certainty does not come back: what is left to find is a better point
             if cost.is_certain:
                 cost.is_certain = self._is_certain(after, fit.w, there, point.ceiling)
 
@@ -283,6 +284,7 @@ class SingleMoves(MoveCheck):
         later: list[tuple[FittedSupport, Ints]] = []
         bases = []
         for base, columns in self._bases(point, cost):
+            # a removal alone may do: the support is smaller, and may cost less
             if base.left >= 0 and base.value + price * base.support.size < point.ceiling:
                 yield base.w
             if columns is not None:
@@ -359,6 +361,7 @@ class SingleMoves(MoveCheck):
             cost.spend(some.size * self.bounds.closer_cost(base.support))
             # those that certainly improve come first
             left = some if model is None else model.left(some)
+            # with a limit of re-fits there are never many, and they are best made in order
             if np.isinf(cost.refits_left) and left.size > AT_ONCE:
                 later.append((base, left[AT_ONCE:]))
                 cost.planned += (left.size - AT_ONCE) * self._refit_cost(base.support.size + 1)

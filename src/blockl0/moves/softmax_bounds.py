@@ -140,6 +140,7 @@ class SoftmaxModel:
         if problem.has_intercept:
             V = np.vstack([np.zeros(self.Q.shape[1]), V])
         self.A, self.V = A, V
+        # a longer reach takes smaller curvatures, with which steps are longer and bounds weaker
         self.K = inverse_of(softmax_hessian(A, self.P, self.share * self.weights, self.ridge))
         slope = A.T @ (self.weights[:, None] * self.dual) @ self.Q
         rest = (slope + self.ridge[:, None] * V).ravel()
@@ -181,7 +182,7 @@ class SoftmaxModel:
     def minima(self, X: Floats) -> tuple[NDArray[np.bool_], Floats, Floats, Floats]:
         """Find (is free, gains, steps (k, q), changes of the others (a, q, k)) of each column."""
         is_free, inverse, W, U = self.regress(X)
-        G = self._slopes_beside(X, U)
+        G = self._reduced_slopes(X, U)
         steps = -np.einsum("kef,kf->ke", inverse, G)
         gains = -0.5 * np.sum(G * steps, axis=1) + self.excess
         moved = np.einsum("ikf,kf->ik", W, steps)
@@ -194,12 +195,13 @@ class SoftmaxModel:
             return np.zeros(k, dtype=np.bool_), np.inf
         (U, W), own = self.products(X), self.own(part.squares)
         pivots = own - inner_products(U, W)
-        least, slopes = LEAST_PIVOT * np.trace(own, axis1=1, axis2=2), self._slopes_beside(X, U)
+        least, slopes = LEAST_PIVOT * np.trace(own, axis1=1, axis2=2), self._reduced_slopes(X, U)
         is_free, inverse = inverses(pivots, least)
         steps = -np.einsum("kef,kf->ke", inverse, slopes)
         gains = -0.5 * np.einsum("ke,ke->k", slopes, steps) + self.excess
         is_out = is_free & (gains <= (1.0 - ROUNDING) * self.base.needed)
         unsure = np.flatnonzero(is_out & (self._farthest(part.largest, steps, W) > self.reach))
+        # the bound by the longest row is crude: look at the samples before a column is kept
         if self.Q.shape[1] > NARROW:
             # of few classes clipping costs no more than this look does
             unsure = unsure[~self._is_within(X[:, unsure], steps[unsure], W[:, unsure])]
@@ -222,6 +224,7 @@ class SoftmaxModel:
     ) -> NDArray[np.bool_]:
         """Check which columns cannot improve, by steps along clipped columns."""
         X, C, size = part.X[:, some], part.C[:, some], part.size[some]
+        # a step along the clipped column C cancels the slope along X at the cost of C's own length
         U_c, W = self.products(C)
         both = self.own(X * C) - inner_products(U, W)
         alone = self.own(C**2) - inner_products(U_c, W)
@@ -249,7 +252,7 @@ class SoftmaxModel:
         """Length of the longest row of A."""
         return float(np.sqrt(np.einsum("ij,ij->i", self.A, self.A).max(initial=0.0)))
 
-    def _slopes_beside(self, X: Floats, U: Floats) -> Floats:
+    def _reduced_slopes(self, X: Floats, U: Floats) -> Floats:
         """Compute the slopes along columns after the others' slopes are removed, (k, q)."""
         G = X.T @ (self.weights[:, None] * self.dual) @ self.Q
         return G - np.einsum("i,ikf->kf", self.shift, U)
@@ -303,6 +306,7 @@ class SoftmaxModel:
             Z = self.change(X, step, steps.reshape(V.shape))
             lower = self._dual_values(X, dual + bends * self.centred(Z), V, t)
             excluded[left] = is_out = lower >= -needed
+            # a column whose value has met its bound is decided: it is the fit, and no better
             is_open = ~is_out & (values - self.base.value - lower > ROUNDING * needed)
             eta = (eta + Z)[:, is_open]
             X, inverse, W, t = X[:, is_open], inverse[is_open], W[:, is_open], t[is_open]

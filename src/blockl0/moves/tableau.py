@@ -204,6 +204,7 @@ class UnitRules(NamedTuple):
         removals = np.full(units.size, np.inf)
         if price > 0.0:
             removals[np.searchsorted(units, leaving[is_removal])] = fixed[is_removal]
+        # a member that "enters" after its own removal is no change
         inside = np.isin(entering, units)
         gains[:, inside], doubts[:, inside] = -np.inf, False
         prices = price * self.costs[entering]
