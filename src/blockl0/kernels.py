@@ -774,7 +774,7 @@ wide_inner: Callable[[Any], Any] = njit(forceinline=True, fastmath=_reordered, *
 
 
 class SweptArrays(NamedTuple):
-    """The Gram matrix H of p columns, bordered by the gradient c at zero, swept on a support S.
+    """The Gram matrix H of p columns, bordered by the gradients c at zero, swept on a support S.
 
     Only the rows of the support are kept, so that a move costs O(p |S|) instead of O(p²); the row
     of an entering column is computed from its row of H, which must be known only then.
@@ -782,18 +782,19 @@ class SweptArrays(NamedTuple):
 
     gram: NDArray[np.float64]  # (p, p): H, row i valid where known[i]
     known: NDArray[np.bool_]  # (p,)
-    kept: NDArray[np.bool_]  # (p,): never leaves
+    kept: NDArray[np.bool_]  # (p,), or by units: never leaves
     rows: NDArray[np.float64]  # (capacity + 1, p): W = K H_SU outside S, -K = -inv(H_SS) inside
-    border: NDArray[np.float64]  # (5, p), see below
+    border: NDArray[np.float64]  # (3 + 2q, p), see below
     slot: NDArray[np.int64]  # (p,): the row of a column in the support, -1 outside
     member: NDArray[np.int64]  # (capacity + 1,): the column of each row; last, |S|
     value: NDArray[np.float64]  # (4,), see below
 
 
-# border: the gradient g outside S, -w inside; the diagonal of the tableau, M_ii outside, -K_jj
-# inside; pivots up to which a column is in the span of S; and two lines of scratch for the scan
-EDGE, PIVOT, LEAST, SCAN_EDGE, SCAN_PIVOT = 0, 1, 2, 3, 4
-MOVING = 2  # the first ones of these change by a move
+# border: the diagonal of the tableau, M_ii outside, -K_jj inside; pivots up to which a column is in
+# the span of S; a line of scratch for the scan; for each of q responses, the gradient g outside S
+# and -w inside; and as many lines of scratch, the same with the coefficients within their bounds.
+# SCAN_EDGE is the first of these lines for one response
+PIVOT, LEAST, SCAN_PIVOT, EDGE, SCAN_EDGE = 0, 1, 2, 3, 4
 # value: the minimum on S; the largest drift of a pivot seen; and where an interrupted descent
 # continues: the row after which it looks for swaps, and how many rows in a row had none
 MINIMUM, DRIFT, SWAP_ROW, N_FAILED = 0, 1, 2, 3
@@ -806,6 +807,44 @@ MAX_DRIFT = 1e-10  # of a pivot, relative to its column's squared norm, before a
 # replaces the pivot of a column that may not enter; single precision, in which columns have unit
 # length, has less range
 BARRED, SINGLE_BARRED = 1e200, 1e30
+
+
+class Structure(NamedTuple):
+    """What a tableau needs beyond single columns at one price: groups, costs, bounds, responses.
+
+    A kernel is compiled once more for it; for single columns at one price there is None, and the
+    compiler leaves out whatever asks for it. The columns lie unit by unit.
+    """
+
+    starts: NDArray[np.int64]  # (u + 1,): the first column of each unit
+    place: NDArray[np.int64]  # (u,): its place among the chosen ones, -1 outside the support
+    chosen: NDArray[np.int64]  # (capacity + 1,): the units of the support; last, their number
+    costs: NDArray[np.float64]  # (u,): multiples of the price
+    tried: NDArray[np.int64]  # (u,): see below
+    blocks: NDArray[np.float64]  # the d x d blocks M_JJ of units outside, but for those of a column
+    places: NDArray[np.int64]  # (u + 1,): where each begins
+    target: NDArray[np.float64]  # (q, p): the gradients at zero
+    limits: NDArray[np.float64]  # (2, p): the bounds; (2, 0) for none
+    force: NDArray[np.float64]  # (q, p): slopes of the coefficients of S that are at a bound
+    side: NDArray[np.int64]  # (q, p): FREE, AT_LOW or AT_HIGH
+    # memory: of what leaves, the slots, E = inv(K_II) with P = E w, and E W; a block and its right
+    # sides; a small tableau of S and of what enters, and a copy
+    left: NDArray[np.int64]  # (d,)
+    square: NDArray[np.float64]  # (3, d, d)
+    right: NDArray[np.float64]  # (2, q, d)
+    small: NDArray[np.float64]  # (2, k, k)
+    line: NDArray[np.float64]  # (q + 1, k)
+    index: NDArray[np.int64]  # (q + 1, k)
+
+
+# tried: flags of units with which a move within bounds has failed: an entry or removal, since the
+# last move; a swap, for the present member
+TRIED_ALONE, TRIED_SWAP = 1, 2
+MOST_TRIED = 3  # swaps of a member that are fitted within bounds
+FREE, AT_LOW, AT_HIGH, FROZEN = 0, 1, 2, 3  # position of a bounded coefficient
+BLOCK_PIVOTS = 3  # changes of all wrong positions at once that may bring nothing, in a row
+MARKED = FROZEN + 1  # from here on, numbers that hold a position and its next one
+AT_LIMIT = 1e-4  # of the tolerance: smaller violations of bounds are rounding
 
 
 @part
@@ -879,16 +918,56 @@ def sweep_rows(table, size, i, j, new, old):
             row[j] = -factor_out
 
 
+@inner
+def sweep_blocks(units, row, factor):
+    """Update the blocks of the units outside for a column with this row; O(Σd²)."""
+    starts, places, blocks = units.starts, units.places, units.blocks
+    for unit in range(units.place.size):
+        at = places[unit]
+        if places[unit + 1] > at and units.place[unit] < 0:
+            first, d = starts[unit], starts[unit + 1] - starts[unit]
+            for a in range(d):
+                by = row[first + a] * factor
+                for b in range(d):
+                    blocks[at + a * d + b] -= by * row[first + b]
+
+
+@part
+def sweep_border(table, units, row, i, factor):
+    """Update pivots, gradients and the minimum for i, outside or inside, by its row; O(pq)."""
+    pivots, p = table.border[PIVOT], table.slot.size
+    side = 1.0 if table.slot[i] < 0 else -1.0
+    if units is None:
+        edge = table.border[EDGE]
+        step = edge[i] * factor
+        table.value[MINIMUM] -= 0.5 * edge[i] * step
+        for l in range(p):
+            pivots[l] -= row[l] * row[l] * factor
+            edge[l] -= row[l] * step
+        edge[i] = side * step
+    else:
+        for l in range(p):
+            pivots[l] -= row[l] * row[l] * factor
+        for c in range(EDGE, EDGE + units.target.shape[0]):
+            edge = table.border[c]
+            step = edge[i] * factor
+            table.value[MINIMUM] -= 0.5 * edge[i] * step
+            for l in range(p):
+                edge[l] -= row[l] * step
+            edge[i] = side * step
+        sweep_blocks(units, row, factor)
+
+
 @wide_inner
-def sweep(table, i, j):
+def sweep(table, units, i, j):
     """Sweep on i, which enters the support, and on j, which leaves it; either may be -1; O(p |S|).
 
     The row of H at i must be known. Returns False, changing nothing but its pivot, if i is in the
     span of the support, or if there is no room for it.
     """
     rows, member, slot, p = table.rows, table.member, table.slot, table.slot.size
-    edge, pivots = table.border[EDGE], table.border[PIVOT]
-    size, new, one = member[-1], rows[member[-1]], rows.dtype.type(1)
+    pivots, size, one = table.border[PIVOT], member[-1], rows.dtype.type(1)
+    new = rows[size]
     old = new
     if i >= 0:
         make_row(table, i)
@@ -907,12 +986,9 @@ def sweep(table, i, j):
             for l in range(p):
                 row[l], old[l] = old[l], row[l]
             member[a], slot[moved] = moved, a
-        out, step_out = one / old[j], edge[j] / old[j]
-        table.value[MINIMUM] -= 0.5 * edge[j] * step_out
-        for l in range(p):
-            pivots[l] -= old[l] * old[l] * out
-            edge[l] -= old[l] * step_out
-        pivots[j], edge[j], slot[j] = -out, -step_out, -1
+        out = one / old[j]
+        sweep_border(table, units, old, j, out)
+        pivots[j], slot[j] = -out, -1
         if i >= 0:
             # the row of i after j has left
             factor = old[i] * out
@@ -920,12 +996,9 @@ def sweep(table, i, j):
                 new[l] -= factor * old[l]
             new[j] = -factor
     if i >= 0:
-        inn, step_in = one / new[i], edge[i] / new[i]
-        table.value[MINIMUM] -= 0.5 * edge[i] * step_in
-        for l in range(p):
-            pivots[l] -= new[l] * new[l] * inn
-            edge[l] -= new[l] * step_in
-        pivots[i], edge[i] = -inn, step_in
+        inn = one / new[i]
+        sweep_border(table, units, new, i, inn)
+        pivots[i] = -inn
     sweep_rows(table, size, i, j, new, old)
     if i >= 0:
         row, inn = rows[size], one / new[i]
@@ -936,6 +1009,414 @@ def sweep(table, i, j):
         size += 1
     member[-1] = size
     return True
+
+
+@inner
+def sweep_apart(table, units, i, j):
+    """Run `sweep` of a column of a unit, without a copy for every call."""
+    return sweep(table, units, i, j)
+
+
+# -- units: what one gains that enters, and costs that leaves --------------------------------------
+
+
+@inner
+def leave_unit(table, units, unit):
+    """Prepare for a unit to leave, if any: return the number of its columns in S, and its cost.
+
+    With E = inv(K_II) it costs ½ tr w'Ew, and P = Ew. A coefficient at a bound has a slope, which
+    no longer counts: without it the rest is at a minimum of the Lagrangian, nowhere above the loss
+    within the bounds.
+    """
+    n_left, cost, q = 0, 0.0, units.target.shape[0]
+    if unit < 0:
+        return 0, 0.0
+    left, E, P = units.left, units.square[0], units.right[0]
+    for j in range(units.starts[unit], units.starts[unit + 1]):
+        if table.slot[j] >= 0:
+            left[n_left] = j
+            n_left += 1
+    for a in range(n_left):
+        for b in range(n_left):
+            E[a, b] = -table.rows[table.slot[left[a]], left[b]]
+    # in place, for a positive definite block
+    for k in range(n_left):
+        pivot = 1.0 / E[k, k]
+        E[k, k] = 1.0
+        for b in range(n_left):
+            E[k, b] *= pivot
+        for a in range(n_left):
+            if a != k:
+                factor = E[a, k]
+                E[a, k] = 0.0
+                for b in range(n_left):
+                    E[a, b] -= factor * E[k, b]
+    for c in range(q):
+        w = table.border[EDGE + q + c]
+        for a in range(n_left):
+            P[c, a] = 0.0
+            for b in range(n_left):
+                P[c, a] -= E[a, b] * w[left[b]]
+            cost -= 0.5 * w[left[a]] * P[c, a]
+            if units.limits.shape[1] > 0 and units.side[c, left[a]] != FREE:
+                cost += units.force[c, left[a]] * w[left[a]]
+    for a in range(n_left):
+        left[a] = table.slot[left[a]]
+    return n_left, cost
+
+
+@part
+def gain_of_column(table, units, j, n_left):
+    """Compute by how much a unit of one column lowers the minimum once the columns have left."""
+    rows, left, E, P = table.rows, units.left, units.square[0], units.right[0]
+    pivot, q, gain = table.border[PIVOT, j], units.target.shape[0], 0.0
+    for a in range(n_left):
+        for b in range(n_left):
+            pivot += rows[left[a], j] * E[a, b] * rows[left[b], j]
+    if not pivot > table.border[LEAST, j]:
+        return 0.0
+    for c in range(q):
+        r = -table.border[EDGE + q + c, j]
+        for a in range(n_left):
+            r += rows[left[a], j] * P[c, a]
+        step = r / pivot
+        if units.limits.shape[1] > 0:
+            step = smaller(larger(step, units.limits[0, j]), units.limits[1, j])
+        gain += step * (r - 0.5 * pivot * step)
+    return gain
+
+
+@inner
+def gain_of_unit(table, units, unit, n_left):
+    """Compute by how much a unit lowers the minimum once the columns have left; O(d³ + d²q).
+
+    ½ tr r'A⁺r with A = M_JJ + W'EW and r = −g_J + W'P, by a Cholesky factorization that leaves out
+    columns in the span of those before them.
+    """
+    first, d = units.starts[unit], units.starts[unit + 1] - units.starts[unit]
+    if d == 1:
+        return gain_of_column(table, units, first, n_left)
+    rows, left, E, P = table.rows, units.left, units.square[0], units.right[0]
+    EW, A, r = units.square[1], units.square[2], units.right[1]
+    at, q, gain = units.places[unit], units.target.shape[0], 0.0
+    for k in range(n_left):
+        for a in range(d):
+            EW[k, a] = 0.0
+            for b in range(n_left):
+                EW[k, a] += E[k, b] * rows[left[b], first + a]
+    for a in range(d):
+        for b in range(a + 1):
+            total = units.blocks[at + a * d + b]
+            for k in range(n_left):
+                total += rows[left[k], first + a] * EW[k, b]
+            for k in range(b):
+                total -= A[a, k] * A[b, k]
+            if b == a:
+                A[a, a] = np.sqrt(total) if total > table.border[LEAST, first + a] else 0.0
+            else:
+                # a column without a pivot has none below it either
+                A[a, b] = total / A[b, b] if A[b, b] > 0.0 else 0.0
+    for c in range(q):
+        slopes = table.border[EDGE + q + c]
+        for a in range(d):
+            r[c, a] = 0.0
+            if A[a, a] > 0.0:
+                total = -slopes[first + a]
+                for k in range(n_left):
+                    total += rows[left[k], first + a] * P[c, k]
+                for k in range(a):
+                    total -= A[a, k] * r[c, k]
+                r[c, a] = total / A[a, a]
+                gain += 0.5 * r[c, a] * r[c, a]
+    return gain
+
+
+@inner
+def best_unit(table, units, leaves, low, high, price, most, tried):
+    """Find the unit from `low` to `high` that best enters for the one that leaves, -1 for neither.
+
+    -1 if none changes the objective by less than `most`; so flagged units do not count.
+    """
+    n_left, cost = leave_unit(table, units, leaves)
+    if leaves >= 0:
+        cost -= price * units.costs[leaves]
+    best, scan = -1, table.border[SCAN_PIVOT]
+    for unit in range(low, high):
+        if units.place[unit] >= 0 or units.tried[unit] & tried:
+            continue
+        if scan[units.starts[unit]] >= BARRED:
+            continue
+        paid = cost + price * units.costs[unit]
+        gain = gain_of_unit(table, units, unit, n_left)
+        if gain > 0.0 and paid - gain < most:
+            best, most = unit, paid - gain
+    return best
+
+
+# -- units: the fit within bounds ------------------------------------------------------------------
+
+
+@part
+def gather_small(table, units, enters):
+    """Copy the tableau of the support, and of a unit that enters, if any; return its size."""
+    Z, index, q = units.small[0], units.index[-1], units.target.shape[0]
+    size, k = table.member[-1], table.member[-1]
+    for a in range(size):
+        index[a] = table.member[a]
+    if enters >= 0:
+        for j in range(units.starts[enters], units.starts[enters + 1]):
+            index[k] = j
+            k += 1
+    for a in range(size):
+        for b in range(k):
+            Z[a, b] = table.rows[a, index[b]]
+            Z[b, a] = Z[a, b]
+    d = k - size
+    for a in range(d):
+        for b in range(d):
+            if d == 1:
+                Z[size, size] = table.border[PIVOT, index[size]]
+            else:
+                Z[size + a, size + b] = units.blocks[units.places[enters] + a * d + b]
+    for c in range(q):
+        for a in range(k):
+            units.line[c, a] = table.border[EDGE + c, index[a]]
+    units.line[-1, 0] = k
+    return k
+
+
+@inner
+def sweep_small(Z, k, lines, q, i, enters):
+    """Sweep a small tableau and its border on i, which enters or leaves; O(k² + kq)."""
+    pivot, sign = 1.0 / Z[i, i], 1.0 if enters else -1.0
+    for a in range(k):
+        if a != i:
+            factor = Z[a, i] * pivot
+            for b in range(k):
+                if b != i:
+                    Z[a, b] -= factor * Z[i, b]
+            for c in range(q):
+                lines[c, a] -= factor * lines[c, i]
+    for a in range(k):
+        if a != i:
+            Z[a, i] *= sign * pivot
+            Z[i, a] = Z[a, i]
+    for c in range(q):
+        lines[c, i] *= sign * pivot
+    Z[i, i] = -pivot
+
+
+@part
+def switch_side(Y, k, w, i, before, after, low, high):
+    """Bring a coefficient of a small tableau from a bound to FREE, or to a bound; O(k²)."""
+    is_held = after != FREE
+    limit = low if larger(before, after) == AT_LOW else high
+    if is_held:
+        sweep_small(Y, k, w, 1, i, False)
+    for a in range(k):
+        w[0, a] += Y[a, i] * (limit if is_held else -limit)
+    if not is_held:
+        sweep_small(Y, k, w, 1, i, True)
+
+
+@part
+def is_misplaced(Y, w, i, side, low, high, slack):
+    """Tell whether a coefficient violates its bounds, or is held at one that it would leave."""
+    if side[i] == FROZEN:
+        return False
+    if side[i] == FREE:
+        v = -w[0, i]
+        excess = larger(low - v, v - high)
+    else:
+        excess = -w[0, i] if side[i] == AT_LOW else w[0, i]
+        excess = 0.0 if low == high else excess
+    return excess > 0.0 and 0.5 * excess * excess > slack * abs(Y[i, i])
+
+
+@part
+def place_within(units, Y, k, w, side, slack):
+    """Find the minimizer within bounds by principal pivots, of one response; False if it fails.
+
+    All misplaced coefficients change sides at once while that leaves fewer of them; else only the
+    last one, which ends in a finite number of steps.
+    """
+    low, high, index = units.limits[0], units.limits[1], units.index[-1]
+    fewest, chances = k + 1, BLOCK_PIVOTS
+    for _ in range(20 * k + 20):
+        count, last = 0, -1
+        for i in range(k):
+            j = index[i]
+            if is_misplaced(Y, w, i, side, low[j], high[j], slack):
+                count, last = count + 1, i
+        if count == 0:
+            return True
+        if count < fewest:
+            fewest, chances = count, BLOCK_PIVOTS
+        elif chances > 0:
+            chances -= 1
+        is_block = chances > 0
+        # all are marked before any is moved, since moves change the others
+        for i in range(k):
+            j = index[i]
+            if is_misplaced(Y, w, i, side, low[j], high[j], slack) and (is_block or i == last):
+                goal = FREE
+                if side[i] == FREE:
+                    goal = AT_LOW if -w[0, i] < low[j] else AT_HIGH
+                side[i] = MARKED * (1 + side[i]) + goal
+        for i in range(k):
+            if side[i] >= MARKED:
+                before, side[i] = side[i] // MARKED - 1, side[i] % MARKED
+                switch_side(Y, k, w, i, before, side[i], low[index[i]], high[index[i]])
+    return False
+
+
+@inner
+def fit_within(table, units, enters, leaves, slack):
+    """Compute the minimum within bounds after a unit has entered and one has left; O(k³) at most.
+
+    Infinite where no unit can enter. The slopes and sides are left in `line` and `index`.
+    """
+    q, low, high = units.target.shape[0], units.limits[0], units.limits[1]
+    k = gather_small(table, units, enters)
+    size, Z, index, total = table.member[-1], units.small[0], units.index[-1], 0.0
+    for a in range(k):
+        units.index[0, a] = FREE if a < size else FROZEN
+    if leaves >= 0:
+        for a in range(size):
+            if units.starts[leaves] <= index[a] < units.starts[leaves + 1]:
+                sweep_small(Z, k, units.line, q, a, False)
+                units.index[0, a] = FROZEN
+    has_entered = enters < 0
+    for a in range(size, k):
+        if Z[a, a] > table.border[LEAST, index[a]]:
+            sweep_small(Z, k, units.line, q, a, True)
+            units.index[0, a], has_entered = FREE, True
+    if not has_entered:
+        return np.inf
+    for c in range(q - 1, -1, -1):
+        Y, w, side = units.small[1], units.line[c : c + 1], units.index[c]
+        for a in range(k):
+            side[a] = units.index[0, a]
+            for b in range(k):
+                Y[a, b] = Z[a, b]
+        for a in range(k):
+            j = index[a]
+            # from the sides of the present support
+            if side[a] == FREE and a < size and units.side[c, j] != FREE:
+                side[a] = units.side[c, j]
+                switch_side(Y, k, w, a, FREE, side[a], low[j], high[j])
+        if not place_within(units, Y, k, w, side, slack):
+            return np.inf
+        for a in range(k):
+            j, v, slope = index[a], 0.0, 0.0
+            if side[a] == FREE:
+                v = -w[0, a]
+            elif side[a] != FROZEN:
+                v, slope = low[j] if side[a] == AT_LOW else high[j], w[0, a]
+            total += 0.5 * v * (units.target[c, j] + slope)
+    return total
+
+
+@part
+def hold(table, units, value):
+    """Take over what `fit_within` has found, where the table has come to that support."""
+    units.force[:] = 0.0
+    units.side[:] = FREE
+    for c in range(units.target.shape[0]):
+        for a in range(int(units.line[-1, 0])):
+            j = units.index[-1, a]
+            if units.index[c, a] == AT_LOW or units.index[c, a] == AT_HIGH:
+                units.side[c, j], units.force[c, j] = units.index[c, a], units.line[c, a]
+    table.value[MINIMUM] = value
+
+
+@inner
+def exchange_columns(table, units, enters, leaves):
+    """Sweep on the columns of a unit that enters and of one that leaves; tell whether any enters.
+
+    In pairs, as far as possible, since every sweep reads all rows.
+    """
+    starts, slot, chosen = units.starts, table.slot, units.chosen
+    i, end = (starts[enters], starts[enters + 1]) if enters >= 0 else (0, 0)
+    if enters >= 0 and leaves < 0 and chosen[-1] + 1 >= chosen.size:
+        return False
+    if leaves >= 0:
+        chosen[-1] -= 1
+        a, moved = units.place[leaves], chosen[chosen[-1]]
+        chosen[a], units.place[moved], units.place[leaves] = moved, a, -1
+        for j in range(starts[leaves], starts[leaves + 1]):
+            if slot[j] < 0:
+                continue
+            if i < end and sweep_apart(table, units, i, j):
+                i += 1
+            else:
+                sweep_apart(table, units, -1, j)
+    has_entered = enters < 0
+    if enters >= 0:
+        for i in range(starts[enters], end):
+            if slot[i] < 0 and table.border[PIVOT, i] > table.border[LEAST, i]:
+                sweep_apart(table, units, i, -1)
+            has_entered = has_entered or slot[i] >= 0
+        if has_entered:
+            units.place[enters], chosen[chosen[-1]] = chosen[-1], enters
+            chosen[-1] += 1
+    return has_entered
+
+
+@part
+def complete_units(table, units, leaves):
+    """Let columns of the support enter that have depended on the unit that has left it.
+
+    Its block is made anew. Returns whether any column has entered.
+    """
+    starts, slot, chosen, n_columns = units.starts, table.slot, units.chosen, 0
+    for a in range(chosen[-1]):
+        n_columns += starts[chosen[a] + 1] - starts[chosen[a]]
+    before = table.member[-1]
+    if n_columns > before:
+        for a in range(chosen[-1]):
+            for j in range(starts[chosen[a]], starts[chosen[a] + 1]):
+                if slot[j] < 0 and table.border[PIVOT, j] > table.border[LEAST, j]:
+                    sweep_apart(table, units, j, -1)
+    if leaves < 0:
+        return False
+    first, d, at = starts[leaves], starts[leaves + 1] - starts[leaves], units.places[leaves]
+    if d > 1:
+        for a in range(d):
+            for b in range(d):
+                total = table.gram[first + a, first + b]
+                for k in range(table.member[-1]):
+                    total -= table.gram[first + a, table.member[k]] * table.rows[k, first + b]
+                units.blocks[at + a * d + b] = total
+    return table.member[-1] > before
+
+
+@inner
+def exchange_units(table, units, enters, leaves, price, most, tolerance):
+    """Let a unit enter and one leave, either may be -1, unless the objective changes by `most`.
+
+    That is known before only of bounds, where a fit on the small tableau decides; tell whether it
+    is done.
+    """
+    value, is_bounded = 0.0, units.limits.shape[1] > 0
+    if is_bounded:
+        value = fit_within(table, units, enters, leaves, AT_LIMIT * tolerance)
+        paid = price * units.costs[enters] if enters >= 0 else 0.0
+        paid -= price * units.costs[leaves] if leaves >= 0 else 0.0
+        if not value - table.value[MINIMUM] + paid < most:
+            return False
+    if not exchange_columns(table, units, enters, leaves):
+        exchange_columns(table, units, leaves, -1)
+        return False
+    is_other = complete_units(table, units, leaves)
+    if is_bounded:
+        if is_other:
+            value = fit_within(table, units, -1, -1, AT_LIMIT * tolerance)
+        hold(table, units, value)
+    return True
+
+
+# -- moves -----------------------------------------------------------------------------------------
 
 
 @wide_inner
@@ -971,112 +1452,253 @@ def best_replacement(table, a, low, high, tolerance):
 
 
 @wide_inner
-def best_single(table, weight, price, budget, tolerance):
+def best_entry(table, low, high, least_gain):
+    """Find the column from `low` to `high` that gains most, -1 if below half of the threshold."""
+    slopes, pivots = table.border[SCAN_EDGE, low:high], table.border[SCAN_PIVOT, low:high]
+    count, best, least_gain = 0, -1, table.rows.dtype.type(least_gain)
+    for i in range(slopes.size):
+        count += slopes[i] * slopes[i] > least_gain * pivots[i]
+    if count > 0:
+        slot, floor = table.slot[low:high], table.border[LEAST, low:high]
+        barred = barred_pivot(table)
+        for i in range(slopes.size):
+            usable = slot[i] < 0 and pivots[i] > floor[i] and pivots[i] < barred
+            if usable and slopes[i] * slopes[i] > least_gain * pivots[i]:
+                best, least_gain = low + i, slopes[i] * slopes[i] / pivots[i]
+    return best
+
+
+@part
+def best_addition(table, units, low, high, price, most):
+    """Find the unit from `low` to `high` that best enters.
+
+    -1 if none changes the objective by less than `most`.
+    """
+    if units is None:
+        return best_entry(table, low, high, 2.0 * (price - most))
+    else:
+        return best_unit(table, units, -1, low, high, price, most, TRIED_ALONE)
+
+
+@part
+def best_swap(table, units, a, low, high, price, most):
+    """Find the unit from `low` to `high` that best replaces the a-th of the support, as above."""
+    if units is None:
+        return best_replacement(table, a, low, high, -most)
+    else:
+        leaves = units.chosen[a]
+        return best_unit(table, units, leaves, low, high, price, most, TRIED_SWAP)
+
+
+@part
+def removal_change(table, units, a, price):
+    """Compute by how much it changes the objective to remove the a-th of the support."""
+    if units is None:
+        j = table.member[a]
+        return -0.5 * table.border[EDGE, j] ** 2 / table.border[PIVOT, j] - price
+    else:
+        unit = units.chosen[a]
+        if units.tried[unit] & TRIED_ALONE:
+            return np.inf
+        return leave_unit(table, units, unit)[1] - price * units.costs[unit]
+
+
+@wide_inner
+def best_single(table, units, chosen, price, budget, tolerance):
     """Find the best addition or the best removal, -1 if neither improves; O(p)."""
-    edge, pivots, size = table.border[EDGE], table.border[PIVOT], table.member[-1]
-    top, best = 0.0, -1
-    if size < budget:
-        least, least_gain = table.border[LEAST], 2.0 * (price + tolerance)
-        for i in range(edge.size):
-            if table.slot[i] < 0 and pivots[i] > least[i]:
-                gain = edge[i] * edge[i] / pivots[i]
-                if gain > least_gain and gain * weight[i] > top:
-                    top, best = gain * weight[i], i
+    best = -1
+    if chosen[-1] < budget:
+        if units is None:
+            # this needs no copy for a scan
+            edge, pivots, least = table.border[EDGE], table.border[PIVOT], table.border[LEAST]
+            top = 2.0 * (price + tolerance)
+            for i in range(edge.size):
+                if table.slot[i] < 0 and pivots[i] > least[i]:
+                    gain = edge[i] * edge[i] / pivots[i]
+                    if gain > top:
+                        top, best = gain, i
+        else:
+            best = best_addition(table, units, 0, table.kept.size, price, -tolerance)
     if best < 0 and price > 0.0:
-        least_cost = 2.0 * (price - tolerance)
-        for a in range(size):
-            j = table.member[a]
-            cost = -edge[j] * edge[j] / pivots[j]
-            if cost < least_cost and not table.kept[j]:
-                least_cost, best = cost, j
+        least = -tolerance
+        for a in range(chosen[-1]):
+            if not table.kept[chosen[a]]:
+                change = removal_change(table, units, a, price)
+                if change < least:
+                    least, best = change, chosen[a]
     return best
 
 
 @wide_inner
-def prepare_scan(table, weight):
-    """Set gradients and pivots for `best_replacement`, masking columns that may not enter."""
-    slopes, pivots = table.border[SCAN_EDGE], table.border[SCAN_PIVOT]
-    barred = barred_pivot(table)
-    for i in range(weight.size):
-        pivot = table.border[PIVOT, i]
-        slopes[i], pivots[i] = table.border[EDGE, i], pivot
-        if table.slot[i] >= 0 or weight[i] == 0.0:
-            slopes[i], pivots[i] = 0.0, barred
-        elif pivot <= table.border[LEAST, i]:
-            pivots[i] = 0.0
+def prepare_scan(table, units):
+    """Copy gradients and pivots for the scans, masking columns that may not enter.
+
+    Of coefficients within bounds these are the gradients there: S moves by K times the slopes of
+    those that are at a bound.
+    """
+    pivots, barred = table.border[SCAN_PIVOT], barred_pivot(table)
+    if units is None:
+        slopes = table.border[SCAN_EDGE]
+        for i in range(pivots.size):
+            pivot = table.border[PIVOT, i]
+            slopes[i], pivots[i] = table.border[EDGE, i], pivot
+            if table.slot[i] >= 0:
+                slopes[i], pivots[i] = 0.0, barred
+            elif pivot <= table.border[LEAST, i]:
+                pivots[i] = 0.0
+    else:
+        q = units.target.shape[0]
+        pivots[:] = 0.0
+        for c in range(q):
+            slopes = table.border[EDGE + q + c]
+            for l in range(slopes.size):
+                slopes[l] = table.border[EDGE + c, l]
+            if units.limits.shape[1] > 0:
+                for a in range(table.member[-1]):
+                    force = units.force[c, table.member[a]]
+                    if force != 0.0:
+                        row = table.rows[a]
+                        for l in range(row.size):
+                            slopes[l] += force * row[l]
+
+
+@part
+def objective_of(table, units, chosen, price):
+    """Compute the minimum on the support plus its price; O(|S|)."""
+    total = table.value[MINIMUM] + price * chosen[-1]
+    if units is not None:
+        for a in range(chosen[-1]):
+            total += price * (units.costs[chosen[a]] - 1.0)
+    return total
+
+
+@part
+def make_move(table, units, enters, leaves, price, most, tolerance):
+    """Let a unit enter and one leave, either may be -1; tell whether it was possible.
+
+    Within bounds it is not where the objective then does not change by less than `most`.
+    """
+    if units is None:
+        return sweep(table, units, enters, leaves)
+    else:
+        return exchange_units(table, units, enters, leaves, price, most, tolerance)
+
+
+@part
+def unknown_row(table, units, enters):
+    """Find a column of a unit whose row of H is not known, -1 if there is none."""
+    if units is None:
+        return -1 if table.known[enters] else enters
+    else:
+        for j in range(units.starts[enters], units.starts[enters + 1]):
+            if not table.known[j]:
+                return j
+        return -1
 
 
 @wide
-def descend(table, columns, weight, price, budget, tolerance, max_moves):
-    """Toggle `columns`, then take the best additions and removals, and swaps, while one improves.
+def descend(table, units, first, price, budget, tolerance, max_moves):
+    """Toggle units, then take the best additions and removals, and swaps, while one improves.
 
-    Of the columns, members leave and others enter, in this order; dependent ones stay out. Swaps
-    cycle through the members: each is replaced by the best column for it, at once. Columns of
-    weight zero do not enter; the gains of additions are ranked after multiplication by the weight.
-    Returns DONE, PAUSED after `max_moves`, DRIFTED, or a column whose row of H is needed to
-    continue.
+    Of the first units, members leave and others enter, in this order; dependent ones stay out.
+    Swaps cycle through the members: each is replaced by the best unit for it, at once. Returns
+    DONE, PAUSED after `max_moves`, DRIFTED, or a column whose row of H is needed to continue.
     """
     a, n_failed = np.int64(table.value[SWAP_ROW]), np.int64(table.value[N_FAILED])
-    is_fresh = False
-    for move in range(columns.size + max_moves):
-        enters, leaves = -1, -1
-        if move < columns.size:
-            j = columns[move]
-            if table.slot[j] >= 0:
+    is_fresh, n_units = False, table.kept.size
+    if units is None:
+        chosen, place = table.member, table.slot
+    else:
+        chosen, place = units.chosen, units.place
+    for move in range(first.size + max_moves):
+        enters, leaves, single, most = -1, -1, -1, np.inf
+        if move < first.size:
+            j = first[move]
+            if place[j] >= 0:
                 leaves = j
-            elif table.border[PIVOT, j] > table.border[LEAST, j]:
+            elif units is not None or table.border[PIVOT, j] > table.border[LEAST, j]:
                 enters = j
             else:
                 continue
         else:
-            single = best_single(table, weight, price, budget, tolerance)
-            if single >= 0 and table.slot[single] < 0:
+            most = -tolerance
+            if units is not None and not is_fresh:
+                prepare_scan(table, units)
+                is_fresh = True
+            single = best_single(table, units, chosen, price, budget, tolerance)
+            if single >= 0 and place[single] < 0:
                 enters = single
             elif single >= 0:
                 leaves = single
             if single < 0 and not is_fresh:
-                prepare_scan(table, weight)
+                prepare_scan(table, units)
                 is_fresh = True
             while single < 0 and enters < 0:
-                if n_failed >= table.member[-1]:
+                if n_failed >= chosen[-1]:
                     return DONE
-                a = a + 1 if a + 1 < table.member[-1] else 0
+                a = a + 1 if a + 1 < chosen[-1] else 0
                 n_failed += 1
-                leaves = table.member[a]
+                leaves = chosen[a]
                 if not table.kept[leaves]:
-                    enters = best_replacement(table, a, 0, weight.size, tolerance)
-            if enters >= 0 and not table.known[enters]:
+                    enters = best_swap(table, units, a, 0, n_units, price, -tolerance)
+            unknown = unknown_row(table, units, enters) if enters >= 0 else -1
+            if unknown >= 0:
                 # loading rows must not change the order of moves: continue with the same member
                 back = 1 if single < 0 else 0
                 table.value[SWAP_ROW], table.value[N_FAILED] = a - back, n_failed - back
-                return enters
-        before = table.value[MINIMUM] + price * table.member[-1]
-        if sweep(table, enters, leaves):
+                return unknown
+        before = objective_of(table, units, chosen, price)
+        if make_move(table, units, enters, leaves, price, most, tolerance):
             n_failed = 0
+            if units is not None:
+                units.tried[:] = 0
             # a gain that does not materialize is rounding, and its moves would cycle
-            after = table.value[MINIMUM] + price * table.member[-1]
-            if move >= columns.size and not after < before - 0.5 * tolerance:
+            after = objective_of(table, units, chosen, price)
+            if move >= first.size and not after < before - 0.5 * tolerance:
                 return DONE if not table.value[DRIFT] > MAX_DRIFT else DRIFTED
+        elif units is not None and move >= first.size:
+            a, n_failed = bar_failed(units, enters, leaves, a, n_failed)
         is_fresh = False
-        if move >= columns.size and table.value[DRIFT] > MAX_DRIFT:
+        if move >= first.size and table.value[DRIFT] > MAX_DRIFT:
             return DRIFTED
     table.value[SWAP_ROW], table.value[N_FAILED] = a, n_failed
     return PAUSED
 
 
+@inner
+def bar_failed(units, enters, leaves, a, n_failed):
+    """Flag the units of a move that has failed, and return where swaps continue, with their count.
+
+    Of a member some swaps are tried, the best first.
+    """
+    if enters < 0 or leaves < 0:
+        units.tried[larger(enters, leaves)] |= TRIED_ALONE
+        return a, n_failed
+    count = 0
+    units.tried[enters] |= TRIED_SWAP
+    for unit in range(units.tried.size):
+        count += (units.tried[unit] & TRIED_SWAP) // TRIED_SWAP
+    if count < MOST_TRIED:
+        return a - 1, n_failed - 1
+    for unit in range(units.tried.size):
+        units.tried[unit] &= TRIED_ALONE
+    return a, n_failed
+
+
 class Cooling(NamedTuple):
     """Simulated annealing with a falling price, recording the best support of every size."""
 
-    plan: NDArray[np.float64]  # (7,), see below
+    plan: NDArray[np.float64]  # (8,), see below
     chances: NDArray[np.uint64]  # (1,): state of the random number generator, not zero
-    away: NDArray[np.int64]  # (2, MOST_AWAY): tabu columns, and until which move
+    away: NDArray[np.int64]  # (2, MOST_AWAY): tabu units, and until which move
     values: NDArray[np.float64]  # (most + 1,): the lowest minimum found, by size
-    members: NDArray[np.int32]  # (most + 1, most): its columns
+    members: NDArray[np.int32]  # (most + 1, most): its units
 
 
 # plan: first and last price; the temperature, in multiples of the price; operations in total and
-# so far; the drift of a pivot beyond which the table must be recomputed; and all moves so far
-PRICE_FROM, PRICE_TO, HEAT, WORK, WORK_DONE, MOST_DRIFT, MOVES = 0, 1, 2, 3, 4, 5, 6
+# so far; the drift of a pivot beyond which the table must be recomputed; all moves so far; and the
+# price at which supports of a size are compared, where costs differ
+PRICE_FROM, PRICE_TO, HEAT, WORK, WORK_DONE, MOST_DRIFT, MOVES, COMPARED = 0, 1, 2, 3, 4, 5, 6, 7
 WINDOW = 128  # columns per trial: the best of all columns would lead down too directly
 SINGLES = 0.2  # share of trials that are additions or removals, not swaps
 # moves for which a column that has left is tabu, at most; half as many on average. Otherwise
@@ -1095,99 +1717,125 @@ def draw_chance(state):
     return np.float64(x >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
-@wide_inner
-def best_entry(table, low, high, least_gain):
-    """Find the column from `low` to `high` that gains most, -1 if below half of the threshold."""
-    slopes, pivots = table.border[SCAN_EDGE, low:high], table.border[SCAN_PIVOT, low:high]
-    count, best, least_gain = 0, -1, table.rows.dtype.type(least_gain)
-    for i in range(slopes.size):
-        count += slopes[i] * slopes[i] > least_gain * pivots[i]
-    if count > 0:
-        slot, floor = table.slot[low:high], table.border[LEAST, low:high]
-        barred = barred_pivot(table)
-        for i in range(slopes.size):
-            usable = slot[i] < 0 and pivots[i] > floor[i] and pivots[i] < barred
-            if usable and slopes[i] * slopes[i] > least_gain * pivots[i]:
-                best, least_gain = low + i, slopes[i] * slopes[i] / pivots[i]
-    return best
-
-
 @part
-def note_support(table, cooling):
+def note_support(table, units, chosen, cooling):
     """Record the support if it is the best of its size; O(|S|)."""
-    size = table.member[-1]
-    if size < cooling.values.size and table.value[MINIMUM] < cooling.values[size]:
-        cooling.values[size] = table.value[MINIMUM]
+    size, value = chosen[-1], table.value[MINIMUM]
+    if units is not None:
+        price = cooling.plan[COMPARED]
+        value = objective_of(table, units, chosen, price) - price * size
+    if size < cooling.values.size and value < cooling.values[size]:
+        cooling.values[size] = value
         for a in range(size):
-            cooling.members[size, a] = table.member[a]
+            cooling.members[size, a] = chosen[a]
 
 
 @part
-def rest(table, cooling, j):
-    """Count a move, and make the column j that it removed, if any, tabu for some moves."""
+def rest(cooling, n_outside, j):
+    """Count a move, and make the unit j that it removed, if any, tabu for some moves."""
     move = int(cooling.plan[MOVES]) + 1
     cooling.plan[MOVES] = move
-    # most columns outside can always enter, and none is tabu after its slot is reused
-    longest = min(MOST_AWAY, (table.slot.size - table.member[-1]) // 4)
+    # most units outside can always enter, and none is tabu after its slot is reused
+    longest = min(MOST_AWAY, n_outside // 4)
     cooling.away[0, move % MOST_AWAY] = j
     cooling.away[1, move % MOST_AWAY] = move + int(longest * draw_chance(cooling.chances))
 
 
 @part
-def bar_those_away(table, cooling):
-    """Mask tabu columns for `best_replacement` and `best_entry`."""
+def bar_those_away(table, units, cooling):
+    """Mask tabu units for trials."""
     barred, move = barred_pivot(table), int(cooling.plan[MOVES])
     for k in range(MOST_AWAY):
         j = cooling.away[0, k]
         if j >= 0 and cooling.away[1, k] > move:
-            table.border[SCAN_EDGE, j], table.border[SCAN_PIVOT, j] = 0.0, barred
+            if units is None:
+                table.border[SCAN_EDGE, j], table.border[SCAN_PIVOT, j] = 0.0, barred
+            else:
+                table.border[SCAN_PIVOT, units.starts[j]] = barred
 
 
 @wide
-def anneal(table, cooling, weight, budget, until):
+def anneal(table, units, cooling, budget, tolerance, until):
     """Run trials at a falling price until a number of operations is reached; all of H is known.
 
-    A trial is the best addition among some columns, the removal of a member, or the best swap of a
-    member with some columns; it is accepted if it raises the objective by less than an exponential
-    random number times the temperature, a fixed share of the price. A column that has left is tabu
+    A trial is the best addition among some units, the removal of a member, or the best swap of a
+    member with some units; it is accepted if it raises the objective by less than an exponential
+    random number times the temperature, a fixed share of the price. A unit that has left is tabu
     for some moves. A trial takes O(WINDOW), an accepted one O(p |S|). Returns DONE, or DRIFTED;
     called again it continues.
     """
-    plan, chances, p = cooling.plan, cooling.chances, table.slot.size
+    plan, chances, p, n_units = cooling.plan, cooling.chances, table.slot.size, table.kept.size
     fall = np.log(plan[PRICE_TO] / plan[PRICE_FROM]) / plan[WORK]
-    is_fresh = False
+    is_fresh, each = False, max(p // max(n_units, 1), 1)
+    chosen = table.member if units is None else units.chosen
+    # of groups fewer, so that a trial takes about as long
+    window, trial = max(WINDOW // each, 4), (WINDOW + 16) * each
     while plan[WORK_DONE] < until:
         if not is_fresh:
-            prepare_scan(table, weight)
-            bar_those_away(table, cooling)
+            prepare_scan(table, units)
+            bar_those_away(table, units, cooling)
             is_fresh = True
         price = plan[PRICE_FROM] * np.exp(fall * plan[WORK_DONE])
         ceiling = -plan[HEAT] * price * np.log(1.0 - draw_chance(chances))
-        # all columns are tried equally often, including the first and the last
-        first = int(draw_chance(chances) * (p + WINDOW - 1)) - WINDOW + 1
-        low, high = max(first, 0), min(first + WINDOW, p)
-        kind, size = draw_chance(chances), table.member[-1]
+        # all units are tried equally often, including the first and the last
+        first = int(draw_chance(chances) * (n_units + window - 1)) - window + 1
+        low, high = max(first, 0), min(first + window, n_units)
+        kind, size = draw_chance(chances), chosen[-1]
         enters, leaves, a = -1, -1, int(draw_chance(chances) * size)
-        plan[WORK_DONE] += WINDOW + 16
+        plan[WORK_DONE] += trial
         if kind < 0.5 * SINGLES:
             if size < budget:
-                enters = best_entry(table, low, high, 2.0 * (price - ceiling))
-        elif size > 0 and not table.kept[table.member[a]]:
-            j = table.member[a]
+                enters = best_addition(table, units, low, high, price, ceiling)
+        elif size > 0 and not table.kept[chosen[a]]:
+            j = chosen[a]
             if kind >= SINGLES:
-                enters = best_replacement(table, a, low, high, -ceiling)
+                enters = best_swap(table, units, a, low, high, price, ceiling)
                 leaves = j if enters >= 0 else -1
-            elif -(table.border[EDGE, j] ** 2) / table.border[PIVOT, j] < 2.0 * (price + ceiling):
+            elif removal_change(table, units, a, price) < ceiling:
                 leaves = j
         if enters < 0 and leaves < 0:
             continue
-        plan[WORK_DONE] += p * (4.0 + size * (1.5 if enters >= 0 and leaves >= 0 else 1.0))
-        is_fresh = not sweep(table, enters, leaves)
-        rest(table, cooling, leaves)
+        work = 1.5 if enters >= 0 and leaves >= 0 else 1.0
+        work = each * p * (4.0 + table.member[-1] * work)
+        is_fresh = not make_move(table, units, enters, leaves, price, ceiling, tolerance)
+        if units is not None and is_fresh:
+            plan[WORK_DONE] += 4.0 * table.member[-1] ** 2
+            continue
+        plan[WORK_DONE] += work
+        rest(cooling, n_units - chosen[-1], leaves)
         if table.value[DRIFT] > plan[MOST_DRIFT]:
             return DRIFTED
-        note_support(table, cooling)
+        note_support(table, units, chosen, cooling)
     return DONE
+
+
+@wide
+def removal_costs(table, units, costs):
+    """Compute by how much the removal of each unit of the support raises the minimum."""
+    prepare_scan(table, units)
+    for a in range(units.chosen[-1]):
+        costs[a] = leave_unit(table, units, units.chosen[a])[1]
+
+
+@wide
+def unit_changes(table, units, price, has_room, change):
+    """Lower `change` to that of the objective by the best addition or swap with each unit.
+
+    O(|S|) times the gains of all units. Within bounds no move is better, but some are worse.
+    """
+    prepare_scan(table, units)
+    for a in range(-1 if has_room else 0, units.chosen[-1]):
+        leaves = units.chosen[a] if a >= 0 else -1
+        if a >= 0 and table.kept[leaves]:
+            continue
+        n_left, cost = leave_unit(table, units, leaves)
+        cost -= price * units.costs[leaves] if a >= 0 else 0.0
+        for unit in range(units.place.size):
+            if units.place[unit] < 0:
+                gain = gain_of_unit(table, units, unit, n_left)
+                paid = cost + price * units.costs[unit] - gain
+                if gain > 0.0:
+                    change[unit] = smaller(change[unit], paid)
 
 
 @wide
@@ -2245,7 +2893,6 @@ def unit_exchanges(
         )  # fmt: skip
 
 
-FREE, AT_LOW, AT_HIGH, FROZEN = 0, 1, 2, 3  # position of a bounded coefficient
 BOUNDED_PIVOT, BOUNDED_SLOPE = 1e-13, 1e-12  # count as zero: pivots; relative slopes
 BISECTIONS = 40  # bisections of a membership
 

@@ -106,7 +106,7 @@ def test_single_precision_ends_as_low_as_double(pace, monkeypatch):
             pool = search.make_pool(search.start(problem.zero()))
             frontier = Frontier()
             rng, price = np.random.default_rng(seed), last_price(pool)
-            pools = [pool, *(search._pool_of(pool.columns, pool) for _ in range(pace.walks - 1))]
+            pools = [pool, *(search._pool_of(pool.units, pool) for _ in range(pace.walks - 1))]
             walkers = [Walker(own, 60, price, None, rng) for own in pools]
             anneal(walkers, frontier, price, 3e7, pace, 1)
             values.append(frontier.best(problem.sparsity) + search.constant)

@@ -516,18 +516,6 @@ def test_prices_are_the_best_additions_and_swaps():
         assert prices[i] == pytest.approx(best - here, abs=1e-9)
 
 
-def test_saving_and_restoring_a_pool():
-    X, y = make(30, 15, noise=3.0)
-    pool = pool_of(X, y, n_nonzero_coefs=5)
-    pool.load(np.array([1, 4, 6]))
-    state, value = pool.save(), pool.value
-    pool.descend()
-    pool.restore(state)
-    # what was saved, not computed again
-    assert pool.value == value and np.array_equal(pool.support, [1, 4, 6])
-    assert_tableau_is_right(pool, X, y, 0.0)
-
-
 def test_drift_is_bounded_and_reported():
     X, y = make(60, 90, noise=2.0)
     X[:, 1] = X[:, 0] + 1e-5 * X[:, 1]

@@ -17,7 +17,7 @@ from blockl0 import kernels
 from blockl0.dec.state import start_state
 from blockl0.moves.pool import Pool
 from blockl0.moves.pricing import price_of_one, price_supports
-from blockl0.problem.fits import least_squares_on
+from blockl0.problem.fits import least_squares_on, make_fits
 from blockl0.problem.orthogonal import project_away
 from blockl0.problem.problem import Sparsity, as_problem
 from blockl0.run import Incumbent, Run, Tally
@@ -98,7 +98,7 @@ def pool_of(problem, columns=None, tolerance=1e-11):
     columns = np.arange(problem.n_features) if columns is None else columns
     target = problem.gradient(np.zeros(problem.n_features))
     sq_norms = problem.design.sq_norms(problem.sample_weight) + problem.ridge
-    return Pool(problem, columns, target[columns], sq_norms[columns], tolerance)
+    return Pool(problem, columns, target, sq_norms, tolerance)
 
 
 def constant(problem):
@@ -200,12 +200,11 @@ def test_columns_in_the_span_of_the_support_are_doubtful():
 # -- descents --------------------------------------------------------------------------------------
 
 
-def run_kernel(pool, max_moves, weight=None):
+def run_kernel(pool, max_moves):
     """One call of `kernels.descend`, as a pool makes it."""
     price, budget = pool.sparsity
-    weight = np.ones(pool.columns.size) if weight is None else weight
     first = np.empty(0, dtype=np.int64)
-    return kernels.descend(pool.table, first, weight, price, budget, pool.tolerance, max_moves)
+    return kernels.descend(pool.table, None, first, price, budget, pool.tolerance, max_moves)
 
 
 @forms
@@ -302,16 +301,6 @@ def test_a_drifted_table_is_made_anew():
     pool.descend()
     assert pool.drift == 1.0 and pool.table.value[kernels.DRIFT] < 1e-12
     assert pool.objective + constant(problem) == pytest.approx(value_on(problem, pool.support))
-
-
-def test_columns_of_weight_zero_stay_out_and_dropped_ones_leave():
-    problem = make("plain", n_nonzero_coefs=4)
-    pool = loaded(problem)
-    dropped = pool.members[:2]
-    weight = np.ones(N)
-    weight[dropped] = 0.0
-    pool.descend(weight, dropped)
-    assert not set(dropped.tolist()) & set(pool.support.tolist()) and pool.size == 4
 
 
 @pytest.mark.parametrize("kind", ["plain", "dependent", "wide"])
@@ -452,7 +441,7 @@ def test_moves_that_only_the_columns_show_are_made():
 def test_a_fit_holds_the_kept_columns_and_the_budget():
     problem = make("kept", n_nonzero_coefs=3)
     sq_norms = problem.design.sq_norms()
-    point = fit_with_kept(problem, np.array([0, 1]), sq_norms, 4)
+    point = fit_with_kept(problem, make_fits(problem), np.array([0, 1]), sq_norms, 4)
     assert {2, 6} < set(point.support.tolist()) and point.n_nonzero == 3 and point.iteration == 4
     expected = value_on(problem, point.support)
     assert point.objective == pytest.approx(expected, abs=1e-10)

@@ -38,7 +38,7 @@ class SingleTable:
         self.pool, self.unit = pool, unit_of(pool)
         self._lengths = np.where(pool.sq_norms > 0.0, np.sqrt(pool.sq_norms), 1.0)
         rows: Any = np.empty(pool.table.rows.shape, dtype=np.float32)
-        border: Any = np.zeros((5, p), dtype=np.float32)
+        border: Any = np.zeros_like(pool.table.border, dtype=np.float32)
         gram: Any = pool.unit_gram()
         border[kernels.LEAST] = LEAST_PIVOT
         self.table = kernels.SweptArrays(
@@ -74,4 +74,4 @@ class SingleTable:
 def unit_of(pool: Pool) -> float:
     """Twice what the best single column gains."""
     safe = np.where(pool.sq_norms > 0.0, pool.sq_norms, np.inf)
-    return float(np.max(pool.target**2 / safe))
+    return float(np.max(np.square(pool.target).sum(axis=0) / safe))

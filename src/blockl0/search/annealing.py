@@ -113,14 +113,14 @@ class Walker:
     ) -> None:
         pool.know_all()
         self.pool, self.run, self._rng = pool, run, rng
-        self.most = min(most, pool.sparsity.budget, pool.columns.size)
+        self.most = min(most, pool.sparsity.budget, pool.units.size)
         self._single: SingleTable | None = None
         unit = unit_of(pool)
-        if unit > 0.0 and last > LEAST_PRICE * unit:
+        if pool.structure is None and unit > 0.0 and last > LEAST_PRICE * unit:
             self._single = SingleTable(pool)
         self._n_rebuilt = 0
         self._cooling = kernels.Cooling(
-            plan=np.zeros(7),
+            plan=np.append(np.zeros(7), pool.sparsity.price),
             chances=np.array([rng.integers(1, 2**63)], dtype=np.uint64),
             away=np.full((2, kernels.MOST_AWAY), -1),
             values=np.full(self.most + 1, np.inf),
@@ -185,10 +185,14 @@ class Walker:
             until = min(work, plan[kernels.WORK_DONE] + SLICE)
             if self._single is None:
                 plan[kernels.MOST_DRIFT] = kernels.MAX_DRIFT
-            end = kernels.anneal(self._table, self._cooling, self.pool.equal, most, until)
+            end = self._anneal(most, until)
             if end == kernels.DRIFTED:
                 plan[kernels.WORK_DONE] += float(self.pool.columns.size) * self.pool.size**2
                 self._rebuild()
+
+    def _anneal(self, most: int, until: float) -> int:
+        structure, tolerance = self.pool.structure, self.pool.tolerance
+        return kernels.anneal(self._table, structure, self._cooling, most, tolerance, until)
 
     def _rebuild(self) -> None:
         """Make the table anew; where single precision needs that often, go on in double."""
@@ -210,11 +214,11 @@ class Walker:
         values = self._unit * self._cooling.values + price * np.arange(self.most + 1)
         size = int(np.argmin(values))
         if values[size] == np.inf:
-            return np.inf, self.pool.columns[self.pool.table.kept]
+            return np.inf, self.pool.units[self.pool.table.kept]
         return float(values[size]), self._support(size)
 
     def _support(self, size: int) -> Ints:
-        return np.sort(self.pool.columns[self._cooling.members[size, :size]])
+        return np.sort(self.pool.units[self._cooling.members[size, :size]])
 
     def offer_to(self, frontier: Frontier, prices: tuple[float, float] | None) -> None:
         """Offer what was met to a frontier: what is best for prices between two, or of every size.

@@ -37,7 +37,9 @@ class SearchOptions(NamedTuple):
 
 def pool_size(problem: Problem, options: SearchOptions) -> int:
     """Columns in a pool; all of them when they are not many."""
-    n, budget = problem.n_features, problem.sparsity.budget
+    n = problem.n_features
+    # in columns, of units of the usual size
+    budget = -(-problem.sparsity.budget * n // max(problem.n_units, 1))
     if options.pool is not None:
         return min(n, options.pool)
     m, design = problem.n_samples, problem.design

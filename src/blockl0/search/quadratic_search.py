@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0 import kernels
+from blockl0.data.gram_rows import GramRows
 from blockl0.data.passes import PassBatcher
-from blockl0.moves.pool import Pool
+from blockl0.lazy import lazy
+from blockl0.moves.pool import Pool, first_of
 from blockl0.moves.pricing import (
     Priced,
     doubtful_columns,
@@ -23,7 +25,8 @@ from blockl0.moves.pricing import (
     stands_alone,
 )
 from blockl0.moves.single_moves import UnitMoves
-from blockl0.moves.tableau import CLEAR
+from blockl0.moves.tableau import CLEAR, UnitRules
+from blockl0.moves.unit_table import UnitTable
 from blockl0.problem.fits import make_fits
 from blockl0.problem.orthogonal import rounding_of
 from blockl0.problem.problem import Problem, Sparsity
@@ -39,8 +42,9 @@ from blockl0.search.pool_sizes import (
 )
 from blockl0.search.price_memory import PriceMemory
 from blockl0.search.search_base import MOST_TOGETHER, Search
-from blockl0.search.settled import fit_with_kept, prove
+from blockl0.search.settled import fit_with_kept, prove, prove_by_subsets
 from blockl0.search.walks import FULL, PRICED, IndependentWalks, StagedWalks, Walks
+from blockl0.units import COLUMNS
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -58,14 +62,18 @@ MAX_PRICINGS = 50
 class QuadraticSearch(Search):
     """The squared loss: pools, descents, walks and pricing.
 
+    Every quadratic problem is searched: single columns or groups of them, at one price or with
+    costs, within bounds or not, with one response or several. Supports are units of the problem,
+    ascending. Of single columns at one price, without bounds and with one response, `settle` tells
+    by prices that no single change improves; of all others `check` does, which fits on the columns
+    themselves whatever may be better.
+
     Attributes
     ----------
     proves : bool
         Whether a point is settled also where only the columns themselves can tell, and a problem of
         few columns solved to proven optimality. A model of another loss is worth neither.
     """
-
-    has_frontier = True
 
     def __init__(
         self,
@@ -77,7 +85,8 @@ class QuadraticSearch(Search):
     ) -> None:
         super().__init__(problem, options, tally)
         self.certifies = proves
-        self.proves = proves and problem.n_features <= FEW_COLUMNS
+        self.proves = proves and problem.is_plain and problem.n_features <= FEW_COLUMNS
+        self.fits = make_fits(problem)
         self.sq_norms: Floats = problem.sq_norms if like is None else like.sq_norms
         self.target, self.constant = problem.gradient_at_zero, problem.smooth_at_zero
         self.tolerance = self.negligible = RELATIVE_TOLERANCE * self.constant
@@ -90,14 +99,22 @@ class QuadraticSearch(Search):
         self._fitted: tuple[bytes, Incumbent] | None = None  # the last support, and its fit
         # supports that have no hidden move, with the columns that were asked for
         self._without_move: set[tuple[Sparsity, bytes, bytes]] = set()
+        self._gram: GramRows | None = None
+        self._checked: set[bytes] = set()  # points of which no single change is better
         if (checkpoint := problem.shared.get("checkpoint")) is not None:
             checkpoint.fill(self._memory)
+
+    @lazy
+    def _sizes(self) -> Ints:
+        """The columns of each unit."""
+        return np.bincount(self.problem.units.each(np.arange(self.problem.n_features)))
 
     def for_sparsity(self, sparsity: Sparsity) -> QuadraticSearch:
         """The search of the same data under another price and budget; it shares what it can."""
         other = copy(self)
         other.problem = replace(self.problem, sparsity=sparsity)
         other._last = other._fitted = None
+        other._checked = set()
         other._whole = other._like_whole_of(self)
         return other
 
@@ -108,8 +125,8 @@ class QuadraticSearch(Search):
 
     def together(self, most_bytes: float) -> tuple[QuadraticSearch, int]:
         """A search that asks for prices with others, and how many of them have room in memory."""
-        if self.problem.design.n_read is None:
-            return self, 1
+        if self.problem.design.n_read is None or not self.problem.is_plain:
+            return super().together(most_bytes)
         other = copy(self)
         other._batcher = PassBatcher(self.price)
         p = pool_size(self.problem, self.options)
@@ -120,7 +137,8 @@ class QuadraticSearch(Search):
         self, tasks: Sequence[Callable[[], Any]], interrupt: Callable[[], Any]
     ) -> list[Any]:
         """What tasks return; supports that they ask the prices of are one product with X."""
-        assert self._batcher is not None
+        if self._batcher is None:
+            return super().run_together(tasks, interrupt)
         return self._batcher.run(tasks, interrupt)
 
     def for_target(self, y: Floats) -> QuadraticSearch:
@@ -137,11 +155,11 @@ class QuadraticSearch(Search):
         if pool_size(self.problem, self.options) < self.problem.n_features:
             return None
         whole = other.whole_pool()
-        return self._pool_of(whole.columns, like=whole)
+        return self._pool_of(whole.units, like=whole)
 
     def start(self, w: Floats, run: Run | None = None) -> Incumbent:
-        """The fit on the support of w and the kept columns, less what is not worth its price."""
-        support = self._with_kept(w)
+        """The fit on the support of w and the kept units, less what is not worth its price."""
+        support = self.problem.occupied(w)
         if support.size == 0:
             return self.first(run)
         # pricing looks at what enters; removals, and columns that depend on others, are seen here
@@ -158,7 +176,7 @@ class QuadraticSearch(Search):
         Of many columns those that matter late do not stand out at first: the support is then grown
         in stages, with new prices before each. Where there are few, the end is the optimum.
         """
-        point = Incumbent(np.zeros(self.problem.n_features), self.constant, 0)
+        point = Incumbent(self.problem.zero(), self.constant, 0)
         price, budget = self.problem.sparsity
         # a price alone stops by itself
         is_staged = budget <= pool_size(self.problem, self.options) < self.problem.n_features
@@ -174,16 +192,15 @@ class QuadraticSearch(Search):
         return self._prove(point, run)
 
     def shrink(self, w: Floats, size: int) -> Floats:
-        """Take out the least missed column, re-fitted, until `size` are left; kept ones stay."""
-        support = np.flatnonzero(w)
+        """Take out the least missed unit, re-fitted, until `size` are left; kept ones stay."""
+        support = self.problem.units.support(w)
         problem = replace(self.problem, sparsity=Sparsity(0.0, support.size))
-        target, sq_norms = self.target[support], self.sq_norms[support]
-        pool = Pool(problem, support, target, sq_norms, self.tolerance)
+        pool = Pool(problem, support, self.target, self.sq_norms, self.tolerance)
         pool.load(support)
         while pool.size > size and pool.movable.size:
             movable = pool.movable
             pool.toggle(movable[[np.argmin(pool.drop_costs(movable))]])
-        return make_fits(self.problem).coef_on(pool.support)
+        return self.fits.coef_on(self.problem.units.columns(pool.support))
 
     # pool ------------------------------------------------------------------------------------
 
@@ -191,9 +208,9 @@ class QuadraticSearch(Search):
         return narrow_size(self.problem, self.options, incumbent.n_nonzero)
 
     def whole_pool(self) -> Pool:
-        """The pool of all columns; making its Gram matrix, in time, is one pass."""
+        """The pool of all units; making its Gram matrix, in time, is one pass."""
         if self._whole is None:
-            self._whole = self._pool_of(np.arange(self.problem.n_features))
+            self._whole = self._pool_of(np.arange(self.problem.n_units))
             self.tally.n_passes += 1
         return self._whole
 
@@ -204,55 +221,60 @@ class QuadraticSearch(Search):
         most: int | None = None,
         around: Sequence[Incumbent] = (),
     ) -> Pool:
-        """The support, the kept columns, and the columns with the best prices, loaded.
+        """The support, the kept units, and the units with the best prices, loaded.
 
-        There are at most `most` of them, unless the support needs more; `pool_size` by default.
-        Other points may be given, whose columns and prices count as those of the incumbent do. The
-        pool reads the clock of the run.
+        They have at most `most` columns, or one unit more, unless the support needs more; by
+        default `pool_size`. Other points may be given, whose columns and prices count as those of
+        the incumbent do. The pool reads the clock of the run.
         """
-        n, must = self.problem.n_features, self._with_kept(incumbent.w)
+        n, must = self.problem.n_features, self.problem.occupied(incumbent.w)
         most = pool_size(self.problem, self.options) if most is None else most
-        size = min(n, max(most, must.size + 1))
+        n_must = self.problem.units.columns(must).size
+        size = min(n, max(most, n_must + 1))
         if size == n:
             pool = self.whole_pool()
         else:
             prices = self.prices_at(incumbent).copy()
             for point in around:
                 np.minimum(prices, self.prices_at(point), out=prices)
-                prices[point.support] = -np.inf
+                prices[self.problem.occupied(point.w)] = -np.inf
             prices[must] = -np.inf
-            size = max(size, int(np.count_nonzero(prices == -np.inf)))
-            pool = self._pool_at_hand(np.sort(np.argpartition(prices, size - 1)[:size]))
+            inside = np.flatnonzero(prices == -np.inf)
+            size = max(size, self.problem.units.columns(inside).size)
+            pool = self._pool_at_hand(np.sort(self._best_units(prices, size)))
             # a product of all is quicker than many of a few, and needs no copy of the columns
-            if size <= walk_size(self.problem, self.options, must.size):
+            if size <= walk_size(self.problem, self.options, n_must):
                 pool.know_all()
         pool.run = run  # a pool of all columns may be older than the run
         if not pool.is_at(must):
             pool.load(must)
         return pool
 
-    def _pool_at_hand(self, columns: Ints) -> Pool:
-        """The last pool if it is one of these columns: rounds at one point share its products."""
-        if self._last is None or not np.array_equal(self._last.columns, columns):
-            self._last = self._pool_of(columns)
+    def _best_units(self, prices: Floats, size: int) -> Ints:
+        """The units of the lowest prices, with so many columns."""
+        if self.problem.units is COLUMNS:
+            return first_of(prices, size)
+        order = np.argsort(prices, kind="stable")
+        return order[: int(np.searchsorted(np.cumsum(self._sizes[order]), size)) + 1]
+
+    def _pool_at_hand(self, units: Ints) -> Pool:
+        """The last pool if it is one of these units: rounds at one point share its products."""
+        if self._last is None or not np.array_equal(self._last.units, units):
+            self._last = self._pool_of(units)
         return self._last
 
-    def _with_kept(self, w: Floats) -> Ints:
-        chosen = w != 0.0
-        chosen[self.problem.keep] = True
-        return chosen.nonzero()[0]
-
-    def _pool_of(self, columns: Ints, like: Pool | None = None) -> Pool:
-        target, sq_norms = self.target[columns], self.sq_norms[columns]
-        return Pool(self.problem, columns, target, sq_norms, self.tolerance, like)
+    def _pool_of(self, units: Ints, like: Pool | None = None) -> Pool:
+        return Pool(self.problem, units, self.target, self.sq_norms, self.tolerance, like)
 
     # price -----------------------------------------------------------------------------------
 
     def prices_at(self, incumbent: Incumbent) -> Floats:
-        """The prices of all columns at an incumbent, (n,), computed once."""
+        """The prices of all units at an incumbent, computed once."""
         if incumbent.prices is None:
             incumbent.doubtful = np.empty(0, dtype=np.int64)
-            if incumbent.support.size:
+            if not self.problem.is_plain:
+                incumbent.prices = self._unit_prices(incumbent)
+            elif incumbent.support.size:
                 priced = self._priced(incumbent)
                 of_one = price_of_one(self.problem, incumbent.support.size)
                 incumbent.prices, incumbent.doubtful = priced.change(of_one), priced.doubtful
@@ -260,6 +282,17 @@ class QuadraticSearch(Search):
                 price, budget = self.problem.sparsity
                 incumbent.prices = price_first(self.sq_norms, self.target, price, budget)
         return incumbent.prices
+
+    def _unit_prices(self, incumbent: Incumbent) -> Floats:
+        """The prices of all units, from rows of the Gram matrix that are kept."""
+        problem = self.problem
+        if self._gram is None:
+            self._gram = GramRows(problem.design, problem.weights, problem.ridge, self.tally)
+        slopes = self.target.reshape(len(self.target), -1)
+        table = UnitTable(self._gram, -slopes, UnitRules.of(problem), self.tolerance)
+        self.tally.n_passes += 1
+        changes = table.changes(table.base(problem.occupied(incumbent.w)))
+        return changes.best_entries()
 
     def _priced(self, incumbent: Incumbent) -> Priced:
         """What columns would bring to a support; by a pass, unless that is remembered."""
@@ -304,6 +337,8 @@ class QuadraticSearch(Search):
                 return self.settle_hidden(incumbent, run, ceiling)
             if stalled:
                 break
+        if not self.problem.is_plain:
+            return incumbent
         if self.proves:
             incumbent = self._prove(incumbent, run)
             if incumbent.is_proven:
@@ -326,6 +361,12 @@ class QuadraticSearch(Search):
         """Whether no single move over all columns improves a point that has none in its pool."""
         pool.refresh()
         self.tally.drift = max(self.tally.drift, pool.drift)
+        if not self.problem.is_plain:
+            outside = np.ones(self.problem.n_units, dtype=np.bool_)
+            outside[pool.units] = False
+            return not (
+                outside.any() and np.any(self.prices_at(incumbent)[outside] < -self.tolerance)
+            )
         if pool.size != incumbent.n_nonzero:
             # the pool cannot hold this support: nothing that it says is about it
             incumbent.doubtful = self._all_outside(incumbent)
@@ -340,6 +381,8 @@ class QuadraticSearch(Search):
     def settle_hidden(self, incumbent: Incumbent, run: Run, ceiling: float = np.inf) -> Incumbent:
         """Make the moves that only the columns themselves show; then the point is settled."""
         doubtful = incumbent.doubtful
+        if not self.problem.is_plain:
+            return incumbent
         if doubtful is None or doubtful.size == 0:
             incumbent.is_settled = True
             return incumbent
@@ -348,14 +391,14 @@ class QuadraticSearch(Search):
         for _ in range(MAX_PRICINGS):
             if run.seconds_left <= 0.0:
                 break
-            support = self._with_kept(incumbent.w)
+            support = self.problem.occupied(incumbent.w)
             # by a digest, since it may be nearly all columns
             those = blake2b(doubtful.tobytes(), digest_size=16).digest()
             asked = self.problem.sparsity, support.tobytes(), those
             if asked in self._without_move:
                 incumbent.is_settled = True
                 break
-            moves = UnitMoves(self.problem, make_fits(self.problem), entering=doubtful)
+            moves = UnitMoves(self.problem, self.fits, entering=doubtful)
             least = self.tolerance + rounding_of(self.problem, incumbent.w)
             verdict = moves.check(
                 incumbent.w, incumbent.objective, least, run, most_refits=MOST_REFITS, units=support
@@ -365,7 +408,7 @@ class QuadraticSearch(Search):
                 if verdict.is_complete:
                     self._without_move.add(asked)
                 break
-            incumbent = self.fit(self._with_kept(verdict.better), incumbent.iteration + 1)
+            incumbent = self.fit(self.problem.occupied(verdict.better), incumbent.iteration + 1)
             # the new support is one that the tableau cannot see
             doubtful = self._all_outside(incumbent)
         return incumbent
@@ -375,22 +418,53 @@ class QuadraticSearch(Search):
         return np.setdiff1d(np.flatnonzero(self.sq_norms > 0.0), incumbent.support)
 
     def fit(self, support: Ints, iteration: int) -> Incumbent:
-        """The incumbent on a support and the kept columns, its objective from the data."""
+        """The incumbent on a support and the kept units, its objective from the data."""
         key = support.tobytes()
         if self._fitted is None or self._fitted[0] != key:
-            self._fitted = key, fit_with_kept(self.problem, support, self.sq_norms, iteration)
+            point = fit_with_kept(self.problem, self.fits, support, self.sq_norms, iteration)
+            self._fitted = key, point
         point = self._fitted[1]
         return Incumbent(point.w, point.objective, point.n_nonzero, iteration)
 
     def is_alone(self, incumbent: Incumbent) -> bool:
         """Whether nothing near a settled point is nearly as good, see `stands_alone`."""
-        if not incumbent.is_settled or incumbent.prices is None:
+        if not incumbent.is_settled or incumbent.prices is None or not self.problem.is_plain:
             return False
         least = float(incumbent.prices.min())
         total = self.problem.total_weight
         return stands_alone(self.problem, total, incumbent.support, incumbent.objective, least)
 
+    def exhaust(self, incumbent: Incumbent, run: Run) -> tuple[Incumbent, bool]:
+        """The best of all subsets, where there are few units, and whether all were searched."""
+        if self.problem.is_plain:
+            return incumbent, False
+        return prove_by_subsets(self.problem, self.fits, incumbent, self.tolerance, run)
+
+    def check(self, incumbent: Incumbent, run: Run) -> Incumbent | None:
+        """A better point one change of a unit away; if there is none, the incumbent is settled."""
+        if self.problem.is_plain or incumbent.is_settled or not self.certifies:
+            return None
+        key = incumbent.w.tobytes()
+        if key in self._checked:
+            incumbent.is_settled = True
+            return None
+        verdict = UnitMoves(self.problem, self.fits).check(
+            incumbent.w, incumbent.objective, self.tolerance, run
+        )
+        if verdict.is_complete:
+            self._checked.add(key)
+        incumbent.is_settled = verdict.is_complete
+        if verdict.better is None:
+            return None
+        found = Incumbent.at(self.problem, verdict.better, incumbent.iteration + 1)
+        return found if found.objective < incumbent.objective else None
+
     # walks -----------------------------------------------------------------------------------
+
+    @property
+    def has_frontier(self) -> bool:
+        """Whether supports of one size compare alike at every price: not where units differ."""
+        return self.problem.costs is None
 
     def walks(
         self,
@@ -413,7 +487,7 @@ class QuadraticSearch(Search):
 
     def pool_like(self, pool: Pool, run: Run) -> Pool:
         """A pool on the same Gram matrix, that another thread may change."""
-        other = self._pool_of(pool.columns, pool)
+        other = self._pool_of(pool.units, pool)
         other.run = run
         return other
 

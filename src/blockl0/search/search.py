@@ -22,7 +22,6 @@ from blockl0.errors import warn_caller
 from blockl0.methods import method
 from blockl0.problem.factors import refined
 from blockl0.problem.fits import make_fits
-from blockl0.problem.kinds import LEAST_SQUARES
 from blockl0.problem.orthogonal import tolerance_at
 from blockl0.problem.problem import Problem
 from blockl0.result import Result, Status
@@ -117,9 +116,9 @@ def refit_options(
 
 def make_search(problem: Problem, options: SearchOptions, proves: bool = True) -> Search:
     """The search for the problem's loss; for the squared one with proofs where they are cheap."""
-    if problem.kind is LEAST_SQUARES:
+    if problem.is_quadratic:
         return QuadraticSearch(problem, options, proves=proves)
-    is_wide = options.pool is None and problem.n_features > WIDE and not problem.is_quadratic
+    is_wide = options.pool is None and problem.n_features > WIDE
     return (PooledSearch if is_wide else LocalSearch)(problem, options)
 
 

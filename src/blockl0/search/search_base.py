@@ -35,13 +35,10 @@ class Search(ABC):
         Smaller improvements are rounding.
     negligible : float
         An objective that counts as none.
-    has_frontier : bool
-        Whether its walks can share a frontier with those of other prices and budgets.
     """
 
     tolerance: float
     negligible: float
-    has_frontier = False
 
     def __init__(
         self, problem: Problem, options: SearchOptions, tally: Tally | None = None
@@ -117,6 +114,11 @@ class Search(ABC):
 
         A frontier that points beside it have filled may be given.
         """
+
+    @property
+    def has_frontier(self) -> bool:
+        """Whether its walks can share a frontier with those of other prices and budgets."""
+        return False
 
     def fill(self, frontier: Frontier, best: Incumbent, run: Run, rng: np.random.Generator) -> None:
         """Fill a frontier with supports of all sizes; asked where there is one."""

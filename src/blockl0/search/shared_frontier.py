@@ -60,5 +60,6 @@ class SharedFrontier:
         if frontier is None or frontier.best(sparsity) == np.inf:
             return before.w
         w = np.zeros_like(before.w)
-        w[frontier.support(frontier.best_size(sparsity))] = 1.0
+        units = frontier.support(frontier.best_size(sparsity))
+        w[self._search.problem.units.columns(units)] = 1.0
         return w

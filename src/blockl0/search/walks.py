@@ -234,8 +234,8 @@ class PoolWalks(Walks):
 
 
 def kept_of(pool: Pool) -> Ints:
-    """The kept columns of a pool, with which walks from nothing begin."""
-    return pool.columns[pool.table.kept]
+    """The kept units of a pool, with which walks from nothing begin."""
+    return pool.units[pool.table.kept]
 
 
 class IndependentWalks(PoolWalks):
@@ -295,10 +295,11 @@ class IndependentWalks(PoolWalks):
         if end.objective < best.objective - same:
             best = self.search.settle_if_better(end.support, best, self.run)
         self._n_ends += 1
-        key = best.support.tobytes()
+        support = self.search.problem.occupied(best.w)
+        key = support.tobytes()
         if key != self._at:
             self._at, self._agreed = key, 0
-        is_there = np.array_equal(end.support, best.support)
+        is_there = np.array_equal(end.support, support)
         self._agreed += is_there or abs(end.objective - best.objective) <= same
         return best
 
