@@ -59,7 +59,7 @@ def sources() -> dict[str, str]:
     found = {}
     for file in ROOT.rglob("*.py"):
         name = ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-        if name not in ("__init__", "__main__", "app.cli.__main__"):
+        if name not in ("__init__", "__main__"):
             found[name] = file.read_text(encoding="utf-8")
     return found
 
@@ -243,3 +243,30 @@ def test_the_page_states_the_walks():
     assert set(measured) == set(stated)
     for name, sizes in measured.items():
         assert stated[name] == pytest.approx(sizes, rel=0.1, abs=1)
+
+
+NAMED_TUPLE = {"_asdict", "_fields", "_replace"}
+"""Public names that begin with an underscore."""
+
+
+@pytest.mark.parametrize("room", ["app", "paper"])
+def test_the_application_and_the_paper_use_public_names_only(room):
+    """What begins with an underscore belongs to the module, or the class, in which it stands."""
+    private = set()
+    for name, source in sources().items():
+        if room_of(name) != room:
+            continue
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.ImportFrom):
+                used = [alias.name for alias in node.names]
+            elif isinstance(node, ast.Attribute):
+                is_own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+                used = [] if is_own else [node.attr]
+            else:
+                continue
+            private |= {
+                f"{name}: {one}"
+                for one in used
+                if re.match(r"_(?!_)", one) and one not in NAMED_TUPLE | {"_version"}
+            }
+    assert not private

@@ -14,10 +14,11 @@ import scipy.sparse as sp
 from sklearn.model_selection import KFold
 
 from blockl0 import L0ClassifierCV, L0RegressorCV
-from blockl0.app.report import claims, collect, make_report, proof
-from blockl0.app.report.plain import compact
+from blockl0.app.report import collect, make_report, proof
+from blockl0.app.report.words import compact
 from blockl0.certify.levels import ProofStatus
 from blockl0.certify.words import VERDICTS, n_subsets
+from blockl0.estimators.binding import bind
 from blockl0.estimators.linear import seed_of
 from blockl0.path import solve_path
 from blockl0.problem.fits import make_fits
@@ -172,7 +173,7 @@ def test_a_point_that_is_not_the_best_is_refuted(loss):
     y = np.where(y > 3.0, "high", "low") if takes_labels(loss) else y
     task = collect.ReportTask(X, y, loss, 3, "auto", None, "fast", 0, None)
     model = task.estimator().fit(X, y)
-    problem = model._problem_for(task.data(model)).problem
+    problem = bind(model, task.data(model)).problem
     good = model.path_[2]
     # the best pair without its second column, and with the worst one
     coef = good.coef.copy()
@@ -189,7 +190,7 @@ def test_a_point_that_is_not_the_best_is_refuted(loss):
     there = problem.objective(fits.on(np.flatnonzero(better), better).w)
     assert there == pytest.approx(bad.objective * (1.0 - found.gain), rel=1e-6)
     point = {"k": 2, "support": [0, 1]}
-    words = claims.certificate(found, point, {"columns": 7, "kept": []}, NAMES)
+    words = proof.certificate(found, point, {"columns": 7, "kept": []}, NAMES)
     assert not words["holds"] and "“g”" in words["proven"] and percent(found.gain) in words["short"]
 
 
@@ -198,7 +199,7 @@ def test_all_exchanges_of_a_classification_are_excluded_or_fitted(monkeypatch):
     y = np.where(y > 3.0, "high", "low")
     task = collect.ReportTask(X, y, "logistic", 3, "auto", None, "fast", 0, None)
     model = task.estimator().fit(X, y)
-    problem = model._problem_for(task.data(model)).problem
+    problem = bind(model, task.data(model)).problem
     fits, path = make_fits(problem), model.path_
     plain = replace(path[2], certificate=None, status=Status.CONVERGED)
     path = replace(path, results=(*path.results[:2], plain, path[3]))
@@ -249,7 +250,7 @@ def test_the_page_says_where_no_bound_exists(loss, monkeypatch):
     found = proof.prove(problem, path, 0)[0]
     assert not found.is_optimal and not found.has_bound
     point, data = {"k": 2, "support": path[0].support.tolist()}, {"columns": 1100, "kept": []}
-    said = claims.certificate(found, point, data, [f"x{j}" for j in range(1100)])
+    said = proof.certificate(found, point, data, [f"x{j}" for j in range(1100)])
     assert "More cannot be proven without a ridge, as no bound exists." in said["open"]
 
 
@@ -273,7 +274,7 @@ def test_proofs_are_the_same_on_a_slow_machine(monkeypatch):
 def test_certificates_say_how_far_they_go():
     point, data = {"k": 2, "support": [0, 1]}, {"columns": 400, "kept": []}
     say = {
-        kind: claims.certificate(ProofStatus(kind, 0.05, 10, 796), point, data, NAMES)
+        kind: proof.certificate(ProofStatus(kind, 0.05, 10, 796), point, data, NAMES)
         for kind in VERDICTS
     }
     assert say["optimal"]["complete"] and "79 800 ways" in say["optimal"]["proven"]
@@ -282,12 +283,10 @@ def test_certificates_say_how_far_they_go():
     assert "not proven" in say["swaps"]["open"] and say["none"]["level"] is None
     assert n_subsets(500, 8) == "about 9.1 × 10¹⁶"
     one, fewer = {"k": 1, "support": [0]}, {"k": 6, "support": [0, 1]}
-    say = [
-        claims.certificate(ProofStatus("optimal"), p, data, NAMES)["short"] for p in (one, fewer)
-    ]
+    say = [proof.certificate(ProofStatus("optimal"), p, data, NAMES)["short"] for p in (one, fewer)]
     assert say[0] == "No other column fits these rows better."
     assert say[1] == "No choice of up to 6 columns fits these rows better."
-    kept = claims.certificate(ProofStatus("optimal"), point, data | {"kept": [1]}, NAMES)
+    kept = proof.certificate(ProofStatus("optimal"), point, data | {"kept": [1]}, NAMES)
     assert kept["short"] == "With the column kept: no other 2 columns fit these rows better."
     assert "there are 399 ways to take 2 of 400 columns" in kept["proven"]
 

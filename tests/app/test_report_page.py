@@ -12,7 +12,7 @@ import pytest
 
 from blockl0.app.report import make_report, proof
 from blockl0.app.report.page import embedded
-from blockl0.app.report.plain import share
+from blockl0.app.report.words import share
 from webdriver import CHROMIUM, DRIVER, Browser
 
 HOSTILE = [

@@ -427,7 +427,7 @@ def test_many_columns_take_time_in_proportion():
     """Duplicates and names are looked up, not searched for; the square takes 20 s and more."""
     from blockl0.app.tables.csv_files import name_notes
     from blockl0.app.tables.formats import Raw, from_frame
-    from blockl0.app.tables.gaps import whole_rows
+    from blockl0.app.tables.rows import whole_rows
     from blockl0.app.tables.table import without_columns
 
     n = 40_000

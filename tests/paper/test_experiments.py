@@ -405,7 +405,7 @@ def wait_for_a_cell(process: subprocess.Popen, folder: Path) -> None:
 @pytest.mark.skipif(os.name == "nt", reason="Ctrl-C is another thing there")
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_ctrl_c_keeps_what_is_finished_and_says_how_to_resume(tmp_path, jobs):
-    command = [sys.executable, "-m", "blockl0.app.cli", "reproduce", "table2", "--quick"]
+    command = [sys.executable, "-m", "blockl0", "reproduce", "table2", "--quick"]
     process = subprocess.Popen(
         [*command, "--jobs", str(jobs), "--out", str(tmp_path)],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from blockl0.app.tables.csv_text import DIALECT, make_dialect
 from blockl0.losses import Loss, names_of
 from blockl0.losses.stored import IMPORT_PATH
 from blockl0.problem.preprocess import read_ridge
 from blockl0.text import clause, cut
 
+Check = Callable[[str, Any], Any]
+"""Raises a ValueError if the value of an entry, given with its name, is wrong."""
 KNOWN = (*names_of(takes_labels=False), *names_of(takes_labels=True))
 """Losses that a file may name without an import path."""
 KINDS = ("number", "level", "date")
@@ -83,8 +86,7 @@ def _check_targets(loss: Loss, document: dict[str, Any]) -> int:
     targets = _check_list("targets", document["targets"])
     if not loss.takes_responses or len(targets) < 2:
         raise _wrong("targets", targets, f"left out, or two or more for loss {loss.name!r}")
-    for name in targets:
-        _check_text("targets", name)
+    _check_texts("targets", targets)
     twice = _repeated(targets)
     if twice is not None:
         raise ValueError(f"the name {brief(twice)} occurs twice in targets")
@@ -110,9 +112,7 @@ def _check_feature(where: str, entry: Any, n_rows: int, n: int) -> None:
             value = level or levels or entry["reference"]
             raise _wrong(f"{where}.level", value, f"left out for the kind {kind}")
         return
-    texts = _check_list(f"{where}.levels", levels)
-    for text in texts:
-        _check_text(f"{where}.levels", text)
+    texts = _check_texts(f"{where}.levels", levels)
     if level not in texts:
         raise _wrong(f"{where}.level", level, "one of its levels")
     twice = _repeated(texts)
@@ -128,70 +128,26 @@ def _check_feature(where: str, entry: Any, n_rows: int, n: int) -> None:
 
 def check_reading(metadata: dict[str, Any]) -> dict[str, Any]:
     """Return how the data of the fit were read, {} if not stored; raise ValueError if invalid."""
-    from blockl0.app.tables.csv_text import DIALECT, make_dialect
-
-    reading = metadata.get("reading", {})
+    where, reading = "metadata.reading", metadata.get("reading", {})
     if not isinstance(reading, dict):
-        raise _wrong("metadata.reading", reading, "an object")
-    for key in ("na", "drop", "as_category", "as_number"):
-        for text in _check_list(f"metadata.reading.{key}", reading.get(key, [])):
-            _check_text(f"metadata.reading.{key}", text)
-    for key, (least, known) in _READING.items():
-        if reading.get(key, least) not in known:
-            expected = ", ".join("null" if value is None else value for value in known)
-            raise _wrong(f"metadata.reading.{key}", reading[key], f"one of {expected}")
-    names: Any = reading.get("target")
-    is_several = isinstance(names, list) and len(names) > 1
-    for target in names if is_several else [names]:
-        _check_name("target", target)
-    _check_name("sheet", reading.get("sheet"))
-    _check_whole("metadata.reading.max_levels", reading.get("max_levels", 30), 2, LARGEST_INDEX)
-    share = _check_number("metadata.reading.test", reading.get("test", 0.0))
-    if not 0.0 <= share < 1.0:
-        raise _wrong("metadata.reading.test", share, "at least 0 and below 1")
-    _check_whole("metadata.reading.seed", reading.get("seed", 0), 0, 2**32 - 1)
+        raise _wrong(where, reading, "an object")
+    for key, check in _READING.items():
+        if key in reading:
+            check(f"{where}.{key}", reading[key])
     try:
         make_dialect({name: reading.get(name) for name in DIALECT})
     except (TypeError, ValueError) as error:
-        raise ValueError(f"metadata.reading: {clause(error)}") from error
+        raise ValueError(f"{where}: {clause(error)}") from error
     return reading
-
-
-def _check_ridge(key: str, value: Any) -> None:
-    """Check a number that is at least 0, possibly in units of the columns' spreads."""
-    ridge = value if isinstance(value, str) else _check_number(key, value)
-    try:
-        read_ridge(ridge)
-    except ValueError as error:
-        raise _wrong(key, value, "at least 0, or such a number after 'standardized:'") from error
-
-
-def _check_name(key: str, value: Any) -> None:
-    if not isinstance(value, str | int | None):
-        raise _wrong(f"metadata.reading.{key}", value, "a name or a number")
-
-
-_READING: dict[str, tuple[Any, tuple[Any, ...]]] = {
-    "text": ("drop", ("auto", "one-hot", "drop", "refuse")),
-    "levels": ("separate", ("together", "separate")),
-    "impute": (None, (None, "median", "mean", "drop-rows")),
-    "dates": ("drop", ("drop", "days", "refuse")),
-    "date_order": ("auto", ("auto", *ORDERS)),
-    "header": ("auto", ("auto", "yes", "no")),
-    "decimal": ("auto", ("auto", "point", "comma")),
-    "format": (None, (None, "csv", "excel", "parquet", "libsvm", "npz", "mat")),
-}
-"""Defaults of entries that are not stored, and their allowed values."""
 
 
 def check_problem(metadata: dict[str, Any], n_features: int) -> dict[str, Any] | None:
     """Return the problem that the model solves, None if not stored; raise ValueError if invalid."""
-    problem = metadata.get("problem")
+    where, problem = "metadata.problem", metadata.get("problem")
     if problem is None:
         return None
     if not isinstance(problem, dict):
-        raise _wrong("metadata.problem", problem, "an object")
-    where = "metadata.problem"
+        raise _wrong(where, problem, "an object")
     _check_whole(f"{where}.n_nonzero_coefs", _get(problem, "n_nonzero_coefs", where), 0, n_features)
     if _get(problem, "ridge", where) is not None:
         _check_ridge(f"{where}.ridge", problem["ridge"])
@@ -200,9 +156,46 @@ def check_problem(metadata: dict[str, Any], n_features: int) -> dict[str, Any] |
         raise _wrong(f"{where}.coefficient_price", price, "at least 0")
     _get(problem, "keep", where)
     for key in ("keep", "positive", "bounds", "class_weight"):
-        for name in _check_list(f"{where}.{key}", problem.get(key, [])):
-            _check_text(f"{where}.{key}", name)
+        _check_texts(f"{where}.{key}", problem.get(key, []))
     return problem
+
+
+def _check_ridge(where: str, value: Any) -> None:
+    """Check a number that is at least 0, possibly in units of the columns' spreads."""
+    ridge = value if isinstance(value, str) else _check_number(where, value)
+    try:
+        read_ridge(ridge)
+    except ValueError as error:
+        raise _wrong(where, value, "at least 0, or such a number after 'standardized:'") from error
+
+
+def _check_targets_read(where: str, value: Any) -> None:
+    """Check the name or number of a target, or a list of several."""
+    for target in value if isinstance(value, list) and len(value) > 1 else [value]:
+        _check_name(where, target)
+
+
+def _check_name(where: str, value: Any) -> None:
+    if not isinstance(value, str | int | None):
+        raise _wrong(where, value, "a name or a number")
+
+
+def _check_share(where: str, value: Any) -> None:
+    if not 0.0 <= _check_number(where, value) < 1.0:
+        raise _wrong(where, value, "at least 0 and below 1")
+
+
+def _one_of(*known: Any) -> Check:
+    def check(where: str, value: Any) -> None:
+        if value not in known:
+            expected = ", ".join("null" if one is None else one for one in known)
+            raise _wrong(where, value, f"one of {expected}")
+
+    return check
+
+
+def _whole(least: int, most: int) -> Check:
+    return lambda where, value: _check_whole(where, value, least, most)
 
 
 # -- single values ---------------------------------------------------------------------------------
@@ -217,6 +210,12 @@ def _get(entry: dict[str, Any], key: str, where: str = "it") -> Any:
 def _check_list(where: str, value: Any) -> list[Any]:
     if not isinstance(value, list):
         raise _wrong(where, value, "a list")
+    return value
+
+
+def _check_texts(where: str, value: Any) -> list[Any]:
+    for text in _check_list(where, value):
+        _check_text(where, text)
     return value
 
 
@@ -274,3 +273,22 @@ def brief(value: Any) -> str:
     text = ascii(value) if isinstance(value, str) else repr(value)
     text = {"None": "null", "True": "true", "False": "false"}.get(text, text)
     return cut(text)
+
+
+_READING: dict[str, Check] = {
+    **dict.fromkeys(("na", "drop", "as_category", "as_number"), _check_texts),
+    "text": _one_of("auto", "one-hot", "drop", "refuse"),
+    "levels": _one_of("together", "separate"),
+    "impute": _one_of(None, "median", "mean", "drop-rows"),
+    "dates": _one_of("drop", "days", "refuse"),
+    "date_order": _one_of("auto", *ORDERS),
+    "header": _one_of("auto", "yes", "no"),
+    "decimal": _one_of("auto", "point", "comma"),
+    "format": _one_of(None, "csv", "excel", "parquet", "libsvm", "npz", "mat"),
+    "target": _check_targets_read,
+    "sheet": _check_name,
+    "max_levels": _whole(2, LARGEST_INDEX),
+    "test": _check_share,
+    "seed": _whole(0, 2**32 - 1),
+}
+"""What the entries must be that say how the data of a fit were read; all may be left out."""

@@ -79,7 +79,10 @@ class Data(NamedTuple):
         return loss.can_train(self.target[used])
 
 
-__all__ = ["Data", "bind", "loss_of", "plain_estimator", "price_at", "read_data", "take_result"]
+__all__ = [
+    "Data", "bind", "loss_of", "plain_estimator", "price_at", "read_data", "take_result",
+    "weigh_classes",
+]  # fmt: skip
 
 
 def read_data(est: Any, X: Any, y: Any, sample_weight: Any = None) -> Data:
@@ -108,6 +111,11 @@ def plain_estimator(est: Any) -> Any:
 def price_at(est: Any, budget: int) -> float:
     """Return the price that the costs of units multiply beside a budget; zero without costs."""
     return est._price_at(budget)
+
+
+def weigh_classes(est: Any, data: Data) -> Data:
+    """Multiply the sample weights of some data by those of their classes, if there are classes."""
+    return data._replace(weights=est._weigh_classes(data.y, data.weights))
 
 
 def loss_of(est: Any) -> Loss:

@@ -31,11 +31,13 @@ from blockl0.problem.fits import make_fits
 from blockl0.problem.moments import Moments
 from blockl0.problem.preprocess import Prepared, Ridge, standardized
 from blockl0.result import Status
-from blockl0.run import Timer, limited_by, seconds_left
+from blockl0.run import Timer, limited_by, seconds_left, share_of_time
 from blockl0.units import COLUMNS
 
 Floats = NDArray[np.float64]
 Split = tuple[NDArray[np.int64], NDArray[np.int64]]
+Tell = Callable[[int, str], Any]
+"""Called with the number of folds that are done, and a text about the next one."""
 
 N_FOLDS = 5
 """Default number of folds."""
@@ -192,8 +194,13 @@ def split_rows(splitter: Any, X: Any, y: Any, **metadata: Any) -> list[Split]:
     ]
 
 
-def each_fold(work: Callable[..., Any], jobs: list[Any], n_jobs: int | None) -> list[Any]:
+def each_fold(
+    work: Callable[..., Any], jobs: list[Any], n_jobs: int | None, tell: Tell | None = None,
+    noun: str = "fold",
+) -> list[Any]:  # fmt: skip
     """Call `work` with the arguments of every fold, in parallel, in equal shares of the time left.
+
+    `tell` is called before each fold if they follow one another, else once.
 
     Raises
     ------
@@ -201,6 +208,16 @@ def each_fold(work: Callable[..., Any], jobs: list[Any], n_jobs: int | None) -> 
         After Ctrl-C, also where it came while threads or processes began, of which joblib makes
         other errors.
     """
+    if n_jobs == 1 or (n_jobs is None and tell is not None):
+        found = []
+        for i, job in enumerate(jobs):
+            if tell is not None:
+                tell(i, f"{noun} {i + 1} of {len(jobs)}")
+            with share_of_time(len(jobs) - i):
+                found.append(work(*job))
+        return found
+    if tell is not None and jobs:
+        tell(0, f"{len(jobs)} {noun}s")
     workers: Any = effective_n_jobs(n_jobs)  # type: ignore[arg-type]
     left, n_workers = seconds_left(), min(workers, max(len(jobs), 1))
     calls = [delayed(work)(*given) for given in jobs]

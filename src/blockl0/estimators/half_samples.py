@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.estimators.binding import Data
-from blockl0.estimators.folds import each_fold
+from blockl0.estimators.folds import Tell, each_fold
 from blockl0.estimators.reading import lone_rows
 from blockl0.path import solve_path
 from blockl0.problem.moments import Moments
 from blockl0.result import Status
-from blockl0.run import share_of_time
 from blockl0.search.local_search import FEW_ABOVE
 
 Floats = NDArray[np.float64]
@@ -87,7 +86,7 @@ def chosen_again(
     seed: int,
     *,
     n_jobs: int | None = None,
-    tell: Callable[[int, str], Any] | None = None,
+    tell: Tell | None = None,
 ) -> ChosenAgain:
     """Repeat the selection of a fitted estimator on half-samples, for every budget.
 
@@ -95,15 +94,7 @@ def chosen_again(
     from smaller budgets: a share depends only on data, budget, ridge and seed, whoever computes it.
     """
     jobs = [(est, data.to_fit(rows), budgets, seed) for rows in half_samples(data, n_samples, seed)]
-    if n_jobs in (None, 1):
-        found = []
-        for i, job in enumerate(jobs):
-            if tell is not None:
-                tell(i, f"half-sample {i + 1} of {len(jobs)}")
-            with share_of_time(len(jobs) - i):
-                found.append(_supports(*job))
-    else:
-        found = each_fold(_supports, jobs, n_jobs)
+    found = each_fold(_supports, jobs, n_jobs or 1, tell, "half-sample")
     return ChosenAgain(budgets, [supports for supports in found if supports is not None])
 
 

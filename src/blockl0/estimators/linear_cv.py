@@ -39,6 +39,7 @@ from blockl0.estimators.folds import (
     RIDGES,
     FoldScores,
     Split,
+    Tell,
     all_at_once,
     each_fold,
     fold_factors,
@@ -98,12 +99,13 @@ def checks_chosen_only(problem: Problem) -> bool:
     return is_wide and not problem.is_quadratic and problem.design.n_read is None
 
 
-def fit_path(est: Any, X: Any, y: Any, known: Made | None = None) -> Made:
+def fit_path(est: Any, X: Any, y: Any, known: Made | None = None, tell: Tell | None = None) -> Made:
     """Fit a cross-validated estimator, and return the path on all rows with its problem.
 
     Another estimator of the same data, budgets and ridge, with another rule, takes it as `known`.
+    `tell` is called before every fold.
     """
-    return est._fit_path(X, y, None, {}, known)
+    return est._fit_path(X, y, None, {}, known, tell)
 
 
 class L0LinearCV(L0Linear):
@@ -169,7 +171,7 @@ class L0LinearCV(L0Linear):
 
     def _fit_path(
         self, X: Any, y: Any, sample_weight: Any, metadata: dict[str, Any],
-        known: Made | None = None,
+        known: Made | None = None, tell: Tell | None = None,
     ) -> Made:  # fmt: skip
         """Fit, and return the path on all rows, which another rule can take up as `known`."""
         self._loss()
@@ -185,7 +187,8 @@ class L0LinearCV(L0Linear):
         splits = self._splits(data, seed, for_splitter) if self.rule in RULES else []
         labels = self._labels(data.y)
         with fit_task(self, data.X, labels, data.weights, len(splits) + 1) as task:
-            prepared, path, folds, final = self._fit_all(data, splits, points, seed, task, known)
+            made = self._fit_all(data, splits, points, seed, task, known, tell)
+            prepared, path, folds, final = made
             self._choose(path, prepared, folds, points, data)
             self._keep_readable(data, folds)
             final.end({})
@@ -218,6 +221,7 @@ class L0LinearCV(L0Linear):
         seed: int,
         task: FitTask,
         known: Made | None,
+        tell: Tell | None,
     ) -> tuple[Prepared, Path, FoldScores, FitTask]:
         """Fit the path on all rows and score all folds; with X in blocks in shared passes."""
         if known is not None:
@@ -236,7 +240,7 @@ class L0LinearCV(L0Linear):
             self.n_passes_ = round(data.X.n_read - before)
             return *made, folds, whole
         jobs = self._fold_jobs(data, splits, points, seed, task)
-        folds = self._gather(each_fold(score_fold, jobs, self.n_jobs), points)
+        folds = self._gather(each_fold(score_fold, jobs, self.n_jobs, tell), points)
         whole = task.part("path", len(splits)).begin()
         made = known or (prepared, self._path_of(prepared, points, seed))
         made, folds = self._shrink(data, made, folds, points)

@@ -211,7 +211,7 @@ def verify(**options: Any) -> None:
 @o.option("--ridge", "Ridge penalty.", type=click.FloatRange(min=0.0))
 @o.KEEP
 @o.BOUNDS
-@o.option("--effort", "Of refit: fast, balanced, thorough, rounds.", type=o.Effort())
+@o.option("--effort", "Of refit: fast, balanced, thorough, rounds.", type=o.EFFORT)
 @o.option("--time-limit", "For each method.", type=o.SECONDS, default=30.0, metavar="SECONDS")
 @o.TEST
 @o.SEED

@@ -17,7 +17,7 @@ from blockl0.app.tables.column_kinds import FEW_CODES, MANY_ROWS
 from blockl0.app.tables.csv_text import DIALECT
 from blockl0.app.tables.formats import Raw, read_raw
 from blockl0.app.tables.recipe import unseen
-from blockl0.app.tables.targets import clean_targets, split_targets
+from blockl0.app.tables.rows import clean_targets, split_targets
 from blockl0.losses import get_loss
 from blockl0.text import clause, listing
 

@@ -17,88 +17,72 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 SECONDS = click.FloatRange(min=0.0, min_open=True)
 
 
-class Effort(click.ParamType):
-    """Parameter type: the name of an effort or a number of rounds."""
+class Parsed(click.ParamType):
+    """Parameter type that a function parses, which raises a ValueError for other texts."""
 
-    name = "EFFORT"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Convert numbers to integers."""
-        if value in ("fast", "balanced", "thorough") or isinstance(value, int):
-            return value
-        if str(value).isdigit():
-            return int(value)
-        return self.fail(f"{value!r} is neither fast, balanced, thorough nor a number of rounds.")
-
-
-class RidgeText(click.ParamType):
-    """A number, or one in units of the columns' spreads."""
-
-    name = "NUMBER|standardized:NUMBER"
+    def __init__(self, name: str, parse: Callable[[Any], Any]) -> None:
+        self.name, self.parse = name, parse
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Convert numbers to floats."""
-        from blockl0.problem.preprocess import STANDARDIZED, read_ridge
-
+        """Parse a text."""
         try:
-            is_text = str(value).startswith(STANDARDIZED)
-            return read_ridge(value if is_text else float(value)).given
-        except ValueError:
-            return self.fail(
-                f"{value!r} is neither a number that is at least 0 nor one such after "
-                f"{STANDARDIZED!r}."
-            )
-
-
-class LossName(click.ParamType):
-    """Parameter type: the name of a loss, with a parameter after a colon."""
-
-    name = "NAME[:NUMBER]"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Check the name, listing known ones in the error."""
-        from blockl0.losses import get_loss, label_of, names_of
-
-        known = (*names_of(takes_labels=False), *names_of(takes_labels=True))
-        try:
-            return label_of(get_loss(value, known))
+            return self.parse(value)
         except (TypeError, ValueError) as error:
             return self.fail(str(error))
 
 
-class Share(click.ParamType):
-    """Parameter type: a share, such as 0.01 or 1%."""
-
-    name = "SHARE"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Convert percents to shares."""
-        if isinstance(value, float):
-            return value
-        text = str(value).strip()
-        try:
-            share = float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
-        except ValueError:
-            share = -1.0
-        if not 0.0 <= share < 1.0:
-            return self.fail(f"{value!r} is not a share like 0.01 or 1%, at least 0 and below 1.")
-        return share
-
-
-class BoundsType(click.ParamType):
-    """Parameter type: bounds of a column's coefficient, NAME=LOW:HIGH."""
-
-    name = "NAME=LOW:HIGH"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Check that the text can be parsed."""
-        from blockl0.app.cli.structure import parse_bounds
-
-        try:
-            parse_bounds(value)
-        except ValueError as error:
-            return self.fail(str(error))
+def _effort(value: Any) -> Any:
+    """Return the name of an effort, or a number of rounds."""
+    if value in ("fast", "balanced", "thorough") or isinstance(value, int):
         return value
+    if str(value).isdigit():
+        return int(value)
+    raise ValueError(f"{value!r} is neither fast, balanced, thorough nor a number of rounds.")
+
+
+def _ridge(value: Any) -> Any:
+    """Return a number, or one in units of the columns' spreads."""
+    from blockl0.problem.preprocess import STANDARDIZED, read_ridge
+
+    try:
+        is_text = str(value).startswith(STANDARDIZED)
+        return read_ridge(value if is_text else float(value)).given
+    except ValueError:
+        raise ValueError(
+            f"{value!r} is neither a number that is at least 0 nor one such after {STANDARDIZED!r}."
+        ) from None
+
+
+def _loss(value: Any) -> str:
+    """Return the name of a loss with its parameter, listing known ones in the error."""
+    from blockl0.losses import get_loss, label_of, names_of
+
+    return label_of(get_loss(value, (*names_of(takes_labels=False), *names_of(takes_labels=True))))
+
+
+def _share(value: Any) -> float:
+    """Return a share, given as 0.01 or 1%."""
+    if isinstance(value, float):
+        return value
+    text = str(value).strip()
+    try:
+        share = float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
+    except ValueError:
+        share = -1.0
+    if not 0.0 <= share < 1.0:
+        raise ValueError(f"{value!r} is not a share like 0.01 or 1%, at least 0 and below 1.")
+    return share
+
+
+def _bounds(value: Any) -> Any:
+    """Return the text itself, if it can be parsed."""
+    from blockl0.app.cli.structure import parse_bounds
+
+    parse_bounds(value)
+    return value
+
+
+EFFORT = Parsed("EFFORT", _effort)
 
 
 # -- ways to write an option -----------------------------------------------------------------------
@@ -243,7 +227,7 @@ BOUNDS = group(
         "--bounds",
         "Bounds of a coefficient, in the units of the table; a side may be empty.",
         None,
-        type=BoundsType(),
+        type=Parsed("NAME=LOW:HIGH", _bounds),
     ),
 )
 KEEP = several("--keep", "A column that must be chosen.")
@@ -255,7 +239,7 @@ STREAM = flag(
 )
 GAP = click.option(
     "--gap",
-    type=Share(),
+    type=Parsed("SHARE", _share),
     default=0.0,
     metavar="SHARE",
     help="Stop once no other choice can be better by more than this (e.g. 1%).",
@@ -272,16 +256,16 @@ SEARCH = group(
         "--loss",
         "By default squared, and logistic for text targets; others are huber, poisson, gamma, "
         "tweedie and squared_hinge. huber:0.5, tweedie:1.7: with another parameter.",
-        type=LossName(),
+        type=Parsed("NAME[:NUMBER]", _loss),
     ),
     option(
         "--ridge",
         "Ridge penalty.  [default: none for numbers, standardized:1 for labels]",
-        type=RidgeText(),
+        type=Parsed("NUMBER|standardized:NUMBER", _ridge),
     ),
     KEEP,
     BOUNDS,
-    option("--effort", "fast, balanced, thorough, or rounds.", type=Effort()),
+    option("--effort", "fast, balanced, thorough, or rounds.", type=EFFORT),
     option(
         "--time-limit",
         "For all that follows the reading; the best answer so far is then taken.",

@@ -16,12 +16,12 @@ from blockl0.app.model_checks import check_reading
 from blockl0.app.model_file import load_model
 from blockl0.app.tables import apply_recipe
 from blockl0.app.tables.chunks import Chunk, Chunks, find_files
-from blockl0.app.tables.column_stats import ColumnStats
 from blockl0.app.tables.csv_text import DIALECT, make_dialect
 from blockl0.app.tables.formats import Raw, read_raw
+from blockl0.app.tables.learn import ColumnStats
 from blockl0.app.tables.recipe import Choices, unseen
+from blockl0.app.tables.rows import clean_target, is_missing, split_target
 from blockl0.app.tables.table import rows_fingerprint
-from blockl0.app.tables.targets import clean_target, is_missing, split_target
 from blockl0.files import open_whole
 from blockl0.problem.moments import Moments
 from blockl0.text import as_csv, count

@@ -11,29 +11,21 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from blockl0.app.report import claims, proof, recipes, words
-from blockl0.app.report.about import about
-from blockl0.app.report.folds import Folds, ReportTask, cross_validate, splits_of
-from blockl0.app.report.listed import Listed, listed
-from blockl0.app.report.plain import clean, compact, ratio
+from blockl0.app.report import proof, recipes, words
+from blockl0.app.report.folds import Folds, ReportTask
+from blockl0.app.report.points import Facts, describe_points, listed
+from blockl0.app.report.words import clean, compact
 from blockl0.blas import one_blas_thread
-from blockl0.estimators.coefficient_costs import charge_of
-from blockl0.estimators.explain import drop_one
-from blockl0.estimators.folds import FittedPath, ridge_of
+from blockl0.estimators.binding import bind, weigh_classes
+from blockl0.estimators.folds import FittedPath
 from blockl0.estimators.half_samples import ChosenAgain, default_half_samples
 from blockl0.estimators.reading import (
-    crowded,
-    determined,
     factors_of,
-    like_noise,
-    opposed_pairs,
-    recalls,
-    separation,
     spreads,
 )
 from blockl0.estimators.structure import bound_arrays, group_labels, positive_columns
 from blockl0.losses import get_loss
-from blockl0.problem.preprocess import AUTO, read_ridge
+from blockl0.problem.preprocess import AUTO
 from blockl0.problem.problem import Sparsity
 from blockl0.run import Timer, limited_by, share_of_time
 from blockl0.selection import CRITERIA, PAIRED, best_point, choose_by_score
@@ -46,8 +38,6 @@ from blockl0.validate import (
     check_time_limit,
 )
 
-PAIRS = 3
-"""Pairs of columns mentioned per size."""
 FORMAT = 3
 """Version of `Report.to_dict`."""
 
@@ -172,77 +162,44 @@ def make_report(
     started = time.perf_counter()
     X, y, names = _read(X, y, feature_names)
     _check_numbers(y, loss)
-    splits = splits_of(cv, X, y, loss, random_state)
     keep = check_keep_names(keep, names)
     seconds = check_time_limit(time_limit)
     n_halves = default_half_samples(X) if half_samples is None else half_samples
     n_halves = check_integer("half_samples", n_halves, low=0)
-    n_paths = 1 + len(splits) + n_halves
-    share = None if time_limit is None else seconds / (n_paths + 1)
     structure = _structure(names, feature_groups, bounds, positive) | {"costs": costs}
     structure |= _class_weight(class_weight, loss)
     task = ReportTask(
         X, y, loss, n_nonzero_coefs, ridge, keep, effort, random_state, None, structure
     )
-    tell = _teller(progress, n_paths + 2)
+    splits = task.splits(cv)
+    n_paths = 1 + len(splits) + n_halves
+    share = None if time_limit is None else seconds / (n_paths + 1)
+
+    def tell(done: int, text: str) -> None:
+        if progress is not None:
+            progress(done, n_paths + 2, text)
+
     tell(0, "the path on all rows")
     with limited_by(Timer(seconds)):
-        with share_of_time(n_paths + 1):
-            model = task.fit()
-        with share_of_time(1 + (n_halves + 1) / max(len(splits), 1)):
-            folds = cross_validate(task, model, splits, n_jobs, lambda i, text: tell(1 + i, text))
-            if folds.ridge:
-                prepared = model._problem_for(task.data(model))
-                task = replace(task, ridge=ridge_of(folds.ridge, prepared))
-                model = task.fit()
+        task, model = task.fit(splits, n_paths + 1, n_jobs, lambda i, text: tell(1 + i, text))
         with share_of_time(1 + 1 / max(n_halves, 1)):
             n_before = 1 + len(splits)
             again = task.again(model, n_halves, n_jobs, lambda i, text: tell(n_before + i, text))
+        folds = Folds(model, len(splits))
         facts = _facts(task, model, folds, again, names, target, references)
         tell(n_paths, "losses without each column")
-        points = _points(facts)
+        points = describe_points(facts)
         tell(n_paths + 1, "proofs")
         choices = _choices(facts)
         start = choices.get(PAIRED, choices["bic"])
         proofs = proof.prove(facts.prepared.problem, model.path_, start)
     data = _assemble(facts, points, choices, start, proofs)
     data["recipes"] = recipes.recipes(facts, source, command, notes, time_limit=share)
-    data["about"] = about(
+    data["about"] = recipes.about(
         facts, source, fingerprint, command, notes, time.perf_counter() - started, time_limit
     )
     tell(n_paths + 2, "done")
     return Report(data)
-
-
-@dataclass(frozen=True, eq=False)
-class Facts:
-    """Input for the parts of the report.
-
-    `listed` are all units of the problem, columns or groups, and `used` the indices of those that
-    are ever chosen.
-    """
-
-    task: ReportTask
-    model: Any
-    folds: Folds
-    again: ChosenAgain
-    names: list[str]
-    target: str
-    null: float
-    used: NDArray[np.int64]
-    prepared: Any
-    listed: list[Listed]
-
-    @property
-    def has_groups(self) -> bool:
-        """Whether several columns are listed as one."""
-        return any(self.listed[unit].parts for unit in self.used)
-
-    @property
-    def classes(self) -> list[str] | None:
-        """Labels as text; None for numbers."""
-        labels = getattr(self.model, "classes_", None)
-        return None if labels is None else [clean(label) for label in labels]
 
 
 def _facts(
@@ -250,12 +207,11 @@ def _facts(
     references: Mapping[str, str] | None,
 ) -> Facts:  # fmt: skip
     data = task.data(model)
-    prepared = model._problem_for(data)
+    prepared = bind(model, data)
     # room for every point of the path: the estimator's own budget is that of one of them
     sparsity = Sparsity(0.0, prepared.problem.n_units)
     prepared = replace(prepared, problem=replace(prepared.problem, sparsity=sparsity))
-    weights = model._weigh_classes(data.y, data.weights) if data.n_classes else data.weights
-    null = FittedPath(prepared, model.path_).null_loss(data._replace(weights=weights))
+    null = FittedPath(prepared, model.path_).null_loss(weigh_classes(model, data))
     chosen = np.concatenate([np.empty(0, dtype=np.int64), *model.path_.supports])
     units = prepared.problem.units
     return Facts(
@@ -319,120 +275,6 @@ def _check_numbers(y: NDArray[Any], loss: Any) -> None:
         ) from None
 
 
-def _teller(progress: Progress | None, total: int) -> Callable[[int, str], None]:
-    def tell(done: int, text: str) -> None:
-        if progress is not None:
-            progress(done, total, text)
-
-    return tell
-
-
-def _points(facts: Facts) -> list[dict[str, Any]]:
-    """Describe per k the columns, their coefficients, the fit, and the worth of each column."""
-    path, folds, task = facts.model.path_, facts.folds, facts.task
-    place = {int(j): i for i, j in enumerate(facts.used)}
-    fitted, rows = FittedPath(facts.prepared, path), task.data(facts.model)
-    accuracy, aucs, etas = fitted.accuracies(rows), fitted.aucs(rows), fitted.predictors(rows.X)
-    points = []
-    for i, result in enumerate(path):
-        support, drop = _by_use(facts.prepared.problem, result)
-        entries = [facts.listed[unit] for unit in support]
-        # a group is represented by any of its columns
-        columns = np.array([entry.columns[0] for entry in entries], dtype=np.int64)
-        charge = charge_of(facts.prepared.problem, result.coef, float(path.alphas[i]))
-        mean_loss = float(path.losses[i] / path.n_samples)
-        points.append(
-            {
-                "k": int(path.n_nonzero_coefs[i]),
-                **_of_charges(facts, entries, i),
-                "support": [place[int(j)] for j in support],
-                "coef": [entry.coefs(result.coef) for entry in entries],
-                **_of_groups(facts, entries, result.coef),
-                "intercept": compact(np.asarray(path.intercepts[i])),
-                "drop": compact(drop / path.n_samples / (facts.null or np.nan)),
-                "rise": compact(drop),
-                "again": _shares(facts.again, int(path.n_nonzero_coefs[i]), columns),
-                "objective": compact(result.objective - charge),
-                "loss": compact(mean_loss),
-                "explained": compact(1.0 - ratio(mean_loss, facts.null)),
-                "accuracy": compact(accuracy[i]),
-                **_of_classes(facts, aucs[i], etas[i], rows.y),
-                "cv": folds.at(i),
-                "status": str(result.status),
-                "cautions": _cautions(facts, result, support, drop, accuracy[i], mean_loss),
-            }
-        )
-    return points
-
-
-def _by_use(problem: Any, result: Any) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return (units of a point, rise of the objective without each), most useful first.
-
-    Kept ones have no drop-one loss, and come last.
-    """
-    rises = drop_one(problem, result.coef, result.support)
-    support, first = np.unique(problem.units.each(result.support), return_index=True)
-    order = np.argsort(-rises[first], kind="stable")
-    return support[order], rises[first][order]
-
-
-def _of_groups(facts: Facts, entries: list[Listed], coef: Any) -> dict[str, Any]:
-    """Return the coefficients inside each group, and its effect on the prediction."""
-    if not facts.has_groups:
-        return {}
-    return {
-        "parts": [entry.part_coefs(coef) for entry in entries],
-        "effect": [entry.effect(facts.task.X, coef) for entry in entries],
-    }
-
-
-def _of_classes(facts: Facts, auc: float, eta: Floats, codes: Any) -> dict[str, Any]:
-    """Return AUC and recalls on the rows of the fit, where there are classes."""
-    classes = facts.classes
-    if classes is None:
-        return {}
-    return {"auc": compact(auc), "recall": compact(recalls(eta, codes, len(classes)))}
-
-
-def _of_charges(facts: Facts, entries: list[Listed], i: int) -> dict[str, Any]:
-    """Return the price of a coefficient at a point, and the number of each column or category."""
-    if facts.model.costs_ is None:
-        return {}
-    sizes = [1 + int(facts.model.costs_[entry.columns[0]]) for entry in entries]
-    return {"price": compact(facts.model.path_.alphas[i]), "coefficients": sizes}
-
-
-def _cautions(
-    facts: Facts, result: Any, units: NDArray[np.int64], rises: Floats, accuracy: float,
-    mean_loss: float,
-) -> list[Any]:  # fmt: skip
-    """Write warnings about the interpretation of coefficients."""
-    coef, support, problem = result.coef, result.support, facts.prepared.problem
-    names = [facts.names[j] for j in support]
-    groups = problem.units.each(support)
-    pairs = opposed_pairs(facts.task.X[:, support], coef[support], groups)
-    found: list[Any] = [pair.parts(names) for pair in pairs[:PAIRS]]
-    if coef.ndim == 1 and facts.prepared.problem.is_quadratic and support.size:
-        X, left = facts.task.X[:, support], ratio(mean_loss, facts.null)
-        said = determined(names, coef[support], spreads(X), left, X.shape[0])
-        found += [] if said is None else [said]
-    n_chosen = np.unique(groups).size
-    notes = [crowded(n_chosen, support.size, facts.task.X.shape[0])]
-    rest = problem.data_loss(problem.from_given(coef))
-    n_left = problem.total_weight * problem.n_outputs - coef[support].size - 1.0
-    for unit, rise in zip(units, rises, strict=True):
-        size = int(np.count_nonzero(groups == unit))
-        name = facts.listed[unit].name
-        notes.append(like_noise(name, float(rise), size, rest, n_left, problem.loss))
-    notes += [separation(accuracy, read_ridge(facts.model.ridge_))] if support.size else []
-    return [*found, *([note] for note in notes if note is not None)]
-
-
-def _shares(again: ChosenAgain, budget: int, support: NDArray[np.int64]) -> list[float] | None:
-    shares = again.shares(budget, support)
-    return None if shares is None else compact(shares)
-
-
 def _bounds_text(facts: Facts) -> str | None:
     """Describe bounds on coefficients; None if there are none."""
     bounds = facts.prepared.problem.bounds
@@ -450,9 +292,9 @@ def _choices(facts: Facts) -> dict[str, int]:
     path, choices = facts.model.path_, {}
     sizes = path.n_nonzero if facts.model.costs_ is None else path.n_coefficients
     if facts.folds.n_scored:
-        choices[PAIRED] = facts.folds.choose(sizes)
+        choices[PAIRED] = facts.model.best_index_
         for rule in ("one_se", "min"):
-            choices[rule] = choose_by_score(-facts.folds.losses[:, : len(path)], sizes, rule)[0]
+            choices[rule] = choose_by_score(-facts.folds.losses, sizes, rule)[0]
     return choices | {name: best_point(name, path) for name in CRITERIA}
 
 
@@ -495,7 +337,7 @@ def _assemble(
     spoken = get_loss(task.loss).words
     names = [entry.name for entry in facts.listed]
     for point, found in zip(points, proofs, strict=True):
-        point["certificate"] = claims.certificate(
+        point["certificate"] = proof.certificate(
             found, point, data, names, facts.prepared.problem.ridge > 0.0
         )
         point["words"] = words.of_point(point, data, spoken)

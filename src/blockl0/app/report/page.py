@@ -11,7 +11,7 @@ from importlib.resources import files
 from typing import Any
 
 from blockl0 import __version__
-from blockl0.app.report.plain import figure, share
+from blockl0.app.report.words import figure, share
 from blockl0.problem.preprocess import read_ridge
 from blockl0.text import count
 

@@ -1,11 +1,12 @@
-"""Proofs about each point of a path within a few seconds."""
+"""Proofs about each point of a path within a few seconds, and how the page shows them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from blockl0.certify import certify_problem
+from blockl0.certify import certify_problem, words
 from blockl0.certify.close_sets import count_close
 from blockl0.certify.levels import (
     Choice,
@@ -36,6 +37,13 @@ PAIRS = 1.0
 """Work that all exchanges of two columns count."""
 MOST_ENTRIES = 20_000_000
 """Entries of X up to which all exchanges of two columns are tried."""
+
+MARKS = {
+    "all": "proven", "optimal": "proven", "pairs": "partly", "swaps": "partly", "single": "partly",
+    "tried": "partly", "refuted": "refuted", "none": "searched",
+}  # fmt: skip
+"""Mark of each kind of proof."""
+LEVELS = {"all": "n", "optimal": "n", "pairs": 4, "swaps": 2, "tried": 2, "single": 1}
 
 
 def prove(problem: Any, path: Any, start: int) -> list[ProofStatus]:
@@ -189,3 +197,40 @@ class _Trials(_Prover):
             return replace(proof, kind=kind, n_tried=verdict.n_tried)
         is_all = choice.is_settled_by(1) and choice.n_chosen == choice.budget
         return replace(proof, kind="optimal" if is_all else "tried", n_tried=proof.n_possible)
+
+
+# -- on the page -----------------------------------------------------------------------------------
+
+
+def certificate(
+    proof: ProofStatus, point: dict[str, Any], data: dict[str, Any], names: Sequence[str],
+    has_ridge: bool = False,
+) -> dict[str, Any]:  # fmt: skip
+    """Make the record of a point."""
+    n_chosen, n_kept = len(point["support"]), len(data["kept"])
+    price = point.get("price") or 0.0
+    choice = Choice(n_chosen, point["k"], data["columns"], n_kept, has_ridge, price)
+    return {
+        "kind": proof.kind,
+        "mark": MARKS[proof.kind],
+        "holds": proof.kind != "refuted",
+        "level": LEVELS.get(proof.kind),
+        "complete": proof.is_complete,
+        "gap": None if proof.gap is None else round(proof.gap, 4),
+        "n_close": proof.n_close,
+        "question": words.question(choice),
+        "answer": words.answer(proof),
+        "verdict": words.verdict(proof),
+        "short": _given(proof, choice, words.short(proof, choice)),
+        "proven": _given(proof, choice, words.proven(proof, choice, names)),
+        "open": words.left_open(proof, choice) + words.apart_only(names, proof.left_out),
+        "near_dependent": [names[j] for j in proof.left_out or ()],
+    }
+
+
+def _given(proof: ProofStatus, choice: Choice, text: str) -> str:
+    """Add the conditions of a claim."""
+    if not (choice.n_kept or choice.price) or proof.kind in ("all", "refuted", "none"):
+        return text
+    supposed = words.supposing(choice.n_kept, choice.price > 0.0).rstrip(", ")
+    return f"{supposed[0].upper()}{supposed[1:]}: {text[0].lower()}{text[1:]}"

@@ -1,26 +1,34 @@
-"""The result as Python code and as a command: text before k and text after it."""
+"""Where a page comes from, and how to repeat it: as Python code, and as a command.
+
+Code and command are texts before k and texts after it.
+"""
 
 from __future__ import annotations
 
 import csv
 import json
 import math
+import platform
 import shlex
 from collections.abc import Sequence
+from datetime import date
+from importlib.metadata import version
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
 import scipy.sparse as sp
 
-from blockl0.app.report.plain import clean
+from blockl0 import __version__
+from blockl0.app.report.points import Facts
+from blockl0.app.report.words import clean
 from blockl0.app.tables.formats import STDIN
 from blockl0.losses import LOSSES, Loss, get_loss, label_of
 from blockl0.losses.stored import original
 from blockl0.problem.preprocess import AUTO
+from blockl0.result import Status
+from blockl0.text import count
 from blockl0.validate import check_bounds
-
-if TYPE_CHECKING:
-    from blockl0.app.report.collect import Facts
 
 DATA_OPTIONS = {
     "--text": "text", "--impute": "impute", "--dates": "dates", "--drop": "drop", "--na": "na",
@@ -38,6 +46,8 @@ PLAIN_FILES = {".csv": "pd.read_csv({})", ".parquet": "pd.read_parquet({})"}
 BOUNDS = ("--positive", "--bounds", "--class-weight")
 """Options that bound coefficients."""
 UNNAMED = "data.csv"
+PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
+"""Packages whose versions are named."""
 
 
 def recipes(
@@ -269,3 +279,57 @@ def _command(facts: Facts, path: str, options: list[tuple[str, str]]) -> list[st
     for name, value in options:
         after += [name, value] if value else [name]
     return [shlex.join(before) + " ", f" {shlex.join(after)}" if after else ""]
+
+
+# -- the foot of the page --------------------------------------------------------------------------
+
+
+def about(
+    facts: Facts,
+    source: str | None,
+    fingerprint: str | None,
+    command: str | None,
+    notes: Sequence[str],
+    seconds: float,
+    time_limit: float | None,
+) -> dict[str, Any]:
+    """List the contents of the foot of the page."""
+    task = facts.task
+    return {
+        "source": None if source is None else clean(source),
+        "fingerprint": None if fingerprint is None else clean(fingerprint),
+        "command": None if command is None else clean(command),
+        "notes": [*map(clean, notes), *_own_notes(facts)],
+        "date": date.today().isoformat(),
+        "seconds": round(seconds, 1),
+        "versions": {
+            "blockl0": __version__,
+            "Python": platform.python_version(),
+            **{name: version(name) for name in PACKAGES},
+        },
+        "settings": {
+            "loss": task.loss_name,
+            "ridge": facts.model.ridge_,
+            "effort": task.effort,
+            "random_state": task.random_state,
+            "folds": facts.folds.n_scored,
+            "half_samples": facts.again.n_samples,
+            "time_limit": time_limit,
+        },
+    }
+
+
+def _own_notes(facts: Facts) -> list[str]:
+    """List notes on this run."""
+    path, folds, found = facts.model.path_, facts.folds, []
+    if any(result.status is Status.TIME_LIMIT for result in path):
+        last = count(int(path.n_nonzero_coefs[-1]), "column")
+        found.append(f"The time limit cut the search short; the path ends at {last}.")
+    n_lost = folds.n_folds - folds.n_scored
+    if n_lost:
+        found.append(f"{count(n_lost, 'fold')} could not be scored: a class was missing there.")
+    if np.isnan(folds.losses[folds.is_scored]).any():
+        found.append("The time limit cut some folds short; larger sizes have no score there.")
+    if not folds.n_folds:
+        found.append("There was no cross-validation.")
+    return found

@@ -221,12 +221,6 @@ def is_whole(series: Any) -> bool:
     return bool(len(values)) and bool(np.all(values == np.rint(values)))
 
 
-def numbers_the_rows(series: Any) -> bool:
-    """Check if a column numbers the rows: all integers differ, and its name says so."""
-    is_named = is_named_for_rows(str(series.name))
-    return is_named and is_whole(series) and bool(series.is_unique) and len(series) > 2
-
-
 def is_named_for_rows(name: str) -> bool:
     """Check if the name of a column says that it numbers the rows."""
     return bool(IDENTIFIER.fullmatch(name) or CAMEL_IDENTIFIER.fullmatch(name))
@@ -235,15 +229,6 @@ def is_named_for_rows(name: str) -> bool:
 def is_too_long(series: Any) -> bool:
     """Check if integers are too long for a float: codes of some kind, such as parcel numbers."""
     return series.dtype.kind in "iu" and len(series) > 0 and int(series.max()) > EXACT
-
-
-def code_count(series: Any) -> int:
-    """Count the distinct values if they may be codes: integers, at least three and few; else 0."""
-    if len(series) < MANY_ROWS or not is_whole(series):
-        return 0
-    head = series.iloc[: 20 * FEW_CODES].nunique()
-    n_values = series.nunique() if head <= FEW_CODES else head
-    return int(n_values) if 3 <= n_values <= FEW_CODES else 0
 
 
 def as_texts(series: Any) -> Any:

@@ -31,8 +31,6 @@ Numbers = Callable[[], Iterator[tuple[str, Column]]]
 SHARE = 0.5
 """Share of numbers with a comma above which a text column hints at decimal commas."""
 OTHER = {"comma": "point", "point": "comma"}
-SURE = {"comma": ("comma", "point_groups"), "point": ("point", "comma_groups")}
-"""Spellings that occur with one decimal mark only."""
 
 
 @dataclass
@@ -158,8 +156,8 @@ def _commas(
     """Return (an unambiguous decimal comma, a likely one), each a cell or None."""
     sure = hint = None
     for column in texts.values():
-        shown = next((column.first[s] for s in SURE["comma"] if column.has(s)), None)
-        if shown is None or column.has(*SURE["point"]):
+        shown = column.sure("comma")
+        if shown is None or column.sure("point"):
             continue
         share = column.share(READ_AS["comma"])
         if share == 1.0 and has_free_comma:
@@ -175,9 +173,9 @@ def _evidence(
     """Find a cell that shows the decimal mark, among numbers in the first rows only."""
     if sure is not None:
         return Shown("comma", sure)
-    for column in texts.values():
-        if column.share(READ_AS["point"]) == 1.0 and column.has(*SURE["point"]):
-            return Shown("point", next(column.first[s] for s in SURE["point"] if column.has(s)))
+    point = _point_in(texts)
+    if point is not None:
+        return Shown("point", point)
     for j in np.flatnonzero([kind.kind == "f" for kind in frame.dtypes]) if is_written else ():
         values = frame.iloc[:SAMPLE, j].to_numpy(np.float64)
         at = np.flatnonzero(are_points(values))
@@ -187,12 +185,10 @@ def _evidence(
     return None
 
 
-def _point(texts: dict[str, Column], numbers: Numbers) -> ShownCell | None:
-    """Find an unambiguous decimal point."""
-    for column in texts.values():
-        if column.share(READ_AS["point"]) == 1.0 and column.has(*SURE["point"]):
-            return next(column.first[s] for s in SURE["point"] if column.has(s))
-    return next((column.first["point"] for _, column in numbers() if column.has("point")), None)
+def _point_in(texts: dict[str, Column]) -> ShownCell | None:
+    """Find an unambiguous decimal point in columns of text that hold nothing but numbers."""
+    found = (column.sure("point") for column in _only(texts, "point").values())
+    return next(filter(None, found), None)
 
 
 def _mixed_columns(texts: dict[str, Column]) -> Iterator[tuple[str, str]]:
@@ -226,9 +222,7 @@ def _mixed_groups(texts: dict[str, Column]) -> dict[str, str]:
 
 
 def _two_marks(column: Column) -> str | None:
-    comma, point = (
-        next((column.first[s] for s in SURE[mark] if column.has(s)), None) for mark in SURE
-    )
+    comma, point = column.sure("comma"), column.sure("point")
     if comma is None or point is None:
         return None
     return (
@@ -288,7 +282,8 @@ def _convert_points(
     """Convert text columns to numbers with decimal points."""
     open_ = {name for name, column in texts.items() if _is_open(column)}
     if decimal == "auto" and open_:
-        point = _point(texts, numbers)
+        written = (column.first["point"] for _, column in numbers() if column.has("point"))
+        point = _point_in(texts) or next(written, None)
         if point is None:
             for name in open_:
                 found.doubts.setdefault(name, two_meanings(texts[name].first["comma_group"]))
@@ -299,11 +294,8 @@ def _convert_points(
 
 def _is_open(column: Column) -> bool:
     """Check if commas may be decimal or separate thousands."""
-    return (
-        column.share(READ_AS["point"]) == 1.0
-        and column.has("comma_group")
-        and not column.has(*SURE["point"])
-    )
+    is_point = column.share(READ_AS["point"]) == 1.0 and column.sure("point") is None
+    return is_point and column.has("comma_group")
 
 
 def _only(texts: dict[str, Column], decimal: str) -> dict[str, Column]:
@@ -340,7 +332,7 @@ def _say(found: Decimals, with_mark: list[str], grouped: list[str], dressed: lis
 def _contradiction(column: Column, decimal: str, sure: ShownCell | None) -> str | None:
     """Say why a column contradicts this decimal mark, None if it does not."""
     other = OTHER[decimal]
-    wrong = next((column.first[s] for s in SURE[other] if column.has(s)), None)
+    wrong = column.sure(other)
     if wrong is not None:
         why = f"but --decimal {decimal} was given" if sure is None else f"but there is {sure}"
         return (
@@ -350,7 +342,7 @@ def _contradiction(column: Column, decimal: str, sure: ShownCell | None) -> str 
             "leaves a column out."
         )
     grouped, plain = column.first.get(f"{other}_group"), column.first.get("long")
-    if sure is None or column.has(*SURE[decimal]) or grouped is None or plain is None:
+    if sure is None or column.sure(decimal) or grouped is None or plain is None:
         return None
     return two_meanings(
         grouped,
@@ -385,7 +377,7 @@ def are_points(values: Any) -> Any:
 def _doubt_lone_groups(found: Decimals, texts: dict[str, Column], numbers: Numbers) -> None:
     """Note columns of 1.660 without evidence, refusing them beside integers such as 995."""
     columns = _only(texts, "point") | dict(numbers())
-    if any(column.has(*SURE["point"]) for column in columns.values()):
+    if any(column.sure("point") for column in columns.values()):
         return
     for name, column in columns.items():
         if not column.has("point_group"):

@@ -55,6 +55,8 @@ READ_AS = {
     "point": (*NEUTRAL, "comma_group", "comma_groups", "point_group", "point"),
 }
 """Spellings in a file with decimal commas, and in one with decimal points."""
+SURE = {"comma": ("comma", "point_groups"), "point": ("point", "comma_groups")}
+"""Spellings that occur with one decimal mark only."""
 MARKS = {"point": ".", "comma": ","}
 
 
@@ -215,6 +217,10 @@ class Column:
     def has(self, *spellings: str) -> bool:
         """Check if one of some spellings occurs."""
         return any(spelling in self.first for spelling in spellings)
+
+    def sure(self, decimal: str) -> ShownCell | None:
+        """Return a cell that occurs with one decimal mark only."""
+        return next((self.first[s] for s in SURE[decimal] if s in self.first), None)
 
     def has_mark(self, mark: str) -> bool:
         """Check if some number holds a point or a comma."""

@@ -1,6 +1,6 @@
 """Tables larger than memory: two passes over their files, and their moments for least squares.
 
-The first pass learns what the columns are, as if from all rows at once (`column_stats`); the second
+The first pass learns what the columns are, as if from all rows at once (`learn`); the second
 converts them with the same recipe as small tables and accumulates moments.
 """
 
@@ -16,14 +16,13 @@ from numpy.typing import NDArray
 
 from blockl0.app.tables import recipe
 from blockl0.app.tables.chunks import Chunk, Chunks
-from blockl0.app.tables.column_stats import ColumnStats
 from blockl0.app.tables.dependent import dependent_in_factor
 from blockl0.app.tables.formats import Raw
-from blockl0.app.tables.gaps import without_gaps
+from blockl0.app.tables.learn import ColumnStats
 from blockl0.app.tables.recipe import Choices, Feature, Findings
+from blockl0.app.tables.rows import clean_target, is_missing, split_target, without_gaps
 from blockl0.app.tables.spellings import first_code
 from blockl0.app.tables.table import Table, check_choices, refuse_twice, without_columns
-from blockl0.app.tables.targets import clean_target, is_missing, split_target
 from blockl0.problem.moments import Moments
 from blockl0.text import count, counted
 
@@ -177,14 +176,15 @@ def _features(
     seen: dict[str, ColumnStats], choices: Choices, n_rows: int
 ) -> tuple[tuple[Feature, ...], list[str]]:
     """Turn columns into features, without constant ones, and notes."""
-    found = Findings()
+    found: Findings = Findings(dict)
     features: list[Feature] = []
     constant: list[Feature] = []
     for column in seen.values():
         made = column.features(choices, found)
         (constant if made and _is_flat(column, made[0]) else features).extend(made)
-    indices = [name for name in found.numbered if seen[name].is_index]
-    found.numbered = [name for name in found.numbered if name not in indices]
+    indices = [name for name in found["numbered"] if seen[name].is_index]
+    for name in indices:
+        del found["numbered"][name]
     notes = [INDEX_NOTE] * bool(indices)
     notes += recipe.report_findings(found, choices, n_rows)
     if constant:

@@ -12,11 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.app.tables import recipe
-from blockl0.app.tables.categories import Unit, labels_of, units_of
 from blockl0.app.tables.formats import Raw, read_raw
-from blockl0.app.tables.gaps import imputed_note, missing_message, with_target, without_gaps
-from blockl0.app.tables.recipe import MAX_LEVELS, Choices, Feature
-from blockl0.app.tables.targets import clean_targets, code_notes, no_such_column, split_targets
+from blockl0.app.tables.learn import learn
+from blockl0.app.tables.recipe import MAX_LEVELS, Choices, Feature, Unit, labels_of, units_of
+from blockl0.app.tables.rows import (
+    clean_targets,
+    code_notes,
+    imputed_note,
+    missing_message,
+    no_such_column,
+    split_targets,
+    with_target,
+    without_gaps,
+)
 from blockl0.text import counted
 from blockl0.units import is_rounding
 from blockl0.validate import check_choice, check_integer, is_sparse
@@ -212,7 +220,7 @@ def prepare(raw: Raw, *, target: Any = None, drop: Sequence[str] = (), **options
     y = clean_targets(values, targets)
     raw = replace(raw, notes=(*raw.notes, *code_notes(values, targets)))
     if raw.is_frame:
-        features, said = recipe.learn(raw.data, choices)
+        features, said = learn(raw.data, choices)
         X: Any = recipe.build(raw.data, features)
     else:
         X, features, said = _fill_matrix(raw, choices.impute)
@@ -311,7 +319,7 @@ def _used_columns(raw: Raw, choices: Choices) -> set[str]:
     """Return the columns that are not dropped because of their contents."""
     if not raw.is_frame:
         return set(raw.names)
-    return {feature.column for feature in recipe.learn(raw.data, choices)[0]}
+    return {feature.column for feature in learn(raw.data, choices)[0]}
 
 
 def _fill_matrix(raw: Raw, impute: str | None) -> tuple[Any, Any, list[str]]:

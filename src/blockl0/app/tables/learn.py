@@ -1,10 +1,14 @@
-"""Statistics of columns collected chunk by chunk, in little memory.
+"""What the columns of a table are, learned from all rows at once or part by part.
 
-They lead to the same decisions as all rows at once, or to a reason why these cannot be made.
+A table in memory is one part. Of several, statistics are kept that take little memory; they lead to
+the same decisions, or to a reason why these cannot be made.
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from shlex import quote
@@ -23,10 +27,11 @@ from blockl0.app.tables.column_kinds import (
     is_whole,
     to_numbers,
 )
+from blockl0.app.tables.dates import SHORT_YEAR
 from blockl0.app.tables.decimals import Decimals, ShownCell, are_points, two_units
-from blockl0.app.tables.recipe import Choices, Feature, Findings, text_features
-from blockl0.app.tables.spellings import first_code, place_of
-from blockl0.app.tables.targets import is_missing
+from blockl0.app.tables.recipe import MISSING, Choices, Feature, Findings, report_findings
+from blockl0.app.tables.rows import is_missing
+from blockl0.app.tables.spellings import SAMPLE, first_code, place_of, undress
 from blockl0.units import is_rounding
 
 Floats = NDArray[np.float64]
@@ -35,6 +40,23 @@ MOST_TEXTS = 100_000
 """Most levels of a column to remember."""
 GROUPED_FROM = 1000.0
 """Numbers from here on may have a thousands separator."""
+REPEATED = 0.5
+"""Levels per row above which text is not a category by default."""
+UNIT = re.compile(r"[-+\u2212\u2013]?\s*\d[\d.,]*\s*(?P<unit>[^\d\s.,()+-]\D{0,11})")
+"""A number followed by letters, such as 5 kg."""
+WORDY, UNIQUE = 3.0, 0.9
+"""Words per text of free text, at least; levels per row of an identifier, at least."""
+
+
+def learn(frame: Any, choices: Choices) -> tuple[tuple[Feature, ...], tuple[str, ...]]:
+    """Learn the features of a table in memory, with notes on what was done."""
+    found: Findings = Findings(dict)
+    features: list[Feature] = []
+    for name in frame.columns:
+        column = ColumnStats(name)
+        column.add(frame[name], choices)
+        features += column.features(choices, found)
+    return tuple(features), report_findings(found, choices, len(frame))
 
 
 @dataclass
@@ -78,22 +100,30 @@ class ColumnStats:
     grouped: ShownCell | None = None
     plain: str | None = None
     units: dict[str, ShownCell] = field(default_factory=dict)
+    median: float | None = None
 
-    def add(self, series: Any, choices: Choices, found: Decimals | None) -> None:
-        """Update the statistics with the next rows."""
+    def add(self, series: Any, choices: Choices, found: Decimals | None = None) -> None:
+        """Update the statistics with the next rows; `found` says how a part spells its numbers."""
         missing = is_missing(series)
         n_missing = int(missing.sum())
         self.n_rows, self.n_missing = self.n_rows + len(series), self.n_missing + n_missing
         if n_missing == len(series):
             return
-        kind, at = choices.kind_of(series), int(np.argmin(missing))
-        self.first = self.first or str(series.iloc[at])
-        self.kinds.setdefault(kind, f"{str(series.iloc[at])!r} in {place_of(series, at)}")
+        kind = choices.kind_of(series)
+        # what is shown of it: cells are slow to take, and most columns are numbers in every part
+        is_shown = kind not in self.kinds and (found is not None or kind == "date")
+        self.kinds.setdefault(kind, self._show_first(series, missing) if is_shown else "")
         self.has_digits |= kind == "date" and series.dtype.kind in "iuf"
         if kind == "text":
             self._add_texts(series)
         elif kind == "number" or choices.dates == "days":
             self._add_numbers(series, kind, choices, found)
+
+    def _show_first(self, series: Any, missing: Any) -> str:
+        """Show the first cell that is not missing, remembering that of the column."""
+        at = int(np.argmin(missing))
+        self.first = self.first or str(series.iloc[at])
+        return f"{str(series.iloc[at])!r} in {place_of(series, at)}"
 
     def _add_texts(self, series: Any) -> None:
         self.code = self.code or first_code(series)
@@ -114,29 +144,36 @@ class ColumnStats:
                 self.orders.setdefault(order, place_of(series, 0))
         values = to_numbers(series, self.name, kind, order)
         known = values[~np.isnan(values)] if self.n_missing else values
-        low, high = float(known.min()), float(known.max())
-        self.low, self.high = min(self.low, low), max(self.high, high)
-        self.total += float(known.sum())
+        self.low = min(self.low, float(known.min()))
+        self.high = max(self.high, float(known.max()))
+        if choices.impute == "mean":
+            self.total += float(np.nansum(values))
+        if choices.impute == "median":  # of a table in memory only
+            self.median = float(np.median(known))
         if kind == "number":
-            self._look_for_codes(series, known, low, high)
-            self._look_at_spellings(series, values, found)
+            self._look_for_codes(series, known, is_part=found is not None)
+            if found is not None:
+                self._look_at_spellings(values, series, found)
 
-    def _look_for_codes(self, series: Any, known: Floats, low: float, high: float) -> None:
+    def _look_for_codes(self, series: Any, known: Floats, is_part: bool) -> None:
         """Track numbers that number the rows, are too long, or may be codes."""
         whole = is_whole(series)
         self.whole.add(whole)
         self.is_long |= is_too_long(series)
         if self.is_index or is_named_for_rows(self.name):
             self.repeats |= not (whole and bool(series.is_unique))
-            self.ranges.append((low, high))
-        if len(self.codes) <= FEW_CODES:
+            self.ranges.append((float(known.min()), float(known.max())))
+        # fractions are no codes; in a part they may yet be all that the column holds
+        if (whole or is_part) and len(self.codes) <= FEW_CODES:
             self.codes.update(np.unique(known[: 20 * FEW_CODES]).tolist())
-        if len(self.codes) <= FEW_CODES:
-            self.codes.update(np.unique(known).tolist())
+            if len(self.codes) <= FEW_CODES:
+                import pandas
 
-    def _look_at_spellings(self, series: Any, values: Floats, found: Decimals | None) -> None:
-        """Track units, and thousands separators used in some chunks only."""
-        if found is not None and self.name in found.looked:
+                self.codes.update(pandas.unique(known).tolist())
+
+    def _look_at_spellings(self, values: Floats, series: Any, found: Decimals) -> None:
+        """Track units, and thousands separators used in some parts only."""
+        if self.name in found.looked:
             self.units = found.looked[self.name].units | self.units
             self.grouped = self.grouped or found.thousands(self.name)
             return
@@ -182,32 +219,35 @@ class ColumnStats:
         return next(iter(self.kinds))
 
     def features(self, choices: Choices, found: Findings) -> list[Feature]:
-        """Make features of the column as `recipe.learn` would from all rows."""
+        """Make the features of the column, recording what was found."""
         if self.n_missing == self.n_rows:
-            found.empty.append(self.name)
+            found["empty"][self.name] = None
             return []
         kind = self.kind()
         if kind == "text":
             return self._text_features(choices, found)
         if kind == "date" and choices.dates != "days":
-            found.dates[self.name] = self.first if self.first.removesuffix(".0").isdigit() else ""
+            found["dates"][self.name] = None
+            if self.has_digits:
+                found["digits"][self.name] = int(float(self.first))
             return []
         self.refuse_spellings()
         if kind == "number" and self.name not in choices.as_number and self._is_left_out(found):
             return []
         if self.n_missing:
-            found.missing[self.name] = self.n_missing
-        fill = self.mean if choices.impute == "mean" else None
+            found["missing"][self.name] = self.n_missing
+        # also without gaps: new rows may have some
+        fill = self.mean if choices.impute == "mean" else self.median
         return [Feature(self.name, self.name, kind, None, fill, None, self._order())]
 
     def _is_left_out(self, found: Findings) -> bool:
         """Check if numbers are identifiers, recording possible codes."""
         if self.is_long or self._numbers_the_rows():
-            (found.long if self.is_long else found.numbered).append(self.name)
+            found["long" if self.is_long else "numbered"][self.name] = None
             return True
         n_codes = len(self.codes)
         if self.whole == {True} and 3 <= n_codes <= FEW_CODES and self.n_rows >= MANY_ROWS:
-            found.codes[self.name] = n_codes
+            found["codes"][self.name] = n_codes
         return False
 
     def _numbers_the_rows(self) -> bool:
@@ -249,9 +289,9 @@ class ColumnStats:
     def _text_features(self, choices: Choices, found: Findings) -> list[Feature]:
         is_asked = self.name in choices.as_category
         if self.code is not None and not is_asked:
-            found.zeros[self.name] = self.code
+            found["zeros"][self.name] = f"as {self.code}"
         if choices.text in ("drop", "refuse") and not is_asked:
-            found.texts.append(self.name)
+            found["texts"][self.name] = None
             return []
         if len(self.whole) > 1:
             raise ValueError(
@@ -259,4 +299,79 @@ class ColumnStats:
                 "in others, and is to be a category; leave it out with --drop, or give texts."
             )
         levels, n_missing = list(self.levels), self.n_missing
-        return text_features(self.name, levels, self.n_texts, n_missing, choices, found)
+        return _text_features(self.name, levels, self.n_texts, n_missing, choices, found)
+
+
+# -- texts -----------------------------------------------------------------------------------------
+
+
+def _text_features(
+    name: str, levels: list[str], n_texts: int, n_missing: int, choices: Choices, found: Findings
+) -> list[Feature]:
+    """Make features of a text column, given its levels and number of texts."""
+    is_asked = name in choices.as_category
+    if not is_asked and all(map(SHORT_YEAR.fullmatch, levels)):
+        found["short_years"][name] = levels[0]
+        return []
+    is_open = is_asked or choices.text == "one-hot"
+    if len(levels) > choices.max_levels or not (is_open or _do_repeat(levels, n_texts)):
+        _sort_out(name, n_texts, levels, found, is_asked)
+        return []
+    levels = sorted(levels)
+    if n_missing:
+        found["missing"][name] = n_missing
+        # a text that equals MISSING is the same level
+        levels = [*(level for level in levels if level != MISSING), MISSING]
+    found["coded"][name] = len(levels)
+    # beside an intercept all levels but one suffice: the first is the reference
+    is_whole = choices.levels == "together" and len(levels) > 1
+    used = _levels_used(levels, is_whole)
+    is_filled = choices.impute is not None or n_missing
+    fills = {level: float(level == MISSING) for level in used} if is_filled else {}
+    return [
+        Feature(
+            f"{name}={level}",
+            name,
+            "level",
+            level,
+            fills.get(level),
+            tuple(levels),
+            reference=levels[0] if is_whole else None,
+        )
+        for level in used
+    ]
+
+
+def _do_repeat(levels: Sequence[str], n_texts: int) -> bool:
+    """Check if texts repeat often enough to be a category."""
+    return len(levels) <= max(2.0, REPEATED * n_texts)
+
+
+def _levels_used(levels: list[str], is_whole: bool) -> list[str]:
+    """Select the sorted levels that become columns: without the first if it is redundant."""
+    return levels[1:] if is_whole or len(levels) == 2 else levels
+
+
+def _sort_out(name: str, n_texts: int, levels: list[str], found: Findings, is_asked: bool) -> None:
+    """Record why a text column is not a category."""
+    sample = levels[:SAMPLE]
+    n_words = sum(len(level.split()) for level in sample) / len(sample)
+    if is_asked:
+        found["crowded"][name] = len(levels)
+    elif measured := _with_unit(sample):
+        found["measured"][name] = measured
+    elif n_words >= WORDY:
+        found["free"][name] = None
+    elif len(levels) > UNIQUE * n_texts:
+        found["identifiers"][name] = None
+    else:
+        found["crowded"][name] = len(levels)
+
+
+def _with_unit(levels: list[str]) -> str | None:
+    """Return the first text if all are numbers followed by the same unknown unit."""
+    matches = [m for level in levels if (m := UNIT.fullmatch(level)) and not undress(level)]
+    units = Counter(match["unit"] for match in matches)
+    if not units or max(units.values()) < UNIQUE * len(levels):
+        return None
+    return matches[0].string
