@@ -172,7 +172,9 @@ def test_a_cross_validation_ends_with_ctrl_c_itself(kind, n_jobs):
     assert set(said) <= {"KeyboardInterrupt", "fitted"} and said.count("fitted") < len(said)
 
 
-@pytest.mark.parametrize("options", [["--effort", "thorough"], ["--prove", "20"], ["--rule", "bic"]])
+@pytest.mark.parametrize(
+    "options", [["--effort", "thorough"], ["--prove", "20"], ["--rule", "bic"]]
+)
 def test_a_command_says_what_it_has(tmp_path, options):
     """The best model so far, or that nothing is saved: never a traceback, never silence."""
     rng = np.random.default_rng(0)
