@@ -19,7 +19,6 @@ import click
 
 from blockl0.errors import ModelFileError
 from blockl0.files import check_exists, check_free, write_whole
-from blockl0.run import compile_seconds
 from blockl0.text import one_line
 
 FAILED, DATA, MODEL, NOT_PROVEN, EXISTS, INTERRUPTED = 1, 3, 4, 5, 6, 130
@@ -103,6 +102,9 @@ class Job:
     @contextmanager
     def timed(self, name: str) -> Iterator[None]:
         """Add the time of a block to the timings, with compilation apart."""
+        # it brings NumPy, which help and refusals of options do without
+        from blockl0.run import compile_seconds
+
         started, compiled = time.perf_counter(), compile_seconds()
         try:
             yield
