@@ -57,6 +57,14 @@ gain.
 
 CLIPPED is the length of a clipped column's step, in units of its own, with a margin.
 """
+ROUGH, NEAR = 0.05, 0.1
+"""Largest remaining gain of a rough point, as a share of the needed gain, and largest change of
+predictors from the fit, in units of the loss.
+"""
+MISSED = 0.75
+"""Share of columns whose removal must be expensive for rough points to be worth a pass."""
+ROUGH_STEPS = 3
+"""Newton steps from a point without one column towards its fit."""
 CHUNK_ENTRIES = 1 << 18
 """Entries of columns to examine closely at a time."""
 ROUNDING = 1e-6
@@ -158,9 +166,8 @@ class DualBounds:
         """
         if bend <= 0.0:
             return False
-        chance = np.log(self.problem.n_features)
-        step = np.sqrt(2.0 * chance * squares) / bend
-        is_small = chance * squares / bend <= CHANCES * needed
+        gain = by_chance(self.problem, squares, bend)
+        step, is_small = np.sqrt(2.0 * gain / bend), gain <= CHANCES * needed
         return bool(is_small and CLIPPED * step <= REACHES[0] * self.unit)
 
     def candidates(self, support: Ints, bases: list[FittedSupport]) -> list[Passed]:
@@ -212,6 +219,36 @@ class DualBounds:
         bends = [base.bend for base in bases]
         return SharedModel(self.problem, A, h, K, reach, slopes, rests, places, needed, bends)
 
+    def rough_bases(
+        self, w: Floats, support: Ints, leaving: Ints, predictor: Any, ceiling: float
+    ) -> list[FittedSupport]:
+        """Refit approximately after removing one column, for columns whose removal is expensive.
+
+        Return nothing unless most columns are: cheap ones gain about as much as noise columns.
+
+        Parameters
+        ----------
+        w : ndarray (n,)
+            The fit on the support, of a problem without a price.
+        support, leaving : ndarray of int64
+            Ascending; the columns of the point, and those to remove one at a time.
+        predictor : (ndarray, float)
+            The predictor of w, and its intercept.
+        ceiling : float
+            Objective that a better point must be below.
+        """
+        rough = RoughFits(self.problem, w, support, *predictor)
+        if rough.K is None:
+            return []
+        is_missed = rough.is_missed(leaving)
+        if np.count_nonzero(is_missed) < MISSED * leaving.size:
+            return []
+        leaving = leaving[is_missed]
+        step, bases = max(1, CHUNK_ENTRIES // self.problem.n_samples), []
+        for some in (leaving[i : i + step] for i in range(0, leaving.size, step)):
+            bases += rough.without(some, ceiling)
+        return bases
+
     def roughly(self, support: Ints, bases: list[FittedSupport]) -> list[Passed]:
         """Find `candidates` of rough points, by a pass for each group."""
         return [passed for some in self.groups(bases) for passed in self.candidates(support, some)]
@@ -248,6 +285,100 @@ class DualBounds:
     def _coefficients(self, base: FittedSupport, support: Ints) -> Floats:
         v = base.w[support]
         return np.concatenate([[base.intercept], v]) if self.problem.has_intercept else v
+
+
+class RoughFits:
+    """The fit on a support, and points near those without one of its columns.
+
+    Bounds on the gain of a column hold at any point of a support, once the remaining gain of that
+    point is added. Where removing a column costs far more than any other column gains, that
+    remainder may be large, and the current fit, less the column, and a Newton step or two, is close
+    enough.
+    """
+
+    def __init__(
+        self, problem: Problem, w: Floats, support: Ints, eta: Floats, intercept: float
+    ) -> None:
+        self.problem, self.support, self.n_free = problem, support, int(problem.has_intercept)
+        self.A, self.ridge = problem.free_columns(support)
+        self.v = np.concatenate([[intercept], w[support]]) if self.n_free else w[support]
+        self.unit = float(getattr(problem.loss, "unit", 1.0))
+        _, slopes, bends = problem.loss.terms(eta, problem.y)
+        self.K = inverse_of(self._hessian(bends))
+        weighted = problem.weights * slopes
+        squares, bend = float(weighted @ weighted), float(problem.weights @ bends)
+        self.chance = by_chance(problem, squares, bend)
+
+    def is_missed(self, leaving: Ints) -> NDArray[np.bool_]:
+        """Check which columns are worth more than the best noise column, (k,)."""
+        K: Any = self.K
+        places = self.n_free + np.searchsorted(self.support, leaving)
+        return 0.5 * self.v[places] ** 2 / K[places, places] > self.chance
+
+    def _hessian(self, bends: Floats) -> Floats:
+        H = (self.A * (self.problem.weights * bends)[:, None]).T @ self.A
+        H.flat[:: self.ridge.size + 1] += self.ridge
+        return H
+
+    def without(self, leaving: Ints, ceiling: float) -> list[FittedSupport]:
+        """Return points without each of some columns."""
+        K: Any = self.K
+        places = self.n_free + np.searchsorted(self.support, leaving)
+        V = self.v[:, None] - K[:, places] * (self.v[places] / K[places, places])
+        V[places, np.arange(places.size)] = 0.0
+        known = values, rests, bends, eta, slopes = self._at(V)
+        inverses = [self._inverse_without(K, q) for q in places]
+        for _ in range(ROUGH_STEPS):
+            look()
+            steps = np.column_stack([K_q @ r for K_q, r in zip(inverses, rests.T, strict=True)])
+            gains = 0.5 * np.einsum("ij,ij->j", rests, steps)
+            # near the fit in predictors, where bounds have their reach, and in value
+            far = np.abs(steps.T @ self.A.T).max(axis=1) > NEAR * self.unit
+            far = np.flatnonzero(far | (gains > ROUGH * (values - ceiling)))
+            if far.size == 0:
+                break
+            for i in far:
+                # the curvatures of the point itself, or of the fit if those have no inverse
+                own = inverse_of(self._hessian(bends[:, i]))
+                if own is not None:
+                    inverses[i] = self._inverse_without(own, places[i])
+            moved = V[:, far] - np.column_stack([inverses[i] @ rests[:, i] for i in far])
+            found = self._at(moved)
+            # steps are not searched along: one that raises the value is not made, and ends there
+            is_lower = found[0] < values[far]
+            far = far[is_lower]
+            V[:, far] = moved[:, is_lower]
+            for old, new in zip(known, found, strict=True):
+                old[..., far] = new[..., is_lower]
+        needed, sums = values - ceiling, self.problem.weights @ bends
+        bases = []
+        for i, j in enumerate(leaving):
+            w, there = self.problem.zero(), self.support[self.support != j]
+            w[self.support] = V[self.n_free :, i]
+            bases.append(FittedSupport(
+                there, w, float(V[0, i]) if self.n_free else 0.0, float(values[i]), eta[:, i],
+                float(needed[i]), int(j), slopes[:, i], float(sums[i]),
+            ))  # fmt: skip
+        return bases
+
+    def _inverse_without(self, K: Floats, q: int) -> Floats:
+        """Return the inverse without one coordinate, whose row and column become zero."""
+        K = K - np.outer(K[q], K[q]) / K[q, q]
+        K[q] = K[:, q] = 0.0
+        return K
+
+    def _at(self, V: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+        """Evaluate values (k,), slopes (p, k), and curvatures, predictors and slopes of samples (m,
+        k).
+        """
+        problem, k = self.problem, V.shape[1]
+        eta = (V.T @ self.A.T).T
+        terms = problem.loss.terms(eta.ravel(order="F"), np.tile(problem.y, k))
+        # copies: points that move are overwritten, and a loss may return its own arrays
+        values, slopes, bends = (np.array(t).reshape(eta.shape, order="F") for t in terms)
+        ridged = 0.5 * (self.ridge @ V**2)
+        rests = (slopes.T * problem.weights @ self.A).T + self.ridge[:, None] * V
+        return problem.weights @ values + ridged, rests, bends, eta, slopes
 
 
 class SharedModel:
@@ -459,6 +590,11 @@ class ColumnModel:
         left = np.abs((self.A.T @ weighted + self.ridge[:, None] * V) * V).sum(axis=0)
         left += np.abs((np.einsum("ij,ij->j", X, weighted) + own * t) * t)
         return value - FAR * left - self.base.value
+
+
+def by_chance(problem: Problem, squares: float, bend: float) -> float:
+    """Estimate the gain of the best noise column from the squares of the slopes."""
+    return float(np.log(problem.n_features) * squares / bend) if bend > 0.0 else np.inf
 
 
 def improving_first(columns: Ints, excluded: Bools, improving: Bools) -> Ints:

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from blockl0.lazy import lazy
 from blockl0.moves.dual_bounds import CHUNK_ENTRIES, DualBounds, FittedSupport
 from blockl0.moves.projected_tableau import ProjectedTableau
-from blockl0.moves.rough_bases import rough_bases
 from blockl0.moves.softmax_bounds import SoftmaxBounds
 from blockl0.moves.tableau import UnitRules
 from blockl0.problem.fits import Fits
@@ -324,9 +323,7 @@ class SingleMoves(MoveCheck):
         is_full = not has_room and self.problem.sparsity.price == 0.0
         if point.swaps and is_full and self.bounds.is_rough_worth(point.units):
             cost.work += self.bounds.pass_cost(point.units, leaving.size)
-            bases = rough_bases(
-                self.problem, point.w, point.units, leaving, predictor, point.ceiling
-            )
+            bases = self.bounds.rough_bases(point.w, point.units, leaving, predictor, point.ceiling)
             for base, some, cheapest in self.bounds.roughly(point.units, bases):
                 cost.cheapest_change = min(cost.cheapest_change, cheapest)
                 rough[base.left] = some

@@ -35,12 +35,14 @@ from blockl0.moves.dual_bounds import (
     ROUNDING,
     FittedSupport,
     Passed,
+    by_chance,
     improving_first,
     inverse_of,
     largest_entries,
 )
-from blockl0.problem.descent import FAR
+from blockl0.problem.descent import FAR, descend, start_of
 from blockl0.problem.problem import Problem
+from blockl0.problem.softmax_newton import SoftmaxPart
 from blockl0.run import look
 
 Floats = NDArray[np.float64]
@@ -54,6 +56,8 @@ PASS_ENTRIES = 1 << 17
 """Entries of columns per pass step."""
 TOGETHER = 5
 """Bases of one pass, at most; the first pass is of one, as a check often ends there."""
+ROUGH_STEPS = 2
+"""Newton steps towards a fit without one column, which are not tested in between."""
 NARROW = 4
 """Directions up to which products of small matrices are quicker without the BLAS."""
 ROUNDS = 3
@@ -120,6 +124,45 @@ class SoftmaxBounds:
         ]
 
     roughly = candidates
+
+    def rough_bases(
+        self, w: Floats, support: Ints, leaving: Ints, predictor: Any, ceiling: float
+    ) -> list[FittedSupport]:
+        """Refit approximately after removing one column; see `DualBounds.rough_bases`."""
+        problem = self.problem
+        loss: Any = problem.loss
+        (A, ridge), (eta, intercept) = problem.free_columns(support), predictor
+        n_free, v = int(problem.has_intercept), w[support]
+        v = np.vstack([intercept, v]) if n_free else v
+        part = SoftmaxPart(loss, A, problem.y, problem.weights, ridge)  # type: ignore[arg-type]
+        V, q = part.enter(v), part.Q.shape[1]
+        K = inverse_of(softmax_hessian(part.A, loss.mean(eta), problem.weights, part.ridge[:, 0]))
+        bases: list[FittedSupport] = []
+        if K is None:
+            return bases
+        slopes = (problem.weights * loss.gradient(eta, problem.y).T).ravel()
+        bend = q * float(problem.weights @ loss.curvature(eta, problem.y))
+        chance = by_chance(problem, float(slopes @ slopes), bend) * q
+        for j in leaving:
+            place = n_free + int(np.searchsorted(support, j))
+            own, rest = slice(place * q, (place + 1) * q), np.arange(len(V)) != place
+            # columns worth less than noise are left to fits, as bounds of noise columns fail there
+            pull = np.linalg.solve(K[own, own], V[place])
+            if not 0.5 * float(pull @ V[place]) > chance:
+                continue
+            start = V - (K[:, own] @ pull).reshape(V.shape)
+            less: Any = SoftmaxPart(loss, A[:, rest], problem.y, problem.weights, ridge[rest])  # type: ignore[arg-type]
+            less.at_zero = problem.loss_at_zero
+            first = start_of(less, start[rest])
+            found = less.begin(first, np.inf, ROUGH_STEPS)
+            found = descend(less, first, np.inf, ROUGH_STEPS) if found is None else found
+            coefficients, there = less.leave(found.v), support[support != j]
+            point = problem.zero()
+            point[there] = coefficients[n_free:]
+            free = coefficients[0] if n_free else np.zeros(w.shape[1])
+            eta, needed = less.predictor(found.v), found.value - ceiling
+            bases.append(FittedSupport(there, point, free, found.value, eta, needed, int(j)))
+        return bases
 
     def model_at(self, base: FittedSupport) -> SoftmaxModel | None:
         """Return the model for single columns at a base; None if it excludes nothing."""
