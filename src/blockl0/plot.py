@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from blockl0.estimators.linear_cv import L0LinearCV
-from blockl0.estimators.reading import spreads, units_differ
+from blockl0.estimators.reading import units_differ
+from blockl0.estimators.rows import rows_of
 from blockl0.path import Path
 from blockl0.result import History
 from blockl0.selection import CRITERIA, readable_scores
@@ -116,7 +117,7 @@ class CoefficientPathDisplay(_Display):
         path = _path_of(source)
         coefs = path.coefs.toarray()
         used = np.flatnonzero(coefs.any(axis=0))
-        spread = path.spreads if X is None else spreads(getattr(X, "to_numpy", lambda: X)())
+        spread = path.spreads if X is None else rows_of(getattr(X, "to_numpy", lambda: X)()).spreads
         if per == "sd" and spread is None:
             raise ValueError("`per='sd'` needs the data: give `X`, from which the path was made.")
         label = "coefficient" if path[0].coef.ndim == 1 else "norm of a column's coefficients"

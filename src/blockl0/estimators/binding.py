@@ -9,20 +9,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.utils.validation import _check_method_params
 
-from blockl0.data.blocks import Blocks
-from blockl0.data.design import Design
+from blockl0.estimators.rows import rows_of
 from blockl0.losses import Loss
 from blockl0.problem.factors import Factor
 from blockl0.problem.preprocess import Prepared
 from blockl0.result import Result
-
-
-def columns_of(X: Any, idx: Any) -> Any:
-    """Take some columns of X: an array, a sparse matrix or a design."""
-    return X.columns(idx) if isinstance(X, Design) else X[:, idx]
 
 
 class Data(NamedTuple):
@@ -42,17 +35,14 @@ class Data(NamedTuple):
 
     def rows(self, where: Any) -> Data:
         """Take some of the rows."""
-        if isinstance(self.X, Blocks):
-            X = self.X.rows(where)
-        else:
-            X = sp.csc_array(self.X.tocsr()[where]) if sp.issparse(self.X) else self.X[where]
+        X = rows_of(self.X).take(where)
         weights = None if self.weights is None else self.weights[where]
         given = _check_method_params(self.X, self.for_scorer or {}, indices=where)
         return Data(X, self.y[where], self.target[where], self.n_classes, weights, given)
 
     def to_fit(self, where: Any) -> Data:
         """Take some of the rows for a fit; with X in blocks, by weights of all rows."""
-        if not isinstance(self.X, Blocks):
+        if not rows_of(self.X).is_stored:
             return self.rows(where)
         weights = np.bincount(where, minlength=len(self.y)).astype(np.float64)
         return self._replace(weights=weights if self.weights is None else weights * self.weights)

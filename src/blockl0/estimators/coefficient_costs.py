@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.data.blocks import Blocks
-from blockl0.estimators.reading import rows_like
+from blockl0.estimators.rows import rows_of
 from blockl0.path import Path
 from blockl0.selection import coefficient_prices, information_criterion
 from blockl0.units import COLUMNS, Units
@@ -42,10 +41,11 @@ def extra_coefficients(X: Any, units: Units, fit_intercept: bool = True) -> Floa
     n = X.shape[1]
     if units is COLUMNS:
         return None
+    rows = rows_of(X)
     sizes = np.array([units.members(unit).size for unit in range(units.number(n))])
     for unit in np.flatnonzero(sizes > 1):
-        if X.shape[0] * float(sizes[unit]) ** 2 <= MOST_PRODUCTS and not isinstance(X, Blocks):
-            rank = _rank(rows_like(X, units.members(int(unit))), fit_intercept)
+        if X.shape[0] * float(sizes[unit]) ** 2 <= MOST_PRODUCTS and not rows.is_stored:
+            rank = _rank(rows.rows_like(units.members(int(unit))), fit_intercept)
             # a group without any direction is never chosen
             sizes[unit] = max(rank, 1)
     return sizes - 1.0 if sizes.max(initial=1) > 1 else None

@@ -15,21 +15,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from blockl0.certify.levels import objective_at_zero
 from blockl0.certify.words import INFERENCE
-from blockl0.estimators.binding import Data, columns_of
+from blockl0.estimators.binding import Data
 from blockl0.estimators.half_samples import chosen_again
 from blockl0.estimators.reading import (
     crowded,
     determined,
     like_noise,
     opposed_pairs,
-    rows_like,
     separation,
-    spreads,
 )
+from blockl0.estimators.rows import rows_of
 from blockl0.path import solve_path
 from blockl0.problem.factors import reduced
 from blockl0.problem.fits import make_fits
-from blockl0.problem.moments import Moments
 from blockl0.problem.preprocess import read_ridge
 from blockl0.text import as_text
 from blockl0.units import COLUMNS
@@ -219,7 +217,7 @@ def summarize(
         what = "classes" if hasattr(est, "classes_") else "responses"
         notes.append(LENGTHS.format(what=what))
     if X is not None:
-        if y is None and not isinstance(X, Moments):
+        if y is None and not rows_of(X).has_target:
             raise ValueError("`summary` needs the target `y` of the fit beside `X`.")
         solver = getattr(est, "estimator_", est)
         data = solver._read(X, y, sample_weight, reset=False)
@@ -312,7 +310,7 @@ def _worth(est: Any, problem: Any, data: Data) -> dict[str, Any]:
     """Compute what the data say about every selected column."""
     fit = _as_given(est)
     return {
-        "per_sd": _sizes(est) * spreads(rows_like(data.X, est.support_)),
+        "per_sd": _sizes(est) * rows_of(rows_of(data.X).rows_like(est.support_)).spreads,
         "entry": _entries(est, problem),
         "drop_one": drop_one(problem, fit, est.support_),
     }
@@ -356,18 +354,18 @@ def _cautions(est: Any, data: Data, names: list[str], problem: Any) -> list[str]
     chosen = [names[j] for j in est.support_]
     coef = np.atleast_2d(est.coef_)[:, est.support_].T
     groups = est._units(len(names)).each(est.support_)
-    X = rows_like(data.X, est.support_)
+    X = rows_of(data.X).rows_like(est.support_)
     pairs = opposed_pairs(X, coef, groups)
     notes = [pair.sentence(chosen) for pair in pairs]
     at_zero = objective_at_zero(problem)
     if problem.is_quadratic and coef.shape[1] == 1 and at_zero > 0.0:
         left = est.objective_ / at_zero
-        said = determined(chosen, coef[:, 0], spreads(X), left, data.X.shape[0])
+        said = determined(chosen, coef[:, 0], rows_of(X).spreads, left, data.X.shape[0])
         notes += [] if said is None else [as_text(said)]
     note = crowded(int(est.n_nonzero_), est.support_.size, data.X.shape[0])
     notes += [] if note is None else [note]
     if data.n_classes and est.support_.size:
-        eta = np.asarray(columns_of(data.X, est.support_) @ coef) + np.asarray(est.intercept_)
+        eta = np.asarray(rows_of(data.X).columns(est.support_) @ coef) + np.asarray(est.intercept_)
         codes = np.argmax(eta, axis=1) if eta.shape[1] > 1 else (eta[:, 0] > 0) * 1
         note = separation(float(np.mean(codes == data.y)), read_ridge(est.ridge_))
         notes += [] if note is None else [note]

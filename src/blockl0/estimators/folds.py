@@ -19,12 +19,12 @@ from sklearn.metrics import check_scoring, get_scorer
 from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 from sklearn.utils.parallel import Parallel, delayed
 
-from blockl0.data.blocks import Blocks
-from blockl0.data.design import Design, as_design
+from blockl0.data.design import as_design
 from blockl0.errors import warn_caller
-from blockl0.estimators.binding import Data, columns_of
+from blockl0.estimators.binding import Data
 from blockl0.estimators.callbacks import FitTask
 from blockl0.estimators.reading import auc, lone_rows
+from blockl0.estimators.rows import rows_of
 from blockl0.path import Path
 from blockl0.problem.factors import Factor, factor_parts, is_tall, merged, reduced
 from blockl0.problem.fits import make_fits
@@ -79,7 +79,7 @@ class FittedPath(NamedTuple):
         """Compute the linear predictor from coefficients of the problem."""
         coef, intercept = self.prepared.invert(coef)
         chosen = COLUMNS.support(coef)
-        return np.asarray(columns_of(X, chosen) @ coef[chosen]) + intercept
+        return np.asarray(rows_of(X).columns(chosen) @ coef[chosen]) + intercept
 
     def losses(self, data: Data) -> Floats:
         """Compute the mean loss at every point, (p,)."""
@@ -141,8 +141,7 @@ def make_splits(
     are stratified as far as there are enough rows of each label, and the only row of a class is
     always in the fit, never scored. Otherwise as scikit-learn's `check_cv`.
     """
-    if isinstance(X, Design):
-        X = np.empty((X.shape[0], 0))  # splitters only look at its rows
+    X = rows_of(X).for_splitter
     splitter: Any = cv
     is_drawn = cv is None or isinstance(cv, numbers.Integral)
     if is_drawn:
@@ -249,17 +248,6 @@ def _is_interrupt(error: BaseException | None) -> bool:
     return error is not None
 
 
-def all_at_once(X: Any, tasks: list[Callable[[], Any]]) -> list[Any]:
-    """Run tasks one by one; with X in blocks side by side, sharing passes over X."""
-    if not isinstance(X, Blocks):
-        return [task() for task in tasks]
-    X.n_searches = len(tasks)
-    try:
-        return X.batcher.run(tasks)
-    finally:
-        X.n_searches = 1
-
-
 def fold_factors(est: Any, data: Data, splits: list[Split]) -> list[Factors | None]:
     """Compute factors of the rows to fit and to score of every fold in one pass over tall data.
 
@@ -269,13 +257,13 @@ def fold_factors(est: Any, data: Data, splits: list[Split]) -> list[Factors | No
     """
     if not splits:
         return []
-    if isinstance(data.X, Moments):
+    rows = rows_of(data.X)
+    if rows.has_target:
         return [Factors(merged(rest), own) for rest, own in _each_apart(data.X.fold_factors)]
     nothing: list[Factors | None] = [None] * len(splits)
     if not est._loss().is_quadratic or data.target.ndim == 2:
         return nothing
-    design = as_design(data.X)
-    if isinstance(design, Blocks) or not is_tall(design):
+    if rows.is_stored or not is_tall(design := as_design(data.X)):
         return nothing
     label, uses = _told_apart(len(data.y), splits)
     n_merged, n = sum(len(part) for use in uses for part in use), design.shape[1]

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from blockl0.estimators.binding import Data
 from blockl0.estimators.folds import Tell, each_fold
 from blockl0.estimators.reading import lone_rows
+from blockl0.estimators.rows import rows_of
 from blockl0.path import solve_path
-from blockl0.problem.moments import Moments
 from blockl0.result import Status
 from blockl0.search.local_search import FEW_ABOVE
 
@@ -58,7 +58,7 @@ class ChosenAgain:
 
 def default_half_samples(X: Any) -> int:
     """Return the default number of half-samples: ten, none for large data or moments."""
-    if isinstance(X, Moments):
+    if rows_of(X).has_target:
         return 0
     return HALF_SAMPLES if X.shape[0] * X.shape[1] <= LARGEST else 0
 

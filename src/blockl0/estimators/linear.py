@@ -22,10 +22,11 @@ from blockl0.data.blocks import stored
 from blockl0.data.dask_arrays import chosen_columns, is_partitioned
 from blockl0.data.design import Dense, Design, by_column
 from blockl0.errors import warn_caller
-from blockl0.estimators.binding import Data, columns_of
+from blockl0.estimators.binding import Data
 from blockl0.estimators.callbacks import CallbackSupportMixin, fit_task
 from blockl0.estimators.documentation import Documented
 from blockl0.estimators.explain import SummaryMixin
+from blockl0.estimators.rows import rows_of
 from blockl0.estimators.structure import (
     bound_arrays,
     group_labels,
@@ -41,7 +42,6 @@ from blockl0.problem.preprocess import (
     Ridge,
     apply,
     as_ridge,
-    count_distinct_rows,
     drop_unweighted,
     standardized,
 )
@@ -255,16 +255,15 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
 
     # the problem -----------------------------------------------------------------------------
 
-    def _default_budget(self, X: Any, n_kept: int) -> int:
+    def _default_budget(self, X: Any, n_kept: int, weights: Any = None) -> int:
         """Compute the default budget: 10, or less if there are few columns or rows."""
-        enough = 2 * self._most_by_default
-        n_rows = X.n_samples if isinstance(X, Moments) else count_distinct_rows(X, enough)
+        n_rows = rows_of(X).n_distinct(2 * self._most_by_default, weights)
         n_units = self._units(X.shape[1]).number(X.shape[1])
         return min(n_units, max(1, n_kept, min(self._most_by_default, n_rows // 2)))
 
     def _read(self, X: Any, y: Any, sample_weight: Any = None, reset: bool = True) -> Data:
         """Check and encode the data, for a fit; otherwise as in the fit, changing nothing."""
-        if isinstance(X, Moments):
+        if rows_of(X).has_target:
             return self._read_moments(X, y, sample_weight)
         moments = tall_moments(X, y, sample_weight, self._loss(), **self._drawn_folds())
         if moments is not None:
@@ -277,7 +276,7 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
         is_numeric = "numbers" in self._targets
         several = is_numeric and self._fact("takes_responses")
         X = stored(X)
-        read = self._read_blocks if isinstance(X, Design) else self._read_X
+        read = self._read_blocks if rows_of(X).is_stored else self._read_X
         X, y = read(X, y=y, y_numeric=is_numeric, multi_output=several, reset=reset)
         y = _single(y) if several else y
         y = self._read_target(y, reset)
@@ -455,7 +454,7 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
         loss = self._loss()
         if not loss.needs_ridge:
             return
-        eta = columns_of(X, self.support_) @ self.coef_.T[self.support_] + self.intercept_
+        eta = rows_of(X).columns(self.support_) @ self.coef_.T[self.support_] + self.intercept_
         if loss.diverges(eta, y):
             warn_caller(
                 "The selected columns separate the data: without ridge the coefficients go to "
@@ -477,7 +476,7 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
             part = check_X(part) if chosen.size else part
             return np.asarray(part @ self.coef_.T[chosen]) + self.intercept_
         X = stored(X)
-        if isinstance(X, Design):
+        if rows_of(X).is_stored:
             self._check_width(X, reset=False)
             part = check_X(X.columns(chosen)) if chosen.size else X.columns([])
         else:

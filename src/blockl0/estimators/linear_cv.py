@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
@@ -23,8 +22,6 @@ from sklearn.utils.metadata_routing import (
 )
 
 from blockl0.blas import one_blas_thread
-from blockl0.data.blocks import Blocks
-from blockl0.data.design import Design
 from blockl0.errors import warn_caller
 from blockl0.estimators.binding import Data
 from blockl0.estimators.callbacks import FitTask, fit_task, with_callbacks
@@ -40,7 +37,6 @@ from blockl0.estimators.folds import (
     FoldScores,
     Split,
     Tell,
-    all_at_once,
     each_fold,
     fold_factors,
     make_splits,
@@ -52,10 +48,10 @@ from blockl0.estimators.folds import (
     warn_of_folds,
 )
 from blockl0.estimators.linear import L0Linear
-from blockl0.estimators.reading import guess_share, spreads
+from blockl0.estimators.reading import guess_share
 from blockl0.estimators.regressor import L0Regressor
+from blockl0.estimators.rows import StoredRows, rows_of
 from blockl0.path import Path, solve_path
-from blockl0.problem.moments import Moments
 from blockl0.problem.preprocess import AUTO, Prepared, Ridge, read_ridge
 from blockl0.problem.problem import Problem, Sparsity
 from blockl0.result import Status
@@ -203,7 +199,7 @@ class L0LinearCV(L0Linear):
         return {"folds": n_folds, "seed": self._row_seed(self._seed())}
 
     def _splits(self, data: Data, seed: int, metadata: dict[str, Any]) -> list[Split]:
-        if isinstance(data.X, Moments):
+        if rows_of(data.X).has_target:
             if self.scoring is not None or self.cv not in (None, data.X.n_folds) or metadata:
                 raise ValueError(
                     "Moments are scored by the squared loss on their own folds; leave `scoring`, "
@@ -227,15 +223,15 @@ class L0LinearCV(L0Linear):
         if known is not None:
             prepared, path = known
             points = list(zip(path.alphas.tolist(), path.n_nonzero_coefs.tolist(), strict=True))
-        elif self.costs_ is not None or not isinstance(data.X, Blocks):
+        elif self.costs_ is not None or not rows_of(data.X).is_stored:
             prepared = self._prepare(data, None, self.alpha or 0.0)
             points = self._priced(prepared, points, seed)
-        if isinstance(data.X, Blocks):
+        if isinstance(rows := rows_of(data.X), StoredRows):
             jobs = self._fold_jobs(data, splits, points, seed, task)
             before, whole = data.X.n_read, task.part("path", len(splits))
             tasks = [partial(self._whole_path, data, points, seed, whole)]
             tasks += [partial(score_fold, *job) for job in jobs]
-            (prepared, path), *found = all_at_once(data.X, tasks)
+            (prepared, path), *found = rows.run(tasks)
             made, folds = self._shrink(data, (prepared, path), self._gather(found, points), points)
             self.n_passes_ = round(data.X.n_read - before)
             return *made, folds, whole
@@ -344,7 +340,7 @@ class L0LinearCV(L0Linear):
 
     def _keep_readable(self, data: Data, folds: FoldScores) -> None:
         """Store readable results: standard deviations, and the estimator's own scores."""
-        self.path_ = replace(self.path_, spreads=spreads(data.X))
+        self.path_ = replace(self.path_, spreads=rows_of(data.X).spreads)
         if self.scoring is None and self.rule in RULES:
             self.cv_null_scores_ = folds.null
             if is_classifier(self):
@@ -359,10 +355,7 @@ class L0LinearCV(L0Linear):
         n_units = units.number(X.shape[1])
         name = "n_features" if units is COLUMNS else "n_groups"
         if budgets is None:
-            used = X
-            if weights is not None and not isinstance(X, Design):
-                used = (X.tocsr() if sp.issparse(X) else X)[weights > 0.0]
-            budgets = self._default_budget(used, n_kept)
+            budgets = self._default_budget(X, n_kept, weights)
         if np.ndim(budgets) == 0:
             # one check of type and size for numbers and lists
             top = check_path(budgets, None, 0.0, n_units, 0, name)[-1][1]

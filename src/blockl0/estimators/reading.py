@@ -13,9 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtrc, fdtrc
 from scipy.stats import rankdata
 
-from blockl0.data.blocks import Blocks
-from blockl0.estimators.binding import columns_of
-from blockl0.problem.moments import Moments
 from blockl0.problem.orthogonal import WRITTEN
 from blockl0.problem.preprocess import FOR_LABELS, Ridge
 from blockl0.text import LISTED, weighted_sum
@@ -65,29 +62,6 @@ class Opposed(NamedTuple):
     def sentence(self, names: Sequence[str]) -> str:
         """Describe the pair as text."""
         return "".join(f"“{p[0]}”" if isinstance(p, list) else p for p in self.parts(names))
-
-
-def spreads(X: Any) -> Floats:
-    """Compute the standard deviation of every column of X, in any storage, (n,)."""
-    if isinstance(X, Moments | Blocks):
-        return X.spreads
-    if not sp.issparse(X):
-        return np.asarray(X, dtype=np.float64).std(axis=0)
-    mean = np.asarray(X.mean(axis=0)).ravel()
-    squares = np.asarray(X.multiply(X).mean(axis=0)).ravel()
-    return np.sqrt(np.maximum(squares - mean**2, 0.0))
-
-
-def rows_like(X: Any, columns: NDArray[np.int64]) -> Any:
-    """Take some columns of X; for moments, rows with the same spreads and correlations.
-
-    With the factor R of k centred columns above −R, means are zero and products are those of all
-    rows.
-    """
-    if not isinstance(X, Moments):
-        return columns_of(X, columns)
-    R = X.factor.triangle.R[1:, 1 + columns]
-    return np.vstack([R, -R]) * np.sqrt(len(R) / X.total)
 
 
 def units_differ(spread: ArrayLike) -> bool:

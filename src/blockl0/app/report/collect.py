@@ -21,8 +21,8 @@ from blockl0.estimators.folds import FittedPath
 from blockl0.estimators.half_samples import ChosenAgain, default_half_samples
 from blockl0.estimators.reading import (
     factors_of,
-    spreads,
 )
+from blockl0.estimators.rows import rows_of
 from blockl0.estimators.structure import bound_arrays, group_labels, positive_columns
 from blockl0.losses import get_loss
 from blockl0.problem.preprocess import AUTO
@@ -308,7 +308,7 @@ def _assemble(
     """Assemble everything, with the sentences that the page shows."""
     task, path = facts.task, facts.model.path_
     used = [facts.listed[unit] for unit in facts.used]
-    spread = spreads(task.X[:, [entry.columns[0] for entry in used]])
+    spread = rows_of(task.X[:, [entry.columns[0] for entry in used]]).spreads
     known = set(facts.names)
     data: dict[str, Any] = {
         "format": FORMAT,

@@ -22,8 +22,8 @@ from blockl0.estimators.reading import (
     opposed_pairs,
     recalls,
     separation,
-    spreads,
 )
+from blockl0.estimators.rows import rows_of
 from blockl0.problem.preprocess import read_ridge
 
 Floats = NDArray[np.float64]
@@ -201,7 +201,7 @@ def _cautions(
     found: list[Any] = [pair.parts(names) for pair in pairs[:PAIRS]]
     if coef.ndim == 1 and facts.prepared.problem.is_quadratic and support.size:
         X, left = facts.task.X[:, support], ratio(mean_loss, facts.null)
-        said = determined(names, coef[support], spreads(X), left, X.shape[0])
+        said = determined(names, coef[support], rows_of(X).spreads, left, X.shape[0])
         found += [] if said is None else [said]
     n_chosen = np.unique(groups).size
     notes = [crowded(n_chosen, support.size, facts.task.X.shape[0])]
