@@ -346,7 +346,7 @@ class FoldScores(NamedTuple):
     scores: Floats
     accuracies: Floats
     aucs: Floats
-    null: float
+    null: float | Floats
     by_ridge: Floats
     ridge: int = 0
     has_signal: bool = True
@@ -375,11 +375,13 @@ def judge_fold(
     )
 
 
-def stacked(found: list[FoldScores], n_points: int) -> Floats:
-    """Collect the scores of folds with every ridge, (folds, ridges, p)."""
+def gathered(found: list[FoldScores], n_points: int) -> FoldScores:
+    """Collect the scores of all folds, (folds, p) and (folds, ridges, p), and nulls, (folds,)."""
     if not found:
-        return np.empty((0, 1, n_points))
-    return np.array([fold.by_ridge for fold in found])
+        none = np.empty((0, n_points))
+        return FoldScores(none, none, none, np.empty(0), np.empty((0, 1, n_points)))
+    columns = [np.array(each) for each in zip(*found, strict=True)]
+    return FoldScores(columns[0], columns[1], columns[2], columns[3], columns[4])
 
 
 def score_fold(

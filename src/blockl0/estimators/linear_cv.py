@@ -39,11 +39,11 @@ from blockl0.estimators.folds import (
     Tell,
     each_fold,
     fold_factors,
+    gathered,
     make_splits,
     moment_splits,
     ridge_of,
     score_fold,
-    stacked,
     takes_weights,
     warn_of_folds,
 )
@@ -232,18 +232,19 @@ class L0LinearCV(L0Linear):
             tasks = [partial(self._whole_path, data, points, seed, whole)]
             tasks += [partial(score_fold, *job) for job in jobs]
             (prepared, path), *found = rows.run(tasks)
-            made, folds = self._shrink(data, (prepared, path), self._gather(found, points), points)
+            folds = gathered(found, len(points))
+            made, folds = self._shrink(data, (prepared, path), folds, points, seed)
             self.n_passes_ = round(data.X.n_read - before)
             return *made, folds, whole
         jobs = self._fold_jobs(data, splits, points, seed, task)
-        folds = self._gather(each_fold(score_fold, jobs, self.n_jobs, tell), points)
+        folds = gathered(each_fold(score_fold, jobs, self.n_jobs, tell), len(points))
         whole = task.part("path", len(splits)).begin()
         made = known or (prepared, self._path_of(prepared, points, seed))
-        made, folds = self._shrink(data, made, folds, points)
+        made, folds = self._shrink(data, made, folds, points, seed)
         return *made, folds, whole
 
     def _shrink(
-        self, data: Data, made: Made, folds: FoldScores, points: Any
+        self, data: Data, made: Made, folds: FoldScores, points: Any, seed: int
     ) -> tuple[Made, FoldScores]:
         """Choose the ridge by the folds; return the path on all rows and the scores with it."""
         prepared, path = made
@@ -256,7 +257,7 @@ class L0LinearCV(L0Linear):
         at = Comparison(folds.by_ridge).ridge
         if at:
             self.ridge_ = ridge_of(at, prepared)
-            made = self._whole_path(data, points, self._seed())
+            made = self._whole_path(data, points, seed)
         return made, folds._replace(scores=folds.by_ridge[:, at], ridge=at)
 
     def _ridges(self, data: Data) -> Sequence[float]:
@@ -289,17 +290,6 @@ class L0LinearCV(L0Linear):
             (self, data, split, points, seed, task.part("fold", i), factors[i], ridges)
             for i, split in enumerate(splits)
         ]
-
-    def _gather(self, found: list[FoldScores], points: Any) -> FoldScores:
-        """Collect the scores of all folds, (folds, p), and their nulls, (folds,)."""
-        shape = len(found), len(points)
-        return FoldScores(
-            np.array([fold.scores for fold in found]).reshape(shape),
-            np.array([fold.accuracies for fold in found]).reshape(shape),
-            np.array([fold.aucs for fold in found]).reshape(shape),
-            np.array([fold.null for fold in found]),  # type: ignore[arg-type]
-            stacked(found, len(points)),
-        )
 
     def _choose(
         self, path: Path, prepared: Prepared, folds: FoldScores, points: Any, data: Data

@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-class Rows:
+class MemoryRows:
     """X in memory, an array or a sparse matrix, and what the other kinds of X answer, too.
 
     Attributes
@@ -68,7 +68,7 @@ class Rows:
         return self.X
 
 
-class StoredRows(Rows):
+class StoredRows(MemoryRows):
     """X read in blocks; a fold is a weight of every row."""
 
     is_stored = True
@@ -104,7 +104,7 @@ class StoredRows(Rows):
             self.X.n_searches = 1
 
 
-class MomentRows(Rows):
+class MomentRows(MemoryRows):
     """Moments in the place of rows and target."""
 
     has_target = True
@@ -128,10 +128,10 @@ class MomentRows(Rows):
         return self.X.spreads
 
 
-KINDS: tuple[tuple[type, type[Rows]], ...] = ((Moments, MomentRows), (Blocks, StoredRows))
+KINDS: tuple[tuple[type, type[MemoryRows]], ...] = ((Moments, MomentRows), (Blocks, StoredRows))
 """How an estimator holds an X of a type; rows in memory otherwise."""
 
 
-def rows_of(X: Any) -> Rows:
+def rows_of(X: Any) -> MemoryRows:
     """Return X as an estimator holds it."""
-    return next((kind for stored, kind in KINDS if isinstance(X, stored)), Rows)(X)
+    return next((kind for stored, kind in KINDS if isinstance(X, stored)), MemoryRows)(X)
