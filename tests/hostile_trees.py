@@ -16,7 +16,8 @@ import numpy as np
 import scipy.sparse as sp
 
 import hostile
-from blockl0.exact import handover, products, prover
+import structures
+from blockl0.exact import handover, products, prover, units
 from blockl0.exact.tree import MOST_UNRESOLVED, TIE_TOLERANCE, ProofTree
 from blockl0.problem import preprocess
 from blockl0.problem.fits import make_fits
@@ -149,6 +150,36 @@ def make_posed(seed: int, largest: int = 8) -> Posed:
     return pose(problem, recipe)
 
 
+def make_structured(seed: int) -> Posed:
+    """A problem of groups, bounds, costs or responses: its values are those of a general solver.
+
+    With a weak or no ridge, columns that repeat others, of the squared loss; else any loss.
+    """
+    rng = np.random.default_rng([20261119, seed])
+    kind = structures.KINDS[rng.integers(len(structures.KINDS))]
+    X, y, given = structures.draw(kind, seed)
+    recipe = [f"{kind} {X.shape}"]
+    if rng.random() < 0.4:
+        given["ridge"] = 10.0 ** rng.uniform(-6, 2)
+    if rng.random() < 0.2:
+        X = X * 10.0 ** rng.uniform(-3, 3, X.shape[1])
+        given.pop("bounds", None)
+        recipe.append("scales")
+    problem = as_problem(X, y, **given)
+    units, fits = problem.n_units, make_fits(problem)
+    masks = np.arange(1 << units)
+    values = np.full(masks.size, np.inf)
+    for mask in masks:
+        chosen = np.flatnonzero((mask >> np.arange(units)) & 1)
+        columns = problem.units.columns(chosen)
+        # whatever is reached with these columns is no less than the truth
+        values[mask] = fits.minimum(columns).value + problem.cost(chosen)
+    size, kept = hostile.popcount(masks), hostile.mask_of(problem.keep)
+    allowed = (size <= problem.sparsity.budget) & ((masks & kept) == kept)
+    slack = rounding_of(problem, problem.zero()) + EXACT * np.abs(values)
+    return Posed(problem, values, slack, allowed, recipe)
+
+
 def pose(problem: Problem, recipe: list[str]) -> Posed:
     """Enumerate the supports of a problem."""
     n = problem.n_features
@@ -256,10 +287,12 @@ def some_incumbent(rng, posed: Posed) -> Incumbent | None:
     mask = int(rng.choice(allowed))
     if kind == "best":
         mask = int(allowed[np.argmin(posed.values[allowed])])
-    support = np.flatnonzero([(mask >> j) & 1 for j in range(problem.n_features)])
-    w = make_fits(problem).minimum(support).w
+    support = np.flatnonzero([(mask >> j) & 1 for j in range(problem.n_units)])
+    w = make_fits(problem).minimum(problem.units.columns(support)).w
     if kind == "bad":
         w = w * rng.choice([0.0, 0.5, 2.0])
+        if not problem.is_plain:
+            return Incumbent.at(problem, problem.zero())
         w[problem.keep] += (w[problem.keep] == 0.0) * 1e-3
     found = Incumbent.at(problem, w)
     return found if np.isfinite(found.objective) else None
@@ -294,6 +327,12 @@ def check_tree(seed: int, largest: int = 8) -> tuple[Counter, list[str]]:
     return check_posed(rng, posed, f"seed {seed}")
 
 
+def check_structured(seed: int) -> tuple[Counter, list[str]]:
+    """Grow the tree of a seed's problem in units: what was done, and what is wrong."""
+    rng = np.random.default_rng([seed, 15])
+    return check_posed(rng, make_structured(seed), f"structured seed {seed}")
+
+
 def check_posed(rng, posed: Posed, name: str) -> tuple[Counter, list[str]]:
     """Grow a tree on a problem and judge it."""
     problem, seen, wrong = posed.problem, Counter(), []
@@ -305,8 +344,9 @@ def check_posed(rng, posed: Posed, name: str) -> tuple[Counter, list[str]]:
     with forced(rng, problem.n_features) as (way, memory):
         try:
             tree = prover.Prover(problem, start, gap=gap, memory_limit=memory).tree
-        except prover.NoBoundError as error:
-            if problem.ridge > 0.0 and "intercept" not in str(error):
+        except units.NoBoundError as error:
+            is_certain = problem.is_plain and "intercept" not in str(error)
+            if problem.ridge > 0.0 and is_certain:
                 wrong.append(f"no bound with a ridge: {error}")
             return Counter({"no bound": 1}), [
                 f"{name} ({', '.join(posed.recipe)}): {w}" for w in wrong
@@ -351,7 +391,8 @@ def wrong_end(tree: ProofTree, posed: Posed, gap: float, limit: int) -> list[str
     if best.objective != problem.objective(best.w):
         wrong.append(f"objective {best.objective!r} of a point with {problem.objective(best.w)!r}")
     # of other losses the enumeration may end early: its values are reached, not the least ones
-    is_known = problem.is_quadratic and (best.w[problem.keep] != 0.0).all()
+    is_known = problem.is_quadratic and problem.is_plain
+    is_known = is_known and (best.w[problem.keep] != 0.0).all()
     if is_known and best.objective < optimum - slack - 1e-9 * abs(optimum) - tie:
         wrong.append(f"{best.objective!r} is below the optimum {optimum!r}")
     return wrong

@@ -43,6 +43,7 @@ def run_chunk(what: str, first: int, count: int, largest: int) -> tuple[Counter,
                     calls["problems"] += 1
                 elif what == "trees":
                     wrong += hostile_trees.check_tree(seed, largest)[1]
+                    wrong += hostile_trees.check_structured(seed)[1]
                     calls["problems"] += 1
                 elif what == "losses":
                     wrong += hostile_losses.check_losses(seed, largest)

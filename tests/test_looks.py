@@ -17,7 +17,7 @@ from blockl0.data import design, panels
 from blockl0.dec import decomposition
 from blockl0.errors import OutOfTime
 from blockl0.estimators import folds
-from blockl0.exact import unit_bounds
+from blockl0.exact import units
 from blockl0.problem.problem import as_problem
 from blockl0.run import Timer, look, timed_by
 from blockl0.search import search as refit_search
@@ -157,7 +157,7 @@ PREPARATIONS = {
     ("dec", "budget"): (decomposition, "start_state"),
     ("cvx-l1", "budget"): (cvx_l1, "lipschitz_estimate"),
     ("pgm-lp", "price"): (proximal_gradient, "lipschitz_estimate"),
-    ("exact", "groups"): (unit_bounds, "_null_space"),
+    ("exact", "groups"): (units, "_null_space"),
     ("exact", "budget"): (refit_search, "improve"),
 }
 

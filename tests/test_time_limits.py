@@ -122,15 +122,15 @@ def test_products_end_with_the_clock(rng, blocks, monkeypatch, kind):
 
 def test_a_relaxation_makes_as_many_sweeps_as_there_is_time_for(rng):
     problem = as_problem(*data(rng), n_nonzero_coefs=4)
-    frame = products.Frame(problem, np.arange(30))
+    frame = products.frame_of_columns(problem, np.arange(30))
     for n_reads, most in ((np.inf, products.kernels.MOST_SWEEPS), (0, 0)):
-        bounds = products.ProductBounds(frame, *problem.sparsity, Watch(Reads(n_reads)))
-        node = Node(np.arange(0), np.arange(30), 0.0, np.zeros(30), w=np.zeros(30))
+        bounds = products.ProductBounds(problem, frame, Watch(Reads(n_reads)))
+        node = Node(np.arange(0), np.arange(30), 0.0, np.zeros(30))
         node.d = 0.9 * np.full(30, np.linalg.eigvalsh(frame.H).min())
         relaxed = bounds.relax(node, np.inf, 0.0)
         assert bounds.n_sweeps <= most
         assert relaxed.bound <= blockl0.solve(*data_of(problem), n_nonzero_coefs=4).objective
-    bounds = products.ProductBounds(frame, *problem.sparsity, Watch(Reads()))
+    bounds = products.ProductBounds(problem, frame, Watch(Reads()))
     bounds._pace = 1e-3 / 30 / 5
     assert bounds._sweeps_left(30) in (4, 5)
 

@@ -1865,34 +1865,45 @@ def price_swaps(W, diagonal, w, free, slopes, pivots, least, change):
 
 
 class Relaxation(NamedTuple):
-    """The columns `at` of H, and what is relaxed.
+    """The units of a node, their directions in H, and what is relaxed.
 
-    In w_j = √d_j·v_j, and with b = c − (H − D)v, memberships are z_j = min(1, |w_j|/θ) for one θ:
-    full columns have b_j/√d_j = w_j, fractional ones |b_j|/√d_j = θ, absent ones less.
+    A direction is a column of length one, or one of an orthonormal basis of a group. With x the
+    coefficients of a unit u, ‖√d_u x‖ = s, and b = c − (H − D)v, memberships are z_u = min(1, s/θ)
+    for one θ: full units have b = d_u x, fractional ones ‖b‖/√d_u = θ, absent ones less. A unit
+    that costs more has a larger θ, and one direction within bounds is full at its bound at the
+    latest.
     """
 
     H: NDArray[np.float64]  # (n, n)
-    at: NDArray[np.int64]  # (q,)
+    at: NDArray[np.int64]  # (N,) directions
+    starts: NDArray[np.int64]  # (q + 1,) where each unit starts in `at`
     is_in: NDArray[np.bool_]  # (q,)
-    rows: NDArray[np.float64]  # (13, q)
+    rows: NDArray[np.float64]  # (19, C, N), for C responses
     square: NDArray[np.float64]  # (p, p), for systems of up to p unknowns
-    chosen: NDArray[np.int64]  # (q,)
-    state: NDArray[np.float64]  # (12,)
+    chosen: NDArray[np.int64]  # (2, N), directions and units of the unknowns
+    state: NDArray[np.float64]  # (14,)
 
 
-# rows: c and d as given; the point v and g = c − Hv; the same of the best bound, and of a trial;
-# numbers to choose from; and of `polish`: √d with the sign of fractional columns, 0 for others;
-# the start of a step; and two right-hand sides, or solutions
-LINEAR, SHARE, V, G, BEST_V, BEST_G, TRIAL_V, TRIAL_G = range(8)
-SIZES, SIGN, START, FIRST, SECOND = range(8, 13)
-RELAXATION_ROWS = 13
+# rows of directions and responses: c as given; the point v and g = c − Hv; the same of the best
+# bound, and of a trial
+LINEAR, V, G, BEST_V, BEST_G, TRIAL_V, TRIAL_G = range(7)
+# rows of units: d; the largest curvature of its block of H; what its price is above the least one,
+# doubled; numbers to choose from
+SHARE, STEEP, EXTRA, SIZES = range(7, 11)
+# rows of directions: bounds, and d of their units
+LOWEST, HIGHEST, OWN = range(11, 14)
+# rows of the unknowns of `polish`: √d times the direction of fractional units, 0 for others; the
+# curvature of their norm across it; the start of a step; and two right-hand sides, or solutions
+SIGN, ACROSS, START, FIRST, SECOND = range(14, 19)
+RELAXATION_ROWS = 19
 
 # state: θ; the lowest value and the θ of its memberships; the best bound; sweeps so far; a
 # bracket of θ; sweeps and remainder at the last check of progress; the unknowns of a system that
 # the caller must solve, 0 for none, negative if it has no solution; the exponent of the next step
-# of θ, and the side of the last one
+# of θ, and the side of the last one; 1 if there are bounds, or several prices; and 1 if every unit
+# is one direction, and there is one response
 THETA, VALUE, VALUE_THETA, PROVEN, SWEEPS, LOW, HIGH, WATCHED, REST, ASKED, PACE, SIDE = range(12)
-RELAXATION_STATE = 12
+MIXED, SINGLE, RELAXATION_STATE = 12, 13, 14
 
 CHECK_EVERY, POLISH_EVERY, MOST_SWEEPS = 4, 8, 400  # sweeps
 POLISH_SHIFT = 1e-9  # relative: keeps a singular system of fractional columns solvable
@@ -1901,6 +1912,8 @@ PACE_GROWS, PACE_FALLS = 1.2, 0.5  # factors of that exponent while it moves one
 THETA_SLACK = 0.05  # relative uncertainty of the threshold added by a sweep
 PATIENT_SWEEPS, PATIENT_SHARE = 32, 0.7  # share of the gap that may remain after this many sweeps
 FLAT = 1e-14  # relative decrease of a value that counts as none
+MOST_GROWN = 1e6  # factor of a threshold searched within bounds
+BISECTIONS = 40  # of a membership, and of a threshold with bounds or several prices
 
 
 @inner
@@ -1928,20 +1941,77 @@ def move_largest(a, n, k):
 
 
 @inner
-def threshold_of(relaxation, v, room, least):
-    """Find θ with Σ min(1, |w_j|/θ) = room over free columns, or `least` if all fit.
+def size_of_unit(relaxation, which, u):
+    """Compute √d‖x‖ of the coefficients of a unit at one of the points."""
+    rows, first = relaxation.rows, relaxation.starts[u]
+    root = np.sqrt(rows[SHARE, 0, u])
+    if relaxation.state[SINGLE] > 0.0:
+        return root * abs(rows[which, 0, first])
+    total = 0.0
+    for c in range(rows.shape[1]):
+        for i in range(first, relaxation.starts[u + 1]):
+            total += rows[which, c, i] * rows[which, c, i]
+    return root * np.sqrt(total)
 
-    Searched from above: too large a θ makes too few columns full.
+
+@inner
+def threshold_of_unit(relaxation, which, u, theta):
+    """Return the size from which a unit is full at a threshold, given the side of its point."""
+    rows, i = relaxation.rows, relaxation.starts[u]
+    if relaxation.state[MIXED] == 0.0:
+        return theta
+    own = np.sqrt(theta * theta + rows[EXTRA, 0, u])
+    if relaxation.starts[u + 1] - i != 1 or rows.shape[1] != 1:
+        return own
+    side = rows[HIGHEST, 0, i] if rows[which, 0, i] > 0.0 else -rows[LOWEST, 0, i]
+    return smaller(own, side * np.sqrt(rows[SHARE, 0, u]))
+
+
+@inner
+def crowd(relaxation, which, theta):
+    """Sum the memberships of the free units at a point, for a threshold."""
+    total = 0.0
+    for u in range(relaxation.is_in.size):
+        size = 0.0 if relaxation.is_in[u] else size_of_unit(relaxation, which, u)
+        if size > 0.0:
+            full = threshold_of_unit(relaxation, which, u, theta)
+            total += size / full if size < full else 1.0
+    return total
+
+
+@inner
+def threshold_of(relaxation, which, room, least):
+    """Find θ with Σ min(1, size/θ) = room over free units, or `least` if all fit.
+
+    Searched from above: too large a θ makes too few units full. With bounds or several prices it is
+    bisected.
     """
-    sizes, n, below = relaxation.rows[SIZES], 0, 0.0
-    for j in range(relaxation.at.size):
-        if not relaxation.is_in[j] and v[j] != 0.0:
-            sizes[n] = abs(v[j]) * np.sqrt(relaxation.rows[SHARE, j])
-            below += sizes[n]
+    sizes, n, below = relaxation.rows[SIZES, 0], 0, 0.0
+    for u in range(relaxation.is_in.size):
+        size = 0.0 if relaxation.is_in[u] else size_of_unit(relaxation, which, u)
+        if size > 0.0:
+            sizes[n] = size
+            below += size
             n += 1
     if n <= room:
         return least
     theta, n_full = below / room, -1
+    if relaxation.state[MIXED] > 0.0:
+        if crowd(relaxation, which, least) <= room:
+            return least
+        low, high = least, larger(theta, least)
+        # memberships at a bound do not shrink, so that there may be no such θ
+        while crowd(relaxation, which, high) > room and high < MOST_GROWN * theta:
+            low, high = high, 2.0 * high
+        if not high < MOST_GROWN * theta:
+            return larger(theta, least)
+        for _ in range(BISECTIONS):
+            middle = 0.5 * (low + high)
+            if crowd(relaxation, which, middle) > room:
+                low = middle
+            else:
+                high = middle
+        return high
     while True:
         n_now, below = 0, 0.0
         for i in range(n):
@@ -1956,89 +2026,209 @@ def threshold_of(relaxation, v, room, least):
 
 
 @inner
+def gain_of_unit(relaxation, v, g, u):
+    """Compute how far coefficients of a unit, within bounds, can lower the tangent at v."""
+    rows, first, gain = relaxation.rows, relaxation.starts[u], 0.0
+    d = rows[SHARE, 0, u]
+    for c in range(rows.shape[1]):
+        for i in range(first, relaxation.starts[u + 1]):
+            b = rows[g, c, i] + d * rows[v, c, i]
+            x = smaller(larger(b / d, rows[LOWEST, 0, i]), rows[HIGHEST, 0, i])
+            gain += x * (b - 0.5 * d * x)
+    return gain
+
+
+@inner
 def first_threshold(relaxation, room):
-    """Return the `room`-th largest |b_j|/√d_j of free columns, as a first θ."""
+    """Return the θ at which as many free units as there is room would be full from b alone."""
     rows, n = relaxation.rows, 0
-    for j in range(relaxation.at.size):
-        if not relaxation.is_in[j]:
-            d = rows[SHARE, j]
-            rows[SIZES, n] = abs(rows[G, j] + d * rows[V, j]) / np.sqrt(d)
+    for u in range(relaxation.is_in.size):
+        if not relaxation.is_in[u]:
+            gain = 2.0 * gain_of_unit(relaxation, V, G, u) - rows[EXTRA, 0, u]
+            rows[SIZES, 0, n] = np.sqrt(larger(gain, 0.0))
             n += 1
-    move_largest(rows[SIZES], n, room)
-    return rows[SIZES, n - room]
+    move_largest(rows[SIZES, 0], n, room)
+    return rows[SIZES, 0, n - room]
 
 
 @inner
 def relaxed_value(relaxation, v, g, price, theta):
     """Compute the relaxed objective at v, with g = c − Hv."""
-    value = 0.0
-    for j in range(relaxation.at.size):
-        if v[j] == 0.0:
+    rows, value = relaxation.rows, 0.0
+    for c in range(rows.shape[1]):
+        for i in range(relaxation.at.size):
+            x = rows[v, c, i]
+            if x != 0.0:
+                value -= 0.5 * x * (rows[LINEAR, c, i] + rows[g, c, i] + rows[OWN, 0, i] * x)
+    for u in range(relaxation.is_in.size):
+        size = size_of_unit(relaxation, v, u)
+        if size == 0.0:
             continue
-        d = relaxation.rows[SHARE, j]
-        size = abs(v[j]) * np.sqrt(d)
-        value -= 0.5 * v[j] * (relaxation.rows[LINEAR, j] + g[j] + d * v[j])
-        if relaxation.is_in[j]:
+        own = price + 0.5 * rows[EXTRA, 0, u]
+        full = threshold_of_unit(relaxation, v, u, theta)
+        if relaxation.is_in[u]:
             value += 0.5 * size * size
-        elif size < theta:
-            value += 0.5 * size * theta + price * size / theta
+        elif size < full:
+            value += 0.5 * size * full + own * size / full
         else:
-            value += 0.5 * size * size + price
+            value += 0.5 * size * size + own
     return value
 
 
 @inner
 def tangent_bound(relaxation, v, g, room, price):
-    """Compute the lowest objective allowed by the tangent at v, g = c − Hv; O(q) on average."""
+    """Compute the lowest objective allowed by the tangent at v, g = c − Hv; O(N) on average."""
     rows, bound, n = relaxation.rows, 0.0, 0
-    for j in range(relaxation.at.size):
-        d = rows[SHARE, j]
-        b = g[j] + d * v[j]
-        bound -= 0.5 * v[j] * (rows[LINEAR, j] - b)
-        gain = 0.5 * b * b / d
-        if relaxation.is_in[j]:
-            bound -= gain
-        elif gain > price:
-            rows[SIZES, n] = gain - price
+    for c in range(rows.shape[1]):
+        for i in range(relaxation.at.size):
+            x = rows[v, c, i]
+            if x != 0.0:
+                bound -= 0.5 * x * (rows[LINEAR, c, i] - rows[g, c, i] - rows[OWN, 0, i] * x)
+    is_plain = relaxation.state[SINGLE] > 0.0 and relaxation.state[MIXED] == 0.0
+    for u in range(relaxation.is_in.size):
+        if is_plain:
+            d = rows[SHARE, 0, u]
+            b = rows[g, 0, u] + d * rows[v, 0, u]
+            score = 0.5 * b * b / d
+        else:
+            score = gain_of_unit(relaxation, v, g, u)
+        if relaxation.is_in[u]:
+            bound -= score
+            continue
+        score -= price + 0.5 * rows[EXTRA, 0, u]
+        if score > 0.0:
+            rows[SIZES, 0, n] = score
             n += 1
     if 0 < room < n:
-        move_largest(rows[SIZES], n, room)
+        move_largest(rows[SIZES, 0], n, room)
     for i in range(larger(n - room, 0), n):
-        bound -= rows[SIZES, i]
+        bound -= rows[SIZES, 0, i]
     return bound
 
 
 @inner
-def subtract_column(relaxation, j, step, g):
-    """Compute g −= step·H_j."""
-    row, at = relaxation.H[relaxation.at[j]], relaxation.at
+def subtract_column(relaxation, i, step, g):
+    """Compute g −= step·H_i."""
+    row, at = relaxation.H[relaxation.at[i]], relaxation.at
     for l in range(at.size):
         g[l] -= row[at[l]] * step
 
 
 @inner
-def sweep_coordinates(relaxation, theta):
-    """Minimize over every coordinate in turn, O(q) for each that moves; return Σ of memberships."""
-    rows, total = relaxation.rows, 0.0
-    for j in range(relaxation.at.size):
-        d = rows[SHARE, j]
-        root = np.sqrt(d)
-        bend = larger(relaxation.H[relaxation.at[j], relaxation.at[j]] - d, 0.0) / d
-        pull = (rows[G, j] + d * (1.0 + bend) * rows[V, j]) / root
-        size = abs(pull)
-        if relaxation.is_in[j] or size >= theta * (bend + 1.0):
-            w = pull / (bend + 1.0)
-        elif size <= theta:
-            w = 0.0
+def move_direction(relaxation, c, i, x):
+    """Set a coefficient, and update g; O(N) unless it stays."""
+    step = x - relaxation.rows[V, c, i]
+    if step != 0.0:
+        relaxation.rows[V, c, i] = x
+        subtract_column(relaxation, i, step, relaxation.rows[G, c])
+
+
+@inner
+def sweep_direction(relaxation, u, theta):
+    """Minimize over a unit of one direction; return its membership."""
+    rows, i, z = relaxation.rows, relaxation.starts[u], 1.0
+    d, steep = rows[SHARE, 0, u], rows[STEEP, 0, u]
+    pull = rows[G, 0, i] + steep * rows[V, 0, i]
+    most = rows[HIGHEST, 0, i] if pull > 0.0 else -rows[LOWEST, 0, i]
+    size, root = abs(pull), np.sqrt(d)
+    x = smaller(size / steep, most)
+    if not relaxation.is_in[u]:
+        own, slope, full = theta, theta * root, theta / root
+        if relaxation.state[MIXED] > 0.0:
+            own = np.sqrt(theta * theta + rows[EXTRA, 0, u])
+            slope, full = own * root, own / root
+            if most < full:
+                full = most
+                slope = 0.5 * (d * full + own * own / full) if full > 0.0 else np.inf
+        if size <= slope:
+            x = 0.0
+        elif x < full:
+            x = smaller((size - slope) / (steep - d), full)
+        z = 0.0 if x == 0.0 else (x / full if x < full else 1.0)
+    move_direction(relaxation, 0, i, x if pull > 0.0 else -x)
+    return z
+
+
+@inner
+def sweep_block(relaxation, u, theta):
+    """Take the best step of a majorizer over a unit of several coefficients; return its membership.
+
+    It is exact if the directions are orthonormal. With bounds on several directions the membership
+    is bisected.
+    """
+    rows, first, last = relaxation.rows, relaxation.starts[u], relaxation.starts[u + 1]
+    d, steep = rows[SHARE, 0, u], rows[STEEP, 0, u]
+    rho, is_bounded = 0.0, False
+    for c in range(rows.shape[1]):
+        for i in range(first, last):
+            pull = rows[G, c, i] + steep * rows[V, c, i]
+            rows[TRIAL_V, c, i] = pull
+            rho += pull * pull
+            is_bounded |= rows[LOWEST, 0, i] > -np.inf or rows[HIGHEST, 0, i] < np.inf
+    rho, z, share = np.sqrt(rho), 1.0, 1.0 / steep
+    if not relaxation.is_in[u]:
+        own, root = np.sqrt(theta * theta + rows[EXTRA, 0, u]), np.sqrt(d)
+        if is_bounded and rows.shape[1] == 1 and steep > d:
+            z = membership(relaxation, u, 0.5 * own * own)
+            share = z / ((steep - d) * z + d)
+        elif rho <= own * root:
+            z = share = 0.0
+        elif rho * root < own * steep:
+            size = (rho - own * root) / (steep - d)
+            z, share = size * root / own, size / rho
+    for c in range(rows.shape[1]):
+        for i in range(first, last):
+            x = share * rows[TRIAL_V, c, i]
+            move_direction(
+                relaxation, c, i, smaller(larger(x, rows[LOWEST, 0, i]), rows[HIGHEST, 0, i])
+            )
+    return z
+
+
+@inner
+def membership(relaxation, u, level):
+    """Find z in [0, 1] minimizing ½r‖x‖² − p'x + ½d‖x‖²/z + level·z within bounds, r = steep − d.
+
+    For a z the best x is p·z/(r·z + d) within bounds. The slope in z, level − ½d‖x/z‖², rises with
+    z, and is bisected. O(d) a bisection.
+    """
+    rows, first, last = relaxation.rows, relaxation.starts[u], relaxation.starts[u + 1]
+    d, rest = rows[SHARE, 0, u], rows[STEEP, 0, u] - rows[SHARE, 0, u]
+    bottom, top, z = 0.0, 2.0, 1.0
+    for _ in range(BISECTIONS):
+        total = 0.0
+        for i in range(first, last):
+            x = rows[TRIAL_V, 0, i] * z / (rest * z + d)
+            x = smaller(larger(x, rows[LOWEST, 0, i]), rows[HIGHEST, 0, i])
+            total += x * x
+        if 0.5 * d * total > level * z * z:
+            if z == 1.0:
+                return 1.0
+            bottom = z
         else:
-            w = (size - theta) / bend
-            w = w if pull > 0.0 else -w
-        if w != 0.0 and not relaxation.is_in[j]:
-            total += smaller(abs(w) / theta, 1.0) if theta > 0.0 else 1.0
-        step = w / root - rows[V, j]
-        if step != 0.0:
-            rows[V, j] += step
-            subtract_column(relaxation, j, step, rows[G])
+            top = z
+        z = 0.5 * (bottom + top)
+    return bottom
+
+
+@inner
+def sweep_units(relaxation, theta):
+    """Minimize over every unit in turn; return Σz of the free. O(N) for each direction moved."""
+    rows, total = relaxation.rows, 0.0
+    is_single, square = relaxation.state[SINGLE] > 0.0, theta * theta
+    for u in range(relaxation.is_in.size):
+        if is_single and rows[V, 0, u] == 0.0 and not relaxation.is_in[u]:
+            # most columns are absent, and remain so: bounds and costs only raise the threshold
+            if rows[G, 0, u] * rows[G, 0, u] <= square * rows[SHARE, 0, u]:
+                continue
+        n_directions = relaxation.starts[u + 1] - relaxation.starts[u]
+        if n_directions == 0:
+            continue
+        if n_directions == 1 and rows.shape[1] == 1:
+            z = sweep_direction(relaxation, u, theta)
+        else:
+            z = sweep_block(relaxation, u, theta)
+        total += 0.0 if relaxation.is_in[u] else z
     return total
 
 
@@ -2074,34 +2264,51 @@ def solve_factored(U, n, x):
 
 @inner
 def count_full(relaxation, theta):
-    """Count free columns with a membership of one."""
+    """Count free units with a membership of one."""
     n_full = 0
-    for j in range(relaxation.at.size):
-        v = relaxation.rows[V, j]
-        is_full = v != 0.0 and abs(v) * np.sqrt(relaxation.rows[SHARE, j]) >= theta
-        n_full += 1 if is_full and not relaxation.is_in[j] else 0
+    for u in range(relaxation.is_in.size):
+        size = 0.0 if relaxation.is_in[u] else size_of_unit(relaxation, V, u)
+        if size > 0.0 and size >= threshold_of_unit(relaxation, V, u, theta):
+            n_full += 1
     return n_full
 
 
 @inner
 def set_up_polish(relaxation, room, theta):
-    """Set up columns, signs and right-hand sides of `polish`; return the number of unknowns.
+    """Set up directions, signs and right-hand sides of `polish`; return the number of unknowns.
 
     The system is solved for a step from v, so that its shift moves no point that is right. If full
-    columns take all the room, the others are left out, and there is no shift.
+    units take all the room, the others are left out, and there is no shift. With bounds or several
+    prices θ stays, and so do coefficients at a bound. The norm of a group is replaced by its
+    second-order model.
     """
     rows, chosen, k = relaxation.rows, relaxation.chosen, 0
-    has_room = count_full(relaxation, theta) < room
-    for j in range(relaxation.at.size):
-        root = np.sqrt(rows[SHARE, j])
-        is_full = relaxation.is_in[j] or (rows[V, j] != 0.0 and abs(rows[V, j]) * root >= theta)
-        if is_full or (has_room and rows[V, j] != 0.0):
-            sign = 0.0 if is_full else (root if rows[V, j] > 0.0 else -root)
-            chosen[k], rows[SIGN, k] = j, sign
-            rows[START, k], rows[FIRST, k], rows[SECOND, k] = 0.0, rows[LINEAR, j], sign
+    is_mixed = relaxation.state[MIXED] > 0.0
+    has_room = is_mixed or count_full(relaxation, theta) < room
+    for u in range(relaxation.is_in.size):
+        size, d = size_of_unit(relaxation, V, u), rows[SHARE, 0, u]
+        full = threshold_of_unit(relaxation, V, u, theta)
+        is_full = relaxation.is_in[u] or (size > 0.0 and size >= full)
+        if not is_full and (size == 0.0 or not has_room):
+            continue
+        n_directions = relaxation.starts[u + 1] - relaxation.starts[u]
+        slope = theta
+        if is_mixed and not is_full:
+            slope = 0.5 * (full + (theta * theta + rows[EXTRA, 0, u]) / full)
+        for i in range(relaxation.starts[u], relaxation.starts[u + 1]):
+            x, g = rows[V, 0, i], rows[G, 0, i]
+            if is_mixed and (x <= rows[LOWEST, 0, i] or x >= rows[HIGHEST, 0, i]):
+                continue
+            chosen[0, k], chosen[1, k] = i, u
+            rows[SIGN, 0, k] = 0.0 if is_full else d * x / size
+            rows[ACROSS, 0, k] = slope * d / size if n_directions > 1 and not is_full else 0.0
+            rows[START, 0, k], rows[SECOND, 0, k] = 0.0, rows[SIGN, 0, k]
+            rows[FIRST, 0, k] = rows[LINEAR, 0, i]
             if has_room:
-                own = 0.0 if is_full else rows[SHARE, j] * rows[V, j]
-                rows[START, k], rows[FIRST, k] = rows[V, j], rows[G, j] + own
+                rows[START, 0, k], rows[FIRST, 0, k] = x, g if is_full else g + d * x
+            if is_mixed:
+                rows[FIRST, 0, k] -= slope * rows[SIGN, 0, k]
+                rows[SECOND, 0, k] = 0.0
             k += 1
     return k
 
@@ -2111,75 +2318,101 @@ def solve_polish(relaxation, k):
     """Solve the system of `polish` here; return False if it is singular."""
     rows, chosen, B = relaxation.rows, relaxation.chosen, relaxation.square
     for i in range(k):
-        row = relaxation.H[relaxation.at[chosen[i]]]
+        row, d = relaxation.H[relaxation.at[chosen[0, i]]], rows[SHARE, 0, chosen[1, i]]
+        across = rows[ACROSS, 0, i]
         for l in range(i, k):
-            B[i, l] = row[relaxation.at[chosen[l]]]
-        if rows[SIGN, i] != 0.0:
-            B[i, i] += POLISH_SHIFT * B[i, i] - rows[SHARE, chosen[i]]
+            B[i, l] = row[relaxation.at[chosen[0, l]]]
+            if across > 0.0 and chosen[1, i] == chosen[1, l]:
+                B[i, l] -= across * rows[SIGN, 0, i] * rows[SIGN, 0, l] / d
+        if rows[SIGN, 0, i] != 0.0 or across > 0.0:
+            B[i, i] += POLISH_SHIFT * B[i, i] + across - d
     if k == 0 or not factor(B, k):
         return False
-    solve_factored(B, k, rows[FIRST])
-    solve_factored(B, k, rows[SECOND])
+    solve_factored(B, k, rows[FIRST, 0])
+    solve_factored(B, k, rows[SECOND, 0])
     return True
 
 
 @inner
 def polish(relaxation, room, price, k):
-    """Compute the point implied by the full, fractional and absent columns of v.
+    """Compute the point implied by the full, fractional and absent units of v.
 
     That is a linear system in v, solved already, in which θ follows from Σz = room, or is
-    √(2·price) if there is room. Returns θ, which is 0 only if all columns are full for nothing, and
+    √(2·price) if there is room. Returns θ, which is 0 only if all units are full for nothing, and
     negative if there is no such point.
     """
-    rows, chosen = relaxation.rows, relaxation.chosen
-    first, second, theta = rows[FIRST], rows[SECOND], relaxation.state[THETA]
+    rows, chosen, is_mixed = relaxation.rows, relaxation.chosen, relaxation.state[MIXED] > 0.0
+    first, second, theta = rows[FIRST, 0], rows[SECOND, 0], relaxation.state[THETA]
     given, taken, n_full, n_part = 0.0, 0.0, 0, 0
     for i in range(k):
-        first[i] += rows[START, i]
-        if rows[SIGN, i] != 0.0:
-            n_part += 1
-            given += rows[SIGN, i] * first[i]
-            taken += rows[SIGN, i] * second[i]
-        elif not relaxation.is_in[chosen[i]]:
+        first[i] += rows[START, 0, i]
+        is_new = i == 0 or chosen[1, i] != chosen[1, i - 1]
+        if rows[SIGN, 0, i] != 0.0 or rows[ACROSS, 0, i] > 0.0:
+            n_part += 1 if is_new else 0
+            given += rows[SIGN, 0, i] * first[i]
+            taken += rows[SIGN, 0, i] * second[i]
+        elif is_new and not relaxation.is_in[chosen[1, i]]:
             n_full += 1
     least = np.sqrt(2.0 * price)
     left = room - n_full + taken
-    if n_part > 0:
+    if n_part > 0 and not is_mixed:
         all_fit = n_full + n_part <= room
         theta = least if all_fit or left <= 0.0 else larger(given / left, least)
-    if n_part > 0 and not theta > 0.0:
+    if n_part > 0 and not theta > 0.0 and not is_mixed:
         return -1.0
-    for j in range(relaxation.at.size):
-        rows[TRIAL_V, j], rows[TRIAL_G, j] = 0.0, rows[LINEAR, j]
-    for i in range(k):
-        step = first[i] - theta * second[i]
-        if rows[SIGN, i] * step >= 0.0:
-            rows[TRIAL_V, chosen[i]] = step
-            subtract_column(relaxation, chosen[i], step, rows[TRIAL_G])
+    for i in range(relaxation.at.size):
+        # with bounds the coefficients that are no unknowns stay
+        rows[TRIAL_V, 0, i] = rows[V, 0, i] if is_mixed else 0.0
+        rows[TRIAL_G, 0, i] = rows[LINEAR, 0, i]
+    set_unknowns(relaxation, k, theta)
+    for i in range(relaxation.at.size):
+        if rows[TRIAL_V, 0, i] != 0.0:
+            subtract_column(relaxation, i, rows[TRIAL_V, 0, i], rows[TRIAL_G, 0])
     return theta
+
+
+@inner
+def set_unknowns(relaxation, k, theta):
+    """Set the unknowns of `polish`; a unit that would turn around becomes zero."""
+    rows, chosen, start = relaxation.rows, relaxation.chosen, 0
+    for i in range(k):
+        last = i + 1 == k or chosen[1, i + 1] != chosen[1, i]
+        if not last:
+            continue
+        along = 0.0
+        for l in range(start, i + 1):
+            rows[FIRST, 0, l] -= theta * rows[SECOND, 0, l]
+            along += rows[SIGN, 0, l] * rows[FIRST, 0, l]
+        for l in range(start, i + 1):
+            j = chosen[0, l]
+            x = smaller(larger(rows[FIRST, 0, l], rows[LOWEST, 0, j]), rows[HIGHEST, 0, j])
+            rows[TRIAL_V, 0, j] = x if along >= 0.0 else 0.0
+        start = i + 1
 
 
 @inner
 def copy_point(relaxation, v_from, g_from, v_to, g_to):
     """Copy two rows to two others."""
-    for j in range(relaxation.at.size):
-        relaxation.rows[v_to, j] = relaxation.rows[v_from, j]
-        relaxation.rows[g_to, j] = relaxation.rows[g_from, j]
+    for c in range(relaxation.rows.shape[1]):
+        for i in range(relaxation.at.size):
+            relaxation.rows[v_to, c, i] = relaxation.rows[v_from, c, i]
+            relaxation.rows[g_to, c, i] = relaxation.rows[g_from, c, i]
 
 
 @inner
 def start_relaxing(relaxation, room):
-    """Compute g = c − Hv and a first θ; return the number of free columns."""
+    """Compute g = c − Hv and a first θ; return the number of free units."""
     rows, state, n_free = relaxation.rows, relaxation.state, 0
-    for j in range(relaxation.at.size):
-        n_free += 0 if relaxation.is_in[j] else 1
+    for u in range(relaxation.is_in.size):
+        n_free += 0 if relaxation.is_in[u] else 1
     if state[SWEEPS] > 0.0 or state[ASKED] != 0.0:
         return n_free
-    for j in range(relaxation.at.size):
-        rows[G, j] = rows[LINEAR, j]
-    for j in range(relaxation.at.size):
-        if rows[V, j] != 0.0:
-            subtract_column(relaxation, j, rows[V, j], rows[G])
+    for c in range(rows.shape[1]):
+        for i in range(relaxation.at.size):
+            rows[G, c, i] = rows[LINEAR, c, i]
+        for i in range(relaxation.at.size):
+            if rows[V, c, i] != 0.0:
+                subtract_column(relaxation, i, rows[V, c, i], rows[G, c])
     if state[THETA] == 0.0 and 0 < room < n_free:
         state[THETA] = first_threshold(relaxation, room)
     state[VALUE], state[VALUE_THETA], state[PROVEN] = np.inf, state[THETA], -np.inf
@@ -2190,17 +2423,17 @@ def start_relaxing(relaxation, room):
 @inner
 def take_polished(relaxation, room, price):
     """Move to the point of `polish` if it is lower, or as low and proves more; return if so."""
-    rows, state = relaxation.rows, relaxation.state
+    state = relaxation.state
     k, state[ASKED] = int(state[ASKED]), 0.0
     new = polish(relaxation, room, price, k) if k > 0 else -1.0
     if not new >= 0.0:
         return False
-    own = threshold_of(relaxation, rows[TRIAL_V], room, np.sqrt(2.0 * price))
-    there = relaxed_value(relaxation, rows[TRIAL_V], rows[TRIAL_G], price, own)
+    own = threshold_of(relaxation, TRIAL_V, room, np.sqrt(2.0 * price))
+    there = relaxed_value(relaxation, TRIAL_V, TRIAL_G, price, own)
     flat = FLAT * abs(state[VALUE])
     if not there < state[VALUE] - flat:
         # near the minimum a value is accurate before its bound is
-        bound = tangent_bound(relaxation, rows[TRIAL_V], rows[TRIAL_G], room, price)
+        bound = tangent_bound(relaxation, TRIAL_V, TRIAL_G, room, price)
         middle = 0.5 * (state[VALUE] + state[PROVEN])
         if not (there <= state[VALUE] + flat and bound > larger(middle, state[PROVEN] + flat)):
             return False
@@ -2212,13 +2445,13 @@ def take_polished(relaxation, room, price):
 @inner
 def is_relaxed(relaxation, room, price, cutoff, tolerance, share, most_sweeps):
     """Evaluate the point v; return whether it suffices."""
-    rows, state, least = relaxation.rows, relaxation.state, np.sqrt(2.0 * price)
+    state, least = relaxation.state, np.sqrt(2.0 * price)
     state[THETA] = larger(state[THETA], least)
-    own = threshold_of(relaxation, rows[V], room, least)
-    there = relaxed_value(relaxation, rows[V], rows[G], price, own)
+    own = threshold_of(relaxation, V, room, least)
+    there = relaxed_value(relaxation, V, G, price, own)
     if there < state[VALUE]:
         state[VALUE], state[VALUE_THETA] = there, own
-    there = tangent_bound(relaxation, rows[V], rows[G], room, price)
+    there = tangent_bound(relaxation, V, G, room, price)
     if there > state[PROVEN]:
         state[PROVEN] = there
         copy_point(relaxation, V, G, BEST_V, BEST_G)
@@ -2251,7 +2484,7 @@ def sweep_and_balance(relaxation, room, least, n_free):
     state = relaxation.state
     for _ in range(CHECK_EVERY):
         theta = state[THETA]
-        total = sweep_coordinates(relaxation, theta)
+        total = sweep_units(relaxation, theta)
         state[SWEEPS] += 1.0
         if room < n_free:
             slack = 1.0 + THETA_SLACK
@@ -2270,19 +2503,19 @@ def sweep_and_balance(relaxation, room, least, n_free):
 
 
 @kernel
-def relax_columns(relaxation, room, price, cutoff, tolerance, share, most_sweeps):
+def relax_units(relaxation, room, price, cutoff, tolerance, share, most_sweeps):
     """Descend in v, from `state[THETA]`, leaving v and g = c − Hv at the best bound.
 
     Ends when value and bound are within `tolerance`; when the bound reaches the cutoff; when they
     are within `share` of the distance to it, as the rest cannot help much; or after `most_sweeps`.
-    Sweeps over coordinates find the sets of full, fractional and absent columns; occasionally the
-    point that these sets imply is tried. If that is a system larger than `square`, it returns with
-    the number of unknowns in `state[ASKED]`, to be called again with the solutions in the rows
+    Sweeps over units find the sets of full, fractional and absent ones; occasionally the point that
+    these sets imply is tried, of one response. If that is a system larger than `square`, it returns
+    with the number of unknowns in `state[ASKED]`, to be called again with the solutions in the rows
     FIRST and SECOND, or with a negative number if there is none.
     """
     state, least = relaxation.state, np.sqrt(2.0 * price)
     n_free = start_relaxing(relaxation, room)
-    is_answered = state[ASKED] != 0.0
+    is_answered, is_single = state[ASKED] != 0.0, relaxation.rows.shape[1] == 1
     while True:
         if is_answered:
             is_answered = False
@@ -2290,7 +2523,7 @@ def relax_columns(relaxation, room, price, cutoff, tolerance, share, most_sweeps
                 sweep_and_balance(relaxation, room, least, n_free)
         if is_relaxed(relaxation, room, price, cutoff, tolerance, share, most_sweeps):
             break
-        if state[SWEEPS] % POLISH_EVERY == POLISH_EVERY - CHECK_EVERY:
+        if is_single and state[SWEEPS] % POLISH_EVERY == POLISH_EVERY - CHECK_EVERY:
             k = set_up_polish(relaxation, room, state[THETA])
             state[ASKED] = k
             if k > relaxation.square.shape[0]:
@@ -2894,7 +3127,6 @@ def unit_exchanges(
 
 
 BOUNDED_PIVOT, BOUNDED_SLOPE = 1e-13, 1e-12  # count as zero: pivots; relative slopes
-BISECTIONS = 40  # bisections of a membership
 
 
 @inner
@@ -2981,116 +3213,3 @@ def bounded_quadratic(H, c, low, high, x, status, index, L, goal):
             return True
         status[worst] = FREE
     return False
-
-
-@kernel
-def sweep_units(H, t, starts, units, is_in, level, low, high, v, g, z):
-    """Make one pass of block descent on the perspective relaxation of units; return Σz of the free.
-
-    Diagonal blocks of H are identities, and t times these are taken away. `level` is the cost of a
-    membership, λ: a block with slope r becomes r where ‖r‖√t ≥ √(2λ), and shrinks by √(2λt) below.
-    One-row blocks stay within bounds. g = c − (H − D)v is kept up to date. O(N²q).
-    """
-    total = 0.0
-    for a in range(units.size):
-        unit = units[a]
-        first, last = starts[unit], starts[unit + 1]
-        own, root, free = 1.0 - t[a], np.sqrt(t[a]), np.sqrt(2.0 * level[a])
-        rho = 0.0
-        for i in range(first, last):
-            for c in range(v.shape[1]):
-                r = g[i, c] + own * v[i, c]
-                rho += r * r
-        rho, share = np.sqrt(rho), 1.0
-        if not is_in[a] and rho * root < free:
-            share = (rho - free * root) / (own * rho) if rho > free * root else 0.0
-        size = 0.0
-        for i in range(first, last):
-            for c in range(v.shape[1]):
-                x = share * (g[i, c] + own * v[i, c])
-                if last - first == 1:
-                    x = smaller(larger(x, low[i]), high[i])
-                step = x - v[i, c]
-                size += x * x
-                if step != 0.0:
-                    v[i, c] = x
-                    row = H[i]
-                    for k in range(row.size):
-                        g[k, c] -= row[k] * step
-                    g[i, c] += t[a] * step
-        size = root * np.sqrt(size)
-        z[a] = 1.0 if is_in[a] or size >= free else size / free
-        if is_in[a]:
-            continue
-        if size == 0.0:
-            z[a] = 0.0
-        total += z[a]
-    return total
-
-
-@kernel
-def membership(u, steep, ridge, level, low, high):
-    """Find z in [0, 1] minimizing ½·steep·‖x − u‖² + ½·ridge·‖x‖²/z + level·z, low ≤ x ≤ high.
-
-    For a z the best x is u·steep·z/(steep·z + ridge) within bounds; without bounds z has a closed
-    form, with them the slope level − ½·ridge·‖x/z‖², which rises with z, is bisected. O(d) a
-    bisection.
-    """
-    first, full, free, held = 0.0, 0.0, 0.0, False
-    for j in range(u.size):
-        x = smaller(larger(u[j] * steep / (steep + ridge), low[j]), high[j])
-        full += x * x
-        free += u[j] * u[j]
-        if (u[j] > 0.0 and high[j] > 0.0) or (u[j] < 0.0 and low[j] < 0.0):
-            first += u[j] * u[j]
-        if u[j] < low[j] or u[j] > high[j]:
-            held = True
-    if 0.5 * ridge * full >= level:
-        return 1.0
-    if first * steep * steep <= 2.0 * ridge * level:
-        return 0.0
-    if not held:
-        return smaller((np.sqrt(free * ridge / (2.0 * level)) * steep - ridge) / steep, 1.0)
-    bottom, top = 0.0, 1.0
-    for _ in range(BISECTIONS):
-        z = 0.5 * (bottom + top)
-        total = 0.0
-        for j in range(u.size):
-            x = smaller(larger(u[j] * steep * z / (steep * z + ridge), low[j]), high[j])
-            total += x * x
-        if 0.5 * ridge * total > level * z * z:
-            bottom = z
-        else:
-            top = z
-    return bottom
-
-
-@kernel
-def sweep_model(G, steep, ridge, starts, is_in, level, low, high, v, g, z, work):
-    """Make one pass of descent on ½v'Gv − c'v + the perspective of a ridge, unit by unit.
-
-    A unit a has the rows from starts[a] on, and `steep[a]` is at least the largest curvature of its
-    block: it takes the best step of a quadratic majorizer, then one for each of its columns alone.
-    `level` is the cost of a membership; g = c − Gv is kept up to date. O(N²).
-    """
-    for a in range(is_in.size):
-        first, last = starts[a], starts[a + 1]
-        for i in range(first, last):
-            work[i] = v[i] + g[i] / steep[a]
-        part, lows, highs = work[first:last], low[first:last], high[first:last]
-        z[a] = 1.0
-        if not is_in[a]:
-            z[a] = membership(part, steep[a], ridge, level[a], lows, highs)
-        share = steep[a] * z[a] / (steep[a] * z[a] + ridge)
-        for turn in range(2 if last - first > 1 and z[a] > 0.0 else 1):
-            for i in range(first, last):
-                x = share * work[i]
-                if turn == 1:
-                    x = (g[i] + G[i, i] * v[i]) / (G[i, i] + ridge / z[a])
-                x = smaller(larger(x, low[i]), high[i])
-                step = x - v[i]
-                if step != 0.0:
-                    v[i] = x
-                    row = G[i]
-                    for k in range(row.size):
-                        g[k] -= row[k] * step

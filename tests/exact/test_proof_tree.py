@@ -14,9 +14,10 @@ import hostile
 import hostile_trees
 from blockl0.exact import bounds as bounds_room
 from blockl0.exact import data, products
-from blockl0.exact.bounds import Node, counted
+from blockl0.exact.bounds import Directions, Node, SparsePoint, counted
 from blockl0.exact.handover import search_tableaus
-from blockl0.exact.prover import NoBoundError, Prover
+from blockl0.exact.prover import Prover
+from blockl0.exact.units import NoBoundError
 from blockl0.problem import preprocess
 from blockl0.problem.fits import make_fits
 from blockl0.problem.problem import as_problem
@@ -42,6 +43,47 @@ def test_no_claim_of_a_tree_is_false(first):
     found, wrong = wrong_in(range(first, first + 100))
     assert wrong == []
     assert found["finished"] > 50 and found["DataBounds"] > 50 and found["ProductBounds"] > 30
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_no_claim_of_a_tree_in_units_is_false():
+    """Groups, bounds, costs, responses: products, the data and what lies between."""
+    found, wrong = hostile_trees.Counter(), []
+    for seed in range(300):
+        seen, here = hostile_trees.check_structured(seed)
+        found.update(seen)
+        wrong += here
+    assert wrong == []
+    assert found["finished"] > 100 and found["DataBounds"] > 50 and found["ProductBounds"] > 100
+
+
+@pytest.mark.parametrize("kind", ["groups", "bounds", "costs", "responses"])
+def test_columns_are_a_special_case_of_units(kind, rng):
+    """What does not bind changes neither the bound nor the units that it fixes."""
+    X, w = rng.standard_normal((40, 12)), np.zeros(12)
+    w[:3] = 1.0
+    y, given = X @ w + rng.standard_normal(40), {"n_nonzero_coefs": 3, "alpha": 0.5, "ridge": 2.0}
+    plain = as_problem(X, y, **given)
+    own = {
+        "groups": {"feature_groups": list(range(12))},
+        "bounds": {"bounds": (-100.0, 100.0)},
+        "costs": {"costs": np.full(12, 2.0), "alpha": 0.25},
+        "responses": {},
+    }
+    target = np.column_stack([y, np.zeros(40)]) if kind == "responses" else y
+    other = as_problem(X, target, **given | own[kind])
+    for ascends in (False, True):
+        found = []
+        for problem in (plain, other):
+            tree = Prover(problem, Incumbent.at(problem, problem.zero())).tree
+            node = tree._new[0]
+            bounds = tree.bounds_of(node)
+            relaxed = bounds.relax(node, np.inf, 0.0)
+            if ascends and bounds.sharpen(node, relaxed, plain.objective(w)):
+                relaxed = bounds.relax(node, np.inf, 0.0)
+            found.append(relaxed)
+        assert found[1].bound == pytest.approx(found[0].bound, rel=1e-6)
+        np.testing.assert_allclose(found[1].scores, found[0].scores, atol=1e-4)
 
 
 @pytest.mark.slow
@@ -94,8 +136,8 @@ def test_closing_a_node_at_once_counts_the_support_that_no_column_joins(rng):
     # a price that no column is worth: the least of all supports is the empty one
     X, y = rng.standard_normal((8, 3)), rng.standard_normal(8)
     problem = as_problem(X, y, alpha=50.0, n_nonzero_coefs=2, ridge=1.0)
-    frame = products.Frame(problem, np.arange(3))
-    bounds = products.ProductBounds(frame, *problem.sparsity)
+    frame = products.frame_of_columns(problem, np.arange(3))
+    bounds = products.ProductBounds(problem, frame)
     node = whole(problem, problem.zero())
     empty = problem.smooth(problem.zero())
     found = bounds.finish(node, 0.7 * empty)
@@ -108,7 +150,7 @@ def test_the_tableau_search_of_a_node_knows_the_rounding_of_the_incumbent(rng):
     Q = np.linalg.qr(rng.standard_normal((6, 4)))[0]
     problem = as_problem(Q, Q @ [1e6, 1e6, 1e-5, 5e-6], n_nonzero_coefs=3)
     best = Incumbent.at(problem, make_fits(problem).minimum(np.arange(2)).w)
-    node = Node(np.arange(2), np.arange(2, 4), 0.0, np.zeros(2), w=np.zeros(4))
+    node = Node(np.arange(2), np.arange(2, 4), 0.0, np.zeros(2))
     is_done, found = search_tableaus(problem, node, best)
     assert is_done and found.support.tolist() == [0, 1, 2]
 
@@ -149,8 +191,8 @@ def exact_bound(problem, node, point, slopes=None):
 def whole(problem, w):
     """The node of all supports, at a point."""
     free = np.setdiff1d(np.arange(problem.n_features), problem.keep)
-    at = np.concatenate([problem.keep, free])
-    return Node(problem.keep, free, 0.0, np.zeros(free.size), w=w[at])
+    point = SparsePoint(np.flatnonzero(w), w[w != 0.0, None])
+    return Node(problem.keep, free, 0.0, np.zeros(free.size), point=point)
 
 
 @pytest.mark.parametrize("kind", ["products", "data"])
@@ -170,20 +212,20 @@ def test_allowances_cover_rounding_and_are_not_large(kind, monkeypatch):
         # a start far away, from which updated slopes keep the rounding
         node = whole(problem, rng.standard_normal(n) * 10.0 ** rng.uniform(0, 12))
         if kind == "products":
-            frame = products.Frame(problem, np.arange(n))
-            bounds = products.ProductBounds(frame, *problem.sparsity)
-            at = np.concatenate([node.included, node.free])
-            node.d, node.w = frame.ridge[at], node.w * frame.lengths[at]
+            frame = products.frame_of_columns(problem, np.arange(n))
+            bounds = products.ProductBounds(problem, frame)
+            node.d, (at, values) = frame.ridge[frame.positions(node.units)], node.point
+            node.point = SparsePoint(at, values * frame.lengths[at, None])
         else:
             bounds = data.DataBounds(problem, np.inf)
         relaxed = bounds.relax(node, np.inf, 0.0)
-        w = node.w if kind == "data" else node.w / frame.lengths[at]
-        if kind == "products":
-            # the same point in the given units: exact to a rounding of each coefficient
-            bare = _bare(monkeypatch, bounds, frame, at, node)
-        else:
-            bare = _bare_data(monkeypatch, bounds, problem, node)
-        exact = float(exact_bound(problem, node, w))
+        # the same point in the given units: exact to a rounding of each coefficient
+        columns, values = bounds.coefficients(node)
+        w = np.zeros(n)
+        w[columns] = values[:, 0]
+        bare = _bare if kind == "products" else _bare_data
+        bare = bare(monkeypatch, bounds, node)
+        exact = float(exact_bound(problem, node, w[node.units]))
         allowance = bare - relaxed.bound
         shares.append((bare - exact) / allowance)
         sizes.append(allowance / problem.smooth(problem.zero()))
@@ -191,26 +233,28 @@ def test_allowances_cover_rounding_and_are_not_large(kind, monkeypatch):
     assert np.median(sizes) < 1e-11
 
 
-def _bare(monkeypatch, bounds, frame, at, node):
+def _bare(monkeypatch, bounds, node):
     """The bound at the node's point with nothing taken away."""
+    frame, here = bounds.frame, bounds.frame.of(node)[1]
     room = bounds.budget - node.included.size
+    v = node.point.dense(here.at.size, 1)[here.at]
     with monkeypatch.context() as patch:
-        patch.setattr(frame, "rounding", 0.0)
+        patch.setattr(bounds, "frame", replace(frame, rounding=0.0))
         patch.setattr(products, "EPSILON", 0.0)
         patch.setattr(bounds_room, "EPSILON", 0.0)
-        return bounds._prove(at, node.d, node.included.size, room, node.w, 0.0).bound
+        return bounds._prove(here, node.d, room, v, 0.0).bound
 
 
-def _bare_data(monkeypatch, bounds, problem, node):
-    columns = np.concatenate([node.included, node.free])
-    eta = problem.design.columns(columns) @ node.w
-    here = data.Here(node.w, eta, 0.0, 0.0, np.empty(0), np.empty(0))
+def _bare_data(monkeypatch, bounds, node):
+    here = bounds.directions.part(node.units, node.included.size)
+    w = node.point.dense(here.at.size, 1)[here.at, 0]
+    eta = bounds.problem.design.columns(here.at) @ w
+    point = data.Here(w, eta, 0.0, 0.0, np.empty(0), np.empty(0))
     with monkeypatch.context() as patch:
         patch.setattr(bounds, "rounding", 0.0)
         patch.setattr(data, "EPSILON", 0.0)
         patch.setattr(bounds_room, "EPSILON", 0.0)
-        room = bounds.budget - node.included.size
-        return bounds._prove(columns, node.included.size, room, here).bound
+        return bounds._prove(here, bounds.budget - node.included.size, point).bound
 
 
 # parts -------------------------------------------------------------------------------------------
@@ -231,27 +275,50 @@ def test_counted_adds_the_largest_positive_scores(rng):
             assert (last, following) == (0.0, 0.0)
 
 
-def slow_perspective(w, is_in, room, price):
-    """By bisection for the threshold at which the memberships fill the room."""
-    free = np.abs(w[~is_in])
-    low, high = np.sqrt(2.0 * price), max(free.sum() / max(room, 1e-9), np.sqrt(2.0 * price)) + 1.0
-    for _ in range(200):
-        theta = 0.5 * (low + high)
-        z = np.minimum(free / theta, 1.0)
-        low, high = (theta, high) if z.sum() > room else (low, theta)
-    z = np.where(free > 0.0, np.minimum(free / max(high, 1e-300), 1.0), 1.0)
-    cost = price * z[free > 0.0].sum()
-    return 0.5 * (w[is_in] @ w[is_in]) + 0.5 * (free**2 / z).sum() + cost
+def single(n, n_in=0, price=0.0, **given):
+    """The directions of n columns of one price, without bounds."""
+    free = np.full(n, -np.inf), np.full(n, np.inf)
+    return Directions(
+        np.arange(n), np.arange(n + 1), np.full(n, price), price, *free, n_in,
+        is_single=True, is_bounded=False, is_mixed=False,
+    )._replace(**given)  # fmt: skip
 
 
-def test_perspective_is_the_least_over_memberships(rng):
+def slow_perspective(w, n_in, room, prices, most):
+    """By bisection for the level at which the memberships fill the room."""
+    free, prices, most = np.abs(w[n_in:]), prices[n_in:], most[n_in:]
+
+    def memberships(level):
+        full = np.minimum(np.sqrt(2.0 * (prices + level)), most)
+        return np.where(free >= full, free > 0.0, free / np.maximum(full, 1e-300))
+
+    low, high = 0.0, (1e3 * free.sum() + 1.0) ** 2
+    low, high = (0.0, 0.0) if memberships(0.0).sum() <= room else (low, high)
+    for _ in range(300):
+        level = 0.5 * (low + high)
+        low, high = (level, high) if memberships(level).sum() > room else (low, level)
+    z, used = memberships(high), free > 0.0
+    cost = prices @ z + 0.5 * (free[used] ** 2 / z[used]).sum()
+    return 0.5 * (w[:n_in] @ w[:n_in]) + cost
+
+
+@pytest.mark.parametrize("kind", ["plain", "costs", "bounds"])
+def test_perspective_is_the_least_over_memberships(rng, kind):
     for _ in range(300):
         n = int(rng.integers(1, 7))
         w = rng.standard_normal(n) * rng.integers(0, 2, n) * 10.0 ** rng.uniform(-3, 3)
-        is_in, price = rng.random(n) < 0.3, float(rng.choice([0.0, 0.01, 1.0]))
-        room = int(rng.integers(1, n + 1))
-        expected = slow_perspective(w, is_in, room, price)
-        assert bounds_room.perspective(w, is_in, room, price) == pytest.approx(expected, rel=1e-9)
+        n_in, price = int(rng.integers(0, n)), float(rng.choice([0.0, 0.01, 1.0]))
+        room, here = int(rng.integers(1, n + 1)), single(n, n_in, price)
+        if kind != "plain":
+            prices = price + rng.random(n) * rng.integers(0, 2, n)
+            here = here._replace(prices=prices, is_mixed=True)
+        if kind == "bounds":
+            # so wide that there is always room
+            high = np.abs(w) * (n + rng.random(n)) + 1e-9
+            here = here._replace(low=-high, high=high, is_bounded=True)
+        expected = slow_perspective(w, n_in, room, here.prices, here.high)
+        found = bounds_room.perspective(here, w[:, None], np.ones(n), room)
+        assert found == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("loss", ["logistic", "poisson", "gamma", "tweedie", "huber"])
@@ -281,7 +348,7 @@ def test_a_factorization_with_the_margin_proves_definiteness(rng):
         X = rng.standard_normal((m, n))
         hostile.near_combination(rng, X)
         problem = as_problem(X, rng.standard_normal(m), n_nonzero_coefs=1)
-        frame, at = products.Frame(problem, np.arange(n)), np.arange(n)
+        frame, at = products.frame_of_columns(problem, np.arange(n)), np.arange(n)
         H = (X / frame.lengths).astype(Long)
         H = H.T @ H
         least = float(np.linalg.eigvalsh(H.astype(np.float64))[0])
@@ -294,6 +361,10 @@ def test_a_factorization_with_the_margin_proves_definiteness(rng):
     assert n_proven > 20
 
 
+def relaxation_of(H, c, d, here):
+    return products.new_relaxation(H, here, c[:, None], d, np.zeros((c.size, 1)), H.diagonal())
+
+
 def relaxed_problems(rng, count):
     """(H, c, d, n_in, room, price) of small relaxations, with the value and the bound of each."""
     for _ in range(count):
@@ -303,8 +374,8 @@ def relaxed_problems(rng, count):
         d = np.full(n, 0.8 * np.linalg.eigvalsh(H)[0])
         n_in, price = int(rng.integers(0, 2)), float(rng.choice([0.0, 0.3]))
         room = int(rng.integers(1, n - n_in + 1))
-        relaxation = products.new_relaxation(H, np.arange(n), c, d, n_in, np.zeros(n))
-        _, value, bound, _ = products.relax_columns(relaxation, room, price, 0.0, np.inf, 1e-9, 0.0)
+        relaxation = relaxation_of(H, c, d, single(n, n_in, price))
+        _, value, bound, _ = products.relax_units(relaxation, room, price, 0.0, np.inf, 1e-9, 0.0)
         yield (H, c, d, n_in, room, price), value, bound
 
 
@@ -328,8 +399,8 @@ def test_large_systems_are_solved_outside_the_kernel_with_the_same_result(rng, m
         found = []
         for size in (40, 1):
             monkeypatch.setattr(bounds_room, "SMALL_SYSTEM", size)
-            relaxation = products.new_relaxation(H, np.arange(40), c, d, 2, np.zeros(40))
-            found.append(products.relax_columns(relaxation, 5, price, 0.0, np.inf, 1e-9, 0.0)[1:3])
+            relaxation = relaxation_of(H, c, d, single(40, 2, price))
+            found.append(products.relax_units(relaxation, 5, price, 0.0, np.inf, 1e-9, 0.0)[1:3])
         assert found[1][0] - found[1][1] < 1e-8
         np.testing.assert_allclose(found[0], found[1], atol=1e-8)
 
@@ -338,9 +409,9 @@ def test_a_joint_step_raises_the_bound_and_keeps_what_is_left_definite(rng):
     X, w = rng.standard_normal((66, 60)), np.zeros(60)
     w[:5] = 1.0
     problem = as_problem(X, X @ w + rng.standard_normal(66), n_nonzero_coefs=5, ridge=0.1)
-    frame = products.Frame(problem, np.arange(60))
-    bounds = products.ProductBounds(frame, *problem.sparsity)
-    node = Node(np.arange(0), np.arange(60), 0.0, np.zeros(60), w=np.zeros(60))
+    frame = products.frame_of_columns(problem, np.arange(60))
+    bounds = products.ProductBounds(problem, frame)
+    node = Node(np.arange(0), np.arange(60), 0.0, np.zeros(60))
     assert bounds.start(node)
     cutoff = problem.objective(w)
     first = found = bounds.relax(node, cutoff, 0.0)
@@ -376,16 +447,16 @@ def slow_relaxation(H, c, d, n_in, room, price):
 def test_a_node_leaves_out_and_includes_columns_with_all_that_belongs_to_them():
     node = Node(
         np.array([7]), np.array([2, 5, 9]), 0.0, np.array([0.2, 0.5, 0.9]),
-        d=np.array([70.0, 20.0, 50.0, 90.0]), w=np.array([0.7, 0.2, 0.5, 0.9]),
+        d=np.array([70.0, 20.0, 50.0, 90.0]), size=np.array([0.2, 0.5, 0.9]),
     )  # fmt: skip
     node.include(np.array([False, True, False]))
     assert node.included.tolist() == [7, 5] and node.free.tolist() == [2, 9]
     assert node.d is not None and node.d.tolist() == [70.0, 50.0, 20.0, 90.0]
-    assert node.w.tolist() == [0.7, 0.5, 0.2, 0.9] and node.z.tolist() == [0.2, 0.9]
+    assert node.size.tolist() == [0.2, 0.9] and node.z.tolist() == [0.2, 0.9]
     node.only(np.array([False, True]))
     assert node.included.tolist() == [7, 5] and node.free.tolist() == [9]
     assert node.d.tolist() == [70.0, 50.0, 90.0]
-    assert node.w.tolist() == [0.7, 0.5, 0.9] and node.z.tolist() == [0.9]
+    assert node.size.tolist() == [0.9] and node.z.tolist() == [0.9]
 
 
 def test_fits_of_leaves_are_found_in_any_order(rng):

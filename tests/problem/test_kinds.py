@@ -29,7 +29,7 @@ def test_every_kind_has_fits_that_minimize_and_a_certificate(smooth, selection):
     given = {"loss": loss, "ridge": 0.1, **SELECTIONS[selection]}
     problem = as_problem(X, y, n_nonzero_coefs=2, **given)
     assert problem.kind is KINDS[smooth, selection]
-    for what in ("fits", "model", "moves", "prover"):
+    for what in ("fits", "model", "moves"):
         assert isinstance(problem.kind.load(what), type)
     w = make_fits(problem).on(np.array([0, 1])).w
     here, rng = problem.smooth(w), np.random.default_rng(1)

@@ -98,7 +98,7 @@ def fit_of(X, y, columns):
 
 
 def test_a_proof_that_is_cut_short_says_so():
-    X, y, groups = factors(1, m=200, n_factors=8, n_numbers=20, snr=0.05)
+    X, y, groups = factors(1, m=200, n_factors=12, n_numbers=30, snr=0.05)
     given = {"n_nonzero_coefs": 6, "feature_groups": groups, "random_state": 0}
     result = blockl0.solve(X, y, method="exact", node_limit=3, **given)
     assert str(result.status) == "node_limit" and 0.0 < result.gap < 1.0

@@ -5,12 +5,14 @@ at any predictor η is a lower bound: with slopes u_i = ℓ'(η_i) and b = −X'
 
     Σ_i ℓ(η'_i) ≥ Σ_i [ℓ(η_i) − u_i η_i] − Σ_j b_j v_j + β Σ_i u_i     for η' = Xv + β.
 
-An intercept β is not penalized; but relevant ones lie inside a box, see `intercept_box`, and Σu is
+A group counts the norm of its b, and a column within bounds sup bv − ½·ridge·v² over these. An
+intercept β is not penalized; but relevant ones lie inside a box, see `intercept_box`, and Σu is
 nearly zero if η has the best intercept.
 """
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import fsum
 from typing import Any, NamedTuple
 
@@ -20,15 +22,20 @@ from numpy.typing import NDArray
 from blockl0 import kernels
 from blockl0.exact.bounds import (
     EPSILON,
+    Directions,
     Node,
     Relaxed,
+    SparsePoint,
     Tangent,
     new_relaxation,
     perspective,
-    relax_columns,
+    relax_units,
 )
 from blockl0.exact.last_columns import Finished
+from blockl0.exact.products import least_squares_bound
 from blockl0.exact.watch import DENSE, NEVER, Watch
+from blockl0.problem.bounded import bounded_minimum
+from blockl0.problem.fits import make_fits
 from blockl0.problem.problem import Problem
 
 Floats = NDArray[np.float64]
@@ -78,13 +85,21 @@ class Here(NamedTuple):
     bend: Floats
 
 
+class Working(NamedTuple):
+    """Some units of a node, with their columns A, (m, N), and how many free ones may enter."""
+
+    directions: Directions
+    A: Floats
+    room: int
+
+
 class DataBounds:
     """Bounds of nodes from passes over X.
 
     Parameters
     ----------
     problem : Problem
-        With a ridge.
+        With a ridge, and one predictor.
     ceiling : float
         Objective of some point; points above it do not matter.
     watch : Watch
@@ -93,45 +108,52 @@ class DataBounds:
 
     def __init__(self, problem: Problem, ceiling: float, watch: Watch = NEVER) -> None:
         self.problem, self.ridge, self.watch = problem, problem.ridge, watch
-        self.price, self.budget = problem.sparsity
+        self.budget, self.fits = problem.sparsity.budget, make_fits(problem)
         self.weights = problem.weights
         self.norms = np.sqrt(problem.design.sq_norms())
         self.rounding = EPSILON * (problem.n_samples + 16.0) * problem.design.rounding
         self.box = intercept_box(problem, ceiling) if problem.has_intercept else 0.0
+        self.directions = Directions.of_columns(problem)
         self.n_passes = 0
 
     def relax(self, node: Node, cutoff: float, share: float) -> Relaxed:
-        """Solve the perspective relaxation on a working set, adding violating columns."""
-        columns = np.concatenate([node.included, node.free])
-        n_in, q = node.included.size, columns.size
-        room = self.budget - n_in
-        is_in = np.arange(q) < n_in
-        v, theta, best = node.w, node.theta, None
-        chosen = np.flatnonzero(is_in | (v != 0.0))
+        """Solve the perspective relaxation on a working set, adding violating units."""
+        here = self.directions.part(node.units, node.included.size)
+        n_in, n = here.n_in, self.problem.n_features
+        room, d = self.budget - n_in, np.full(here.prices.size, self.ridge)
+        v, theta, best = node.point.dense(n, 1)[here.at], node.theta, None
+        best_v = v
+        chosen = np.flatnonzero(here.is_in | (here.norms(v) > 0.0))
         for n_made in range(OUTER):
             missing = cutoff - best.bound if best is not None else np.inf
-            A = self.problem.design.columns(columns[chosen])
+            part, inside = here.part(chosen, n_in), here.rows(chosen)[0]
+            work = Working(part, self.problem.design.columns(part.at), room)
             tolerance = self._tolerance(cutoff, share, missing)
-            here, theta = self._descend(A, v[chosen], is_in[chosen], room, theta, tolerance)
-            found = self._prove(columns, n_in, room, here)
-            v = np.zeros(q)
-            v[chosen] = here.w
+            point, theta = self._descend(work, v[inside, 0], theta, tolerance)
+            found = self._prove(here, room, point)
+            v = np.zeros((here.at.size, 1))
+            v[inside, 0] = point.w
             if best is None or not found.bound <= best.bound:
-                best, node.w, node.theta = found, v, theta
-            rest = here.value - best.bound
-            is_close = here.value < cutoff and rest <= share * (cutoff - here.value)
-            is_precise = rest <= PRECISE * abs(here.value)
+                best, best_v, node.theta = found, v, theta
+            rest = point.value - best.bound
+            is_close = point.value < cutoff and rest <= share * (cutoff - point.value)
+            is_precise = rest <= PRECISE * abs(point.value)
             if best.bound >= cutoff or is_precise or is_close or self.watch():
                 break
-            # columns with large scores would lower the relaxed objective: it is not yet that of all
-            joins = self._violators(found, v[n_in:] != 0.0)
-            larger = np.union1d(np.flatnonzero(is_in | (v != 0.0)), n_in + joins)
+            # units with large scores would lower the relaxed objective: it is not yet that of all
+            is_here = here.norms(v) > 0.0
+            joins = n_in + self._violators(here, found, is_here[n_in:])
+            larger = np.union1d(np.flatnonzero(here.is_in | is_here), joins)
             if n_made > 2 and np.isin(larger, chosen).all():
                 break
             chosen = larger
         assert best is not None
-        size = np.abs(node.w[n_in:]) * np.sqrt(self.ridge)
-        node.z = np.minimum(size / node.theta, 1.0) if node.theta > 0.0 else (size > 0.0) * 1.0
+        moved = np.flatnonzero(best_v)
+        node.point, node.size = (
+            SparsePoint(here.at[moved], best_v[moved]),
+            here.norms(best_v)[n_in:],
+        )
+        node.z = here.memberships(best_v, d, node.theta)[n_in:]
         return best
 
     def finish(self, node: Node, cutoff: float) -> Finished | None:
@@ -142,34 +164,32 @@ class DataBounds:
         """Return False: only the ridge can be taken away."""
         return False
 
+    def coefficients(self, node: Node) -> tuple[Ints, Floats]:
+        """Return the node's point: columns with a coefficient, and these."""
+        return node.point
+
     def _tolerance(self, cutoff: float, share: float, missing: float) -> float:
         """Compute the accuracy needed of the point on a working set."""
         far = missing if np.isfinite(missing) else abs(cutoff)
         return max(0.25 * share * max(far, 0.0), 0.25 * PRECISE * abs(cutoff))
 
     def _descend(
-        self,
-        A: Floats,
-        w: Floats,
-        is_in: NDArray[np.bool_],
-        room: int,
-        theta: float,
-        tolerance: float,
+        self, work: Working, w: Floats, theta: float, tolerance: float
     ) -> tuple[Here, float]:
         """Minimize the relaxed objective on a working set by quadratic models, one for squares."""
-        problem = self.problem
-        here = self._at(A, w, is_in, room)
+        problem, directions = self.problem, work.directions
+        here, d = self._at(work, w), np.full(directions.prices.size, self.ridge)
+        inside = directions._replace(at=np.arange(w.size))
         for _ in range(1 if problem.is_quadratic else NEWTON_STEPS):
-            G, c = self._model(A, here)
-            own = np.full(w.size, self.ridge)
-            n_in = int(np.count_nonzero(is_in))
-            model = new_relaxation(G, np.arange(w.size), c, own, n_in, here.w)
-            theta, _, _, n_sweeps = relax_columns(
-                model, room, self.price, theta, np.inf, 0.25 * tolerance, 0.0
+            G, c = self._model(work.A, here)
+            steep = _steepest(G, directions)
+            model = new_relaxation(G, inside, c[:, None], d, here.w[:, None], steep)
+            theta, _, _, n_sweeps = relax_units(
+                model, work.room, directions.price, theta, np.inf, 0.25 * tolerance, 0.0
             )
             self.watch.spend(n_sweeps * float(w.size) ** 2)
-            there = model.rows[kernels.V].copy()
-            found = self._line(A, here, there, is_in, room, tolerance)
+            there = model.rows[kernels.V, 0, : w.size].copy()
+            found = self._line(work, here, there, tolerance)
             fall = here.value - found.value
             here = found if fall > 0.0 else here
             if fall <= tolerance or self.watch():
@@ -195,24 +215,30 @@ class DataBounds:
     def bound_of(self, support: Ints, w: Floats, cutoff: float) -> float:
         """Bound one support near its fit w, whose Newton steps may have ended early."""
         if self.problem.is_quadratic:
-            return np.inf
-        A, is_in = self.problem.design.columns(support), np.ones(support.size, dtype=np.bool_)
-        here, best = self._at(A, w, is_in, 0), -np.inf
+            return least_squares_bound(self.problem, self.fits, support, w, cutoff)
+        own = self.directions.part(support, support.size)
+        work, best = Working(own, self.problem.design.columns(own.at), 0), -np.inf
+        here = self._at(work, w[own.at])
         for _ in range(LEAF_STEPS):
-            found = self._prove(support, support.size, 0, here, A).bound
+            found = self._prove(own, 0, here, work.A).bound
             best = found if found > best else best
-            if best >= cutoff:
+            if best >= cutoff or self.watch():
                 break
-            there = self._at(A, self._newton(A, here), is_in, 0, here.intercept)
+            there = self._at(work, self._newton(work, here), here.intercept)
             # near the fit slopes still decrease although the value no longer does
             is_fine = there.value <= here.value + PRECISE * abs(here.value)
-            here = there if is_fine else self._line(A, here, there.w, is_in, 0)
+            here = there if is_fine else self._line(work, here, there.w)
         return best
 
-    def _newton(self, A: Floats, here: Here) -> Floats:
+    def _newton(self, work: Working, here: Here) -> Floats:
         """Minimize the model near a point, from its rows: products would square the condition
-        number.
+        number. Within bounds products have to do.
         """
+        A, directions = work.A, work.directions
+        if directions.is_bounded:
+            G, c = self._model(A, here)
+            low, high, start = directions.low, directions.high, here.w[:, None]
+            return bounded_minimum(G, c[:, None], low, high, start)[0][:, 0]
         root = np.sqrt(here.bend)
         rows, right = root[:, None] * A, root * (here.eta - here.slope / here.bend)
         if self.problem.has_intercept:
@@ -224,12 +250,9 @@ class DataBounds:
         found: Any = np.linalg.lstsq(np.vstack([rows, ridge]), stacked, rcond=None)
         return found[0]
 
-    def _line(
-        self, A: Floats, here: Here, w: Floats, is_in: NDArray[np.bool_], room: int,
-        tolerance: float = 0.0,
-    ) -> Here:  # fmt: skip
+    def _line(self, work: Working, here: Here, w: Floats, tolerance: float = 0.0) -> Here:
         """Search the line to w by halving; return the given point if nothing is gained."""
-        step, best = 1.0, self._at(A, w, is_in, room, here.intercept)
+        step, best = 1.0, self._at(work, w, here.intercept)
         if self.problem.is_quadratic:
             return best
         for n_halved in range(HALVINGS):
@@ -237,22 +260,21 @@ class DataBounds:
             if best.value < here.value or is_flat:
                 break
             step *= 0.5
-            best = self._at(A, here.w + step * (w - here.w), is_in, room, here.intercept)
+            best = self._at(work, here.w + step * (w - here.w), here.intercept)
         return best
 
-    def _at(
-        self, A: Floats, w: Floats, is_in: NDArray[np.bool_], room: int, start: float = 0.0
-    ) -> Here:
+    def _at(self, work: Working, w: Floats, start: float = 0.0) -> Here:
         """Evaluate the relaxed objective, with the best intercept and memberships."""
-        problem, eta, intercept = self.problem, A @ w, 0.0
-        self.watch.spend(float(A.size) + TERM * len(A))
+        problem, directions, intercept = self.problem, work.directions, 0.0
+        eta = work.A @ w
+        self.watch.spend(float(work.A.size) + TERM * len(eta))
         if problem.has_intercept:
             intercept = problem.best_intercept(eta, start)
             eta = eta + intercept
         losses, slope, bend = self._terms(eta)
-        value = float(losses.sum())
-        value += perspective(w * np.sqrt(self.ridge), is_in, room, self.price)
-        value += self.price * np.count_nonzero(is_in)
+        d = np.full(directions.prices.size, self.ridge)
+        value = float(losses.sum()) + directions.paid
+        value += perspective(directions, w[:, None], d, work.room)
         bend = np.maximum(bend, FLATTEST * bend.max(initial=1e-300))
         return Here(w, eta, value, intercept, slope, bend)
 
@@ -276,7 +298,7 @@ class DataBounds:
         return eta
 
     def _prove(
-        self, columns: Ints, n_in: int, room: int, here: Here, A: Floats | None = None
+        self, directions: Directions, room: int, here: Here, A: Floats | None = None
     ) -> Relaxed:
         """Derive the bound of the tangent at a predictor, less possible rounding.
 
@@ -284,16 +306,10 @@ class DataBounds:
         exponents; b to `rounding` times its terms, less if the columns A are given. Other sums over
         samples are exact.
         """
-        tangent = self._tangent(columns, here.eta, A)
-        tangent = tangent._replace(base=tangent.base + self.price * n_in)
-        return tangent.prove(n_in, room, self.price, here.value)
-
-    def _tangent(self, columns: Ints, eta: Floats, A: Floats | None = None) -> Tangent:
-        """Compute the tangent at a predictor for some columns A, without prices."""
-        problem = self.problem
+        problem, columns = self.problem, directions.at
         size = problem.design.nbytes / 8.0 if A is None else float(A.size)
         self.watch.spend(size + EXACT_TERM * problem.n_samples)
-        eta = self._balanced(eta) if problem.has_intercept else eta
+        eta = self._balanced(here.eta) if problem.has_intercept else here.eta
         losses, slope, bend = self._terms(eta)
         scale = (np.abs(slope) + bend) * (1.0 + np.abs(eta))
         if A is not None:
@@ -306,17 +322,27 @@ class DataBounds:
         error = rounding * self.norms[columns] * float(np.linalg.norm(scale))
         far = np.abs(eta) + self.box
         allowance = 8.0 * EPSILON * float(np.abs(losses).sum() + scale @ far)
-        return Tangent(base, b, np.full(columns.size, self.ridge), error, allowance)
+        d = np.full(directions.prices.size, self.ridge)
+        tangent = Tangent(base, b[:, None], error[:, None], d, allowance)
+        return tangent.prove(directions, room, here.value)
 
-    def _violators(self, found: Relaxed, is_here: NDArray[np.bool_]) -> Ints:
-        """Select the free columns outside the working set with the largest scores."""
+    def _violators(self, here: Directions, found: Relaxed, is_here: NDArray[np.bool_]) -> Ints:
+        """Select the free units outside the working set with the largest scores."""
         least = 0.9 * found.last
-        if self.price > 0.0:
-            least = max(-0.05 * self.price, least)
+        if here.price > 0.0:
+            least = max(-0.05 * here.price, least)
         joins = np.flatnonzero(~is_here & (found.scores >= least))
         if joins.size <= ADDED:
             return joins
         return joins[np.argpartition(-found.scores[joins], ADDED)[:ADDED]]
+
+
+def _steepest(G: Floats, directions: Directions) -> Floats:
+    """Bound the largest eigenvalue of every unit's block."""
+    if directions.is_single:
+        return G.diagonal().copy()
+    blocks = [G[i:j, i:j] for i, j in pairwise(directions.starts.tolist())]
+    return np.array([float(np.linalg.norm(block)) for block in blocks])
 
 
 def exact_sum(terms: Floats) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from blockl0.block_search import NODE_LIMIT
 from blockl0.exact.few_columns import best_of_all, may_enumerate
 from blockl0.exact.proof import Proof, ProofRecorder
 from blockl0.exact.prover import trivial_bound
-from blockl0.exact.stages import Stages, may_bound
+from blockl0.exact.stages import Stages, may_bound, ungrouped
 from blockl0.exact.watch import UNIT, Watch
 from blockl0.files import check_free
 from blockl0.methods import METHODS, method
@@ -105,8 +106,8 @@ def solve_exact(
     node_limit = check_integer("node_limit", node_limit, low=1)
     watch = Watch(run, _limit(work_limit))
     gap, memory_limit = check_nonnegative("gap", gap), check_positive("memory_limit", memory_limit)
-    recorder = _recorder(run.problem, problem, proof, memory_limit)
-    first = METHODS["refit"].solve(problem, run.part(), init=init, rng=rng, effort=HEURISTIC_EFFORT)
+    recorder, problem = _recorder(run.problem, problem, proof, memory_limit), ungrouped(problem)
+    first = _first(problem, run, init, rng)
     if first.status is Status.OPTIMAL and recorder is None:
         # few columns: the heuristic is a complete search already
         w = problem.from_given(first.coef)
@@ -146,6 +147,17 @@ def solve_exact(
     return run.result(
         w, status, best.iteration, bound, note=note, proof=made, work=watch.work / UNIT
     )
+
+
+def _first(problem: Problem, run: Run, init: Floats | None, rng: np.random.Generator) -> Result:
+    """Search for the first incumbent; without bounds if these turn out not to hold it back."""
+    solve = METHODS["refit"].solve
+    if problem.bounds is not None and init is None:
+        free, whole = (replace(p, bounds=None, limits=None) for p in (problem, run.problem))
+        found = solve(free, run.part(whole), rng=rng, effort=HEURISTIC_EFFORT)
+        if problem.is_within(problem.from_given(found.coef)):
+            return found
+    return solve(problem, run.part(), init=init, rng=rng, effort=HEURISTIC_EFFORT)
 
 
 def _enumerated(problem: Problem, best: Incumbent, watch: Watch) -> tuple[Incumbent, bool]:

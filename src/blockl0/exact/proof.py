@@ -145,10 +145,8 @@ class ProofRecorder(Recorder):
 
     def relaxed(self, node: Node, bounds: Bounds, found: Relaxed) -> None:
         """Record the relaxed point."""
-        place = self._place(node)
-        columns, frame = np.concatenate([node.included, node.free]), getattr(bounds, "frame", None)
-        w = node.w if frame is None else node.w / frame.lengths[frame.positions(columns)]
-        place.last = self._add_point(columns, w, self._curve(node, bounds, place.last))
+        place, (columns, w) = self._place(node), bounds.coefficients(node)
+        place.last = self._add_point(columns, w[:, 0], self._curve(node, bounds, place.last))
         if found.bound > place.bound:
             place.bound, place.best = found.bound, place.last
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import comb
 from typing import Any
 
@@ -10,19 +11,24 @@ from numpy.typing import NDArray
 
 from blockl0.errors import OutOfReachError, OutOfTime
 from blockl0.exact.few_columns import may_enumerate
+from blockl0.exact.handover import are_apart, has_tableaus
 from blockl0.exact.proof import Recorder
-from blockl0.exact.prover import NoBoundError, obstacle, trivial_bound
+from blockl0.exact.prover import Prover, obstacle, trivial_bound
 from blockl0.exact.search import ExactSearch
 from blockl0.exact.tree import ProofTree
+from blockl0.exact.units import NoBoundError
 from blockl0.exact.watch import Watch
 from blockl0.problem.kinds import LEAST_SQUARES
 from blockl0.problem.problem import Problem
 from blockl0.run import Incumbent, timed_by
+from blockl0.units import COLUMNS
 
 Floats = NDArray[np.float64]
 
 SMALL, SMALL_NODES = 128, 200_000
 """Columns up to which the tableau search is faster, and its nodes before the tree takes over."""
+BOUNDED_NODES, BOUNDED_FITS = 20_000, 300
+"""With bounds: nodes, and supports to fit, before the tree takes over."""
 HOPELESS, HOPELESS_NODES, MOST_ENUMERATED = 1000, 200_000, 1e8
 """Without a bound: columns up to which supports are enumerated, nodes for that, and supports below
 which all of them are.
@@ -42,6 +48,16 @@ def may_bound(problem: Problem) -> bool:
         return False
     is_few = problem.is_quadratic and problem.n_features <= HOPELESS
     return is_few or obstacle(problem) is None
+
+
+def ungrouped(problem: Problem) -> Problem:
+    """Return the problem with columns for units where every group is one column."""
+    if problem.units is COLUMNS or problem.n_units < problem.n_features:
+        return problem
+    units = problem.units.each(np.arange(problem.n_features))
+    costs = None if problem.costs is None else problem.costs[units]
+    keep = np.sort(problem.units.columns(problem.keep))
+    return replace(problem, units=COLUMNS, costs=costs, keep=keep)
 
 
 class Stages:
@@ -76,6 +92,7 @@ class Stages:
         memory_limit: float,
         recorder: Recorder | None = None,
     ) -> None:
+        problem = ungrouped(problem)
         self.problem, self.watch = problem, watch
         self.recorder = Recorder() if recorder is None else recorder
         self.gap, self.memory_limit = gap, memory_limit
@@ -84,11 +101,16 @@ class Stages:
         self._tree: ProofTree | None = None
         self._tableau: ExactSearch | None = None
         self._allowed: float = SMALL_NODES
+        self._most_fitted: float = np.inf
         self._n_before = 0
         # a proof for others needs nodes with convex bounds
         is_small = problem.n_features <= SMALL and not self.recorder.is_on
-        if problem.kind is LEAST_SQUARES and is_small:
+        if is_small and has_tableaus(problem) and problem.bounds is None:
             self._tableau = ExactSearch(problem, start.support, watch)
+        elif is_small and has_tableaus(problem) and are_apart(problem):
+            # where bounds hold back, tableaus know too little: they are given up soon
+            self._allowed, self._most_fitted = BOUNDED_NODES, BOUNDED_FITS
+            self._tableau = ExactSearch(problem, start, watch)
         else:
             self._plant()
 
@@ -160,7 +182,9 @@ class Stages:
             return
         n_made = self._tableau.incumbent.iteration
         self._tableau.advance(int(max(1, min(n_nodes, self._allowed - n_made))))
-        if not self.is_finished and self._tableau.incumbent.iteration >= self._allowed:
+        is_given_up = self._tableau.incumbent.iteration >= self._allowed
+        is_given_up |= self._tableau.n_fitted >= self._most_fitted
+        if not self.is_finished and is_given_up:
             self._plant()
 
     def _plant(self) -> None:
@@ -174,13 +198,11 @@ class Stages:
             "gap": self.gap,
             "memory_limit": self.memory_limit,
             "watch": self.watch,
+            "recorder": self.recorder,
         }
         try:
             with timed_by(self.watch):
-                if self.recorder.is_on:
-                    how["recorder"] = self.recorder
-                prover = self.problem.kind.load("prover")
-                self._tree = prover(self.problem, self.incumbent, **how).tree
+                self._tree = Prover(self.problem, self.incumbent, **how).tree
         except OutOfTime:
             self._start = self.incumbent
         except NoBoundError as error:

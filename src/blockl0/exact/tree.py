@@ -13,12 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.exact.bounds import Bounds, Node, Relaxed
-from blockl0.exact.handover import is_for_tableaus, search_tableaus
+from blockl0.exact.handover import has_tableaus, is_for_tableaus, search_tableaus
 from blockl0.exact.proof import Recorder
 from blockl0.exact.support_memory import SupportMemory
 from blockl0.exact.watch import NEVER, Watch
 from blockl0.problem.fits import make_fits
-from blockl0.problem.kinds import LEAST_SQUARES
 from blockl0.problem.orthogonal import TIE_TOLERANCE, independent_columns, rounding_of
 from blockl0.problem.problem import Problem
 from blockl0.run import Incumbent
@@ -102,8 +101,7 @@ class ProofTree:
         support = np.union1d(self.problem.units.support(best.w), self.problem.keep)
         none = np.empty(0, dtype=np.int64)
         bounds = self.bounds_of(Node(support, none, -np.inf, np.zeros(0)))
-        w = best.w[support] if self.problem.is_plain else best.w
-        missing = best.objective - bounds.bound_of(support, w, best.objective)
+        missing = best.objective - bounds.bound_of(support, best.w, best.objective)
         most = MOST_UNRESOLVED * abs(best.objective)
         return min(max(2.0 * missing, 0.0), most) if np.isfinite(missing) else most
 
@@ -178,9 +176,8 @@ class ProofTree:
 
     def _split(self, node: Node) -> tuple[Node, Node]:
         """Branch on the most important column: return nodes with and without it."""
-        n_in = node.included.size
         # of equal sizes prefer a fractional column
-        size = np.abs(node.w[n_in:]) * np.where(node.z < 1.0, 1.0, 0.999)
+        size = node.size * np.where(node.z < 1.0, 1.0, 0.999)
         is_it = np.zeros(node.free.size, dtype=np.bool_)
         is_it[int(np.argmax(size))] = True
         children = []
@@ -243,7 +240,7 @@ class ProofTree:
     def _hand_over(self, node: Node) -> bool:
         """Let the tableau search try a node; return whether it finished."""
         problem = self.problem
-        if problem.kind is not LEAST_SQUARES or not is_for_tableaus(node):
+        if not (has_tableaus(problem) and is_for_tableaus(problem, node)):
             return False
         is_done, best = search_tableaus(problem, node, self.incumbent, self.watch)
         if best is not self.incumbent:
@@ -285,8 +282,7 @@ class ProofTree:
         self._try(support)
         self._count_fit(support)
         fit = self.fits.minimum(self.problem.units.columns(np.sort(support)))
-        w = fit.w[support] if self.problem.is_plain else fit.w
-        proven = self.bounds_of(node).bound_of(support, w, self.cutoff)
+        proven = self.bounds_of(node).bound_of(support, fit.w, self.cutoff)
         self._close(max(node.bound, proven))
         self.recorder.leaf(node, support, self.bounds_of)
         return True

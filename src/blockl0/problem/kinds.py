@@ -1,7 +1,7 @@
 """One table of the kinds of problems, and of the classes that handle each of them.
 
-A kind is a smooth part and a selection. Whoever needs fits, a local model, changes of a support or
-a proof takes them from here, so that a new kind of problem is a row and no fork elsewhere. Classes
+A kind is a smooth part and a selection. Whoever needs fits, a local model or changes of a support
+takes them from here, so that a new kind of problem is a row and no fork elsewhere. Classes
 are named by their place, as most of them belong to rooms above this one.
 """
 
@@ -33,8 +33,6 @@ class Kind(NamedTuple):
         Class of the quadratic model at a point, of (models, w, is_global).
     moves : str
         Class of all single changes of a support on the true loss, of (problem, fits).
-    prover : str
-        Class that plants a tree of bounds, of (problem, incumbent, …).
     """
 
     smooth: str
@@ -42,7 +40,6 @@ class Kind(NamedTuple):
     fits: str
     model: str
     moves: str
-    prover: str
 
     def load(self, what: str) -> Any:
         """Return the class of a field such as "fits", imported on first use."""
@@ -56,16 +53,16 @@ def _load(place: str) -> Any:
 
 
 _ROWS = (
-    ("squares", "columns", "Fits", "QuadraticModel", "UnitMoves", "Prover"),
-    ("squares", "units", "Fits", "UnitModel", "UnitMoves", "UnitProver"),
-    ("squares", "bounds", "BoundedFits", "UnitModel", "UnitMoves", "UnitProver"),
-    ("curved", "columns", "NewtonFits", "QuadraticModel", "SingleMoves", "Prover"),
-    ("curved", "units", "NewtonFits", "UnitModel", "UnitMoves", "UnitProver"),
-    ("curved", "bounds", "BoundedNewtonFits", "UnitModel", "UnitMoves", "UnitProver"),
-    ("classes", "columns", "NewtonFits", "GroupedModel", "SingleMoves", "Prover"),
-    ("classes", "units", "NewtonFits", "UnitModel", "UnitMoves", "UnitProver"),
+    ("squares", "columns", "Fits", "QuadraticModel", "UnitMoves"),
+    ("squares", "units", "Fits", "UnitModel", "UnitMoves"),
+    ("squares", "bounds", "BoundedFits", "UnitModel", "UnitMoves"),
+    ("curved", "columns", "NewtonFits", "QuadraticModel", "SingleMoves"),
+    ("curved", "units", "NewtonFits", "UnitModel", "UnitMoves"),
+    ("curved", "bounds", "BoundedNewtonFits", "UnitModel", "UnitMoves"),
+    ("classes", "columns", "NewtonFits", "GroupedModel", "SingleMoves"),
+    ("classes", "units", "NewtonFits", "UnitModel", "UnitMoves"),
 )  # fmt: skip
-_ROOMS = ("problem.fits", "search.models", "moves.single_moves", "exact.prover")
+_ROOMS = ("problem.fits", "search.models", "moves.single_moves")
 """Where the classes of a row are."""
 
 KINDS = {
