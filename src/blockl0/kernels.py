@@ -2026,7 +2026,7 @@ def threshold_of(relaxation, which, room, least):
 
 
 @inner
-def gain_of_unit(relaxation, v, g, u):
+def tangent_gain(relaxation, v, g, u):
     """Compute how far coefficients of a unit, within bounds, can lower the tangent at v."""
     rows, first, gain = relaxation.rows, relaxation.starts[u], 0.0
     d = rows[SHARE, 0, u]
@@ -2044,7 +2044,7 @@ def first_threshold(relaxation, room):
     rows, n = relaxation.rows, 0
     for u in range(relaxation.is_in.size):
         if not relaxation.is_in[u]:
-            gain = 2.0 * gain_of_unit(relaxation, V, G, u) - rows[EXTRA, 0, u]
+            gain = 2.0 * tangent_gain(relaxation, V, G, u) - rows[EXTRA, 0, u]
             rows[SIZES, 0, n] = np.sqrt(larger(gain, 0.0))
             n += 1
     move_largest(rows[SIZES, 0], n, room)
@@ -2091,7 +2091,7 @@ def tangent_bound(relaxation, v, g, room, price):
             b = rows[g, 0, u] + d * rows[v, 0, u]
             score = 0.5 * b * b / d
         else:
-            score = gain_of_unit(relaxation, v, g, u)
+            score = tangent_gain(relaxation, v, g, u)
         if relaxation.is_in[u]:
             bound -= score
             continue
