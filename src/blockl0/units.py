@@ -122,13 +122,13 @@ class Groups:
     """
 
     codes: Ints
-    labels: Any
+    labels: tuple[Hashable, ...]
 
     def __init__(self, codes: Ints, labels: Sequence[Hashable]) -> None:
         self.codes, self.labels = codes, tuple(labels)
-        self.order: Any = np.argsort(codes, kind="stable").astype(np.int64)
+        self.order: Ints = np.argsort(codes, kind="stable").astype(np.int64)
         sizes = np.bincount(codes, minlength=len(self.labels))
-        self.starts: Any = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self.starts: Ints = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
     def number(self, n_features: int) -> int:
         """Return G."""

@@ -87,7 +87,7 @@ class MapSource(Source):
     def __init__(self, X: Any, limits: Limits) -> None:
         self.X, self.shape = X, X.shape
         self.nbytes, self.held_bytes = X.size * X.itemsize, limits.held
-        self.parts: Any = even_parts(X.shape, X.itemsize, limits.block)
+        self.parts: tuple[slice, ...] = even_parts(X.shape, X.itemsize, limits.block)
         self._place = _file_place(X)
         self._stamp = None if self._place is None else _stamp(self._place[0])
 
@@ -223,7 +223,7 @@ class ChunkSource(Source):
         size = np.dtype(X.dtype).itemsize
         self.nbytes, self.held_bytes = m * n * size, limits.held
         step = width * max(1, limits.block // (m * width * size))
-        self.parts: Any = parts_of([*range(step, n, step), n])
+        self.parts: tuple[slice, ...] = parts_of([*range(step, n, step), n])
 
     def block(self, i: int) -> Block:
         """Read block i."""

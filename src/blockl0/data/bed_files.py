@@ -162,7 +162,7 @@ class BedFile(Source):
         self.nbytes: int = (m + 3) // 4 * n + self.covariates.nbytes
         files = even_parts((m, n), 1, limits.block)
         moved = tuple(slice(part.start + c, part.stop + c) for part in files)
-        self.parts: Any = (*((slice(0, c),) if c else ()), *moved)
+        self.parts: tuple[slice, ...] = (*((slice(0, c),) if c else ()), *moved)
         self._shares: dict[int, Shares] = {}
         self._given = covariates
 

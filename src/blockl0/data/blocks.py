@@ -68,20 +68,23 @@ class Blocks(Design):
     Parameters
     ----------
     source : Source
+    like : Blocks, optional
+        Another view of the same source, with which columns, reads and cached entries are shared.
     """
 
-    source: Source
-    cache: ColumnCache
-
-    def __init__(self, source: Source) -> None:
-        self.source, self.cache = source, ColumnCache(source)
-        self.scans: Scans = Scans(source, self.cache.count)
+    def __init__(self, source: Source, like: Blocks | None = None) -> None:
+        self.source = source
+        self.cache: ColumnCache = ColumnCache(source) if like is None else like.cache
+        # one counter of reads for all views, and one batch of passes
+        self.scans: Scans = Scans(source, self.cache.count) if like is None else like.scans
+        self.n_searches = 1 if like is None else like.n_searches
         self.pool_bytes: int = max(source.held_bytes, 1)
-        self.view = NO_VIEW
+        self.view: View = NO_VIEW
         self.chunk: int = max(part.stop - part.start for part in source.parts)
         # the selected columns, by their numbers in the source; None for all of them
-        self._idx: Ints | None = None
-        self._places: list[tuple[int, Any]] = list(enumerate(source.parts))
+        self._idx: Ints | None = None if like is None else like._idx
+        everything: list[tuple[int, Any]] = list(enumerate(source.parts))
+        self._places: list[tuple[int, Any]] = everything if like is None else like._places
         self._known: Known | None = None
 
     @property
@@ -353,13 +356,13 @@ class CentredBlocks(Blocks):
     rounding: float = 2.0 * (FAR + 1.0)
 
     def __init__(self, base: Blocks) -> None:
-        vars(self).update(vars(base))
+        super().__init__(base.source, base)
         known = base._known
         assert known is not None
         summary = known.summary
         self.is_constant, self.is_flat = summary.is_constant, summary.is_flat
         is_far = summary.is_far & ~summary.is_flat
-        self.view: View = View(base.view.scale, summary.means, summary.rests, self.is_flat, is_far)
+        self.view = View(base.view.scale, summary.means, summary.rests, self.is_flat, is_far)
         y = None if known.y is None else centre(known.y, known.weights)[0]
         self._known = Known(summary.of_centred(), y, known.weights)
 
@@ -380,9 +383,8 @@ class CentredBlocks(Blocks):
 
         Takes one pass, which also computes X'y.
         """
-        base = object.__new__(Blocks)
-        vars(base).update(vars(self))
-        base.view, base._known = View(self.view.scale), None
+        base = Blocks(self.source, self)
+        base.view = View(self.view.scale)
         base.look(target, weights)
         other = CentredBlocks(base)
         assert other._known is not None

@@ -73,7 +73,9 @@ class DaskArray(Source):
         widths, m = X.chunks[1], X.shape[0]
         self._chunks = list(_grouped(widths, max(1, m * X.dtype.itemsize), min(limits.block, most)))
         ends = np.cumsum([0, *widths])
-        self.parts: Any = tuple(slice(int(ends[c.start]), int(ends[c.stop])) for c in self._chunks)
+        self.parts: tuple[slice, ...] = tuple(
+            slice(int(ends[c.start]), int(ends[c.stop])) for c in self._chunks
+        )
         # graphs of the chunks, built once
         self._pieces = X.to_delayed()[0].tolist()
         self.engine: DaskEngine = DaskEngine()

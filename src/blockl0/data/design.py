@@ -238,7 +238,7 @@ class DesignPart(Block):
     """A slice of the columns of a design, as a block."""
 
     design: Design
-    part: Any
+    part: slice
 
     def __init__(self, design: Design, part: slice) -> None:
         self.design, self.part = design, part

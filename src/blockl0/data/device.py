@@ -58,7 +58,7 @@ class DeviceSource(Source):
         self.X, self.shape = X, (int(m), int(n))
         self.held_bytes: int = self.held_bytes if held_bytes is None else held_bytes
         self.nbytes: int = int(m) * int(n) * _itemsize(X)
-        self.parts: Any = parts_of([*range(columns, n, columns), n])
+        self.parts: tuple[slice, ...] = parts_of([*range(columns, n, columns), n])
 
     def block(self, i: int) -> Block:
         """Return block i, without a copy."""

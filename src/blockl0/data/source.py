@@ -201,7 +201,9 @@ class ArraySource(Source):
 
     def __init__(self, X: NDArray[Any], ends: Any = None) -> None:
         self.X, self.shape, self.nbytes = X, X.shape, X.nbytes
-        self.parts: Any = even_parts(self.shape, X.itemsize) if ends is None else parts_of(ends)
+        self.parts: tuple[slice, ...] = (
+            even_parts(self.shape, X.itemsize) if ends is None else parts_of(ends)
+        )
 
     def block(self, i: int) -> Block:
         """Return block i, without a copy."""
@@ -231,7 +233,7 @@ class SomeRows(Source):
     source: Source
     rows: Ints
     shape: tuple[int, int]
-    parts: Any
+    parts: tuple[slice, ...]
 
     def __init__(self, source: Source, rows: Ints, read: Callable[[Ints], Floats]) -> None:
         self.source, self.rows, self._read = source, rows, read

@@ -98,7 +98,7 @@ class SupportLoss(ABC):
     def __init__(
         self, loss: Any, A: Floats, y: Any, weights: Floats, ridge: Floats, typical: float = 1.0
     ) -> None:
-        self.scale: Any = np.sqrt(typical * (weights @ A**2) + ridge)
+        self.scale: Floats = np.sqrt(typical * (weights @ A**2) + ridge)
         self.scale[self.scale == 0.0] = 1.0
         self.A, self.ridge = A / self.scale, ridge / self.scale**2
         self.loss, self.y, self.weights, self.typical = loss, y, weights, typical

@@ -175,15 +175,12 @@ class Factored(Dense):
         self, R: Floats, n_rows: int, rounding: float = 1.0, total: float | None = None
     ) -> None:
         super().__init__(R)
-        self.total = total
+        self.total, self._rows = total, (n_rows, rounding)
         self.rounding: float = rounding * max(1.0, (n_rows + 16.0) / (R.shape[0] + 16.0))
 
     def scaled(self, scale: Floats) -> Factored:
         """Return R diag(scale), which stands for the same rows; exact for powers of two."""
-        other: Any = copy(self)
-        vars(other).pop("_squares", None)  # computed for the columns as they were
-        other.X = self.X * scale
-        return other
+        return Factored(self.X * scale, *self._rows, self.total)
 
 
 # -- parts of the rows -----------------------------------------------------------------------------
@@ -210,8 +207,8 @@ class Factor:
         Rows of positive weight.
     """
 
-    low: Any
-    high: Any
+    low: Floats
+    high: Floats
     n_rows: int
 
     def __init__(self, shift: Floats) -> None:
@@ -302,23 +299,21 @@ class FactoredRows(Factored):
 
     is_flat: NDArray[np.bool_]
     is_constant: NDArray[np.bool_]
-    means: Any
-    rests: Any
+    means: Floats
+    rests: Floats
 
-    def __init__(self, factor: Factor) -> None:
-        R = factor.triangle.R
+    def __init__(self, factor: Factor, scale: Floats | None = None) -> None:
+        R, own = factor.triangle.R, np.ones(factor.low.size) if scale is None else scale
+        self.factor, self._scale = factor, own
         self.is_flat = is_rounding(factor.low, factor.high)
         self.is_constant = self.is_flat & (factor.high != 0.0)
-        self.means, self.rests = factor.shift[:-1], R[0, 1:-1] / R[0, 0]
-        super().__init__(
-            np.where(self.is_flat, 0.0, R[1:, 1:-1]), factor.n_rows, total=factor.total
-        )
+        self.means, self.rests = factor.shift[:-1] * own, R[0, 1:-1] / R[0, 0] * own
+        centred = np.where(self.is_flat, 0.0, R[1:, 1:-1]) * own
+        super().__init__(centred, factor.n_rows, total=factor.total)
 
     def scaled(self, scale: Floats) -> FactoredRows:
         """Return X diag(scale), centred alike; exact for powers of two."""
-        other: Any = super().scaled(scale)
-        other.means, other.rests = self.means * scale, self.rests * scale
-        return other
+        return FactoredRows(self.factor, self._scale * scale)
 
 
 def factor_parts(

@@ -8,7 +8,6 @@ vectors have length m + (places), not m + n.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +42,9 @@ class GrowingFit:
         if not problem.ridge:
             n_places = min(n_places, m)  # more columns than rows are dependent
         self.problem = problem
-        self.root: Any = None if problem.sample_weight is None else np.sqrt(problem.sample_weight)
+        self.root: Floats | None = (
+            None if problem.sample_weight is None else np.sqrt(problem.sample_weight)
+        )
         length = m + n_places if problem.ridge else m
         self._residual = np.zeros(length)
         self._residual[:m] = self._weighted(problem.y)

@@ -167,8 +167,8 @@ class Restricted(SupportLoss):
 class Bent(Local):
     """A point of a loss of one predictor, with a curvature for each sample."""
 
-    dual: Any
-    curvature: Any
+    dual: Floats
+    curvature: Floats
 
     def __init__(self, part: Restricted, v: Floats, eta: Floats | None = None) -> None:
         super().__init__(part, v, eta)

@@ -302,7 +302,7 @@ class UnitLengthColumns:
         The target, of length 1 unless it is zero.
     """
 
-    b: Any
+    b: Floats
 
     def __init__(self, problem: Problem) -> None:
         A, b, _ = problem.unit_columns(np.arange(problem.n_features))

@@ -44,7 +44,7 @@ the actual share is about its square, as the last Newton steps converge quadrati
 class SoftmaxPart(SupportLoss):
     """The softmax loss on some columns, the intercept first; points are (a, C − 1)."""
 
-    ridge: Any
+    ridge: Floats
     offset: Floats | float
 
     def __init__(
