@@ -133,7 +133,7 @@ def look(multiplications: float = 0.0) -> None:
     Called between the steps of whatever may take longer than some hundredths of a second; before a
     step that cannot be divided, with its multiplications: it is not begun if it would end too late.
     """
-    clock = current_clock()
+    clock = _surroundings.get().clock
     if clock is not None and clock.seconds_left + clock.grace <= multiplications / PACE:
         raise OutOfTime
 

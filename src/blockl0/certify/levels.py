@@ -42,11 +42,15 @@ class Better(NamedTuple):
 class PointUnderTest:
     """A point with its units, including kept ones, its objective, and the slack of comparisons."""
 
+    problem: Problem
+    w: Floats
+    tol: float
+
     def __init__(self, problem: Problem, w: Floats, tol: float = TOL) -> None:
         self.problem, self.w, self.tol = problem, w, tol
-        self.objective = problem.objective(w)
+        self.objective: float = problem.objective(w)
         self.members: Indices = problem.occupied(w)
-        self.slack = slack(self.objective, problem.smooth(problem.zero()), tol)
+        self.slack: float = slack(self.objective, problem.smooth(problem.zero()), tol)
 
     def confirm(self, block: NDArray[np.integer], z: Floats) -> Better | None:
         """Return the better point if it is better on the data by more than the slack."""

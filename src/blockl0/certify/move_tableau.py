@@ -13,7 +13,7 @@ changes at most k coordinates. Its value is read off one tableau T, scaled to a 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,13 +90,19 @@ class MoveTableau:
     s) inside.
     """
 
+    model: Problem
+    design: Any
+    weights: Floats | None
+    refit: bool
+    members: Indices
+
     def __init__(self, model: Problem, w: Floats, grad: Floats, members: Indices, refit: bool):
         self.model, self.design, self.weights = model, model.design, model.sample_weight
         self.refit, self.members = refit, members
         self.rounding = RELATIVE_ROUNDING
         norms = np.sqrt(model.design.sq_norms(self.weights) + model.ridge)
         # a zero column must stay zero after scaling, whatever its coefficient
-        self.scale = np.where(norms > 0.0, norms, np.finfo(float).tiny ** 0.5)
+        self.scale: Any = np.where(norms > 0.0, norms, np.finfo(float).tiny ** 0.5)
         self.U = self._products(members)
         self.U[members, np.arange(members.size)] += model.ridge / self.scale[members] ** 2
         v, w_in = grad / self.scale, (w * self.scale)[members]
@@ -111,7 +117,7 @@ class MoveTableau:
             drop[: place.size] = np.where(can_drop, w_in, 0.0)[self.place] * self.unit[: place.size]
         left = np.ones(self.columns.size)
         left[place.size :] = np.maximum(pivots[self.columns[place.size :]], LEAST_PIVOT)
-        self.root = PartialMove(
+        self.root: PartialMove = PartialMove(
             v[self.columns] / self.unit, drop, left, self.columns, place.size, 0.0,
             model.sparsity.budget - members.size, (), (),
         )  # fmt: skip
@@ -125,7 +131,7 @@ class MoveTableau:
         inverse = np.linalg.inv(R)
         self.K = inverse @ inverse.T
         # regressions on columns at distance d are accurate to the machine precision over d
-        self.rounding = max(
+        self.rounding: float = max(
             RELATIVE_ROUNDING, 64.0 * EPSILON * float(np.sqrt(self.K.diagonal().max(initial=1.0)))
         )
         self.W = self.U @ self.K
@@ -193,10 +199,10 @@ class MoveTableau:
         is_out = norms > 0.0
         is_out[members] = False
         out = np.flatnonzero(is_out)
-        self.place = place[np.argsort(score[members[place]], kind="stable")]
+        self.place: Any = place[np.argsort(score[members[place]], kind="stable")]
         out = out[np.argsort(-score[out], kind="stable")]
-        self.columns = np.concatenate([members[self.place], out])
-        self.unit = unit[self.columns]
+        self.columns: NDArray[np.int64] = np.concatenate([members[self.place], out])
+        self.unit: Any = unit[self.columns]
 
 
 def suspects(

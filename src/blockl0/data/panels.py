@@ -179,10 +179,10 @@ def products(X: Floats, weights: Floats | None = None) -> Floats:
     X = X if weights is None else X * np.sqrt(weights)[:, None]
     m, n = X.shape
     work = 0.5 * m * float(n) ** 2
+    # most products are small, and a search makes many of them
+    if work <= STEP:
+        return X.T @ X
     step = panel(work, n)
-    if step >= n:
-        with all_blas_threads(work):
-            return X.T @ X
     # by columns every entry is written once; by rows each part would be added to all of it
     G = np.empty((n, n))
     for start in range(0, n, step):

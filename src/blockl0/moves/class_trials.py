@@ -34,9 +34,12 @@ NARROW = 1e-3
 class ClassTrials:
     """The likeliest swaps of a support; O(m n C) for each column that leaves."""
 
+    problem: Problem
+    fits: Fits
+
     def __init__(self, problem: Problem, fits: Fits) -> None:
         self.problem, self.fits = problem, fits
-        self.usable = problem.design.sq_norms(problem.sample_weight) > 0.0
+        self.usable: NDArray[np.bool_] = problem.design.sq_norms(problem.sample_weight) > 0.0
 
     def swaps(self, w: Floats, leaving: Ints) -> Iterator[Proposal]:
         """Supports with another column in the place of one of these, worth a re-fit."""

@@ -52,6 +52,10 @@ class GroupedSearch:
         Smaller improvements are rounding.
     """
 
+    gram: GramRows
+    sparsity: Sparsity
+    tolerance: float
+
     def __init__(
         self, gram: GramRows, B: Floats, sparsity: Sparsity, keep: Ints, tolerance: float
     ) -> None:

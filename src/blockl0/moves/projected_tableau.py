@@ -133,6 +133,9 @@ class ProjectedTableau:
     Changes are bounds from below, of which the data may decide. O(m n s) for all units.
     """
 
+    problem: Problem
+    rules: UnitRules
+
     def __init__(self, problem: Problem) -> None:
         self.problem, self.rules = problem, UnitRules.of(problem)
 
@@ -249,7 +252,7 @@ class ProjectedTableau:
             rest, slack_gain = project_away(Q, rest)[0], np.zeros(columns.size)
         size = float(np.linalg.norm(b)) + float(np.linalg.norm(z, axis=1).sum())
         precision = OPERATIONS * EPSILON
-        self.support = Support(
+        self.support: Support = Support(
             units, owner, Q, Q.T @ A, inverse, z, rest, value,
             slack_gain, precision / max(nearest, EPSILON), precision * size,
             is_whole or is_resolved(A),
@@ -349,9 +352,13 @@ class ProjectedTableau:
 class NearUnits:
     """The units of a chunk that are close to a support: their residuals, from the columns."""
 
+    problem: Problem
+    support: Support
+    chunk: UnitBases
+
     def __init__(self, tableau: ProjectedTableau, chunk: UnitBases) -> None:
         self.problem, self.support, self.chunk = tableau.problem, tableau.support, chunk
-        self.sizes = np.diff(chunk.layout.starts)
+        self.sizes: Ints = np.diff(chunk.layout.starts)
         # by position in the chunk: a length for one column, a triangular factor for several
         self._lengths = np.full(chunk.units.size, np.nan)
         self._factors: dict[int, Floats] = {}

@@ -91,6 +91,12 @@ class CheckedPoint(NamedTuple):
 class CheckCost:
     """Work, re-fits and findings of one check; raises `GivenUp` beyond its limits."""
 
+    run: Run | None
+    most_work: float
+    refits_left: float
+    work: float
+    planned: float
+
     def __init__(self, run: Run | None, most_work: float, most_refits: float) -> None:
         self.run, self.most_work, self.refits_left = run, most_work, most_refits
         self.work = self.planned = 0.0
@@ -127,9 +133,13 @@ class MoveCheck:
         Multiplications before a check gives up.
     """
 
+    problem: Problem
+    fits: Fits
+    rules: UnitRules
+
     def __init__(self, problem: Problem, fits: Fits, most_work: float | None = None) -> None:
         self.problem, self.fits, self.rules = problem, fits, UnitRules.of(problem)
-        self.most_work = MOST_WORK if most_work is None else most_work
+        self.most_work: float = MOST_WORK if most_work is None else most_work
 
     def check(
         self,
@@ -275,7 +285,7 @@ class SingleMoves(MoveCheck):
     def __init__(self, problem: Problem, fits: Fits, most_work: float | None = None) -> None:
         super().__init__(problem, fits, most_work)
         kind = SoftmaxBounds if problem.n_outputs > 1 else DualBounds
-        self.bounds = kind(problem)
+        self.bounds: DualBounds | SoftmaxBounds = kind(problem)
 
     def _better(self, point: CheckedPoint, cost: CheckCost) -> Iterator[Floats]:
         bounds, price = self.bounds, self.problem.sparsity.price

@@ -33,6 +33,9 @@ class SingleTable:
         All of its Gram matrix is known. It must come to each support that a walk begins at.
     """
 
+    pool: Pool
+    unit: float
+
     def __init__(self, pool: Pool) -> None:
         p = pool.columns.size
         self.pool, self.unit = pool, unit_of(pool)

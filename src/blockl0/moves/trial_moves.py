@@ -69,11 +69,15 @@ class Trials:
     the first few are re-fitted with the rest of the support. O(LEAVE) passes over X for a point.
     """
 
+    problem: Problem
+    weights: Floats
+    leave: int
+
     def __init__(self, problem: Problem, fits: Fits | None = None, leave: int = LEAVE) -> None:
         self.problem, self.weights, self.leave = problem, problem.weights, leave
-        self.fits = make_fits(problem) if fits is None else fits
+        self.fits: Fits = make_fits(problem) if fits is None else fits
         squares = problem.design.sq_norms(problem.sample_weight) + problem.ridge
-        self.norms = np.sqrt(squares)
+        self.norms: Floats = np.sqrt(squares)
 
     def changes(self, w: Floats) -> Iterator[Proposal]:
         """Supports worth a re-fit, each with a point and an intercept to start from."""

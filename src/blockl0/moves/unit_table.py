@@ -97,6 +97,10 @@ class UnitTable:
         Smaller improvements are rounding.
     """
 
+    gram: GramRows
+    rules: UnitRules
+    tolerance: float
+
     def __init__(self, gram: GramRows, B: Floats, rules: UnitRules, tolerance: float) -> None:
         self.gram, self.B, self.rules, self.tolerance = gram, B, rules, tolerance
         self._layout = rules.layout()

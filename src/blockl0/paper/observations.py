@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 
@@ -51,7 +52,7 @@ MOVED = 0.99
 """A run counts as moved if it ends below this share of its start."""
 UNSTOPPED = tuple(i for i in CHECKPOINTS if i >= 1000)
 THRESHOLDING = ["PGM", "APGM", "QPM"]
-COLUMNS = {"raw columns": GREEDY, "unit columns": GREEDY_UNIT}
+COLUMNS: Any = {"raw columns": GREEDY, "unit columns": GREEDY_UNIT}
 """The greedy methods rank raw columns in the toolbox that the paper names."""
 BAD = 1.5
 """A greedy method is bad where it exceeds the best of the four by this factor."""
@@ -87,9 +88,13 @@ class Case:
     choice : DecChoice, optional
     """
 
+    table: Frame
+    choice: DecChoice | None
+    is_known: Any
+
     def __init__(self, table: Frame, choice: DecChoice | None = None) -> None:
         self.table, self.choice = table, choice
-        self.datasets = table.index.get_level_values("dataset")
+        self.datasets: Frame = table.index.get_level_values("dataset")
         self.is_known = pd.Series(True, index=table.index)
 
     def __getitem__(self, label: str) -> Frame:

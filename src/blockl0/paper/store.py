@@ -38,9 +38,11 @@ class Store:
         Created if it does not exist.
     """
 
+    n_stale: int
+
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self.path = folder / FILE_NAME
+        self.path: Path = folder / FILE_NAME
         self.n_stale = 0
         self._records: dict[Cell, dict[str, Any]] = {}
         text = self.path.read_bytes() if self.path.exists() else b""

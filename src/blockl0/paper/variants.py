@@ -67,8 +67,8 @@ class Variant:
 
 WORKING_SETS = ("R2G0", "R0G2", "R2G2", "R5G5", "R10G2", "R12G0", "R0G12")
 """Those of the paper, and twelve coordinates of one kind beside ten and two."""
-THETA3 = {"theta": 1e-3, "theta_scale": False}
-THETA5 = {"theta": 1e-5, "theta_scale": False}
+THETA3: Any = {"theta": 1e-3, "theta_scale": False}
+THETA5: Any = {"theta": 1e-5, "theta_scale": False}
 LONG = {"window": 200, "max_iter": 5000}
 CHANGES: dict[str, dict[str, Any]] = {
     "": {},
@@ -102,7 +102,7 @@ CHANGE_TITLES = {
 }
 
 
-SETTLED = {"R0G2": {"tol": 0.0, "window": 50}}
+SETTLED: Any = {"R0G2": {"tol": 0.0, "window": 50}}
 """Without random coordinates a block that changes nothing is chosen for ever, so that even a run
 without a stopping rule may end there."""
 
