@@ -18,12 +18,11 @@ from blockl0.losses import Softmax
 from blockl0.losses.softmax import contrasts, softmax_hessian
 from blockl0.moves.grouped_search import GramRows, GroupedSearch
 from blockl0.path import solve_path
-from blockl0.problem import softmax_newton
+from blockl0.problem import newton
 from blockl0.problem.fits import make_fits
-from blockl0.problem.newton import minimize_on
+from blockl0.problem.newton import best_intercepts, minimize_on
 from blockl0.problem.preprocess import apply
 from blockl0.problem.problem import Sparsity, as_problem
-from blockl0.problem.softmax_newton import best_intercepts
 from blockl0.run import Run
 from blockl0.search.local_search import LocalSearch
 from blockl0.search.models import FEW_DROPPED, SHARE_DROPPED
@@ -560,8 +559,8 @@ def test_compiled_steps_end_where_those_by_arrays_do(separation, monkeypatch):
     problem = replace(problem, sample_weight=rng.uniform(0.5, 2.0, 90), has_intercept=True)
     for support in (np.array([1]), np.array([0, 2, 4]), np.arange(5)):
         fits = {}
-        for little in (0.0, softmax_newton.LITTLE):
-            monkeypatch.setattr(softmax_newton, "LITTLE", little)
+        for little in (0.0, newton.LITTLE):
+            monkeypatch.setattr(newton, "LITTLE", little)
             found = minimize_on(problem, problem.zero(), support)
             out_of_reach = minimize_on(problem, problem.zero(), support, 0.3 * found.value)
             assert out_of_reach.least > 0.3 * found.value
@@ -578,7 +577,7 @@ def test_intercepts_without_columns_are_the_shares_of_the_classes(monkeypatch):
     y, weights, eta = rng.integers(0, 3, 50), rng.uniform(0.0, 2.0, 50), np.zeros((50, 3))
     shares = np.bincount(y, weights) / weights.sum()
     searched = best_intercepts(Softmax(3), eta + 1e-300, y, weights)
-    monkeypatch.setattr(softmax_newton, "descend", None)
+    monkeypatch.setattr(newton, "descend", None)
     b = best_intercepts(Softmax(3), eta, y, weights)
     assert np.allclose(np.exp(b) / np.exp(b).sum(), shares, rtol=1e-12)
     assert np.allclose(b, searched, rtol=1e-7) and abs(b.sum()) < 1e-12

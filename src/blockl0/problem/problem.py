@@ -12,8 +12,8 @@ from blockl0.data.design import Design, as_design, balance, rescaled, unscaled
 from blockl0.lazy import lazy
 from blockl0.losses import Loss, best_intercept, get_loss
 from blockl0.problem.kinds import Kind, kind_of
+from blockl0.problem.newton import best_intercepts
 from blockl0.problem.orthogonal import independent_positions
-from blockl0.problem.softmax_newton import best_intercepts
 from blockl0.run import look
 from blockl0.units import COLUMNS, Units
 from blockl0.validate import (
