@@ -76,6 +76,7 @@ class Method:
         """Say in a sentence why it refuses a problem; None if it takes it."""
         price, budget = problem.sparsity
         loss = problem.loss
+        # structure first: its refusal says more than that of a loss
         reason = self._structure_refusal(problem)
         if reason is not None:
             return reason

@@ -209,6 +209,7 @@ class Run:
         verbose: int = 0,
     ) -> None:
         self.problem = problem
+        # a run inside another one ends with it at the latest
         self.time_limit = min(time_limit, max(seconds_left(), 0.0))
         self._given = self.time_limit
         self.callback = callback
@@ -231,6 +232,7 @@ class Run:
             self.options,
             self.verbose if is_shown else 0,
         )
+        # an inner run ends for the reason for which the outer one does
         inside._over = self._over
         return inside
 
@@ -312,6 +314,7 @@ class Run:
         lower bound above the objective, such as infinity, becomes the objective: the point is
         optimal.
         """
+        # the answer is complete even where the time is up
         if objective is None:
             with timed_by(None):
                 objective = float(self.problem.objective(w))

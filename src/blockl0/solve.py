@@ -227,6 +227,7 @@ def solve_problem(
             problem.n_outputs, problem.units, problem.bounds,
         )  # fmt: skip
     known, rng = METHODS[method], late_generator(check_seed(random_state))
+    # the run keeps the problem of all rows, from which the objective is computed in the end
     searched = reduced(problem, run) if known.reduces else problem
     try:
         with timed_by(run):
@@ -244,6 +245,7 @@ def with_left_out(result: Result, problem: Problem, run: Run | None = None) -> R
 
     Within the time that the run has left, if there is one.
     """
+    # only a proof is qualified by what it leaves out
     if result.status is not Status.OPTIMAL:
         return result
     try:
@@ -272,6 +274,7 @@ def solve_targets(
         here = replace(problem, y=y)
         with one_blas_thread():
             run = open_run(here, "refit", options)
+            # lengths and rows of the Gram matrix do not depend on the target
             made = make_search(here, how, False) if made is None else made.for_target(y)
             result = run_search(made, None, run, check_random_state(seed), rounds)
         yield result

@@ -98,6 +98,7 @@ COLUMNS = Columns()
 
 def is_rounding(low: Floats, top: Floats) -> NDArray[np.bool_]:
     """Check if numbers within two bounds are equal up to rounding."""
+    # of huge entries the range may be infinite, which is no rounding
     with np.errstate(over="ignore", invalid="ignore"):
         spread, largest = top - low, np.maximum(np.abs(top), np.abs(low))
     return (low == top) | (np.isfinite(spread) & (spread <= FLAT * largest))
@@ -161,6 +162,7 @@ class Groups:
 
     def take(self, units: Ints) -> Groups:
         """Return the groups of the columns of some groups alone, in this order."""
+        # units are numbered anew, in the order given
         place = np.full(len(self.labels), -1, dtype=np.int64)
         place[units] = np.arange(units.size)
         codes = place[self.codes[self.columns(units)]]

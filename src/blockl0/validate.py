@@ -134,6 +134,7 @@ def check_gram(
     whole[:p, :p], whole[p, :p], whole[:p, p] = G, b, b
     whole[p, p] = check_nonnegative("yty", yty)
     _check_entries(whole, "XtX")
+    # in units of the columns, as products of large columns are larger than any tolerance
     scale = np.sqrt(np.abs(whole.diagonal()))
     scale[scale == 0.0] = 1.0
     unit = whole / scale / scale[:, None]
@@ -175,6 +176,7 @@ def check_init(
     It is (n,), or (n, n_outputs), divided by the `scale` of the columns, where they have one. The
     budget counts units, and the limits are those of the scaled columns.
     """
+    # a copy: methods change their start
     w = check_coefficients("init", init, n_features, scale, n_outputs)
     chosen = units.support(w)
     nnz = chosen.size
@@ -283,6 +285,7 @@ def check_groups(feature_groups: Any, n_features: int) -> Units:
             f"`feature_groups` must hold one label for each of the {n_features} columns of X, got "
             f"{len(given)}; or give a list of lists of columns."
         )
+    # numbered by first appearance, which is the order of results
     codes: dict[Any, int] = {}
     for j, label in enumerate(given):
         if not _is_label(label):
@@ -333,6 +336,7 @@ def check_bounds(bounds: Any, positive: Any, n_features: int) -> tuple[Floats, F
         low = low if bounds[0] is None else _check_side(bounds[0], low.shape)
         high = high if bounds[1] is None else _check_side(bounds[1], high.shape)
     for j in check_columns("positive", positive, n_features):
+        # a sign joins the bounds that were given
         low[j] = max(low[j], 0.0)
     is_bad = (low > 0.0) | (high < 0.0)
     if is_bad.any():
@@ -342,6 +346,7 @@ def check_bounds(bounds: Any, positive: Any, n_features: int) -> tuple[Floats, F
             f"`bounds` must hold low <= 0 <= high for every column, but those of column {j}, "
             f"({low[j]:g}, {high[j]:g}), {how}; a column that is not selected is zero."
         )
+    # bounds that bind nothing are none, so that the quicker search of free columns applies
     if np.isneginf(low).all() and np.isposinf(high).all():
         return None
     # no negative zeros
@@ -369,6 +374,7 @@ def check_columns(name: str, given: Any, n_features: int) -> Indices:
     if given is None or isinstance(given, bool | np.bool_):
         return np.arange(n_features if given else 0)
     columns = np.asarray(given)
+    # an empty list is one of floats for NumPy
     if columns.shape == (0,):
         return np.empty(0, dtype=np.int64)
     if columns.dtype.kind == "b" and columns.shape == (n_features,):
@@ -411,6 +417,7 @@ def check_costs(costs: Any, n_features: int, units: Units, alpha: Any) -> Floats
     if each.min() < 0.0:
         j = int(np.argmax(each < 0.0))
         raise ValueError(f"`costs` must be nonnegative, got {each[j]:g} for column {j}.")
+    # one price for a unit: its columns enter together
     found = np.empty(units.number(n_features))
     for unit in range(found.size):
         own = each[units.members(unit)]
@@ -608,6 +615,7 @@ def check_path(
         grid = np.atleast_1d(as_numeric(alphas, "alphas"))
         if grid.ndim != 1 or grid.size == 0:
             raise ValueError(f"`alphas` must be a nonempty vector, got shape {grid.shape}.")
+        # each price once, from the highest, which selects least
         prices = {check_nonnegative("alphas", value) for value in grid.tolist()}
         return [(value, n_features) for value in sorted(prices, reverse=True)]
     if isinstance(n_nonzero_coefs, str) or not isinstance(n_nonzero_coefs, Iterable):

@@ -102,6 +102,7 @@ class MapSource(Source):
     def columns(self, idx: Ints) -> Floats:
         """Return X[:, idx] as a new Fortran-ordered array (m, k), one read per run of columns."""
         X = np.empty((self.shape[0], idx.size), order="F")
+        # neighbouring columns lie side by side in the file
         ends = np.append(np.flatnonzero(np.diff(idx) != 1) + 1, idx.size)
         for start, stop in zip(np.append(0, ends[:-1]), ends, strict=True):
             if stop > start:
@@ -120,6 +121,7 @@ class MapSource(Source):
         m, size = self.shape[0], self.X.itemsize
         raw = room.take(m * (stop - start) * size)
         with open(name, "rb", buffering=0) as file:
+            # a file that was replaced under its name would give columns of other data
             if _stamp(name) != self._stamp:
                 raise OSError(
                     f"{str(name)!r} is another file than when X was opened; open it anew."

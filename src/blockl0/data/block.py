@@ -262,11 +262,13 @@ class ViewedBlock(Block):
             U *= self.sent(view.scale)
         if view.means is None:
             return U
+        # (X − 1·means')'v is X'v less means·Σv, without a centred copy of X
         U -= self.space.sum(V_t, axis=1)[:, None] * self.sent(view.means)[None, :]
         for some in cut(slice(0, part.stop - part.start), self.step):
             if np.any(view.is_far[some]):  # type: ignore[index]
                 here = slice(part.start + some.start, part.start + some.stop)
                 U[:, some] = V_t @ self.fresh(here)
+        # exactly zero, as rounding of a large mean would not be
         if np.any(view.is_flat):  # type: ignore[arg-type]
             U *= self.sent(~view.is_flat)[None, :]  # type: ignore[operator]
         return U

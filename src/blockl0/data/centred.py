@@ -76,6 +76,7 @@ class Centered(Design):
         self.means: Floats = base.rmatvec(ones) / total
         self.rests: Floats = np.zeros(n)
         self.is_constant = np.zeros(n, dtype=np.bool_)
+        # none is far or flat before the moments below, which read columns through this object
         self.is_flat = np.zeros(n, dtype=np.bool_)
         self._set_far(np.empty(0, dtype=np.int64))
         sums, norms = base.entry_moments(ones, self.means) or self._moments(ones)
@@ -83,6 +84,7 @@ class Centered(Design):
         correction = sums / total
         correction[far] = 0.0
         self.means += correction
+        # only columns far from zero are read: for others sums of squares have enough digits
         for part in self._parts(far):
             X_B = base.columns(part)
             self.is_constant[part] = _is_constant(X_B, ones)
@@ -109,6 +111,7 @@ class Centered(Design):
         other = copy(self)
         total, far = float(weights.sum()), self._far
         other.means = self.base.rmatvec(weights) / total
+        # far columns keep their mean and change its remainder, which alone has the digits
         other.means[far], other.rests = self.means[far], np.zeros_like(self.rests)
         for part in self._parts(far):
             other.rests[part] = self.rests[part] + weights @ self.columns(part) / total
@@ -136,6 +139,7 @@ class Centered(Design):
         support = np.flatnonzero(w)
         if self._far.size and self._is_far[support].any():
             return self.column_matvec(support, w[support])
+        # flat columns are zero after centring, and not in the base
         w = np.where(self.is_flat, 0.0, w)
         return self.base.matvec(w) - float(self.means @ w)
 
@@ -208,6 +212,7 @@ class Centered(Design):
             V = self.columns(part)
             V = V if weights is None else V * weights[:, None]
             G[part] = self.cross(V, slice(None))
+        # halves were computed by different sums: symmetric to the last digit
         return 0.5 * (G + G.T)
 
     def sq_norms(self, weights: Floats | None = None) -> Floats:
@@ -295,6 +300,7 @@ class CentredCopy(Dense):
         norms = ones @ (entries * entries)
         if (FAR**2 * norms < total * means**2).any():
             return cls(Centered(base, weights))
+        # a second pass over the small array corrects the rounding of the first mean
         means += ones @ entries / total
         np.subtract(X, means, out=entries)
         none, is_flat = np.zeros(n, dtype=np.bool_), norms == 0.0

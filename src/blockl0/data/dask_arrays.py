@@ -383,6 +383,7 @@ def each_part(
     from blockl0.data.dask_arrays import Opaque, get_dask, make_runner
 
     _check_parts(X, y, sample_weight)
+    # partitions of a frame have no known length: each gets numbers of its own, far from the others
     starts = None if is_frame(X) else _starts(X.chunks[0])
     begins = starts or [i * UNKNOWN for i in range(X.npartitions)]
     columns = [_pieces(part, starts, X.npartitions) for part in (X, y, sample_weight, labels)]

@@ -617,6 +617,7 @@ def balance(design: Design, ridge: float) -> tuple[Design, Floats | None, float]
     long. A column so short beside a ridge that its squares underflow has a coefficient of nearly
     zero: both are then set to zero. O(mn).
     """
+    # nearly all data: lengths are not even computed
     if design.is_moderate(MODERATE):
         return design, None, ridge
     lengths = design.lengths()
@@ -627,6 +628,7 @@ def balance(design: Design, ridge: float) -> tuple[Design, Floats | None, float]
     if ridge == 0.0:
         scale[is_extreme] = _inverse_powers(lengths[is_extreme])
         return design.scaled(scale), scale, ridge
+    # beside a ridge such a column has no coefficient, and its squares would underflow
     is_idle = (lengths > 0.0) & (lengths < IDLE * np.sqrt(ridge))
     if is_idle.any():
         design = design.scaled(np.where(is_idle, 0.0, 1.0))
@@ -643,6 +645,7 @@ def balance(design: Design, ridge: float) -> tuple[Design, Floats | None, float]
 def _common_factor(lengths: Floats) -> float:
     """Return the power of two for columns that are all too short or all too long; else 1."""
     real = lengths[lengths > 0.0]
+    # a ridge ties the units of all columns together, so that one factor has to do for all
     if real.size and real.max() < 1.0 / MODERATE:
         return float(_inverse_powers(real.max()))
     if real.size and real.min() > MODERATE:

@@ -108,6 +108,7 @@ class DeviceBlock(Block):
 
     def sent(self, a: Any, dtype: Any = np.float64) -> Any:
         """Copy a NumPy array to the device of X."""
+        # libraries differ in what strides they take
         a = np.ascontiguousarray(a, dtype=dtype)
         return self.space.asarray(a, device=_device(self.X), copy=True)
 

@@ -61,6 +61,7 @@ class GramRows:
     def block(self, columns: Ints) -> Floats:
         """Return the submatrix of some columns, (k, k)."""
         G = self.design.gram(columns, self.weights)
+        # with the ridge, and the same digits wherever the diagonal is used
         G.flat[:: columns.size + 1] = self.diagonal[columns]
         return G
 
@@ -79,6 +80,7 @@ class GramRows:
     def _make(self, columns: Ints) -> None:
         look()
         start, stop = self._count, self._count + columns.size
+        # doubled, so that copying costs no more than the rows themselves
         if stop > len(self._rows):
             n = self.diagonal.size
             grown = np.empty((min(max(stop, 2 * len(self._rows)), n), n))

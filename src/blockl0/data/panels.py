@@ -50,6 +50,7 @@ def reflections(A: Floats) -> tuple[Floats, Floats]:
         vectors, scales, _, info = _lapack.dgeqrf(A, lwork=REFLECTED_AT_ONCE * k)
         assert info == 0
         return vectors, scales
+    # halves meet in products of matrices, which are the fast part
     half = k // 2
     left, first = reflections(A[:, :half])
     found = np.empty((m, k), order="F")
@@ -102,6 +103,7 @@ def cholesky(A: Floats) -> Floats | None:
     diagonal is anything.
     """
     q = A.shape[0]
+    # a panel of a large matrix is a step between two looks at the clock
     step = panel(q**3 / 6.0, q)
     for start in range(0, q, step):
         look()

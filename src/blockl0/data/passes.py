@@ -55,6 +55,8 @@ class PassBatcher:
 
         On Ctrl-C `interrupt` is called if given, and the pending requests of the tasks raise.
         """
+        # threads only hold the stacks of the tasks: one of them runs at a time, so that no result
+        # depends on which is quicker
         batch = [_Task(task, self._here) for task in tasks]
         live = batch
         try:
@@ -105,6 +107,7 @@ class _Task:
         self.is_done = False
         self._task, self._here = task, here
         self._go, self._back = threading.Semaphore(0), threading.Semaphore(0)
+        # clocks and limits of the caller hold inside
         thread = threading.Thread(target=copy_context().run, args=(self._run,), daemon=True)
         thread.start()
 
@@ -146,6 +149,7 @@ class _Task:
                 self.result = self._task()
         except BaseException as error:
             self.error = error
+        # whatever happened: the caller waits for this
         self.is_done = True
         self._back.release()
 
@@ -198,6 +202,7 @@ class Scans:
         for at, (i, answer) in enumerate(source.engine.map(task, source, calls), start=1):
             self._count(source.block_nbytes(i) / source.nbytes)
             yield i, answer
+            # a pass goes on as long as one of those who wait for it has time
             if at < len(calls) and max(one.seconds_left for one in asked) <= 0.0:
                 raise OutOfTime
 

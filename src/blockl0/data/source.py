@@ -114,6 +114,7 @@ class ReadAhead:
         self, task: Callable[..., Any], source: Source, calls: Sequence[Call]
     ) -> Iterator[tuple[int, Any]]:
         """Yield (i, task(block i, *arguments)) for every call (i, arguments)."""
+        # reading waits for the disk and lets go of the interpreter meanwhile
         with ThreadPoolExecutor(max_workers=1) as reader:
             rooms = Room(), Room()
             ahead = reader.submit(source.block_in, calls[0][0], rooms[0]) if calls else None
@@ -294,6 +295,7 @@ def opened(X: Any, memory_limit: float | None = None) -> Source | None:
     if isinstance(X, str | PathLike):
         opener = FILES.get(Path(X).suffix.lower())
     else:
+        # by the class, so that no optional package is imported to find out
         packages = (kind.__module__.split(".")[0] for kind in type(X).__mro__)
         opener = next((OPENERS[package] for package in packages if package in OPENERS), None)
     if opener is None:

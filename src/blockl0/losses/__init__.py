@@ -64,6 +64,7 @@ def get_loss(loss: Any, known: Collection[str] | None = None) -> Loss:
 
 def check_facts(loss: Loss) -> Loss:
     """Refuse facts that a loss of one's own states and the library cannot rely on."""
+    # facts of the library's own losses are tested once, not on every call
     if type(loss) in map(type, LOSSES.values()):
         return loss
     if loss.n_outputs != 1 or loss.takes_many_classes:
@@ -74,6 +75,7 @@ def check_facts(loss: Loss) -> Loss:
             "loss='logistic' becomes in L0Classifier."
         )
     if loss.is_quadratic:
+        # three points are enough to tell a quadratic of this form
         eta, y = np.array([0.0, 1.0, -3.0]), np.array([2.0, 0.5, 4.0])
         if not np.allclose(loss.value(eta, y), 0.5 * (y - eta) ** 2, rtol=1e-9, atol=0.0):
             raise ValueError(

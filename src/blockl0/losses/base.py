@@ -283,9 +283,11 @@ def best_intercept(
     def total(values: Floats) -> float:
         return float(values.sum() if weights is None else weights @ values)
 
+    # the mean of the residuals, in closed form
     if loss.is_quadratic:
         return float(np.average(y - eta, weights=weights))
     b, low, high, reach = loss.first_intercept(eta, y, weights, start), -np.inf, np.inf, 1.0
+    # beyond, all samples are on one side of their kinks or saturated
     far = FAR_INTERCEPT + 2.0 * float(np.abs(eta).max())
     for n_steps in range(MAX_INTERCEPT_STEPS):
         _, slopes, bends = loss.terms(eta + b, y)
@@ -301,6 +303,7 @@ def best_intercept(
         if abs(step) <= EPSILON * (1.0 + abs(b)):
             # slopes of large counts do not cancel to a share of their sizes: the rest is rounding
             break
+        # steps without curvature grow until they bracket the minimum
         reach *= 2.0
         there = b + step
         # along an exponential Newton's steps have length one, however far the minimum is

@@ -42,6 +42,7 @@ class Logistic(Loss):
 
     def curvature(self, eta: Floats, y: Floats) -> Floats:
         """Return p (1 − p) with p = 1 / (1 + exp(−eta))."""
+        # of the rarer class, whose probability keeps its digits
         rarer = expit(-np.abs(eta))
         return rarer * (1.0 - rarer)
 

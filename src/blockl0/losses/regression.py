@@ -96,6 +96,7 @@ class Huber(Loss):
         """Return c (r − ½ c) with c = clip(r, ±delta)."""
         residual = y - eta
         clipped = np.clip(residual, -self.delta, self.delta)
+        # one formula for both parts, without a branch per sample
         return clipped * (residual - 0.5 * clipped)
 
     def gradient(self, eta: Floats, y: Floats) -> Floats:

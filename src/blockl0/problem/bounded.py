@@ -57,10 +57,12 @@ def bounded_minimum(
     `FROZEN` if its column depends on others.
     """
     k = len(H)
+    # with a unit diagonal dependence is decided alike whatever the units of the columns
     diagonal = H.diagonal()
     scale = np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
     unit = np.ascontiguousarray(H / scale / scale[:, None])
     low, high = low * scale, high * scale
+    # memory of the kernel, allocated once for all responses
     index, L, goal = np.empty(k, dtype=np.int64), np.empty((k, k)), np.empty(k)
     V = np.zeros_like(B) if start is None else start.copy()
     status = np.empty(B.shape, dtype=np.int64)
@@ -107,6 +109,7 @@ class BoundedSquares:
         """Return (Q, R, columns) for the independent ones among some columns."""
         if free.tobytes() != self._key:
             chosen, (Q, R) = free, orthogonal_factors(self.A[:, free])
+            # dependent columns have no unique step: the fit stays on an independent set of them
             if len(R) < free.size or distances(R).min(initial=1.0) <= DEPENDENT:
                 chosen = free[independent_positions(self.A[:, free])]
                 Q, R = orthogonal_factors(self.A[:, chosen])
@@ -131,6 +134,7 @@ class BoundedSquares:
         rest = project_away(Q, self.A[:, held])[0]
         lengths = np.linalg.norm(rest, axis=0)
         # the direction of a remainder is known to the precision divided by its length
+        # an infinite length makes the pull of a dependent column zero
         lengths = np.where(lengths > DEPENDENT, lengths, np.inf)
         sizes = self._length + float(np.abs(x).sum()) + np.linalg.norm(r) / lengths
         found = (r @ rest) / lengths
@@ -174,6 +178,7 @@ def descend_within(
     allow, then release the bound with the strongest pull. The value never rises, up to rounding.
     """
     x, status = x.copy(), np.where(status == kernels.FROZEN, kernels.FREE, status)
+    # each round fixes or frees a coefficient; more rounds than that are a cycle of rounding
     for _ in range(20 * x.size + 20):
         look()
         free = np.flatnonzero(status == kernels.FREE)
@@ -184,6 +189,7 @@ def descend_within(
             over = np.flatnonzero(is_over)
             side = np.where(goal[over] < low[over], low[over], high[over])
             shares = (side - x[over]) / (goal[over] - x[over])
+            # the first bound on the way; all others are still met there
             at = int(np.argmin(shares))
             x[free] = np.clip(x + shares[at] * (goal - x), low, high)[free]
             hit = over[at]
@@ -196,6 +202,7 @@ def descend_within(
         pulls = np.where(status[held] == kernels.AT_LOW, pulls, -pulls)
         if not (pulls > 0.0).any():
             break
+        # one at a time: after its step the pulls of the others may vanish
         status[held[np.argmax(pulls)]] = kernels.FREE
     return x, status
 
@@ -206,6 +213,7 @@ def bounded_least_squares(A: Floats, B: Floats, low: Floats, high: Floats) -> tu
     Each column of B (m, q) starts from the solution of the normal equations.
     """
     k = A.shape[1]
+    # the triangle has as many rows as columns, so that the rounds below do not cost O(m)
     R = triangle(np.column_stack([A, B]))
     A, B = R[:, :k], R[:, k:]
     V, status = bounded_minimum(products(A), A.T @ B, low, high)
@@ -245,6 +253,7 @@ def minimize_within(problem: Problem, w: Floats, support: Ints, intercept: float
     low, high = problem.bounds[0][support], problem.bounds[1][support]
     start = np.clip(w[support], low, high)
     if n_free:
+        # the intercept is a first column without bounds and ridge
         b = problem.best_intercept(A @ start) if intercept is None else intercept
         start = np.concatenate([[b], start])
         A = np.column_stack([np.ones(problem.n_samples), A])
@@ -276,6 +285,7 @@ def _descend(part: Restricted, local: Bent, limits: tuple[Floats, Floats]) -> Be
         if local.value - there.value <= HARDLY * promised and part.has_majorizer:
             other = _shortened(part, local, _step(local, limits, 1.0), limits)
             there = other if other.value < there.value else there
+        # in floating point no step helps: this is the minimum to the last digits
         if not there.value < local.value:
             return local
         local = there
@@ -294,9 +304,11 @@ def _step(local: Bent, limits: tuple[Floats, Floats], mix: float) -> Floats:
     H = (part.A * bends[:, None]).T @ part.A
     H.flat[:: local.v.size + 1] += part.ridge
     is_close = not _has_digits(H)
+    # a flat direction would let the model run to a bound, or to infinity
     H.flat[:: local.v.size + 1] += FLATTEST * part.typical
     low, high = limits[0] - local.v, limits[1] - local.v
     step, status = bounded_minimum(H, -local.slope[:, None], low, high)
+    # products have enough digits; else the step is corrected on the rows themselves
     if not is_close:
         return step[:, 0]
     rooted = np.vstack([part.A * np.sqrt(bends)[:, None], np.diag(np.sqrt(part.ridge))])

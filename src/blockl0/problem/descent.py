@@ -99,6 +99,7 @@ class SupportLoss(ABC):
         self, loss: Any, A: Floats, y: Any, weights: Floats, ridge: Floats, typical: float = 1.0
     ) -> None:
         self.scale: Floats = np.sqrt(typical * (weights @ A**2) + ridge)
+        # a zero column stays zero in any unit
         self.scale[self.scale == 0.0] = 1.0
         self.A, self.ridge = A / self.scale, ridge / self.scale**2
         self.loss, self.y, self.weights, self.typical = loss, y, weights, typical
@@ -110,6 +111,7 @@ class SupportLoss(ABC):
         """
         other = copy(self)
         other.ridge = self.ridge + extra
+        # intercepts are never penalized
         other.ridge[:n_free] = 0.0
         return other
 
@@ -198,6 +200,7 @@ class Local(ABC):
     def move(self, step: Floats) -> Any:
         """Return the point after a step of nearly the best length; self if no length helps."""
         part, first = self.part, float(np.vdot(self.slope, step))
+        # rounding may turn the step of a singular model uphill
         if not (first < 0.0 and np.isfinite(step).all()):
             return self
         change, bend = part.change(step), float(np.vdot(part.ridge * step, step))
@@ -219,6 +222,7 @@ class Local(ABC):
 def start_of(part: SupportLoss, v: Floats) -> Any:
     """Return the point v to start from, or zero if the objective is higher at v."""
     there = part.at(v)
+    # a start from another support may lie worse than nothing, and far from the minimum
     return there if there.value <= part.at_zero or not v.any() else part.at(0.0 * v)
 
 
@@ -226,6 +230,7 @@ def descend(part: SupportLoss, local: Any, target: float, max_steps: int) -> Des
     """Take Newton steps while they help, or until the target is provably out of reach."""
     begun, mix, is_close = part.begin(local, target, max_steps), 1.0, False
     if begun is not None:
+        # compiled steps end where they meet what they cannot solve, such as a singular model
         if begun.is_done:
             return begun
         local = part.at(begun.v)
@@ -254,6 +259,7 @@ def descend(part: SupportLoss, local: Any, target: float, max_steps: int) -> Des
             step = local.newton_step(mix)
             other = local.move(step)
             is_good = local.value - other.value >= GOOD * -float(np.vdot(local.slope, step))
+            # a good step asks for less of the majorizer next time, as it shortens steps
             mix = max(mix / 8.0, LEAST_MIX) if is_good else min(4.0 * mix, 1.0)
             there = other if other.value < there.value else there
         if not there.value < local.value:
@@ -285,6 +291,7 @@ def newton_direction(
         Returns R with R'R = H, for columns too close to separate in H.
     """
     d = np.sqrt(np.maximum(H.diagonal(), FLAT * largest))
+    # flat columns keep their zero rows: the damping below makes them regular
     d[d == 0.0] = 1.0
     unit = H / d / d[:, None]
     unit.flat[:: d.size + 1] += DAMPING
@@ -320,6 +327,7 @@ def search_length(
         low, high = (length, high) if there < 0.0 else (low, length)
         # far beyond the minimum, as of an exponential, a Newton step on the slope is too short
         is_near = bend > 0.0 and abs(there) <= abs(slope)
+        # Newton on the slope, which has digits where differences of values are rounding
         following = length - there / bend if is_near else -1.0
         if not low < following < min(high, 10.0 * FURTHER * length):
             following = _between(low, high)

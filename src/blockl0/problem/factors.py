@@ -82,6 +82,7 @@ class Triangle:
 
         The last `n_triangular` of them may be an upper triangle.
         """
+        # LAPACK refuses blocks wider than the triangle
         block = min(BLOCK, self.R.shape[0])
         self.R, _, _, info = _lapack.dtpqrt(
             n_triangular, block, self.R, rows, overwrite_a=1, overwrite_b=1
@@ -100,6 +101,7 @@ class Triangle:
         if k >= MANY * n and self._n_without == 0:
             root = _root_of_products(rows)
             self._n_without = 0 if root is not None else RETRY
+        # chunks are alike: after one whose columns are too close products are not tried for a while
         self._n_without = max(0, self._n_without - 1)
         if root is None:
             self.add(rows)
@@ -116,6 +118,7 @@ def _root_of_products(rows: Floats) -> Floats | None:
     G = _blas.dsyrk(1.0, rows, trans=1)
     lengths = np.sqrt(G.diagonal())
     empty = np.flatnonzero(lengths < SHORT)
+    # short, but not zero: its squares have underflowed, and only a QR factorization sees it
     if empty.size and rows[:, empty].any():
         return None
     scale = np.where(lengths < SHORT, 1.0, lengths)
@@ -232,6 +235,7 @@ class Factor:
         self._widen(X.min(axis=0), X.max(axis=0))
         block = np.empty((y.size, self.shift.size + 1), order="F")
         block[:, 0] = 1.0
+        # entries less their rough mean have the digits of their spread
         np.subtract(X, self.shift[:-1], out=block[:, 1:-1])
         block[:, -1] = y - self.shift[-1]
         if weights is not None:
@@ -320,6 +324,7 @@ def factor_parts(
     design: Design, y: Floats, weights: Floats | None, label: Ints, n_parts: int
 ) -> list[Factor]:
     """Factor the rows of each label 0, …, n_parts − 1; other rows are ignored. O(m n²)."""
+    # one shift for all parts, without which they could not be merged
     shift = np.append(design.rmatvec(np.ones(y.size)) / y.size, y.mean())
     factors, step = [], many_rows(shift.size + 1)
     for part in range(n_parts):
@@ -421,6 +426,7 @@ def refined(problem: Problem, w: Floats) -> Floats:
         return make_fits(problem).coef_on(support)
     A, _, scale = small.unit_columns(support)
     R = triangle(A)
+    # dependent columns have no unique coefficients to refine
     nearest = distances(R).min()
     if nearest <= DEPENDENT:
         return w

@@ -139,6 +139,7 @@ class Fits:
             factor = cho_factor(G / np.outer(scale, scale), lower=True, check_finite=False)
         except np.linalg.LinAlgError:
             factor = None
+        # normal equations square distances between columns; a factorization of the columns does not
         if factor is None or np.diag(factor[0]).min() < WEAK_PIVOT:
             A, b, unit = problem.unit_columns(support)
             w[support] = np.linalg.lstsq(A, b, rcond=None)[0] / unit
@@ -155,6 +156,7 @@ class Fits:
     def predictor(self, w: Floats) -> tuple[Floats, Any]:
         """Compute eta = Xw + b with the best intercept b; return both."""
         problem, support = self.problem, COLUMNS.support(w)
+        # only columns of the support are read
         eta = problem.linear_on(support, w[support])
         if not problem.has_intercept:
             return eta, np.zeros(w.shape[1]) if w.ndim == 2 else 0.0
@@ -191,11 +193,13 @@ class NewtonFits(Fits):
             if known.is_minimum or known.least > ceiling:
                 return known._replace(w=start)
             intercept = known.intercept
+        # cleared as a whole: supports of an old part of the search hardly come again
         if len(self._known) >= MOST_KNOWN:
             self._known.clear()
             self._smooth.clear()
         start = self.problem.zero() if start is None else start
         fit = self._minimize(start, support, ceiling, intercept)
+        # only the coefficients on the support: of many columns zeros would fill the memory
         self._known[key] = fit._replace(w=fit.w[support])
         return fit
 
@@ -314,6 +318,7 @@ class BoundedFits(Fits):
         total = 0.0
         for v, target in zip(np.atleast_2d(w[support].T), np.atleast_2d(b.T), strict=True):
             x = v * scale
+            # the active set method was stopped by rounding: nothing is known of this fit
             if not no_bound_holds_back(A, target, low, high, x):
                 return np.inf
             total += exchange_gain(A, target, x, low, high, (low < x) & (x < high))
@@ -376,6 +381,7 @@ class GrowingFit:
     def __init__(self, problem: Problem, n_places: int) -> None:
         m, n = problem.design.shape
         if not problem.ridge:
+            # no more vectors of length m are independent
             n_places = min(n_places, m)  # more columns than rows are dependent
         self.problem = problem
         self.root: Floats | None = (
@@ -417,6 +423,7 @@ class GrowingFit:
             v[m + k] = math.sqrt(self.problem.ridge)
         length = math.sqrt(v @ v)
         along = self._orthogonalize(v)
+        # once more if much was subtracted: "twice is enough" keeps the basis orthogonal to rounding
         left = math.sqrt(v @ v)
         if left <= REPEAT_BELOW * length:
             along += self._orthogonalize(v)

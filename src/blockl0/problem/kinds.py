@@ -79,6 +79,7 @@ def kind_of(problem: Problem) -> Kind:
     """Return the kind of a problem."""
     is_quadratic, has_several = problem.loss.is_quadratic, problem.n_outputs > 1
     smooth = "squares" if is_quadratic else "classes" if has_several else "curved"
+    # bounds ask for other fits, whatever is selected
     if problem.bounds is not None:
         return KINDS[smooth, "bounds"]
     is_single = problem.units is COLUMNS and problem.costs is None

@@ -131,6 +131,7 @@ class Moments:
         found = cls(feature_names, folds=n_folds, random_state=random_state)
         if y is None and labels is not None:
             raise ValueError("`folds` of every row need `X` and `y` as arrays, got chunks.")
+        # chunks bring their own targets
         if y is None:
             for chunk in X:
                 found.update(*_as_chunk(chunk))
@@ -170,6 +171,7 @@ class Moments:
         found.has_means = has_means
         factor = Factor(means)
         factor.n_rows = check_integer("n", n, low=1)
+        # the first row and column are those of the ones, whose square is the number of rows
         factor.triangle.R[0, 0] = np.sqrt(factor.n_rows)
         factor.triangle.R[1:, 1:] = _root(G)
         # only the length of a column is known: it is zero, or counts as not constant
@@ -236,6 +238,7 @@ class Moments:
         parts = _row_parts(X)
         (k, n), y = parts.shape, check_y(y, parts.shape[0])
         weights = check_sample_weight(sample_weight, k, is_part=True)
+        # all checks come first: rows that are refused change nothing
         self._check_width(n, names)
         label = self._labels(folds, k)
         if self.feature_names is None:
@@ -286,6 +289,7 @@ class Moments:
             self._factors = [Factor(factor.shift) for factor in other._factors]
         for mine, theirs in zip(self._factors, other._factors, strict=True):
             mine.merge(theirs.shifted(mine.shift))
+        # rows that are added later must not be dealt like earlier ones
         self._n_drawn = max(self._n_drawn, other._n_drawn)
         self._follow_drift()
         return self
@@ -298,6 +302,7 @@ class Moments:
             return
         offset = R[0, 1:] / R[0, 0]
         spread = np.sqrt(np.einsum("ij,ij->j", R[1:, 1:], R[1:, 1:])) / R[0, 0]
+        # the first rows may have been far from the mean of all, as in sorted files
         if np.any(np.abs(offset) > DRIFT * spread):
             shift = whole.shift + offset
             self._factors = [factor.shifted(shift) for factor in self._factors]

@@ -149,6 +149,7 @@ class _Left:
         if r < n or n == 0:
             return None
         top = self.Z[:n]
+        # a factor of tall data is triangular already
         is_triangular = not (self.Z[n:].any() or np.tril(top, -1).any())
         return top if is_triangular else reflected(self.Z)[2]
 

@@ -93,6 +93,7 @@ def minimize_on(
     if n_free:
         if intercept is None:
             intercept = np.zeros(w.shape[1]) if many else problem.best_intercept(A[:, 1:] @ start)
+        # the intercept is the first coefficient, of a column of ones
         start = np.concatenate([np.reshape(intercept, (1, *w.shape[1:])), start])
     part = _part(problem, A, ridge)
     found = _descend(part, start_of(part, part.enter(start)), target, n_free)
@@ -130,6 +131,7 @@ def _part(problem: Problem, A: Floats, ridge: Floats) -> Any:
     """Return the smooth part on some columns, the intercept first."""
     kind: Any = SoftmaxPart if problem.n_outputs > 1 else Restricted
     part = kind(problem.loss, A, problem.y, problem.weights, ridge)
+    # known already, and the same on every support
     part.at_zero = problem.loss_at_zero
     return part
 
@@ -138,6 +140,7 @@ def _descend(part: SupportLoss, start: Any, target: float, n_free: int) -> Desce
     """Descend from a point; if kinks make that slow, follow a path of decreasing ridges."""
     if not part.has_kinks:
         return descend(part, start, target, MAX_STEPS)
+    # most fits end within these steps, so that the path of ridges is for the few that do not
     found = descend(part, start, target, FIRST_STEPS)
     if found.is_done:
         return found
@@ -163,6 +166,7 @@ class Restricted(SupportLoss):
 
     def begin(self, local: Any, target: float, max_steps: int) -> Descent | None:
         """Take the first steps of the logistic loss in compiled code, as softmax of two classes."""
+        # compiled steps exist for that loss alone; two classes have ±eta/2 as their predictors
         if not self.loss.is_softmax_of_two:
             return None
         is_second = (self.y < 0.0).astype(np.int64)
@@ -231,10 +235,12 @@ class Bent(Local):
         dual of the second-order model. Outside the domain of the conjugate the bound is void.
         """
         part = self.part
+        # a loss of the user may have none: then no bound is known, and the fit goes on
         conjugate = getattr(part.loss, "conjugate", None)
         if conjugate is None:
             return -np.inf
         dual, v = self.dual + self.curvature * part.change(step), self.v + step
+        # what is left of the slope is rounding, or a dual point that is not feasible without ridge
         left = part.A.T @ (part.weights * dual) + part.ridge * v
         value = -weighted_total(part.weights, conjugate(dual, part.y)) - 0.5 * (part.ridge * v @ v)
         return float(value - FAR * np.abs(left) @ np.abs(v))

@@ -58,6 +58,7 @@ def distances(R: Floats) -> Floats:
     """
     if R.size == 0:
         return np.empty(0)
+    # row j of inv(R) is the dual vector of column j, whose length is one over its distance
     try:
         squares = inverse_squares(R.T)
     except np.linalg.LinAlgError:
@@ -72,6 +73,7 @@ def are_apart(R: Floats, least: float) -> bool:
     """
     if R.shape[0] <= FEW_COLUMNS:
         inverse, info = _lapack.dtrtri(R)
+        # most supports pass this bound, so that the exact distances are hardly ever needed
         if info == 0 and least * math.sqrt(np.vdot(inverse, inverse)) < 1.0:
             return True
     return float(distances(R).min()) > least
@@ -116,6 +118,7 @@ def project_away(Q: Floats, X: Floats) -> tuple[Floats, Floats]:
     whole column, which the second projection removes.
     """
     shares = Q.T @ X
+    # the first projection
     rest = X - Q @ shares
     again = Q.T @ rest
     rest -= Q @ again
@@ -133,6 +136,7 @@ def orthonormal(A: Floats, nearest: float = ROUNDED) -> Floats:
     lengths = np.linalg.norm(A, axis=0)
     if A.shape[1] == 1:
         return A / lengths if lengths[0] > nearest else A[:, :0]
+    # singular values, unlike pivots, miss no direction that lies between columns
     U, values, _ = np.linalg.svd(A, full_matrices=False)
     return U[:, values > nearest * max(1.0, float(values[0]))]
 
@@ -150,6 +154,7 @@ def independent_positions(A: Floats, n_first: int = 0) -> Ints:
     diagonal = np.abs(found[1].diagonal())
     others = n_first + found[2][: diagonal.size][diagonal > DEPENDENT]
     chosen = np.concatenate([first, others]).astype(np.int64)
+    # a pivot bounds the distance to the columns before it only, not to those after it
     while chosen.size > n_first and smallest_distance(A[:, chosen]) <= DEPENDENT:
         chosen = chosen[:-1]
     return np.sort(chosen)
@@ -239,6 +244,7 @@ def exchange_gain(
     reach = np.divide(sizes[:, None], T, out=np.zeros_like(T), where=may_leave)
     own = high[near] - low[near]
     reach = np.where(np.isfinite(own), own, reach.max(axis=0, initial=0.0))
+    # the residual as it should be: what rounding left of it along the free columns is no gain
     r = project_away(Q, b - A @ x)[0]
     return float((reach * np.abs(r @ e) + 0.5 * (reach * lengths[is_near]) ** 2).sum())
 
@@ -251,6 +257,7 @@ def least_squares(A: Floats, b: Floats, n_first: int = 0) -> Floats:
     m, k = A.shape
     if m >= k > 0:
         vectors, scales, R = reflected(A)
+        # the common case: no column has to be dropped
         if are_apart(R, DEPENDENT):
             turned = reflected_by(vectors, scales, b.reshape(m, -1))
             return _lapack.dtrtrs(R, turned[:k].reshape(k, *b.shape[1:]))[0]

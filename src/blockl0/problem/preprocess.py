@@ -57,6 +57,7 @@ class Prepared:
         if design is None:
             return w, np.zeros(w.shape[1]) if w.ndim == 2 else 0.0
         coef, w = w.copy(), problem.from_given(w)
+        # a constant column is part of the intercept
         coef[design.is_flat] = w[design.is_flat] = 0.0
         best: Any = problem.best_intercept(problem.linear(w)) if problem.has_intercept else 0.0
         if w.ndim == 2:
@@ -75,6 +76,7 @@ def apply(problem: Problem, fit_intercept: bool = True) -> Prepared:
     # a kept column may be constant, which the intercept makes redundant
     keep = independent(design, problem.keep, weights, problem.ridge, problem.units)
     y, shifts, has_intercept = problem.y, (), True
+    # what the intercept absorbs costs digits of the residuals if it stays in y
     if problem.loss.shifts_with_target:
         y, shifts = _shift(y, weights, problem.is_quadratic)
         has_intercept = not problem.is_quadratic
@@ -90,6 +92,7 @@ def standardized(prepared: Prepared, ridge: float) -> Prepared:
     """
     problem = prepared.problem
     spread = np.sqrt(problem.design.sq_norms(problem.sample_weight) / problem.total_weight)
+    # constant columns keep their unit: any would do
     problem = problem.rescaled_by(1.0 / np.where(spread > 0.0, spread, 1.0))
     problem = replace(problem, ridge=ridge)
     return replace(

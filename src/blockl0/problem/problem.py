@@ -113,6 +113,7 @@ class Problem:
 
     def is_kept(self, columns: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return which columns belong to units that must stay, (k,)."""
+        # searches call this for every support, and most problems keep nothing
         if self.keep.size == 0:
             return np.zeros(columns.size, dtype=np.bool_)
         return np.isin(columns, self.units.columns(self.keep))
@@ -145,6 +146,7 @@ class Problem:
     @property
     def total_weight(self) -> float:
         """Sum of the sample weights over all rows that the design represents."""
+        # rows of a factor stand for others, whose weights are not its own
         if self.design.total is not None:
             return self.design.total
         return float(self.n_samples if self.sample_weight is None else self.sample_weight.sum())
@@ -191,6 +193,7 @@ class Problem:
 
         Infinite if w exceeds the budget or violates the bounds.
         """
+        # infeasible points cost no pass over X
         held = self.occupied(w)
         if not (self.sparsity.allows(held.size) and self.is_within(w)):
             return np.inf
@@ -233,6 +236,7 @@ class Problem:
     @lazy
     def gradient_at_zero(self) -> Floats:
         """Gradient at w = 0 and predictor 0, (n,) or (n, C); do not modify."""
+        # the slope of squares at zero is −X'y, which the first pass over a large X has computed
         if self.is_quadratic and self.y.ndim == 1:
             products = self.design.known_products(self.y, self.sample_weight)
             if products is not None:
@@ -264,6 +268,7 @@ class Problem:
             np.divide(some, lengths, out=A[:m, part])
             scale[part] = lengths
         if self.ridge:
+            # the ridge is the loss of one more row √ridge·e_j for each column, with target 0
             A[m + np.arange(k), np.arange(k)] = np.sqrt(self.ridge) / scale
             b = np.concatenate([b, np.zeros((k, *b.shape[1:]))])
         return A, b, scale
@@ -278,6 +283,7 @@ class Problem:
         if not n_free:
             return self.design.columns(support), ridge
         A = np.empty((self.n_samples, ridge.size), order="F")
+        # by columns, as factorizations read them
         A[:, 0], A[:, 1:], ridge[0] = 1.0, self.design.columns(support), 0.0
         return A, ridge
 
@@ -300,6 +306,7 @@ class Problem:
         if bounds is not None:
             own = 1.0 if self.scale is None else self.scale
             low, high = bounds[0] / factors, bounds[1] / factors
+            # the bounds as given are kept once: what is cut later has no rounding of two scalings
             limits = (bounds[0] * own, bounds[1] * own) if limits is None else limits
             bounds = (
                 np.nextafter(low, -np.inf, where=low < 0.0, out=low),
@@ -335,6 +342,7 @@ class Problem:
         """Compute Xw, (m,) or (m, C)."""
         if w.ndim == 1:
             return self.design.matvec(w)
+        # of several outputs most rows of w are zero, and their columns need not be read
         chosen = COLUMNS.support(w)
         return self.linear_on(chosen, w[chosen])
 
@@ -396,6 +404,7 @@ def as_problem(
     ridge, shared = check_nonnegative("ridge", ridge), {"n_read": design.n_read}
     # only a search with the squared loss begins with products with the target
     design.look(target if loss.is_quadratic and target.ndim == 1 else None, sample_weight)
+    # after the first look, which has the lengths that decide about scaling
     design, scale, ridge = balance(design, ridge)
     if limits is not None:
         limits = unscaled(limits[0], scale), unscaled(limits[1], scale)
@@ -430,6 +439,7 @@ def independent(
     """
     if keep.size == 0:
         return keep
+    # groups are independent if a column of each is, so columns are what is compared
     keep = units.columns(keep)
     X_K = design.columns(keep)
     # a ridge allows columns so small that their squares underflow
@@ -446,6 +456,7 @@ def independent(
     A = X_K[:, real] / scale
     if ridge:
         A = np.vstack([A, np.diag(own[real] / scale)])
+    # a group stays if any of its columns does
     return units.of(keep[real][independent_positions(A)])
 
 
