@@ -17,7 +17,7 @@ help:
 	@echo "make test-bounds      the kernels with every index checked"
 	@echo "make coverage   branch coverage of the library by the test suite"
 	@echo "make lint       ruff: rules and format"
-	@echo "make types      pyright"
+	@echo "make types      pyright, and the share of public names with complete types"
 	@echo "make bench      the benchmarks"
 	@echo "make bench-exact-peers  the packages beside which benchmarks/bench_exact.py measures, in .peers"
 	@echo "make docs       the documentation, in docs/_build/html (a minute and a half of work, 20 s when the examples have not changed)"
@@ -93,6 +93,7 @@ format: $(STAMP)
 
 types: $(STAMP)
 	$(BIN)/pyright --pythonpath $(BIN)/python
+	$(BIN)/python tools/measure_house.py --types 0.91
 
 bench: $(STAMP)
 	@set -e; for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file; done
