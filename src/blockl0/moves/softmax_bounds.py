@@ -41,8 +41,8 @@ from blockl0.moves.dual_bounds import (
     largest_entries,
 )
 from blockl0.problem.descent import FAR, descend, start_of
+from blockl0.problem.newton import SoftmaxPart
 from blockl0.problem.problem import Problem
-from blockl0.problem.softmax_newton import SoftmaxPart
 from blockl0.run import look
 
 Floats = NDArray[np.float64]
