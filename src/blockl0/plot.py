@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from blockl0.estimators.binding import loss_of, rows_of
 from blockl0.estimators.linear_cv import L0LinearCV
 from blockl0.estimators.reading import units_differ
-from blockl0.estimators.rows import rows_of
 from blockl0.path import Path
 from blockl0.result import History
 from blockl0.selection import CRITERIA, readable_scores
@@ -194,7 +194,7 @@ class SelectionCurveDisplay(_Display):
         name = "accuracy" if "accuracy" in shown else "explained"
         scores, errors = shown[name]
         guess = estimator.guess_accuracy_ if name == "accuracy" else None
-        name = name if name == "accuracy" else estimator._loss().words.explained
+        name = name if name == "accuracy" else loss_of(estimator).words.explained
         label = f"{name} on rows not seen in fitting"
         return cls(path.n_nonzero, scores, errors, chosen, best, label, guess).plot(ax=ax)
 

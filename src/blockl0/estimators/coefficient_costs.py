@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.estimators.rows import rows_of
+from blockl0.estimators.binding import rows_of
 from blockl0.path import Path
 from blockl0.selection import coefficient_prices, information_criterion
 from blockl0.units import COLUMNS, Units

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from blockl0.certify.levels import objective_at_zero
 from blockl0.certify.words import INFERENCE
-from blockl0.estimators.binding import Data
+from blockl0.estimators.binding import Data, rows_of
 from blockl0.estimators.half_samples import chosen_again
 from blockl0.estimators.reading import (
     crowded,
@@ -24,7 +24,6 @@ from blockl0.estimators.reading import (
     opposed_pairs,
     separation,
 )
-from blockl0.estimators.rows import rows_of
 from blockl0.path import solve_path
 from blockl0.problem.factors import reduced
 from blockl0.problem.fits import make_fits

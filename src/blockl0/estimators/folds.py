@@ -21,10 +21,9 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from blockl0.data.design import as_design
 from blockl0.errors import warn_caller
-from blockl0.estimators.binding import Data
+from blockl0.estimators.binding import Data, rows_of
 from blockl0.estimators.callbacks import FitTask
 from blockl0.estimators.reading import auc, lone_rows
-from blockl0.estimators.rows import rows_of
 from blockl0.path import Path
 from blockl0.problem.factors import Factor, factor_parts, is_tall, merged, reduced
 from blockl0.problem.fits import make_fits

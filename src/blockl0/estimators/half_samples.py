@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blockl0.estimators.binding import Data
+from blockl0.estimators.binding import Data, rows_of
 from blockl0.estimators.folds import Tell, each_fold
 from blockl0.estimators.reading import lone_rows
-from blockl0.estimators.rows import rows_of
 from blockl0.path import solve_path
 from blockl0.result import Status
 from blockl0.search.local_search import FEW_ABOVE

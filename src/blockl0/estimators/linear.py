@@ -22,11 +22,10 @@ from blockl0.data.blocks import stored
 from blockl0.data.dask_arrays import chosen_columns, is_partitioned
 from blockl0.data.design import Dense, Design, by_column
 from blockl0.errors import warn_caller
-from blockl0.estimators.binding import Data
+from blockl0.estimators.binding import Data, rows_of
 from blockl0.estimators.callbacks import CallbackSupportMixin, fit_task
 from blockl0.estimators.documentation import Documented
 from blockl0.estimators.explain import SummaryMixin
-from blockl0.estimators.rows import rows_of
 from blockl0.estimators.structure import (
     bound_arrays,
     group_labels,
@@ -263,11 +262,14 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
 
     def _read(self, X: Any, y: Any, sample_weight: Any = None, reset: bool = True) -> Data:
         """Check and encode the data, for a fit; otherwise as in the fit, changing nothing."""
-        if rows_of(X).has_target:
+        # a plain array is neither moments nor anything that is read in parts
+        is_plain = type(X) is np.ndarray
+        if not is_plain and rows_of(X).has_target:
             return self._read_moments(X, y, sample_weight)
-        moments = tall_moments(X, y, sample_weight, self._loss(), **self._drawn_folds())
-        if moments is not None:
-            return self._read_moments(moments, None, None)
+        if not is_plain:
+            moments = tall_moments(X, y, sample_weight, self._loss(), **self._drawn_folds())
+            if moments is not None:
+                return self._read_moments(moments, None, None)
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None; only "
@@ -275,7 +277,7 @@ class L0Linear(Documented, CallbackSupportMixin, SummaryMixin, BaseEstimator):
             )
         is_numeric = "numbers" in self._targets
         several = is_numeric and self._fact("takes_responses")
-        X = stored(X)
+        X = X if is_plain else stored(X)
         read = self._read_blocks if rows_of(X).is_stored else self._read_X
         X, y = read(X, y=y, y_numeric=is_numeric, multi_output=several, reset=reset)
         y = _single(y) if several else y

@@ -23,7 +23,7 @@ from sklearn.utils.metadata_routing import (
 
 from blockl0.blas import one_blas_thread
 from blockl0.errors import warn_caller
-from blockl0.estimators.binding import Data
+from blockl0.estimators.binding import Data, StoredRows, rows_of
 from blockl0.estimators.callbacks import FitTask, fit_task, with_callbacks
 from blockl0.estimators.classifier import L0Classifier
 from blockl0.estimators.coefficient_costs import (
@@ -50,7 +50,6 @@ from blockl0.estimators.folds import (
 from blockl0.estimators.linear import L0Linear
 from blockl0.estimators.reading import guess_share
 from blockl0.estimators.regressor import L0Regressor
-from blockl0.estimators.rows import StoredRows, rows_of
 from blockl0.path import Path, solve_path
 from blockl0.problem.preprocess import AUTO, Prepared, Ridge, read_ridge
 from blockl0.problem.problem import Problem, Sparsity

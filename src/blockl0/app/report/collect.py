@@ -16,13 +16,12 @@ from blockl0.app.report.folds import Folds, ReportTask
 from blockl0.app.report.points import Facts, describe_points, listed
 from blockl0.app.report.words import clean, compact
 from blockl0.blas import one_blas_thread
-from blockl0.estimators.binding import bind, weigh_classes
+from blockl0.estimators.binding import bind, rows_of, weigh_classes
 from blockl0.estimators.folds import FittedPath
 from blockl0.estimators.half_samples import ChosenAgain, default_half_samples
 from blockl0.estimators.reading import (
     factors_of,
 )
-from blockl0.estimators.rows import rows_of
 from blockl0.estimators.structure import bound_arrays, group_labels, positive_columns
 from blockl0.losses import get_loss
 from blockl0.problem.preprocess import AUTO

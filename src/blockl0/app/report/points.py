@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from blockl0.app.report.folds import Folds, ReportTask
 from blockl0.app.report.words import clean, compact, ratio
+from blockl0.estimators.binding import rows_of
 from blockl0.estimators.coefficient_costs import charge_of
 from blockl0.estimators.explain import drop_one
 from blockl0.estimators.folds import FittedPath
@@ -23,7 +24,6 @@ from blockl0.estimators.reading import (
     recalls,
     separation,
 )
-from blockl0.estimators.rows import rows_of
 from blockl0.problem.preprocess import read_ridge
 
 Floats = NDArray[np.float64]
