@@ -17,7 +17,8 @@ import scipy.sparse as sp
 
 import hostile
 import structures
-from blockl0.exact import handover, products, prover, units
+from blockl0.exact import products, prover, units
+from blockl0.exact import search as tableaus
 from blockl0.exact.tree import MOST_UNRESOLVED, TIE_TOLERANCE, ProofTree
 from blockl0.problem import preprocess
 from blockl0.problem.fits import make_fits
@@ -302,8 +303,8 @@ def some_incumbent(rng, posed: Posed) -> Incumbent | None:
 def forced(rng, n: int):
     """Limits under which small problems take the ways of large ones; yields `memory_limit`."""
     before = prover.WHOLE, prover.FEW, prover.TALL, products.WIDE
-    others = handover.FEW_COLUMNS, products.ROOM
-    handover.FEW_COLUMNS, products.ROOM = int(rng.choice([0, 0, 0, 2, 4])), int(rng.integers(3))
+    others = tableaus.FEW_COLUMNS, products.ROOM
+    tableaus.FEW_COLUMNS, products.ROOM = int(rng.choice([0, 0, 0, 2, 4])), int(rng.integers(3))
     way = rng.choice(["products", "data", "handed over", "small memory", "ascending"])
     memory = float(rng.choice([np.inf, 1e9, 1e3, 1.0]))
     if way in ("data", "handed over"):
@@ -317,7 +318,7 @@ def forced(rng, n: int):
         yield way, memory
     finally:
         prover.WHOLE, prover.FEW, prover.TALL, products.WIDE = before
-        handover.FEW_COLUMNS, products.ROOM = others
+        tableaus.FEW_COLUMNS, products.ROOM = others
 
 
 def check_tree(seed: int, largest: int = 8) -> tuple[Counter, list[str]]:

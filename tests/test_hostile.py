@@ -18,7 +18,7 @@ import oracles
 from blockl0 import Status
 from blockl0.certify import move_search
 from blockl0.certify import move_tableau as moves
-from blockl0.exact import dependence, support_memory
+from blockl0.exact import dependence
 from blockl0.exact import search as exact_search
 from blockl0.exact.search import ExactSearch
 from blockl0.moves.single_moves import UnitMoves
@@ -213,7 +213,7 @@ def proven(problem, bound):
 def test_what_only_large_problems_reach_is_true_too(limits, monkeypatch):
     """Relaxation, restart, growth, forgetting and one part for all, on problems that are known."""
     for name, value in limits.items():
-        module = next(m for m in (dependence, support_memory, exact_search) if hasattr(m, name))
+        module = next(m for m in (dependence, exact_search) if hasattr(m, name))
         monkeypatch.setattr(module, name, value)
     for seed in range(70):
         problem = hostile.make_hostile(seed, 8)

@@ -115,6 +115,22 @@ SINGULAR = 1e-9  # relative pivot below which a block has no backward side
 
 
 @inner
+def copy_level(tree, src, dst, pivoted):
+    """Copy a level but for the tableau that the next pivot computes anew."""
+    u, other = tree.count[src, SIZE], 1 - pivoted
+    for q in range(5):
+        tree.value[dst, q], tree.count[dst, q] = tree.value[src, q], tree.count[src, q]
+    tree.count[dst, BRANCH] = -1
+    for i in range(u):
+        tree.index[dst, COORDINATE, i] = tree.index[src, COORDINATE, i]
+        for q in range(4):
+            tree.slots[dst, q, i] = tree.slots[src, q, i]
+        # of the inverse only the upper triangle is kept
+        for l in range(i if pivoted == FORWARD else 0, u):
+            tree.tableau[dst, other, i, l] = tree.tableau[src, other, i, l]
+
+
+@inner
 def decide_slot(tree, src, dst, j, include):
     """Move slot j from U to I (pivot M, drop j from K) or to E (pivot K, drop j from M).
 
@@ -125,15 +141,7 @@ def decide_slot(tree, src, dst, j, include):
     row, last = GRADIENT if include else POINT, u - 1
     A, P, Q = tree.tableau[src, pivoted], tree.tableau[dst, pivoted], tree.tableau[dst, 1 - pivoted]
     if src != dst:
-        for q in range(5):
-            value[q], count[q] = tree.value[src, q], tree.count[src, q]
-        count[BRANCH] = -1
-        for i in range(u):
-            index[COORDINATE, i] = tree.index[src, COORDINATE, i]
-            for q in range(4):
-                slots[q, i] = tree.slots[src, q, i]
-            for l in range(i if include else 0, u):
-                Q[i, l] = tree.tableau[src, 1 - pivoted, i, l]
+        copy_level(tree, src, dst, pivoted)
     for i in range(u):
         v[i] = A[i, j] if i < j else A[j, i]
     head, pivot = slots[row, j], v[j]
@@ -538,6 +546,20 @@ def plan_fixes(tree, level, price, budget, relaxed):
 
 
 @inner
+def offer_included(tree, level, objective):
+    """Make I the incumbent if it is better; with rounding, note it once if it may be."""
+    value, count, whole = tree.value[level], tree.count[level], tree.value[-1]
+    if not whole[BLUR] > 0.0:
+        if objective < whole[BEST_VALUE]:
+            accept(tree, level, objective, -1, -1)
+    elif count[OFFERED] != count[N_IN]:
+        count[OFFERED] = count[N_IN]
+        doubt = whole[BLUR] / value[APART]
+        if objective < whole[BEST_VALUE] - whole[SLACK] + doubt:
+            note(tree, level, -1, -1, False)
+
+
+@inner
 def examine(tree, level, price, budget, passes):
     """Bound a node, close it or plan fixes; return CLOSED, FIXED, or the slot to branch on."""
     value, count, whole = tree.value[level], tree.count[level], tree.value[-1]
@@ -545,14 +567,7 @@ def examine(tree, level, price, budget, passes):
     if room < 0:
         return CLOSED
     error, is_blurred = whole[BOUND_ERROR], whole[BLUR] > 0.0
-    if not is_blurred:
-        if value[F_IN] + paid < whole[BEST_VALUE]:
-            accept(tree, level, value[F_IN] + paid, -1, -1)
-    elif count[OFFERED] != count[N_IN]:
-        count[OFFERED] = count[N_IN]
-        doubt = whole[BLUR] / value[APART]
-        if value[F_IN] + paid < whole[BEST_VALUE] - whole[SLACK] + doubt:
-            note(tree, level, -1, -1, False)
+    offer_included(tree, level, value[F_IN] + paid)
     bound, bound3, branch, n = scan_slots(tree, level, price, room)
     if n > 0:
         tree.count[-1, N_ACTIONS] = n

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 import blockl0
 from blockl0 import L0Classifier, L0Regressor, OutOfReachError, Status, certify
 from blockl0.certify import optimality
-from blockl0.exact import Stages, few_columns, handover, may_prove, stages
+from blockl0.exact import Stages, few_columns, may_prove, stages
 from blockl0.exact.products import ProductBounds
 from blockl0.exact.prover import Prover
 from blockl0.exact.watch import Watch
@@ -67,7 +67,7 @@ def _no_shortcut(monkeypatch, no_enumeration):
     from blockl0.search import quadratic_search
 
     monkeypatch.setattr(stages, "SMALL", 0)
-    monkeypatch.setattr(handover, "FEW_COLUMNS", 0)
+    monkeypatch.setattr("blockl0.exact.search.FEW_COLUMNS", 0)
     monkeypatch.setattr(ProductBounds, "finish", lambda *given: None)
     monkeypatch.setattr(quadratic_search, "FEW_COLUMNS", 0)
 

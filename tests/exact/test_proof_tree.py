@@ -15,8 +15,8 @@ import hostile_trees
 from blockl0.exact import bounds as bounds_room
 from blockl0.exact import data, products
 from blockl0.exact.bounds import Directions, Node, SparsePoint, counted
-from blockl0.exact.handover import search_tableaus
 from blockl0.exact.prover import Prover
+from blockl0.exact.search import search_tableaus
 from blockl0.exact.units import NoBoundError
 from blockl0.problem import preprocess
 from blockl0.problem.fits import make_fits

@@ -3,12 +3,14 @@
 The tree works on products of columns, which carry rounding errors. It notes what it cannot decide:
 a support that may be better than the incumbent, which is then fitted from X; or a column in or near
 the span of others, which opens a part of its own, where those columns are projected away
-orthogonally.
+orthogonally. It visits thousands of nodes per second, so that small nodes of the tree with convex
+bounds are passed on to it.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from heapq import heappop, heappush
 from typing import NamedTuple
 
@@ -18,8 +20,8 @@ from numpy.typing import NDArray
 from blockl0 import kernels
 from blockl0.block_search import RELAX_FROM, RELAX_PASSES, grown_tree, new_tree, open_bound
 from blockl0.errors import OutOfTime
+from blockl0.exact.bounds import Node
 from blockl0.exact.dependence import CLEAR_PIVOT, distinct_columns, independent_parts
-from blockl0.exact.support_memory import SupportMemory
 from blockl0.exact.watch import NEVER, Watch
 from blockl0.problem.fits import least_squares_on
 from blockl0.problem.orthogonal import (
@@ -31,6 +33,7 @@ from blockl0.problem.orthogonal import (
 )
 from blockl0.problem.problem import Problem
 from blockl0.run import Incumbent
+from blockl0.units import COLUMNS
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -51,6 +54,28 @@ MORE_NOTES = 64
 """Notes that a tree holds beyond those of one node before they are processed."""
 REDUCED = 1e-8
 """Relative difference by which a fit on reduced columns must be worse to be trusted."""
+MOST_REMEMBERED = 100_000
+"""Supports to remember; beyond that, all are forgotten."""
+FEW_COLUMNS, FEW_NODES, FEW_FITS = 40, 1000, 50
+"""Columns of a node for a tableau search to be tried, its nodes, and with bounds its fits."""
+AGAIN = 0.8
+"""Share of the columns that descendants must reach before it is tried again."""
+
+
+class SupportMemory:
+    """Bounded memory of supports."""
+
+    def __init__(self) -> None:
+        self._keys: set[bytes] = set()
+
+    def __contains__(self, support: Ints) -> bool:
+        return support.tobytes() in self._keys
+
+    def add(self, support: Ints) -> None:
+        """Remember an ascending support, once its fit has come to an end."""
+        if len(self._keys) >= MOST_REMEMBERED:
+            self._keys.clear()
+        self._keys.add(support.tobytes())
 
 
 class Subproblem(NamedTuple):
@@ -387,3 +412,60 @@ class ExactSearch:
         H /= scale
         H.flat[diagonal] = is_real
         return H, problem.gradient_at_zero / (scale * math.sqrt(self._unit))
+
+
+# nodes of other trees ---------------------------------------------------------------------------
+
+
+def has_tableaus(problem: Problem) -> bool:
+    """Check if tableaus may search supports: of squares of one response, columns of one price.
+
+    Bounds only raise what a tableau finds for a support, and are kept by the fits that decide.
+    """
+    is_single = problem.is_quadratic and problem.n_outputs == 1
+    return is_single and problem.units is COLUMNS and problem.costs is None
+
+
+def are_apart(problem: Problem, columns: Ints | None = None) -> bool:
+    """Check that no column depends on others: within bounds a fit may need all of them."""
+    columns = np.arange(problem.n_features) if columns is None else columns
+    return smallest_distance(problem.unit_columns(columns)[0]) > DEPENDENT
+
+
+def is_for_tableaus(problem: Problem, node: Node) -> bool:
+    """Check if a node is worth a try."""
+    size = node.included.size + node.free.size
+    if size > FEW_COLUMNS or (node.tried > 0 and size > AGAIN * node.tried):
+        return False
+    return problem.bounds is None or are_apart(problem, np.sort(node.units))
+
+
+def search_tableaus(
+    problem: Problem, node: Node, best: Incumbent, watch: Watch = NEVER
+) -> tuple[bool, Incumbent]:
+    """Search the supports of a node; return whether it finished, and the best point."""
+    columns, bounds = np.sort(node.units), problem.bounds
+    node.tried = columns.size
+    part = replace(
+        problem,
+        design=problem.design.take(columns),
+        keep=np.sort(np.searchsorted(columns, node.included)),
+        sparsity=problem.sparsity._replace(budget=min(problem.sparsity.budget, columns.size)),
+        bounds=None if bounds is None else (bounds[0][columns], bounds[1][columns]),
+        scale=None,
+        limits=None,
+    )
+    start = Incumbent(np.zeros(columns.size), best.objective, 0)
+    # given the rounding of the incumbent: that of zero is as large as the target
+    own = Watch()
+    search = ExactSearch(part, start, own, tolerance=tolerance_at(problem, best.w))
+    while not search.finished and search.incumbent.iteration < FEW_NODES:
+        if bounds is not None and search.n_fitted >= FEW_FITS:
+            break
+        search.advance(FEW_NODES)
+    watch.spend(own.work)
+    if search.incumbent.objective < best.objective:
+        w = problem.zero()
+        w[columns] = search.incumbent.w
+        best = Incumbent.at(problem, w)
+    return search.finished, best

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from blockl0.errors import OutOfReachError, OutOfTime
 from blockl0.exact.few_columns import may_enumerate
-from blockl0.exact.handover import are_apart, has_tableaus
 from blockl0.exact.proof import Recorder
 from blockl0.exact.prover import Prover, obstacle, trivial_bound
-from blockl0.exact.search import ExactSearch
+from blockl0.exact.search import ExactSearch, are_apart, has_tableaus
 from blockl0.exact.tree import ProofTree
 from blockl0.exact.units import NoBoundError
 from blockl0.exact.watch import Watch

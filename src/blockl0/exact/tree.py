@@ -13,9 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.exact.bounds import Bounds, Node, Relaxed
-from blockl0.exact.handover import has_tableaus, is_for_tableaus, search_tableaus
 from blockl0.exact.proof import Recorder
-from blockl0.exact.support_memory import SupportMemory
+from blockl0.exact.search import (
+    SupportMemory,
+    has_tableaus,
+    is_for_tableaus,
+    search_tableaus,
+)
 from blockl0.exact.watch import NEVER, Watch
 from blockl0.problem.fits import make_fits
 from blockl0.problem.orthogonal import TIE_TOLERANCE, independent_columns, rounding_of
