@@ -1901,7 +1901,9 @@ class Relaxation(NamedTuple):
 
 # rows of directions and responses: c as given; the point v and g = c − Hv; the same of the best
 # bound, and of a trial
-LINEAR, V, G, BEST_V, BEST_G, TRIAL_V, TRIAL_G = range(7)
+# (with a type, since numba compiles a function once for every literal that it is given)
+LINEAR, V, G, BEST_V, BEST_G, TRIAL_V, TRIAL_G = np.arange(7)
+FIRST_RESPONSE = np.int64(0)
 # rows of units: d; the largest curvature of its block of H; what its price is above the least one,
 # doubled; numbers to choose from
 SHARE, STEEP, EXTRA, SIZES = range(7, 11)
@@ -2160,7 +2162,7 @@ def sweep_direction(relaxation, u, theta):
         elif x < full:
             x = smaller((size - slope) / (steep - d), full)
         z = 0.0 if x == 0.0 else (x / full if x < full else 1.0)
-    move_direction(relaxation, 0, i, x if pull > 0.0 else -x)
+    move_direction(relaxation, FIRST_RESPONSE, i, x if pull > 0.0 else -x)
     return z
 
 
