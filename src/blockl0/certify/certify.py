@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockl0.blas import one_blas_thread
-from blockl0.certify import stationarity, true_loss
+from blockl0.certify import stationarity
 from blockl0.certify.levels import SURE, TOL, Better, PointUnderTest
 from blockl0.certify.stationarity import QuadraticPoint
 from blockl0.certify.words import of_certificate
@@ -236,10 +236,10 @@ def _certify(
     OutOfTime
         If the time is up before anything is known.
     """
-    if true_loss.applies(problem):
+    if stationarity.is_about_loss(problem):
         # tall data are replaced by a factor for several responses and groups, too
         itself = PointUnderTest(reduced(problem), w, tol)
-        better = true_loss.improve(itself, level, outside, n_samples)
+        better = stationarity.improve_on_loss(itself, level, outside, n_samples)
         is_block = not isinstance(level, str)
         found = itself.on(problem, better)
         return _certificate(*found, level, outside if is_block else None, None)

@@ -23,7 +23,7 @@ from blockl0.app.cli.progress import ProofWatch, watched
 from blockl0.app.model_checks import check_problem, check_reading
 from blockl0.app.model_file import load_model
 from blockl0.app.tables.csv_text import DIALECT
-from blockl0.certify import certify_problem, true_loss, words
+from blockl0.certify import certify_problem, stationarity, words
 from blockl0.certify.levels import Choice, ProofStatus, is_better, objective_at_zero
 from blockl0.errors import OutOfReachError
 from blockl0.estimators.coefficient_costs import charge_of
@@ -164,11 +164,11 @@ def _stationary(data: Any, problem: Any, w: Any, level: Any, options: dict[str, 
         )  # fmt: skip
     except OutOfReachError as error:
         # where only the loss itself can be tested, there are no samples
-        is_model = not true_loss.applies(problem)
+        is_model = not stationarity.is_about_loss(problem)
         said = words.unknown_claim(level, n_samples is not None) if is_model else f"{error}"
         return _out_of_reach(level, said)
     names, is_late = data.unit_names, str(found.status) == "time_limit"
-    is_exact = problem.is_quadratic or true_loss.applies(problem)
+    is_exact = problem.is_quadratic or stationarity.is_about_loss(problem)
     return {
         "claim": level if level == "basic" else f"block-{level}",
         "holds": found.holds if found.n_blocks or not is_late else None,
