@@ -64,6 +64,7 @@ def run(name: str, options: dict[str, Any], *outputs: str, reads_table: bool = T
             _refuse_swapped(options)
         given: list[Any] = []
         if reads_table:
+            # refuses what is wrong with table and options before the command imports a search
             from blockl0.app.cli.data import load_checked
 
             given = [load_checked(job, options)]

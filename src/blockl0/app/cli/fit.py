@@ -86,6 +86,7 @@ def _try_to_prove(job: Job, fitted: Fitted, options: dict[str, Any]) -> Proven:
         found = prove(problem, options["seed"], work, options["gap"])
     status = str(found.status)
     fitted.is_cut |= status == "interrupted"
+    # a tie is no reason to leave a point that is certified
     if is_better(found.objective, model.objective_, objective_at_zero(problem)):
         job.notice("The exact search found a better choice than the first one; it is taken.")
         fitted.model = plain_estimator(model)

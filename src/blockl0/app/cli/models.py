@@ -107,6 +107,7 @@ def _charge_coefficients(model: Any, data: CommandData, options: dict[str, Any])
         data, {**options, "effort": "fast"}, n_nonzero_coefs=[model.n_nonzero_coefs],
         rule=rule if rule in CRITERIA else "bic",
     ).fit(data.X, data.y)  # fmt: skip
+    # the price of a coefficient depends on the loss at this size, which a path of one point finds
     priced = plain_estimator(chooser)
     model.set_params(alpha=priced.alpha, costs=priced.costs)
 
@@ -151,6 +152,7 @@ def fit_choosing(job: Job, data: CommandData, options: dict[str, Any]) -> Fitted
     is_cut = str(first.path_[-1].status) == "interrupted"
     if not by_folds or is_cut:
         return Fitted(first, data, _choice(job, first), is_cut)
+    # the criterion's model stays: it is the answer if Ctrl-C or the time limit ends the folds
     model, n_points = make_estimator(data, options, rule=rule, **more), len(first.path_) * folds
     title, shorter = f"Cross-validation, {folds} folds", f"{shorter}; so is --rule bic"
     shares = (folds + AFTER) / folds
@@ -174,6 +176,7 @@ def _is_short(first: Any, model: Any, options: dict[str, Any]) -> bool:
     """Check if the time limit cut the folds before the size that BIC chooses on all rows."""
     if options["time_limit"] is None:
         return False
+    # a size that not all folds have reached was not compared with the smaller ones
     n_scored = np.isfinite(model.cv_scores_).all(axis=0).sum()
     return bool(n_scored <= first.best_index_)
 

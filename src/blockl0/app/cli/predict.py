@@ -63,6 +63,7 @@ def _read(job: Job, model: Any, options: dict[str, Any]) -> tuple[Any, Any]:
         )  # fmt: skip
         job.data = {"source": raw.source, "n_samples": raw.n_rows}
         X = apply_recipe(raw, model.features)
+    # without columns of text every value is a number, and nothing can be new
     for note in (*raw.notes, *(unseen(raw.data, model.features) if how["as_text"] else ())):
         job.notice(note)
     return raw, X

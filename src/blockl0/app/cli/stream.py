@@ -53,7 +53,7 @@ def why_in_parts(options: dict[str, Any]) -> str | None:
 def load_in_parts(job: Job, options: dict[str, Any], why: str) -> CommandData:
     """Read the data of a command in two passes."""
     _refuse(job, options, why)
-    from blockl0.app.tables.streaming import gather, learn
+    from blockl0.app.tables.streaming import learn_columns, sum_up
     from blockl0.estimators.folds import fold_labels
     from blockl0.estimators.linear import seed_of
 
@@ -67,14 +67,14 @@ def load_in_parts(job: Job, options: dict[str, Any], why: str) -> CommandData:
     target, drop = given.pop("target"), given.pop("drop")
     with job.timed("read"), progress("Reading, first pass", job.quiet) as shown:
         tell = partial(tell_share, shown)
-        learned = learn(chunks, target=target, drop=drop, tell=tell, **given)
+        learned = learn_columns(chunks, target=target, drop=drop, tell=tell, **given)
     job.notice(f"{source} is read in parts, since {why}.")
     _check_target(job, learned, options)
     folds = options.get("folds", 1) if options.get("rule") in FOLD_RULES else 1
     folds = 1 if options.get("columns") is not None else folds
     labels = partial(fold_labels, folds, seed=seed_of(options["seed"]))
     with job.timed("read"), progress("Reading, second pass", job.quiet) as shown:
-        table = gather(
+        table = sum_up(
             chunks, learned, target=target, drop=drop, source=str(source), n_folds=folds,
             labels=labels, tell=partial(tell_share, shown), impute=given["impute"],
         )  # fmt: skip

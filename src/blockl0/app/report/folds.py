@@ -95,6 +95,7 @@ class ReportTask:
             with share_of_time(n_shares):
                 path = fit_path(first, self.X, self.y)
             data, loss = self.data(first), get_loss(self.loss)
+            # folds none of which has all classes have no score to choose by
             if not any(data.to_fit(rows).can_train(loss) for rows, _ in splits):
                 return self, first
             warnings.simplefilter("ignore")  # all but the folds was warned of above

@@ -71,7 +71,7 @@ class ColumnStats:
     kinds : dict
         For each kind found in some chunk, where that was first.
     low, high, total : float
-        Minimum, maximum and sum of the numbers.
+        Minimum and maximum of the numbers, and their sum where gaps are filled by the mean.
     levels : dict
         The distinct texts, in order of appearance.
     n_texts : int
@@ -165,6 +165,7 @@ class ColumnStats:
             self.ranges.append((float(known.min()), float(known.max())))
         # fractions are no codes; in a part they may yet be all that the column holds
         if (whole or is_part) and len(self.codes) <= FEW_CODES:
+            # the first cells tell most columns apart from codes, at little cost
             self.codes.update(np.unique(known[: 20 * FEW_CODES]).tolist())
             if len(self.codes) <= FEW_CODES:
                 import pandas
@@ -177,6 +178,7 @@ class ColumnStats:
             self.units = found.looked[self.name].units | self.units
             self.grouped = self.grouped or found.thousands(self.name)
             return
+        # a part without marks reads 1660 where another one writes 1.660: remember where
         large = np.abs(values) >= GROUPED_FROM
         has_marks = (values != np.rint(values)) & ~np.isnan(values)
         # like 1.660, and nothing shows a decimal point

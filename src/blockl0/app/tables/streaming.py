@@ -65,7 +65,7 @@ class _Later(Exception):
     """Raised if a later chunk shows the decimal mark, or that digits are codes."""
 
 
-def learn(
+def learn_columns(
     chunks: Chunks, *, target: str | int | None, drop: Sequence[str], tell: Tell, **options: Any
 ) -> Learned:
     """Run the first pass; parameters as in `read_table`, `tell` reports progress."""
@@ -78,12 +78,15 @@ def learn(
         )
     found = _once_or_again(chunks, target, drop, choices, None, tell)
     if choices.impute == "drop-rows":
+        # only gaps in columns that are used cost rows, and without those rows others are constant
         used = {feature.column for feature in found.features}
         found = _once_or_again(chunks, target, drop, choices, used, tell)
     return found
 
 
 def _once_or_again(chunks: Chunks, *given: Any) -> Learned:
+    # what a later part shows changes how the earlier ones are read; each part shows it once, so
+    # that the passes end
     while True:
         try:
             return _learn(chunks, *given)
@@ -201,7 +204,7 @@ def _is_flat(column: ColumnStats, feature: Feature) -> bool:
 # -- the second pass -------------------------------------------------------------------------------
 
 
-def gather(
+def sum_up(
     chunks: Chunks,
     learned: Learned,
     *,
@@ -224,6 +227,7 @@ def gather(
     _check_width(learned, n_folds)
     refuse_twice([feature.name for feature in features])
     moments = Moments([feature.name for feature in features], folds=n_folds)
+    # folds as of rows in memory, so that both ways choose the same
     fold = labels(learned.n_rows) if n_folds > 1 else None
     used = {f.column for f in features} if impute == "drop-rows" else None
     digest = hashlib.sha256(repr((moments.feature_names, learned.target)).encode())
