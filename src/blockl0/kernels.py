@@ -973,8 +973,8 @@ def sweep_border(table, units, row, i, factor):
         sweep_blocks(units, row, factor)
 
 
-@wide_inner
-def sweep(table, units, i, j):
+@part
+def sweep_columns(table, units, i, j):
     """Sweep on i, which enters the support, and on j, which leaves it; either may be -1; O(p |S|).
 
     The row of H at i must be known. Returns False, changing nothing but its pivot, if i is in the
@@ -1026,10 +1026,16 @@ def sweep(table, units, i, j):
     return True
 
 
+@wide_inner
+def sweep(table, i, j):
+    """Run `sweep_columns` where every unit is a column."""
+    return sweep_columns(table, None, i, j)
+
+
 @inner
 def sweep_apart(table, units, i, j):
-    """Run `sweep` of a column of a unit, without a copy for every call."""
-    return sweep(table, units, i, j)
+    """Run `sweep_columns` for a column of a unit, without a copy for every call."""
+    return sweep_columns(table, units, i, j)
 
 
 # -- units: what one gains that enters, and costs that leaves --------------------------------------
@@ -1349,7 +1355,8 @@ def hold(table, units, value):
 def exchange_columns(table, units, enters, leaves):
     """Sweep on the columns of a unit that enters and of one that leaves; tell whether any enters.
 
-    In pairs, as far as possible, since every sweep reads all rows.
+    In pairs, as far as possible, since every sweep reads all rows. Where none can enter, the unit
+    that has left comes back.
     """
     starts, slot, chosen = units.starts, table.slot, units.chosen
     i, end = (starts[enters], starts[enters + 1]) if enters >= 0 else (0, 0)
@@ -1366,15 +1373,18 @@ def exchange_columns(table, units, enters, leaves):
                 i += 1
             else:
                 sweep_apart(table, units, -1, j)
-    has_entered = enters < 0
-    if enters >= 0:
-        for i in range(starts[enters], end):
+    unit, has_entered = enters, enters < 0
+    while unit >= 0:
+        is_in = False
+        for i in range(starts[unit], starts[unit + 1]):
             if slot[i] < 0 and table.border[PIVOT, i] > table.border[LEAST, i]:
                 sweep_apart(table, units, i, -1)
-            has_entered = has_entered or slot[i] >= 0
-        if has_entered:
-            units.place[enters], chosen[chosen[-1]] = chosen[-1], enters
+            is_in = is_in or slot[i] >= 0
+        if is_in:
+            units.place[unit], chosen[chosen[-1]] = chosen[-1], unit
             chosen[-1] += 1
+        has_entered = has_entered or (is_in and unit == enters)
+        unit = leaves if unit == enters and not is_in else -1
     return has_entered
 
 
@@ -1382,19 +1392,18 @@ def exchange_columns(table, units, enters, leaves):
 def complete_units(table, units, leaves):
     """Let columns of the support enter that have depended on the unit that has left it.
 
-    Its block is made anew. Returns whether any column has entered.
+    Not within bounds, where they would change the fit. The block of that unit is made anew.
     """
     starts, slot, chosen, n_columns = units.starts, table.slot, units.chosen, 0
     for a in range(chosen[-1]):
         n_columns += starts[chosen[a] + 1] - starts[chosen[a]]
-    before = table.member[-1]
-    if n_columns > before:
+    if n_columns > table.member[-1] and units.limits.shape[1] == 0:
         for a in range(chosen[-1]):
             for j in range(starts[chosen[a]], starts[chosen[a] + 1]):
                 if slot[j] < 0 and table.border[PIVOT, j] > table.border[LEAST, j]:
                     sweep_apart(table, units, j, -1)
     if leaves < 0:
-        return False
+        return
     first, d, at = starts[leaves], starts[leaves + 1] - starts[leaves], units.places[leaves]
     if d > 1:
         for a in range(d):
@@ -1403,7 +1412,6 @@ def complete_units(table, units, leaves):
                 for k in range(table.member[-1]):
                     total -= table.gram[first + a, table.member[k]] * table.rows[k, first + b]
                 units.blocks[at + a * d + b] = total
-    return table.member[-1] > before
 
 
 @inner
@@ -1421,12 +1429,9 @@ def exchange_units(table, units, enters, leaves, price, most, tolerance):
         if not value - table.value[MINIMUM] + paid < most:
             return False
     if not exchange_columns(table, units, enters, leaves):
-        exchange_columns(table, units, leaves, -1)
         return False
-    is_other = complete_units(table, units, leaves)
+    complete_units(table, units, leaves)
     if is_bounded:
-        if is_other:
-            value = fit_within(table, units, -1, -1, AT_LIMIT * tolerance)
         hold(table, units, value)
     return True
 
@@ -1594,7 +1599,7 @@ def make_move(table, units, enters, leaves, price, most, tolerance):
     Within bounds it is not where the objective then does not change by less than `most`.
     """
     if units is None:
-        return sweep(table, units, enters, leaves)
+        return sweep(table, enters, leaves)
     else:
         return exchange_units(table, units, enters, leaves, price, most, tolerance)
 

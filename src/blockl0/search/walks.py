@@ -60,6 +60,8 @@ NEAR = (2.0, 5.0)
 """Times the price: prices whose best supports have a place in a pool."""
 SHORT = 0.15
 """Of the work of a walk: that of one of the first round, on few columns."""
+LEAST_WORK = 3e5
+"""Operations of a walk that is not shortened further: a fraction of a millisecond."""
 MEDIUM_SHARE, LARGE_SHARE = 0.75, 0.5
 """Fruitless walks that end staged ones, for each round of effort, of supports below `LARGE` and
 from there on."""
@@ -220,7 +222,7 @@ class PoolWalks(Walks):
         self, pool: Pool, heat: Temperatures, share: float = 1.0
     ) -> list[tuple[Walker, Schedule]]:
         """Two walks from nothing: at a size, or at a price one at a size and one down to it."""
-        heat = heat._replace(work=share * heat.work)
+        heat = heat._replace(work=max(share * heat.work, min(heat.work, LEAST_WORK)))
         if pool.sparsity.price == 0.0:
             return [self._at_size(pool, heat) for _ in range(PAIR)] if heat.last > 0.0 else []
         pace = BRIEF if pool.size < PRICED else FIRST
