@@ -973,8 +973,8 @@ def sweep_border(table, units, row, i, factor):
         sweep_blocks(units, row, factor)
 
 
-@part
-def sweep_columns(table, units, i, j):
+@wide_inner
+def sweep(table, units, i, j):
     """Sweep on i, which enters the support, and on j, which leaves it; either may be -1; O(p |S|).
 
     The row of H at i must be known. Returns False, changing nothing but its pivot, if i is in the
@@ -1026,16 +1026,10 @@ def sweep_columns(table, units, i, j):
     return True
 
 
-@wide_inner
-def sweep(table, i, j):
-    """Run `sweep_columns` where every unit is a column."""
-    return sweep_columns(table, None, i, j)
-
-
 @inner
 def sweep_apart(table, units, i, j):
-    """Run `sweep_columns` for a column of a unit, without a copy for every call."""
-    return sweep_columns(table, units, i, j)
+    """Run `sweep` for a column of a unit, without a copy for every call."""
+    return sweep(table, units, i, j)
 
 
 # -- units: what one gains that enters, and costs that leaves --------------------------------------
@@ -1599,7 +1593,7 @@ def make_move(table, units, enters, leaves, price, most, tolerance):
     Within bounds it is not where the objective then does not change by less than `most`.
     """
     if units is None:
-        return sweep(table, enters, leaves)
+        return sweep(table, units, enters, leaves)
     else:
         return exchange_units(table, units, enters, leaves, price, most, tolerance)
 

@@ -123,10 +123,14 @@ class Pool:
 
     def _blocks(self) -> Floats:
         """Make the Gram matrices of the units of several columns, one after the other."""
-        own = [np.empty(0)]
-        for unit in np.flatnonzero(np.diff(self._starts) > 1):
+        own, is_block = [np.empty(0)], np.diff(self._starts) > 1
+        if not is_block.any():
+            return own[0]
+        V = self._problem.design.columns(self.columns)
+        W = V if self._weights is None else V * self._weights[:, None]
+        for unit in np.flatnonzero(is_block):
             part = slice(self._starts[unit], self._starts[unit + 1])
-            H = self._problem.design.gram(self.columns[part], self._weights)
+            H = V[:, part].T @ W[:, part]
             H.flat[:: len(H) + 1] = self.sq_norms[part]
             own.append(H.ravel())
         return np.concatenate(own)

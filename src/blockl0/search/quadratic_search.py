@@ -99,7 +99,7 @@ class QuadraticSearch(Search):
         self._fitted: tuple[bytes, Incumbent] | None = None  # the last support, and its fit
         # supports that have no hidden move, with the columns that were asked for
         self._without_move: set[tuple[Sparsity, bytes, bytes]] = set()
-        self._gram: GramRows | None = None
+        self._blocks: UnitTable | None = None
         self._checked: set[bytes] = set()  # points of which no single change is better
         if (checkpoint := problem.shared.get("checkpoint")) is not None:
             checkpoint.fill(self._memory)
@@ -286,10 +286,13 @@ class QuadraticSearch(Search):
     def _unit_prices(self, incumbent: Incumbent) -> Floats:
         """The prices of all units, from rows of the Gram matrix that are kept."""
         problem = self.problem
-        if self._gram is None:
-            self._gram = GramRows(problem.design, problem.weights, problem.ridge, self.tally)
-        slopes = self.target.reshape(len(self.target), -1)
-        table = UnitTable(self._gram, -slopes, UnitRules.of(problem), self.tolerance)
+        if self._blocks is None:
+            gram = GramRows(problem.design, problem.weights, problem.ridge, self.tally)
+            slopes = self.target.reshape(len(self.target), -1)
+            self._blocks = UnitTable(gram, -slopes, UnitRules.of(problem), self.tolerance)
+        # what does not depend on price and budget is made once
+        _, table = self._blocks.own, copy(self._blocks)
+        table.rules = table.rules._replace(sparsity=problem.sparsity)
         self.tally.n_passes += 1
         changes = table.changes(table.base(problem.occupied(incumbent.w)))
         return changes.best_entries()

@@ -203,7 +203,7 @@ class PoolWalks(Walks):
         """A walk from nothing down to the price."""
         most, last = most_columns(pool.size), last_price(pool)
         walker, first = self._walker(pool, most, last), max(first_price(pool), 2.0 * last)
-        work = work_of(pool, pool.size, pace)
+        work = max(work_of(pool, pool.size, pace), LEAST_WORK)
         return walker, Schedule(kept_of(pool), first, last, work, pace.heat, most)
 
     def _again(self, pool: Pool, pace: Pace) -> tuple[Walker, Schedule]:
