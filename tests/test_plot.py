@@ -124,7 +124,7 @@ def test_curves_are_in_units_that_people_read(fitted):
 
     X, y, model = fitted
     curve = plot.SelectionCurveDisplay.from_estimator(model)
-    assert curve.label == "R² on rows not seen in fitting"
+    assert curve.label == "R² on held-out rows"
     r2 = 1.0 - model.mean_scores_ / model.cv_null_scores_.mean()
     np.testing.assert_allclose(curve.values, r2)
     labels = L0ClassifierCV(3, random_state=0).fit(X, y > 0)

@@ -76,7 +76,7 @@ def grown_tree(tree: kernels.Tree) -> kernels.Tree:
 
 
 def open_bound(tree: kernels.Tree) -> float:
-    """Return a lower bound over what a stopped search left open, or the incumbent's value."""
+    """Return the smaller of the incumbent's value and a bound over the open nodes."""
     level = int(tree.count[-1, kernels.LEVEL])
     if level < 0:
         return float(tree.value[-1, kernels.BEST_VALUE])

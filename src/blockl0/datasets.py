@@ -30,8 +30,8 @@ E2006_SOURCE = (
 )
 """Where to find e2006."""
 E2006_SHA256 = "0fa60f912fa1e829033bf83c7fda56422d555e1ec52987a621835933a584cfdd"
-"""Of the authors' file, data/E2006_5000_10000.mat in github.com/yuangzh/SparseBlockK. Its 10,000
-columns are a selection: 'E2006.train' has 150,360 and 16,087 rows, and is another population."""
+"""SHA-256 of the authors' file, data/E2006_5000_10000.mat in github.com/yuangzh/SparseBlockK. Its
+10,000 columns are a selection: 'E2006.train' has 150,360 and 16,087 rows, another population."""
 LARGEST_HYPERGEOMETRIC = 10**9
 """NumPy draws hypergeometric numbers only below this population."""
 
@@ -109,8 +109,8 @@ def load_e2006(
 ) -> tuple[sp.csc_array, Floats]:
     """Draw the paper's 'e2006-m-n': m rows and n columns, uniformly, of financial reports' tf-idf.
 
-    Columns that are zero in the rows drawn are kept, as in the paper. Of any file but the authors'
-    a warning says that the draws are of another population.
+    Columns that are zero in the rows drawn are kept, as in the paper. For any file other than the
+    authors', a warning says that the draws come from another population.
 
     Parameters
     ----------

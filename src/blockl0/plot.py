@@ -195,7 +195,7 @@ class SelectionCurveDisplay(_Display):
         scores, errors = shown[name]
         guess = estimator.guess_accuracy_ if name == "accuracy" else None
         name = name if name == "accuracy" else loss_of(estimator).words.explained
-        label = f"{name} on rows not seen in fitting"
+        label = f"{name} on held-out rows"
         return cls(path.n_nonzero, scores, errors, chosen, best, label, guess).plot(ax=ax)
 
     @classmethod

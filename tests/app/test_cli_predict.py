@@ -156,6 +156,6 @@ def test_rows_with_a_target_are_scored(folder):
     frame.head(30).to_csv("first.csv", index=False)
     first = answer("predict", "m.json", "first.csv")["result"]["score"]
     assert done["result"]["score"] == first and len(done["result"]["predictions"]) == 80
-    assert "the data hold 'y' as well in 30 of 80 rows." in done["notices"][-1]
+    assert "on the rows that have 'y' (30 of 80)." in done["notices"][-1]
     frame.assign(y=np.nan).to_csv("none.csv", index=False)
     assert answer("predict", "m.json", "none.csv")["result"]["score"] is None

@@ -391,7 +391,7 @@ def test_several_targets_have_one_choice(table):
     for j, name in enumerate(["y", "z"]):
         share = 1.0 - np.var(Y[:, j] - expected[:, j]) / np.var(Y[:, j])
         assert result["scores"]["train_of_each"][name] == pytest.approx(share, rel=1e-8)
-        assert f"R² {share:.4g}: the data hold '{name}'" in done.stderr
+        assert f"R² {share:.4g} on the rows that have '{name}'" in done.stderr
     assert answer("certify", "shops.csv", "--model", "m.json")["result"]["holds"]
 
 

@@ -291,4 +291,4 @@ _READING: dict[str, Check] = {
     "test": _check_share,
     "seed": _whole(0, 2**32 - 1),
 }
-"""What the entries must be that say how the data of a fit were read; all may be left out."""
+"""Checks of the entries on how the data of a fit were read; all entries are optional."""

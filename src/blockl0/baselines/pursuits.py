@@ -30,7 +30,7 @@ Ints = NDArray[np.int64]
 
 
 class Pursuit(BestSoFar):
-    """The best fit on a budget so far, with the vocabulary of the pursuits.
+    """The best fit on a budget so far, with the operations that pursuits share.
 
     Correlations and coefficients are those of columns of length one, which the definitions of all
     three methods assume, or with ``normalize=False`` of the columns as they are.
@@ -54,7 +54,7 @@ class Pursuit(BestSoFar):
         return fit_support(self.problem, support)
 
     def offer_on(self, support: Ints, fitted: Floats) -> bool:
-        """Offer the fit on a support, or literally what is left there of a larger one."""
+        """Offer the fit on a support or, if `literal`, the part of a larger fit there."""
         kept = np.isin(np.arange(fitted.size), support)
         return self.offer(np.where(kept, fitted, 0.0) if self.literal else self.refit(support))
 

@@ -125,7 +125,7 @@ class ProofStatus:
         Nothing to choose; best of all subsets; no exchange of two columns, or of one, helps; no
         addition or removal; exchanges tried one by one; a better point is known; searched only.
     gap : float or None
-        Bound on the relative decrease by any choice of as many columns.
+        Bound on the relative decrease by any choice of the same size.
     n_tried, n_possible : int
         Exchanges of one column for another.
     gain : float
@@ -135,7 +135,7 @@ class ProofStatus:
     has_bound : bool
         Whether there is any bound on all choices together, which may need a ridge.
     n_close : int
-        Choices one exchange away that are nearly as good, where they were counted.
+        Choices one exchange away that are nearly as good, if counted.
     left_out : tuple of int, or None
         Columns that nearly depend on each other; the optimum is not about choices with all of them.
         None if there was no time to look for them.

@@ -1,9 +1,9 @@
-"""What groups cost for their coefficients, so that sizes of groups count beside their number.
+"""Charge groups for their coefficients, so that their sizes count and not only their number.
 
-Among sets of as many groups the loss alone favours large groups: 24 coefficients of noise lower it
-more than one that matters a little. A criterion such as BIC charges every coefficient. For its best
-set of each size, the loss plus a price for every coefficient beyond the first of each group is
-minimized, at the price for which the two agree (`selection.coefficient_prices`).
+Among sets of equally many groups the loss alone favours large groups: 24 coefficients of noise
+lower it more than one that matters a little. A criterion such as BIC charges every coefficient. Its
+best set of each size minimizes the loss plus a price for every coefficient beyond the first of each
+group, at the price for which loss and criterion agree (`selection.coefficient_prices`).
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ DEPENDENT = 1e-8
 def extra_coefficients(X: Any, units: Units, fit_intercept: bool = True) -> Floats | None:
     """Return the free coefficients of every unit beyond its first, (G,); None where all are 0.
 
-    Of all six levels of a category beside an intercept five are free. Large groups of columns in
-    many rows count as they are.
+    With an intercept, five of the six levels of a category are free. Large groups in many rows are
+    counted without a search for dependent columns.
     """
     n = X.shape[1]
     if units is COLUMNS:
@@ -52,7 +52,7 @@ def extra_coefficients(X: Any, units: Units, fit_intercept: bool = True) -> Floa
 
 
 def column_costs(X: Any, units: Units, fit_intercept: bool = True) -> Floats | None:
-    """Return the same for every column, (n,), as `costs` take it."""
+    """Return the extra coefficients of every column's unit, (n,), in the form of `costs`."""
     extra = extra_coefficients(X, units, fit_intercept)
     return None if extra is None else extra[units.each(np.arange(X.shape[1]))]
 
@@ -70,7 +70,7 @@ def _rank(columns: Any, fit_intercept: bool) -> int:
 
 
 def charge_of(problem: Any, coef: Floats, price: float) -> float:
-    """Compute what the groups of a point pay for their coefficients."""
+    """Compute the charge of a point for the coefficients of its groups."""
     if problem.costs is None or price == 0.0:
         return 0.0
     return price * float(problem.costs[problem.occupied(problem.from_given(coef))].sum())
@@ -79,11 +79,11 @@ def charge_of(problem: Any, coef: Floats, price: float) -> float:
 def priced_points(
     budgets: Iterable[int], criterion: str, solve: Callable[[Points], Path], null_loss: float
 ) -> Points:
-    """Return (price, budget) such that the best point at each is best by a criterion of its size.
+    """Return (price, budget) pairs whose best points are the best of their size by a criterion.
 
-    The price goes with the loss of the point, and a lower price never gives a higher loss: prices
-    that agree with their points are approached from no price and from that of `null_loss`, the loss
-    without columns. Where both ways end at different points, the criterion decides.
+    The right price depends on the loss of the point, and a lower price never gives a higher loss.
+    So prices that agree with their points are approached from both sides: from zero, and from the
+    price for `null_loss`, the loss without columns. If the two ends differ, the criterion decides.
     """
     budgets = list(budgets)
     path = solve([(0.0, budget) for budget in budgets])

@@ -1,4 +1,4 @@
-"""Reading a fit: units, cancelling pairs, products, separation; how well classes are told apart."""
+"""Interpret a fit: units, cancelling pairs, products; how well it separates classes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ prediction by less than the second times what the larger would alone.
 POWER = re.compile(r"\s*(\^|\*\*)\s*\d+$|[²³]$")
 TINY = float(np.finfo(float).tiny)
 MANY_COEFS = 0.2
-"""Coefficients per row from which groups have many."""
+"""Coefficients per row above which groups have many."""
 LEAK = (
     ", up to a constant and rounding: an identity, not a finding. If these columns become known "
     "only with the target, they cannot predict it; leave them out."
@@ -126,16 +126,16 @@ def crowded(n_chosen: int, n_coefs: int, n_rows: int) -> str | None:
     if n_coefs == n_chosen or n_coefs <= MANY_COEFS * n_rows:
         return None
     return (
-        f"The chosen columns have {n_coefs} coefficients, one for each value of a category that is "
-        f"compared, for {n_rows} rows: a good part of the fit may be chance. Judge by rows that "
-        "were not seen."
+        f"The chosen columns have {n_coefs} coefficients, one for each compared value of a "
+        f"category, for {n_rows} rows: a good part of the fit may be chance. Judge by held-out "
+        "rows."
     )
 
 
 def determined(
     names: Sequence[str], coef: Floats, spread: Floats, left: float, n_rows: int
 ) -> list[Any] | None:
-    """Say that columns add up to the target, in parts; None where they do not, or are many.
+    """Describe columns that add up to the target, in parts; None if there are none or too many.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def like_noise(
 
     The loss rises by `rise` without it, and is `rest` with it, which leaves `n_left` degrees of
     freedom. Twice the rise is then chi-squared for noise, times the variance of losses with a
-    scale. Losses without a likelihood do not say.
+    scale. None for losses without a likelihood.
     """
     n_coefs = n_columns * loss.n_directions
     has_likelihood = loss.has_probabilities or not loss.takes_labels
@@ -173,8 +173,8 @@ def like_noise(
     if share <= COMMON:
         return None
     return (
-        f"“{name}” has {n_coefs} coefficients, and lowers the loss by {ratio:.2g} times what as "
-        "many columns of noise do on average. Noise often does as much: it may not matter."
+        f"“{name}” has {n_coefs} coefficients, and lowers the loss {ratio:.2g} times as much as "
+        "that many columns of noise on average. Noise often does as much: it may not matter."
     )
 
 
@@ -195,7 +195,7 @@ def separation(accuracy: float, ridge: Ridge) -> str | None:
 
 
 LEAST = 1e-15
-"""Probability below which one counts as this, so that one wrong row has no infinite log loss."""
+"""Smallest probability in a log loss, so that one wrong row does not make it infinite."""
 
 
 def lone_rows(labels: NDArray[Any]) -> Ints:

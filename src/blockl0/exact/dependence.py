@@ -16,7 +16,7 @@ Ints = NDArray[np.int64]
 _lapack: Any = lapack
 
 MOST_PARTS = 64
-"""Trees for a problem with dependent columns; with more, it counts as having no bound."""
+"""Largest number of trees for dependent columns; a problem that needs more has no bound."""
 NO_SHARE = 1e-6
 """Coefficients of unit columns below this do not count as part of a combination."""
 CLEAR_PIVOT = 1e-8
@@ -25,7 +25,7 @@ NEAR_COPY, COPY = 1e-8, 5e-16
 """Columns whose correlation is within NEAR_COPY of ±1 are compared directly.
 
 Unit columns that differ by at most COPY are multiples of each other up to the last digit. Larger
-differences may matter: beside a third column 1e-8 away they are multiplied by 1e8.
+differences may matter: with a third column 1e-8 away they are multiplied by 1e8.
 """
 
 

@@ -24,10 +24,10 @@ ROOM = 2
 MOST_PAIRED = 1500
 """Free columns up to which all pairs are examined."""
 MOST_DOUBTS = 40
-"""Supports to fit because rounding, or a better objective, leaves them open."""
+"""Largest number of supports to fit because rounding, or a better objective, leaves them open."""
 CLEAR, SAFE = 1e-3, 20.0
-"""M_jj, or 1 − ρ², below which a support is in doubt; and ratio to its rounding, so that
-first-order error estimates suffice.
+"""Smallest M_jj, or 1 − ρ², of a support that is not in doubt; and its smallest ratio to its
+rounding, so that first-order error estimates suffice.
 """
 ROUNDINGS = 16.0
 """Factor for constants in the rounding estimates."""

@@ -22,10 +22,10 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 ENTER = 3
-"""Columns that are re-fitted in the place of each."""
+"""Candidates to re-fit for each column that leaves."""
 SCREENED = 24
-"""Columns of which the model with matrices of curvatures is made: those that the model with one
-curvature for each sample, on their own, finds likeliest.
+"""Columns in the model with matrices of curvatures, screened one by one by the model with one
+curvature for each sample.
 """
 NARROW = 1e-3
 """Change of a predictor for which the curvatures of the model hold: it is the second-order one."""
@@ -42,7 +42,7 @@ class ClassTrials:
         self.usable: NDArray[np.bool_] = problem.design.sq_norms(problem.sample_weight) > 0.0
 
     def swaps(self, w: Floats, leaving: Ints) -> Iterator[Proposal]:
-        """Supports with another column in the place of one of these, worth a re-fit."""
+        """Propose supports, worth a re-fit, with another column in place of one of `leaving`."""
         support, chosen = self.problem.units.support(w), self.usable.copy()
         chosen[support] = False
         outside = np.flatnonzero(chosen)
@@ -53,7 +53,7 @@ class ClassTrials:
                 yield Proposal(there, self._start, self._intercept)
 
     def _likeliest(self, rest: Ints, w: Floats, outside: Ints) -> Ints:
-        """Which columns gain most beside the others, by the model at the fit on these."""
+        """Find the columns that gain most when added to `rest`, by the model at its fit."""
         fit = self.fits.on(rest, w)
         self._start, self._intercept = fit.w, fit.intercept
         if outside.size <= ENTER:

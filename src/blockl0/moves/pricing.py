@@ -17,12 +17,12 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 ALONE_CHANCES, ALONE_SHARE, ALONE_DISTANCE = 4.0, 0.01, 0.5
-"""What a swap must cost, in gains by chance and as a share of the objective, for a support beside
-which there is nothing else, and how far its columns, of length 1, must be from the others."""
+"""For a support to have no rival: the least cost of a swap, in gains by chance and as a share of
+the objective, and the least distance of each of its columns, of length 1, from the others."""
 
 
 class Priced(NamedTuple):
-    """The worth of every column outside a support, (n,) each, whatever the sparsity.
+    """The gains of every column outside a support, (n,) each, for any budget and price.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class Priced(NamedTuple):
     swaps : ndarray (n,)
         Change of the objective by its best swap; infinite likewise.
     doubtful : ndarray of int64
-        The columns outside the support for which that is rounding.
+        The columns outside the support whose gains may be rounding.
     """
 
     gains: Floats
@@ -41,7 +41,7 @@ class Priced(NamedTuple):
     def change(self, price: float) -> Floats:
         """Return the change by the better of both, (n,).
 
-        An addition costs a price, infinity where there is no room.
+        An addition is charged `price`, infinity if there is no room.
         """
         return np.minimum(price - self.gains, self.swaps)
 
@@ -49,28 +49,29 @@ class Priced(NamedTuple):
 def stands_alone(
     problem: Problem, total: float, support: Ints, objective: float, least_price: float
 ) -> bool:
-    """Check if all swaps raise an objective by far more than chance may take off it again.
+    """Check if every swap raises the objective by far more than chance could regain.
 
-    Of n columns that mean nothing the best takes about log n of the variance of the residual, as
-    rows and coefficients tell it. Of columns close to each other one alone costs more than both
-    together, so that the support must have none. At a price nothing is said of other sizes.
+    The best of n irrelevant columns gains about log n times the variance of the residual, which is
+    estimated with the degrees of freedom that are left. Of two columns close to each other, losing
+    one costs more than losing both, so the support must have no such columns. At a price nothing is
+    claimed about other sizes.
 
     Parameters
     ----------
     problem : Problem
-        Of which the columns and the sparsity are read.
+        Provides the columns and the sparsity.
     total : float
-        The sum of the weights of the samples, so that one of weight two says as much as two.
+        Sum of the sample weights: a sample of weight two counts as two.
     support : ndarray of int64
     objective : float
-        Of least squares with these rows.
+        Of least squares on these rows.
     least_price : float
-        What the cheapest addition or swap changes it by.
+        Its change by the cheapest addition or swap.
     """
     n_free = total - support.size
     if problem.sparsity.price > 0.0 or n_free <= 0:
         return False
-    # the residual alone tells the noise: without rows to spare it says nothing
+    # noise is estimated from the residual, which says nothing without rows to spare
     share = max(ALONE_CHANCES * np.log(problem.n_features) / n_free, ALONE_SHARE)
     if not least_price >= share * objective:
         return False
@@ -78,7 +79,7 @@ def stands_alone(
 
 
 def price_of_one(problem: Problem, size: int) -> float:
-    """Return the price of an addition to a support; infinity where there is no room for one."""
+    """Return the price of an addition to a support; infinity if there is no room."""
     price, budget = problem.sparsity
     return price if size < budget else np.inf
 
@@ -118,7 +119,7 @@ def price_supports(
 
 
 class Scan(NamedTuple):
-    """A support in the words of `kernel_price`: V = [X_S, residual], weighted, and K = inv(H)."""
+    """A support as `kernel_price` takes it: V = [X_S, residual], weighted, and K = inv(H)."""
 
     V: Floats
     K: Floats
@@ -171,7 +172,7 @@ def _inverse(H: Floats) -> Floats:
 
 
 def by_gains(answer: Floats) -> Floats:
-    """Return what `kernel_price` ranks columns by, additions and swaps apart, (2k, c)."""
+    """Return the keys by which to rank columns, for additions and swaps separately, (2k, c)."""
     return np.concatenate([-answer[:, 0], answer[:, 1]])
 
 

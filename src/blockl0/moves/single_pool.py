@@ -13,24 +13,24 @@ from blockl0.moves.pool import Pool
 Ints = NDArray[np.int64]
 
 MAX_DRIFT = 1e-4
-"""Of a pivot, for a column of length one, before the table is made anew from the pool."""
+"""Drift of a pivot, for a column of length one, beyond which the pool gives a new table."""
 LEAST_PIVOT = 1e-3
-"""Of a column of length one: below it rounding is a part of what its entry seems to bring."""
+"""Smallest pivot of a column of length one: below it, its gain is partly rounding."""
 LEAST_PRICE = 1e-6
-"""In units of the table, of which the best single column is worth half: gradients at lower prices
-are too close to their rounding."""
+"""Smallest price, in units of the table (the best single column is worth one half): at lower ones
+gradients are too close to their rounding."""
 
 
 class SingleTable:
     """A tableau of columns of length one, and of a target in such units that gains are below one.
 
-    Lengths and units change no gain but by the factor `unit`, so that walks are the same, and
-    neither large nor small data leave the range of single precision.
+    Scaling divides every gain by the same `unit`, so walks do not change, and neither large nor
+    small data leave the range of single precision.
 
     Parameters
     ----------
     pool : Pool
-        All of its Gram matrix is known. It must come to each support that a walk begins at.
+        Its whole Gram matrix is known. It must be at the support at which a walk begins.
     """
 
     pool: Pool
@@ -52,7 +52,7 @@ class SingleTable:
         self.take()
 
     def take(self) -> None:
-        """Come to where the pool is."""
+        """Copy the support and the tableau of the pool."""
         table, source, size = self.table, self.pool.table, self.pool.size
         members = source.member[:size]
         # columns inside the support are coefficients, which are the longer the shorter the column
@@ -75,6 +75,6 @@ class SingleTable:
 
 
 def unit_of(pool: Pool) -> float:
-    """Twice what the best single column gains."""
+    """Return twice the gain of the best single column."""
     safe = np.where(pool.sq_norms > 0.0, pool.sq_norms, np.inf)
     return float(np.max(np.square(pool.target).sum(axis=0) / safe))

@@ -170,10 +170,10 @@ class UnitTable:
     def _exchanges(
         self, table: ColumnTable, leaving: Ints, has_room: bool
     ) -> tuple[Floats, Floats, Bools]:
-        """Compute (costs, gains, doubts) of entries without removal, if there is room, and after
-        each.
+        """Compute (costs, gains, doubts) of entries after each removal.
 
-        `leaving` are positions among the units of the base.
+        If there is room, entries without a removal come first. `leaving` are positions among the
+        units of the base.
         """
         base, first = table.base, int(has_room)
         n, q = self.B.shape

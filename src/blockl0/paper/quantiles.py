@@ -101,7 +101,7 @@ def rounding(printed: float) -> float:
 
 
 def quantile_of(values: ArrayLike, printed: float) -> tuple[float, bool]:
-    """Return (rank + ½)/(n + 1) of a printed number, and whether that tells anything.
+    """Return (rank + ½)/(n + 1) of a printed number, and whether it is informative.
 
     Draws that round to the number count half; if most of them do, the quantile is near ½ whatever
     the truth, and tells nothing.
@@ -114,7 +114,7 @@ def quantile_of(values: ArrayLike, printed: float) -> tuple[float, bool]:
 
 
 def is_central(quantile: float) -> bool:
-    """Tell whether a quantile is away from both ends: the number is explained."""
+    """Check if a quantile is away from both ends, so that the number counts as explained."""
     return TAIL <= quantile <= 1.0 - TAIL
 
 
@@ -195,7 +195,7 @@ def start_losses(dataset: str, n_features: int) -> list[tuple[float, float, floa
 
 
 def is_redrawn(rows: Sequence[tuple[float, float, float]]) -> bool:
-    """Tell whether no single number lies within the rounding of all of them."""
+    """Check if no single number lies within the rounding of all of them."""
     return max(v - r for _, v, r in rows) > min(v + r for _, v, r in rows)
 
 

@@ -1,4 +1,4 @@
-"""Readings of the paper: what a claim is counted under, and the role of each combination."""
+"""Readings of the paper: the roles under which a claim is counted, for each combination."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NOISE_TITLES = {CLEAN_NOISE: "outliers in X", NOISE_TOO: "outliers in X and nois
 
 @dataclass(frozen=True)
 class DecChoice:
-    """Choose a change of DEC: one on all sets, or one for each kind of set."""
+    """A change of DEC: one for all sets, or one for each kind of set."""
 
     title: str
     changes: Mapping[str, str] | str
@@ -52,7 +52,7 @@ SHOWN_SPLIT = DecChoice(
     {name: change.removesuffix("ranked").strip() for name, change in SHOWN_CHANGES.items()},
     SHOWN,
 )
-"""The choice for budgets, about which no printed number says anything: Table 2 has prices."""
+"""The choice for budgets, on which the printed numbers have no bearing: Table 2 has prices."""
 
 
 def choices(changes: Iterable[str], *, is_budget: bool) -> list[DecChoice]:

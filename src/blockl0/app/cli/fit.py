@@ -37,13 +37,13 @@ from blockl0.run import share_of_time
 from blockl0.text import listing
 
 EXPLAINED = ("per_sd", "entry", "drop_one", "again")
-"""What `summary` knows about a column besides its coefficient."""
+"""Facts in a `summary` about a column besides its coefficient."""
 HARDLY = 0.005
-"""Accuracy above that of guessing which is hardly any."""
+"""Smallest gain in accuracy over guessing that is worth anything."""
 
 
 class Proven(NamedTuple):
-    """What is known of the optimum: an exact search, if a bound exists, and a certificate."""
+    """Evidence on the optimum: an exact search, if a bound exists, and a certificate."""
 
     search: Any = None
     has_bound: bool = True
@@ -96,7 +96,7 @@ def _try_to_prove(job: Job, fitted: Fitted, options: dict[str, Any]) -> Proven:
 
 
 def _certify(job: Job, fitted: Fitted) -> Any:
-    """Certify what the search itself could not, so that `certify` knows no more of the point."""
+    """Certify what the search could not, so that `certify` would find no more."""
     known = fitted.model.certificate_
     if known is not None and known.level == 2:
         return None
@@ -123,7 +123,7 @@ def _explain(job: Job, fitted: Fitted, options: dict[str, Any]) -> Any:
             return summarize(model, names, data.X, data.y, None, n_halves, options["seed"])
     except Interrupted:
         fitted.is_cut = True
-        job.notice("Interrupted: what the columns are worth is not worked out.")
+        job.notice("Interrupted: how much each column contributes was not computed.")
         return model.summary()
 
 

@@ -30,21 +30,21 @@ from blockl0.solve import METHODS, solve_problem
 from blockl0.validate import check_groups
 
 SEARCH, AFTER = 1.6, 3
-"""Of --time-limit: one share of so many for the search of -k, the rest for what is said of it; and
-shares for that beside one for every path."""
+"""How --time-limit is divided. With -k the search gets one of `SEARCH` shares, the explanation the
+rest; otherwise every path gets one share, and the explanation `AFTER`."""
 LARGEST_PROOF = 3000
 """Columns up to which a proof is tried by default."""
 MOST_ENTRIES = 20_000_000
 """Entries of X up to which a proof is tried by default."""
 WORK, INSISTENT_WORK = 5.0, 60.0
-"""Units of 1e9 multiplications for a proof, about a second each, by default and if it is asked for.
+"""Units of 1e9 multiplications for a proof, about a second each, by default and if requested.
 They are counted, so that the same data give the same claim on any machine, however busy.
 """
 
 
 @dataclass
 class Fitted:
-    """A fitted model and its data, how its number of columns was chosen, and if Ctrl-C cut it."""
+    """A fitted model, its data, how its size was chosen, and whether Ctrl-C ended it early."""
 
     model: Any
     data: CommandData
@@ -99,7 +99,7 @@ def costs_of(data: CommandData, options: dict[str, Any]) -> str | None:
 
 
 def _charge_coefficients(model: Any, data: CommandData, options: dict[str, Any]) -> None:
-    """Set the price and the costs of a model of so many columns, where categories pay."""
+    """Set the price and costs of a model with a given budget, if categories are charged."""
     if costs_of(data, options) is None:
         return
     rule = options.get("rule")
@@ -165,8 +165,8 @@ def fit_choosing(job: Job, data: CommandData, options: dict[str, Any]) -> Fitted
         return Fitted(first, data, _choice(job, first), True)
     if _is_short(first, model, options):
         job.notice(
-            "The folds did not come so far within --time-limit: the number of columns is chosen by "
-            "BIC."
+            "The folds did not come that far within --time-limit: the number of columns is chosen "
+            "by BIC."
         )
         model = first
     return Fitted(model, data, _choice(job, model))

@@ -139,8 +139,8 @@ def _score_of(job: Job, model: Any, target: str, raw: Any, eta: Any) -> dict[str
         job.notice(f"The target is in the data, but there is no score: {error}")
         return None
     metric = model.loss_object.words.score
-    where = "" if len(y) == raw.n_rows else f" in {len(y)} of {raw.n_rows} rows"
-    job.notice(f"{metric} {value:.4g}: the data hold {target!r} as well{where}.")
+    where = "" if len(y) == raw.n_rows else f" ({len(y)} of {raw.n_rows})"
+    job.notice(f"{metric} {value:.4g} on the rows that have {target!r}{where}.")
     found = {"metric": metric, "value": float(value), "n_samples": len(y)}
     return found | _scores_of_classes(job, model, y, eta)
 
@@ -287,5 +287,5 @@ class _Compared:
         if self.why is not None or self.moments.n_features == 0:
             return None
         value = self.moments.explained(np.ones(1), 0.0)
-        job.notice(f"{metric} {value:.4g}: the data hold {self.target!r} as well.")
+        job.notice(f"{metric} {value:.4g} on the rows that have {self.target!r}.")
         return {"metric": metric, "value": value, "n_samples": self.moments.n_samples}

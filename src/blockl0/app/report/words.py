@@ -89,7 +89,7 @@ def _headline(point: dict[str, Any], data: dict[str, Any], words: Words) -> Sent
         text = f" {'predict' if many else 'predicts'} "
         right = f" correctly for {percent(point['accuracy'])} of {rows}"
         if cv and cv.get("accuracy") is not None:
-            right += f", and for about {percent(cv['accuracy'])} of rows not seen in fitting"
+            right += f", and for about {percent(cv['accuracy'])} of held-out rows"
         right += f"; guessing would be right for {percent(data['guess'])}"
         return [*names, text, target, f"{right}."]
     # a fit no better than chance on held-out rows explains nothing
@@ -99,9 +99,9 @@ def _headline(point: dict[str, Any], data: dict[str, Any], words: Words) -> Sent
     if cv is None:
         end = "."
     elif cv["explained"] <= 0.0:
-        end = ", but nothing in rows not seen in fitting."
+        end = ", but nothing in held-out rows."
     else:
-        end = f", and about {percent(cv['explained'])} in rows not seen in fitting."
+        end = f", and about {percent(cv['explained'])} in held-out rows."
     return [*names, text, target, f" in {rows}{end}"]
 
 
@@ -139,7 +139,7 @@ def _fit(point: dict[str, Any], data: dict[str, Any], words: Words) -> dict[str,
         return {"value": percent(train), "text": text}
     mean, error = cv[key], cv[f"{key}_se"]
     text = (
-        f"{what} on rows not seen in fitting, give or take {percent(error)} (one standard error); "
+        f"{what} on held-out rows, give or take {percent(error)} (one standard error); "
         f"{percent(train)} on the rows it was fitted to."
     )
     if data["classes"]:
@@ -159,7 +159,7 @@ def _apart(point: dict[str, Any], data: dict[str, Any]) -> str:
     if not point["support"]:
         return text
     if cv.get("auc") is not None:
-        text += f" AUC on rows not seen in fitting: {cv['auc']:.3g} (0.5 by chance)."
+        text += f" AUC on held-out rows: {cv['auc']:.3g} (0.5 by chance)."
     each = sorted(zip(point["recall"], data["classes"], strict=True))[:RECALLS]
     shares = ", ".join(f"{name} {percent(share)}" for share, name in each)
     return f"{text} Recall on the rows of the fit: {shares}."
@@ -202,8 +202,8 @@ def _why(data: dict[str, Any]) -> str:
     k = points[data["start"]]["k"]
     if k == 0 and "paired_se" in choices:
         return (
-            "The page opens at 0 columns: no number of columns explains more than the best of so "
-            "many subsets would by chance."
+            "The page opens at 0 columns: no number of columns explains more than the best of as "
+            "many subsets would explain by chance."
         )
     if "paired_se" not in choices:
         return f"The page opens at {count(k, 'column')}, the choice of BIC."

@@ -82,7 +82,7 @@ def possible_orders(texts: Iterable[str]) -> set[str] | None:
 
 
 def needs_order(texts: Iterable[str]) -> bool:
-    """Check if some date changes when the day comes first."""
+    """Check if some date depends on the order of day and month."""
     found = (parse(text) for text in texts)
     return any(date is not None and date.days(ORDERS[0]) != date.days(ORDERS[1]) for date in found)
 
