@@ -377,14 +377,7 @@ class _Point:
         start, passes = self.run.seconds, self.search.n_passes
         if self.search.problem.occupied(w).size > budget:
             w = self.search.shrink(w, budget)
-        found = self.search.start(w, self.run)
-        is_quick = not (self.search.options.is_checked or self.search.problem.is_quadratic)
-        if is_quick and not must_replace:
-            # trials on the loss cost most; a start whose models end above this point hardly needs
-            # them
-            found = self.search.settle_briefly(found, self.run)
-        if must_replace or not is_quick or self._gain(found) > self.search.tolerance:
-            found = self.search.settle(found, self.run)
+        found = self.search.settle(self.search.start(w, self.run), self.run)
         self.search.release()
         self.seconds += self.run.seconds - start
         self.n_passes += self.search.n_passes - passes

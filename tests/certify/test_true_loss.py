@@ -539,7 +539,7 @@ def test_an_improvement_of_the_check_is_taken_and_ctrl_c_keeps_it(monkeypatch):
     """Models are made blind, so that only the check moves the point; then it is interrupted."""
     X, y, _, _ = draw("logistic", 3, n=5)
     problem = bind("logistic", X, y, 0.1, True, n_nonzero_coefs=1)
-    for name in ("settle", "kick_round"):
+    for name in ("settle", "walk"):
         monkeypatch.setattr(
             f"blockl0.search.local_search.LocalSearch.{name}", lambda self, point, *a, **k: point
         )

@@ -19,7 +19,6 @@ from blockl0.problem.problem import as_problem
 from blockl0.run import Incumbent, Run
 from blockl0.search.all_sizes import AllSizes
 from blockl0.search.local_search import LocalSearch
-from blockl0.search.models import Model
 from blockl0.search.pairs import best_pairs
 from blockl0.search.search import refit_options
 
@@ -127,26 +126,6 @@ def test_pairs_are_those_that_lower_a_quadratic_most():
     assert (3, 5) not in [tuple(pair.tolist()) for pair in found]
 
 
-@pytest.mark.parametrize("is_narrow", [True, False])
-def test_other_prices_lead_away_from_a_point_and_back(monkeypatch, is_narrow):
-    """All other kicks are held still."""
-    monkeypatch.setattr(LocalSearch, "_kick_model", lambda self, point, *given: point)
-    monkeypatch.setattr(LocalSearch, "_exchange_pair", lambda self, point, *given: point)
-    monkeypatch.setattr(Model, "drop", lambda self, rng: None)
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((80, 15))
-    y = np.where(3.0 * X[:, 0] - 3.0 * X[:, 1] + rng.logistic(size=80) > 0.0, 1.0, -1.0)
-    options = {"loss": "logistic", "ridge": 1e-2}
-    for sparsity, is_better in (({"alpha": 2.0}, True), ({"n_nonzero_coefs": 2}, False)):
-        problem = as_problem(X, y, **options, **sparsity)
-        search, w = LocalSearch(problem, refit_options()[0]), np.zeros(15)
-        w[[5, 6]] = 1.0
-        start = search.start(w)
-        found = search.kick_round(start, Run(problem), np.random.default_rng(0), is_narrow)
-        assert (found.objective < start.objective) is is_better
-        assert not is_better or {0, 1} <= set(found.support.tolist())
-
-
 @pytest.mark.parametrize("loss", ["logistic", "poisson", "huber", "squared_hinge", "softmax"])
 @pytest.mark.parametrize("k", [2, 3])
 def test_two_columns_that_only_pay_together_are_found_under_a_budget(loss, k):
@@ -233,9 +212,10 @@ def test_easy_data_end_early_and_hard_ones_do_not():
     noise = (rng.random(60) < 0.5).astype(float)
     options = {"loss": "logistic", "ridge": 1e-2, "random_state": 0}
     quick = blockl0.solve(X, easy, n_nonzero_coefs=2, **options)
-    long = blockl0.solve(X[:60], noise, n_nonzero_coefs=4, **options)
+    long = blockl0.solve(X[:60], noise, n_nonzero_coefs=4, effort=400, **options)
     assert quick.support.tolist() == [0, 7]
-    assert quick.n_iter < 12 <= long.n_iter
+    # walks on easy data agree at once; how many must, effort says
+    assert quick.n_iter < 6 and long.n_iter > 20
 
 
 @pytest.mark.parametrize("are_linked", [False, True])

@@ -24,10 +24,8 @@ from blockl0.problem.newton import best_intercepts, minimize_on
 from blockl0.problem.preprocess import apply
 from blockl0.problem.problem import Sparsity, as_problem
 from blockl0.run import Run
-from blockl0.search.local_search import LocalSearch
-from blockl0.search.models import FEW_DROPPED, SHARE_DROPPED
 from blockl0.search.quadratic_search import Tally
-from blockl0.search.search import refit_options, solve_refit
+from blockl0.search.search import solve_refit
 from blockl0.units import COLUMNS
 from grid import RIDGE, enumerate_supports, features, target_for
 
@@ -147,9 +145,9 @@ def test_many_columns_go_through_a_pool(monkeypatch):
     X, y, _ = make(120, 60, 4, seed=3)
     whole = run_refit(apply(problem_of(X, y, 4)).problem, effort="fast")
     monkeypatch.setattr("blockl0.moves.grouped_search.CHUNK", 16)
-    monkeypatch.setattr("blockl0.search.pooled_search.POOL", 10)
-    monkeypatch.setattr("blockl0.search.pooled_search.POOL_FACTOR", 2)
-    for name in ("search.search.WIDE", "moves.grouped_search.WHOLE"):
+    monkeypatch.setattr("blockl0.search.local_search.POOL", 10)
+    monkeypatch.setattr("blockl0.search.local_search.POOL_FACTOR", 2)
+    for name in ("search.local_search.WHOLE", "moves.grouped_search.WHOLE"):
         with monkeypatch.context() as patch:
             patch.setattr(f"blockl0.{name}", 20)
             patch.setattr("blockl0.moves.grouped_search.POOL", 10)
@@ -520,34 +518,6 @@ def test_columns_that_pay_together_are_found(alpha, seed):
     result = run_refit(problem, effort="fast")
     assert result.objective == pytest.approx(best, rel=1e-9)
     assert tuple(result.support.tolist()) == support
-
-
-@pytest.mark.parametrize("budget", [2, 5, 30])
-def test_kicks_take_out_few_columns_and_none_that_is_kept(budget, rng):
-    X, y, _ = make(n=40)
-    problem = problem_of(X, y, budget, keep=[7])
-    w = problem.zero()
-    w[[7, *range(10, 9 + budget)]] = 1.0
-    model = LocalSearch(problem, refit_options()[0]).models.at(w)
-    dropped = [model.drop(rng) for _ in range(400)]
-    most = max(FEW_DROPPED, int(SHARE_DROPPED * (budget - 1)))
-    sizes = np.array([columns.size for columns in dropped])
-    assert sizes.min() == 1 and sizes.max() <= max(1, 0.7 * (budget - 1), min(most, budget - 1))
-    assert np.mean(sizes <= most) > 0.5  # a half, and some of the others
-    assert all(set(columns) <= set(range(10, 9 + budget)) for columns in dropped)
-
-
-def test_kicks_at_a_price_may_only_bring_columns_in(rng):
-    X, y, _ = make()
-    w = np.zeros((6, 3))
-    for price, budget, is_possible in ((1.0, 6, True), (0.0, 6, False), (1.0, 1, False)):
-        problem = problem_of(X, y, budget, price or None)
-        w[2] = 1.0
-        model = LocalSearch(problem, refit_options()[0]).models.at(w)
-        assert any(model.drop(rng).size == 0 for _ in range(30)) == is_possible
-        # of nothing there is nothing to take out
-        nothing = LocalSearch(problem, refit_options()[0]).models.at(problem.zero()).drop(rng)
-        assert (nothing is None) == (price == 0.0)
 
 
 @pytest.mark.parametrize("separation", [0.5, 3.0])

@@ -1,13 +1,9 @@
 """Supports beside which there is nothing else: no rounds are made, and none were needed."""
 
-from itertools import combinations
-
 import numpy as np
 import pytest
 
 from blockl0 import solve
-from blockl0.problem.fits import make_fits
-from blockl0.problem.preprocess import apply
 from blockl0.problem.problem import as_problem
 from blockl0.run import begin
 from blockl0.search.search import make_search, refit_options
@@ -60,29 +56,3 @@ def test_noise_is_not_alone():
     rng = np.random.default_rng(1)
     search, point = settled(rng.standard_normal((60, 40)), rng.standard_normal(60), 4)
     assert not search.is_alone(point)
-
-
-@pytest.mark.parametrize("loss", ["logistic", "poisson", "softmax"])
-def test_what_is_alone_is_the_best_of_all_supports(loss):
-    """Of other losses, where a check tells that; by all pairs of columns, re-fitted."""
-    n_alone = 0
-    for seed in range(12):
-        rng = np.random.default_rng(seed)
-        X = rng.standard_normal((150, 26)) + rng.choice([0.0, 1.0]) * rng.standard_normal((150, 1))
-        eta = X[:, :2] * rng.uniform(0.6, 2.0, 2)
-        if loss == "softmax":
-            y = np.argmax(np.hstack([eta, 0.0 * eta[:, :1]]) + rng.gumbel(size=(150, 3)), axis=1)
-        elif loss == "logistic":
-            y = (eta.sum(axis=1) + rng.logistic(size=150) > 0.0).astype(int)
-        else:
-            y = rng.poisson(np.exp(np.clip(0.5 * eta.sum(axis=1), -5.0, 5.0)))
-        problem = as_problem(X, y, n_nonzero_coefs=2, loss=loss, ridge=1e-3)
-        problem = apply(problem, bool(seed % 2)).problem
-        search, run = make_search(problem, refit_options("fast")[0]), begin(problem)
-        point = search.settle(search.start(problem.zero(), run), run)
-        if search.is_alone(point):
-            n_alone += 1
-            fits, pairs = make_fits(problem), combinations(range(26), 2)
-            best = min(fits.minimum(np.array(pair)).value for pair in pairs)
-            assert point.objective == pytest.approx(best, rel=1e-9), seed
-    assert n_alone >= 3

@@ -156,14 +156,14 @@ def test_ends_at_the_best_point_are_counted_until_another_is_better():
     here, above = (WalkEnd(point.support, f * point.objective) for f in (1.0, 1.1))
     for end in (here, above._replace(support=np.arange(10)), here):
         assert walks._take(end, point) is point
-    assert walks._agreed == 2 and not walks.are_over
+    assert walks._ends._agreed == 2 and not walks.are_over
     end = WalkEnd(settled.support, settled.objective)
     found = walks._take(end, point)
-    assert found.objective < point.objective and walks._agreed == 1
+    assert found.objective < point.objective and walks._ends._agreed == 1
     while not walks.are_over:
         assert walks._take(end, found) is found
     # one more than where all have ended at one point
-    assert walks._agreed == AGREED + 16 // ROUNDS_EACH + 1
+    assert walks._ends._agreed == AGREED + 16 // ROUNDS_EACH + 1
 
 
 def test_agreement_ends_a_search_that_effort_would_go_on_with():

@@ -13,7 +13,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import replace
-from math import comb
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,9 +21,7 @@ from numpy.typing import NDArray
 from blockl0.data.gram_rows import GramRows
 from blockl0.lazy import lazy
 from blockl0.losses import LOSSES, majorizer_curvature
-from blockl0.moves.class_trials import ClassTrials
 from blockl0.moves.grouped_search import GroupedSearch
-from blockl0.moves.pricing import stands_alone
 from blockl0.moves.tableau import UnitRules
 from blockl0.moves.trial_moves import LEAVE, LEAVE_UNCHECKED, Proposal, Trials, safe_curvature
 from blockl0.moves.unit_search import UnitSearch
@@ -35,27 +32,16 @@ from blockl0.search.frontier import Frontier
 from blockl0.search.pairs import best_pairs
 from blockl0.search.quadratic_search import Incumbent, QuadraticSearch, SearchOptions, Tally
 from blockl0.search.walks import IndependentWalks
-from blockl0.search.whole_model import MOST_COLUMNS, WholeModel
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 TRIALS = 8
 """Additions, swaps and removals each of several outputs that are worth a re-fit."""
-KICKS, FIRST_KICKS, PAIRS = 2, 6, 12
-"""Kicks of several outputs in a row without improvement that end a round; and the first one, where
-it is one for so many pairs of columns if that is more."""
-DROPPED = (0.1, 0.7)
-"""Share of the support that a kick takes out, between these two."""
-FEW_DROPPED, SHARE_DROPPED = 3, 0.2
-"""The same of every other kick of several outputs: at most so many, or at most such a share."""
-GROWING = 0.5
-"""Share of the kicks at a price that take nothing out."""
+DESCENTS = 3
+"""Descents that take the place of a walk where columns enter by random weights."""
 CHEAPER = (0.2, 1.0)
-"""Share of the price that columns pay when a kick brings them in, between these two."""
-
-PAIRS_TRIED = 4
-"""Pairs of columns that are worth a re-fit."""
+"""Share of the price that columns pay when a walk brings them in, between these two."""
 LATEST = 4
 """Models that are remembered: rounds ask for that of the incumbent again and again."""
 
@@ -74,17 +60,11 @@ class Model(ABC):
 
     Attributes
     ----------
-    most_kicks : int
-        Kicks of the loss itself in a round, at most.
     least_curvature : float
         Share of the curvature bound below which a local model would be too flat to be trusted.
-    tries_swaps : bool
-        Whether `changes` of a search that is not checked take out every likely column in turn.
     """
 
-    most_kicks = 1
-    least_curvature = 1e-3
-    tries_swaps = False
+    least_curvature = 0.1
 
     def __init__(self, models: Models, w: Floats, is_global: bool) -> None:
         self.models, self.problem, self.w = models, models.problem, w
@@ -126,40 +106,6 @@ class Model(ABC):
         curvature = safe_curvature(loss, eta, y)
         return np.maximum(curvature, 1e-12 * float(curvature.max()) + 1e-300)
 
-    def pairs(self) -> Iterator[Proposal]:
-        """The support with two more columns each, of pairs that pay together if any do."""
-        design, target, weights, _ = self.data
-        n, support = self.problem.n_features, self.support
-        G = design.full_gram(weights)
-        G.flat[:: n + 1] += self.problem.ridge
-        weighted = (weights * target.T).T.reshape(len(weights), -1)
-        self.models.tally.n_passes += 1
-        for pair in best_pairs(G, design.cross(weighted, slice(None)).T, support, PAIRS_TRIED):
-            yield Proposal(np.sort(np.concatenate([support, pair])), self.w)
-
-    def is_alone(self) -> bool:
-        """Whether nothing near the point is nearly as good in the model, see `stands_alone`."""
-        return False
-
-    def is_alone_by(self, least: float) -> bool:
-        """The same, where the cheapest change is known to raise the loss by `least`."""
-        problem = self.problem
-        if least <= 0.0 or not problem.is_plain:
-            return False
-        total = problem.total_weight
-        return stands_alone(problem, total, self.support, self._residual(), least)
-
-    def _residual(self) -> float:
-        """What least squares has left: its target is the predictor less slope/curvature."""
-        problem, eta = self.problem, self.models.fits.predictor(self.w)[0]
-        slope = problem.loss.gradient(eta, problem.y).reshape(len(eta), -1)
-        squares = np.einsum("ij,ij->i", slope, slope) / self._curvature(eta)
-        return 0.5 * float(problem.weights @ squares)
-
-    def ends_alone(self) -> bool:
-        """Whether nothing is nearly as good, in the model, as where its search has ended."""
-        return False
-
     @abstractmethod
     def settle(self, run: Run) -> Proposal:
         """Where the search of the model leads from w."""
@@ -176,46 +122,28 @@ class Model(ABC):
     def changes(self) -> Iterator[Proposal]:
         """Single changes of the support that are worth a re-fit, the likeliest ones."""
 
-    def kick_round(self, run: Run, rng: np.random.Generator, is_narrow: bool) -> Proposal | None:
-        """Where kicks on the model lead; None where it has none of its own."""
-        return None
+    @abstractmethod
+    def products(self) -> tuple[Floats, Floats]:
+        """Compute X'DX with the ridge, and X'Dz, of all columns."""
 
-    def patience(self, is_narrow: bool) -> int:
-        """Kicks of the loss itself in a row without improvement that end a round."""
-        return 1
+    def with_pair(self) -> Ints:
+        """Exchange the two least missed columns for the two that pay best together."""
+        budget, here = self.problem.sparsity.budget, self.support
+        if not self.problem.is_plain or budget < 2:
+            return here
+        rest = here if here.size + 2 <= budget else self.shrink(budget - 2).support
+        pairs = best_pairs(*self.products(), rest, 1) if rest.size + 2 <= budget else []
+        return np.sort(np.concatenate([rest, *pairs]))
 
-    def drop(self, rng: np.random.Generator) -> Ints | None:
-        """The columns that a kick takes out of the support; None where it can take none."""
-        movable = np.setdiff1d(self.support, self.problem.keep)
-        if movable.size == 0:
-            return None
-        return rng.choice(movable, self._n_dropped(movable.size, rng), replace=False)
-
-    def _n_dropped(self, n_movable: int, rng: np.random.Generator) -> int:
-        """How many columns of those that may go a kick takes out."""
-        return max(1, int(n_movable * rng.uniform(*DROPPED)))
-
-    def refill(self, dropped: Ints, rng: np.random.Generator) -> Proposal | None:
-        """Other columns in place of those that were dropped; None to settle from w."""
-        return None
+    @abstractmethod
+    def walk(
+        self, support: Ints, run: Run, rng: np.random.Generator, is_first: bool
+    ) -> Iterator[Proposal]:
+        """Walk on the model, to supports of about the size of a given one, and yield the ends."""
 
 
 class QuadraticModel(Model):
     """One response, searched by `QuadraticSearch`."""
-
-    _end: Incumbent | None = None
-
-    @lazy
-    def best(self) -> Floats | None:
-        """Its best point of all, where there are few columns; else None."""
-        problem = self.problem
-        if problem.n_features > MOST_COLUMNS:
-            return None
-        design, target, weights, _ = self.data
-        self.models.tally.n_passes += 1
-        return WholeModel(design, target, weights, problem.ridge).best(
-            self.w, problem.sparsity, problem.is_kept(np.arange(problem.n_features))
-        )
 
     @lazy
     def search(self) -> QuadraticSearch:
@@ -234,33 +162,9 @@ class QuadraticModel(Model):
         objective = self.search.problem.objective(self.w)
         return Incumbent(self.w, objective, self.problem.units.count(self.w))
 
-    def _settled(self, run: Run) -> Incumbent:
-        """Where the search of the model leads from w; found once, unless the time is over."""
-        if self._end is None:
-            end = self.search.settle(self._here(), run)
-            if run.seconds_left <= 0.0:
-                return end
-            self._end = end
-        return replace(self._end)
-
-    def is_alone(self) -> bool:
-        """Whether nothing near the point is nearly as good in the model, see `stands_alone`."""
-        search, here, support = self.search, self._end, self.support
-        if here is None or not np.array_equal(here.support, support):
-            here = Incumbent(self.w, search.problem.objective(self.w), support.size)
-        least = float(search.prices_at(here).min())
-        total = self.problem.total_weight
-        return stands_alone(search.problem, total, support, here.objective, least)
-
-    def ends_alone(self) -> bool:
-        """Whether nothing is nearly as good, in the model, as where its search has ended."""
-        return self._end is not None and self.search.is_alone(self._end)
-
     def settle(self, run: Run) -> Proposal:
-        """Where the search of the model leads from w: to its best point, where that is known."""
-        if self.best is not None:
-            return self._propose(self.best)
-        return self._propose(self._settled(run).w)
+        """Where the search of the model leads from w."""
+        return self._propose(self.search.settle(self._here(), run).w)
 
     def shrink(self, size: int) -> Proposal:
         """The support without its least missed columns, until `size` are left."""
@@ -276,14 +180,22 @@ class QuadraticModel(Model):
         """Single changes of the support that are worth a re-fit, the likeliest ones."""
         return self.models.trials.changes(self.w)
 
-    def kick_round(self, run: Run, rng: np.random.Generator, is_narrow: bool) -> Proposal | None:
-        """Where a walk on the model leads; nowhere from its best point."""
-        if self.best is not None:
-            return None
+    def walk(
+        self, support: Ints, run: Run, rng: np.random.Generator, is_first: bool
+    ) -> Iterator[Proposal]:
+        """Walk from nothing; yield the end, or the support if that is better."""
+        here = self.search.fit(support, 0)
+        if np.array_equal(self.support, support):
+            here = self.search.settle_if_better(self.with_pair(), here, run)
         walks = IndependentWalks(self.search, run, rng, 0, Frontier())
-        # the first round is short, and among few columns
-        walks.n_rounds = 0 if is_narrow else 1
-        return self._propose(walks.advance(self._settled(run)).w)
+        if not is_first:
+            walks.n_rounds, walks.n_each = 1, 1
+        yield self._propose(walks.advance(here).w)
+
+    def products(self) -> tuple[Floats, Floats]:
+        """Compute X'DX with the ridge, and X'Dz, of all columns."""
+        pool = self.search.whole_pool()
+        return pool.whole_gram(), -pool.target.T
 
     def _propose(self, w: Floats) -> Proposal:
         """A point of the model, with its intercept."""
@@ -295,11 +207,9 @@ class QuadraticModel(Model):
 
 
 class GroupedModel(Model):
-    """Several responses, searched by `GroupedSearch`; kicks come by its random weights."""
+    """Several responses, searched by `GroupedSearch`; walks come by its random weights."""
 
-    most_kicks = 60
     least_curvature = 4e-3
-    tries_swaps = True
 
     @lazy
     def search(self) -> GroupedSearch:
@@ -318,21 +228,6 @@ class GroupedModel(Model):
         shift = self.problem.design.shift_from(self.data.design)[support]
         return Proposal(support, w, self.data.intercept + shift @ V)
 
-    def is_alone(self) -> bool:
-        """Whether nothing near the point is nearly as good in the model, see `stands_alone`."""
-        problem, least = self.problem, float(self.search.prices(self.support).min())
-        return stands_alone(problem, problem.total_weight, self.support, self._residual(), least)
-
-    def ends_alone(self) -> bool:
-        """Whether nothing is nearly as good, in the model, as where its search has ended."""
-        end, least = self.search.end or (None, 0.0)
-        if end is None:
-            return False
-        _, target, weights, _ = self.data
-        total = float(weights @ np.einsum("ij,ij->i", target, target))
-        objective = 0.5 * (total - float(np.vdot(self.search.B[end], self.search.fit(end)[1])))
-        return stands_alone(self.problem, self.problem.total_weight, end, objective, least)
-
     def settle(self, run: Run) -> Proposal:
         """Where the search of the model leads from w."""
         return self._propose(self.search.descend(self.support))
@@ -346,44 +241,34 @@ class GroupedModel(Model):
         return self.search.prices(self.support)
 
     def changes(self) -> Iterator[Proposal]:
-        """Single changes of the support that are worth a re-fit, the likeliest ones.
+        """Single changes of the support that are worth a re-fit, the likeliest ones."""
+        return map(self._propose, self.search.likely_moves(self.support, TRIALS))
 
-        Where no check follows, swaps are tried on the loss itself, too.
+    def walk(
+        self, support: Ints, run: Run, rng: np.random.Generator, is_first: bool
+    ) -> Iterator[Proposal]:
+        """Descend from w, columns entering by random weights, or first as a pair.
+
+        For a while at a lower price: some columns pay together and none of them alone.
         """
-        yield from map(self._propose, self.search.likely_moves(self.support, TRIALS))
-        if not self.models.options.is_checked:
-            leaving = self.search.least_missed(self.support, LEAVE)
-            yield from self.models.class_trials.swaps(self.w, leaving)
+        sparsity, here = self.problem.sparsity, self.support
+        gone = np.setdiff1d(support, here)
+        if not gone.size:
+            # as it is: only the loss tells whether the two are worth their price
+            yield self._propose(self.with_pair())
+        for _ in range(DESCENTS):
+            weight = rng.uniform(0.5, 1.0, self.problem.n_units)
+            weight[rng.permutation(gone)[: (gone.size + 1) // 2]] = 0.0
+            search = self.search.at(sparsity._replace(price=sparsity.price * rng.uniform(*CHEAPER)))
+            yield self._propose(search.descend(here, weight))
 
-    def patience(self, is_narrow: bool) -> int:
-        """Kicks in a row without improvement that end a round; the first one is all of "fast"."""
-        n_pairs = comb(self.support.size, 2)
-        return max(FIRST_KICKS, n_pairs // PAIRS) if is_narrow else KICKS
-
-    def drop(self, rng: np.random.Generator) -> Ints | None:
-        """The columns that a kick takes out; at a price every other kick only brings some in."""
-        price, budget = self.problem.sparsity
-        can_grow = price > 0.0 and self.support.size < budget
-        if can_grow and rng.random() < GROWING:
-            return np.empty(0, dtype=np.int64)
-        dropped = super().drop(rng)
-        return np.empty(0, dtype=np.int64) if dropped is None and can_grow else dropped
-
-    def _n_dropped(self, n_movable: int, rng: np.random.Generator) -> int:
-        """How many columns a kick takes out: every other time few, which large supports need."""
-        if rng.random() < 0.5:
-            return super()._n_dropped(n_movable, rng)
-        most = max(FEW_DROPPED, int(SHARE_DROPPED * n_movable))
-        return int(rng.integers(1, min(most, n_movable) + 1))
-
-    def refill(self, dropped: Ints, rng: np.random.Generator) -> Proposal | None:
-        """Other columns in place of those that were dropped, without half of these."""
-        weight = rng.uniform(0.5, 1.0, self.problem.n_units)
-        weight[dropped[: (dropped.size + 1) // 2]] = 0.0
-        sparsity = self.problem.sparsity
-        # for a while at a lower price: some columns pay together and none of them alone
-        search = self.search.at(sparsity._replace(price=sparsity.price * rng.uniform(*CHEAPER)))
-        return self._propose(search.descend(self.support, weight))
+    def products(self) -> tuple[Floats, Floats]:
+        """Compute X'DX with the ridge, and X'Dz, of all columns."""
+        design, _, weights, _ = self.data
+        G = design.full_gram(weights)
+        G.flat[:: len(G) + 1] += self.problem.ridge
+        self.models.tally.n_passes += 1
+        return G, self.search.B
 
 
 class UnitModel(GroupedModel):
@@ -395,30 +280,15 @@ class UnitModel(GroupedModel):
         return np.union1d(super().support, self.problem.keep).astype(np.int64)
 
     @lazy
-    def data(self) -> LeastSquares:
-        """The model as least squares: of the squared loss itself, wherever the point is."""
-        problem = self.problem
-        if problem.is_quadratic:
-            return LeastSquares(problem.design, problem.y, problem.weights, 0.0)
-        return super().data
-
-    @lazy
     def search(self) -> UnitSearch:
-        """The search of the model; there is but one for the squared loss."""
+        """The search of the model."""
         models = self.models
-        if self.problem.is_quadratic and models.search is not None:
-            return models.search
         design, target, weights, _ = self.data
         weighted = (weights * target.T).T.reshape(len(weights), -1)
         B = np.ascontiguousarray(design.cross(weighted, slice(None)).T)
         models.tally.n_passes += 1
         gram = models.gram(design, weights, self.is_global)
-        models.search = UnitSearch(gram, B, UnitRules.of(self.problem), models.tolerance)
-        return models.search
-
-    def is_alone(self) -> bool:
-        """Not told of units: several of them together may be better, and kicks find them."""
-        return False
+        return UnitSearch(gram, B, UnitRules.of(self.problem), models.tolerance)
 
     def changes(self) -> Iterator[Proposal]:
         """Single changes of the support that are worth a re-fit, the likeliest ones."""
@@ -445,10 +315,7 @@ class Models:
     ) -> None:
         self.problem, self.options, self.tally = problem, options, tally
         self.fits, self.tolerance = fits, tolerance
-        # that of the squared loss in units, which is the same at all points
-        self.search: UnitSearch | None = None
         self._trials: Trials | None = None
-        self._class_trials: ClassTrials | None = None
         self._grams: dict[bool, GramRows] = {}
         self._latest: list[Model] = []
 
@@ -456,7 +323,6 @@ class Models:
         """The models of the same data under another price and budget; they share what they can."""
         other = copy(self)
         other.problem, other._trials, other._latest = problem, None, []
-        other.search = None if self.search is None else self.search.at(problem.sparsity)
         return other
 
     def at(self, w: Floats, is_global: bool = False) -> Model:
@@ -476,13 +342,6 @@ class Models:
             leave = LEAVE if self.options.is_checked else LEAVE_UNCHECKED
             self._trials = Trials(self.problem, self.fits, leave)
         return self._trials
-
-    @property
-    def class_trials(self) -> ClassTrials:
-        """Trials of several outputs on the loss itself; they depend on neither price nor budget."""
-        if self._class_trials is None:
-            self._class_trials = ClassTrials(self.problem, self.fits)
-        return self._class_trials
 
     def gram(self, design: Any, weights: Floats, is_global: bool) -> GramRows:
         """The rows of X'DX: those of the bound are known for good, others until the next ask."""

@@ -29,7 +29,6 @@ from blockl0.run import Incumbent, Run, timed_by
 from blockl0.search.frontier import Frontier
 from blockl0.search.local_search import LocalSearch
 from blockl0.search.pool_sizes import SearchOptions
-from blockl0.search.pooled_search import PooledSearch
 from blockl0.search.quadratic_search import QuadraticSearch
 from blockl0.search.search_base import Search
 from blockl0.units import Columns, Groups
@@ -41,9 +40,6 @@ EFFORTS = {"fast": 0, "balanced": 16, "thorough": 60}
 """Rounds in a row without improvement, beyond the first round, that end a run, by name."""
 EASY = 2
 """Rounds in a row without improvement that end a run where nothing else is nearly as good."""
-
-WIDE = 512
-"""Columns beyond which a loss other than the squared one is searched in pools of them."""
 
 
 @method(
@@ -118,8 +114,7 @@ def make_search(problem: Problem, options: SearchOptions, proves: bool = True) -
     """The search for the problem's loss; for the squared one with proofs where they are cheap."""
     if problem.is_quadratic:
         return QuadraticSearch(problem, options, proves=proves)
-    is_wide = options.pool is None and problem.n_features > WIDE
-    return (PooledSearch if is_wide else LocalSearch)(problem, options)
+    return LocalSearch(problem, options)
 
 
 def run_search(

@@ -97,10 +97,6 @@ class Search(ABC):
     def settle(self, incumbent: Incumbent, run: Run) -> Incumbent:
         """Descend from a point until nothing that the search looks at improves it."""
 
-    def settle_briefly(self, incumbent: Incumbent, run: Run) -> Incumbent:
-        """Descend by models alone, without trials on the loss itself, where there are any."""
-        return self.settle(incumbent, run)
-
     @abstractmethod
     def walks(
         self,

@@ -40,6 +40,7 @@ from blockl0.search.pool_sizes import narrow_size, walk_size
 from blockl0.search.threads import Answer, in_threads
 
 if TYPE_CHECKING:
+    from blockl0.search.local_search import LocalSearch
     from blockl0.search.quadratic_search import QuadraticSearch
 
 Ints = NDArray[np.int64]
@@ -50,8 +51,9 @@ LARGE = 96
 """Columns in a support from which on no walk is from nothing."""
 BRIEF = FIRST._replace(moves=0.5 * FIRST.moves, fewest=20)
 """The pace of a walk from nothing down to a price, to supports that are not large."""
-AGREED, ROUNDS_EACH = 2, 16
-"""Walks that must end at the best point, and one more for so many rounds of effort."""
+AGREED, MODELS_AGREED, ROUNDS_EACH = 2, 3, 16
+"""Walks that must end at the best point, of the squared loss and on models of others; and one more
+for so many rounds of effort."""
 SAME = 1e-9
 """Of the objective: what differs by less is the same."""
 PAIR = 2
@@ -84,6 +86,39 @@ class WalkEnd(NamedTuple):
 
     support: Ints
     objective: float
+
+
+class Agreement:
+    """Count the walks that end at the best point, until these are enough.
+
+    Parameters
+    ----------
+    needed : int
+        Walks that must end there; one more where any has ended elsewhere.
+    """
+
+    def __init__(self, needed: int) -> None:
+        self._needed, self._at = needed, b""
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all walks."""
+        self._agreed = self._n_ends = 0
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether enough walks agree."""
+        # where some have ended elsewhere, more may be needed to find what is best
+        return self._agreed >= self._needed + (self._agreed < self._n_ends)
+
+    def count(self, end: WalkEnd, best: WalkEnd, same: float) -> None:
+        """Count a walk, given the best point after it; what differs by less is the same."""
+        self._n_ends += 1
+        key = best.support.tobytes()
+        if key != self._at:
+            self._at, self._agreed = key, 0
+        is_there = np.array_equal(end.support, best.support)
+        self._agreed += is_there or abs(end.objective - best.objective) <= same
 
 
 class Walks(ABC):
@@ -139,6 +174,11 @@ class PoolWalks(Walks):
     rounds : int
     frontier : Frontier
         Takes up the best supports met.
+
+    Attributes
+    ----------
+    n_each : int
+        Walks of a round under a budget alone.
     """
 
     def __init__(
@@ -152,6 +192,7 @@ class PoolWalks(Walks):
         super().__init__(run, rounds)
         self.search, self.frontier = search, frontier
         self._seed, self._n_made = int(rng.integers(2**63)), 0
+        self.n_each = PAIR
 
     def _next_rng(self) -> np.random.Generator:
         self._n_made += 1
@@ -224,7 +265,9 @@ class PoolWalks(Walks):
         """Two walks from nothing: at a size, or at a price one at a size and one down to it."""
         heat = heat._replace(work=max(share * heat.work, min(heat.work, LEAST_WORK)))
         if pool.sparsity.price == 0.0:
-            return [self._at_size(pool, heat) for _ in range(PAIR)] if heat.last > 0.0 else []
+            return (
+                [self._at_size(pool, heat) for _ in range(self.n_each)] if heat.last > 0.0 else []
+            )
         pace = BRIEF if pool.size < PRICED else FIRST
         down = self._down(pool, pace._replace(moves=share * pace.moves))
         if not heat.last > 0.0:
@@ -256,15 +299,12 @@ class IndependentWalks(PoolWalks):
         frontier: Frontier,
     ) -> None:
         super().__init__(search, run, rng, rounds, frontier)
-        self._needed = AGREED + rounds // ROUNDS_EACH
-        self._agreed, self._at, self._n_ends = 0, b"", 0
+        self._ends = Agreement(AGREED + rounds // ROUNDS_EACH)
 
     @property
     def are_over(self) -> bool:
         """Whether enough walks agree, or nothing was found for long."""
-        # where some have ended elsewhere, more may be needed to find what is best
-        needed = self._needed + (self._agreed < self._n_ends)
-        return super().are_over or self._agreed >= needed
+        return super().are_over or self._ends.is_reached
 
     def _make_round(self, best: Incumbent) -> Incumbent:
         is_first = self.n_rounds == 0
@@ -280,7 +320,7 @@ class IndependentWalks(PoolWalks):
             walker.offer_to(self.frontier, None)
         if is_first:
             # those on few columns say nothing of the others
-            self._agreed = self._n_ends = 0
+            self._ends.clear()
         return best
 
     def _descend(self, walker: Walker, schedule: Schedule) -> WalkEnd:
@@ -296,13 +336,49 @@ class IndependentWalks(PoolWalks):
         same = SAME * abs(best.objective) + self.search.tolerance
         if end.objective < best.objective - same:
             best = self.search.settle_if_better(end.support, best, self.run)
-        self._n_ends += 1
         support = self.search.problem.occupied(best.w)
-        key = support.tobytes()
-        if key != self._at:
-            self._at, self._agreed = key, 0
-        is_there = np.array_equal(end.support, support)
-        self._agreed += is_there or abs(end.objective - best.objective) <= same
+        self._ends.count(end, WalkEnd(support, best.objective), same)
+        return best
+
+
+class ModelWalks(Walks):
+    """Walks on models of a loss, each followed until it ends on the loss itself.
+
+    One sets out from the model at the best point, when there is a new one; all others from models
+    at random parts of it, so that they agree only where the loss, too, has nothing else as good.
+
+    Parameters
+    ----------
+    search : LocalSearch
+        Makes models, and settles what walks find.
+    run : Run
+    rng : Generator
+    rounds : int
+    """
+
+    def __init__(
+        self, search: LocalSearch, run: Run, rng: np.random.Generator, rounds: int
+    ) -> None:
+        super().__init__(run, rounds)
+        self.search, self._rng = search, rng
+        self._ends, self._walked = Agreement(MODELS_AGREED + rounds // ROUNDS_EACH), b""
+
+    @property
+    def are_over(self) -> bool:
+        """Whether enough walks agree, or nothing was found for long."""
+        return super().are_over or self._ends.is_reached
+
+    def _make_round(self, best: Incumbent) -> Incumbent:
+        search, is_first = self.search, self.n_rounds == 0
+        for _ in range(PAIR):
+            is_away = best.support.tobytes() == self._walked
+            self._walked = best.support.tobytes()
+            end = search.walk(best, self.run, self._rng, is_away, is_first)
+            if end.objective < best.objective - search.tolerance:
+                best = search.settle(end, self.run)
+            if is_away:
+                here = WalkEnd(best.support, best.objective)
+                self._ends.count(WalkEnd(end.support, end.objective), here, search.tolerance)
         return best
 
 
