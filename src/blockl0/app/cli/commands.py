@@ -90,15 +90,15 @@ def _refuse_swapped(options: dict[str, Any]) -> None:
 @o.TABLE
 @o.STREAM
 @o.COLUMNS
-@o.whole("--max-k", "Without -k: the most to choose from.  [default: 20]")
+@o.whole("--max-k", "Without -k: the largest number of columns to consider.  [default: 20]")
 @o.SEARCH
 @o.RULE
 @o.FOLDS
 @o.TEST
 @o.option(
     "--prove",
-    "Try to prove that no other choice is better, where that is possible: in units of 1e9 "
-    "multiplications, about a second each, counted so that any machine says the same.",
+    "Work for a proof, if one is possible, that no other choice is better: in units of 1e9 "
+    "multiplications (about a second), counted so that any machine gives the same answer.",
     type=click.FloatRange(min=0.0),
     default=5.0,
     metavar="WORK",
@@ -123,7 +123,7 @@ def fit(**options: Any) -> None:
     run("fit", options, "out", "proof")
 
 
-@main.command(short_help="The best columns for every k.")
+@main.command(short_help="Find the best columns for every k.")
 @o.TABLE
 @o.STREAM
 @o.LARGEST
@@ -151,15 +151,15 @@ def path(**options: Any) -> None:
 @o.option("--model", "A saved model.", type=click.Path(path_type=Path), metavar="FILE")
 @o.COLUMNS
 @o.SEARCH
-@o.whole("--level", "Change so many columns at once.", default=2)
+@o.whole("--level", "Change this many columns at once.", default=2)
 @o.choice(
     "--outside",
     "refit fixed",
     "Whether the other chosen columns are re-fitted, or stay as they are.",
     "refit",
 )
-@o.whole("--samples", "Try so many blocks, not all.")
-@o.both("--exact/--no-exact", "Insist on a proof of the optimum, or skip it.")
+@o.whole("--samples", "Try this many random blocks instead of all.")
+@o.both("--exact/--no-exact", "Require a proof of the optimum, or skip it.")
 @o.GAP
 @o.TEST
 @o.SEED
@@ -167,12 +167,12 @@ def path(**options: Any) -> None:
 def certify(**options: Any) -> None:
     """Say what is proven about the columns of a model, on the DATA of its fit.
 
-    With --model the answer is one that `fit --out` has saved, and DATA are read as they were then;
-    else columns are chosen first (-k). The global optimum is tried as well, where it can be proven:
-    with no more columns than rows, or with a ridge, which losses other than the squared one need;
-    with as much work as fit has, twelve times that with --exact, or all of --time-limit. The exit
-    code is 5 when a claim fails: there is a better
-    choice, or --exact was given and the proof did not end.
+    With --model the answer is one saved by `fit --out`, and DATA are read as they were then;
+    otherwise columns are chosen first (-k). A proof of the global optimum is tried as well if one
+    may exist: with no more columns than rows, or with a ridge, which losses other than the squared
+    one need. It gets as much work as in fit, twelve times that with --exact, or all of
+    --time-limit. The exit code is 5 when a claim fails: there is a better choice, or --exact was
+    given and the proof did not finish.
     """
     run("certify", options, reads_table=False)
 
@@ -188,20 +188,19 @@ def certify(**options: Any) -> None:
 @o.SEED
 @o.ANSWER
 def verify(**options: Any) -> None:
-    """Check a proof FILE of `fit --proof`, or of Python's `proof=`, on the DATA that it is about.
+    """Check a proof FILE of `fit --proof`, or of Python's `proof=`, on its DATA.
 
-    Nothing of the search that found it is used: all bounds are worked out anew from the data. They
-    must be read as they were for the fit, so that --test and the like are needed here, too. The
-    exit code is 1 when the proof is refused: it is damaged, is about other data, or proves less
-    than it claims. Roundings are allowed for, and it is said how far that reaches; with --exact
-    there are none.
+    Nothing from the search that found it is used: all bounds are recomputed from the data, which
+    must be read with the options of the fit, such as --test. The exit code is 1 if the proof is
+    refused: it is damaged, is about other data, or proves less than it claims. The output reports
+    the allowance for rounding; with --exact there is none.
     """
     run("verify", options, reads_table=False)
 
 
-@main.command(short_help="Several methods on the same data.")
+@main.command(short_help="Compare several methods on the same data.")
 @o.TABLE
-@o.whole("-k --columns", "At most so many columns.", required=True)
+@o.whole("-k --columns", "At most this many columns.", required=True)
 @o.several(
     "-m --method methods",
     "A method; give several.  [default: refit, exact if small, dec, forward, omp, cosamp, pgm, "
@@ -212,8 +211,8 @@ def verify(**options: Any) -> None:
 @o.option("--ridge", "Ridge penalty.", type=click.FloatRange(min=0.0))
 @o.KEEP
 @o.BOUNDS
-@o.option("--effort", "Of refit: fast, balanced, thorough, rounds.", type=o.EFFORT)
-@o.option("--time-limit", "For each method.", type=o.SECONDS, default=30.0, metavar="SECONDS")
+@o.option("--effort", "Effort of refit: fast, balanced, thorough, or rounds.", type=o.EFFORT)
+@o.option("--time-limit", "Limit for each method.", type=o.SECONDS, default=30.0, metavar="SECONDS")
 @o.TEST
 @o.SEED
 @o.ANSWER
@@ -232,8 +231,8 @@ def compare(**options: Any) -> None:
 @click.argument("data", metavar="DATA")
 @o.FORMAT
 @o.STREAM
-@o.flag("--proba", "Probabilities of the classes, too.")
-@o.file("-o --out", "Write the predictions there, as CSV.")
+@o.flag("--proba", "Also predict the probabilities of the classes.")
+@o.file("-o --out", "Write the predictions to this file, as CSV.")
 @o.FORCE
 @o.ANSWER
 def predict(**options: Any) -> None:
@@ -265,7 +264,7 @@ def report(**options: Any) -> None:
     run("report", options, "out")
 
 
-@main.command(short_help="The main job on data that need no download.")
+@main.command(short_help="Show the main steps on data that need no download.")
 @o.option(
     "-o --out",
     "Folder for the page and the data.",

@@ -145,7 +145,9 @@ def _one_or_several(ctx: Any, param: Any, value: tuple[str, ...]) -> Any:
 
 FORMAT = group(
     choice(
-        "--format", "csv excel parquet libsvm npz mat", "Of the data, where the name does not tell."
+        "--format",
+        "csv excel parquet libsvm npz mat",
+        "Format of the data, if the file name does not tell.",
     ),
     several("--na", "Also treat TEXT as missing.", "TEXT"),
     choice(
@@ -155,18 +157,20 @@ FORMAT = group(
     option("--sheet", "Excel sheet to read.  [default: the first]", metavar="NAME|NUMBER"),
     option(
         "--delimiter",
-        "Between the values of a CSV file: comma, tab, semicolon, bar, blank, or a letter.  "
-        "[default: what the first two rows have most of]",
+        "Separator of a CSV file: comma, tab, semicolon, bar, blank, or a character.  "
+        "[default: the most frequent in the first two lines]",
         metavar="NAME|LETTER",
     ),
     choice(
         "--quote",
         "double single backslash none",
-        "Around values of a CSV file: double, single, double with a backslash before those inside, "
-        "or none.  [default: double]",
+        "Quotes around values of a CSV file: double, single, double with inner ones escaped by a "
+        "backslash, or none.  [default: double]",
     ),
     option(
-        "--encoding", "Of a CSV file.  [default: UTF-8, UTF-16 or Windows-1252]", metavar="NAME"
+        "--encoding",
+        "Encoding of a CSV file.  [default: UTF-8, UTF-16 or Windows-1252]",
+        metavar="NAME",
     ),
     whole("--skip-rows", "Lines above the names to leave out.", least=0),
     both(
@@ -175,33 +179,33 @@ FORMAT = group(
     ),
     both(
         "--fill-short-rows/--refuse-short-rows",
-        "Take the values that rows of a CSV file lack at their end for missing.",
+        "Treat values that rows of a CSV file lack at their end as missing.",
     ),
 )
 TABLE = group(
     click.argument("data", metavar="DATA"),
     several(
         "-t --target",
-        "The column to explain; several, of numbers, are explained by the same columns.",
+        "The column to explain; give several numeric ones to explain them by the same columns.",
         "NAME|NUMBER",
         callback=_one_or_several,
     ),
     choice(
         "--text",
         "auto one-hot drop refuse",
-        "What to do with columns of text; auto takes categories, and leaves free text and "
-        "identifiers out.",
+        "What to do with text columns; auto uses categories, and leaves out free text and "
+        "identifiers.",
         "auto",
     ),
     choice(
         "--levels",
         "together separate",
-        "Whether a category is in or out with all its values, or each value by itself.",
+        "Whether a category is in or out as a whole, or each of its values by itself.",
         "together",
     ),
     whole("--max-levels", "Text with more different values is left out.", least=2, default=30),
-    several("--as-category", "A column of codes, not of numbers."),
-    several("--as-number", "A column of numbers, not of codes."),
+    several("--as-category", "Treat a column as a category."),
+    several("--as-number", "Treat a column as numbers."),
     choice(
         "--impute",
         "median mean drop-rows",
@@ -211,7 +215,7 @@ TABLE = group(
     choice(
         "--date-order",
         "auto day-first month-first",
-        "What 01/02/2012 means, where no other date of the column tells.",
+        "What 01/02/2012 means, if no other date of the column tells.",
         "auto",
     ),
     several("--drop", "Leave a column out."),
@@ -220,7 +224,7 @@ TABLE = group(
 BOUNDS = group(
     several(
         "--positive",
-        "Columns whose coefficients may not be negative, or all of numbers.",
+        "Columns whose coefficients may not be negative; all means every numeric column.",
         "NAMES",
     ),
     several(
@@ -231,11 +235,11 @@ BOUNDS = group(
     ),
 )
 KEEP = several("--keep", "A column that must be chosen.")
-COLUMNS = whole("-k --columns", "At most so many columns.", least=0)
+COLUMNS = whole("-k --columns", "At most this many columns.", least=0)
 LARGEST = whole("-k --max-k", "The largest number of columns.  [default: 20]")
 STREAM = flag(
     "--stream",
-    "Read CSV or Parquet files in parts, as folders and what does not fit in memory are.",
+    "Read CSV or Parquet files in parts; automatic for folders and data larger than memory.",
 )
 GAP = click.option(
     "--gap",
@@ -255,12 +259,12 @@ SEARCH = group(
     option(
         "--loss",
         "By default squared, and logistic for text targets; others are huber, poisson, gamma, "
-        "tweedie and squared_hinge. huber:0.5, tweedie:1.7: with another parameter.",
+        "tweedie and squared_hinge; huber:0.5 or tweedie:1.7 set the parameter.",
         type=Parsed("NAME[:NUMBER]", _loss),
     ),
     option(
         "--ridge",
-        "Ridge penalty.  [default: none for numbers, standardized:1 for labels]",
+        "Ridge penalty.  [default: none for numbers, standardized:1 for classes]",
         type=Parsed("NUMBER|standardized:NUMBER", _ridge),
     ),
     KEEP,
@@ -268,20 +272,20 @@ SEARCH = group(
     option("--effort", "fast, balanced, thorough, or rounds.", type=EFFORT),
     option(
         "--time-limit",
-        "For all that follows the reading; the best answer so far is then taken.",
+        "Limit for everything after reading; then the best answer so far is used.",
         type=SECONDS,
         metavar="SECONDS",
     ),
     choice(
         "--costs",
         "coefficients none",
-        "What a category pays beside its place among the columns: for each coefficient beyond its "
-        "first the price of --rule, if that is a criterion, or of BIC; or nothing.",
+        "Charge a category for each coefficient beyond its first, at the price of --rule if that "
+        "is a criterion, else of BIC; or charge nothing.",
         "coefficients",
     ),
     several(
         "--class-weight",
-        "Weight the rows of classes: every class alike in sum (balanced), or as given.",
+        "Weight the rows by class: the same total for every class (balanced), or as given.",
         "balanced|CLASS=WEIGHT",
     ),
 )
@@ -299,7 +303,7 @@ FOLDS = group(
 )
 HALVES = whole(
     "--half-samples",
-    "Repeat the choice on so many halves of the rows.  [default: 10, 0 for large data]",
+    "Repeat the choice on this many halves of the rows.  [default: 10, 0 for large data]",
     least=0,
 )
 SEED = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
