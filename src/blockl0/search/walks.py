@@ -54,6 +54,8 @@ BRIEF = FIRST._replace(moves=0.5 * FIRST.moves, fewest=20)
 AGREED, MODELS_AGREED, ROUNDS_EACH = 2, 3, 16
 """Walks that must end at the best point, of the squared loss and on models of others; and one more
 for so many rounds of effort."""
+FEW_UNITS, MORE_AMONG_FEW = 16, 8
+"""Units up to which so many walks more must end at the best point."""
 SAME = 1e-9
 """Of the objective: what differs by less is the same."""
 PAIR = 2
@@ -299,7 +301,10 @@ class IndependentWalks(PoolWalks):
         frontier: Frontier,
     ) -> None:
         super().__init__(search, run, rng, rounds, frontier)
-        self._ends = Agreement(AGREED + rounds // ROUNDS_EACH)
+        # among few units walks from nothing often meet in the same poor place, and cost next to
+        # nothing
+        more = MORE_AMONG_FEW if search.problem.n_units <= FEW_UNITS else 0
+        self._ends = Agreement(AGREED + more + rounds // ROUNDS_EACH)
 
     @property
     def are_over(self) -> bool:

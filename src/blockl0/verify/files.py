@@ -111,9 +111,7 @@ class Content:
             start, sizes = arrays[f"{of}_start"], {arrays[f"{of}_{x}"].size for x in PARTS}
             is_whole = start[0] == 0 and (start[:-1] <= start[1:]).all() and sizes == {start[-1]}
             require(is_whole, f"The proof is malformed: {of}_start does not divide its columns.")
-        self.curves: list[tuple[Any, Any]] = [
-            self._curve(i) for i in range(arrays["curve_start"].size - 1)
-        ]
+        self.curves: Any = [self._curve(i) for i in range(arrays["curve_start"].size - 1)]
 
     def records(self) -> Iterator[Record]:
         """Yield the records; a point and its curvature have an entry for every column."""
