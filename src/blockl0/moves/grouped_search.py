@@ -67,7 +67,7 @@ class GroupedSearch:
         self.end: tuple[Ints, float] | None = None
 
     def at(self, sparsity: Sparsity) -> GroupedSearch:
-        """The same under another price and budget."""
+        """Return the same search under another price and budget."""
         other = copy(self)
         other.sparsity = sparsity
         return other
@@ -125,7 +125,7 @@ class GroupedSearch:
         return support
 
     def _best_entry(self, support: Ints, K: Floats, V: Floats, U: Floats, weight: Floats) -> Move:
-        """The best addition or swap."""
+        """Return the best addition or swap."""
         change, out = self._price(support, K, V, U, slice(0, len(self.B)), weight)
         best = int(np.argmin(change))
         if change[best] < -self.tolerance:
@@ -218,7 +218,7 @@ class GroupedSearch:
         return support[order[costs[order] < np.inf]]
 
     def prices(self, support: Ints, weight: Floats | None = None) -> Floats:
-        """The change by the best move that brings in each column, (n,); a pass over X."""
+        """Return the change by the best move that brings in each column, (n,); a pass over X."""
         n = len(self.B)
         weight = np.ones(n) if weight is None else weight
         K, V = self.fit(support)

@@ -213,7 +213,7 @@ class Pool:
         return members[~self.table.kept[members]]
 
     def _columns_at(self, positions: Ints) -> Ints:
-        """The places among the columns of the units at some positions."""
+        """Return the places among the columns of the units at some positions."""
         if self._starts.size == self.columns.size + 1:
             return positions
         starts = self._starts.tolist()
@@ -223,7 +223,7 @@ class Pool:
     # moves -----------------------------------------------------------------------------------
 
     def clear(self) -> None:
-        """The empty support."""
+        """Return the empty support."""
         table, structure = self.table, self.structure
         table.border[kernels.EDGE : kernels.EDGE + len(self.target)] = self.target
         table.border[kernels.PIVOT] = self.sq_norms
@@ -334,7 +334,7 @@ class Pool:
                 break
 
     def _begin_descent(self) -> None:
-        """Swaps begin with the first member; between two such calls a descent goes on."""
+        """Begin swaps with the first member; between two such calls a descent goes on."""
         self.table.value[kernels.SWAP_ROW] = kernels.FIRST_ROW
         self.table.value[kernels.N_FAILED] = 0.0
         if self.structure is not None:

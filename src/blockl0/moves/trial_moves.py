@@ -47,7 +47,7 @@ def best_fit(
     ceiling: float,
     run: Run | None = None,
 ) -> Fit | None:
-    """The fit with the lowest objective below a ceiling; None if there is none.
+    """Return the fit with the lowest objective below a ceiling; None if there is none.
 
     Of those that there is time for. The prices are those of the problem: fits are shared by others.
     """
@@ -97,7 +97,7 @@ class Trials:
             yield from self._additions(without.w, rest, there, without.intercept, tabu=j)
 
     def _loss_without(self, w: Floats, eta: Floats, columns: Ints) -> Floats:
-        """The loss without each column, all else fixed."""
+        """Return the loss without each column, all else fixed."""
         without = eta[:, None] - self.problem.design.columns(columns) * w[columns]
         return self.weights @ self.problem.loss.value(without, self.problem.y[:, None])
 
@@ -120,7 +120,7 @@ class Trials:
             yield Proposal(np.sort(np.append(support, entering[i])), point, intercept)
 
     def _along(self, eta: Floats, columns: Ints, slope: Floats) -> tuple[Floats, Floats]:
-        """Steps along single columns from the predictor eta, and the loss there.
+        """Step along single columns from the predictor eta; return the steps and the loss there.
 
         `slope` is that of the loss along each, at eta.
         """

@@ -26,7 +26,7 @@ class UnitSearch(UnitTable):
     """`UnitTable` with descents: the search of one model."""
 
     def at(self, sparsity: Sparsity) -> UnitSearch:
-        """The same under another price and budget."""
+        """Return the same search under another price and budget."""
         other = copy(self)
         other.rules = self.rules._replace(sparsity=sparsity)
         return other
@@ -51,7 +51,7 @@ class UnitSearch(UnitTable):
         return units
 
     def _pool(self, units: Ints, prices: Floats) -> tuple[UnitSearch, Ints]:
-        """The search of the units with the best prices, and of those of a support."""
+        """Return the search of the units with the best prices, and of those of a support."""
         prices = prices.copy()
         prices[units] = -np.inf
         size = min(POOL + units.size, prices.size)
@@ -72,7 +72,7 @@ class UnitSearch(UnitTable):
         return base.units
 
     def _step(self, base: UnitFit, weight: Floats) -> UnitFit | None:
-        """The base after the best move; None where none improves."""
+        """Return the base after the best move; None where none improves."""
         changes = self.changes(base)
         best, here = None, base.value + self.rules.cost(base.units)
         lowest = here - self.tolerance
@@ -91,7 +91,7 @@ class UnitSearch(UnitTable):
     def _promising(
         self, changes: Changes, weight: Floats | float = 1.0
     ) -> Iterator[tuple[float, Ints]]:
-        """The moves that promise something, the best first, each with the units after it."""
+        """Yield the promising moves, the best first, each with the units after it."""
         entries = changes.entries(weight)
         flat = np.concatenate([entries.ravel(), changes.removals])
         at = np.flatnonzero(flat < -self.tolerance)
@@ -139,7 +139,7 @@ class UnitSearch(UnitTable):
                 yield np.delete(changes.units, i)
 
     def prices(self, units: Ints, weight: Floats | float = 1.0) -> Floats:
-        """The change by the best move that brings in each unit, (units,)."""
+        """Return the change by the best move that brings in each unit, (units,)."""
         changes = self.changes(self.base(np.sort(units)))
         self.gram.tally.n_passes += 1
         return changes.best_entries(weight)

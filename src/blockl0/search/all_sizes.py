@@ -76,7 +76,7 @@ class AllSizes:
         return not self._is_over(run)
 
     def points(self) -> list[Floats]:
-        """The best points with at most 0, 1, …, `largest` units; nothing where some are kept."""
+        """Return the best of at most 0, 1, …, `largest` units; nothing where some are kept."""
         zero = self.problem.zero()
         return [zero if fit is None else fit.w for fit in self.fits_of[: self.largest + 1]]
 
@@ -84,7 +84,7 @@ class AllSizes:
         return self._n_fits > MOST_FITS or run.seconds_left <= 0.0
 
     def _ceiling(self, size: int) -> float:
-        """What a subset must be below to be better than the best of that size."""
+        """Return the ceiling of a subset: below it is better than the best of that size."""
         is_open = size <= self.largest and self.values[size] > self.negligible
         return self.values[size] - self.tolerance if is_open else -np.inf
 
@@ -99,7 +99,7 @@ class AllSizes:
             chosen, free, fit = chosen[chosen != gone], free[free != gone], best
 
     def _split(self, chosen: Ints, free: Ints, least: Floats, fit: Fit, run: Run) -> None:
-        """The subsets of `chosen` that lack one of the free units at least.
+        """Yield the subsets of `chosen` that lack at least one of the free units.
 
         `least` are lower bounds of the minimum without each of these, `fit` is that on `chosen`.
         """
@@ -120,7 +120,7 @@ class AllSizes:
                 self._split(subset, free[rest], least[rest], there, run)
 
     def _fit(self, chosen: Ints, start: Fit | None, ceiling: float) -> Fit:
-        """The fit on a set of units, or a point above the ceiling if that is, too."""
+        """Fit a set of units, or return a point above the ceiling if the fit is, too."""
         self._n_fits += 1
         columns = self.problem.units.columns(chosen)
         if start is None:

@@ -80,12 +80,12 @@ def most_columns(n_nonzero: int) -> int:
 
 
 def first_price(pool: Pool) -> float:
-    """A price at which few columns are worth it."""
+    """Return a price at which few columns are worth it."""
     return 0.5 * FIRST_SHARE * unit_of(pool)
 
 
 def last_price(pool: Pool) -> float:
-    """The price of the pool; where it has none, one at which its budget is full and all cold."""
+    """Return the price of the pool, or if it has none, one at which its budget is full and cold."""
     costs = pool.drop_costs(pool.movable)
     cheapest = LAST_SHARE * float(costs.min()) if costs.size else 0.0
     return max(pool.sparsity.price, cheapest, pool.tolerance)
@@ -128,7 +128,7 @@ class Walker:
         )
 
     def draw(self) -> float:
-        """A number in [0, 1)."""
+        """Draw a number in [0, 1)."""
         return float(self._rng.uniform())
 
     @property
@@ -210,7 +210,7 @@ class Walker:
         self.pool.load(single.support)
 
     def best(self, price: float) -> tuple[float, Ints]:
-        """The best support met for a price, and its value; the kept columns where none was."""
+        """Return the best support met for a price, and its value; the kept columns if none was."""
         values = self._unit * self._cooling.values + price * np.arange(self.most + 1)
         size = int(np.argmin(values))
         if values[size] == np.inf:
@@ -239,7 +239,7 @@ class Walker:
 
 
 def best_for(sizes: Ints, values: Floats, low: float, high: float) -> Ints:
-    """The sizes that are best for a price between two, and the last one.
+    """Return the sizes that are best for a price between two, and the last one.
 
     They are corners of the lower convex hull; the best for a price is where its slope passes it.
     """
@@ -258,7 +258,7 @@ def best_for(sizes: Ints, values: Floats, low: float, high: float) -> Ints:
 
 
 def best_of(walkers: Sequence[Walker], price: float) -> Ints:
-    """The best support that any of them has met for a price."""
+    """Return the best support that any of them has met for a price."""
     return min((walker.best(price) for walker in walkers), key=lambda met: met[0])[1]
 
 

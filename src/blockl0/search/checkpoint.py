@@ -127,7 +127,7 @@ class Checkpoint:
 
 
 def _marks(problem: Problem) -> dict[str, str]:
-    """What data are recognized by, beside the sums of columns: shapes, y and weights."""
+    """Return what identifies data besides the sums of columns: shapes, y and weights."""
     weights = problem.sample_weight
     return {
         "the shape of X": str(tuple(problem.design.shape)),
@@ -142,7 +142,7 @@ def _sums(problem: Problem) -> Floats:
 
 
 def _changed(then: Floats, now: Floats, problem: Problem) -> dict[str, str]:
-    """The first column whose sums are others; {} for none."""
+    """Return the first column whose sums differ; {} for none."""
     length = np.sqrt(2.0 * problem.loss_at_zero)
     size = np.stack([now[0], np.sqrt(now[0]) * length])
     others = np.flatnonzero(~(np.abs(now - then) <= SAME * size).all(axis=0))

@@ -34,7 +34,7 @@ class Frontier:
         return float(self._values[size]) if size < self._values.size else np.inf
 
     def support(self, size: int) -> Ints:
-        """The columns of X of the best support of that size."""
+        """Return the columns of X of the best support of that size."""
         return self._supports[size]
 
     def offer(self, value: float, support: Ints) -> bool:
@@ -48,7 +48,7 @@ class Frontier:
         return True
 
     def best_size(self, sparsity: Sparsity) -> int:
-        """The size of the best support within a budget at a price, the smallest of equal ones."""
+        """Return the size of the best support within a budget at a price, smallest first."""
         values = self._values[: sparsity.budget + 1]
         return int(np.argmin(values + sparsity.price * np.arange(values.size)))
 

@@ -95,7 +95,7 @@ class Model(ABC):
         return LeastSquares(problem.design.recentred(weights, asked), target, weights, b)
 
     def _curvature(self, eta: Floats) -> Floats:
-        """The curvatures, (m,): those at eta, safeguarded, or the global bound."""
+        """Return the curvatures, (m,): those at eta, safeguarded, or the global bound."""
         loss, y = self.problem.loss, self.problem.y
         if self.is_global:
             return majorizer_curvature(loss, eta, y)
@@ -112,11 +112,11 @@ class Model(ABC):
 
     @abstractmethod
     def shrink(self, size: int) -> Proposal:
-        """The support without its least missed columns, until `size` are left."""
+        """Take out the least missed column, until `size` are left; return the support."""
 
     @abstractmethod
     def prices(self) -> Floats:
-        """The change by the best move that brings in each column, (n,); a pass over X."""
+        """Return the change by the best move that brings in each column, (n,); a pass over X."""
 
     @abstractmethod
     def changes(self) -> Iterator[Proposal]:
@@ -156,7 +156,7 @@ class QuadraticModel(Model):
         return QuadraticSearch(model, self.models.options, self.models.tally)
 
     def _here(self) -> Incumbent:
-        """The point in the model: a minimizer of the loss on its support is one of the model."""
+        """Return the point: a minimizer of the loss on its support is one of the model."""
         if not self.w.any():
             return self.search.start(self.w)
         objective = self.search.problem.objective(self.w)
@@ -167,12 +167,12 @@ class QuadraticModel(Model):
         return self._propose(self.search.settle(self._here(), run).w)
 
     def shrink(self, size: int) -> Proposal:
-        """The support without its least missed columns, until `size` are left."""
+        """Take out the least missed column, until `size` are left; return the support."""
         w = self.search.shrink(self.w, size)
         return Proposal(np.flatnonzero(w), w)
 
     def prices(self) -> Floats:
-        """The change by the best move that brings in each column, (n,); a pass over X."""
+        """Return the change by the best move that brings in each column, (n,); a pass over X."""
         here = Incumbent(self.w, np.inf, self.problem.units.count(self.w))
         return self.search.prices_at(here).copy()
 
@@ -198,7 +198,7 @@ class QuadraticModel(Model):
         return pool.whole_gram(), -pool.target.T
 
     def _propose(self, w: Floats) -> Proposal:
-        """A point of the model, with its intercept."""
+        """Propose a point of the model, with its intercept."""
         support = self.problem.units.support(w)
         if not self.problem.has_intercept:
             return Proposal(support, w)
@@ -222,7 +222,7 @@ class GroupedModel(Model):
         return GroupedSearch(gram, B, problem.sparsity, problem.keep, models.tolerance)
 
     def _propose(self, support: Ints) -> Proposal:
-        """A support with the model's coefficients and intercepts."""
+        """Propose a support with the model's coefficients and intercepts."""
         w, V = self.problem.zero(), self.search.fit(support)[1]
         w[support] = V
         shift = self.problem.design.shift_from(self.data.design)[support]
@@ -233,11 +233,11 @@ class GroupedModel(Model):
         return self._propose(self.search.descend(self.support))
 
     def shrink(self, size: int) -> Proposal:
-        """The support without its least missed columns, until `size` are left."""
+        """Take out the least missed column, until `size` are left; return the support."""
         return self._propose(self.search.shrink(self.support, size))
 
     def prices(self) -> Floats:
-        """The change by the best move that brings in each column, (n,); a pass over X."""
+        """Return the change by the best move that brings in each column, (n,); a pass over X."""
         return self.search.prices(self.support)
 
     def changes(self) -> Iterator[Proposal]:
@@ -320,13 +320,13 @@ class Models:
         self._latest: list[Model] = []
 
     def for_problem(self, problem: Problem) -> Models:
-        """The models of the same data under another price and budget; they share what they can."""
+        """Return the models of the same data under another price and budget, as far as shared."""
         other = copy(self)
         other.problem, other._trials, other._latest = problem, None, []
         return other
 
     def at(self, w: Floats, is_global: bool = False) -> Model:
-        """The model at w, with its own curvatures or with those of the bound."""
+        """Return the model at w, with its own curvatures or with those of the bound."""
         for i, model in enumerate(self._latest):
             if model.is_at(w, is_global):
                 self._latest.append(self._latest.pop(i))
@@ -344,7 +344,7 @@ class Models:
         return self._trials
 
     def gram(self, design: Any, weights: Floats, is_global: bool) -> GramRows:
-        """The rows of X'DX: those of the bound are known for good, others until the next ask."""
+        """Return the rows of X'DX: those of the bound are kept, others until the next request."""
         gram = self._grams.get(is_global)
         if gram is None or not np.array_equal(gram.weights, weights):
             gram = GramRows(design, weights, self.problem.ridge, self.tally)

@@ -81,6 +81,6 @@ class PriceMemory:
         return [(np.frombuffer(key, dtype=np.int64), short) for key, short in self._short.items()]
 
     def get(self, support: Ints, n: int) -> Priced | None:
-        """What is remembered of a support, of n columns; None where nothing is."""
+        """Return what is remembered of a support, of n columns; None where nothing is."""
         short = self._short.get(support.tobytes())
         return None if short is None else short.full(n)

@@ -110,7 +110,7 @@ class QuadraticSearch(Search):
         return np.bincount(self.problem.units.each(np.arange(self.problem.n_features)))
 
     def for_sparsity(self, sparsity: Sparsity) -> QuadraticSearch:
-        """The search of the same data under another price and budget; it shares what it can."""
+        """Return the search of the same data under another price and budget; share all else."""
         other = copy(self)
         other.problem = replace(self.problem, sparsity=sparsity)
         other._last = other._fitted = None
@@ -124,7 +124,7 @@ class QuadraticSearch(Search):
             self._last = None
 
     def together(self, most_bytes: float) -> tuple[QuadraticSearch, int]:
-        """A search that asks for prices with others, and how many of them have room in memory."""
+        """Return a search that batches its prices with others, and how many fit into memory."""
         if self.problem.design.n_read is None or not self.problem.is_plain:
             return super().together(most_bytes)
         other = copy(self)
@@ -136,13 +136,13 @@ class QuadraticSearch(Search):
     def run_together(
         self, tasks: Sequence[Callable[[], Any]], interrupt: Callable[[], Any]
     ) -> list[Any]:
-        """What tasks return; supports that they ask the prices of are one product with X."""
+        """Run tasks and return their results; prices requested together are one product with X."""
         if self._batcher is None:
             return super().run_together(tasks, interrupt)
         return self._batcher.run(tasks, interrupt)
 
     def for_target(self, y: Floats) -> QuadraticSearch:
-        """The search of the same columns for another target, with a tally of its own.
+        """Return the search of the same columns for another target, with a tally of its own.
 
         It shares what does not depend on y: lengths of columns, and where X is one pool, the rows
         of the Gram matrix that either search has made.
@@ -151,14 +151,14 @@ class QuadraticSearch(Search):
         return QuadraticSearch(problem, self.options, proves=self.certifies, like=self)
 
     def _like_whole_of(self, other: QuadraticSearch) -> Pool | None:
-        """A pool of all columns on the other search's Gram matrix, if X is one pool here."""
+        """Make a pool of all columns on the other search's Gram matrix, if X is one pool here."""
         if pool_size(self.problem, self.options) < self.problem.n_features:
             return None
         whole = other.whole_pool()
         return self._pool_of(whole.units, like=whole)
 
     def start(self, w: Floats, run: Run | None = None) -> Incumbent:
-        """The fit on the support of w and the kept units, less what is not worth its price."""
+        """Fit the support of w and the kept units, less what is not worth its price."""
         support = self.problem.occupied(w)
         if support.size == 0:
             return self.first(run)
@@ -171,7 +171,7 @@ class QuadraticSearch(Search):
         return min(fits, key=lambda fit: fit.objective)
 
     def first(self, run: Run | None = None) -> Incumbent:
-        """A start from nothing, most of the way on few columns, where moves are cheap.
+        """Start from nothing, most of the way on few columns, where moves are cheap.
 
         Of many columns those that matter late do not stand out at first: the support is then grown
         in stages, with new prices before each. Where there are few, the end is the optimum.
@@ -208,7 +208,7 @@ class QuadraticSearch(Search):
         return narrow_size(self.problem, self.options, incumbent.n_nonzero)
 
     def whole_pool(self) -> Pool:
-        """The pool of all units; making its Gram matrix, in time, is one pass."""
+        """Make the pool of all units; its Gram matrix, in time, is one pass."""
         if self._whole is None:
             self._whole = self._pool_of(np.arange(self.problem.n_units))
             self.tally.n_passes += 1
@@ -221,7 +221,7 @@ class QuadraticSearch(Search):
         most: int | None = None,
         around: Sequence[Incumbent] = (),
     ) -> Pool:
-        """The support, the kept units, and the units with the best prices, loaded.
+        """Load the support, the kept units, and the units with the best prices.
 
         They have at most `most` columns, or one unit more, unless the support needs more; by
         default `pool_size`. Other points may be given, whose columns and prices count as those of
@@ -251,14 +251,14 @@ class QuadraticSearch(Search):
         return pool
 
     def _best_units(self, prices: Floats, size: int) -> Ints:
-        """The units of the lowest prices, with so many columns."""
+        """Return the units of the lowest prices, with so many columns."""
         if self.problem.units is COLUMNS:
             return first_of(prices, size)
         order = np.argsort(prices, kind="stable")
         return order[: int(np.searchsorted(np.cumsum(self._sizes[order]), size)) + 1]
 
     def _pool_at_hand(self, units: Ints) -> Pool:
-        """The last pool if it is one of these units: rounds at one point share its products."""
+        """Return the last pool if it is of these units: rounds at one point share its products."""
         if self._last is None or not np.array_equal(self._last.units, units):
             self._last = self._pool_of(units)
         return self._last
@@ -269,7 +269,7 @@ class QuadraticSearch(Search):
     # price -----------------------------------------------------------------------------------
 
     def prices_at(self, incumbent: Incumbent) -> Floats:
-        """The prices of all units at an incumbent, computed once."""
+        """Return the prices of all units at an incumbent, computed once."""
         if incumbent.prices is None:
             incumbent.doubtful = np.empty(0, dtype=np.int64)
             if not self.problem.is_plain:
@@ -284,7 +284,7 @@ class QuadraticSearch(Search):
         return incumbent.prices
 
     def _unit_prices(self, incumbent: Incumbent) -> Floats:
-        """The prices of all units, from rows of the Gram matrix that are kept."""
+        """Compute the prices of all units, from rows of the Gram matrix that are kept."""
         problem = self.problem
         if self._blocks is None:
             gram = GramRows(problem.design, problem.weights, problem.ridge, self.tally)
@@ -298,7 +298,7 @@ class QuadraticSearch(Search):
         return changes.best_entries()
 
     def _priced(self, incumbent: Incumbent) -> Priced:
-        """What columns would bring to a support; by a pass, unless that is remembered."""
+        """Return what columns would bring to a support; by a pass, unless that is remembered."""
         support = incumbent.support
         found = self._memory.get(support, self.problem.n_features)
         if found is None:
@@ -310,7 +310,7 @@ class QuadraticSearch(Search):
         return found
 
     def price(self, points: Sequence[tuple[Floats, Ints]]) -> list[Priced]:
-        """What columns would bring to some supports, by one pass."""
+        """Compute what columns would bring to some supports, by one pass."""
         self.tally.n_passes += 1
         return price_supports(self.problem, self.sq_norms, points)
 
@@ -351,7 +351,7 @@ class QuadraticSearch(Search):
         return self.settle_hidden(incumbent, run, ceiling)
 
     def _prove(self, incumbent: Incumbent, run: Run) -> Incumbent:
-        """The optimum, on the Gram matrix that the pool of all columns has, where there is one.
+        """Find the optimum on the Gram matrix of the pool of all columns, if there is one.
 
         A proof that was given up is not begun again: the columns are then searched as many are.
         """
@@ -417,11 +417,11 @@ class QuadraticSearch(Search):
         return incumbent
 
     def _all_outside(self, incumbent: Incumbent) -> Ints:
-        """The columns outside the support that are not zero."""
+        """Return the columns outside the support that are not zero."""
         return np.setdiff1d(np.flatnonzero(self.sq_norms > 0.0), incumbent.support)
 
     def fit(self, support: Ints, iteration: int) -> Incumbent:
-        """The incumbent on a support and the kept units, its objective from the data."""
+        """Return the incumbent on a support and the kept units, its objective from the data."""
         key = support.tobytes()
         if self._fitted is None or self._fitted[0] != key:
             point = fit_with_kept(self.problem, self.fits, support, self.sq_norms, iteration)
@@ -438,13 +438,13 @@ class QuadraticSearch(Search):
         return stands_alone(self.problem, total, incumbent.support, incumbent.objective, least)
 
     def exhaust(self, incumbent: Incumbent, run: Run) -> tuple[Incumbent, bool]:
-        """The best of all subsets, where there are few units, and whether all were searched."""
+        """Return the best of all subsets, if there are few units, and whether all were searched."""
         if self.problem.is_plain:
             return incumbent, False
         return prove_by_subsets(self.problem, self.fits, incumbent, self.tolerance, run)
 
     def check(self, incumbent: Incumbent, run: Run) -> Incumbent | None:
-        """A better point one change of a unit away; if there is none, the incumbent is settled."""
+        """Find a better point one change of a unit away; else the incumbent is settled."""
         if self.problem.is_plain or incumbent.is_settled or not self.certifies:
             return None
         key = incumbent.w.tobytes()
@@ -489,7 +489,7 @@ class QuadraticSearch(Search):
         StagedWalks(self, run, rng, 0, frontier, best.n_nonzero, is_given=True).fill(best)
 
     def pool_like(self, pool: Pool, run: Run) -> Pool:
-        """A pool on the same Gram matrix, that another thread may change."""
+        """Make a pool on the same Gram matrix, that another thread may change."""
         other = self._pool_of(pool.units, pool)
         other.run = run
         return other

@@ -111,7 +111,7 @@ def refit_options(
 
 
 def make_search(problem: Problem, options: SearchOptions, proves: bool = True) -> Search:
-    """The search for the problem's loss; for the squared one with proofs where they are cheap."""
+    """Make the search for the problem's loss; for the squared one with proofs if they are cheap."""
     if problem.is_quadratic:
         return QuadraticSearch(problem, options, proves=proves)
     return LocalSearch(problem, options)
@@ -120,7 +120,7 @@ def make_search(problem: Problem, options: SearchOptions, proves: bool = True) -
 def run_search(
     search: Search, init: Floats | None, run: Run, rng: np.random.Generator, rounds: int
 ) -> Result:
-    """The result of a search."""
+    """Run a search and return its result."""
     with timed_by(run):
         incumbent, status = improve(search, init, run, rng, rounds)
     return finish(search, incumbent, status, run)
@@ -168,7 +168,7 @@ def improve(
 def _settle_first(
     search: Search, best: Incumbent, is_done: bool, run: Run, rounds: int
 ) -> tuple[Incumbent, bool]:
-    """The start, settled, and whether there is nothing more to look for."""
+    """Settle the start; return it, and whether there is nothing more to look for."""
     if not best.is_settled:
         best = search.settle(best, run)
     if rounds > 0 and not (is_done or best.is_proven):
@@ -177,7 +177,7 @@ def _settle_first(
 
 
 def _without_choice(search: Search) -> Incumbent | None:
-    """The fit where there is nothing to choose: of all columns for nothing, or of the kept ones.
+    """Fit where there is nothing to choose: of all columns for nothing, or of the kept ones.
 
     None where there is a choice; so there is between perfect fits, of which a search takes one of
     few columns.
@@ -202,7 +202,7 @@ def _without_choice(search: Search) -> Incumbent | None:
 
 
 def _given(problem: Problem, init: Floats | None) -> Incumbent:
-    """The point to return when there was no time for any other: the start, or zero if lower."""
+    """Return the point if there was no time for any other: the start, or zero if lower."""
     starts = [problem.zero()] if init is None else [problem.zero(), init]
     with timed_by(None):
         points = [Incumbent(w, problem.objective(w), problem.units.count(w)) for w in starts]
@@ -210,7 +210,7 @@ def _given(problem: Problem, init: Floats | None) -> Incumbent:
 
 
 def finish(search: Search, incumbent: Incumbent, status: Status, run: Run) -> Result:
-    """The result at an incumbent, its objective recomputed from the data."""
+    """Return the result at an incumbent, its objective recomputed from the data."""
     with timed_by(None):
         w = refined(run.problem, incumbent.w)
         objective = run.problem.objective(w)
@@ -235,7 +235,7 @@ def _rounds(effort: str | int) -> int:
 def _certificate(
     problem: Problem, incumbent: Incumbent, rounding: float, objective: float
 ) -> Certificate | None:
-    """What the last pricing proved: no single change, and under a full budget no swap, improves."""
+    """Certify what the last pricing proved: no change, nor swap at a full budget, improves."""
     # on a nearly perfect fit the search rounds more coarsely than a certificate may
     if not incumbent.is_settled or rounding > TOL * incumbent.objective:
         return None

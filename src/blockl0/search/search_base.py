@@ -50,7 +50,7 @@ class Search(ABC):
         self._read_before = problem.shared.pop("n_read", problem.design.n_read)
 
     def together(self, most_bytes: float) -> tuple[Self, int]:
-        """A search that asks for passes over X with others, and how many can do so at a time.
+        """Return a search that batches passes over X with others, and how many can at a time.
 
         Where X is read, a pass is worth more than the memory that several searches take.
         """
@@ -63,7 +63,7 @@ class Search(ABC):
     def run_together(
         self, tasks: Sequence[Callable[[], Any]], interrupt: Callable[[], Any]
     ) -> list[Any]:
-        """What tasks with searches of this X return; passes that they ask for are one."""
+        """Return what tasks with searches of this X return; passes requested together are one."""
         return self.problem.design.batcher.run(tasks, interrupt)
 
     def release(self) -> None:
@@ -79,15 +79,15 @@ class Search(ABC):
 
     @abstractmethod
     def for_sparsity(self, sparsity: Sparsity) -> Self:
-        """The search of the same data under another price and budget; it shares what it can."""
+        """Return the search of the same data under another price and budget; share all else."""
 
     def for_target(self, y: Floats) -> Self:
-        """The search of the same columns for another target, with a tally of its own."""
+        """Return the search of the same columns for another target, with a tally of its own."""
         return type(self)(replace(self.problem, y=y), self.options)
 
     @abstractmethod
     def start(self, w: Floats, run: Run | None = None) -> Incumbent:
-        """The fit on the support of w and the kept columns, as far as it is worth its price."""
+        """Fit the support of w and the kept columns, as far as it is worth its price."""
 
     @abstractmethod
     def shrink(self, w: Floats, size: int) -> Floats:
@@ -106,7 +106,7 @@ class Search(ABC):
         rounds: int,
         frontier: Frontier | None = None,
     ) -> Walks:
-        """Rounds of walks from a settled point, until so many in a row bring nothing.
+        """Begin rounds of walks from a settled point, until so many in a row bring nothing.
 
         A frontier that points beside it have filled may be given.
         """
@@ -121,14 +121,14 @@ class Search(ABC):
         raise NotImplementedError
 
     def exhaust(self, incumbent: Incumbent, run: Run) -> tuple[Incumbent, bool]:
-        """The best of all subsets, where there are few, and whether all were searched.
+        """Return the best of all subsets, if there are few, and whether all were searched.
 
         Not asked where settling does so already, as for the squared loss.
         """
         return incumbent, False
 
     def best_of_sizes(self, largest: int, run: Run) -> list[Floats] | None:
-        """The best points with at most 0, 1, …, `largest` units, where there are few; else None.
+        """Return the best points of at most 0, 1, …, `largest` units, if there are few; else None.
 
         Not asked where settling does so already, as for the squared loss.
         """
@@ -139,7 +139,7 @@ class Search(ABC):
         return False
 
     def check(self, incumbent: Incumbent, run: Run) -> Incumbent | None:
-        """A better point one change away, on the true objective; None where there is none.
+        """Find a better point one change away, on the true objective; None if there is none.
 
         Or no time. Not asked where settling tells already, as for the squared loss by its prices.
         """

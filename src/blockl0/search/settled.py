@@ -25,7 +25,7 @@ doubts that are judged by a fit: of columns far from zero nearly every support i
 def fit_with_kept(
     problem: Problem, fits: Fits, support: Ints, sq_norms: Floats, iteration: int
 ) -> Incumbent:
-    """The point on a support and the kept units, its objective from the data.
+    """Return the point on a support and the kept units, its objective from the data.
 
     A pool leaves a kept unit out that is nearly a combination of others; here it comes back, and
     where that is one too many, the least of the others goes.
@@ -45,7 +45,7 @@ def fit_with_kept(
 def prove_by_subsets(
     problem: Problem, fits: Fits, incumbent: Incumbent, tolerance: float, run: Run
 ) -> tuple[Incumbent, bool]:
-    """The best of all subsets, where there are few units, and whether all were searched."""
+    """Return the best of all subsets, if there are few units, and whether all were searched."""
     if problem.n_units > few_columns.MOST_COLUMNS:
         return incumbent, False
     subsets = few_columns.Subsets(problem, fits, incumbent.w, incumbent.objective, tolerance)
@@ -62,7 +62,7 @@ def prove_by_subsets(
 def prove(
     problem: Problem, incumbent: Incumbent, run: Run, gram: Floats | None = None
 ) -> Incumbent:
-    """The optimum of a small problem, or the incumbent where the nodes or the time run out.
+    """Find the optimum of a small problem; the incumbent if the nodes or the time run out.
 
     The Gram matrix, ridge included, may be known.
     """

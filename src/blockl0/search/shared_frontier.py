@@ -55,7 +55,7 @@ class SharedFrontier:
             search.fill(self.frontier, point, run, rng)
 
     def start_for(self, sparsity: Sparsity, before: Incumbent) -> Floats:
-        """The best support of the frontier, marked by ones; where it has none, the point before."""
+        """Return the frontier's best support, marked by ones; if it has none, the point before."""
         frontier = self.frontier
         if frontier is None or frontier.best(sparsity) == np.inf:
             return before.w

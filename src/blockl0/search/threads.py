@@ -15,7 +15,7 @@ Answer = TypeVar("Answer")
 def in_threads(
     work: Sequence[Callable[[], Answer]], n_threads: int, run: Run | None
 ) -> list[Answer]:
-    """What each call returns, in their order; after Ctrl-C none of them has any time left."""
+    """Make the calls, and return their results in order; after Ctrl-C none has any time left."""
     if n_threads == 1 or len(work) < 2:
         return [call() for call in work]
     with ThreadPoolExecutor(min(n_threads, len(work))) as pool:

@@ -201,7 +201,7 @@ class PoolWalks(Walks):
         return np.random.default_rng([self._seed, self._n_made])
 
     def _pool(self, best: Incumbent, is_narrow: bool = False) -> Pool:
-        """The pool around the best point, with its whole Gram matrix."""
+        """Return the pool around the best point, with its whole Gram matrix."""
         search, n_nonzero = self.search, best.n_nonzero
         size_of = narrow_size if is_narrow else walk_size
         size = size_of(search.problem, search.options, n_nonzero)
@@ -211,7 +211,7 @@ class PoolWalks(Walks):
         return pool
 
     def _around(self, size: int) -> list[Incumbent]:
-        """The points on whose columns a pool of so many is made, beside the best one.
+        """Return the points on whose columns a pool of so many is made, besides the best one.
 
         They are those for higher prices, of many columns: what is good there is not in a pool of
         those that are good here.
@@ -227,12 +227,12 @@ class PoolWalks(Walks):
         ]
 
     def _walker(self, pool: Pool, most: int, last: float) -> Walker:
-        """A walker on a pool of its own, so that it can be on a thread of its own."""
+        """Make a walker on a pool of its own, so that it can be on a thread of its own."""
         own = self.search.pool_like(pool, self.run)
         return Walker(own, most, last, self.run, self._next_rng())
 
     def _at_size(self, pool: Pool, heat: Temperatures) -> tuple[Walker, Schedule]:
-        """A walk from nothing at the size of the pool's support; at a price, at one near it."""
+        """Plan a walk from nothing at the size of the pool; at a price, at one near it."""
         (price, budget), size = pool.sparsity, pool.size
         if price == 0.0:
             walker = self._walker(pool, size, heat.last)
@@ -243,14 +243,14 @@ class PoolWalks(Walks):
         return walker, Schedule(kept_of(pool), *heat, 1.0, size)
 
     def _down(self, pool: Pool, pace: Pace) -> tuple[Walker, Schedule]:
-        """A walk from nothing down to the price."""
+        """Plan a walk from nothing down to the price."""
         most, last = most_columns(pool.size), last_price(pool)
         walker, first = self._walker(pool, most, last), max(first_price(pool), 2.0 * last)
         work = max(work_of(pool, pool.size, pace), LEAST_WORK)
         return walker, Schedule(kept_of(pool), first, last, work, pace.heat, most)
 
     def _again(self, pool: Pool, pace: Pace) -> tuple[Walker, Schedule]:
-        """A walk down to the price from the frontier's best support for a higher one."""
+        """Plan a walk down to the price from the frontier's best support for a higher one."""
         most, last = most_columns(pool.size), last_price(pool)
         walker = self._walker(pool, most, last)
         share = walker.draw()
@@ -281,7 +281,7 @@ class PoolWalks(Walks):
 
 
 def kept_of(pool: Pool) -> Ints:
-    """The kept units of a pool, with which walks from nothing begin."""
+    """Return the kept units of a pool, with which walks from nothing begin."""
     return pool.units[pool.table.kept]
 
 
@@ -337,7 +337,7 @@ class IndependentWalks(PoolWalks):
         return WalkEnd(pool.support, pool.objective + self.search.constant)
 
     def _take(self, end: WalkEnd, best: Incumbent) -> Incumbent:
-        """The better of an end, settled, and the best point; count how many have ended there."""
+        """Return the better of an end, settled, and the best point; count how many ended there."""
         same = SAME * abs(best.objective) + self.search.tolerance
         if end.objective < best.objective - same:
             best = self.search.settle_if_better(end.support, best, self.run)
@@ -438,7 +438,7 @@ class StagedWalks(PoolWalks):
             best = self._anneal(best, EVEN)
 
     def _begin(self, best: Incumbent) -> Incumbent:
-        """A short annealing; where that is no better than a descent, long ones hardly are."""
+        """Anneal briefly; where that is no better than a descent, long annealings hardly are."""
         assert self._next is not None
         pace, self._next = self._next, None
         found = self._anneal(best, pace)
@@ -479,7 +479,7 @@ class StagedWalks(PoolWalks):
         return self._settle_frontier(best, pool)
 
     def _settle_frontier(self, best: Incumbent, pool: Pool) -> Incumbent:
-        """The frontier's best support, settled; the best point, if that is not better."""
+        """Settle the frontier's best support; return the best point if that is not better."""
         before = best.objective - self.search.constant
         pool.move_to(self.frontier.support(self.frontier.best_size(pool.sparsity)))
         pool.descend()
@@ -505,7 +505,7 @@ class StagedWalks(PoolWalks):
 
 
 def count_fruitless(fruitless: int, before: float, after: float, n_made: int = 1) -> int:
-    """The walks in a row without improvement after some more; a small one takes back but half.
+    """Count the walks in a row without improvement after some more; a small one halves it.
 
     On a large support nearly every round finds a little.
     """
