@@ -85,13 +85,20 @@ def best_point(name: str, path: Path) -> int:
     )
 
 
-def evidence(path: Path, n_rows: int) -> float:
+def count_samples(n_rows: int, weights: Floats | None) -> float:
+    """Return the samples that rows stand for: weights that are whole numbers count them."""
+    if weights is None or not (weights == np.round(weights)).all():
+        return float(n_rows)
+    return float(weights.sum())
+
+
+def evidence(path: Path, n_samples: float) -> float:
     """Compute by how much EBIC falls below that of the first point, at most along a path.
 
-    Sample weights, in whatever unit, are scaled to a mean of one: rows are what varies by chance.
+    Sample weights are scaled to sum to `n_samples`, as what varies by chance are samples.
     """
-    per_row = n_rows / path.n_samples
-    scaled = replace(path, n_samples=float(n_rows), losses=path.losses * per_row)
+    per_sample = n_samples / path.n_samples
+    scaled = replace(path, n_samples=float(n_samples), losses=path.losses * per_sample)
     values = information_criterion("ebic", scaled)
     return float(values[0] - values[can_judge(scaled)].min(initial=values[0]))
 
@@ -142,7 +149,7 @@ def mean_scores(scores: Floats) -> tuple[Floats, Floats]:
     return mean, error
 
 
-def has_signal(path: Path, loss: Loss, n_rows: int, scores: Floats) -> bool:
+def has_signal(path: Path, loss: Loss, n_samples: float, scores: Floats) -> bool:
     """Check if some point of a path on all rows explains more than chance, beside its first one.
 
     EBIC pays for the choice among C(p, k) subsets and is decided by all rows, where the scores of a
@@ -151,7 +158,7 @@ def has_signal(path: Path, loss: Loss, n_rows: int, scores: Floats) -> bool:
     has none. There the best mean score must be more than one standard error above the first.
     """
     if loss.has_scale or loss.has_probabilities:
-        return evidence(path, n_rows) > LEAST_EVIDENCE
+        return evidence(path, n_samples) > LEAST_EVIDENCE
     mean, error = mean_scores(scores)
     best = int(np.argmax(mean))
     return bool(mean[best] - mean[0] > error[best])

@@ -15,7 +15,7 @@ from blockl0 import L0ClassifierCV, L0Regressor, L0RegressorCV
 from blockl0.estimators.folds import RIDGES
 from blockl0.estimators.linear import seed_of
 from blockl0.problem.preprocess import read_ridge
-from blockl0.selection import LEAST_EVIDENCE, SIZE_ERRORS, Comparison, evidence
+from blockl0.selection import LEAST_EVIDENCE, SIZE_ERRORS, Comparison, count_samples, evidence
 from linear_data import Linear
 
 data = Linear(80, 5, {0: 1.0, 2: -0.5, 3: 0.3}, noise=2.0, common=0.4, constant=3.0)
@@ -67,14 +67,14 @@ def ebic_by_hand(X, y, k):
 
 
 def test_evidence_is_the_fall_of_ebic():
-    """From enumeration; in any unit of the sample weights, on the edge of `LEAST_EVIDENCE` too."""
+    """From enumeration; in any unit of weights that count no samples, on the edge, too."""
     rng, found = np.random.default_rng(0), []
     for effect in np.linspace(0.0, 1.0, 9):
         X = rng.standard_normal((40, 5))
         y = effect * X[:, 1] + rng.standard_normal(40)
         values = [ebic_by_hand(X, y, k) for k in range(6)]
         fall = values[0] - min(values)
-        for weight in (None, 1.0, 1e-3, 1e3):
+        for weight in (None, 1.0, 1e-3, 12.5):
             weights = None if weight is None else np.full(40, weight)
             model = L0RegressorCV(random_state=0).fit(X, y, sample_weight=weights)
             if not model.ridge_:
@@ -82,6 +82,25 @@ def test_evidence_is_the_fall_of_ebic():
             assert fall > LEAST_EVIDENCE or model.n_nonzero_ == 0
         found.append((fall > LEAST_EVIDENCE, model.n_nonzero_ > 0))
     assert len({fall for fall, _ in found}) == 2 and (True, True) in found
+
+
+def test_whole_weights_count_samples():
+    """So that they choose what repeated rows choose."""
+    assert count_samples(3, None) == 3.0 and count_samples(3, np.array([2.0, 0.0, 5.0])) == 7.0
+    assert count_samples(3, np.array([0.5, 1.0, 2.0])) == 3.0
+    rng = np.random.default_rng(1)
+    for _ in range(5):
+        X, weights = rng.standard_normal((30, 4)), rng.integers(0, 4, 30)
+        y = 0.5 * X[:, 1] + rng.standard_normal(30)
+        model = L0RegressorCV(3, random_state=0).fit(X, y, sample_weight=weights)
+        rows = np.repeat(np.arange(30), weights)
+        again = L0RegressorCV(3, random_state=0).fit(X[rows], y[rows])
+        found = [
+            evidence(model.path_, count_samples(30, weights.astype(float))),
+            evidence(again.path_, rows.size),
+        ]
+        if not (model.ridge_ or again.ridge_):
+            assert found[0] == pytest.approx(found[1])
 
 
 def test_counts_that_vary_more_than_poisson_are_judged_by_the_folds():

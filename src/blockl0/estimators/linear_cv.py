@@ -63,6 +63,7 @@ from blockl0.selection import (
     best_point,
     can_judge,
     choose_by_score,
+    count_samples,
     has_signal,
     mean_scores,
 )
@@ -249,8 +250,9 @@ class L0LinearCV(L0Linear):
         prepared, path = made
         if self.rule != PAIRED:
             return made, folds
+        n_samples = count_samples(data.n_rows, data.weights)
         if self._has_null(data, points) and not has_signal(
-            path, prepared.problem.loss, data.n_rows, folds.scores[:, : len(path)]
+            path, prepared.problem.loss, n_samples, folds.scores[:, : len(path)]
         ):
             return made, folds._replace(has_signal=False)
         at = Comparison(folds.by_ridge).ridge

@@ -13,12 +13,14 @@ from blockl0.block_search import NODE_LIMIT
 from blockl0.exact.few_columns import best_of_all, may_enumerate
 from blockl0.exact.proof import Proof, ProofRecorder
 from blockl0.exact.prover import trivial_bound
+from blockl0.exact.search import are_apart
 from blockl0.exact.stages import Stages, may_bound, ungrouped
 from blockl0.exact.watch import UNIT, Watch
 from blockl0.files import check_free
 from blockl0.methods import METHODS, method
 from blockl0.problem.factors import refined
 from blockl0.problem.kinds import LEAST_SQUARES
+from blockl0.problem.orthogonal import DEPENDENT, is_resolved
 from blockl0.problem.problem import Problem
 from blockl0.result import Result, Status
 from blockl0.run import Incumbent, Run, timed_by
@@ -136,7 +138,12 @@ def solve_exact(
         best = best if search is None else search.incumbent
     if status is None and search is not None and search.reason is not None:
         status, note = Status.NO_BOUND, no_bound(problem, best.w, search.reason)
+        # nothing will be proven: then the search deserves its usual effort
+        again = METHODS["refit"].solve(problem, run.part(), init=best.w, rng=rng)
+        best = min(best, _incumbent(problem, again), key=lambda point: point.objective)
     assert status is not None
+    if status is Status.OPTIMAL and _leaves_choice(problem):
+        status, bound = Status.CONVERGED, trivial_bound(problem, problem.keep)
     with timed_by(None):
         w = refined(run.problem, best.w)
         made = None if recorder is None else _proof(recorder, run, w, bound, proof)
@@ -156,8 +163,25 @@ def _first(problem: Problem, run: Run, init: Floats | None, rng: np.random.Gener
         free, whole = (replace(p, bounds=None, limits=None) for p in (problem, run.problem))
         found = solve(free, run.part(whole), rng=rng, effort=HEURISTIC_EFFORT)
         if problem.is_within(problem.from_given(found.coef)):
-            return found
+            # a proof without bounds is none with them where columns depend on each other: within
+            # bounds several of them may fit better than those that it compared
+            is_proof = found.status is not Status.OPTIMAL or are_apart(problem)
+            return found if is_proof else replace(found, status=Status.CONVERGED)
     return solve(problem, run.part(), init=init, rng=rng, effort=HEURISTIC_EFFORT)
+
+
+def _leaves_choice(problem: Problem) -> bool:
+    """Check if bounded columns nearly depend on others: which of them a fit drops is a choice.
+
+    Another choice may fit better within the bounds, and the proofs do not compare them.
+    """
+    if problem.bounds is None or not problem.is_quadratic:
+        return False
+    largest = float(problem.design.sq_norms(problem.sample_weight).max(initial=0.0))
+    # a ridge keeps unit columns at least this far from each other
+    if problem.ridge > DEPENDENT**2 * (largest + problem.ridge):
+        return False
+    return not is_resolved(problem.unit_columns(np.arange(problem.n_features))[0])
 
 
 def _enumerated(problem: Problem, best: Incumbent, watch: Watch) -> tuple[Incumbent, bool]:

@@ -34,6 +34,8 @@ ROOT_SHARE, SHARE = 0.02, 0.05
 ROOT_STALL, ROOT_STALLS, STALL, STALLS = 0.02, 3, 0.1, 1
 """Share of the gap that a sharper curvature must close, and how often it may fail to."""
 MOST_SHARPENED = 30
+RESOLVED = 1e-13
+"""Of the squared target: what relaxations resolve."""
 MOST_UNRESOLVED = 1e-8
 """Relative rounding assumed for losses other than squares, at most."""
 RELAXATION, FIT, NEWTON_STEPS = 1e5, 1e5, 8
@@ -281,6 +283,8 @@ class ProofTree:
             return False
         support = np.concatenate([node.included, node.free]) if is_free else node.included
         if is_free and not self._are_independent(support):
+            if self._close_doubtful(node, support):
+                return True
             # the fit drops some of them; keeping these instead may be better
             return self.problem.is_plain and not self._are_independent(node.included)
         self._try(support)
@@ -289,6 +293,24 @@ class ProofTree:
         proven = self.bounds_of(node).bound_of(support, fit.w, self.cutoff)
         self._close(max(node.bound, proven))
         self.recorder.leaf(node, support, self.bounds_of)
+        return True
+
+    def _close_doubtful(self, node: Node, support: Ints) -> bool:
+        """Close a node within bounds whose fit leaves a choice that no relaxation resolves.
+
+        Relaxations are as accurate as the target's length allows. What the choice among dependent
+        columns may gain is known better than that.
+        """
+        problem = self.problem
+        if problem.bounds is None or not problem.is_quadratic:
+            return False
+        columns = problem.units.columns(np.sort(support))
+        w = self.fits.minimum(columns).w
+        doubt = self.fits.doubt(columns, w)
+        if not doubt <= RESOLVED * problem.smooth_at_zero:
+            return False
+        self._try(support)
+        self._close(max(node.bound, problem.objective(w) - doubt))
         return True
 
     def _are_independent(self, support: Ints) -> bool:
