@@ -215,10 +215,11 @@ class NewtonFits(Fits):
         if fit.least > ceiling and not fit.is_close:
             return fit._replace(is_minimum=False)
         chosen = self._independent(support)
-        if chosen.size == support.size:
-            return fit
-        fit = minimize_on(problem, start, chosen, np.inf, intercept)
-        if is_resolved(problem.unit_columns(support)[0]):
+        if chosen.size < support.size:
+            fit = minimize_on(problem, start, chosen, np.inf, intercept)
+        # steps that products took may end above the minimum, and other choices may lie below it
+        is_least = chosen.size == support.size or is_resolved(problem.unit_columns(support)[0])
+        if is_least and not fit.is_close:
             return fit
         return fit._replace(least=min(fit.least, least_on_span(problem, support)))
 
