@@ -15,6 +15,7 @@ import collections
 import contextlib
 import io
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -109,6 +110,8 @@ def measure_types() -> float:
         [sys.executable, "-m", "pyright", "--pythonpath", sys.executable, "--verifytypes",
          "blockl0", "--ignoreexternal", "--outputjson"],
         capture_output=True, text=True, cwd=tempfile.gettempdir(),
+        # an editable installation alone is not found
+        env={**os.environ, "PYTHONPATH": str(PACKAGE.parent)},
     )  # fmt: skip
     return float(json.loads(done.stdout)["typeCompleteness"]["completenessScore"])
 
