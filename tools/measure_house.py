@@ -215,9 +215,8 @@ def main() -> None:
         return
     if options.types is not None:
         share = measure_types()
-        sys.exit(
-            f"types known: {share:.1%}, at least {options.types:.0%}" * (share < options.types)
-        )
+        print(f"types known: {share:.1%}, at least {options.types:.0%}")
+        sys.exit(int(share < options.types))
     found: dict[str, Any] = {}
     if not options.walks:
         found |= measure_lines() | {"rules": count_rules("D401", "C901")}
