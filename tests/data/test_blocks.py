@@ -305,8 +305,9 @@ def test_cross_validation_is_that_in_memory(kind):
     if make is L0ClassifierCV:
         y = np.digitize(y - np.median(y), [-1.0, 1.0] if kind == "softmax" else [0.0])
     source = counted(X)
-    given |= {"random_state": 0, "cv": 3}
-    ours, known = (make(most, **given).fit(A, y, weights) for A in (source, X))
+    known, ours = (
+        make(most, random_state=0, cv=3, **given).fit(A, y, weights) for A in (X, source)
+    )
     assert ours.support_.tolist() == known.support_.tolist()
     np.testing.assert_allclose(ours.coef_, known.coef_, atol=1e-8)
     np.testing.assert_allclose(ours.cv_scores_, known.cv_scores_, rtol=1e-9)
