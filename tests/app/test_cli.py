@@ -456,3 +456,25 @@ def test_a_path_says_which_ridge_its_losses_have(folder, target, ridge):
     text = run("path", *options, *given).stdout
     assert str(found["ridge"]).removesuffix(".0") == ridge.removesuffix(".0")
     assert ("fits with ridge" in text) == (ridge != "0")
+
+
+def test_a_better_choice_of_columns_for_labels_is_taken(folder, monkeypatch):
+    """The model that is taken predicts like any other."""
+    import blockl0.app.cli.fit as module
+    from blockl0 import L0Classifier
+
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 6))
+    frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(6)])
+    frame["y"] = np.where(2.0 * X[:, 0] - 2.0 * X[:, 1] + rng.standard_normal(80) > 0, "a", "b")
+    frame.to_csv("labels.csv", index=False)
+
+    def poor(job, data, options):
+        model = L0Classifier(2, keep=[4, 5], ridge=1.0, random_state=0).fit(data.X, data.y)
+        return module.Fitted(model.set_params(keep=None), data)
+
+    monkeypatch.setattr(module, "fit_k", poor)
+    options = ("labels.csv", "-t", "y", "-k", 2, "--ridge", 1, "-o", "labels.json")
+    result = answer("fit", *options)["result"]
+    assert {row["name"] for row in result["features"]} == {"c0", "c1"}
+    assert answer("predict", "labels.json", "labels.csv")["result"]["score"]["value"] > 0.8

@@ -216,8 +216,11 @@ def bind(est: Any, data: Data) -> Prepared:
     return est._problem_for(data)
 
 
-def take_result(est: Any, result: Result, prepared: Prepared) -> None:
-    """Set the attributes of a fit from a result of its problem."""
+def take_result(est: Any, result: Result, prepared: Prepared, like: Any = None) -> None:
+    """Set the attributes of a fit from a result; its columns and classes are those of `like`."""
+    for name in ("n_features_in_", "feature_names_in_", "classes_"):
+        if hasattr(like, name):
+            setattr(est, name, getattr(like, name))
     est._store(result, prepared)
 
 

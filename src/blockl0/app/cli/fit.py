@@ -90,7 +90,7 @@ def _try_to_prove(job: Job, fitted: Fitted, options: dict[str, Any]) -> Proven:
     if is_better(found.objective, model.objective_, objective_at_zero(problem)):
         job.notice("The exact search found a better choice than the first one; it is taken.")
         fitted.model = plain_estimator(model)
-        take_result(fitted.model, found, fitted.prepared)
+        take_result(fitted.model, found, fitted.prepared, like=model)
     certificate = _certify(job, fitted) if status not in ("optimal", "interrupted") else None
     return Proven(found, status != "no_bound", certificate)
 
