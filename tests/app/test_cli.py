@@ -461,7 +461,7 @@ def test_a_path_says_which_ridge_its_losses_have(folder, target, ridge):
 def test_a_better_choice_of_columns_for_labels_is_taken(folder, monkeypatch):
     """The model that is taken predicts like any other."""
     import blockl0.app.cli.fit as module
-    from blockl0 import L0Classifier
+    from blockl0 import L0ClassifierCV
 
     rng = np.random.default_rng(0)
     X = rng.standard_normal((80, 6))
@@ -470,7 +470,7 @@ def test_a_better_choice_of_columns_for_labels_is_taken(folder, monkeypatch):
     frame.to_csv("labels.csv", index=False)
 
     def poor(job, data, options):
-        model = L0Classifier(2, keep=[4, 5], ridge=1.0, random_state=0).fit(data.X, data.y)
+        model = L0ClassifierCV(2, keep=[4, 5], ridge=1.0, random_state=0).fit(data.X, data.y)
         return module.Fitted(model.set_params(keep=None), data)
 
     monkeypatch.setattr(module, "fit_k", poor)
